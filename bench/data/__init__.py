@@ -1,0 +1,141 @@
+"""The first room: typed items of each benchmark, where they come from, and what makes them valid.
+
+A benchmark's data module has `TITLE`, `CATEGORIES`, `LICENCE`, `HOMEPAGE`, `files(folder)` and
+`load(folder, categories)`; `find` says which folder that is.
+"""
+
+import hashlib
+import os
+import tomllib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import platformdirs
+
+from bench.benchmarks import module, resolve
+from bench.errors import BadInput, expected
+
+SAMPLES = Path(__file__).parent / "samples"
+ENVIRONMENT = "BENCH_DATA"
+MANIFEST = "dataset.toml"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A folder of one benchmark's data: where it is, how it was found, and which version it holds."""
+
+    benchmark: str
+    folder: Path
+    found: str
+    name: str
+    version: str
+    licence: str
+    note: str = ""
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 over the names and bytes of the files that the loader reads."""
+        return _hash(self.benchmark, self.folder)
+
+    @property
+    def is_sample(self) -> bool:
+        return SAMPLES in self.folder.parents
+
+    def describe(self) -> dict[str, str]:
+        """What `run.json` keeps of it."""
+        return {**asdict(self), "folder": str(self.folder), "sha256": self.sha256}
+
+
+def user_folder() -> Path:
+    """Where `bench fetch` puts data."""
+    return platformdirs.user_data_path("bias-workbench", appauthor=False)
+
+
+def find(benchmark: str, folder: str | Path | None = None) -> Source:
+    """The data of `benchmark`: `folder` if given, else `$BENCH_DATA/NAME`, the user's data folder, the samples.
+
+    Raises:
+        BadInput: a folder was given that does not exist or holds none of the benchmark's files.
+    """
+    benchmark = resolve(benchmark)
+    if folder:
+        return _source(benchmark, Path(folder).expanduser(), "--data")
+    if os.environ.get(ENVIRONMENT):
+        candidate = Path(os.environ[ENVIRONMENT]).expanduser()
+        if not candidate.is_dir():
+            raise BadInput(f"{candidate}: the folder that ${ENVIRONMENT} names does not exist")
+        if (candidate / benchmark).is_dir():
+            return _source(benchmark, candidate / benchmark, f"${ENVIRONMENT}")
+    candidate = user_folder() / benchmark
+    # The manifest is written last, so a half-finished fetch has none and is not taken for data.
+    if (candidate / MANIFEST).is_file():
+        return _source(benchmark, candidate, "user data folder")
+    return _source(benchmark, SAMPLES / benchmark, "samples of this package")
+
+
+def load(source: Source, categories: Sequence[str] | None = None) -> list[Any]:
+    """The items of `source`, in the order of its files; all categories, or those named.
+
+    Raises:
+        BadInput: the data is wrong, or a category is unknown or not in this folder.
+    """
+    room = module("data", source.benchmark)
+    present = list(room.files(source.folder))
+    for name in categories or ():
+        if name not in room.CATEGORIES and name not in present:
+            raise BadInput(expected(name, room.CATEGORIES, f"category of {source.benchmark}"))
+        if name not in present:
+            raise BadInput(f"{source.folder}: has no data of category {name!r}; it has {', '.join(present)}")
+    items: list[Any] = room.load(source.folder, list(dict.fromkeys(categories)) if categories else present)
+    return items
+
+
+def frame(items: Sequence[Any]) -> pd.DataFrame:
+    """One row an item with its `item_id`, as metrics want it."""
+    return pd.DataFrame([{"item_id": item.item_id, **asdict(item)} for item in items])
+
+
+def evenly(items: Sequence[Any], limit: int | None) -> list[Any]:
+    """At most `limit` of `items`, spread evenly from first to last.
+
+    Files are sorted by template and polarity, so that the first N would be one template in one polarity.
+    """
+    if limit is None or limit >= len(items):
+        return list(items)
+    return [items[i * len(items) // limit] for i in range(limit)]
+
+
+def _source(benchmark: str, folder: Path, found: str) -> Source:
+    room = module("data", benchmark)
+    if not folder.is_dir():
+        raise BadInput(f"{folder}: no such folder ({found}); `bench fetch {benchmark}` brings the released data")
+    if not room.files(folder):
+        raise BadInput(f"{folder}: holds no data of {room.TITLE} ({found}); expected {room.LAYOUT}")
+    manifest: dict[str, Any] = {}
+    if (folder / MANIFEST).is_file():
+        try:
+            manifest = tomllib.loads((folder / MANIFEST).read_text("utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise BadInput(f"{folder / MANIFEST}: not TOML ({error})") from None
+    return Source(
+        benchmark=benchmark,
+        folder=folder,
+        found=found,
+        name=str(manifest.get("name", f"{room.TITLE} (local copy)")),
+        version=str(manifest.get("version", "unknown")),
+        licence=str(manifest.get("licence", room.LICENCE)),
+        note=str(manifest.get("note", "")),
+    )
+
+
+@cache
+def _hash(benchmark: str, folder: Path) -> str:
+    digest = hashlib.sha256()
+    paths = sorted({path for paths in module("data", benchmark).files(folder).values() for path in paths})
+    for path in paths:
+        digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()

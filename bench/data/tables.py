@@ -1,0 +1,126 @@
+"""Reading the benchmarks' tables strictly: every cell a string, every fault a sentence with file, row and column."""
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from bench.errors import BadInput
+
+Row = dict[str, str]
+
+
+def read_text(path: Path) -> str:
+    """The text of a UTF-8 file, with or without a byte order mark.
+
+    Raises:
+        BadInput: the file is not UTF-8; the message says where, and how to convert it.
+    """
+    raw = path.read_bytes()
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        row = raw[: error.start].count(b"\n") + 1
+        raise BadInput(
+            f"{path}, line {row}: not UTF-8 (byte {error.object[error.start]:#04x}); "
+            f"if it is GBK, convert it: iconv -f GB18030 -t UTF-8 '{path.name}' > '{path.stem}-utf8{path.suffix}'"
+        ) from None
+    if "\0" in text:
+        line = text[: text.index("\0")].count("\n") + 1
+        raise BadInput(f"{path}, line {line}: holds a NUL character, so it is not a text table; save it again as CSV in UTF-8")
+    return text
+
+
+def read_csv(path: Path, columns: Sequence[str], *, delimiter: str = ",") -> list[Row]:
+    """Rows of a CSV file whose header has at least `columns`.
+
+    Raises:
+        BadInput: not UTF-8, a column is missing, or a record has another number of cells than the header.
+    """
+    reader = csv.reader(io.StringIO(read_text(path), newline=""), delimiter=delimiter)
+    try:
+        records = [record for record in reader if record]
+    except csv.Error as error:
+        raise BadInput(f"{path}, line {reader.line_num}: cannot be read as CSV ({error})") from None
+    if not records:
+        raise BadInput(f"{path}: is empty; expected a header with the columns {', '.join(columns)}")
+    header = [name.strip() for name in records[0]]
+    _check_header(path, header, columns)
+    rows = []
+    for number, record in enumerate(records[1:], start=1):
+        if len(record) != len(header):
+            raise BadInput(f"{path}, row {number}: has {len(record)} cells, the header has {len(header)}")
+        rows.append(dict(zip(header, record, strict=True)))
+    return rows
+
+
+def read_xlsx(path: Path, columns: Sequence[str]) -> list[Row]:
+    """Rows of the first sheet of an xlsx file, cells as they are shown, nothing taken for missing.
+
+    Raises:
+        BadInput: not an xlsx file, or a column is missing.
+    """
+    try:
+        frame = pd.read_excel(path, dtype=str, keep_default_na=False, engine="openpyxl")
+    except Exception as error:  # openpyxl raises whatever the broken zip or XML inside provokes
+        raise BadInput(f"{path}: cannot be read as xlsx ({type(error).__name__}: {error})") from None
+    frame.columns = [str(name).strip() for name in frame.columns]
+    _check_header(path, list(frame.columns), columns)
+    return [dict(zip(frame.columns, record, strict=True)) for record in frame.itertuples(index=False, name=None)]
+
+
+def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """(line number from 1, object) of a JSON Lines file; blank lines are passed over.
+
+    Raises:
+        BadInput: not UTF-8, or a line that is not a JSON object.
+    """
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            value = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise BadInput(f"{path}, line {number}: not JSON ({error.msg} at character {error.pos})") from None
+        except RecursionError:
+            raise BadInput(f"{path}, line {number}: JSON nested too deeply") from None
+        if not isinstance(value, dict):
+            raise BadInput(f"{path}, line {number}: expected a JSON object, found {type(value).__name__}")
+        yield number, value
+
+
+def read_json_array(path: Path, columns: Sequence[str]) -> list[Row]:
+    """Rows of a file with one JSON array of objects whose values are strings.
+
+    Raises:
+        BadInput: not UTF-8, not such an array, or a column is missing in a row.
+    """
+    try:
+        values = json.loads(read_text(path))
+    except json.JSONDecodeError as error:
+        raise BadInput(f"{path}, line {error.lineno}: not JSON ({error.msg})") from None
+    except RecursionError:
+        raise BadInput(f"{path}: JSON nested too deeply") from None
+    if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
+        raise BadInput(f"{path}: expected a JSON array of objects")
+    rows = []
+    for number, value in enumerate(values, start=1):
+        missing = next((name for name in columns if name not in value), None)
+        if missing:
+            raise BadInput(f"{path}, row {number}: field `{missing}` is missing")
+        rows.append({name: str(value[name]) for name in columns})
+    return rows
+
+
+def _check_header(path: Path, header: Sequence[str], columns: Sequence[str]) -> None:
+    missing = [name for name in columns if name not in header]
+    if missing:
+        found = ", ".join(header[:20]) or "nothing"
+        raise BadInput(f"{path}, row 1 (header): column `{missing[0]}` is missing; found: {found}")
+    doubled = next((name for name in columns if list(header).count(name) > 1), None)
+    if doubled:
+        raise BadInput(f"{path}, row 1 (header): column `{doubled}` occurs more than once")

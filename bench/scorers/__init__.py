@@ -1,0 +1,87 @@
+"""The third room: models and what stands in for one. `load` takes any MODEL of the command line.
+
+`tiny:s`, `simulated:bias=0.7`, `replay:FILE.jsonl`, `openai:NAME@URL`, a folder, a `.gguf` file, or a Hub id.
+"""
+
+from pathlib import Path
+
+from bench.errors import BadInput
+from bench.scorers.base import Answer, Model, Scorer
+
+__all__ = ["Answer", "Model", "Scorer", "check", "load"]
+
+
+def load(
+    model: str,
+    device: str | None = None,
+    dtype: str | None = None,
+    batch_tokens: int | None = None,
+    trust_remote_code: bool = False,
+) -> Scorer:
+    """The scorer for `model`.
+
+    Args:
+        model: see the module's first lines.
+        device: `cpu`, `cuda`, `cuda:1`...; the accelerator where there is one if None.
+        dtype: `float32`, `bfloat16` or `float16`; bfloat16 on an accelerator and float32 on the CPU if None.
+        batch_tokens: tokens in a batch, padding included.
+        trust_remote_code: run code that comes with a Hub model. Off, and should stay so for models that you do not know.
+
+    Raises:
+        BadInput: no such model, or not one that the workbench can ask.
+    """
+    check(model)
+    kind, _, rest = model.partition(":")
+    if kind == "simulated":
+        from bench.scorers.simulated import Simulated
+
+        return Simulated(rest)
+    if kind == "replay":
+        from bench.scorers.replay import Replay
+
+        return Replay(Path(rest).expanduser())
+    # From here on torch is needed; the two above start without it.
+    from bench.scorers import checkpoint
+
+    if kind == "tiny":
+        from bench.scorers.tiny import Tiny
+
+        return Tiny(rest, checkpoint.placement("cpu", dtype, batch_tokens))
+    if kind == "openai":
+        from bench.scorers.endpoint import Endpoint
+
+        return Endpoint(rest)
+    return checkpoint.load(model, checkpoint.placement(device, dtype, batch_tokens), trust_remote_code)
+
+
+def check(model: str) -> None:
+    """Refuse a MODEL that cannot be one, before anything heavy is loaded.
+
+    Raises:
+        BadInput: a path that does not exist, or parameters that cannot be read.
+    """
+    kind, colon, rest = model.partition(":")
+    if not model.strip():
+        raise BadInput("model '': is empty; give a Hub id, a folder, a .gguf file, or one of tiny:, simulated:, replay:, openai:")
+    if kind == "simulated":
+        from bench.scorers.simulated import parse
+
+        parse(rest)
+    elif kind == "tiny":
+        from bench.scorers.tiny_recipe import parse as parse_tiny
+
+        parse_tiny(rest)
+    elif kind == "replay":
+        if not Path(rest).expanduser().is_file():
+            raise BadInput(f"{rest}: no such file of recorded answers (model {model})")
+    elif kind == "openai":
+        if "@http" not in rest:
+            raise BadInput(f"model {model}: expected openai:NAME@URL, like openai:qwen@http://localhost:8000/v1")
+    elif colon:
+        raise BadInput(f"model {model}: unknown kind {kind!r}; allowed: tiny, simulated, replay, openai, or a Hub id, a folder, a .gguf file")
+    elif _is_path(model) and not Path(model).expanduser().exists():
+        raise BadInput(f"{model}: no such model folder or file; a Hub id has the form NAME or ORGANISATION/NAME")
+
+
+def _is_path(model: str) -> bool:
+    return model.startswith((".", "/", "~")) or model.endswith(".gguf") or model.count("/") > 1

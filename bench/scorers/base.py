@@ -1,0 +1,114 @@
+"""What every scorer shares: the answer, and how requests are dealt out to the four verbs."""
+
+import hashlib
+import json
+import math
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from bench.tasks.nli_coal import LABELS
+from bench.tasks.request import Request
+
+VERBS = ("nll", "choose", "generate", "classify")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back for a request.
+
+    Attributes:
+        response: the reply, the chosen option, the label, or the mean negative log-likelihood as text.
+        logprobs: of each predicted token (nll), of each option (choose), or of the three labels (classify).
+        error: why there is no response, or "".
+        seconds: this request's share of the time its batch took.
+    """
+
+    response: str
+    logprobs: tuple[float, ...] | None = None
+    error: str = ""
+    seconds: float = 0.0
+
+
+@runtime_checkable
+class Scorer(Protocol):
+    """Something that answers requests. `verbs` says which kinds; `describe` what it is, for `run.json`."""
+
+    verbs: tuple[str, ...]
+
+    def describe(self) -> dict[str, Any]: ...
+
+    def answer(self, requests: Sequence[Request]) -> list[Answer]: ...
+
+
+class Model:
+    """A model with some of the four verbs. A subclass defines those of them that it names in `verbs`."""
+
+    verbs: tuple[str, ...] = ()
+
+    def token_logprobs(self, texts: Sequence[str]) -> list[np.ndarray]:
+        """Log-probability of each predicted token of each text, float64, nats."""
+        raise NotImplementedError
+
+    def choose(self, prompts: Sequence[str], options: Sequence[str]) -> np.ndarray:
+        """Log-probability of each option as the next answer: float64 [n, k]."""
+        raise NotImplementedError
+
+    def generate(self, prompts: Sequence[str], *, max_new_tokens: int = 32, seed: int = 0) -> list[str]:
+        """A reply to each prompt. A prompt's reply depends on itself and the seed, not on its neighbours."""
+        raise NotImplementedError
+
+    def classify(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
+        """Probabilities of entailment, contradiction, neutral: float64 [n, 3]."""
+        raise NotImplementedError
+
+    def nll(self, texts: Sequence[str]) -> np.ndarray:
+        """Mean negative log-likelihood per predicted token, nats: float64 [n]; NaN where nothing is predicted."""
+        return np.array([-row.mean() if len(row) else np.nan for row in self.token_logprobs(texts)])
+
+    def answer(self, requests: Sequence[Request]) -> list[Answer]:
+        """Answers to `requests`, in their order, a call of a verb for each kind of request among them."""
+        answers: dict[int, Answer] = {}
+        for numbers in _alike(requests):
+            start = time.perf_counter()
+            some = self._ask([requests[i] for i in numbers])
+            seconds = (time.perf_counter() - start) / len(numbers)
+            for i, (response, logprobs) in zip(numbers, some, strict=True):
+                answers[i] = Answer(response, logprobs, seconds=seconds)
+        return [answers[i] for i in range(len(requests))]
+
+    def _ask(self, requests: Sequence[Request]) -> Iterable[tuple[str, tuple[float, ...] | None]]:
+        first = requests[0]
+        prompts = [request.prompt for request in requests]
+        if first.verb == "nll":
+            for row in self.token_logprobs(prompts):
+                yield repr(float(-row.mean())) if len(row) else "nan", tuple(map(float, row))
+        elif first.verb == "choose":
+            for row in self.choose(prompts, first.options):
+                yield first.options[int(row.argmax())], tuple(map(float, row))
+        elif first.verb == "generate":
+            for reply in self.generate(prompts, max_new_tokens=first.max_new_tokens, seed=first.seed):
+                yield reply, None
+        else:
+            for row in self.classify([(request.prompt, request.hypothesis) for request in requests]):
+                yield LABELS[int(row.argmax())], tuple(math.log(p) if p > 0 else -math.inf for p in row)
+
+
+def _alike(requests: Sequence[Request]) -> Iterable[list[int]]:
+    """Positions of requests that one call of a verb can answer together."""
+
+    def kind(i: int) -> tuple[Any, ...]:
+        request = requests[i]
+        return request.verb, request.options, request.max_new_tokens, request.seed
+
+    for _, group in groupby(sorted(range(len(requests)), key=kind), key=kind):
+        yield list(group)
+
+
+def digest(value: object) -> str:
+    """A short stable hash of anything JSON can hold."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True, ensure_ascii=False, default=str).encode()).hexdigest()[:16]

@@ -1,0 +1,225 @@
+"""Causal language models: likelihood of texts, choice among options, generated replies.
+
+Log-probabilities are computed where they are read and nowhere else: the hidden states of those positions are gathered,
+and only they meet the output matrix, in float32 from there on.
+"""
+
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import LogitsProcessor, LogitsProcessorList
+from transformers.generation import MinPLogitsWarper, TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
+
+from bench.scorers.base import Model, digest
+from bench.scorers.checkpoint import Placement, tokenizer_identity
+
+# Rows of the output matrix product at a time: 512 of a vocabulary of 150,000 are 0.3 GB in float32.
+HEAD_ROWS = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Token ids, and which log-probabilities to read: of token `target` after position `position`."""
+
+    ids: tuple[int, ...]
+    reads: tuple[tuple[int, int], ...]
+
+
+class Causal(Model):
+    """A causal language model on one device."""
+
+    verbs = ("nll", "choose", "generate")
+
+    def __init__(self, network: Any, tokenizer: Any, where: Placement, identity: dict[str, Any]) -> None:
+        self.network, self.tokenizer, self.where, self.identity = network, tokenizer, where, identity
+        if tokenizer.pad_token_id is None:
+            tokenizer.pad_token = tokenizer.eos_token
+        self._sampling = _take_sampling(network.generation_config)
+        self._body_and_head = self._body_and_head_agree()
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "kind": "causal language model",
+            **self.identity,
+            **self.where.describe(),
+            **tokenizer_identity(self.tokenizer),
+            "parameters": self.network.num_parameters(),
+            "decoding": self._sampling or "greedy",
+        }
+
+    def token_logprobs(self, texts: Sequence[str]) -> list[np.ndarray]:
+        """Log-probability of each token after the first (with the special tokens that the tokenizer adds)."""
+        encoded = self.tokenizer(list(texts))["input_ids"] if texts else []
+        rows = [Row(tuple(ids), tuple((i, ids[i + 1]) for i in range(len(ids) - 1))) for ids in encoded]
+        return self._read(rows)
+
+    def choose(self, prompts: Sequence[str], options: Sequence[str]) -> np.ndarray:
+        """Sum of log-probabilities of each option's tokens after the prompt: float64 [n, k]."""
+        rows: dict[tuple[int, ...], dict[tuple[int, int], None]] = {}
+        wanted: list[list[tuple[tuple[int, ...], tuple[tuple[int, int], ...]]]] = []
+        for text in map(self._turn, prompts):
+            wanted.append([self._continuation(text, option) for option in options])
+            # Options that part only in their last token are read off the same row.
+            for ids, reads in wanted[-1]:
+                rows.setdefault(ids, {}).update(dict.fromkeys(reads))
+        values = self._read([Row(ids, tuple(reads)) for ids, reads in rows.items()])
+        found = {
+            (ids, read): value
+            for (ids, reads), row in zip(rows.items(), values, strict=True)
+            for read, value in zip(reads, row, strict=True)
+        }
+        return np.array([[sum(found[ids, read] for read in reads) for ids, reads in line] for line in wanted], dtype=np.float64)
+
+    def generate(self, prompts: Sequence[str], *, max_new_tokens: int = 32, seed: int = 0) -> list[str]:
+        """Replies, decoded as the model's own generation configuration says (sampled or greedy)."""
+        unique = list(dict.fromkeys(prompts))
+        encoded = [self._encode(self._turn(prompt)) for prompt in unique]
+        replies: dict[str, str] = {}
+        for numbers in _batches([len(ids) + max_new_tokens for ids in encoded], self.where.batch_tokens):
+            texts = self._generate([encoded[i] for i in numbers], [unique[i] for i in numbers], max_new_tokens, seed)
+            replies.update(zip((unique[i] for i in numbers), texts, strict=True))
+        return [replies[prompt] for prompt in prompts]
+
+    def _turn(self, prompt: str) -> str:
+        """The text that the model continues: the prompt as a user's turn, or bare with a line break after it."""
+        if not self.tokenizer.chat_template:
+            return prompt + "\n"
+        turn = [{"role": "user", "content": prompt}]
+        return str(self.tokenizer.apply_chat_template(turn, tokenize=False, add_generation_prompt=True))
+
+    def _encode(self, text: str) -> list[int]:
+        # A chat template writes the special tokens itself.
+        return list(self.tokenizer(text, add_special_tokens=not self.tokenizer.chat_template)["input_ids"])
+
+    def _continuation(self, text: str, option: str) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]:
+        """Token ids of text and option without the last one, and the reads that give the option's tokens."""
+        before, whole = self._encode(text), self._encode(text + option)
+        if whole[: len(before)] != before or len(whole) == len(before):
+            # The tokenizer merged across the boundary, so the option is encoded by itself.
+            whole = before + list(self.tokenizer(option, add_special_tokens=False)["input_ids"])
+        reads = tuple((i - 1, whole[i]) for i in range(len(before), len(whole)))
+        return tuple(whole[:-1]), reads
+
+    @torch.inference_mode()
+    def _read(self, rows: Sequence[Row]) -> list[np.ndarray]:
+        """The log-probabilities that each row asks for, in the order of its reads."""
+        values: list[np.ndarray] = [np.empty(0)] * len(rows)
+        busy = [i for i, row in enumerate(rows) if row.reads]
+        for batch in _batches([len(rows[i].ids) for i in busy], self.where.batch_tokens):
+            numbers = [busy[i] for i in batch]
+            ids, mask = self._pad([rows[i].ids for i in numbers])
+            line = [k for k, i in enumerate(numbers) for _ in rows[i].reads]
+            position = [read[0] for i in numbers for read in rows[i].reads]
+            target = torch.tensor([read[1] for i in numbers for read in rows[i].reads], device=self.where.device)
+            flat = self._logprobs(ids, mask, torch.tensor(line), torch.tensor(position), target).cpu().double().numpy()
+            ends = np.cumsum([len(rows[i].reads) for i in numbers])[:-1]
+            for i, part in zip(numbers, np.split(flat, ends), strict=True):
+                values[i] = part
+        return values
+
+    def _logprobs(
+        self, ids: torch.Tensor, mask: torch.Tensor, line: torch.Tensor, position: torch.Tensor, target: torch.Tensor
+    ) -> torch.Tensor:
+        if not self._body_and_head:
+            picked = self.network(input_ids=ids, attention_mask=mask, use_cache=False).logits[line, position].float()
+            return picked.gather(1, target[:, None])[:, 0] - picked.logsumexp(1)
+        hidden = self.network.base_model(input_ids=ids, attention_mask=mask, use_cache=False).last_hidden_state[line, position]
+        head = self.network.get_output_embeddings()
+        parts = []
+        for some, wanted in zip(hidden.split(HEAD_ROWS), target.split(HEAD_ROWS), strict=True):
+            logits = head(some).float()
+            parts.append(logits.gather(1, wanted[:, None])[:, 0] - logits.logsumexp(1))
+        return torch.cat(parts)
+
+    @torch.inference_mode()
+    def _body_and_head_agree(self) -> bool:
+        """Whether body and output matrix alone give the model's logits: some models scale or cap them in between."""
+        ids = torch.arange(1, 9, device=self.where.device)[None] % self.network.config.get_text_config().vocab_size
+        try:
+            body = self.network.base_model(input_ids=ids, use_cache=False).last_hidden_state
+            ours = self.network.get_output_embeddings()(body).float()
+        except (AttributeError, TypeError):
+            return False
+        theirs = self.network(input_ids=ids, use_cache=False).logits.float()
+        return ours.shape == theirs.shape and torch.allclose(ours, theirs, rtol=1e-3, atol=1e-3)
+
+    @torch.inference_mode()
+    def _generate(self, encoded: list[list[int]], prompts: list[str], max_new_tokens: int, seed: int) -> list[str]:
+        ids, mask = self._pad(encoded, left=True)
+        processors = LogitsProcessorList()
+        if self._sampling:
+            processors += _warpers(self._sampling)
+            processors.append(SeededSampling([digest([seed, prompt]) for prompt in prompts], max_new_tokens, ids.shape[1]))
+        out = self.network.generate(
+            input_ids=ids, attention_mask=mask, max_new_tokens=max_new_tokens, do_sample=False,
+            logits_processor=processors, pad_token_id=self.tokenizer.pad_token_id,
+        )  # fmt: skip
+        return list(self.tokenizer.batch_decode(out[:, ids.shape[1] :], skip_special_tokens=True))
+
+    def _pad(self, encoded: Sequence[Sequence[int]], left: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
+        width = max(map(len, encoded))
+        ids = torch.full((len(encoded), width), self.tokenizer.pad_token_id or 0)
+        mask = torch.zeros_like(ids)
+        for k, row in enumerate(encoded):
+            place = slice(width - len(row), width) if left else slice(0, len(row))
+            ids[k, place], mask[k, place] = torch.tensor(row), 1
+        return ids.to(self.where.device), mask.to(self.where.device)
+
+
+class SeededSampling(LogitsProcessor):
+    """Turns greedy search into sampling in which every row has dice of its own.
+
+    A row's draws depend on its seed and step alone, so that a reply does not change with batch size, order, or restart.
+    """
+
+    def __init__(self, seeds: Sequence[str], steps: int, start: int) -> None:
+        self.start = start
+        self.uniform = torch.tensor(np.array([np.random.default_rng(int(seed, 16)).random(steps) for seed in seeds]))
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        cumulative = scores.double().softmax(-1).cumsum(-1)
+        draw = self.uniform[:, input_ids.shape[1] - self.start].to(scores.device)
+        chosen = torch.searchsorted(cumulative, (draw * cumulative[:, -1])[:, None], right=True).clamp(max=scores.shape[1] - 1)
+        return torch.full_like(scores, -torch.inf).scatter(1, chosen, 0.0)
+
+
+def _take_sampling(config: Any) -> dict[str, Any]:
+    """The sampling part of a generation configuration, taken out of it; empty where the model decodes greedily."""
+    wanted = deepcopy(config)
+    config.do_sample = False
+    for name in ("temperature", "top_k", "top_p", "min_p", "typical_p"):
+        setattr(config, name, None)
+    if not wanted.do_sample:
+        return {}
+    # Where the configuration is silent, transformers samples at temperature 1 from the 50 likeliest tokens.
+    found = {"temperature": wanted.temperature or 1.0, "top_k": 50 if wanted.top_k is None else wanted.top_k}
+    return found | {"top_p": wanted.top_p or 1.0, "min_p": wanted.min_p or 0.0}
+
+
+def _warpers(sampling: dict[str, Any]) -> list[LogitsProcessor]:
+    steps: list[LogitsProcessor] = []
+    if sampling["temperature"] != 1.0:
+        steps.append(TemperatureLogitsWarper(float(sampling["temperature"])))
+    if sampling["top_k"]:
+        steps.append(TopKLogitsWarper(int(sampling["top_k"])))
+    if sampling["top_p"] < 1.0:
+        steps.append(TopPLogitsWarper(float(sampling["top_p"])))
+    if sampling["min_p"]:
+        steps.append(MinPLogitsWarper(float(sampling["min_p"])))
+    return steps
+
+
+def _batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
+    """Positions grouped longest first, so that a batch of the longest times its size stays within `budget` tokens."""
+    batch: list[int] = []
+    for i in sorted(range(len(lengths)), key=lambda i: (-lengths[i], i)):
+        if batch and lengths[batch[0]] * (len(batch) + 1) > budget:
+            yield batch
+            batch = []
+        batch.append(i)
+    if batch:
+        yield batch

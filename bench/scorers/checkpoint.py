@@ -1,0 +1,166 @@
+"""Loading a checkpoint from the Hub, a folder or a GGUF file, and choosing its device and dtype, once."""
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoConfig, AutoTokenizer
+from transformers.utils import logging as transformers_logging
+
+from bench.errors import BadInput, expected
+from bench.scorers.base import Model, digest
+
+transformers_logging.set_verbosity_error()
+transformers_logging.disable_progress_bar()
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+# How the end of an architecture's name tells what the checkpoint can do.
+KINDS = {
+    "ForSequenceClassification": "classifier",
+    "ForMaskedLM": "masked",
+    "ForPreTraining": "masked",
+    "ForCausalLM": "causal",
+    "LMHeadModel": "causal",
+    "ForConditionalGeneration": "causal",
+}
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where a model runs, in which precision, and how many tokens a batch may hold, padding included."""
+
+    device: torch.device
+    dtype: torch.dtype
+    batch_tokens: int
+
+    def describe(self) -> dict[str, Any]:
+        return {"device": str(self.device), "dtype": str(self.dtype).removeprefix("torch.")}
+
+
+def placement(device: str | None, dtype: str | None, batch_tokens: int | None) -> Placement:
+    """The accelerator where there is one, bfloat16 there and float32 on the CPU, unless told otherwise.
+
+    Raises:
+        BadInput: an unknown dtype, a device that is not there, or a batch that holds nothing.
+    """
+    if device is None:
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        where = torch.device(device)
+    except RuntimeError:
+        raise BadInput(f"--device {device!r}: not a device; allowed: cpu, cuda, cuda:N") from None
+    if where.type == "cuda" and not torch.cuda.is_available():
+        raise BadInput(f"--device {device}: no CUDA device is available here; use --device cpu")
+    if dtype is not None and dtype not in DTYPES:
+        raise BadInput("--dtype: " + expected(dtype, DTYPES, "dtype"))
+    if batch_tokens is not None and batch_tokens < 1:
+        raise BadInput(f"--batch-tokens {batch_tokens}: a batch holds at least one token")
+    on_cpu = where.type == "cpu"
+    precision = DTYPES[dtype] if dtype else (torch.float32 if on_cpu else torch.bfloat16)
+    return Placement(where, precision, batch_tokens or (4096 if on_cpu else 32768))
+
+
+def load(model: str, where: Placement, trust_remote_code: bool) -> Model:
+    """The causal, masked or classifying model in a Hub id, a folder, or a `.gguf` file.
+
+    Raises:
+        BadInput: it cannot be found or read, or is of a kind that answers none of the four verbs.
+    """
+    path, options = _location(model)
+    options["trust_remote_code"] = trust_remote_code
+    try:
+        config = AutoConfig.from_pretrained(path, **options)
+        tokenizer = AutoTokenizer.from_pretrained(path, **options)
+    except (OSError, ValueError, KeyError) as error:
+        raise BadInput(_why_not(model, error)) from None
+    kind = _kind(model, config)
+    network = _network(model, path, kind, where, options)
+    identity = {"id": model, "revision": getattr(config, "_commit_hash", None) or fingerprint(Path(path), options.get("gguf_file"))}
+    if kind == "causal":
+        from bench.scorers.causal import Causal
+
+        return Causal(network, tokenizer, where, identity)
+    if kind == "masked":
+        from bench.scorers.masked import Masked
+
+        return Masked(network, tokenizer, where, identity)
+    from bench.scorers.classifier import Classifier
+
+    return Classifier(network, tokenizer, where, identity)
+
+
+def fingerprint(folder: Path, file: str | None = None) -> str:
+    """A hash over names, sizes and first mebibytes of a local model's files: fast for large ones, and it tells them apart."""
+    total = hashlib.sha256()
+    for path in [folder / file] if file else sorted(path for path in folder.iterdir() if path.is_file()):
+        with path.open("rb") as stream:
+            total.update(f"{path.name}:{path.stat().st_size}".encode() + stream.read(1 << 20))
+    return "sha256:" + total.hexdigest()[:16]
+
+
+def tokenizer_identity(tokenizer: Any) -> dict[str, Any]:
+    """What `run.json` keeps of a tokenizer."""
+    template = getattr(tokenizer, "chat_template", None)
+    return {
+        "tokenizer_hash": digest(sorted(tokenizer.get_vocab().items())),
+        "chat_template_hash": digest(template) if template else None,
+        "prompted_as": "chat turn" if template else "bare text (the model has no chat template)",
+        "adds_bos": bool(tokenizer("a")["input_ids"][:1] == [tokenizer.bos_token_id]) if tokenizer.bos_token_id is not None else False,
+    }
+
+
+def _location(model: str) -> tuple[str, dict[str, Any]]:
+    path = Path(model).expanduser()
+    if model.endswith(".gguf"):
+        return str(path.parent), {"gguf_file": path.name}
+    if path.is_dir():
+        if not (path / "config.json").is_file():
+            ggufs = sorted(path.glob("*.gguf"))
+            hint = f"; give the file itself: {ggufs[0]}" if ggufs else ""
+            raise BadInput(f"{model}: the folder has no config.json, so it holds no transformers checkpoint{hint}")
+        return str(path), {}
+    if path.is_file():
+        raise BadInput(f"{model}: is a file, but not a .gguf file; give a folder, a .gguf file, or a Hub id")
+    return model, {}
+
+
+def _kind(model: str, config: Any) -> str:
+    names = getattr(config, "architectures", None) or []
+    for name in names:
+        for ending, kind in KINDS.items():
+            if name.endswith(ending):
+                return kind
+    if not names and config.model_type in ("llama", "qwen2", "qwen3", "mistral", "gemma"):
+        return "causal"  # a GGUF file names no architecture class
+    raise BadInput(
+        f"{model}: its architecture {', '.join(names) or config.model_type} is not one the workbench can ask; "
+        f"it asks {', '.join('*' + ending for ending in KINDS)}"
+    )
+
+
+def _network(model: str, path: str, kind: str, where: Placement, options: dict[str, Any]) -> Any:
+    import transformers
+
+    factory = {
+        "causal": transformers.AutoModelForCausalLM,
+        "masked": transformers.AutoModelForMaskedLM,
+        "classifier": transformers.AutoModelForSequenceClassification,
+    }[kind]
+    # Pickled weights can run code when they are loaded; safetensors and GGUF cannot.
+    weights = {} if "gguf_file" in options else {"use_safetensors": True}
+    try:
+        network = factory.from_pretrained(path, dtype=where.dtype, **weights, **options)
+    except (OSError, ValueError, KeyError, ImportError) as error:
+        raise BadInput(_why_not(model, error)) from None
+    return network.to(where.device).eval()
+
+
+def _why_not(model: str, error: Exception) -> str:
+    first = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+    if Path(model).expanduser().exists():
+        return f"{model}: cannot be loaded as a model ({first})"
+    offline = " (HF_HUB_OFFLINE is set)" if os.environ.get("HF_HUB_OFFLINE") else ""
+    return f"{model}: not in the local cache and cannot be brought from the Hub{offline}: {first}"

@@ -1,0 +1,79 @@
+"""Masked language models: pseudo-log-likelihoods (Salazar et al., ACL 2020), each token masked in turn."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from bench.errors import BadInput
+from bench.scorers.base import Model
+from bench.scorers.checkpoint import Placement, tokenizer_identity
+
+
+class Masked(Model):
+    """A masked language model. Its likelihoods are pseudo-likelihoods: not comparable with a causal model's."""
+
+    verbs = ("nll", "choose")
+
+    def __init__(self, network: Any, tokenizer: Any, where: Placement, identity: dict[str, Any]) -> None:
+        if tokenizer.mask_token_id is None:
+            raise BadInput(f"{identity['id']}: its tokenizer has no mask token, so it cannot be asked as a masked model")
+        self.network, self.tokenizer, self.where, self.identity = network, tokenizer, where, identity
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "kind": "masked language model (pseudo-log-likelihood)",
+            **self.identity,
+            **self.where.describe(),
+            **tokenizer_identity(self.tokenizer),
+            "parameters": self.network.num_parameters(),
+        }
+
+    def token_logprobs(self, texts: Sequence[str]) -> list[np.ndarray]:
+        """Log-probability of each token given all others, special tokens left out."""
+        encoded = [self.tokenizer(text, truncation=True)["input_ids"] for text in texts]
+        special = set(self.tokenizer.all_special_ids)
+        return self._masked(encoded, [[i for i, token in enumerate(ids) if token not in special] for ids in encoded])
+
+    def choose(self, prompts: Sequence[str], options: Sequence[str]) -> np.ndarray:
+        """Sum of pseudo-log-probabilities of each option's tokens behind the prompt: float64 [n, k]."""
+        encoded, positions = [], []
+        for prompt in prompts:
+            start = self.tokenizer(prompt, add_special_tokens=False)["input_ids"]
+            for option in options:
+                end = self.tokenizer(option, add_special_tokens=False)["input_ids"]
+                ids = self.tokenizer.build_inputs_with_special_tokens(start + end)
+                first = len(ids) - len(start + end) - self._after() + len(start)
+                encoded.append(ids)
+                positions.append(list(range(first, first + len(end))))
+        sums = [float(row.sum()) for row in self._masked(encoded, positions)]
+        return np.array(sums, dtype=np.float64).reshape(len(prompts), len(options))
+
+    def _after(self) -> int:
+        """How many special tokens follow a text."""
+        ids = self.tokenizer.build_inputs_with_special_tokens([])
+        return len(ids) - len(ids) // 2
+
+    @torch.inference_mode()
+    def _masked(self, encoded: Sequence[Sequence[int]], positions: Sequence[Sequence[int]]) -> list[np.ndarray]:
+        jobs = [(i, position) for i, places in enumerate(positions) for position in places]
+        values: list[list[float]] = [[] for _ in encoded]
+        width = max((len(encoded[i]) for i, _ in jobs), default=1)
+        size = max(1, self.where.batch_tokens // width)
+        for start in range(0, len(jobs), size):
+            some = jobs[start : start + size]
+            pad = self.tokenizer.pad_token_id or 0
+            longest = max(len(encoded[i]) for i, _ in some)
+            ids = torch.full((len(some), longest), pad)
+            mask = torch.zeros_like(ids)
+            for k, (i, position) in enumerate(some):
+                ids[k, : len(encoded[i])], mask[k, : len(encoded[i])] = torch.tensor(encoded[i]), 1
+                ids[k, position] = self.tokenizer.mask_token_id
+            logits = self.network(input_ids=ids.to(self.where.device), attention_mask=mask.to(self.where.device)).logits
+            rows = logits[torch.arange(len(some)), torch.tensor([position for _, position in some])].float()
+            targets = torch.tensor([encoded[i][position] for i, position in some], device=rows.device)
+            scores = (rows.gather(1, targets[:, None])[:, 0] - rows.logsumexp(1)).tolist()
+            for (i, _), score in zip(some, scores, strict=True):
+                values[i].append(score)
+        return [np.array(row, dtype=np.float64) for row in values]

@@ -1,0 +1,70 @@
+"""Recorded answers: `replay:FILE.jsonl`, an object a line, by name or by exact prompt.
+
+    {"task": "ss", "item_id": "gender:1", "request": "甲|乙", "repeat": 0, "response": "A"}
+    {"prompt": "...", "response": "A"}
+"""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.data.tables import read_json_lines
+from bench.errors import BadInput
+from bench.scorers.base import VERBS, Answer
+from bench.tasks.request import Request
+
+NAMES = ("task", "item_id", "request")
+
+
+class Replay:
+    """Gives back what a file says; an answer that it lacks is an error that names the request."""
+
+    verbs = VERBS
+
+    def __init__(self, path: Path) -> None:
+        if not path.is_file():
+            raise BadInput(f"{path}: no such file of recorded answers")
+        self.path = path
+        self._answers: dict[tuple[Any, ...], str] = {}
+        for line, row in read_json_lines(path):
+            self._answers[self._key(line, row)] = self._response(line, row)
+
+    def describe(self) -> dict[str, Any]:
+        revision = hashlib.sha256(self.path.read_bytes()).hexdigest()[:16]
+        return {"kind": "recorded answers", "id": f"replay:{self.path.name}", "revision": revision}
+
+    def answer(self, requests: Sequence[Request]) -> list[Answer]:
+        return [Answer(self._find(request)) for request in requests]
+
+    def _find(self, request: Request) -> str:
+        named = (request.task, request.item_id, request.request, request.repeat)
+        for key in (named, (request.text,)):
+            if key in self._answers:
+                return self._answers[key]
+        raise BadInput(
+            f"{self.path}: has no answer for task {request.task!r}, item_id {request.item_id!r}, "
+            f"request {request.request!r}, repeat {request.repeat}"
+        )
+
+    def _key(self, line: int, row: dict[str, Any]) -> tuple[Any, ...]:
+        if "prompt" in row:
+            key: tuple[Any, ...] = (row["prompt"],)
+        else:
+            missing = next((name for name in NAMES if name not in row), None)
+            if missing:
+                raise BadInput(f"{self.path}, line {line}: field `{missing}` is missing; expected {', '.join(NAMES)}, or prompt")
+            key = (*(str(row[name]) for name in NAMES), row.get("repeat", 0))
+        if key in self._answers:
+            raise BadInput(f"{self.path}, line {line}: answers the same request as an earlier line: {key}")
+        return key
+
+    def _response(self, line: int, row: dict[str, Any]) -> str:
+        if "response" not in row:
+            raise BadInput(f"{self.path}, line {line}: field `response` is missing")
+        response = row["response"]
+        if isinstance(response, str):
+            return response
+        if isinstance(response, int | float) and not isinstance(response, bool):
+            return repr(response)
+        raise BadInput(f"{self.path}, line {line}, field `response`: {response!r} is neither text nor a number")

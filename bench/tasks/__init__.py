@@ -1,0 +1,43 @@
+"""The second room: items become requests, answers become parsed values.
+
+A benchmark's tasks module has `TASKS`, `verbs(task, read)`, `requests(items, wording, task, verb)` and
+`parse(task, response, item)`. Wording is read from TOML files (`wording`), never written in code.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from bench.benchmarks import module
+from bench.errors import BadInput, expected
+
+READ = ("text", "letters")
+
+
+def chosen(benchmark: str, tasks: Sequence[str] | None) -> list[str]:
+    """The tasks asked for, in the benchmark's order; all of them without a choice.
+
+    Raises:
+        BadInput: an unknown task.
+    """
+    known: dict[str, Any] = module("tasks", benchmark).TASKS
+    for name in tasks or ():
+        if name not in known:
+            raise BadInput(expected(name, known, f"task of {benchmark}"))
+    return [name for name in known if not tasks or name in tasks]
+
+
+def verb(benchmark: str, task: str, read: str | None, verbs: Sequence[str]) -> str | None:
+    """The verb with which a model that has `verbs` is asked for `task`; None where it has none that serves.
+
+    `read` says how a choice is read: `text` (generated), `letters` (probabilities of the options); None takes what the
+    model can, text first.
+    """
+    if read is not None and read not in READ:
+        raise BadInput(expected(read, READ, "way to read answers"))
+    wanted: tuple[str, ...] = module("tasks", benchmark).verbs(task, read)
+    return next((name for name in wanted if name in verbs), None)
+
+
+def reading(read: str | None) -> tuple[str, ...]:
+    """The verbs that answer a multiple-choice question under `read`, the first one preferred."""
+    return {None: ("generate", "choose"), "text": ("generate",), "letters": ("choose",)}[read]
