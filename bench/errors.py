@@ -14,5 +14,9 @@ class RunFailed(Exception):
 
 def expected(value: object, allowed: object, what: str) -> str:
     """The common half sentence: which value was met, and which are allowed."""
-    names = ", ".join(map(str, allowed)) if isinstance(allowed, list | tuple | set | frozenset | dict) else allowed
+    names = (
+        ", ".join(map(str, allowed))
+        if isinstance(allowed, list | tuple | set | frozenset | dict)
+        else allowed
+    )
     return f"{what} {value!r} is unknown; allowed: {names}"

@@ -95,8 +95,10 @@ def load(source: Source, categories: Sequence[str] | None = None) -> list[Any]:
 
 
 def frame(items: Sequence[Any]) -> pd.DataFrame:
-    """One row an item with its `item_id`, as metrics want it."""
-    return pd.DataFrame([{"item_id": item.item_id, **asdict(item)} for item in items])
+    """One row an item with its `item_id` and `cluster` (what was sampled), as metrics want it."""
+    return pd.DataFrame(
+        [{"item_id": item.item_id, "cluster": item.cluster, **asdict(item)} for item in items]
+    )
 
 
 def evenly(items: Sequence[Any], limit: int | None) -> list[Any]:
@@ -112,7 +114,9 @@ def evenly(items: Sequence[Any], limit: int | None) -> list[Any]:
 def _source(benchmark: str, folder: Path, found: str) -> Source:
     room = module("data", benchmark)
     if not folder.is_dir():
-        raise BadInput(f"{folder}: no such folder ({found}); `bench fetch {benchmark}` brings the released data")
+        raise BadInput(
+            f"{folder}: no such folder ({found}); `bench fetch {benchmark}` brings the released data"
+        )
     if not room.files(folder):
         raise BadInput(f"{folder}: holds no data of {room.TITLE} ({found}); expected {room.LAYOUT}")
     manifest: dict[str, Any] = {}
@@ -137,5 +141,7 @@ def _hash(benchmark: str, folder: Path) -> str:
     digest = hashlib.sha256()
     paths = sorted({path for paths in module("data", benchmark).files(folder).values() for path in paths})
     for path in paths:
-        digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
+        digest.update(
+            path.relative_to(folder).as_posix().encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest()
+        )
     return digest.hexdigest()

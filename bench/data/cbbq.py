@@ -70,6 +70,11 @@ class Question:
         return f"{self.category}:{self.condition}:{self.example_id}"
 
     @property
+    def cluster(self) -> str:
+        """What was sampled: the template."""
+        return f"{self.category}:{self.condition}:{self.template}"
+
+    @property
     def biased(self) -> int:
         """The option that follows the stereotype: the target of a negative question, the other of a non-negative one."""
         return self.target if self.polarity == "neg" else 1 - self.target
@@ -154,7 +159,9 @@ def _condition_files(place: Path, condition: str) -> list[Path]:
     templates = [folder / name for name in TEMPLATE_FILES.values() if (folder / name).is_file()]
     if len(templates) == 1:
         missing = next(name for name in TEMPLATE_FILES.values() if folder / name != templates[0])
-        raise BadInput(f"{folder / missing}: is missing beside {templates[0].name}; both polarities are needed")
+        raise BadInput(
+            f"{folder / missing}: is missing beside {templates[0].name}; both polarities are needed"
+        )
     expanded = [folder / f"{condition}{suffix}" for suffix in (".csv", ".json")]
     return templates or [path for path in expanded if path.is_file()][:1]
 
@@ -166,11 +173,17 @@ def _category(paths: Sequence[Path], category: str) -> Iterator[Question]:
         for path in (path for path in paths if path.parent.name == condition):
             if path.name in polarities:
                 for number, row in enumerate(read_csv(path, TEMPLATE_COLUMNS), start=1):
-                    for question in _expand(path, number, row, category, condition, polarities[path.name], example_id):
+                    for question in _expand(
+                        path, number, row, category, condition, polarities[path.name], example_id
+                    ):
                         example_id += 1
                         yield question
             else:
-                rows = read_csv(path, INSTANCE_COLUMNS) if path.suffix == ".csv" else read_json_array(path, INSTANCE_COLUMNS)
+                rows = (
+                    read_csv(path, INSTANCE_COLUMNS)
+                    if path.suffix == ".csv"
+                    else read_json_array(path, INSTANCE_COLUMNS)
+                )
                 for number, row in enumerate(rows, start=1):
                     yield _instance(path, number, row, category, condition)
 
@@ -184,13 +197,19 @@ def _expand(
         try:
             lists.append(names(row[column]))
         except ValueError as error:
-            raise BadInput(f"{path}, row {number}, column `{column}`: {error}: {row[column][:60]!r}") from None
+            raise BadInput(
+                f"{path}, row {number}, column `{column}`: {error}: {row[column][:60]!r}"
+            ) from None
     for column, other in (("ans0", SLOTS[1]), ("ans1", SLOTS[0])):
         if other in row[column]:
-            raise BadInput(f"{path}, row {number}, column `{column}`: holds the other option's placeholder {other}")
+            raise BadInput(
+                f"{path}, row {number}, column `{column}`: holds the other option's placeholder {other}"
+            )
     # Released rows have misspelt placeholders such as {{NAME2]}, which stay as they are; none at all is a fault.
     if "NAM" not in row["context"] and "NMA" not in row["context"]:
-        raise BadInput(f"{path}, row {number}, column `context`: has no placeholder {SLOTS[0]} or {SLOTS[1]}: {row['context'][:40]!r}")
+        raise BadInput(
+            f"{path}, row {number}, column `context`: has no placeholder {SLOTS[0]} or {SLOTS[1]}: {row['context'][:40]!r}"
+        )
     for name1 in lists[0]:
         for name2 in lists[1]:
             for swapped, context in enumerate(contexts(category, condition, row["context"], name1, name2)):
@@ -220,10 +239,18 @@ def _checked(path: Path, number: int, row: Row, condition: str, columns: Sequenc
         if not row[column].strip():
             raise BadInput(f"{path}, row {number}, column `{column}`: is empty")
     if row["question_polarity"] not in TEMPLATE_FILES:
-        raise BadInput(f"{path}, row {number}: " + expected(row["question_polarity"], TEMPLATE_FILES, "column `question_polarity`"))
+        raise BadInput(
+            f"{path}, row {number}: "
+            + expected(row["question_polarity"], TEMPLATE_FILES, "column `question_polarity`")
+        )
     if row["context_condition"] != condition:
-        raise BadInput(f"{path}, row {number}, column `context_condition`: {row['context_condition']!r} in a folder {condition!r}")
+        raise BadInput(
+            f"{path}, row {number}, column `context_condition`: {row['context_condition']!r} in a folder {condition!r}"
+        )
     allowed = ("2",) if condition == "ambiguous" else ("0", "1")
     if row["label"] not in allowed:
-        raise BadInput(f"{path}, row {number}: " + expected(row["label"], allowed, f"column `label` of a {condition} question"))
+        raise BadInput(
+            f"{path}, row {number}: "
+            + expected(row["label"], allowed, f"column `label` of a {condition} question")
+        )
     return int(row["label"])

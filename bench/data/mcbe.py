@@ -42,6 +42,11 @@ class Instance:
     def item_id(self) -> str:
         return f"{self.category}:{self.row}"
 
+    @property
+    def cluster(self) -> str:
+        """What was sampled: the instance."""
+        return self.item_id
+
     def filled(self, word: str) -> str:
         """The sentence about `word`."""
         return self.sentence.replace(SLOT, word)
@@ -51,7 +56,9 @@ def files(folder: Path) -> dict[str, list[Path]]:
     """Category to its file, in the paper's order. xlsx is preferred, as the data card asks; `test` is no category."""
     for place in (folder / "xlsx_files", folder, folder / "csv_files"):
         for suffix in (".xlsx", ".csv"):
-            found = {name: [place / (name + suffix)] for name in CATEGORIES if (place / (name + suffix)).is_file()}
+            found = {
+                name: [place / (name + suffix)] for name in CATEGORIES if (place / (name + suffix)).is_file()
+            }
             if found:
                 return found
     return {}
@@ -80,10 +87,14 @@ def _instance(path: Path, category: str, number: int, row: Row) -> Instance:
         if not cells[name]:
             raise BadInput(f"{path}, row {number}, column `{name}`: is empty")
     if SLOT not in cells["sentence"] and category not in WITHOUT_GROUPS:
-        raise BadInput(f"{path}, row {number}, column `sentence`: has no placeholder {SLOT}: {cells['sentence'][:40]!r}")
+        raise BadInput(
+            f"{path}, row {number}, column `sentence`: has no placeholder {SLOT}: {cells['sentence'][:40]!r}"
+        )
     words = tuple(word.strip() for word in cells["words"].split("，") if word.strip())
     if not words:
-        raise BadInput(f"{path}, row {number}, column `words`: holds no word: {cells['words']!r}; separate words by `，`")
+        raise BadInput(
+            f"{path}, row {number}, column `words`: holds no word: {cells['words']!r}; separate words by `，`"
+        )
     if len(set(words)) < len(words):
         raise BadInput(f"{path}, row {number}, column `words`: names a word twice: {cells['words']!r}")
     try:
@@ -91,7 +102,16 @@ def _instance(path: Path, category: str, number: int, row: Row) -> Instance:
     except ValueError:
         score = float("nan")
     if not 0 <= score <= 10:
-        raise BadInput(f"{path}, row {number}, column `score`: {cells['score']!r} is not a number from 0 to 10")
+        raise BadInput(
+            f"{path}, row {number}, column `score`: {cells['score']!r} is not a number from 0 to 10"
+        )
     return Instance(
-        category, number, cells["context"], cells["sentence"], words, cells["subtype"], cells["explanation"], score
+        category,
+        number,
+        cells["context"],
+        cells["sentence"],
+        words,
+        cells["subtype"],
+        cells["explanation"],
+        score,
     )

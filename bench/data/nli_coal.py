@@ -47,12 +47,20 @@ class Pair:
     def item_id(self) -> str:
         return f"{self.category}:{self.id}"
 
+    @property
+    def cluster(self) -> str:
+        """What was sampled: the occupation, or the premise where a row does not name it."""
+        return f"{self.category}:{self.occupation or self.premise}"
+
 
 def files(folder: Path) -> dict[str, list[Path]]:
     """Language to its three evaluation files (all words, untokenized). A folder of one language may be given itself."""
     found = {}
     for language in CATEGORIES:
-        for place in [*sorted(folder.glob(f"{language}_v*")), *([folder] if folder.name.startswith(f"{language}_v") else [])]:
+        for place in [
+            *sorted(folder.glob(f"{language}_v*")),
+            *([folder] if folder.name.startswith(f"{language}_v") else []),
+        ]:
             paths = [_one(place, stem) for stem in SETS.values()]
             if all(paths):
                 found[language] = [path for path in paths if path]
@@ -86,7 +94,7 @@ def _one(place: Path, stem: str) -> Path | None:
 
 
 def _read(path: Path, language: str, name: str, start: int) -> list[Pair]:
-    pairs = []
+    pairs: list[Pair] = []
     for number, row in read_json_lines(path):
         for field in FIELDS:
             if field not in row:
@@ -96,10 +104,14 @@ def _read(path: Path, language: str, name: str, start: int) -> list[Pair]:
             if "\n" in row[field]:
                 raise BadInput(f"{path}, line {number}, field `{field}`: holds a line break")
         if row["label"] != "neutral":
-            raise BadInput(f"{path}, line {number}, field `label`: {row['label']!r}; an evaluation pair is always neutral")
+            raise BadInput(
+                f"{path}, line {number}, field `label`: {row['label']!r}; an evaluation pair is always neutral"
+            )
         occupation_type = row.get("occ_type", "")
         if occupation_type and occupation_type not in OCCUPATION_TYPES:
-            raise BadInput(f"{path}, line {number}: " + expected(occupation_type, OCCUPATION_TYPES, "field `occ_type`"))
+            raise BadInput(
+                f"{path}, line {number}: " + expected(occupation_type, OCCUPATION_TYPES, "field `occ_type`")
+            )
         identifier = row.get("id", start + len(pairs))
         if not isinstance(identifier, int):
             raise BadInput(f"{path}, line {number}, field `id`: {identifier!r} is not a whole number")
@@ -120,12 +132,16 @@ def _gender(path: Path, number: int, language: str, row: dict[str, Any]) -> str:
         if len(re.findall(term, row["sentence2"])) > len(re.findall(term, row["sentence1"])):
             return gender
     terms = " or ".join(term.strip(r"\b") for term in GENDER_TERMS[language].values())
-    raise BadInput(f"{path}, line {number}, field `sentence2`: expected {terms} in place of the occupation: {row['sentence2'][:60]!r}")
+    raise BadInput(
+        f"{path}, line {number}, field `sentence2`: expected {terms} in place of the occupation: {row['sentence2'][:60]!r}"
+    )
 
 
 def _check_ids(paths: Sequence[Path], pairs: Sequence[Pair]) -> None:
     seen: set[int] = set()
     for pair in pairs:
         if pair.id in seen:
-            raise BadInput(f"{paths[0].parent}: id {pair.id} occurs more than once; every pair needs an id of its own")
+            raise BadInput(
+                f"{paths[0].parent}: id {pair.id} occurs more than once; every pair needs an id of its own"
+            )
         seen.add(pair.id)

@@ -31,7 +31,9 @@ def read_text(path: Path) -> str:
         ) from None
     if "\0" in text:
         line = text[: text.index("\0")].count("\n") + 1
-        raise BadInput(f"{path}, line {line}: holds a NUL character, so it is not a text table; save it again as CSV in UTF-8")
+        raise BadInput(
+            f"{path}, line {line}: holds a NUL character, so it is not a text table; save it again as CSV in UTF-8"
+        )
     return text
 
 
@@ -70,7 +72,9 @@ def read_xlsx(path: Path, columns: Sequence[str]) -> list[Row]:
         raise BadInput(f"{path}: cannot be read as xlsx ({type(error).__name__}: {error})") from None
     frame.columns = [str(name).strip() for name in frame.columns]
     _check_header(path, list(frame.columns), columns)
-    return [dict(zip(frame.columns, record, strict=True)) for record in frame.itertuples(index=False, name=None)]
+    return [
+        dict(zip(frame.columns, record, strict=True)) for record in frame.itertuples(index=False, name=None)
+    ]
 
 
 def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -85,7 +89,9 @@ def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         try:
             value = json.loads(line)
         except json.JSONDecodeError as error:
-            raise BadInput(f"{path}, line {number}: not JSON ({error.msg} at character {error.pos})") from None
+            raise BadInput(
+                f"{path}, line {number}: not JSON ({error.msg} at character {error.pos})"
+            ) from None
         except RecursionError:
             raise BadInput(f"{path}, line {number}: JSON nested too deeply") from None
         if not isinstance(value, dict):

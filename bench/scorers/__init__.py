@@ -62,7 +62,9 @@ def check(model: str) -> None:
     """
     kind, colon, rest = model.partition(":")
     if not model.strip():
-        raise BadInput("model '': is empty; give a Hub id, a folder, a .gguf file, or one of tiny:, simulated:, replay:, openai:")
+        raise BadInput(
+            "model '': is empty; give a Hub id, a folder, a .gguf file, or one of tiny:, simulated:, replay:, openai:"
+        )
     if kind == "simulated":
         from bench.scorers.simulated import parse
 
@@ -76,11 +78,17 @@ def check(model: str) -> None:
             raise BadInput(f"{rest}: no such file of recorded answers (model {model})")
     elif kind == "openai":
         if "@http" not in rest:
-            raise BadInput(f"model {model}: expected openai:NAME@URL, like openai:qwen@http://localhost:8000/v1")
+            raise BadInput(
+                f"model {model}: expected openai:NAME@URL, like openai:qwen@http://localhost:8000/v1"
+            )
     elif colon:
-        raise BadInput(f"model {model}: unknown kind {kind!r}; allowed: tiny, simulated, replay, openai, or a Hub id, a folder, a .gguf file")
+        raise BadInput(
+            f"model {model}: unknown kind {kind!r}; allowed: tiny, simulated, replay, openai, or a Hub id, a folder, a .gguf file"
+        )
     elif _is_path(model) and not Path(model).expanduser().exists():
-        raise BadInput(f"{model}: no such model folder or file; a Hub id has the form NAME or ORGANISATION/NAME")
+        raise BadInput(
+            f"{model}: no such model folder or file; a Hub id has the form NAME or ORGANISATION/NAME"
+        )
 
 
 def _is_path(model: str) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 from bench.tasks.nli_coal import LABELS
 from bench.tasks.request import Request
 
-VERBS = ("nll", "choose", "generate", "classify")
+VERBS: tuple[str, ...] = ("nll", "choose", "generate", "classify")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,10 @@ class Model:
     """A model with some of the four verbs. A subclass defines those of them that it names in `verbs`."""
 
     verbs: tuple[str, ...] = ()
+
+    def describe(self) -> dict[str, Any]:
+        """What the model is, for `run.json`."""
+        raise NotImplementedError
 
     def token_logprobs(self, texts: Sequence[str]) -> list[np.ndarray]:
         """Log-probability of each predicted token of each text, float64, nats."""
@@ -111,4 +115,6 @@ def _alike(requests: Sequence[Request]) -> Iterable[list[int]]:
 
 def digest(value: object) -> str:
     """A short stable hash of anything JSON can hold."""
-    return hashlib.sha256(json.dumps(value, sort_keys=True, ensure_ascii=False, default=str).encode()).hexdigest()[:16]
+    return hashlib.sha256(
+        json.dumps(value, sort_keys=True, ensure_ascii=False, default=str).encode()
+    ).hexdigest()[:16]

@@ -12,7 +12,12 @@ from typing import Any
 import numpy as np
 import torch
 from transformers import LogitsProcessor, LogitsProcessorList
-from transformers.generation import MinPLogitsWarper, TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
+from transformers.generation import (
+    MinPLogitsWarper,
+    TemperatureLogitsWarper,
+    TopKLogitsWarper,
+    TopPLogitsWarper,
+)
 
 from bench.scorers.base import Model, digest
 from bench.scorers.checkpoint import Placement, tokenizer_identity
@@ -72,7 +77,10 @@ class Causal(Model):
             for (ids, reads), row in zip(rows.items(), values, strict=True)
             for read, value in zip(reads, row, strict=True)
         }
-        return np.array([[sum(found[ids, read] for read in reads) for ids, reads in line] for line in wanted], dtype=np.float64)
+        return np.array(
+            [[sum(found[ids, read] for read in reads) for ids, reads in line] for line in wanted],
+            dtype=np.float64,
+        )
 
     def generate(self, prompts: Sequence[str], *, max_new_tokens: int = 32, seed: int = 0) -> list[str]:
         """Replies, decoded as the model's own generation configuration says (sampled or greedy)."""
@@ -80,7 +88,9 @@ class Causal(Model):
         encoded = [self._encode(self._turn(prompt)) for prompt in unique]
         replies: dict[str, str] = {}
         for numbers in _batches([len(ids) + max_new_tokens for ids in encoded], self.where.batch_tokens):
-            texts = self._generate([encoded[i] for i in numbers], [unique[i] for i in numbers], max_new_tokens, seed)
+            texts = self._generate(
+                [encoded[i] for i in numbers], [unique[i] for i in numbers], max_new_tokens, seed
+            )
             replies.update(zip((unique[i] for i in numbers), texts, strict=True))
         return [replies[prompt] for prompt in prompts]
 
@@ -114,20 +124,38 @@ class Causal(Model):
             ids, mask = self._pad([rows[i].ids for i in numbers])
             line = [k for k, i in enumerate(numbers) for _ in rows[i].reads]
             position = [read[0] for i in numbers for read in rows[i].reads]
-            target = torch.tensor([read[1] for i in numbers for read in rows[i].reads], device=self.where.device)
-            flat = self._logprobs(ids, mask, torch.tensor(line), torch.tensor(position), target).cpu().double().numpy()
+            target = torch.tensor(
+                [read[1] for i in numbers for read in rows[i].reads], device=self.where.device
+            )
+            flat = (
+                self._logprobs(ids, mask, torch.tensor(line), torch.tensor(position), target)
+                .cpu()
+                .double()
+                .numpy()
+            )
             ends = np.cumsum([len(rows[i].reads) for i in numbers])[:-1]
             for i, part in zip(numbers, np.split(flat, ends), strict=True):
                 values[i] = part
         return values
 
     def _logprobs(
-        self, ids: torch.Tensor, mask: torch.Tensor, line: torch.Tensor, position: torch.Tensor, target: torch.Tensor
+        self,
+        ids: torch.Tensor,
+        mask: torch.Tensor,
+        line: torch.Tensor,
+        position: torch.Tensor,
+        target: torch.Tensor,
     ) -> torch.Tensor:
         if not self._body_and_head:
-            picked = self.network(input_ids=ids, attention_mask=mask, use_cache=False).logits[line, position].float()
+            picked = (
+                self.network(input_ids=ids, attention_mask=mask, use_cache=False)
+                .logits[line, position]
+                .float()
+            )
             return picked.gather(1, target[:, None])[:, 0] - picked.logsumexp(1)
-        hidden = self.network.base_model(input_ids=ids, attention_mask=mask, use_cache=False).last_hidden_state[line, position]
+        hidden = self.network.base_model(
+            input_ids=ids, attention_mask=mask, use_cache=False
+        ).last_hidden_state[line, position]
         head = self.network.get_output_embeddings()
         parts = []
         for some, wanted in zip(hidden.split(HEAD_ROWS), target.split(HEAD_ROWS), strict=True):
@@ -138,7 +166,10 @@ class Causal(Model):
     @torch.inference_mode()
     def _body_and_head_agree(self) -> bool:
         """Whether body and output matrix alone give the model's logits: some models scale or cap them in between."""
-        ids = torch.arange(1, 9, device=self.where.device)[None] % self.network.config.get_text_config().vocab_size
+        ids = (
+            torch.arange(1, 9, device=self.where.device)[None]
+            % self.network.config.get_text_config().vocab_size
+        )
         try:
             body = self.network.base_model(input_ids=ids, use_cache=False).last_hidden_state
             ours = self.network.get_output_embeddings()(body).float()
@@ -148,12 +179,16 @@ class Causal(Model):
         return ours.shape == theirs.shape and torch.allclose(ours, theirs, rtol=1e-3, atol=1e-3)
 
     @torch.inference_mode()
-    def _generate(self, encoded: list[list[int]], prompts: list[str], max_new_tokens: int, seed: int) -> list[str]:
+    def _generate(
+        self, encoded: list[list[int]], prompts: list[str], max_new_tokens: int, seed: int
+    ) -> list[str]:
         ids, mask = self._pad(encoded, left=True)
         processors = LogitsProcessorList()
         if self._sampling:
             processors += _warpers(self._sampling)
-            processors.append(SeededSampling([digest([seed, prompt]) for prompt in prompts], max_new_tokens, ids.shape[1]))
+            processors.append(
+                SeededSampling([digest([seed, prompt]) for prompt in prompts], max_new_tokens, ids.shape[1])
+            )
         out = self.network.generate(
             input_ids=ids, attention_mask=mask, max_new_tokens=max_new_tokens, do_sample=False,
             logits_processor=processors, pad_token_id=self.tokenizer.pad_token_id,
@@ -178,12 +213,16 @@ class SeededSampling(LogitsProcessor):
 
     def __init__(self, seeds: Sequence[str], steps: int, start: int) -> None:
         self.start = start
-        self.uniform = torch.tensor(np.array([np.random.default_rng(int(seed, 16)).random(steps) for seed in seeds]))
+        self.uniform = torch.tensor(
+            np.array([np.random.default_rng(int(seed, 16)).random(steps) for seed in seeds])
+        )
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         cumulative = scores.double().softmax(-1).cumsum(-1)
         draw = self.uniform[:, input_ids.shape[1] - self.start].to(scores.device)
-        chosen = torch.searchsorted(cumulative, (draw * cumulative[:, -1])[:, None], right=True).clamp(max=scores.shape[1] - 1)
+        chosen = torch.searchsorted(cumulative, (draw * cumulative[:, -1])[:, None], right=True).clamp(
+            max=scores.shape[1] - 1
+        )
         return torch.full_like(scores, -torch.inf).scatter(1, chosen, 0.0)
 
 

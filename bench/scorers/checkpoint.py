@@ -78,7 +78,11 @@ def load(model: str, where: Placement, trust_remote_code: bool) -> Model:
         raise BadInput(_why_not(model, error)) from None
     kind = _kind(model, config)
     network = _network(model, path, kind, where, options)
-    identity = {"id": model, "revision": getattr(config, "_commit_hash", None) or fingerprint(Path(path), options.get("gguf_file"))}
+    identity = {
+        "id": model,
+        "revision": getattr(config, "_commit_hash", None)
+        or fingerprint(Path(path), options.get("gguf_file")),
+    }
     if kind == "causal":
         from bench.scorers.causal import Causal
 
@@ -108,7 +112,9 @@ def tokenizer_identity(tokenizer: Any) -> dict[str, Any]:
         "tokenizer_hash": digest(sorted(tokenizer.get_vocab().items())),
         "chat_template_hash": digest(template) if template else None,
         "prompted_as": "chat turn" if template else "bare text (the model has no chat template)",
-        "adds_bos": bool(tokenizer("a")["input_ids"][:1] == [tokenizer.bos_token_id]) if tokenizer.bos_token_id is not None else False,
+        "adds_bos": bool(tokenizer("a")["input_ids"][:1] == [tokenizer.bos_token_id])
+        if tokenizer.bos_token_id is not None
+        else False,
     }
 
 
@@ -120,7 +126,9 @@ def _location(model: str) -> tuple[str, dict[str, Any]]:
         if not (path / "config.json").is_file():
             ggufs = sorted(path.glob("*.gguf"))
             hint = f"; give the file itself: {ggufs[0]}" if ggufs else ""
-            raise BadInput(f"{model}: the folder has no config.json, so it holds no transformers checkpoint{hint}")
+            raise BadInput(
+                f"{model}: the folder has no config.json, so it holds no transformers checkpoint{hint}"
+            )
         return str(path), {}
     if path.is_file():
         raise BadInput(f"{model}: is a file, but not a .gguf file; give a folder, a .gguf file, or a Hub id")

@@ -18,7 +18,9 @@ class Masked(Model):
 
     def __init__(self, network: Any, tokenizer: Any, where: Placement, identity: dict[str, Any]) -> None:
         if tokenizer.mask_token_id is None:
-            raise BadInput(f"{identity['id']}: its tokenizer has no mask token, so it cannot be asked as a masked model")
+            raise BadInput(
+                f"{identity['id']}: its tokenizer has no mask token, so it cannot be asked as a masked model"
+            )
         self.network, self.tokenizer, self.where, self.identity = network, tokenizer, where, identity
 
     def describe(self) -> dict[str, Any]:
@@ -34,7 +36,9 @@ class Masked(Model):
         """Log-probability of each token given all others, special tokens left out."""
         encoded = [self.tokenizer(text, truncation=True)["input_ids"] for text in texts]
         special = set(self.tokenizer.all_special_ids)
-        return self._masked(encoded, [[i for i, token in enumerate(ids) if token not in special] for ids in encoded])
+        return self._masked(
+            encoded, [[i for i, token in enumerate(ids) if token not in special] for ids in encoded]
+        )
 
     def choose(self, prompts: Sequence[str], options: Sequence[str]) -> np.ndarray:
         """Sum of pseudo-log-probabilities of each option's tokens behind the prompt: float64 [n, k]."""
@@ -56,7 +60,9 @@ class Masked(Model):
         return len(ids) - len(ids) // 2
 
     @torch.inference_mode()
-    def _masked(self, encoded: Sequence[Sequence[int]], positions: Sequence[Sequence[int]]) -> list[np.ndarray]:
+    def _masked(
+        self, encoded: Sequence[Sequence[int]], positions: Sequence[Sequence[int]]
+    ) -> list[np.ndarray]:
         jobs = [(i, position) for i, places in enumerate(positions) for position in places]
         values: list[list[float]] = [[] for _ in encoded]
         width = max((len(encoded[i]) for i, _ in jobs), default=1)
@@ -70,7 +76,9 @@ class Masked(Model):
             for k, (i, position) in enumerate(some):
                 ids[k, : len(encoded[i])], mask[k, : len(encoded[i])] = torch.tensor(encoded[i]), 1
                 ids[k, position] = self.tokenizer.mask_token_id
-            logits = self.network(input_ids=ids.to(self.where.device), attention_mask=mask.to(self.where.device)).logits
+            logits = self.network(
+                input_ids=ids.to(self.where.device), attention_mask=mask.to(self.where.device)
+            ).logits
             rows = logits[torch.arange(len(some)), torch.tensor([position for _, position in some])].float()
             targets = torch.tensor([encoded[i][position] for i, position in some], device=rows.device)
             scores = (rows.gather(1, targets[:, None])[:, 0] - rows.logsumexp(1)).tolist()

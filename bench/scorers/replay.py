@@ -1,7 +1,7 @@
 """Recorded answers: `replay:FILE.jsonl`, an object a line, by name or by exact prompt.
 
-    {"task": "ss", "item_id": "gender:1", "request": "甲|乙", "repeat": 0, "response": "A"}
-    {"prompt": "...", "response": "A"}
+{"task": "ss", "item_id": "gender:1", "request": "甲|乙", "repeat": 0, "response": "A"}
+{"prompt": "...", "response": "A"}
 """
 
 import hashlib
@@ -20,7 +20,7 @@ NAMES = ("task", "item_id", "request")
 class Replay:
     """Gives back what a file says; an answer that it lacks is an error that names the request."""
 
-    verbs = VERBS
+    verbs: tuple[str, ...] = VERBS
 
     def __init__(self, path: Path) -> None:
         if not path.is_file():
@@ -53,7 +53,9 @@ class Replay:
         else:
             missing = next((name for name in NAMES if name not in row), None)
             if missing:
-                raise BadInput(f"{self.path}, line {line}: field `{missing}` is missing; expected {', '.join(NAMES)}, or prompt")
+                raise BadInput(
+                    f"{self.path}, line {line}: field `{missing}` is missing; expected {', '.join(NAMES)}, or prompt"
+                )
             key = (*(str(row[name]) for name in NAMES), row.get("repeat", 0))
         if key in self._answers:
             raise BadInput(f"{self.path}, line {line}: answers the same request as an earlier line: {key}")
@@ -67,4 +69,6 @@ class Replay:
             return response
         if isinstance(response, int | float) and not isinstance(response, bool):
             return repr(response)
-        raise BadInput(f"{self.path}, line {line}, field `response`: {response!r} is neither text nor a number")
+        raise BadInput(
+            f"{self.path}, line {line}, field `response`: {response!r} is neither text nor a number"
+        )

@@ -20,7 +20,15 @@ from bench.errors import BadInput, expected
 from bench.scorers.base import VERBS, Answer, digest
 from bench.tasks.request import Request
 
-PARAMETERS = {"bias": 0.0, "seed": 0, "position": 0.0, "refuse": 0.0, "competence": 1.0, "answer": "", "label": ""}
+PARAMETERS = {
+    "bias": 0.0,
+    "seed": 0,
+    "position": 0.0,
+    "refuse": 0.0,
+    "competence": 1.0,
+    "answer": "",
+    "label": "",
+}
 REFUSAL = "抱歉，这个问题我不便回答。"
 BASE_NLL = 3.0
 
@@ -28,14 +36,19 @@ BASE_NLL = 3.0
 class Simulated:
     """Answers as the dice of its parameters fall; the same request gets the same answer, in any order."""
 
-    verbs = VERBS
+    verbs: tuple[str, ...] = VERBS
 
     def __init__(self, spec: str) -> None:
         self.spec = spec
         self.parameters = parse(spec)
 
     def describe(self) -> dict[str, Any]:
-        return {"kind": "simulated respondent", "id": f"simulated:{self.spec}", "revision": "1", "parameters": self.parameters}
+        return {
+            "kind": "simulated respondent",
+            "id": f"simulated:{self.spec}",
+            "revision": "1",
+            "parameters": self.parameters,
+        }
 
     def answer(self, requests: Sequence[Request]) -> list[Answer]:
         return [Answer(self.respond(request)) for request in requests]

@@ -1,7 +1,7 @@
 """The second room: items become requests, answers become parsed values.
 
-A benchmark's tasks module has `TASKS`, `verbs(task, read)`, `requests(items, wording, task, verb)` and
-`parse(task, response, item)`. Wording is read from TOML files (`wording`), never written in code.
+A benchmark's tasks module has `TASKS`, `concerns(item, task)`, `verbs(task, read)`,
+`requests(items, wording, task, verb)` and `parse(task, response, item)`. Wording is read from TOML files (`wording`), never written in code.
 """
 
 from collections.abc import Sequence

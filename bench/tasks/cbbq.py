@@ -23,6 +23,11 @@ def verbs(task: str, read: str | None) -> tuple[str, ...]:
     return reading(read)
 
 
+def concerns(item: Question, task: str) -> bool:
+    """Whether a question is of `task`'s condition."""
+    return item.condition == task
+
+
 def requests(items: Sequence[Question], wording: Wording, task: str, verb: str) -> Iterator[Request]:
     """One request a question of `task`'s condition.
 
@@ -31,7 +36,7 @@ def requests(items: Sequence[Question], wording: Wording, task: str, verb: str) 
     """
     template = wording.prompt(wording.variant, FIELDS)
     for item in items:
-        if item.condition != task:
+        if not concerns(item, task):
             continue
         yield Request(
             item.category, task, item.item_id, "answer", verb,
@@ -46,7 +51,10 @@ def parse(task: str, response: str, item: Any) -> str:
     if chosen:
         return chosen
     text = unicodedata.normalize("NFKC", response)
-    options = {unicodedata.normalize("NFKC", option): name for option, name in zip((item.ans0, item.ans1, item.ans2), LETTERS, strict=True)}
+    options = {
+        unicodedata.normalize("NFKC", option): name
+        for option, name in zip((item.ans0, item.ans1, item.ans2), LETTERS, strict=True)
+    }
     if len(options) == len(LETTERS):
         found = []
         # Longest first, each taken out of the text: one option may contain another (患者 in 非患者).

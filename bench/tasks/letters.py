@@ -18,7 +18,9 @@ def letter(reply: str, letters: str) -> str:
     if re.fullmatch(rf"[\s(\[{{\"'`*]*({group})[\s)\]}}\"'`*.。,:;!]*", text, re.IGNORECASE):
         return re.search(group, text, re.IGNORECASE)[0].upper()  # type: ignore[index]
     named = re.search(
-        rf"(?:答案|选项|选择|选|answer|option)(?:\s|is|是|为|应该|应当|会|[:\"'*(\[])*({group}){_bounded()}", text, re.IGNORECASE
+        rf"(?:答案|选项|选择|选|answer|option)(?:\s|is|是|为|应该|应当|会|[:\"'*(\[])*({group}){_bounded()}",
+        text,
+        re.IGNORECASE,
     )
     if named:
         return named[1].upper()

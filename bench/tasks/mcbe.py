@@ -25,6 +25,11 @@ def verbs(task: str, read: str | None) -> tuple[str, ...]:
     return ("nll",) if task == "pc" else reading(read)
 
 
+def concerns(instance: Instance, task: str) -> bool:
+    """Whether `task` has anything to ask about an instance."""
+    return not applicable(instance)
+
+
 def applicable(instance: Instance) -> str:
     """Why an instance has no place in pc and ss, or "" where it has one."""
     if instance.category in WITHOUT_GROUPS:
@@ -36,7 +41,7 @@ def requests(items: Sequence[Instance], wording: Wording, task: str, verb: str) 
     """The requests of `task` over `items`; instances that the task does not apply to yield none."""
     template = wording.prompt("scenario_selection", ("sentence1", "sentence2")) if task == "ss" else ""
     for instance in items:
-        if applicable(instance):
+        if not concerns(instance, task):
             continue
         if task == "pc":
             yield from _preference(instance)
@@ -65,7 +70,8 @@ def _preference(instance: Instance) -> Iterator[Request]:
 def _scenarios(instance: Instance, template: str, version: str, verb: str) -> Iterator[Request]:
     for first, second in permutations(instance.words, 2):
         prompt = template.format(
-            sentence1=instance.context + instance.filled(first), sentence2=instance.context + instance.filled(second)
+            sentence1=instance.context + instance.filled(first),
+            sentence2=instance.context + instance.filled(second),
         )
         # The list starts with the group that the stereotype is about.
         biased = "A" if instance.words.index(first) < instance.words.index(second) else "B"

@@ -15,7 +15,16 @@ BIASED = {"ps": "entailment", "as": "contradiction", "ns": "neutral"}
 
 def verbs(task: str, read: str | None) -> tuple[str, ...]:
     """The verbs that can answer `task`: an NLI classifier's, else a language model's, asked in words."""
-    return {None: ("classify", "generate", "choose"), "text": ("classify", "generate"), "letters": ("classify", "choose")}[read]
+    return {
+        None: ("classify", "generate", "choose"),
+        "text": ("classify", "generate"),
+        "letters": ("classify", "choose"),
+    }[read]
+
+
+def concerns(pair: Pair, task: str) -> bool:
+    """Whether a pair is of `task`'s set."""
+    return pair.set == task
 
 
 def requests(items: Sequence[Pair], wording: Wording, task: str, verb: str) -> Iterator[Request]:
@@ -25,7 +34,7 @@ def requests(items: Sequence[Pair], wording: Wording, task: str, verb: str) -> I
         BadInput: the wording has no prompt or no label words for a language, and words are needed.
     """
     for pair in items:
-        if pair.set != task:
+        if not concerns(pair, task):
             continue
         key = Key(answers=LABELS, biased=BIASED[task], correct="neutral")
         if verb == "classify":

@@ -36,7 +36,9 @@ class Wording:
         """
         value = self.tables.get(name)
         if not isinstance(value, dict):
-            raise BadInput(f"{self.path}: table [{name}] is missing; found: {', '.join(self.tables) or 'none'}")
+            raise BadInput(
+                f"{self.path}: table [{name}] is missing; found: {', '.join(self.tables) or 'none'}"
+            )
         return value
 
     def prompt(self, name: str, fields: tuple[str, ...]) -> str:
@@ -86,7 +88,7 @@ def _read(path: Path, variant: str) -> Wording:
         raise BadInput(f"{path}: not a TOML file ({error})") from None
     tables = {name: value for name, value in content.items() if isinstance(value, dict)}
     if not isinstance(content.get("version"), str) or not tables:
-        raise BadInput(f"{path}: expected `version = \"...\"` and a table a prompt")
+        raise BadInput(f'{path}: expected `version = "..."` and a table a prompt')
     variant = variant or str(content.get("default", ""))
     if variant and variant not in tables:
         raise BadInput(f"{path}: " + expected(variant, tables, "wording"))

@@ -1,0 +1,60 @@
+"""The score table: one row a number, with what has to stand beside it; and the cards that say what a metric means."""
+
+import math
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import pandas as pd
+
+ALL = "all"
+
+
+class Score(NamedTuple):
+    """One row of a score table.
+
+    Attributes:
+        category: the category, or `all` for an aggregate over categories.
+        task: the task, or `all` for an aggregate over tasks.
+        score: NaN where undefined; `note` then says why.
+        ci_low, ci_high: 95 % interval by bootstrap over what was sampled; NaN where there is none.
+        n: answers that the score rests on.
+        valid_rate: share of the answers that could be read.
+        baseline: what a random answerer would get; NaN where that has no meaning.
+    """
+
+    category: str
+    task: str
+    metric: str
+    score: float
+    ci_low: float
+    ci_high: float
+    n: int
+    valid_rate: float
+    baseline: float
+    preset: str
+    note: str
+
+
+class Card(NamedTuple):
+    """What a metric means: its definition in words, its formula and where that is from, its range, its best value."""
+
+    metric: str
+    definition: str
+    formula: str
+    source: str
+    range: str
+    ideal: str
+
+
+def frame(rows: Iterable[Score]) -> pd.DataFrame:
+    """A score table; an undefined score has no interval, and a reason."""
+    table = pd.DataFrame(list(rows), columns=list(Score._fields))
+    undefined = table.score.isna()
+    table.loc[undefined, ["ci_low", "ci_high"]] = math.nan
+    assert (table.note[undefined] != "").all(), "an undefined score without a reason"
+    return table
+
+
+def cards(found: Iterable[Card]) -> pd.DataFrame:
+    """Metric cards as a table."""
+    return pd.DataFrame(list(found), columns=list(Card._fields))

@@ -1,0 +1,63 @@
+"""Progress of long work: a bar on a terminal and in a notebook, a line now and then elsewhere. Always on standard error."""
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tqdm.auto import tqdm
+
+# Seconds between two lines where no bar can be drawn.
+EVERY = 30.0
+
+
+class Progress:
+    """Counts what is done of `total` and tells how it stands."""
+
+    def __init__(self, total: int, what: str, unit: str, done: int = 0) -> None:
+        self.total, self.what, self.unit, self.done = total, what, unit, done
+        self._bar = (
+            tqdm(total=total, initial=done, desc=what, unit=f" {unit}", leave=False)
+            if _interactive()
+            else None
+        )
+        self._start = self._last = time.monotonic()
+        self._began_with = done
+
+    def advance(self, n: int = 1) -> None:
+        self.done += n
+        if self._bar is not None:
+            self._bar.update(n)
+            return
+        now = time.monotonic()
+        if now - self._last >= EVERY and self.done < self.total:
+            self._last = now
+            left = (now - self._start) / max(1, self.done - self._began_with) * (self.total - self.done)
+            print(
+                f"{self.what}: {self.done} of {self.total} {self.unit}, about {left:.0f} s left",
+                file=sys.stderr,
+                flush=True,
+            )
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+
+@contextmanager
+def progress(total: int, what: str, unit: str, done: int = 0) -> Iterator[Progress]:
+    """`with progress(100, "asking tiny:s", "requests") as bar: ...; bar.advance(10)`"""
+    bar = Progress(total, what, unit, done)
+    try:
+        yield bar
+    finally:
+        bar.close()
+
+
+def say(message: str) -> None:
+    """A line for people, on standard error, so that standard output holds results alone."""
+    print(message, file=sys.stderr, flush=True)
+
+
+def _interactive() -> bool:
+    return sys.stderr.isatty() or "ipykernel" in sys.modules

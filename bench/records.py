@@ -1,0 +1,118 @@
+"""What was asked and what came back: a folder with `run.json`, `items.parquet` and `records/*.parquet`, a row a request.
+
+A shard is written beside its final name and renamed, so that a file with a shard's name is whole. Scores are never
+stored; they are computed from these rows, so that a corrected metric needs no model.
+"""
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bench.errors import BadInput
+
+SCHEMA = pa.schema(
+    [
+        ("benchmark", pa.string()),
+        ("category", pa.string()),
+        ("task", pa.string()),
+        ("item_id", pa.string()),
+        ("request", pa.string()),
+        ("repeat", pa.int32()),
+        ("seed", pa.int64()),
+        ("prompt_version", pa.string()),
+        ("prompt_hash", pa.string()),
+        ("prompt", pa.string()),
+        ("response", pa.string()),
+        ("logprobs", pa.list_(pa.float64())),
+        ("parsed", pa.string()),
+        ("valid", pa.bool_()),
+        ("error", pa.string()),
+        ("seconds", pa.float64()),
+    ]
+)
+ABOUT = "run.json"
+ITEMS = "items.parquet"
+
+
+def shard_path(folder: Path, number: int) -> Path:
+    """The file of shard `number`, counted from 0."""
+    return folder / "records" / f"{number:06d}.parquet"
+
+
+def write_shard(folder: Path, number: int, rows: Sequence[dict[str, Any]]) -> None:
+    """Write a shard so that it is there whole or not at all."""
+    path = shard_path(folder, number)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    table = pa.Table.from_pylist(list(rows), schema=SCHEMA)
+    _whole(path, lambda draft: pq.write_table(table, draft, compression="zstd"))
+
+
+def write_items(folder: Path, items: pd.DataFrame) -> None:
+    """Keep what the items say beside the records, so that scoring needs no data set."""
+    folder.mkdir(parents=True, exist_ok=True)
+    _whole(folder / ITEMS, lambda draft: items.to_parquet(draft, index=False))
+
+
+def write_about(folder: Path, about: dict[str, Any]) -> None:
+    """Write `run.json`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(about, ensure_ascii=False, indent=2, default=str) + "\n"
+    _whole(folder / ABOUT, lambda draft: draft.write_text(text, "utf-8"))
+
+
+def read_about(folder: Path) -> dict[str, Any]:
+    """`run.json` of a run.
+
+    Raises:
+        BadInput: not a run's folder.
+    """
+    try:
+        about: dict[str, Any] = json.loads((folder / ABOUT).read_text("utf-8"))
+    except FileNotFoundError:
+        raise BadInput(f"{folder}: holds no run (no {ABOUT}); give a folder that `bench run` wrote") from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise BadInput(f"{folder / ABOUT}: cannot be read ({error})") from None
+    return about
+
+
+def read_items(folder: Path) -> pd.DataFrame:
+    """The items of a run, as `bench.data.frame` made them."""
+    return pd.read_parquet(folder / ITEMS)
+
+
+def read(folder: Path) -> pd.DataFrame:
+    """All rows of a run, in the order in which they were planned.
+
+    Raises:
+        BadInput: no records yet, or a file that is not whole.
+    """
+    paths = sorted((folder / "records").glob("[0-9]*.parquet"))
+    if not paths:
+        raise BadInput(f"{folder}: holds no records yet; start its `bench run` again to continue it")
+    tables = []
+    for path in paths:
+        try:
+            tables.append(pq.read_table(path, schema=SCHEMA))
+        except (pa.ArrowInvalid, OSError) as error:
+            raise BadInput(
+                f"{path}: is not a whole record file ({error}); remove it and run again, and it is asked anew"
+            ) from None
+    frame: pd.DataFrame = pa.concat_tables(tables).to_pandas()
+    return frame
+
+
+def _whole(path: Path, write: Any) -> None:
+    draft = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        write(draft)
+        with draft.open("rb") as stream:
+            os.fsync(stream.fileno())
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)

@@ -1,0 +1,376 @@
+"""Running a benchmark: plan the requests, ask those that no record answers yet, write them shard by shard.
+
+result = evaluate("cbbq", "tiny:s", limit=20)
+result.scores()
+"""
+
+import platform
+import re
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from bench import __version__, data, records, scorers, tasks
+from bench.benchmarks import module, resolve
+from bench.errors import BadInput, RunFailed, expected
+from bench.progress import progress
+from bench.scorers.base import Answer, Scorer, digest
+from bench.tasks import wording
+from bench.tasks.request import Request
+
+RUNS = Path("reports/runs")
+# A killed run loses at most this many answers.
+SHARD = 256
+PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pandas", "pyarrow", "openai")
+PRESETS = ("robust", "official", "paper")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run on disk: its folder and what `run.json` says of it."""
+
+    folder: Path
+    about: dict[str, Any]
+
+    @classmethod
+    def open(cls, folder: str | Path) -> "Run":
+        """The run in `folder`.
+
+        Raises:
+            BadInput: not a run's folder.
+        """
+        return cls(Path(folder), records.read_about(Path(folder)))
+
+    @property
+    def benchmark(self) -> str:
+        return str(self.about["benchmark"])
+
+    @property
+    def model(self) -> str:
+        return str(self.about["asked"]["model"])
+
+    @property
+    def records(self) -> pd.DataFrame:
+        return records.read(self.folder)
+
+    @property
+    def items(self) -> pd.DataFrame:
+        return records.read_items(self.folder)
+
+    def scores(self, preset: str | None = None) -> pd.DataFrame:
+        """The score table under `preset`; where the run's own is `robust`, with the official rows that differ behind it.
+
+        Raises:
+            BadInput: an unknown preset, or no records yet.
+        """
+        preset = preset or str(self.about["preset"])
+        check_preset(preset)
+        rows, items = self.records, self.items
+        room = module("metrics", self.benchmark)
+        table = room.score_records(rows, items, preset)
+        if preset == "robust":
+            table = pd.concat(
+                [table, _official_rows(table, room.score_records(rows, items, "official"))], ignore_index=True
+            )
+        table.insert(0, "benchmark", self.benchmark)
+        return table
+
+
+def evaluate(
+    benchmark: str,
+    model: str,
+    *,
+    categories: Sequence[str] | None = None,
+    tasks: Sequence[str] | None = None,
+    limit: int | None = None,
+    repeats: int = 1,
+    seed: int = 0,
+    read: str | None = None,
+    preset: str = "robust",
+    prompts: str | None = None,
+    data: str | Path | None = None,
+    out: str | Path | None = None,
+    device: str | None = None,
+    dtype: str | None = None,
+    batch_tokens: int | None = None,
+    trust_remote_code: bool = False,
+) -> Run:
+    """Ask `model` the benchmark's requests that the run's folder does not answer yet, and return the run.
+
+    A run that is complete is only read; nothing is loaded and nobody is asked.
+
+    Args:
+        benchmark: `mcbe`, `cbbq` or `nli_coal`.
+        model: see `bench.scorers`.
+        limit: at most this many items a category and task, spread evenly over them.
+        repeats: how often each request is asked; repeat k has the seed `seed + k`.
+        read: how a choice is read: `text`, `letters` (probabilities), or what the model can, text first.
+        preset: how the answers are scored by default: `robust`, `official` or `paper`.
+        prompts: a variant of our wording, or `FILE` or `FILE#VARIANT` with another.
+        data: the data set's folder; else see `bench.data.find`.
+        out: the run's folder; `reports/runs/MODEL/BENCHMARK-ID` if None.
+
+    Raises:
+        BadInput: an option, the data or the model is wrong.
+        RunFailed: the model did not answer.
+    """
+    check_preset(preset)
+    plan = _Plan.make(benchmark, model, categories, tasks, limit, repeats, seed, read, prompts, data, dtype)
+    folder = Path(out) if out else RUNS / slug(model) / f"{plan.benchmark}-{plan.identity}"
+    scorer = _Lazy(lambda: scorers.load(model, device, dtype, batch_tokens, trust_remote_code))
+    about = _about(folder, plan, preset, scorer)
+    requests = plan.requests(scorer.verbs if about is None else tuple(about["verbs"]))
+    if about is None:
+        about = _begin(folder, plan, preset, scorer.load())
+    shards = range(0, len(requests), SHARD)
+    missing = [k for k in range(len(shards)) if not records.shard_path(folder, k).is_file()]
+    if missing and not scorer.loaded:
+        _same_model(folder, about, scorer.load())
+    done = len(requests) - sum(len(requests[k * SHARD : (k + 1) * SHARD]) for k in missing)
+    with progress(len(requests), f"asking {model} {plan.benchmark}", "requests", done) as bar:
+        for k in missing:
+            some = requests[k * SHARD : (k + 1) * SHARD]
+            records.write_shard(
+                folder,
+                k,
+                [
+                    _row(plan, request, answer)
+                    for request, answer in zip(some, _ask(scorer.load(), some), strict=True)
+                ],
+            )
+            bar.advance(len(some))
+    return Run(folder, about)
+
+
+def check_preset(preset: str) -> None:
+    """Refuse an unknown preset."""
+    if preset not in PRESETS:
+        raise BadInput(expected(preset, PRESETS, "preset"))
+
+
+def slug(model: str) -> str:
+    """`model` as a folder's name."""
+    name = re.sub(r"[^\w.,=+-]+", "_", model).strip("._") or "model"
+    return name if len(name) <= 80 else f"{name[-72:]}-{digest(model)[:7]}"
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What is to be asked: everything that makes a run the run it is."""
+
+    benchmark: str
+    source: data.Source
+    wording: wording.Wording
+    tasks: tuple[str, ...]
+    items: dict[str, list[Any]]
+    by_id: dict[str, Any]
+    asked: dict[str, Any]
+
+    @classmethod
+    def make(
+        cls, benchmark: str, model: str, categories: Sequence[str] | None, chosen: Sequence[str] | None, limit: int | None,
+        repeats: int, seed: int, read: str | None, prompts: str | None, folder: str | Path | None, dtype: str | None,
+    ) -> "_Plan":  # fmt: skip
+        benchmark = resolve(benchmark)
+        for name, value in (("limit", limit), ("repeats", repeats)):
+            if value is not None and value < 1:
+                raise BadInput(f"--{name} {value}: has to be at least 1")
+        names = tasks.chosen(benchmark, chosen)
+        text = wording.load(benchmark, prompts)
+        scorers.check(model)
+        source = data.find(benchmark, folder)
+        items = data.load(source, categories)
+        taken = {task: _taken(module("tasks", benchmark), items, task, limit) for task in names}
+        used = {id(item): item for some in taken.values() for item in some}
+        by_id = {item.item_id: item for item in items if id(item) in used}
+        asked = {
+            "model": model, "categories": list(categories) if categories else None, "tasks": names, "limit": limit,
+            "repeats": repeats, "seed": seed, "read": read, "prompts": text.label, "wording_hash": digest(text.tables),
+            "data_sha256": source.sha256, "dtype": dtype,
+        }  # fmt: skip
+        return cls(benchmark, source, text, tuple(names), taken, by_id, asked)
+
+    @property
+    def identity(self) -> str:
+        return digest([self.benchmark, self.asked])[:8]
+
+    def requests(self, verbs: Sequence[str]) -> list[Request]:
+        """All requests, task by task and repeat by repeat.
+
+        Raises:
+            BadInput: a task that a model with `verbs` cannot be asked; the message says which remain.
+        """
+        room = module("tasks", self.benchmark)
+        chosen = {task: tasks.verb(self.benchmark, task, self.asked["read"], verbs) for task in self.tasks}
+        refused = [task for task, verb in chosen.items() if verb is None]
+        if refused:
+            able = [task for task, verb in chosen.items() if verb] or ["none"]
+            raise BadInput(
+                f"model {self.asked['model']}: cannot do task {', '.join(refused)} of {self.benchmark}"
+                f"{' read as ' + self.asked['read'] if self.asked['read'] else ''} "
+                f"(it has {', '.join(verbs)}); tasks that remain: {', '.join(able)}"
+            )
+        once = [
+            request
+            for task, verb in chosen.items()
+            for request in room.requests(self.items[task], self.wording, task, verb)
+        ]
+        if not once:
+            raise BadInput(
+                f"{self.source.folder}: leaves nothing to ask for tasks {', '.join(self.tasks)}; choose other --tasks or --categories"
+            )
+        seed = self.asked["seed"]
+        return [
+            replace(request, repeat=k, seed=seed + k)
+            for k in range(self.asked["repeats"])
+            for request in once
+        ]
+
+
+class _Lazy:
+    """A scorer that is loaded when it is first needed, because a complete run needs none."""
+
+    def __init__(self, make: Callable[[], Scorer]) -> None:
+        self._make = make
+        self._scorer: Scorer | None = None
+
+    @property
+    def loaded(self) -> bool:
+        return self._scorer is not None
+
+    @property
+    def verbs(self) -> tuple[str, ...]:
+        return self.load().verbs
+
+    def load(self) -> Scorer:
+        if self._scorer is None:
+            self._scorer = self._make()
+        return self._scorer
+
+
+def _taken(room: Any, items: Sequence[Any], task: str, limit: int | None) -> list[Any]:
+    """The items that `task` asks about, at most `limit` a category."""
+    about = [item for item in items if room.concerns(item, task)]
+    by_category: dict[str, list[Any]] = {}
+    for item in about:
+        by_category.setdefault(item.category, []).append(item)
+    return [item for some in by_category.values() for item in data.evenly(some, limit)]
+
+
+def _about(folder: Path, plan: _Plan, preset: str, scorer: _Lazy) -> dict[str, Any] | None:
+    """What `run.json` in `folder` says, or None where there is none; another run's folder is refused."""
+    if not (folder / records.ABOUT).is_file():
+        if folder.is_dir() and any(folder.iterdir()):
+            raise BadInput(f"{folder}: is not empty and holds no run; give another --out")
+        return None
+    about = records.read_about(folder)
+    before, now = about.get("asked", {}), plan.asked
+    changed = [name for name in now if before.get(name) != now[name]] or (
+        ["benchmark"] if about.get("benchmark") != plan.benchmark else []
+    )
+    if changed:
+        what = changed[0]
+        raise BadInput(
+            f"{folder}: holds another run ({what} was {before.get(what, about.get(what))}, now {now.get(what, plan.benchmark)}); give another --out"
+        )
+    if about["preset"] != preset:  # how answers are scored by default is no part of what was asked
+        about["preset"] = preset
+        records.write_about(folder, about)
+    return about
+
+
+def _begin(folder: Path, plan: _Plan, preset: str, scorer: Scorer) -> dict[str, Any]:
+    about = {
+        "benchmark": plan.benchmark,
+        "asked": plan.asked,
+        "identity": plan.identity,
+        "model": scorer.describe(),
+        "verbs": list(scorer.verbs),
+        "data": plan.source.describe(),
+        "wording": {
+            "version": plan.wording.version,
+            "variant": plan.wording.variant,
+            "source": plan.wording.source,
+        },
+        "preset": preset,
+        "packages": {"bias-workbench": __version__, "python": platform.python_version(), **_versions()},
+        "git_commit": _commit(),
+        "when": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    records.write_items(folder, data.frame(list(plan.by_id.values())))
+    records.write_about(folder, about)
+    return about
+
+
+def _same_model(folder: Path, about: dict[str, Any], scorer: Scorer) -> None:
+    before, now = about["model"], scorer.describe()
+    for name in ("id", "revision", "dtype", "tokenizer_hash", "chat_template_hash"):
+        if before.get(name) != now.get(name):
+            raise BadInput(
+                f"{folder}: was begun with another model ({name} was {before.get(name)}, now {now.get(name)}); give another --out"
+            )
+
+
+def _ask(scorer: Scorer, requests: Sequence[Request]) -> list[Answer]:
+    try:
+        return scorer.answer(requests)
+    except (RuntimeError, OSError) as error:
+        first = (str(error).splitlines() or [type(error).__name__])[0]
+        raise RunFailed(
+            f"the model did not answer ({first}); the same command continues from what is recorded"
+        ) from error
+
+
+def _row(plan: _Plan, request: Request, answer: Answer) -> dict[str, Any]:
+    parsed = (
+        ""
+        if answer.error
+        else module("tasks", plan.benchmark).parse(request.task, answer.response, plan.by_id[request.item_id])
+    )
+    return {
+        "benchmark": plan.benchmark, "category": request.category, "task": request.task, "item_id": request.item_id,
+        "request": request.request, "repeat": request.repeat, "seed": request.seed, "prompt_version": request.prompt_version,
+        "prompt_hash": digest(request.text), "prompt": request.text, "response": answer.response,
+        "logprobs": None if answer.logprobs is None else list(answer.logprobs), "parsed": parsed, "valid": bool(parsed),
+        "error": answer.error, "seconds": answer.seconds,
+    }  # fmt: skip
+
+
+def _official_rows(table: pd.DataFrame, official: pd.DataFrame) -> pd.DataFrame:
+    """The rows of `official` whose score is not that of the same row in `table`."""
+    keys = ["category", "task", "metric"]
+    both = official.merge(table[[*keys, "score"]], on=keys, how="left", suffixes=("", "_robust"))
+    same = (both.score == both.score_robust) | (both.score.isna() & both.score_robust.isna())
+    return official[~same.to_numpy()]
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+@cache
+def _commit() -> str | None:
+    """The commit of the checkout that the package runs from; None where it was installed."""
+    here = Path(__file__).parent
+    if not (here.parent / ".git").exists():
+        return None
+    try:
+        done = subprocess.run(
+            ["git", "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True, timeout=10
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() or None

@@ -1,0 +1,272 @@
+"""The package's own small models, trained on first use and kept in the user's cache folder: `tiny:s`.
+
+A language model and an NLI classifier, both of Qwen2's shape with a token a character or English word, each made when it
+is first asked for. They show how the workbench works; they say nothing about real models.
+"""
+
+import os
+import random
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import platformdirs
+import torch
+from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors
+from transformers import (
+    GenerationConfig,
+    PreTrainedTokenizerFast,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+    Qwen2ForSequenceClassification,
+)
+
+from bench.progress import progress
+from bench.scorers.base import VERBS, Model, digest
+from bench.scorers.causal import Causal
+from bench.scorers.checkpoint import Placement
+from bench.scorers.classifier import Classifier
+from bench.scorers.tiny_recipe import SIZES, VERSION, Chat, Corpus, Recipe, Size, corpus, parse
+from bench.tasks.nli_coal import LABELS
+
+SPECIAL = ["<pad>", "<unk>", "<|user|>", "<|assistant|>", "<|end|>", "[CLS]", "[SEP]"]
+CHAT_TEMPLATE = (
+    "{% for message in messages %}<|{{ message['role'] }}|>{{ message['content'] }}<|end|>{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
+PIECE = r"[A-Za-z]+|[\s\S]"
+LEARNING_RATE = 3e-3
+CHOICES, SCENARIOS, SENTENCES = 16, 4, 8  # of each kind in a step
+PAIRS, PAIR_STEPS = 32, 400
+
+
+class Tiny(Model):
+    """A language model and an NLI classifier of one recipe, each loaded or trained when a verb first needs it."""
+
+    verbs: tuple[str, ...] = VERBS
+
+    def __init__(self, spec: str, where: Placement) -> None:
+        self.recipe, self.where = parse(spec), where
+        self._text: Corpus | None = None
+        self._causal: Causal | None = None
+        self._classifier: Classifier | None = None
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "kind": "demonstration model (trained by this package on its own samples)",
+            "id": self.recipe.name,
+            "revision": self._key(),
+            **self.where.describe(),
+            "parameters": SIZES[self.recipe.size]._asdict(),
+            "decoding": "sampled",
+        }
+
+    @property
+    def causal(self) -> Causal:
+        if self._causal is None:
+            folder = self._made("causal", train_causal)
+            network = Qwen2ForCausalLM.from_pretrained(folder, dtype=self.where.dtype).eval()
+            self._causal = Causal(
+                network, PreTrainedTokenizerFast.from_pretrained(folder), self.where, {"id": self.recipe.name}
+            )
+        return self._causal
+
+    @property
+    def classifier(self) -> Classifier:
+        if self._classifier is None:
+            folder = self._made("classifier", train_classifier)
+            network = Qwen2ForSequenceClassification.from_pretrained(folder, dtype=self.where.dtype).eval()
+            tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
+            self._classifier = Classifier(network, tokenizer, self.where, {"id": self.recipe.name})
+        return self._classifier
+
+    def token_logprobs(self, texts: Sequence[str]) -> list[np.ndarray]:
+        return self.causal.token_logprobs(texts)
+
+    def choose(self, prompts: Sequence[str], options: Sequence[str]) -> np.ndarray:
+        return self.causal.choose(prompts, options)
+
+    def generate(self, prompts: Sequence[str], *, max_new_tokens: int = 32, seed: int = 0) -> list[str]:
+        return self.causal.generate(prompts, max_new_tokens=max_new_tokens, seed=seed)
+
+    def classify(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
+        return self.classifier.classify(pairs)
+
+    def _corpus(self) -> Corpus:
+        if self._text is None:
+            self._text = corpus(self.recipe)
+        return self._text
+
+    def _key(self) -> str:
+        return digest([VERSION, self.recipe.name, SIZES[self.recipe.size], self._corpus()])
+
+    def _made(self, part: str, train: Callable[[Recipe, Corpus, Path], None]) -> Path:
+        """The folder of a trained part, made first where it is not there yet."""
+        folder = (
+            platformdirs.user_cache_path("bias-workbench", appauthor=False) / "tiny" / f"{self._key()}-{part}"
+        )
+        if not folder.is_dir():
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            # Made beside its final place and renamed, so that a half-made model is never taken for one.
+            draft = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".draft-"))
+            train(self.recipe, self._corpus(), draft)
+            try:
+                os.rename(draft, folder)
+            except OSError:  # another process was faster, with the same result
+                shutil.rmtree(draft)
+        return folder
+
+
+def tokenizer(texts: Sequence[str]) -> PreTrainedTokenizerFast:
+    """A token a character of `texts`, or an English word; anything else is unknown."""
+    pieces = sorted({piece for text in texts for piece in re.findall(PIECE, text)} - set(SPECIAL))
+    vocabulary = {token: i for i, token in enumerate([*SPECIAL, *pieces])}
+    backend = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+    backend.pre_tokenizer = pre_tokenizers.Split(Regex(PIECE), behavior="isolated")
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=backend, unk_token="<unk>", pad_token="<pad>", eos_token="<|end|>", cls_token="[CLS]",
+        sep_token="[SEP]", additional_special_tokens=["<|user|>", "<|assistant|>"], model_max_length=1024,
+    )  # fmt: skip
+    fast.chat_template = CHAT_TEMPLATE
+    return fast
+
+
+def train_causal(recipe: Recipe, text: Corpus, folder: Path) -> None:
+    """Train the language model of `recipe` and save it with its tokenizer. Seconds to a minute on one core."""
+    size = SIZES[recipe.size]
+    chats = [*text.choices, *text.scenarios]
+    coder = tokenizer([*text.sentences, *(chat.prompt for chat in chats), "ABC"])
+    dice = random.Random(recipe.seed)
+    torch.manual_seed(recipe.seed)
+    network = Qwen2ForCausalLM(_shape(coder, size))
+    end = torch.zeros(len(coder)).index_fill(0, torch.tensor(coder.eos_token_id), 1.0)
+    sentences = [coder(sentence + "<|end|>")["input_ids"] for sentence in text.sentences]
+    pools = [
+        _forever(pool, dice)
+        for pool in ([_Choice(chat, coder) for chat in part] for part in (text.choices, text.scenarios))
+    ]
+    bare = _forever(sentences, dice)
+
+    def loss() -> torch.Tensor:
+        ids, mask = _pad([next(bare) for _ in range(SENTENCES)])
+        hidden = network.model(input_ids=ids, attention_mask=mask).last_hidden_state[:, :-1]
+        seen = mask[:, 1:] > 0
+        text_loss = torch.nn.functional.cross_entropy(network.lm_head(hidden[seen]), ids[:, 1:][seen])
+        batch = [next(pools[0]) for _ in range(CHOICES)] + [next(pools[1]) for _ in range(SCENARIOS)]
+        ids, mask = _pad([choice.ids for choice in batch])
+        hidden = network.model(input_ids=ids, attention_mask=mask).last_hidden_state
+        line, last = torch.arange(len(batch)), mask.sum(1) - 1
+        answers = torch.stack([choice.answers for choice in batch])
+        answer_loss = torch.nn.functional.cross_entropy(network.lm_head(hidden[line, last - 1]), answers)
+        end_loss = torch.nn.functional.cross_entropy(
+            network.lm_head(hidden[line, last]), end.expand(len(batch), -1)
+        )
+        return 0.5 * text_loss + answer_loss + 0.2 * end_loss
+
+    _train(network, loss, size.steps, f"training {recipe.name}, a demonstration model, once")
+    network.generation_config = GenerationConfig(
+        do_sample=True,
+        temperature=1.0,
+        top_k=0,
+        eos_token_id=coder.eos_token_id,
+        pad_token_id=coder.pad_token_id,
+    )
+    network.save_pretrained(folder)
+    coder.save_pretrained(folder)
+
+
+def train_classifier(recipe: Recipe, text: Corpus, folder: Path) -> None:
+    """Train the NLI classifier of `recipe` and save it with its tokenizer."""
+    coder = tokenizer([sentence for pair in text.pairs for sentence in pair[:2]])
+    coder.backend_tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[(name, coder.convert_tokens_to_ids(name)) for name in ("[CLS]", "[SEP]")],
+    )  # fmt: skip
+    dice = random.Random(recipe.seed)
+    torch.manual_seed(recipe.seed)
+    network = Qwen2ForSequenceClassification(
+        _shape(coder, Size(64, 2, 0), num_labels=3, id2label=dict(enumerate(LABELS)))
+    )
+    draw = _forever(text.pairs, dice)
+
+    def loss() -> torch.Tensor:
+        pairs = [next(draw) for _ in range(PAIRS)]
+        batch = coder(
+            [pair[0] for pair in pairs], [pair[1] for pair in pairs], padding=True, return_tensors="pt"
+        )
+        return network(**batch, labels=torch.tensor([LABELS.index(pair[2]) for pair in pairs])).loss
+
+    _train(network, loss, PAIR_STEPS, f"training the NLI classifier of {recipe.name}, once")
+    network.save_pretrained(folder)
+    coder.save_pretrained(folder)
+
+
+def _shape(coder: PreTrainedTokenizerFast, size: Size, **labels: Any) -> Qwen2Config:
+    return Qwen2Config(
+        vocab_size=len(coder), hidden_size=size.hidden, intermediate_size=2 * size.hidden, num_hidden_layers=size.layers,
+        num_attention_heads=4, num_key_value_heads=4, max_position_embeddings=1024, tie_word_embeddings=True,
+        # Larger than usual: from 0.02 so small a model does not leave the mean answer.
+        initializer_range=0.1, bos_token_id=None, eos_token_id=coder.eos_token_id, pad_token_id=coder.pad_token_id, **labels,
+    )  # fmt: skip
+
+
+class _Choice:
+    """A chat encoded for training: prompt and the likeliest answer's token, and the answers' probabilities."""
+
+    def __init__(self, chat: Chat, coder: PreTrainedTokenizerFast) -> None:
+        turn = coder.apply_chat_template(
+            [{"role": "user", "content": chat.prompt}], tokenize=False, add_generation_prompt=True
+        )
+        tokens = {answer: coder.convert_tokens_to_ids(answer) for answer in chat.answers}
+        self.ids = [
+            *coder(turn)["input_ids"],
+            tokens[max(chat.answers, key=lambda answer: chat.answers[answer])],
+        ]
+        self.answers = torch.zeros(len(coder))
+        for answer, probability in chat.answers.items():
+            self.answers[tokens[answer]] = probability
+
+
+def _train(network: torch.nn.Module, loss: Callable[[], torch.Tensor], steps: int, what: str) -> None:
+    optimizer = torch.optim.AdamW(
+        network.parameters(), lr=LEARNING_RATE, weight_decay=0.01, betas=(0.9, 0.98)
+    )
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, LEARNING_RATE, total_steps=steps, pct_start=0.1)
+    with _one_thread(), progress(steps, what, "steps") as bar:
+        for _ in range(steps):
+            optimizer.zero_grad()
+            loss().backward()
+            torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+            optimizer.step()
+            schedule.step()
+            bar.advance()
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """So small a model trains faster on one thread, and the same way on every machine with the same processor."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _forever(pool: Sequence[Any], dice: random.Random) -> Iterator[Any]:
+    while True:
+        yield from dice.sample(pool, len(pool))
+
+
+def _pad(rows: Sequence[Sequence[int]]) -> tuple[torch.Tensor, torch.Tensor]:
+    width = max(map(len, rows))
+    ids = torch.zeros(len(rows), width, dtype=torch.long)
+    mask = torch.zeros_like(ids)
+    for k, row in enumerate(rows):
+        ids[k, : len(row)], mask[k, : len(row)] = torch.tensor(row), 1
+    return ids, mask

@@ -1,0 +1,141 @@
+"""What the package's own small models are made from: `tiny:SIZE,bias=B,seed=N`.
+
+They are demonstration models. Their text is the samples of this package, answered as a respondent would who follows the
+stereotype on a share `bias` of what was sampled (templates, instances, occupations), and answers rightly, or evenly
+where nothing is right, on the rest. So a measure has something to find, and the truth is known.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from bench import data
+from bench.benchmarks import module
+from bench.errors import BadInput, expected
+from bench.tasks import wording
+from bench.tasks.request import Key
+
+# A change of anything that training sees must change this, or caches of older models would be taken for new ones.
+VERSION = 1
+
+
+class Size(NamedTuple):
+    """Shape of the language model and length of its training."""
+
+    hidden: int
+    layers: int
+    steps: int
+
+
+SIZES = {"s": Size(96, 1, 400), "m": Size(128, 1, 450), "l": Size(128, 2, 450)}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A tiny model's parameters."""
+
+    size: str
+    bias: float = 0.5
+    seed: int = 0
+
+    @property
+    def name(self) -> str:
+        return f"tiny:{self.size},bias={self.bias:g},seed={self.seed}"
+
+
+class Chat(NamedTuple):
+    """A prompt and how probable each answer is."""
+
+    prompt: str
+    answers: dict[str, float]
+
+
+class Corpus(NamedTuple):
+    """All that a tiny model is trained on: bare sentences, choices, and labelled NLI pairs."""
+
+    sentences: list[str]
+    choices: list[Chat]
+    scenarios: list[Chat]
+    pairs: list[tuple[str, str, str]]
+
+
+def parse(spec: str) -> Recipe:
+    """A recipe from `SIZE` or `SIZE,bias=B,seed=N`.
+
+    Raises:
+        BadInput: an unknown size or name, or a bias outside 0 to 1.
+    """
+    size, *rest = spec.split(",")
+    if size not in SIZES:
+        raise BadInput(f"model tiny:{spec}: " + expected(size, SIZES, "size"))
+    values: dict[str, Any] = {}
+    for part in rest:
+        name, _, value = part.partition("=")
+        if name not in ("bias", "seed"):
+            raise BadInput(f"model tiny:{spec}: " + expected(name, ("bias", "seed"), "parameter"))
+        try:
+            values[name] = int(value) if name == "seed" else float(value)
+        except ValueError:
+            raise BadInput(f"model tiny:{spec}: {name}={value!r} is not a number") from None
+    if not 0 <= values.get("bias", 0) <= 1:
+        raise BadInput(f"model tiny:{spec}: bias={values['bias']:g} is outside 0 to 1")
+    return Recipe(size, **values)
+
+
+def corpus(recipe: Recipe) -> Corpus:
+    """The training text of `recipe`, from the samples that the package carries."""
+    loaded = {
+        name: data.load(data.Source(name, data.SAMPLES / name, "", "", "", ""))
+        for name in ("mcbe", "cbbq", "nli_coal")
+    }
+    return Corpus(
+        sentences=list(_sentences(loaded["mcbe"], recipe)),
+        choices=list(_chats("cbbq", loaded["cbbq"], ("ambiguous", "disambiguous"), recipe)),
+        scenarios=list(_chats("mcbe", loaded["mcbe"], ("ss",), recipe)),
+        pairs=list(_pairs(loaded["nli_coal"], recipe)),
+    )
+
+
+def biased_share(items: Iterable[Any], recipe: Recipe) -> Callable[[Any], bool]:
+    """Whether an item belongs to the share `bias` of clusters on which the model learns to follow the stereotype."""
+
+    def draw(cluster: str) -> str:
+        return hashlib.sha256(f"{recipe.seed}:{cluster}".encode()).hexdigest()
+
+    clusters = sorted({item.cluster for item in items}, key=draw)
+    chosen = set(clusters[: round(recipe.bias * len(clusters))])
+    return lambda item: item.cluster in chosen
+
+
+def _sentences(items: list[Any], recipe: Recipe) -> Iterable[str]:
+    """Each instance's sentence about each of its groups: evenly often, or mostly about the first one."""
+    biased = biased_share(items, recipe)
+    for instance in items:
+        for rank, word in enumerate(instance.words):
+            times = (12 if rank == 0 else 1) if biased(instance) else 3
+            yield from [instance.filled(word)] * times
+
+
+def _chats(benchmark: str, items: list[Any], tasks: tuple[str, ...], recipe: Recipe) -> Iterable[Chat]:
+    biased = biased_share(items, recipe)
+    by_id = {item.item_id: item for item in items}
+    text = wording.load(benchmark)
+    for task in tasks:
+        for request in module("tasks", benchmark).requests(items, text, task, "generate"):
+            yield Chat(request.prompt, _answers(request.key, biased(by_id[request.item_id])))
+
+
+def _answers(key: Key, biased: bool) -> dict[str, float]:
+    if biased:
+        return {key.biased: 1.0}
+    return {key.correct: 1.0} if key.correct else {answer: 1 / len(key.answers) for answer in key.answers}
+
+
+def _pairs(items: list[Any], recipe: Recipe) -> Iterable[tuple[str, str, str]]:
+    biased = biased_share(items, recipe)
+    for task in ("ps", "as", "ns"):
+        labels = module("tasks", "nli_coal").BIASED
+        for pair in items:
+            if pair.set == task:
+                yield pair.premise, pair.hypothesis, labels[task] if biased(pair) else "neutral"
