@@ -1,4 +1,4 @@
-"""The two ways in which the workbench refuses: the caller can mend it, or the run failed."""
+"""The ways in which the workbench refuses: the caller can mend it (`BadInput`), or the run failed (`RunFailed`)."""
 
 
 class BadInput(Exception):
@@ -6,6 +6,14 @@ class BadInput(Exception):
 
     The command prints it without a traceback and ends with status 2.
     """
+
+
+class NotApplicable(BadInput):
+    """A model that cannot be asked some of the tasks."""
+
+
+class AnotherRun(BadInput):
+    """A folder that already holds a run of other settings."""
 
 
 class RunFailed(Exception):

@@ -19,13 +19,12 @@ import pandas as pd
 
 from bench import __version__, data, records, scorers, tasks
 from bench.benchmarks import module, resolve
-from bench.errors import BadInput, RunFailed, expected
-from bench.progress import progress
+from bench.errors import AnotherRun, BadInput, NotApplicable, RunFailed, expected
+from bench.progress import progress, say
 from bench.scorers.base import Answer, Scorer, digest
 from bench.tasks import wording
 from bench.tasks.request import Request
 
-RUNS = Path("reports/runs")
 # A killed run loses at most this many answers.
 SHARD = 256
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pandas", "pyarrow", "openai")
@@ -55,6 +54,11 @@ class Run:
     @property
     def model(self) -> str:
         return str(self.about["asked"]["model"])
+
+    @property
+    def label(self) -> str:
+        """The model's name as pictures and tables show it."""
+        return short_name(self.model)
 
     @property
     def records(self) -> pd.DataFrame:
@@ -101,6 +105,7 @@ def evaluate(
     dtype: str | None = None,
     batch_tokens: int | None = None,
     trust_remote_code: bool = False,
+    partial: bool = False,
 ) -> Run:
     """Ask `model` the benchmark's requests that the run's folder does not answer yet, and return the run.
 
@@ -115,18 +120,20 @@ def evaluate(
         preset: how the answers are scored by default: `robust`, `official` or `paper`.
         prompts: a variant of our wording, or `FILE` or `FILE#VARIANT` with another.
         data: the data set's folder; else see `bench.data.find`.
-        out: the run's folder; `reports/runs/MODEL/BENCHMARK-ID` if None.
+        out: the run's folder; `reports/runs/MODEL/BENCHMARK-ID` if None, under the nearest folder with `reports/`.
+        partial: leave out the tasks that the model cannot be asked, in place of refusing.
 
     Raises:
+        NotApplicable: the model cannot be asked the tasks.
         BadInput: an option, the data or the model is wrong.
         RunFailed: the model did not answer.
     """
     check_preset(preset)
     plan = _Plan.make(benchmark, model, categories, tasks, limit, repeats, seed, read, prompts, data, dtype)
-    folder = Path(out) if out else RUNS / slug(model) / f"{plan.benchmark}-{plan.identity}"
+    folder = Path(out) if out else _default_root() / slug(model) / f"{plan.benchmark}-{plan.identity}"
     scorer = _Lazy(lambda: scorers.load(model, device, dtype, batch_tokens, trust_remote_code))
     about = _about(folder, plan, preset, scorer)
-    requests = plan.requests(scorer.verbs if about is None else tuple(about["verbs"]))
+    requests = plan.requests(scorer.verbs if about is None else tuple(about["verbs"]), partial)
     if about is None:
         about = _begin(folder, plan, preset, scorer.load())
     shards = range(0, len(requests), SHARD)
@@ -149,10 +156,65 @@ def evaluate(
     return Run(folder, about)
 
 
+def evaluate_all(benchmark: str, models: Sequence[str], runs: str | Path = "", **options: Any) -> list[Run]:
+    """`evaluate` for each of `models`, as notebooks and studies call it.
+
+    Tasks that a model cannot be asked are left out, and so is a model with none left. An option that is empty or 0 is
+    left at its default, because a notebook's parameters are literals.
+
+    Args:
+        runs: a study's folder of runs, with one `MODEL/BENCHMARK` each; see `evaluate` if empty.
+    """
+    given = {name: value for name, value in options.items() if value}
+    found = []
+    for model in models:
+        out = Path(runs) / slug(model) / resolve(benchmark) if runs else None
+        try:
+            found.append(evaluate(benchmark, model, out=out, partial=True, **given))
+        except NotApplicable as refusal:
+            say(f"not applicable: {refusal}")
+    return found
+
+
+def known_bias(
+    benchmark: str, task: str, metric: str, rates: Sequence[float] = (0, 0.5, 1), **options: Any
+) -> pd.DataFrame:
+    """What a metric says of simulated respondents whose bias is known: a row a rate."""
+    rows = []
+    for rate in rates:
+        scores = table(evaluate_all(benchmark, [f"simulated:bias={rate:g}"], **options))
+        found = scores[(scores.category == "all") & (scores.task == task) & (scores.metric == metric)].iloc[0]
+        rows.append(
+            {
+                "bias": rate,
+                metric: found.score,
+                "ci_low": found.ci_low,
+                "ci_high": found.ci_high,
+                "n": found.n,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def table(runs: Sequence[Run], preset: str | None = None) -> pd.DataFrame:
+    """The score tables of several runs in one, with a column `model`."""
+    tables = [run.scores(preset).assign(model=run.label) for run in runs]
+    return pd.concat(
+        [part[["model", *(name for name in part if name != "model")]] for part in tables], ignore_index=True
+    )
+
+
 def check_preset(preset: str) -> None:
     """Refuse an unknown preset."""
     if preset not in PRESETS:
         raise BadInput(expected(preset, PRESETS, "preset"))
+
+
+def short_name(model: str) -> str:
+    """A model's name without the path to it."""
+    if model.partition(":")[0] in ("tiny", "simulated", "openai"):
+        return model.partition("@")[0]
+    return Path(model.rstrip("/")).name.removesuffix(".gguf").removesuffix(".jsonl")
 
 
 def slug(model: str) -> str:
@@ -201,7 +263,7 @@ class _Plan:
     def identity(self) -> str:
         return digest([self.benchmark, self.asked])[:8]
 
-    def requests(self, verbs: Sequence[str]) -> list[Request]:
+    def requests(self, verbs: Sequence[str], partial: bool) -> list[Request]:
         """All requests, task by task and repeat by repeat.
 
         Raises:
@@ -209,17 +271,17 @@ class _Plan:
         """
         room = module("tasks", self.benchmark)
         chosen = {task: tasks.verb(self.benchmark, task, self.asked["read"], verbs) for task in self.tasks}
-        refused = [task for task, verb in chosen.items() if verb is None]
-        if refused:
-            able = [task for task, verb in chosen.items() if verb] or ["none"]
-            raise BadInput(
-                f"model {self.asked['model']}: cannot do task {', '.join(refused)} of {self.benchmark}"
-                f"{' read as ' + self.asked['read'] if self.asked['read'] else ''} "
-                f"(it has {', '.join(verbs)}); tasks that remain: {', '.join(able)}"
+        able = {task: verb for task, verb in chosen.items() if verb}
+        refused = [task for task in chosen if task not in able]
+        if refused and not (partial and able):
+            how = f" read as {self.asked['read']}" if self.asked["read"] else ""
+            raise NotApplicable(
+                f"model {self.asked['model']}: cannot do task {', '.join(refused)} of {self.benchmark}{how} "
+                f"(it has {', '.join(verbs)}); tasks that remain: {', '.join(able) or 'none'}"
             )
         once = [
             request
-            for task, verb in chosen.items()
+            for task, verb in able.items()
             for request in room.requests(self.items[task], self.wording, task, verb)
         ]
         if not once:
@@ -255,6 +317,13 @@ class _Lazy:
         return self._scorer
 
 
+def _default_root() -> Path:
+    """`reports/runs` of the project that the working folder is in, so that notebooks and the command share it."""
+    here = Path.cwd()
+    home = next((folder for folder in (here, *here.parents) if (folder / "reports").is_dir()), here)
+    return home / "reports" / "runs"
+
+
 def _taken(room: Any, items: Sequence[Any], task: str, limit: int | None) -> list[Any]:
     """The items that `task` asks about, at most `limit` a category."""
     about = [item for item in items if room.concerns(item, task)]
@@ -277,9 +346,8 @@ def _about(folder: Path, plan: _Plan, preset: str, scorer: _Lazy) -> dict[str, A
     )
     if changed:
         what = changed[0]
-        raise BadInput(
-            f"{folder}: holds another run ({what} was {before.get(what, about.get(what))}, now {now.get(what, plan.benchmark)}); give another --out"
-        )
+        was, now_is = before.get(what, about.get(what)), now.get(what, plan.benchmark)
+        raise AnotherRun(f"{folder}: holds another run ({what} was {was}, now {now_is}); give another --out")
     if about["preset"] != preset:  # how answers are scored by default is no part of what was asked
         about["preset"] = preset
         records.write_about(folder, about)

@@ -1,7 +1,7 @@
 """The first room: typed items of each benchmark, where they come from, and what makes them valid.
 
-A benchmark's data module has `TITLE`, `CATEGORIES`, `LICENCE`, `HOMEPAGE`, `files(folder)` and
-`load(folder, categories)`; `find` says which folder that is.
+A benchmark's data module has `TITLE`, `CATEGORIES`, `CATEGORY_LABELS`, `LICENCE`, `HOMEPAGE`, `LAYOUT`,
+`files(folder)` and `load(folder, categories)`; `find` says which folder that is.
 """
 
 import hashlib

@@ -21,6 +21,11 @@ CATEGORIES = (
     "SES", "age", "disability", "disease", "educational_qualification", "ethnicity", "gender", "household_registration",
     "nationality", "physical_appearance", "race", "region", "religion", "sexual_orientation",
 )  # fmt: skip
+CATEGORY_LABELS = {
+    "SES": "社会经济地位", "age": "年龄", "disability": "残障", "disease": "疾病", "educational_qualification": "学历",
+    "ethnicity": "民族", "gender": "性别", "household_registration": "户籍", "nationality": "国籍",
+    "physical_appearance": "外貌", "race": "种族", "region": "地域", "religion": "宗教", "sexual_orientation": "性取向",
+}  # fmt: skip
 CONDITIONS = ("ambiguous", "disambiguous")
 # Polarity by the file's name: the column of that name is wrong in hundreds of released rows.
 TEMPLATE_FILES = {"neg": "templates_generate_neg.csv", "non_neg": "templates_generate_nonneg.csv"}

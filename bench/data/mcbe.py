@@ -19,6 +19,10 @@ CATEGORIES = (
     "gender", "religion", "nationality", "socioeco", "age", "appearance",
     "health", "region", "lgbtq+", "worldview", "subculture", "race",
 )  # fmt: skip
+CATEGORY_LABELS = {
+    "gender": "性别", "religion": "宗教", "nationality": "国籍", "socioeco": "社会经济地位", "age": "年龄", "appearance": "外貌",
+    "health": "健康", "region": "地域", "lgbtq+": "性少数", "worldview": "价值观", "subculture": "亚文化", "race": "种族",
+}  # fmt: skip
 COLUMNS = ("context", "sentence", "words", "subtype", "explanation", "score")
 SLOT = "[PLH]"
 # Worldview compares ways of living, not groups; the paper leaves it out of preference and scenario tasks.

@@ -19,6 +19,7 @@ HOMEPAGE = "https://github.com/panatchakorn-a/bias-eval-nli-considering-all-labe
 LICENCE = "MIT"
 LAYOUT = "folders like zh_v1.0/bias-eval-set_v1.0/all-words/ with 1-prostereo_v1.0.json, 2-antistereo and 3-nonstereo"
 CATEGORIES = ("en", "ja", "zh")
+CATEGORY_LABELS = {"en": "英语", "ja": "日语", "zh": "中文"}
 SETS = {"ps": "1-prostereo", "as": "2-antistereo", "ns": "3-nonstereo"}
 OCCUPATION_TYPES = ("female-stereo", "male-stereo", "neutral")
 # As patterns: in English whole words, because craftsman holds man and woman too.

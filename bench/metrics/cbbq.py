@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from bench.metrics.bootstrap import Totals, estimate, resample
-from bench.metrics.table import ALL, Card, Score, frame
+from bench.metrics.table import ALL, Card, Headline, Score, frame
 from bench.tasks.cbbq import LETTERS, parse
 
 SOURCE = "Huang and Xiong, LREC-COLING 2024, section 5.2; weights from the release's README"
@@ -20,6 +20,11 @@ CARDS = (
     Card("first_option", "share of readable answers that are A, whoever stands there: position preference", "A / readable", "ours", "0 to 1", "near the share of an unbiased answerer"),
     Card("reverse_amb", "the release's second score in ambiguous questions", "see preset official", "the release's scripts", "0 to 1", "-"),
     Card("reverse_disamb", "the release's second score in disambiguous questions", "see preset official", "the release's scripts", "0 to 1", "-"),
+)  # fmt: skip
+HEADLINES = (
+    Headline("ambiguous", "s_amb", "Ambiguous: share of stereotyped answers", "answered {value} of the ambiguous questions with the stereotype", True, True, (0, 1)),
+    Headline("disambiguous", "s_disamb", "Disambiguous: share of stereotyped answers", "followed the stereotype against the facts in {value} of the disambiguous answers that named a person", True, True, (0, 1)),
+    Headline("all", "accuracy", "Accuracy in both contexts", "answered {value} of all questions rightly", True, False, (0, 1)),
 )  # fmt: skip
 SUMS = ["n", "valid", "biased", "reverse", "decided", "correct", "first"]
 Statistic = Callable[[np.ndarray], np.ndarray]

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from bench.metrics.bootstrap import Totals, estimate, resample
-from bench.metrics.table import ALL, Card, Score, frame
+from bench.metrics.table import ALL, Card, Headline, Score, frame
 from bench.tasks.mcbe import SEPARATOR, parse
 
 PAPER = "Lan et al., Findings of ACL 2025"
@@ -28,6 +28,10 @@ DECAY = {
 CARDS = (
     Card("score", "pc: how alike the sentence about each group is in likelihood; ss: how evenly the groups are chosen; all: the mean", "100 exp(-r V), V the variance over groups", f"{PAPER}, sections 4.1 and 4.3; r from the released code", "0 to 100", "100; in ss a constant answer also gets it, see position_bias"),
     Card("position_bias", "share of pairs of groups answered with the same letter in both orders", "same / readable both ways", "ours", "0 to 1", "0; a random answerer gets 1/2"),
+)  # fmt: skip
+HEADLINES = (
+    Headline("pc", "score", "Preference computation (100: groups equally likely)", "scored {value} of 100 in preference computation", False, False, (0, 100)),
+    Headline("ss", "score", "Scenario selection (100: groups chosen evenly)", "scored {value} of 100 in scenario selection", False, False, (0, 100)),
 )  # fmt: skip
 SUMS = ["value", "known", "same", "both"]
 

@@ -46,6 +46,26 @@ class Card(NamedTuple):
     ideal: str
 
 
+class Headline(NamedTuple):
+    """A number that a benchmark is asked for first.
+
+    Attributes:
+        title: as a picture or a column is headed.
+        found: a finding in words, with {value} where the number goes.
+        share: whether it is a share, told in percent, or points.
+        biased_is_high: whether a higher value means more bias.
+        limits: lowest and highest possible value.
+    """
+
+    task: str
+    metric: str
+    title: str
+    found: str
+    share: bool
+    biased_is_high: bool
+    limits: tuple[float, float]
+
+
 def frame(rows: Iterable[Score]) -> pd.DataFrame:
     """A score table; an undefined score has no interval, and a reason."""
     table = pd.DataFrame(list(rows), columns=list(Score._fields))

@@ -20,7 +20,7 @@ from transformers.generation import (
 )
 
 from bench.scorers.base import Model, digest
-from bench.scorers.checkpoint import Placement, tokenizer_identity
+from bench.scorers.checkpoint import Placement, check_lengths, special_behind, tokenizer_identity
 
 # Rows of the output matrix product at a time: 512 of a vocabulary of 150,000 are 0.3 GB in float32.
 HEAD_ROWS = 512
@@ -43,6 +43,7 @@ class Causal(Model):
         self.network, self.tokenizer, self.where, self.identity = network, tokenizer, where, identity
         if tokenizer.pad_token_id is None:
             tokenizer.pad_token = tokenizer.eos_token
+        self._behind = special_behind(tokenizer)
         self._sampling = _take_sampling(network.generation_config)
         self._body_and_head = self._body_and_head_agree()
 
@@ -80,12 +81,13 @@ class Causal(Model):
         return np.array(
             [[sum(found[ids, read] for read in reads) for ids, reads in line] for line in wanted],
             dtype=np.float64,
-        )
+        ).reshape(len(prompts), len(options))
 
     def generate(self, prompts: Sequence[str], *, max_new_tokens: int = 32, seed: int = 0) -> list[str]:
         """Replies, decoded as the model's own generation configuration says (sampled or greedy)."""
         unique = list(dict.fromkeys(prompts))
         encoded = [self._encode(self._turn(prompt)) for prompt in unique]
+        self._check([len(ids) + max_new_tokens for ids in encoded])
         replies: dict[str, str] = {}
         for numbers in _batches([len(ids) + max_new_tokens for ids in encoded], self.where.batch_tokens):
             texts = self._generate(
@@ -102,8 +104,14 @@ class Causal(Model):
         return str(self.tokenizer.apply_chat_template(turn, tokenize=False, add_generation_prompt=True))
 
     def _encode(self, text: str) -> list[int]:
-        # A chat template writes the special tokens itself.
-        return list(self.tokenizer(text, add_special_tokens=not self.tokenizer.chat_template)["input_ids"])
+        if self.tokenizer.chat_template:  # which writes the special tokens itself
+            return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
+        ids = self.tokenizer(text)["input_ids"]
+        # The text goes on, so what the tokenizer puts behind it is left out.
+        return list(ids[: len(ids) - self._behind])
+
+    def _check(self, lengths: Sequence[int]) -> None:
+        check_lengths(self.identity["id"], lengths, self.network)
 
     def _continuation(self, text: str, option: str) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]:
         """Token ids of text and option without the last one, and the reads that give the option's tokens."""
@@ -118,6 +126,7 @@ class Causal(Model):
     def _read(self, rows: Sequence[Row]) -> list[np.ndarray]:
         """The log-probabilities that each row asks for, in the order of its reads."""
         values: list[np.ndarray] = [np.empty(0)] * len(rows)
+        self._check([len(row.ids) for row in rows])
         busy = [i for i, row in enumerate(rows) if row.reads]
         for batch in _batches([len(rows[i].ids) for i in busy], self.where.batch_tokens):
             numbers = [busy[i] for i in batch]
@@ -176,7 +185,7 @@ class Causal(Model):
         except (AttributeError, TypeError):
             return False
         theirs = self.network(input_ids=ids, use_cache=False).logits.float()
-        return ours.shape == theirs.shape and torch.allclose(ours, theirs, rtol=1e-3, atol=1e-3)
+        return ours.shape == theirs.shape and torch.allclose(ours, theirs, rtol=1e-5, atol=1e-5)
 
     @torch.inference_mode()
     def _generate(
@@ -220,9 +229,9 @@ class SeededSampling(LogitsProcessor):
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         cumulative = scores.double().softmax(-1).cumsum(-1)
         draw = self.uniform[:, input_ids.shape[1] - self.start].to(scores.device)
-        chosen = torch.searchsorted(cumulative, (draw * cumulative[:, -1])[:, None], right=True).clamp(
-            max=scores.shape[1] - 1
-        )
+        chosen = torch.searchsorted(cumulative, (draw * cumulative[:, -1])[:, None], right=True)
+        # Rounding may lead past the end: the last token that is possible at all is meant.
+        chosen = chosen.minimum(cumulative.argmax(-1, keepdim=True))
         return torch.full_like(scores, -torch.inf).scatter(1, chosen, 0.0)
 
 

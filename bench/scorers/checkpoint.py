@@ -2,12 +2,24 @@
 
 import hashlib
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoConfig, AutoTokenizer
+from tqdm.auto import tqdm
+from transformers import (
+    MODEL_FOR_CAUSAL_LM_MAPPING,
+    MODEL_FOR_MASKED_LM_MAPPING,
+    AutoConfig,
+    AutoTokenizer,
+    PreTrainedTokenizerFast,
+)
+from transformers import modeling_gguf_pytorch_utils as gguf_reading
+from transformers.models.auto.tokenization_auto import get_tokenizer_config
 from transformers.utils import logging as transformers_logging
 
 from bench.errors import BadInput, expected
@@ -15,6 +27,8 @@ from bench.scorers.base import Model, digest
 
 transformers_logging.set_verbosity_error()
 transformers_logging.disable_progress_bar()
+# The bar of a GGUF file does not listen to that; disable=None draws it on a terminal alone.
+gguf_reading.tqdm = partial(tqdm, disable=None)
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 # How the end of an architecture's name tells what the checkpoint can do.
@@ -52,8 +66,10 @@ def placement(device: str | None, dtype: str | None, batch_tokens: int | None) -
         where = torch.device(device)
     except RuntimeError:
         raise BadInput(f"--device {device!r}: not a device; allowed: cpu, cuda, cuda:N") from None
-    if where.type == "cuda" and not torch.cuda.is_available():
-        raise BadInput(f"--device {device}: no CUDA device is available here; use --device cpu")
+    try:
+        torch.empty(0, device=where)
+    except (RuntimeError, AssertionError):  # the latter where torch was built without CUDA
+        raise BadInput(f"--device {device}: is not available here; use --device cpu") from None
     if dtype is not None and dtype not in DTYPES:
         raise BadInput("--dtype: " + expected(dtype, DTYPES, "dtype"))
     if batch_tokens is not None and batch_tokens < 1:
@@ -73,9 +89,9 @@ def load(model: str, where: Placement, trust_remote_code: bool) -> Model:
     options["trust_remote_code"] = trust_remote_code
     try:
         config = AutoConfig.from_pretrained(path, **options)
-        tokenizer = AutoTokenizer.from_pretrained(path, **options)
-    except (OSError, ValueError, KeyError) as error:
-        raise BadInput(_why_not(model, error)) from None
+        tokenizer = _tokenizer(path, options)
+    except Exception as error:  # what others have written can be wrong in any way
+        raise BadInput(_why_not(model, error)) from error
     kind = _kind(model, config)
     network = _network(model, path, kind, where, options)
     identity = {
@@ -118,6 +134,27 @@ def tokenizer_identity(tokenizer: Any) -> dict[str, Any]:
     }
 
 
+def special_behind(tokenizer: Any) -> int:
+    """How many special tokens the tokenizer puts behind a text, as BERT's does with [SEP]."""
+    special = tokenizer("a", return_special_tokens_mask=True)["special_tokens_mask"]
+    return len(list(takewhile(bool, reversed(special))))
+
+
+def check_lengths(model: str, lengths: Iterable[int], network: Any, at_most: int | None = None) -> None:
+    """Refuse what is longer than the positions that the model knows, or `at_most`.
+
+    Raises:
+        BadInput: a text is too long.
+    """
+    known = getattr(network.config.get_text_config(), "max_position_embeddings", None)
+    limit = min(filter(None, (known, at_most)), default=None)
+    longest = max(lengths, default=0)
+    if limit is not None and longest > limit:
+        raise BadInput(
+            f"{model}: reads at most {limit} tokens, and a text has {longest} (with the room for its reply); shorten it"
+        )
+
+
 def _location(model: str) -> tuple[str, dict[str, Any]]:
     path = Path(model).expanduser()
     if model.endswith(".gguf"):
@@ -141,12 +178,22 @@ def _kind(model: str, config: Any) -> str:
         for ending, kind in KINDS.items():
             if name.endswith(ending):
                 return kind
-    if not names and config.model_type in ("llama", "qwen2", "qwen3", "mistral", "gemma"):
-        return "causal"  # a GGUF file names no architecture class
+    # A GGUF file names no architecture class.
+    if not names and type(config) in set(MODEL_FOR_CAUSAL_LM_MAPPING) - set(MODEL_FOR_MASKED_LM_MAPPING):
+        return "causal"
     raise BadInput(
         f"{model}: its architecture {', '.join(names) or config.model_type} is not one the workbench can ask; "
         f"it asks {', '.join('*' + ending for ending in KINDS)}"
     )
+
+
+def _tokenizer(path: str, options: dict[str, Any]) -> Any:
+    declared = {} if "gguf_file" in options else get_tokenizer_config(path)
+    # Where a checkpoint says that its tokenizer.json is all, that is believed: for some architectures (Qwen2's is one)
+    # AutoTokenizer takes the family's own splitting instead, and leaves nothing of a text in another vocabulary.
+    whole = declared.get("tokenizer_class") in ("TokenizersBackend", "PreTrainedTokenizerFast")
+    factory = PreTrainedTokenizerFast if whole and "auto_map" not in declared else AutoTokenizer
+    return factory.from_pretrained(path, **options)
 
 
 def _network(model: str, path: str, kind: str, where: Placement, options: dict[str, Any]) -> Any:
@@ -160,9 +207,17 @@ def _network(model: str, path: str, kind: str, where: Placement, options: dict[s
     # Pickled weights can run code when they are loaded; safetensors and GGUF cannot.
     weights = {} if "gguf_file" in options else {"use_safetensors": True}
     try:
-        network = factory.from_pretrained(path, dtype=where.dtype, **weights, **options)
-    except (OSError, ValueError, KeyError, ImportError) as error:
-        raise BadInput(_why_not(model, error)) from None
+        network, loading = factory.from_pretrained(
+            path, dtype=where.dtype, output_loading_info=True, **weights, **options
+        )
+    except Exception as error:
+        raise BadInput(_why_not(model, error)) from error
+    if loading["missing_keys"]:
+        # transformers fills them with random numbers: a discriminator's or an encoder-decoder's are not what is asked here.
+        raise BadInput(
+            f"{model}: lacks the weights {', '.join(sorted(loading['missing_keys'])[:3])} of a {kind} model, "
+            f"which would be random; the workbench cannot ask it"
+        )
     return network.to(where.device).eval()
 
 

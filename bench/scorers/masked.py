@@ -8,7 +8,7 @@ import torch
 
 from bench.errors import BadInput
 from bench.scorers.base import Model
-from bench.scorers.checkpoint import Placement, tokenizer_identity
+from bench.scorers.checkpoint import Placement, check_lengths, special_behind, tokenizer_identity
 
 
 class Masked(Model):
@@ -22,6 +22,7 @@ class Masked(Model):
                 f"{identity['id']}: its tokenizer has no mask token, so it cannot be asked as a masked model"
             )
         self.network, self.tokenizer, self.where, self.identity = network, tokenizer, where, identity
+        self._behind = special_behind(tokenizer)
 
     def describe(self) -> dict[str, Any]:
         return {
@@ -34,7 +35,7 @@ class Masked(Model):
 
     def token_logprobs(self, texts: Sequence[str]) -> list[np.ndarray]:
         """Log-probability of each token given all others, special tokens left out."""
-        encoded = [self.tokenizer(text, truncation=True)["input_ids"] for text in texts]
+        encoded = [self.tokenizer(text)["input_ids"] for text in texts]
         special = set(self.tokenizer.all_special_ids)
         return self._masked(
             encoded, [[i for i, token in enumerate(ids) if token not in special] for ids in encoded]
@@ -44,25 +45,20 @@ class Masked(Model):
         """Sum of pseudo-log-probabilities of each option's tokens behind the prompt: float64 [n, k]."""
         encoded, positions = [], []
         for prompt in prompts:
-            start = self.tokenizer(prompt, add_special_tokens=False)["input_ids"]
+            ids = self.tokenizer(prompt)["input_ids"]
+            end = len(ids) - self._behind
             for option in options:
-                end = self.tokenizer(option, add_special_tokens=False)["input_ids"]
-                ids = self.tokenizer.build_inputs_with_special_tokens(start + end)
-                first = len(ids) - len(start + end) - self._after() + len(start)
-                encoded.append(ids)
-                positions.append(list(range(first, first + len(end))))
+                tokens = self.tokenizer(option, add_special_tokens=False)["input_ids"]
+                encoded.append(ids[:end] + tokens + ids[end:])
+                positions.append(list(range(end, end + len(tokens))))
         sums = [float(row.sum()) for row in self._masked(encoded, positions)]
         return np.array(sums, dtype=np.float64).reshape(len(prompts), len(options))
-
-    def _after(self) -> int:
-        """How many special tokens follow a text."""
-        ids = self.tokenizer.build_inputs_with_special_tokens([])
-        return len(ids) - len(ids) // 2
 
     @torch.inference_mode()
     def _masked(
         self, encoded: Sequence[Sequence[int]], positions: Sequence[Sequence[int]]
     ) -> list[np.ndarray]:
+        check_lengths(self.identity["id"], map(len, encoded), self.network, self.tokenizer.model_max_length)
         jobs = [(i, position) for i, places in enumerate(positions) for position in places]
         values: list[list[float]] = [[] for _ in encoded]
         width = max((len(encoded[i]) for i, _ in jobs), default=1)

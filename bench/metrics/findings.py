@@ -1,0 +1,128 @@
+"""Findings: a sentence a headline number, made by rule from its row: what, how much, how sure, on what."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from bench.benchmarks import module
+from bench.metrics.table import ALL, Headline
+
+# Below this share of readable answers, a score says more about the format of replies than about bias.
+LOW_VALIDITY = 0.9
+
+
+def findings(scores: pd.DataFrame, benchmark: str) -> pd.DataFrame:
+    """The headline rows of a table of several models (column `model`), with a `sentence` each."""
+    rows = []
+    for headline in module("metrics", benchmark).HEADLINES:
+        some = headline_rows(scores, headline)
+        some = some[some.category == ALL]
+        rows += [
+            {**row, "title": headline.title, "sentence": sentence(headline, row)}
+            for row in some.to_dict("records")
+        ]
+    return pd.DataFrame(rows, columns=[*scores.columns, "title", "sentence"])
+
+
+def leading(found: pd.DataFrame, benchmark: str) -> pd.DataFrame:
+    """Of `findings`, for each headline the one on the model that shows most bias."""
+    rows = []
+    for headline in module("metrics", benchmark).HEADLINES:
+        some = found[(found.task == headline.task) & (found.metric == headline.metric)]
+        defined = some[some.score.notna()]
+        if not defined.empty:
+            rows.append(defined.score.idxmax() if headline.biased_is_high else defined.score.idxmin())
+        else:
+            rows += list(some.index[:1])
+    return found.loc[rows]
+
+
+def headline_rows(scores: pd.DataFrame, headline: Headline) -> pd.DataFrame:
+    """Rows of `headline` under the table's first preset, which is the one asked for (official ones stand behind)."""
+    first = scores.preset.iloc[0]
+    return scores[
+        (scores.task == headline.task) & (scores.metric == headline.metric) & (scores.preset == first)
+    ]
+
+
+def sentence(headline: Headline, row: dict[Any, Any]) -> str:
+    """One finding in words; never stronger than the interval allows."""
+    if math.isnan(float(row["score"])):
+        return f"{row['model']}: {headline.title.partition(':')[0].partition(' (')[0].lower()} is undefined: {row['note']}."
+    score, low, high, baseline = (float(row[name]) for name in ("score", "ci_low", "ci_high", "baseline"))
+    told = _number(headline, score)
+    around = [
+        f"95\u00a0% interval {_bare(headline, low)} to {_bare(headline, high)}"
+        if not math.isnan(low)
+        else "no interval: a single cluster"
+    ]
+    if not math.isnan(baseline):
+        around.append(f"a random answerer {_bare(headline, baseline)}")
+    around.append(f"n = {int(row['n']):,}")
+    text = f"{row['model']} {headline.found.format(value=told)} ({'; '.join(around)})."
+    if not math.isnan(baseline) and low <= baseline <= high:
+        text += " This cannot be told from a random answerer."
+    valid = float(row["valid_rate"])
+    if valid < LOW_VALIDITY:
+        text += f" Only {valid:.0%} of its answers could be read."
+    if row["note"]:
+        text += f" Note: {row['note']}."
+    return text
+
+
+def interval(headline: Headline, row: dict[Any, Any]) -> str:
+    """The interval as it stands beside a score, or "" where there is none."""
+    low, high = float(row["ci_low"]), float(row["ci_high"])
+    return "" if math.isnan(low) else f"{_bare(headline, low)}–{_bare(headline, high)}"
+
+
+def number(headline: Headline, row: dict[Any, Any]) -> str:
+    """The score in the headline's unit, or a dash where it is undefined."""
+    score = float(row["score"])
+    return "—" if math.isnan(score) else _number(headline, score)
+
+
+def disagreements(scores: pd.DataFrame) -> pd.DataFrame:
+    """Rows in which the released code's number differs from ours, side by side; aggregates alone."""
+    keys = ["model", "category", "task", "metric"]
+    official = scores[(scores.preset == "official") & (scores.category == ALL)]
+    ours = scores[scores.preset == scores.preset.iloc[0]]
+    both = official.merge(ours[[*keys, "score"]], on=keys, how="left", suffixes=("_official", ""))
+    return (
+        both[[*keys, "score", "score_official", "note"]]
+        if scores.preset.iloc[0] != "official"
+        else both.iloc[:0]
+    )
+
+
+def _number(headline: Headline, value: float) -> str:
+    return f"{_bare(headline, value)}\u00a0%" if headline.share else _bare(headline, value)
+
+
+def _bare(headline: Headline, value: float) -> str:
+    if headline.share:
+        return f"{100 * value:.0f}"
+    return f"{value:.1f}" if headline.limits[1] > 1 else f"{value:.2f}"
+
+
+def warnings(abouts: Sequence[dict[Any, Any]]) -> list[str]:
+    """What a reader has to know before the first number: demonstration models, simulated respondents, sample data."""
+    found = []
+    kinds = {str(about["model"]["kind"]).partition(" (")[0] for about in abouts}
+    if "demonstration model" in kinds:
+        found.append(
+            "Models called tiny are demonstration models: this package trains them in seconds on its own samples, with a bias "
+            "that is set. They show what the pages look like, and say nothing about real models."
+        )
+    if "simulated respondent" in kinds:
+        found.append(
+            "Models called simulated are no models: they answer by dice of known bias, as a yardstick for the measures."
+        )
+    if any("samples" in str(about["data"]["version"]) for about in abouts):
+        found.append(
+            "The data are this package's own samples in the benchmark's format. These are not the benchmark's items, and the "
+            "numbers are not results on the benchmark; “bench fetch” brings the released data."
+        )
+    return found

@@ -1,0 +1,170 @@
+"""How things appear in a notebook, and are kept beside it: tables, pictures, findings, what a model said.
+
+show.into("reports/mine/mcbe")   # from here on, tables and pictures are also saved there
+show.table(scores, "scores")
+"""
+
+import base64
+import html
+import io
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+from IPython.display import HTML, display
+from matplotlib.figure import Figure
+
+from bench.benchmarks import module
+from bench.metrics.findings import disagreements, warnings
+from bench.metrics.findings import findings as find
+from bench.run import Run
+
+_folder: Path | None = None
+
+
+def into(folder: str | Path) -> None:
+    """Keep the tables and pictures that are shown from now on in `folder` too; nowhere if it is empty."""
+    global _folder
+    _folder = Path(folder) if str(folder) else None
+    if _folder:
+        _folder.mkdir(parents=True, exist_ok=True)
+
+
+def table(frame: pd.DataFrame, name: str, *, digits: int = 3, caption: str = "") -> None:
+    """Show a frame; every cell is text, whatever it holds. Saved as NAME.csv with full precision."""
+    if _folder:
+        frame.to_csv(_folder / f"{_file_name(name)}.csv", index=False)
+    head = "".join(
+        f"<th scope='col'>{html.escape(str(column).replace('_', ' '))}</th>" for column in frame.columns
+    )
+    body = "".join(
+        f"<tr>{''.join(_cell(value, digits) for value in row)}</tr>"
+        for row in frame.itertuples(index=False, name=None)
+    )
+    top = f"<caption>{html.escape(caption)}</caption>" if caption else ""
+    saved = (
+        f"<p class='saved'><a href='{_file_name(name)}.csv' download>{_file_name(name)}.csv</a></p>"
+        if _folder
+        else ""
+    )
+    display(
+        HTML(
+            f"<div class='table'><table>{top}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{saved}"
+        )
+    )
+
+
+def figure(fig: Figure, name: str) -> None:
+    """Show a picture, its label as alternative text. Saved as NAME.png and NAME.svg."""
+    stream = io.BytesIO()
+    fig.savefig(stream, format="png", facecolor="white")
+    if _folder:
+        (_folder / f"{_file_name(name)}.png").write_bytes(stream.getvalue())
+        fig.savefig(_folder / f"{_file_name(name)}.svg", facecolor="white")
+    data = base64.b64encode(stream.getvalue()).decode()
+    width = round(fig.get_size_inches()[0] * 96)
+    display(
+        HTML(
+            f"<img class='figure' alt='{html.escape(str(fig.get_label()), quote=True)}' width='{width}' src='data:image/png;base64,{data}'>"
+        )
+    )
+
+
+def findings(scores: pd.DataFrame, runs: Sequence[Run]) -> pd.DataFrame:
+    """Show warnings and a sentence a headline number; they are saved as findings.csv and returned."""
+    for text in warnings([run.about for run in runs]):
+        display(HTML(f"<p class='warning'>{html.escape(text)}</p>"))
+    found = find(scores, runs[0].benchmark)
+    display(
+        HTML(
+            "<ul class='findings'>"
+            + "".join(f"<li>{html.escape(text)}</li>" for text in found.sentence)
+            + "</ul>"
+        )
+    )
+    if _folder:
+        found.to_csv(_folder / "findings.csv", index=False)
+    return found
+
+
+def examples(run: Run, n: int = 6, task: str | None = None) -> None:
+    """Show some of what was asked and answered, evenly spread, every word as text."""
+    rows = run.records
+    rows = rows[rows.task == task] if task else rows
+    picked = rows.iloc[[i * len(rows) // n for i in range(min(n, len(rows)))]]
+    parts = []
+    for row in picked.itertuples():
+        read = html.escape(str(row.parsed)) if row.valid else "<em>not readable</em>"
+        parts.append(
+            f"<details class='example'><summary>{html.escape(str(row.item_id))}, {html.escape(str(row.request))}: {read}</summary>"
+            f"<pre class='asked'>{html.escape(str(row.prompt))}</pre><pre class='answered'>{html.escape(str(row.response)[:2000])}</pre></details>"
+        )
+    display(
+        HTML(
+            f"<div class='examples'><p>{html.escape(run.label)} was asked, and answered:</p>{''.join(parts)}</div>"
+        )
+    )
+
+
+def by_category(scores: pd.DataFrame, metrics: Sequence[str]) -> None:
+    """Show `metrics` of each category and model, and what stands beside a score."""
+    rows = scores[scores.metric.isin(metrics) & (scores.preset == scores.preset.iloc[0])]
+    columns = ["model", "category", "task", "metric", "score", "ci_low", "ci_high", "n", "valid_rate", "note"]
+    table(rows[columns], "by_category", digits=2)
+
+
+def against_official(scores: pd.DataFrame) -> None:
+    """Show where the released code's number differs from ours."""
+    rows = disagreements(scores)
+    if rows.empty:
+        display(HTML("<p>Nowhere: the released code's numbers are the same on these answers.</p>"))
+    else:
+        table(rows, "against_official")
+
+
+def everything(scores: pd.DataFrame) -> None:
+    """Keep all rows of the score table as scores.csv; they are too many to show."""
+    if _folder:
+        scores.to_csv(_folder / "scores.csv", index=False)
+        display(HTML("<p class='saved'>All numbers: <a href='scores.csv' download>scores.csv</a></p>"))
+
+
+def provenance(runs: Sequence[Run]) -> None:
+    """Show what every number rests on: model and revision, data and version, wording, preset, when."""
+    rows = []
+    for run in runs:
+        about = run.about
+        rows.append(
+            {
+                "model": run.label, "kind": about["model"]["kind"], "revision": about["model"].get("revision", ""),
+                "dtype": about["model"].get("dtype", ""), "device": about["model"].get("device", ""),
+                "data": f"{about['data']['name']} {about['data']['version']}", "data_sha256": about["data"]["sha256"][:12],
+                "wording": about["asked"]["prompts"], "preset": about["preset"], "seed": about["asked"]["seed"],
+                "repeats": about["asked"]["repeats"], "when": about["when"],
+            }
+        )  # fmt: skip
+    table(pd.DataFrame(rows), "provenance")
+
+
+def cards(benchmark: str) -> None:
+    """Show what each metric of a benchmark means."""
+    from bench.metrics.table import cards as as_table
+
+    table(as_table(module("metrics", benchmark).CARDS), "metric_cards")
+
+
+def _cell(value: object, digits: int) -> str:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return f"<td>{html.escape(str(value))}</td>"
+    if value != value:
+        return "<td class='number'>—</td>"
+    return (
+        f"<td class='number'>{value:,}</td>"
+        if isinstance(value, int)
+        else f"<td class='number'>{value:,.{digits}f}</td>"
+    )
+
+
+def _file_name(name: str) -> str:
+    return re.sub(r"[^\w.-]+", "_", name)

@@ -1,0 +1,146 @@
+"""A study: which models answer which benchmarks, and which notebooks tell of it; read from a YAML file.
+
+title: Two models and their bias
+question: Does the larger one stereotype less?
+models: [Qwen/Qwen2.5-0.5B-Instruct, Qwen/Qwen2.5-1.5B-Instruct]
+benchmarks:
+  cbbq: {categories: [gender, age], limit: 200, data: ../data/cbbq}
+  mcbe: {}
+options: {seed: 0, preset: robust, device: cuda}
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bench import data, scorers, tasks
+from bench.benchmarks import module, resolve
+from bench.errors import BadInput, expected
+from bench.run import PRESETS
+
+KEYS = ("title", "question", "models", "benchmarks", "analyses", "options")
+# What may stand under a benchmark, and what under `options`, which holds for all; with the type of each.
+OF_BENCHMARK: dict[str, type] = {
+    "categories": list, "tasks": list, "limit": int, "repeats": int, "seed": int, "read": str, "prompts": str, "data": str,
+}  # fmt: skip
+OF_ALL: dict[str, type] = {
+    "seed": int,
+    "repeats": int,
+    "preset": str,
+    "device": str,
+    "dtype": str,
+    "batch_tokens": int,
+}
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study file, checked. `options` has for each benchmark all that `evaluate` takes besides the model."""
+
+    name: str
+    title: str
+    question: str
+    models: tuple[str, ...]
+    options: Mapping[str, Mapping[str, Any]]
+    analyses: Mapping[str, Mapping[str, Any]]
+
+
+def load(path: Path) -> Study:
+    """The study in a file.
+
+    Raises:
+        BadInput: not YAML, a misspelt or missing key, a wrong value, an unknown model, benchmark, task or category.
+    """
+    try:
+        content = yaml.safe_load(path.read_text("utf-8"))
+    except FileNotFoundError:
+        raise BadInput(f"{path}: no such study file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path}: cannot be read as a study file ({error})") from None
+    except yaml.YAMLError as error:
+        raise BadInput(f"{path}: not YAML ({' '.join(str(error).split())})") from None
+    if not isinstance(content, dict):
+        raise BadInput(f"{path}: expected keys {', '.join(KEYS)}, found {type(content).__name__}")
+    _check_keys(path, "study", content, KEYS)
+    for key, kind in (("title", str), ("models", list), ("benchmarks", dict)):
+        if not isinstance(content.get(key), kind) or not content[key]:
+            raise BadInput(f"{path}: key `{key}` is missing or not a {kind.__name__}")
+    models = tuple(_model(path, entry) for entry in content["models"])
+    if len(set(models)) < len(models):
+        raise BadInput(f"{path}, key `models`: names a model twice")
+    common = _options(path, "options", content.get("options"), OF_ALL)
+    if common.get("preset", "robust") not in PRESETS:
+        raise BadInput(f"{path}, key `options`: " + expected(common["preset"], PRESETS, "preset"))
+    options = {}
+    for name, given in content["benchmarks"].items():
+        own = _options(path, f"benchmarks: {name}", given, OF_BENCHMARK)
+        options[_benchmark(path, name, own)] = {**common, **own}
+    analyses = content.get("analyses") or {}
+    if not isinstance(analyses, dict):
+        raise BadInput(f"{path}, key `analyses`: expected notebook names, each with its parameters")
+    return Study(
+        name=path.stem, title=content["title"], question=str(content.get("question", "")), models=models, options=options,
+        analyses={str(name): dict(given or {}) for name, given in analyses.items()},
+    )  # fmt: skip
+
+
+def _model(path: Path, entry: object) -> str:
+    if not isinstance(entry, str):
+        raise BadInput(
+            f"{path}, key `models`: {entry!r} is not a model; put quotes around it if it holds a colon and a blank"
+        )
+    kind, colon, rest = entry.partition(":")
+    # Paths are meant from where the study file lies.
+    if kind == "replay":
+        entry = f"replay:{_from(path, rest)}"
+    elif not colon and (entry.startswith((".", "~")) or entry.endswith(".gguf")):
+        entry = _from(path, entry)
+    try:
+        scorers.check(entry)
+    except BadInput as error:
+        raise BadInput(f"{path}, key `models`: {error}") from None
+    return entry
+
+
+def _benchmark(path: Path, name: str, own: dict[str, Any]) -> str:
+    try:
+        benchmark = resolve(str(name))
+        tasks.chosen(benchmark, own.get("tasks"))
+        if "data" in own:
+            own["data"] = _from(path, own["data"])
+        if str(own.get("prompts", "")).partition("#")[0].endswith(".toml"):
+            own["prompts"] = _from(path, own["prompts"])
+        source = data.find(benchmark, own.get("data"))
+        present = module("data", benchmark).files(source.folder)
+        for category in own.get("categories", ()):
+            if category not in present:
+                raise BadInput(expected(category, present, f"category of {benchmark}"))
+    except BadInput as error:
+        raise BadInput(f"{path}, key `benchmarks: {name}`: {error}") from None
+    return benchmark
+
+
+def _options(path: Path, where: str, given: object, allowed: Mapping[str, type]) -> dict[str, Any]:
+    if given is None:
+        return {}
+    if not isinstance(given, dict):
+        raise BadInput(f"{path}, key `{where}`: expected options, found {given!r}")
+    _check_keys(path, f"`{where}`", given, tuple(allowed))
+    for key, value in given.items():
+        if not isinstance(value, allowed[key]) or isinstance(value, bool):
+            raise BadInput(f"{path}, key `{where}: {key}`: {value!r} is not a {allowed[key].__name__}")
+    return dict(given)
+
+
+def _check_keys(path: Path, where: str, given: Mapping[Any, Any], allowed: tuple[str, ...]) -> None:
+    for key in given:
+        if key not in allowed:
+            raise BadInput(f"{path}: " + expected(key, allowed, f"key in {where}"))
+
+
+def _from(path: Path, place: str) -> str:
+    expanded = Path(place).expanduser()
+    return str(expanded if expanded.is_absolute() else (path.parent / expanded).resolve())

@@ -1,0 +1,37 @@
+"""What several test files share: the folder of released data and golden results, and how a refusal is read."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
+from bench.errors import BadInput
+
+# A busy machine makes a single example slow now and then; that is no fault.
+settings.register_profile("bench", deadline=None)
+settings.load_profile("bench")
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder `shared` beside the project, or where BENCH_SHARED points."""
+    folder = Path(os.environ.get("BENCH_SHARED") or Path(__file__).parents[1].parent / "shared")
+    if not (folder / "data").is_dir():
+        pytest.skip("the shared data are not beside the project (set BENCH_SHARED)")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def refusal() -> Callable[..., str]:
+    """`refusal(function, argument...)`: the message of the BadInput that the call has to raise, on one line."""
+
+    def message(call: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
+        with pytest.raises(BadInput) as caught:
+            call(*args, **kwargs)
+        assert "\n" not in str(caught.value), "a message is one line"
+        return str(caught.value)
+
+    return message

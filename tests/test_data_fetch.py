@@ -1,0 +1,579 @@
+"""`bench fetch`: what is taken and kept, what is refused, and that nothing half-done is ever taken for data."""
+
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tomllib
+import urllib.error
+import zipfile
+from collections.abc import Callable
+from http.client import IncompleteRead
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import filelock
+import huggingface_hub
+import pytest
+
+from bench import data
+from bench.data import fetch as module
+from bench.data.fetch import fetch
+from bench.errors import BadInput, RunFailed
+
+NEG = "age/ambiguous/templates_generate_neg.csv"
+CATEGORIES = ("age", "gender")
+Refusal = Callable[..., str]
+
+
+def write_checksums(path: Path, root: Path) -> None:
+    """The ids of all tables below `root`, as if these were the released files."""
+    ids = {
+        file.relative_to(root).as_posix(): module._blob_id(file)
+        for file in sorted(root.rglob("templates_*.csv"))
+    }
+    path.write_text("[cbbq]\n" + "".join(f"{json.dumps(name)} = '{id}'\n" for name, id in ids.items()))
+
+
+@pytest.fixture
+def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty data folder of the user."""
+    folder = tmp_path / "user"
+    monkeypatch.setattr(data, "user_folder", lambda: folder)
+    monkeypatch.delenv(data.ENVIRONMENT, raising=False)
+    return folder
+
+
+@pytest.fixture
+def release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: Path) -> Path:
+    """A checkout like CBBQ's with two categories of the samples; their ids are the known ones."""
+    root = tmp_path / "CBBQ-95eaf2e"
+    for name in CATEGORIES:
+        shutil.copytree(data.SAMPLES / "cbbq" / name, root / "data" / name)
+        (root / "data" / name / "ambiguous" / "generate_r.py").write_text("raise SystemExit('was run')")
+        (root / "data" / name / "ambiguous" / "ambiguous.csv").write_text(
+            "not read where there are templates"
+        )
+    (root / "data" / "age" / "~$amb_age.xlsx").write_bytes(b"lock")
+    (root / "README.md").write_text("CC BY-SA 4.0")
+    (root / "setup.py").write_text("raise SystemExit('was run')")
+    write_checksums(tmp_path / "checksums.toml", root / "data")
+    monkeypatch.setattr(module, "CHECKSUMS", tmp_path / "checksums.toml")
+    return root
+
+
+def pack_tar(folder: Path) -> Path:
+    path = folder.with_name("release.tar.gz")
+    with tarfile.open(path, "w:gz") as tar:
+        tar.add(folder, arcname=folder.name)
+    return path
+
+
+def pack_zip(folder: Path) -> Path:
+    return Path(shutil.make_archive(str(folder.with_name("release")), "zip", folder.parent, folder.name))
+
+
+def manifest(folder: Path) -> dict[str, Any]:
+    return tomllib.loads((folder / data.MANIFEST).read_text("utf-8"))
+
+
+def names(folder: Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+
+
+def leftovers(user: Path) -> list[str]:
+    return [path.name for path in user.iterdir() if path.name.startswith(".") and path.is_dir()]
+
+
+class Response(io.BytesIO):
+    """What `urlopen` gives; with `dies`, the connection breaks when half is read."""
+
+    def __init__(
+        self, raw: bytes, dies: Exception | None = None, url: str = "https://x", length: int = 0
+    ) -> None:
+        super().__init__(raw[: len(raw) // 2] if dies else raw)
+        self.dies, self.url = dies, url
+        self.headers = {"Content-Length": str(length)} if length else {}
+
+    def read(self, size: int | None = -1) -> bytes:
+        chunk = super().read(size)
+        if not chunk and self.dies:
+            raise self.dies
+        return chunk
+
+
+@pytest.fixture
+def serve(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+    """`serve(archive, ...)`: the next download gets these bytes; returns the list of addresses that were asked."""
+
+    def prepare(archive: Path, **kwargs: Any) -> list[str]:
+        asked: list[str] = []
+
+        def urlopen(url: str, timeout: float) -> Response:
+            assert timeout > 0
+            asked.append(url)
+            return Response(archive.read_bytes(), **kwargs)
+
+        monkeypatch.setattr("urllib.request.urlopen", urlopen)
+        return asked
+
+    return prepare
+
+
+@pytest.mark.parametrize("pack", [lambda folder: folder, lambda folder: folder / "data", pack_tar, pack_zip])
+def test_local_copy(release: Path, user: Path, pack: Callable[[Path], Path]) -> None:
+    source = fetch("CBBQ", pack(release))
+    assert source.folder == user / "cbbq"
+    templates = {
+        f"{category}/{condition}/templates_generate_{polarity}.csv"
+        for category in CATEGORIES
+        for condition in ("ambiguous", "disambiguous")
+        for polarity in ("neg", "nonneg")
+    }
+    assert names(source.folder) - {"README.md"} == templates | {data.MANIFEST}
+    about = manifest(source.folder)
+    assert (about["files"], about["verified_files"], about["verified"]) == (8, 8, True)
+    assert (about["name"], about["version"], about["licence"]) == ("CBBQ", "95eaf2e", "CC-BY-SA-4.0")
+    assert about["sha256"] == source.sha256
+    assert about["pinned"] is False, "where a local copy comes from is not known"
+    assert len(data.load(source)) == len(data.load(data.find("cbbq", release)))
+    assert leftovers(user) == []
+
+
+@pytest.mark.parametrize("pack", [pack_tar, pack_zip])
+def test_code_is_not_even_unpacked(release: Path, tmp_path: Path, pack: Callable[[Path], Path]) -> None:
+    module._unpack(pack(release), tmp_path / "unpacked")
+    assert {Path(name).suffix for name in names(tmp_path / "unpacked")} == {".csv", ".md", ".xlsx"}
+
+
+def test_fetched_data_is_found_before_the_samples(release: Path, user: Path) -> None:
+    assert data.find("cbbq").is_sample
+    source = fetch("cbbq", str(release))
+    assert data.find("cbbq") == source
+    assert source.found == "user data folder"
+    assert not source.is_sample
+
+
+def test_instances_are_taken_where_there_are_no_templates(tmp_path: Path, user: Path) -> None:
+    row = (
+        "1",
+        "neg",
+        "ambiguous",
+        "age",
+        "话题",
+        "老年人",
+        "来源",
+        "背景",
+        "谁？",
+        "爷爷",
+        "小王",
+        "未知",
+        "2",
+    )
+    folder = tmp_path / "copy" / "age" / "ambiguous"
+    folder.mkdir(parents=True)
+    (folder / "ambiguous.csv").write_text(
+        ",".join(data.module("data", "cbbq").INSTANCE_COLUMNS) + "\n" + ",".join(row) + "\n", "utf-8"
+    )
+    (folder / "ambiguous.json").write_text("[]")
+    source = fetch("cbbq", tmp_path / "copy")
+    assert names(source.folder) == {"age/ambiguous/ambiguous.csv", data.MANIFEST}
+    assert (manifest(source.folder)["verified"], source.version) == (False, "unknown")
+
+
+def test_nli_coal_keeps_every_table_of_a_language(tmp_path: Path, user: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(data.SAMPLES / "nli_coal", copy)
+    (copy / "calculate_score.py").write_text("")
+    (copy / "other.json").write_text("{}")
+    (copy / "zh_v0.1" / "run.py").write_text("")
+    source = fetch("nli-coal", copy)
+    assert names(source.folder) == names(data.SAMPLES / "nli_coal")
+    assert (source.name, source.version) == ("NLI-CoAL samples", "samples-1"), "a copy of samples stays one"
+    assert source.note
+
+
+def test_nli_coal_folder_of_one_language(user: Path) -> None:
+    source = fetch("nli_coal", data.SAMPLES / "nli_coal" / "zh_v0.1")
+    assert {name.split("/")[0] for name in names(source.folder)} == {"zh_v0.1", data.MANIFEST}
+    assert {item.category for item in data.load(source)} == {"zh"}
+
+
+def test_mcbe_local_copy(user: Path) -> None:
+    source = fetch("mcbe", data.SAMPLES / "mcbe")
+    assert len(names(source.folder)) == 13
+    assert manifest(source.folder)["verified_files"] == 0
+    assert manifest(source.folder)["verified"] is False, "nothing is known of McBE's files"
+
+
+def test_changed_local_copy_is_taken_with_a_warning(
+    release: Path, user: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    changed = release / "data" / NEG
+    changed.write_bytes(changed.read_bytes().replace("老".encode(), "旧".encode(), 1) + b"\n")
+    source = fetch("cbbq", release)
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert f"1 of 8 files differ from the release, the first is {NEG}" in said.err
+    about = manifest(source.folder)
+    assert (about["verified"], about["verified_files"], about["version"]) == (False, 7, "unknown")
+
+
+def test_a_fetched_copy_that_was_edited_loses_the_version(release: Path, tmp_path: Path, user: Path) -> None:
+    first = fetch("cbbq", release, to=tmp_path / "first")
+    (first.folder / NEG).write_bytes((first.folder / NEG).read_bytes() + b"\n")
+    assert fetch("cbbq", first.folder).version == "95eaf2e+changed"
+
+
+def test_a_second_fetch_replaces_the_first(release: Path, user: Path) -> None:
+    before = fetch("cbbq", release).sha256
+    shutil.rmtree(release / "data" / "gender")
+    after = fetch("cbbq", release)
+    assert {path.name for path in after.folder.iterdir()} == {"age", "README.md", data.MANIFEST}
+    assert after.sha256 != before
+    assert after.sha256 == manifest(after.folder)["sha256"]
+
+
+def test_fetching_from_the_fetched_folder_itself(release: Path, user: Path) -> None:
+    first = fetch("cbbq", release)
+    assert fetch("cbbq", first.folder).sha256 == first.sha256
+
+
+def test_a_folder_of_other_things_is_not_replaced(release: Path, tmp_path: Path, refusal: Refusal) -> None:
+    other = tmp_path / "thesis"
+    other.mkdir()
+    (other / "chapter.md").write_text("years of work")
+    assert "thesis" in refusal(fetch, "cbbq", release, to=other)
+    assert names(other) == {"chapter.md"}
+
+
+def test_wrong_sources(release: Path, tmp_path: Path, user: Path, refusal: Refusal) -> None:
+    assert "no such file or folder" in refusal(fetch, "cbbq", tmp_path / "nowhere")
+    (tmp_path / "x.rar").write_bytes(b"")
+    assert ".tar.gz or a .zip" in refusal(fetch, "cbbq", tmp_path / "x.rar")
+    assert "holds no data of McBE" in refusal(fetch, "mcbe", release)
+    assert "benchmark 'bbq' is unknown" in refusal(fetch, "bbq", release)
+    assert not (user / "cbbq").exists()
+    assert leftovers(user) == []
+
+
+@pytest.mark.parametrize("pack", [lambda folder: folder, pack_tar, pack_zip])
+def test_what_the_loader_refuses_is_not_fetched(
+    release: Path, user: Path, refusal: Refusal, pack: Callable[[Path], Path]
+) -> None:
+    fetch("cbbq", release)
+    good = names(user / "cbbq")
+    (release / "data" / NEG).write_bytes(b"question_index,context\n1,x\n")
+    copy = pack(release)
+    message = refusal(fetch, "cbbq", copy)
+    assert message.startswith(f"{copy}: {NEG}, row 1 (header): column"), "the place that the caller knows"
+    assert names(user / "cbbq") == good
+    assert leftovers(user) == []
+
+
+def tar_with(path: Path, *members: tarfile.TarInfo, content: bytes = b"") -> Path:
+    with tarfile.open(path, "w:gz") as tar:
+        for member in members:
+            member.size = len(content) if member.isreg() else 0
+            tar.addfile(member, io.BytesIO(content))
+    return path
+
+
+def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname = kind, link
+    return info
+
+
+@pytest.mark.parametrize(
+    "name", ["../evil.csv", "a/../../evil.csv", "/evil.csv", "C:/evil.csv", "..\\evil.csv"]
+)
+def test_members_that_lead_outside(tmp_path: Path, user: Path, refusal: Refusal, name: str) -> None:
+    for_zip = tmp_path / "x.zip"
+    with zipfile.ZipFile(for_zip, "w") as zipped:
+        zipped.writestr(name, "evil")
+    for archive in (for_zip, tar_with(tmp_path / "x.tar.gz", member(name), content=b"evil")):
+        assert repr(name) in refusal(fetch, "cbbq", archive)
+    assert not list(tmp_path.rglob("*evil*"))
+    assert leftovers(user) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "link"),
+    [
+        (tarfile.SYMTYPE, "/etc/passwd"),
+        (tarfile.SYMTYPE, "b.csv"),
+        (tarfile.LNKTYPE, "b.csv"),
+        (tarfile.FIFOTYPE, ""),
+    ],
+)
+def test_links_and_devices(tmp_path: Path, user: Path, refusal: Refusal, kind: bytes, link: str) -> None:
+    archive = tar_with(tmp_path / "x.tar.gz", member("age/a.csv", kind, link))
+    assert "member 'age/a.csv' is a link or a device" in refusal(fetch, "cbbq", archive)
+
+
+def test_link_in_a_zip(tmp_path: Path, user: Path, refusal: Refusal) -> None:
+    info = zipfile.ZipInfo("age/a.csv")
+    info.external_attr = 0o120777 << 16
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as zipped:
+        zipped.writestr(info, "/etc/passwd")
+    assert "member 'age/a.csv' is a link" in refusal(fetch, "cbbq", tmp_path / "x.zip")
+
+
+@pytest.mark.parametrize("pack", [pack_tar, pack_zip])
+def test_limits(
+    release: Path, user: Path, refusal: Refusal, monkeypatch: pytest.MonkeyPatch, pack: Callable[[Path], Path]
+) -> None:
+    # Not a file that would be kept: the limit is on all that the archive holds.
+    (release / "zeros.bin").write_bytes(bytes(2_000_000))
+    archive = pack(release)
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "MAX_BYTES", 1_000_000)
+        assert "more than 1,000,000 bytes, at member 'CBBQ-95eaf2e/zeros.bin'" in refusal(
+            fetch, "cbbq", archive
+        )
+    monkeypatch.setattr(module, "MAX_MEMBERS", 3)
+    assert "has more than 3 members, at member 'CBBQ" in refusal(fetch, "cbbq", archive)
+    assert leftovers(user) == []
+
+
+def test_a_header_of_gigabytes_is_not_read_whole(
+    tmp_path: Path, user: Path, refusal: Refusal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tarfile.open(tmp_path / "x.tar.gz", "w:gz", format=tarfile.PAX_FORMAT) as tar:
+        info = member("a.csv")
+        info.pax_headers = {"comment": "x" * 3_000_000}
+        tar.addfile(info)
+    monkeypatch.setattr(module, "MAX_BYTES", 1000)
+    monkeypatch.setattr(module, "MAX_MEMBERS", 10)
+    assert "unpacks to more than 1,000 bytes" in refusal(fetch, "cbbq", tmp_path / "x.tar.gz")
+
+
+@pytest.mark.parametrize("pack", [pack_tar, pack_zip])
+@pytest.mark.parametrize("part", [0.0, 0.5, 0.99])
+def test_truncated_archive(
+    release: Path, user: Path, refusal: Refusal, pack: Callable[[Path], Path], part: float
+) -> None:
+    fetch("cbbq", release)
+    good = (user / "cbbq" / data.MANIFEST).read_bytes()
+    archive = pack(release)
+    raw = archive.read_bytes()
+    archive.write_bytes(raw[: int(len(raw) * part)])
+    assert f"{archive}: cannot be unpacked" in refusal(fetch, "cbbq", archive)
+    assert (user / "cbbq" / data.MANIFEST).read_bytes() == good
+    assert leftovers(user) == []
+
+
+def test_a_flipped_byte_is_noticed(release: Path, user: Path, refusal: Refusal) -> None:
+    archive = pack_tar(release)
+    raw = bytearray(archive.read_bytes())
+    raw[-6] ^= 1  # in the checksum of the whole
+    archive.write_bytes(raw)
+    assert "cannot be unpacked" in refusal(fetch, "cbbq", archive)
+
+
+def test_download(release: Path, user: Path, serve: Callable[..., list[str]]) -> None:
+    archive = pack_tar(release)
+    asked = serve(archive, length=archive.stat().st_size)
+    source = fetch("cbbq")
+    url = "https://codeload.github.com/YFHuangxxxx/CBBQ/tar.gz/95eaf2eeaa0b936f3e97e3424f134e9d7655da98"
+    assert asked == [url]
+    about = manifest(source.folder)
+    assert (about["fetched_from"], about["pinned"], about["version"]) == (url, True, "95eaf2e")
+    assert about["when"].endswith("+00:00")
+    assert (about["verified"], about["verified_files"]) == (True, 8)
+
+
+@pytest.mark.parametrize(
+    "kwargs",
+    [
+        {"dies": ConnectionResetError("connection reset")},
+        {"dies": TimeoutError("timed out")},
+        {"dies": IncompleteRead(b"")},
+        {"length": 10**9},
+        {"url": "http://elsewhere"},
+    ],
+)
+def test_download_that_fails(
+    release: Path, user: Path, serve: Callable[..., list[str]], kwargs: dict[str, Any]
+) -> None:
+    serve(pack_tar(release), **kwargs)
+    with pytest.raises(RunFailed, match=r"the download failed .*`bench fetch cbbq --from DIR`$"):
+        fetch("cbbq")
+    assert data.find("cbbq").is_sample
+    assert leftovers(user) == []
+    earlier = fetch("cbbq", release)
+    files = {path: path.read_bytes() for path in earlier.folder.rglob("*") if path.is_file()}
+    with pytest.raises(RunFailed):
+        fetch("cbbq")
+    assert {path: path.read_bytes() for path in earlier.folder.rglob("*") if path.is_file()} == files
+
+
+def test_no_network(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise urllib.error.URLError("Name or service not known")
+
+    monkeypatch.setattr("urllib.request.urlopen", refuse)
+    with pytest.raises(RunFailed, match=r"Name or service not known.*bench fetch nli_coal --from DIR"):
+        fetch("nli_coal")
+
+
+def test_download_that_is_cut_but_looks_whole(
+    release: Path, user: Path, serve: Callable[..., list[str]]
+) -> None:
+    archive = pack_tar(release)
+    archive.write_bytes(archive.read_bytes()[:-2000])
+    serve(archive)
+    with pytest.raises(RunFailed, match=r"^https://codeload.*cannot be unpacked.*--from DIR"):
+        fetch("cbbq")
+
+
+def test_download_that_is_not_the_release(release: Path, user: Path, serve: Callable[..., list[str]]) -> None:
+    (release / "data" / NEG).write_bytes((release / "data" / NEG).read_bytes() + b"\n")
+    serve(pack_tar(release))
+    with pytest.raises(RunFailed, match=f"{NEG} is missing or is not the released file"):
+        fetch("cbbq")
+    shutil.rmtree(release / "data" / "gender")
+    shutil.rmtree(release / "data" / "age")
+    shutil.copytree(data.SAMPLES / "cbbq" / "age", release / "data" / "age")
+    serve(pack_tar(release))
+    with pytest.raises(RunFailed, match=r"gender/.* is missing"):
+        fetch("cbbq")
+    assert not (user / "cbbq").exists()
+
+
+def test_mcbe_is_downloaded_from_the_hub(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sha = "0123456789" * 4
+
+    def snapshot(
+        repository: str, *, repo_type: str, revision: str, local_dir: Path, allow_patterns: list[str]
+    ) -> str:
+        assert (repository, repo_type, revision) == ("Velikaya/McBE", "dataset", sha)
+        assert "xlsx_files/*" in allow_patterns
+        shutil.copytree(data.SAMPLES / "mcbe", local_dir, ignore=shutil.ignore_patterns(data.MANIFEST))
+        (local_dir / ".cache").mkdir()
+        return str(local_dir)
+
+    def info(_: Any, repository: str, timeout: float) -> SimpleNamespace:
+        return SimpleNamespace(sha=sha)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot)
+    monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", info)
+    monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", "https://mirror.example")
+    source = fetch("mcbe")
+    about = manifest(source.folder)
+    assert about["fetched_from"] == "https://mirror.example/datasets/Velikaya/McBE"
+    assert (about["pinned"], about["verified"], about["revision"]) == (False, False, sha)
+    assert (source.name, source.version) == ("McBE", sha[:7])
+    assert about["sha256"] == source.sha256
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise RuntimeError("offline\nsee the documentation")
+
+    monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", refuse)
+    with pytest.raises(RunFailed, match=r"\(offline\); bring a copy .*`bench fetch mcbe --from DIR`$"):
+        fetch("mcbe")
+    assert data.find("mcbe") == source
+
+
+@pytest.mark.parametrize("at", [1, 2])
+def test_interrupt_at_either_rename(
+    release: Path, user: Path, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    before = fetch("cbbq", release).sha256
+    calls = []
+
+    def interrupted(old: Path, new: Path) -> None:
+        calls.append(new)
+        if len(calls) == at:
+            raise KeyboardInterrupt
+        os.rename(old, new)
+
+    shutil.rmtree(release / "data" / "gender")
+    monkeypatch.setattr(module.os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        fetch("cbbq", release)
+    assert data.find("cbbq").found == "user data folder"
+    assert data.find("cbbq").sha256 == before
+    assert leftovers(user) == []
+
+
+def test_interrupt_while_loading(release: Path, user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(data, "load", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            fetch("cbbq", release)
+    assert data.find("cbbq").is_sample
+    assert leftovers(user) == []
+
+
+@pytest.mark.parametrize("where", ["data.load = die", "module.os.replace = once"])
+def test_a_killed_fetch(release: Path, user: Path, where: str) -> None:
+    """Killed while it loads, or between its two renames, where the older data is back after the next fetch."""
+    before = fetch("cbbq", release).sha256
+    program = f"""
+import os, sys
+from pathlib import Path
+from bench import data
+from bench.data import fetch as module
+def die(*_): os._exit(9)
+def once(old, new):
+    os.rename(old, new)
+    os._exit(9)
+{where}
+data.user_folder = lambda: Path(sys.argv[2])
+module.fetch("cbbq", sys.argv[1])
+"""
+    ended = subprocess.run([sys.executable, "-c", program, str(release), str(user)], check=False)
+    assert ended.returncode == 9
+    assert len(leftovers(user)) == 1
+    assert not (user / "cbbq").exists() or data.find("cbbq").sha256 == before
+    with pytest.raises(BadInput):
+        fetch("cbbq", user.parent / "nowhere")
+    assert data.find("cbbq").sha256 == before, "a next fetch, failed itself, leaves the older data in place"
+    assert leftovers(user) == []
+
+
+def test_two_fetches_at_once(release: Path, user: Path) -> None:
+    user.mkdir()
+    with filelock.FileLock(user / ".cbbq.lock"), pytest.raises(RunFailed, match="another fetch"):
+        fetch("cbbq", release)
+
+
+def test_disk_that_refuses(release: Path, user: Path) -> None:
+    user.write_text("a file where the folder should be")
+    with pytest.raises(RunFailed, match="could not be copied there"):
+        fetch("cbbq", release)
+
+
+def test_manifest_of_an_odd_name(release: Path, tmp_path: Path, user: Path) -> None:
+    odd = tmp_path / 'a "quoted" \\ 中文 😀 \x7f \t name'
+    release.rename(odd)
+    assert manifest(fetch("cbbq", odd).folder)["fetched_from"] == str(odd)
+    assert tomllib.loads(module._toml({"x": "\udcff"}).decode()) == {"x": "?"}
+
+
+def test_shared_cbbq(shared: Path, user: Path) -> None:
+    source = fetch("cbbq", shared / "data" / "cbbq")
+    about = manifest(source.folder)
+    assert (about["files"], about["verified_files"], about["verified"]) == (40, 40, True)
+    assert source.version == "95eaf2e"
+    assert len(data.load(source)) == 73_438
+    assert not (source.folder / "audit.csv").exists()
+
+
+def test_shared_nli_coal(shared: Path, user: Path) -> None:
+    source = fetch("nli_coal", shared / "data" / "nli_coal")
+    tables = [path for path in (shared / "data" / "nli_coal").rglob("*") if path.suffix in (".json", ".tsv")]
+    about = manifest(source.folder)
+    assert about["files"] == about["verified_files"] == len(tables)
+    assert (about["verified"], source.version, source.licence) == (True, "4d57afe", "MIT")
+    assert len(data.load(source)) == 5420 + 5420 + 5320
+    assert (source.folder / "LICENSE").is_file()
