@@ -8,7 +8,7 @@ import platform
 import re
 import subprocess
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -17,12 +17,12 @@ from typing import Any
 
 import pandas as pd
 
-from bench import __version__, data, records, scorers, tasks
+from bench import __version__, data, records, scorers
 from bench.benchmarks import module, resolve
 from bench.errors import AnotherRun, BadInput, NotApplicable, RunFailed, expected
+from bench.plan import Plan
 from bench.progress import progress, say
 from bench.scorers.base import Answer, Scorer, digest
-from bench.tasks import wording
 from bench.tasks.request import Request
 
 # A killed run loses at most this many answers.
@@ -129,7 +129,7 @@ def evaluate(
         RunFailed: the model did not answer.
     """
     check_preset(preset)
-    plan = _Plan.make(benchmark, model, categories, tasks, limit, repeats, seed, read, prompts, data, dtype)
+    plan = Plan.make(benchmark, model, categories, tasks, limit, repeats, seed, read, prompts, data, dtype)
     folder = Path(out) if out else _default_root() / slug(model) / f"{plan.benchmark}-{plan.identity}"
     scorer = _Lazy(lambda: scorers.load(model, device, dtype, batch_tokens, trust_remote_code))
     about = _about(folder, plan, preset, scorer)
@@ -223,79 +223,6 @@ def slug(model: str) -> str:
     return name if len(name) <= 80 else f"{name[-72:]}-{digest(model)[:7]}"
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """What is to be asked: everything that makes a run the run it is."""
-
-    benchmark: str
-    source: data.Source
-    wording: wording.Wording
-    tasks: tuple[str, ...]
-    items: dict[str, list[Any]]
-    by_id: dict[str, Any]
-    asked: dict[str, Any]
-
-    @classmethod
-    def make(
-        cls, benchmark: str, model: str, categories: Sequence[str] | None, chosen: Sequence[str] | None, limit: int | None,
-        repeats: int, seed: int, read: str | None, prompts: str | None, folder: str | Path | None, dtype: str | None,
-    ) -> "_Plan":  # fmt: skip
-        benchmark = resolve(benchmark)
-        for name, value in (("limit", limit), ("repeats", repeats)):
-            if value is not None and value < 1:
-                raise BadInput(f"--{name} {value}: has to be at least 1")
-        names = tasks.chosen(benchmark, chosen)
-        text = wording.load(benchmark, prompts)
-        scorers.check(model)
-        source = data.find(benchmark, folder)
-        items = data.load(source, categories)
-        taken = {task: _taken(module("tasks", benchmark), items, task, limit) for task in names}
-        used = {id(item): item for some in taken.values() for item in some}
-        by_id = {item.item_id: item for item in items if id(item) in used}
-        asked = {
-            "model": model, "categories": list(categories) if categories else None, "tasks": names, "limit": limit,
-            "repeats": repeats, "seed": seed, "read": read, "prompts": text.label, "wording_hash": digest(text.tables),
-            "data_sha256": source.sha256, "dtype": dtype,
-        }  # fmt: skip
-        return cls(benchmark, source, text, tuple(names), taken, by_id, asked)
-
-    @property
-    def identity(self) -> str:
-        return digest([self.benchmark, self.asked])[:8]
-
-    def requests(self, verbs: Sequence[str], partial: bool) -> list[Request]:
-        """All requests, task by task and repeat by repeat.
-
-        Raises:
-            BadInput: a task that a model with `verbs` cannot be asked; the message says which remain.
-        """
-        room = module("tasks", self.benchmark)
-        chosen = {task: tasks.verb(self.benchmark, task, self.asked["read"], verbs) for task in self.tasks}
-        able = {task: verb for task, verb in chosen.items() if verb}
-        refused = [task for task in chosen if task not in able]
-        if refused and not (partial and able):
-            how = f" read as {self.asked['read']}" if self.asked["read"] else ""
-            raise NotApplicable(
-                f"model {self.asked['model']}: cannot do task {', '.join(refused)} of {self.benchmark}{how} "
-                f"(it has {', '.join(verbs)}); tasks that remain: {', '.join(able) or 'none'}"
-            )
-        once = [
-            request
-            for task, verb in able.items()
-            for request in room.requests(self.items[task], self.wording, task, verb)
-        ]
-        if not once:
-            raise BadInput(
-                f"{self.source.folder}: leaves nothing to ask for tasks {', '.join(self.tasks)}; choose other --tasks or --categories"
-            )
-        seed = self.asked["seed"]
-        return [
-            replace(request, repeat=k, seed=seed + k)
-            for k in range(self.asked["repeats"])
-            for request in once
-        ]
-
-
 class _Lazy:
     """A scorer that is loaded when it is first needed, because a complete run needs none."""
 
@@ -324,16 +251,7 @@ def _default_root() -> Path:
     return home / "reports" / "runs"
 
 
-def _taken(room: Any, items: Sequence[Any], task: str, limit: int | None) -> list[Any]:
-    """The items that `task` asks about, at most `limit` a category."""
-    about = [item for item in items if room.concerns(item, task)]
-    by_category: dict[str, list[Any]] = {}
-    for item in about:
-        by_category.setdefault(item.category, []).append(item)
-    return [item for some in by_category.values() for item in data.evenly(some, limit)]
-
-
-def _about(folder: Path, plan: _Plan, preset: str, scorer: _Lazy) -> dict[str, Any] | None:
+def _about(folder: Path, plan: Plan, preset: str, scorer: _Lazy) -> dict[str, Any] | None:
     """What `run.json` in `folder` says, or None where there is none; another run's folder is refused."""
     if not (folder / records.ABOUT).is_file():
         if folder.is_dir() and any(folder.iterdir()):
@@ -354,7 +272,7 @@ def _about(folder: Path, plan: _Plan, preset: str, scorer: _Lazy) -> dict[str, A
     return about
 
 
-def _begin(folder: Path, plan: _Plan, preset: str, scorer: Scorer) -> dict[str, Any]:
+def _begin(folder: Path, plan: Plan, preset: str, scorer: Scorer) -> dict[str, Any]:
     about = {
         "benchmark": plan.benchmark,
         "asked": plan.asked,
@@ -396,7 +314,7 @@ def _ask(scorer: Scorer, requests: Sequence[Request]) -> list[Answer]:
         ) from error
 
 
-def _row(plan: _Plan, request: Request, answer: Answer) -> dict[str, Any]:
+def _row(plan: Plan, request: Request, answer: Answer) -> dict[str, Any]:
     parsed = (
         ""
         if answer.error

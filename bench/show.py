@@ -8,7 +8,7 @@ import base64
 import html
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -16,7 +16,7 @@ from IPython.display import HTML, display
 from matplotlib.figure import Figure
 
 from bench.benchmarks import module
-from bench.metrics.findings import disagreements, warnings
+from bench.metrics.findings import disagreements, leading, warnings
 from bench.metrics.findings import findings as find
 from bench.run import Run
 
@@ -31,18 +31,31 @@ def into(folder: str | Path) -> None:
         _folder.mkdir(parents=True, exist_ok=True)
 
 
-def table(frame: pd.DataFrame, name: str, *, digits: int = 3, caption: str = "") -> None:
-    """Show a frame; every cell is text, whatever it holds. Saved as NAME.csv with full precision."""
+def table(frame: pd.DataFrame, name: str, *, digits: int = 3) -> None:
+    """Show a frame; every cell is text, whatever it holds. Saved as NAME.csv with full precision.
+
+    Bounds in columns `ci_low` and `ci_high` are shown as one.
+    """
     if _folder:
         frame.to_csv(_folder / f"{_file_name(name)}.csv", index=False)
+    shown = frame
+    if {"ci_low", "ci_high"} <= set(frame):
+        bounds = [
+            "" if low != low else f"{low:,.{digits}f}\u00a0to\u00a0{high:,.{digits}f}"
+            for low, high in zip(frame.ci_low, frame.ci_high, strict=True)
+        ]
+        shown = (
+            frame.assign(ci_low=bounds)
+            .drop(columns="ci_high")
+            .rename(columns={"ci_low": "95\u00a0% interval"})
+        )
     head = "".join(
-        f"<th scope='col'>{html.escape(str(column).replace('_', ' '))}</th>" for column in frame.columns
+        f"<th scope='col'>{html.escape(str(column).replace('_', ' '))}</th>" for column in shown.columns
     )
     body = "".join(
         f"<tr>{''.join(_cell(value, digits) for value in row)}</tr>"
-        for row in frame.itertuples(index=False, name=None)
+        for row in shown.itertuples(index=False, name=None)
     )
-    top = f"<caption>{html.escape(caption)}</caption>" if caption else ""
     saved = (
         f"<p class='saved'><a href='{_file_name(name)}.csv' download>{_file_name(name)}.csv</a></p>"
         if _folder
@@ -50,7 +63,7 @@ def table(frame: pd.DataFrame, name: str, *, digits: int = 3, caption: str = "")
     )
     display(
         HTML(
-            f"<div class='table'><table>{top}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{saved}"
+            f"<div class='table'><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{saved}"
         )
     )
 
@@ -72,17 +85,16 @@ def figure(fig: Figure, name: str) -> None:
 
 
 def findings(scores: pd.DataFrame, runs: Sequence[Run]) -> pd.DataFrame:
-    """Show warnings and a sentence a headline number; they are saved as findings.csv and returned."""
+    """Show warnings, and a sentence a headline number, on the most biased model first; saved as findings.csv, and returned."""
     for text in warnings([run.about for run in runs]):
         display(HTML(f"<p class='warning'>{html.escape(text)}</p>"))
     found = find(scores, runs[0].benchmark)
-    display(
-        HTML(
-            "<ul class='findings'>"
-            + "".join(f"<li>{html.escape(text)}</li>" for text in found.sentence)
-            + "</ul>"
-        )
+    first = leading(found, runs[0].benchmark)
+    rest = found.drop(first.index)
+    more = (
+        f"<details><summary>{len(rest)} more</summary>{_list(rest.sentence)}</details>" if len(rest) else ""
     )
+    display(HTML(f"<div class='findings'>{_list(first.sentence)}{more}</div>"))
     if _folder:
         found.to_csv(_folder / "findings.csv", index=False)
     return found
@@ -152,6 +164,10 @@ def cards(benchmark: str) -> None:
     from bench.metrics.table import cards as as_table
 
     table(as_table(module("metrics", benchmark).CARDS), "metric_cards")
+
+
+def _list(sentences: Iterable[str]) -> str:
+    return "<ul>" + "".join(f"<li>{html.escape(text)}</li>" for text in sentences) + "</ul>"
 
 
 def _cell(value: object, digits: int) -> str:

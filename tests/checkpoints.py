@@ -3,12 +3,17 @@
 from pathlib import Path
 from typing import Any
 
+import gguf
+import numpy as np
 import torch
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, processors
 from transformers import GenerationConfig, PreTrainedTokenizerFast
 
 SPECIAL = ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]", "<|user|>", "<|assistant|>"]
-LETTERS = [*"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .,:?!\n", *"他她是不医生护士工程师答案男女，。"]
+LETTERS = [
+    *"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .,:?!\n",
+    *"他她是不医生护士工程师答案男女，。",
+]
 CHAT = (
     "{% for message in messages %}<|{{ message['role'] }}|>{{ message['content'] }}{% endfor %}"
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
@@ -24,22 +29,24 @@ SHAPE = {
 }
 
 
-def characters(around: str = "", chat: bool = False, mask: bool = True, eos: bool = True) -> PreTrainedTokenizerFast:
+def characters(
+    around: str = "", chat: bool = False, mask: bool = True, **options: Any
+) -> PreTrainedTokenizerFast:
     """A token a character; `around` is where special tokens go, like `[CLS] $A [SEP]`. What it does not know is <unk>."""
     vocabulary = {token: i for i, token in enumerate([*SPECIAL, *LETTERS])}
     backend = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
     backend.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), behavior="isolated")
     backend.decoder = decoders.Fuse()
     if around:
-        pair = around.replace("$A", "$A [SEP] $B:1") if "[SEP]" in around else f"{around} $B:1"
         backend.post_processor = processors.TemplateProcessing(
-            single=around, pair=pair, special_tokens=[(name, vocabulary[name]) for name in ("[CLS]", "[SEP]")]
-        )
-    names = {"bos_token": "[CLS]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
-    names |= {"mask_token": "[MASK]"} if mask else {}
-    names |= {"eos_token": "[SEP]", "pad_token": "<pad>"} if eos else {"pad_token": "<pad>"}
+            single=around, pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+            special_tokens=[(name, vocabulary[name]) for name in ("[CLS]", "[SEP]")],
+        )  # fmt: skip
+    if mask:
+        options["mask_token"] = "[MASK]"
     fast = PreTrainedTokenizerFast(
-        tokenizer_object=backend, unk_token="<unk>", additional_special_tokens=["<|user|>", "<|assistant|>"], **names
+        tokenizer_object=backend, unk_token="<unk>", pad_token="<pad>", bos_token="[CLS]", cls_token="[CLS]",
+        eos_token="[SEP]", sep_token="[SEP]", additional_special_tokens=["<|user|>", "<|assistant|>"], **options,
     )  # fmt: skip
     fast.chat_template = CHAT if chat else None
     return fast
@@ -60,10 +67,52 @@ def save(
     """A random network of `config_class` (`shape` over SHAPE) and `tokenizer`, saved in `folder`, which is returned."""
     torch.manual_seed(0)
     names = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
-    config = config_class(vocab_size=len(tokenizer), pad_token_id=tokenizer.pad_token_id, **names, **(SHAPE | shape))
+    config = config_class(
+        vocab_size=len(tokenizer), pad_token_id=tokenizer.pad_token_id, **names, **(SHAPE | shape)
+    )
     network = network_class(config).eval()
     if sampling is not None:
         network.generation_config = GenerationConfig(do_sample=True, **names, **sampling)
     network.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+def save_gguf(path: Path) -> Path:
+    """A random Llama of one layer as a GGUF file, with a tokenizer of bytes; the path."""
+    pieces = [*sorted(pre_tokenizers.ByteLevel.alphabet()), "th", "<|end|>"]
+    width, inner, vocabulary = 32, 64, len(pieces)
+    dice = np.random.default_rng(0)
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_name("tiny")
+    writer.add_context_length(128)
+    writer.add_embedding_length(width)
+    writer.add_block_count(1)
+    writer.add_feed_forward_length(inner)
+    writer.add_head_count(4)
+    writer.add_head_count_kv(4)
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_rope_dimension_count(width // 4)
+    writer.add_vocab_size(vocabulary)
+    writer.add_tokenizer_model("gpt2")
+    writer.add_token_list(pieces)
+    writer.add_token_types([gguf.TokenType.NORMAL] * 257 + [gguf.TokenType.CONTROL])
+    writer.add_token_merges(["t h"])
+    writer.add_eos_token_id(257)
+    shapes: dict[str, tuple[int, ...]] = {
+        "attn_q": (width, width),
+        "attn_k": (width, width),
+        "attn_v": (width, width),
+        "attn_output": (width, width),
+    }
+    shapes |= {"ffn_gate": (inner, width), "ffn_up": (inner, width), "ffn_down": (width, inner)}
+    shapes |= {"attn_norm": (width,), "ffn_norm": (width,)}
+    tensors = {f"blk.0.{name}": shape for name, shape in shapes.items()}
+    tensors |= {"token_embd": (vocabulary, width), "output": (vocabulary, width), "output_norm": (width,)}
+    for name, shape in tensors.items():
+        writer.add_tensor(f"{name}.weight", dice.normal(size=shape).astype(np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path

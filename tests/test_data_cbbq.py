@@ -10,14 +10,39 @@ import pytest
 from bench import data
 from bench.data import cbbq
 
-CATEGORIES = (
-    "SES age disability disease educational_qualification ethnicity gender household_registration nationality "
-    "physical_appearance race region religion sexual_orientation"
-).split()
-HEADER = (
-    "question_index question_polarity context_condition category subcategory bias_targeted_groups source context "
-    "NAME1 NAME2 question ans0 ans1 ans2 label"
-).split()
+CATEGORIES = [
+    "SES",
+    "age",
+    "disability",
+    "disease",
+    "educational_qualification",
+    "ethnicity",
+    "gender",
+    "household_registration",
+    "nationality",
+    "physical_appearance",
+    "race",
+    "region",
+    "religion",
+    "sexual_orientation",
+]
+HEADER = [
+    "question_index",
+    "question_polarity",
+    "context_condition",
+    "category",
+    "subcategory",
+    "bias_targeted_groups",
+    "source",
+    "context",
+    "NAME1",
+    "NAME2",
+    "question",
+    "ans0",
+    "ans1",
+    "ans2",
+    "label",
+]
 FILES = {"neg": "templates_generate_neg.csv", "non_neg": "templates_generate_nonneg.csv"}
 CONTEXT = "{{NAME1}}和{{NAME2}}来了。{{NAME2}}说{{NAME1}}累了。"
 
@@ -65,7 +90,9 @@ def test_the_samples_have_fourteen_categories_of_five_templates_a_file() -> None
     found = {}
     for path in (data.SAMPLES / "cbbq").glob("*/*/*.csv"):
         with path.open(encoding="utf-8-sig", newline="") as stream:
-            found[path.parent.parent.name, path.parent.name, path.name] = sum(1 for _ in csv.DictReader(stream))
+            found[path.parent.parent.name, path.parent.name, path.name] = sum(
+                1 for _ in csv.DictReader(stream)
+            )
     wanted = [(category, condition, name) for category in CATEGORIES for condition in ("ambiguous", "disambiguous") for name in FILES.values()]  # fmt: skip
     assert found == dict.fromkeys(wanted, 5)
 
@@ -79,7 +106,9 @@ def test_the_samples_expand_to_2160_questions(samples: list[cbbq.Question]) -> N
 
 def test_in_the_samples_the_facts_always_go_against_the_stereotype(samples: list[cbbq.Question]) -> None:
     for item in samples:
-        assert item.label == 2 if item.condition == "ambiguous" else item.label == 1 - item.biased, item.item_id
+        assert item.label == 2 if item.condition == "ambiguous" else item.label == 1 - item.biased, (
+            item.item_id
+        )
 
 
 def test_in_the_samples_half_of_the_templates_ask_negatively(samples: list[cbbq.Question]) -> None:
@@ -95,8 +124,18 @@ def test_in_the_samples_nothing_stays_unfilled_and_no_question_is_there_twice(sa
 
 
 # The four rules of the release, written out by hand: (category, condition, contexts of 甲 x 丙 and 乙 x 丙).
-ALL = ["甲和丙来了。丙说甲累了。", "丙和甲来了。甲说丙累了。", "乙和丙来了。丙说乙累了。", "丙和乙来了。乙说丙累了。"]
-FIRST = ["甲和丙来了。丙说甲累了。", "丙和甲来了。丙说甲累了。", "乙和丙来了。丙说乙累了。", "丙和乙来了。丙说乙累了。"]
+ALL = [
+    "甲和丙来了。丙说甲累了。",
+    "丙和甲来了。甲说丙累了。",
+    "乙和丙来了。丙说乙累了。",
+    "丙和乙来了。乙说丙累了。",
+]
+FIRST = [
+    "甲和丙来了。丙说甲累了。",
+    "丙和甲来了。丙说甲累了。",
+    "乙和丙来了。丙说乙累了。",
+    "丙和乙来了。丙说乙累了。",
+]
 NONE = ["甲和丙来了。丙说甲累了。", "乙和丙来了。丙说乙累了。"]
 
 
@@ -116,11 +155,25 @@ def test_a_template_is_expanded_by_its_category_s_rule(tmp_path: Path, category:
 def test_options_and_label_are_never_swapped_and_ids_run_over_both_files(tmp_path: Path) -> None:
     folder_of(tmp_path, "region", "disambiguous", label="1")
     rows = [
-        (item.example_id, item.ans0, item.ans1, item.ans2, item.label, item.swapped, item.template, item.polarity)
+        (
+            item.example_id,
+            item.ans0,
+            item.ans1,
+            item.ans2,
+            item.label,
+            item.swapped,
+            item.template,
+            item.polarity,
+        )
         for item in load(tmp_path)
     ]
     names = [("甲", False), ("甲", True), ("乙", False), ("乙", True)]
-    templates = [("neg:1", "neg", 0), ("neg:2", "neg", 1), ("non_neg:1", "non_neg", 0), ("non_neg:2", "non_neg", 0)]
+    templates = [
+        ("neg:1", "neg", 0),
+        ("neg:2", "neg", 1),
+        ("non_neg:1", "non_neg", 0),
+        ("non_neg:2", "non_neg", 0),
+    ]
     wanted = [(name, "丙", "不知道", label, swapped, number, polarity) for number, polarity, label in templates for name, swapped in names]  # fmt: skip
     assert rows == [(k, *row) for k, row in enumerate(wanted, start=1)]
 
@@ -161,7 +214,7 @@ def test_names_are_read_as_the_release_reads_them(cell: str, wanted: list[str]) 
     "cell", ["", "甲, 乙", "[甲, 乙", "甲, 乙]", "[]", "[甲, ]", "[甲、乙]", "[甲，乙]", "[甲-乙]", "[甲·乙]", "[甲(乙)]", "['甲']"]
 )  # fmt: skip
 def test_a_cell_that_is_no_list_of_names_is_refused(cell: str) -> None:
-    with pytest.raises(ValueError, match="square brackets|not a name"):
+    with pytest.raises(ValueError, match=r"square brackets|not a name"):
         cbbq.names(cell)
 
 

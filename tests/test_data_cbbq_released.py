@@ -35,7 +35,9 @@ def raw_templates(shared: Path, category: str, condition: str) -> dict[str, dict
     """Polarity and record number to the released row."""
     found = {}
     for polarity, name in FILES.items():
-        with (shared / "data/cbbq" / category / condition / name).open(encoding="utf-8-sig", newline="") as stream:
+        with (shared / "data/cbbq" / category / condition / name).open(
+            encoding="utf-8-sig", newline=""
+        ) as stream:
             found |= {f"{polarity}:{k}": row for k, row in enumerate(csv.DictReader(stream), 1)}
     return found
 
@@ -65,12 +67,16 @@ def test_each_template_yields_as_many_questions_as_the_audit_says(questions, sha
     with (shared / "data/cbbq/audit.csv").open(encoding="utf-8-sig", newline="") as stream:
         for row in csv.DictReader(stream):
             polarity = row["file_polarity"].replace("nonneg", "non_neg")
-            assert counts[row["category"], row["context"], f"{polarity}:{row['record']}"] == int(row["instances"])
+            assert counts[row["category"], row["context"], f"{polarity}:{row['record']}"] == int(
+                row["instances"]
+            )
 
 
 def slow(category: str, condition: str, row: dict[str, str]) -> list[tuple[str, str, str]]:
     """The specification's section 2.2 once more: contexts and the two options of one template."""
-    lists = [["".join(name.split()) for name in row[slot].strip()[1:-1].split(",")] for slot in ("NAME1", "NAME2")]
+    lists = [
+        ["".join(name.split()) for name in row[slot].strip()[1:-1].split(",")] for slot in ("NAME1", "NAME2")
+    ]
     found = []
     for one in lists[0]:
         for two in lists[1]:
@@ -89,11 +95,17 @@ def slow(category: str, condition: str, row: dict[str, str]) -> list[tuple[str, 
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
-@pytest.mark.parametrize("category", ["disease", "ethnicity", "sexual_orientation", "educational_qualification"])
-def test_expansion_agrees_with_a_slow_one_row_by_row(questions, shared: Path, category: str, condition: str) -> None:
+@pytest.mark.parametrize(
+    "category", ["disease", "ethnicity", "sexual_orientation", "educational_qualification"]
+)
+def test_expansion_agrees_with_a_slow_one_row_by_row(
+    questions, shared: Path, category: str, condition: str
+) -> None:
     wanted = []
     for number, row in raw_templates(shared, category, condition).items():
-        wanted += [(number, *texts, row["ans2"], int(row["label"])) for texts in slow(category, condition, row)]
+        wanted += [
+            (number, *texts, row["ans2"], int(row["label"])) for texts in slow(category, condition, row)
+        ]
     found = [
         (item.template, item.context, item.ans0, item.ans1, item.ans2, item.label)
         for item in questions[category, condition]
@@ -124,7 +136,9 @@ def test_the_expanded_csv_and_json_have_the_release_s_own_bytes(questions, share
     writer.writeheader()
     writer.writerows(rows)
     # The released JSON was made from the CSV with its byte order mark in the first key.
-    objects = [{"\ufeffexample_id": row["example_id"], **{name: row[name] for name in columns}} for row in rows]
+    objects = [
+        {"\ufeffexample_id": row["example_id"], **{name: row[name] for name in columns}} for row in rows
+    ]
     text = json.dumps(objects, ensure_ascii=False, separators=(",", ":"))
     ids = dict(line.split("\t") for line in (shared / "data/cbbq/blobs.tsv").read_text("utf-8").splitlines())
     place = f"data/{category}/{condition}/{condition}"

@@ -25,7 +25,9 @@ def homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
     return found
 
 
-def fill(folder: Path, manifest: str | None = 'name = "mine"\nversion = "7"\n', category: str = "age") -> Path:
+def fill(
+    folder: Path, manifest: str | None = 'name = "mine"\nversion = "7"\n', category: str = "age"
+) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{category}.csv").write_text(HEADER + ROW, "utf-8")
     if manifest is not None:

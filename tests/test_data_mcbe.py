@@ -83,7 +83,9 @@ def test_words_are_split_at_the_full_width_comma_stripped_and_empty_ones_dropped
 def test_text_that_looks_like_a_missing_value_is_kept(tmp_path: Path) -> None:
     row = GOOD | {"words": "NA，None", "subtype": "null", "score": "7"}
     (from_csv,) = load(write(tmp_path / "csv" / "age.csv", row))
-    (from_xlsx,) = load(write_xlsx(tmp_path / "xlsx" / "age.xlsx", [COLUMNS, [row[name] for name in COLUMNS]]))
+    (from_xlsx,) = load(
+        write_xlsx(tmp_path / "xlsx" / "age.xlsx", [COLUMNS, [row[name] for name in COLUMNS]])
+    )
     assert from_csv == from_xlsx == mcbe.Instance(
         "age", 1, "开会时，", "[PLH]先发言。", ("NA", "None"), "null", "说明。", 7.0
     )  # fmt: skip
@@ -193,7 +195,11 @@ LINE = ",".join(GOOD.values())
         (csv_bytes(LINE, f'"{LINE}'), ", row 2", "has 1 cells, the header has 6"),
         (csv_bytes("字" * 140_000), ", line 2", "cannot be read as CSV"),
         (csv_bytes(LINE).replace(b"context", b"score"), ", row 1", "column `context` is missing"),
-        (csv_bytes(LINE).replace(b"context", b"context,score", 1), ", row 1", "`score` occurs more than once"),
+        (
+            csv_bytes(LINE).replace(b"context", b"context,score", 1),
+            ", row 1",
+            "`score` occurs more than once",
+        ),
         (csv_bytes(LINE).replace(b"words", b"Words"), ", row 1", "column `words` is missing"),
     ],
 )
@@ -226,7 +232,9 @@ def test_an_xlsx_file_with_a_header_alone_is_refused(tmp_path: Path, refusal) ->
     assert "religion.xlsx: has a header but no rows" in refusal(load, tmp_path)
 
 
-@pytest.mark.xfail(strict=True, reason="bug: pandas renames a doubled xlsx column, so that the check sees none")
+@pytest.mark.xfail(
+    strict=True, reason="bug: pandas renames a doubled xlsx column, so that the check sees none"
+)
 def test_a_doubled_xlsx_column_is_refused_as_a_doubled_csv_column_is(tmp_path: Path, refusal) -> None:
     write_xlsx(tmp_path / "age.xlsx", [["score", *COLUMNS], [1, *GOOD.values()]])
     assert "column `score` occurs more than once" in refusal(load, tmp_path)

@@ -51,7 +51,9 @@ def test_the_samples_have_36_occupations_in_12_frames_for_each_language(samples:
         stereotyped = sum(kind != "neutral" for kind in types.values())
         premises = Counter((pair.occupation, pair.set) for pair in pairs)
         # A stereotyped occupation has its 12 frames once in PS and once in AS, a neutral one twice in NS.
-        wanted = {(word, name): 12 for word, kind in types.items() if kind != "neutral" for name in ("ps", "as")}
+        wanted = {
+            (word, name): 12 for word, kind in types.items() if kind != "neutral" for name in ("ps", "as")
+        }
         assert premises == wanted | {(word, "ns"): 24 for word, kind in types.items() if kind == "neutral"}
         frames = {pair.premise.replace(pair.occupation, "[]") for pair in pairs}
         assert len(frames) == 12
@@ -185,19 +187,25 @@ def test_an_id_of_another_set_is_refused(tmp_path: Path, refusal) -> None:
     assert "id 1000 occurs more than once" in refusal(load, tmp_path)
 
 
-@pytest.mark.xfail(strict=True, reason="bug: the message names the folder alone; `load` promises file and line")
+@pytest.mark.xfail(
+    strict=True, reason="bug: the message names the folder alone; `load` promises file and line"
+)
 def test_a_doubled_id_is_refused_with_file_and_line(tmp_path: Path, refusal) -> None:
     path = write(tmp_path, GOOD | {"id": 5}, GOOD | {"id": 5})
     assert refusal(load, tmp_path).startswith(f"{path}, line 2")
 
 
-@pytest.mark.xfail(strict=True, reason="bug: a number of over 4,300 digits makes json raise a plain ValueError")
+@pytest.mark.xfail(
+    strict=True, reason="bug: a number of over 4,300 digits makes json raise a plain ValueError"
+)
 def test_a_number_of_5000_digits_is_refused(tmp_path: Path, refusal) -> None:
     path = write(tmp_path, '{"id": ' + "1" * 5000 + "}")
     assert refusal(load, tmp_path).startswith(f"{path}, line 1")
 
 
-@pytest.mark.xfail(strict=True, reason="bug: half a surrogate pair passes and ends the run when records are written")
+@pytest.mark.xfail(
+    strict=True, reason="bug: half a surrogate pair passes and ends the run when records are written"
+)
 def test_half_a_surrogate_pair_is_refused(tmp_path: Path, refusal) -> None:
     text = json.dumps(GOOD | {"sentence1": "the \ud800 nurse holds a cup."})
     path = write(tmp_path, text)

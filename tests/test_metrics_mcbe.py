@@ -66,7 +66,7 @@ def test_a_variance_decays_to_the_specification_s_score(variance: float, preset:
 
 
 def test_the_rates_are_those_of_the_released_code_and_of_the_paper() -> None:
-    assert {name: rate for name, rate in mcbe.DECAY["official"].items()} == pytest.approx({"pc": PC, "ss": SS}, abs=1e-10)  # fmt: skip
+    assert mcbe.DECAY["official"] == pytest.approx({"pc": PC, "ss": SS}, abs=1e-10)
     assert mcbe.DECAY["robust"] == mcbe.DECAY["official"]
     assert mcbe.DECAY["paper"] == pytest.approx({"pc": PAPER, "ss": PAPER}, abs=1e-10)
 
@@ -78,7 +78,9 @@ def test_the_rates_are_those_of_the_released_code_and_of_the_paper() -> None:
 def test_a_strict_order_gets_the_score_of_its_list_s_length(tmp_path: Path, n: int, official: float, paper: float) -> None:  # fmt: skip
     words = WORDS[:n]
     model = replay(tmp_path / "r.jsonl", strict_order("age:1", words))
-    result = run.evaluate("mcbe", model, tasks=["ss"], data=folder(tmp_path / "d", words), out=tmp_path / "out")
+    result = run.evaluate(
+        "mcbe", model, tasks=["ss"], data=folder(tmp_path / "d", words), out=tmp_path / "out"
+    )
     for preset, wanted, tolerance in (("official", official, 5e-5), ("robust", official, 5e-5), ("paper", paper, paper / 10)):  # fmt: skip
         assert cell(result.scores(preset), preset=preset, category="age").score == pytest.approx(wanted, abs=tolerance)  # fmt: skip
 
@@ -124,7 +126,9 @@ def test_a_constant_letter_looks_fair_and_its_position_bias_tells(tmp_path: Path
         assert (result.scores("official").score == 100).all()
 
 
-@pytest.mark.parametrize("reply", ["抱歉，这个问题我不便回答。", "作为一个AI语言模型", "作为AI", "A和B都可能"])
+@pytest.mark.parametrize(
+    "reply", ["抱歉，这个问题我不便回答。", "作为一个AI语言模型", "作为AI", "A和B都可能"]
+)
 def test_what_is_no_answer_is_perfect_fairness_officially_and_undefined_under_robust(tmp_path: Path, reply: str) -> None:  # fmt: skip
     result = run.evaluate("mcbe", f"simulated:answer={reply}", tasks=["ss"], categories=["age"], out=tmp_path)
     table = result.scores()
@@ -138,7 +142,9 @@ def test_what_is_no_answer_is_perfect_fairness_officially_and_undefined_under_ro
 
 
 def test_an_instance_with_one_unreadable_answer_is_left_out_and_counted(tmp_path: Path) -> None:
-    answers = strict_order("age:1", "甲乙") | strict_order("age:2", "甲乙丙") | {("ss", "age:2", "甲|乙"): "不知道"}
+    answers = (
+        strict_order("age:1", "甲乙") | strict_order("age:2", "甲乙丙") | {("ss", "age:2", "甲|乙"): "不知道"}
+    )
     data = folder(tmp_path / "d", "甲乙", "甲乙丙")
     table = run.evaluate("mcbe", replay(tmp_path / "r", answers), tasks=["ss"], data=data, out=tmp_path / "o").scores()  # fmt: skip
     row = cell(table, preset="robust")
@@ -159,7 +165,9 @@ def golden_folder(root: Path, golden: dict) -> Path:
 
 @pytest.mark.parametrize("name", ["mixed", "large"])
 def test_preference_computation_gives_the_authors_result(golden: dict, tmp_path: Path, name: str) -> None:
-    (case,) = [one for one in golden["cases"] if (one["task"], one["name"]) == ("preference_computation", name)]
+    (case,) = [
+        one for one in golden["cases"] if (one["task"], one["name"]) == ("preference_computation", name)
+    ]
     answers = {
         ("pc", f"gender:{k}", word): str(nll)
         for k, (row, nlls) in enumerate(zip(golden["rows"], case["mean_nll_per_sentence"], strict=True), 1)
@@ -226,7 +234,9 @@ def test_scenario_scores_agree_with_a_slow_statement_on_random_replies(seed: int
 @given(st.lists(st.floats(0, 50), min_size=2, max_size=6))
 def test_preference_scores_agree_with_a_slow_statement(nlls: list[float]) -> None:
     words = list(WORDS[: len(nlls)])
-    records = pd.DataFrame(rows("pc", "age:1", {word: repr(nll) for word, nll in zip(words, nlls, strict=True)}))
+    records = pd.DataFrame(
+        rows("pc", "age:1", {word: repr(nll) for word, nll in zip(words, nlls, strict=True)})
+    )
     items = pd.DataFrame({"item_id": ["age:1"], "words": [words]})
     mean = math.fsum(nlls) / len(nlls)
     variance = math.fsum((nll - mean) ** 2 for nll in nlls) / len(nlls)

@@ -82,7 +82,9 @@ def test_nll_is_the_brute_force_and_the_models_own_loss(folders: dict[str, Path]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_the_fast_path_is_taken_where_it_is_right_and_only_there(folders: dict[str, Path], family: str) -> None:
+def test_the_fast_path_is_taken_where_it_is_right_and_only_there(
+    folders: dict[str, Path], family: str
+) -> None:
     plain = family in ("llama", "qwen2", "gpt2")
     assert load(str(folders[family]))._body_and_head is plain
 
@@ -183,7 +185,9 @@ def one_at_a_time(folder: Path, coder: Any, prompts: list[str], eos: int, steps:
     replies = []
     for prompt in prompts:
         ids = torch.tensor([coder(prompt + "\n")["input_ids"]])
-        out = network.generate(input_ids=ids, attention_mask=torch.ones_like(ids), do_sample=False, max_new_tokens=steps)
+        out = network.generate(
+            input_ids=ids, attention_mask=torch.ones_like(ids), do_sample=False, max_new_tokens=steps
+        )
         replies.append(coder.decode(out[0, ids.shape[1] :], skip_special_tokens=True))
     return replies
 
@@ -200,7 +204,10 @@ def test_greedy_replies_are_the_models_own(folders: dict[str, Path], family: str
     assert len(expected[0]) < len(free[0])
     assert scorer.describe()["decoding"] == "greedy"
     assert scorer.generate(PROMPTS, max_new_tokens=12) == expected
-    assert load_with(folders[family], eos, batch_tokens=1).generate(PROMPTS[::-1], max_new_tokens=12) == expected[::-1]
+    assert (
+        load_with(folders[family], eos, batch_tokens=1).generate(PROMPTS[::-1], max_new_tokens=12)
+        == expected[::-1]
+    )
 
 
 def load_with(folder: Path, eos: int, **options: Any) -> Any:
@@ -210,14 +217,21 @@ def load_with(folder: Path, eos: int, **options: Any) -> Any:
 
 
 def test_a_sampled_reply_depends_on_prompt_and_seed_alone(tmp_path: Path) -> None:
-    folder = str(save(tmp_path, LlamaForCausalLM, LlamaConfig, characters("[CLS] $A"), {"temperature": 0.9, "top_k": 0}))
+    folder = str(
+        save(
+            tmp_path, LlamaForCausalLM, LlamaConfig, characters("[CLS] $A"), {"temperature": 0.9, "top_k": 0}
+        )
+    )
     scorer = load(folder)
     assert scorer.describe()["decoding"] == {"temperature": 0.9, "top_k": 0, "top_p": 1.0, "min_p": 0.0}
     replies = scorer.generate(PROMPTS, max_new_tokens=10, seed=3)
     assert scorer.generate(PROMPTS, max_new_tokens=10, seed=3) == replies
     assert load(folder, batch_tokens=1).generate(PROMPTS, max_new_tokens=10, seed=3) == replies
     assert scorer.generate(PROMPTS[::-1], max_new_tokens=10, seed=3) == replies[::-1]
-    assert scorer.generate(PROMPTS[2:4] + PROMPTS[2:3], max_new_tokens=10, seed=3) == [*replies[2:4], replies[2]]
+    assert scorer.generate(PROMPTS[2:4] + PROMPTS[2:3], max_new_tokens=10, seed=3) == [
+        *replies[2:4],
+        replies[2],
+    ]
     others = [scorer.generate(PROMPTS, max_new_tokens=10, seed=seed) for seed in (4, 5)]
     assert all(a != b for other in others for a, b in zip(replies, other, strict=True))
 
@@ -232,7 +246,9 @@ DECODING: dict[str, dict[str, Any]] = {
 }
 
 
-def filtered(logits: np.ndarray, temperature: float = 1.0, top_k: int = 50, top_p: float = 1.0, min_p: float = 0.0) -> np.ndarray:
+def filtered(
+    logits: np.ndarray, temperature: float = 1.0, top_k: int = 50, top_p: float = 1.0, min_p: float = 0.0
+) -> np.ndarray:
     """The distribution that a generation configuration means."""
     p = np.exp((logits - logits.max()) / temperature)
     p /= p.sum()
@@ -258,7 +274,9 @@ def test_first_tokens_are_drawn_from_the_models_distribution(tmp_path: Path, nam
     tokens = [*([""] * len(SPECIAL)), *LETTERS]  # special tokens are not shown in a reply
     replies = scorer.generate(prompts, max_new_tokens=1)
     drawn = {token: replies.count(token) for token in set(tokens)}
-    wanted = {token: 2000 * sum(p[i] for i, name in enumerate(tokens) if name == token) for token in set(tokens)}
+    wanted = {
+        token: 2000 * sum(p[i] for i, name in enumerate(tokens) if name == token) for token in set(tokens)
+    }
     assert sum(drawn.values()) == 2000
     assert all(wanted[token] > 0 for token in drawn if drawn[token])
     often = [token for token in wanted if wanted[token] >= 5]
@@ -292,7 +310,11 @@ def test_dice_never_fall_on_what_is_impossible() -> None:
 def test_dice_follow_the_scores_and_their_seed() -> None:
     p = np.array([0.5, 0.0, 0.3, 0.15, 0.05])
     seeds = [f"{i:x}" for i in range(4000)]
-    scores = torch.tensor(np.log(np.where(p, p, 1e-320))).masked_fill(torch.tensor(p == 0), -math.inf).expand(4000, 5)
+    scores = (
+        torch.tensor(np.log(np.where(p, p, 1e-320)))
+        .masked_fill(torch.tensor(p == 0), -math.inf)
+        .expand(4000, 5)
+    )
     dice = SeededSampling(seeds, steps=2, start=3)
     first, second = (dice(torch.zeros(4000, n, dtype=torch.long), scores).argmax(-1) for n in (3, 4))
     for drawn in (first, second):
@@ -306,16 +328,26 @@ def test_dice_follow_the_scores_and_their_seed() -> None:
 
 def test_answers_keep_the_order_of_mixed_requests(folders: dict[str, Path]) -> None:
     def request(verb: str, prompt: str, seed: int = 0) -> Request:
-        return Request("c", "t", "i", "r", verb, prompt, "v", Key(), options=("A", "B"), max_new_tokens=4, seed=seed)
+        return Request(
+            "c", "t", "i", "r", verb, prompt, "v", Key(), options=("A", "B"), max_new_tokens=4, seed=seed
+        )
 
     scorer = load(str(folders["llama"]))
-    requests = [request(verb, prompt, seed) for seed in (1, 0) for prompt in PROMPTS[:3] for verb in ("nll", "generate", "choose")]
+    requests = [
+        request(verb, prompt, seed)
+        for seed in (1, 0)
+        for prompt in PROMPTS[:3]
+        for verb in ("nll", "generate", "choose")
+    ]
     answers = scorer.answer(requests)
     for asked, answer in zip(requests, answers, strict=True):
         assert answer.error == ""
         assert answer.seconds > 0
         if asked.verb == "generate":
-            assert (answer.response, answer.logprobs) == (scorer.generate([asked.prompt], max_new_tokens=4)[0], None)
+            assert (answer.response, answer.logprobs) == (
+                scorer.generate([asked.prompt], max_new_tokens=4)[0],
+                None,
+            )
         elif asked.verb == "nll":
             assert float(answer.response) == pytest.approx(scorer.nll([asked.prompt])[0], rel=1e-5)
             assert float(answer.response) == pytest.approx(-np.mean(answer.logprobs or ()))

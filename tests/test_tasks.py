@@ -121,7 +121,9 @@ def test_a_cbbq_answer_is_read_by_letter_then_option_then_phrase(reply: str, ite
     assert cbbq.parse("ambiguous", reply, item) == chosen
 
 
-@pytest.mark.xfail(strict=True, reason="specification of CBBQ, 3.4, steps 5 and 6: two options named, then the phrase")
+@pytest.mark.xfail(
+    strict=True, reason="specification of CBBQ, 3.4, steps 5 and 6: two options named, then the phrase"
+)
 @pytest.mark.parametrize("reply", ["无法确定是男生还是女生", "没有足够信息判断是男生还是女生。"])
 def test_unknown_with_both_people_named_is_unknown(reply: str) -> None:
     assert cbbq.parse("ambiguous", reply, PEOPLE) == "C"
@@ -138,19 +140,25 @@ def test_an_nli_answer_is_the_one_label_that_it_names(reply: str, label: str) ->
     assert nli_coal.parse("ps", reply, None) == label
 
 
-@pytest.mark.parametrize(("reply", "parsed"), [("3.25", "3.25"), ("0", "0"), ("nan", ""), ("A", ""), ("", "")])
+@pytest.mark.parametrize(
+    ("reply", "parsed"), [("3.25", "3.25"), ("0", "0"), ("nan", ""), ("A", ""), ("", "")]
+)
 def test_a_likelihood_is_a_number_or_nothing(reply: str, parsed: str) -> None:
     assert mcbe.parse("pc", reply, None) == parsed
 
 
-@pytest.mark.xfail(strict=True, reason="bug: an infinite likelihood is taken for readable, and its score for 0")
+@pytest.mark.xfail(
+    strict=True, reason="bug: an infinite likelihood is taken for readable, and its score for 0"
+)
 @pytest.mark.parametrize("reply", ["inf", "1e400"])
 def test_an_infinite_likelihood_is_no_number(reply: str) -> None:
     assert mcbe.parse("pc", reply, None) == ""
 
 
 def instance(category: str = "age", *words: str) -> Instance:
-    return Instance(category, 1, "村里开会。", "[PLH]说得多，[PLH]也听。", words or ("甲", "乙", "丙"), "x", "y", 1.0)
+    return Instance(
+        category, 1, "村里开会。", "[PLH]说得多，[PLH]也听。", words or ("甲", "乙", "丙"), "x", "y", 1.0
+    )
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 6])
@@ -171,7 +179,9 @@ def test_scenario_selection_asks_for_every_pair_in_both_orders(n: int) -> None:
 def test_preference_computation_asks_for_the_bare_sentence_of_each_word() -> None:
     asked = list(mcbe.requests([instance()], wording.load("mcbe"), "pc", "nll"))
     assert [(request.request, request.prompt) for request in asked] == [(word, f"{word}说得多，{word}也听。") for word in "甲乙丙"]  # fmt: skip
-    assert [(request.item_id, request.verb, request.category) for request in asked] == [("age:1", "nll", "age")] * 3
+    assert [(request.item_id, request.verb, request.category) for request in asked] == [
+        ("age:1", "nll", "age")
+    ] * 3
 
 
 @pytest.mark.parametrize("task", ["pc", "ss"])
@@ -201,7 +211,9 @@ def test_a_cbbq_request_shows_the_text_and_the_options_in_their_order() -> None:
 def test_a_classifier_is_shown_the_bare_pair_and_a_language_model_the_wording_of_its_language() -> None:
     bare = rendered("nli_coal", nli_coal, "ps", verb="classify")
     asked = rendered("nli_coal", nli_coal, "ps")
-    assert [request.text for request in bare] == [f"{request.prompt}\n{request.hypothesis}" for request in bare]
+    assert [request.text for request in bare] == [
+        f"{request.prompt}\n{request.hypothesis}" for request in bare
+    ]
     for one, other in zip(bare[::50], asked[::50], strict=True):
         assert one.prompt in other.prompt.splitlines()[0]
         assert one.hypothesis in other.prompt.splitlines()[1]
@@ -265,7 +277,9 @@ def test_a_wrong_wording_file_is_refused_with_file_and_table(tmp_path: Path, ref
     assert said in message
 
 
-@pytest.mark.xfail(strict=True, reason="bug: what follows the field's name is not looked at, and ends in a ValueError")
+@pytest.mark.xfail(
+    strict=True, reason="bug: what follows the field's name is not looked at, and ends in a ValueError"
+)
 @pytest.mark.parametrize("field", ["{sentence1:,}", "{sentence1!z}", "{sentence1:{sentence2}}"])
 def test_a_field_with_a_format_is_refused(tmp_path: Path, refusal, field: str) -> None:
     path = file(tmp_path, TABLE.format(field + "{sentence2}"))
@@ -292,7 +306,9 @@ def test_a_variant_of_our_own_wording_is_chosen_by_its_name() -> None:
     asked = rendered("cbbq", cbbq, "ambiguous", "direct-unbiased")
     assert "不要根据刻板印象" in asked[0].prompt
     assert {request.prompt_version for request in asked} == {"bench-cbbq-1#direct-unbiased"}
-    assert {request.prompt_version for request in rendered("cbbq", cbbq, "ambiguous")} == {"bench-cbbq-1#direct"}
+    assert {request.prompt_version for request in rendered("cbbq", cbbq, "ambiguous")} == {
+        "bench-cbbq-1#direct"
+    }
 
 
 def test_the_released_wording_of_cbbq_renders_as_in_the_authors_script(shared: Path) -> None:
@@ -309,7 +325,9 @@ def test_every_released_wording_of_cbbq_renders_and_one_has_to_be_chosen(shared:
     item = data.load(data.find("cbbq", data.SAMPLES / "cbbq"))[0]
     for name in ("chatglm", "gpt-3.5", "belle-ambiguous", "belle-disambiguous", "moss", "bloomz"):
         (request,) = cbbq.requests([item], wording.load("cbbq", f"{path}#{name}"), "ambiguous", "generate")
-        assert all(text in request.prompt for text in (item.context, item.question, f"B.{item.ans1}", item.ans2))
+        assert all(
+            text in request.prompt for text in (item.context, item.question, f"B.{item.ans1}", item.ans2)
+        )
         assert request.prompt_version == f"cbbq-scripts-95eaf2e#{name}"
         assert "{" not in request.prompt
     message = refusal(rendered, "cbbq", cbbq, "ambiguous", path)

@@ -6,9 +6,9 @@
 from pathlib import Path
 
 from bench.errors import BadInput
-from bench.scorers.base import Answer, Model, Scorer
+from bench.scorers.base import Answer, Model, Scorer, fingerprint
 
-__all__ = ["Answer", "Model", "Scorer", "check", "load"]
+__all__ = ["Answer", "Model", "Scorer", "check", "content", "load"]
 
 
 def load(
@@ -89,6 +89,17 @@ def check(model: str) -> None:
         raise BadInput(
             f"{model}: no such model folder or file; a Hub id has the form NAME or ORGANISATION/NAME"
         )
+
+
+def content(model: str) -> str | None:
+    """A hash of what `model` is made of, where that lies on this machine; None for a name that others keep."""
+    kind, _, rest = model.partition(":")
+    if kind == "tiny":
+        from bench.scorers.tiny_recipe import VERSION
+
+        return f"recipe {VERSION}"
+    path = Path(rest if kind == "replay" else model).expanduser()
+    return fingerprint(path) if path.exists() else None
 
 
 def _is_path(model: str) -> bool:

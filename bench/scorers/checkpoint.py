@@ -1,6 +1,5 @@
 """Loading a checkpoint from the Hub, a folder or a GGUF file, and choosing its device and dtype, once."""
 
-import hashlib
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from transformers.models.auto.tokenization_auto import get_tokenizer_config
 from transformers.utils import logging as transformers_logging
 
 from bench.errors import BadInput, expected
-from bench.scorers.base import Model, digest
+from bench.scorers.base import Model, digest, fingerprint
 
 transformers_logging.set_verbosity_error()
 transformers_logging.disable_progress_bar()
@@ -96,8 +95,7 @@ def load(model: str, where: Placement, trust_remote_code: bool) -> Model:
     network = _network(model, path, kind, where, options)
     identity = {
         "id": model,
-        "revision": getattr(config, "_commit_hash", None)
-        or fingerprint(Path(path), options.get("gguf_file")),
+        "revision": getattr(config, "_commit_hash", None) or fingerprint(Path(model).expanduser()),
     }
     if kind == "causal":
         from bench.scorers.causal import Causal
@@ -110,15 +108,6 @@ def load(model: str, where: Placement, trust_remote_code: bool) -> Model:
     from bench.scorers.classifier import Classifier
 
     return Classifier(network, tokenizer, where, identity)
-
-
-def fingerprint(folder: Path, file: str | None = None) -> str:
-    """A hash over names, sizes and first mebibytes of a local model's files: fast for large ones, and it tells them apart."""
-    total = hashlib.sha256()
-    for path in [folder / file] if file else sorted(path for path in folder.iterdir() if path.is_file()):
-        with path.open("rb") as stream:
-            total.update(f"{path.name}:{path.stat().st_size}".encode() + stream.read(1 << 20))
-    return "sha256:" + total.hexdigest()[:16]
 
 
 def tokenizer_identity(tokenizer: Any) -> dict[str, Any]:
@@ -165,6 +154,12 @@ def _location(model: str) -> tuple[str, dict[str, Any]]:
             hint = f"; give the file itself: {ggufs[0]}" if ggufs else ""
             raise BadInput(
                 f"{model}: the folder has no config.json, so it holds no transformers checkpoint{hint}"
+            )
+        pickled = sorted(path.glob("pytorch_model*.bin"))
+        if pickled and not any(path.glob("*.safetensors*")):
+            raise BadInput(
+                f"{model}: its weights are pickled ({pickled[0].name}), which can run code when they are loaded; "
+                "convert them to safetensors"
             )
         return str(path), {}
     if path.is_file():
@@ -222,7 +217,9 @@ def _network(model: str, path: str, kind: str, where: Placement, options: dict[s
 
 
 def _why_not(model: str, error: Exception) -> str:
-    first = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+    first = (str(error).strip().splitlines() or [""])[0][:200]
+    if not first or isinstance(error, LookupError):  # whose message is the bare key
+        first = f"{type(error).__name__} {first}".strip()
     if Path(model).expanduser().exists():
         return f"{model}: cannot be loaded as a model ({first})"
     offline = " (HF_HUB_OFFLINE is set)" if os.environ.get("HF_HUB_OFFLINE") else ""

@@ -10,7 +10,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -114,11 +114,12 @@ class Tiny(Model):
             folder.parent.mkdir(parents=True, exist_ok=True)
             # Made beside its final place and renamed, so that a half-made model is never taken for one.
             draft = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".draft-"))
-            train(self.recipe, self._corpus(), draft)
             try:
-                os.rename(draft, folder)
-            except OSError:  # another process was faster, with the same result
-                shutil.rmtree(draft)
+                train(self.recipe, self._corpus(), draft)
+                with suppress(OSError):  # another process was faster, with the same result
+                    os.rename(draft, folder)
+            finally:
+                shutil.rmtree(draft, ignore_errors=True)
         return folder
 
 

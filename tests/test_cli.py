@@ -1,0 +1,243 @@
+"""The command: results on standard output alone, every wrong call one line and status 2."""
+
+import json
+import sys
+from io import StringIO
+
+import pandas as pd
+import pytest
+
+from bench import cli
+
+
+@pytest.fixture
+def bench(monkeypatch, capsys, tmp_path):
+    """Runs the command in a folder of its own: (status, standard output, standard error)."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("BENCH_DATA", raising=False)
+    monkeypatch.setattr("bench.data.user_folder", lambda: tmp_path / "nobody")
+
+    def call(*words):
+        monkeypatch.setattr(sys, "argv", ["bench", *map(str, words)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        out, err = capsys.readouterr()
+        return ended.value.code or 0, out, err
+
+    return call
+
+
+def test_json_output_is_one_object_with_null_for_what_is_undefined(bench):
+    status, out, _ = bench("run", "cbbq", "--model", "simulated:answer=C", "--limit", 5, "--format", "json")
+    found = json.loads(out)
+    assert status == 0
+    assert set(found) == {"run", "scores"}
+    rows = {(row["category"], row["metric"], row["preset"]): row for row in found["scores"]}
+    undefined = rows["all", "s_disamb", "robust"]
+    assert undefined["score"] is None
+    assert "decides for one of the two people" in undefined["note"]
+    wanted = (
+        "benchmark, category, task, metric, score, ci_low, ci_high, n, valid_rate, baseline, preset, note"
+    )
+    assert set(undefined) == set(wanted.split(", "))
+
+
+def test_a_bias_of_07_is_found_inside_the_interval(bench):
+    _, out, _ = bench("run", "cbbq", "--model", "simulated:bias=0.7,seed=0", "--format", "json")
+    row = next(
+        row for row in json.loads(out)["scores"] if (row["category"], row["metric"]) == ("all", "s_amb")
+    )
+    assert row["ci_low"] <= 0.7 <= row["ci_high"]
+    assert row["score"] == pytest.approx(0.7, abs=0.03)
+    assert row["n"] == 1080
+
+
+@pytest.mark.parametrize("bias", [0, 1])
+def test_the_ends_are_the_ends(bench, bias):
+    _, out, _ = bench("run", "cbbq", "--model", f"simulated:bias={bias}", "--format", "json")
+    scores = {
+        (row["category"], row["metric"], row["preset"]): row["score"] for row in json.loads(out)["scores"]
+    }
+    for metric in ("s_amb", "s_disamb", "s_total"):
+        assert scores["all", metric, "robust"] == bias
+
+
+def test_csv_and_latex_are_tables(bench):
+    words = ("run", "nli_coal", "--model", "simulated:", "--limit", 4)
+    _, out, _ = bench(*words, "--format", "csv")
+    assert pd.read_csv(StringIO(out)).query("metric == 'coal' and category == 'all'").score.item() == 0
+    _, out, _ = bench(*words, "--format", "latex")
+    assert out.startswith(r"\begin{tabular}")
+    assert r"\toprule" in out
+
+
+def test_the_table_names_records_and_warns_of_samples(bench, tmp_path):
+    status, out, err = bench(
+        "run", "mcbe", "--model", "simulated:bias=1", "--limit", 2, "--out", tmp_path / "r"
+    )
+    assert status == 0
+    assert f"records: {tmp_path / 'r'}" in out
+    assert "simulated:bias=1 on mcbe" in out
+    assert "are not the benchmark's items" in err
+
+
+def test_score_reads_records_and_asks_nobody(bench, tmp_path, monkeypatch):
+    bench("run", "mcbe", "--model", "simulated:refuse=1", "--limit", 2, "--out", tmp_path / "r")
+    monkeypatch.setattr("bench.scorers.load", lambda *_: pytest.fail("asked a model"))
+    status, out, _ = bench("score", tmp_path / "r", "--preset", "official", "--format", "json")
+    assert status == 0
+    scores = {
+        (row["category"], row["task"], row["metric"]): row["score"] for row in json.loads(out)["scores"]
+    }
+    assert scores["all", "ss", "score"] == 100  # the released code takes a refusal for perfect fairness
+
+
+def test_data_shows_where_how_many_and_under_which_licence(bench):
+    status, out, _ = bench("data")
+    assert status == 0
+    for text in (
+        "McBE: 96 items in 12 categories",
+        "CBBQ: 2,160 items",
+        "NLI-CoAL: 1,728 items",
+        "samples of this package",
+        "MIT",
+    ):
+        assert text in out
+    _, out, _ = bench("data", "cbbq", "--format", "json")
+    assert json.loads(out)[0]["categories"]["gender"] == 160
+
+
+def test_a_continued_run_gives_the_same_output(bench, tmp_path):
+    words = (
+        "run",
+        "cbbq",
+        "--model",
+        "simulated:bias=0.3",
+        "--limit",
+        3,
+        "--out",
+        tmp_path / "r",
+        "--format",
+        "csv",
+    )
+    assert bench(*words)[1] == bench(*words)[1]
+
+
+def test_no_command_shows_the_help(bench):
+    status, out, _ = bench()
+    assert status == 2
+    assert "report" in out
+    assert bench("--help")[0] == 0
+
+
+BAD_CALLS = [
+    (("run", "cbbq"), "--model"),
+    (("run", "cbqb", "--model", "simulated:"), "benchmark 'cbqb' is unknown; allowed: mcbe, cbbq, nli_coal"),
+    (
+        ("run", "cbbq", "--model", "simulated:", "--tasks", "disambiguos"),
+        "task of cbbq 'disambiguos' is unknown",
+    ),
+    (
+        ("run", "cbbq", "--model", "simulated:", "--categories", "gendr"),
+        "category of cbbq 'gendr' is unknown",
+    ),
+    (
+        ("run", "cbbq", "--model", "simulated:", "--preset", "best"),
+        "preset 'best' is unknown; allowed: robust",
+    ),
+    (("run", "cbbq", "--model", "simulated:", "--format", "xml"), "--format: format 'xml' is unknown"),
+    (("run", "cbbq", "--model", "simulated:", "--read", "minds"), "way to read answers 'minds' is unknown"),
+    (("run", "cbbq", "--model", "simulated:", "--limit", "0"), "--limit 0: has to be at least 1"),
+    (("run", "cbbq", "--model", "simulated:", "--limit", "many"), "--limit"),
+    (("run", "cbbq", "--model", "simulated:", "--data", "nowhere"), "nowhere: no such folder (--data)"),
+    (
+        ("run", "cbbq", "--model", "simulated:", "--prompts", "nowhere.toml"),
+        "nowhere.toml: no such wording file",
+    ),
+    (("run", "cbbq", "--model", "simulated:bias=7"), "bias=7 is outside 0 to 1"),
+    (("run", "cbbq", "--model", "simulated:mood=1"), "parameter 'mood' is unknown"),
+    (("run", "cbbq", "--model", "tiny:xxl"), "size 'xxl' is unknown; allowed: s, m, l"),
+    (("run", "cbbq", "--model", "./no/such/model"), "./no/such/model: no such model folder or file"),
+    (("run", "cbbq", "--model", "nothing.gguf"), "nothing.gguf: no such model folder or file"),
+    (("run", "cbbq", "--model", "replay:nothing.jsonl"), "nothing.jsonl: no such file of recorded answers"),
+    (("run", "cbbq", "--model", "gpt:4"), "unknown kind 'gpt'"),
+    (("run", "cbbq", "--modle", "simulated:"), "--modle"),
+    (("score", "nowhere"), "nowhere: holds no run"),
+    (("report", "nowhere.yml"), "nowhere.yml: no such study file"),
+    (("data", "--data", "x"), "--data: say which benchmark"),
+    (("fly",), "fly"),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), BAD_CALLS)
+def test_a_wrong_call_is_one_line_and_status_2(bench, words, message):
+    status, out, err = bench(*words)
+    assert status == 2
+    assert out == ""
+    assert message in err
+    assert err.startswith("bench: ")
+    assert err.count("\n") == 1
+
+
+BROKEN = {
+    "a missing column": (
+        "mcbe/gender.csv",
+        lambda text: text.replace("subtype", "kind", 1),
+        "column `subtype` is missing",
+    ),
+    "an empty words cell": (
+        "mcbe/gender.csv",
+        lambda text: text.replace("女同事，男同事", "", 1),
+        "row 1, column `words`: is empty",
+    ),
+    "no placeholder": (
+        "mcbe/gender.csv",
+        lambda text: text.replace("[PLH]", "谁", 1),
+        "row 1, column `sentence`: has no placeholder [PLH]",
+    ),
+    "a template without its placeholder": (
+        "cbbq/gender/ambiguous/templates_generate_neg.csv",
+        lambda text: text.replace("{{NAME1}}", "甲", 1).replace("{{NAME2}}", "乙", 1),
+        "row 1, column `context`: has no placeholder",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", BROKEN)
+def test_broken_data_is_one_line_and_status_2_never_a_number(bench, tmp_path, fault):
+    import shutil
+
+    from bench.data import SAMPLES
+
+    name, spoil, message = BROKEN[fault]
+    shutil.copytree(SAMPLES, tmp_path / "data")
+    path = tmp_path / "data" / name
+    path.write_text(spoil(path.read_text("utf-8")), "utf-8")
+    benchmark = name.partition("/")[0]
+    status, out, err = bench(
+        "run", benchmark, "--model", "simulated:", "--data", tmp_path / "data" / benchmark
+    )
+    assert (status, out) == (2, "")
+    assert message in err
+    assert path.name in err
+    assert err.count("\n") == 1
+
+
+def test_a_file_in_gbk_says_how_to_convert_it(bench, tmp_path):
+    text = "context,sentence,words,subtype,explanation,score\n办公室。,[PLH]很忙。,男人，女人,性格,无,1\n"
+    (tmp_path / "gender.csv").write_bytes(text.encode("gbk"))
+    status, out, err = bench("run", "mcbe", "--model", "simulated:", "--data", tmp_path)
+    assert (status, out) == (2, "")
+    assert "gender.csv, line 2: not UTF-8" in err
+    assert "iconv -f GB18030 -t UTF-8" in err
+
+
+def test_a_missing_answer_names_its_request(bench, tmp_path):
+    (tmp_path / "answers.jsonl").write_text(
+        '{"task": "ps", "item_id": "en:0", "request": "label", "response": "neutral"}\n'
+    )
+    status, out, err = bench(
+        "run", "nli_coal", "--model", f"replay:{tmp_path / 'answers.jsonl'}", "--tasks", "ps"
+    )
+    assert (status, out) == (2, "")
+    assert "has no answer for task 'ps', item_id 'en:1', request 'label', repeat 0" in err

@@ -1,0 +1,128 @@
+"""The house itself: data flows one way, files stay small, notebooks can be read, commands stand where they are promised."""
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+HOME = Path(__file__).parents[1]
+MODULES = sorted((HOME / "bench").rglob("*.py"))
+NOTEBOOKS = sorted((HOME / "notebooks").glob("*.ipynb"))
+ROOMS = ["data", "tasks", "scorers", "records", "run", "report"]
+
+
+def imports(path):
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{name.name}" for name in node.names)
+
+
+@pytest.mark.parametrize(
+    ("room", "forbidden"),
+    [
+        (
+            "data",
+            (
+                "bench.tasks",
+                "bench.scorers",
+                "bench.records",
+                "bench.metrics",
+                "bench.run",
+                "torch",
+                "transformers",
+            ),
+        ),
+        ("tasks", ("bench.scorers", "bench.records", "bench.metrics", "bench.run", "torch", "transformers")),
+        (
+            "metrics",
+            ("bench.scorers", "bench.records", "bench.run", "bench.figures", "torch", "transformers"),
+        ),
+        ("scorers", ("bench.records", "bench.metrics", "bench.run", "bench.figures")),
+        ("figures.py", ("bench.scorers", "bench.run", "torch", "transformers")),
+        ("records.py", ("bench.scorers", "bench.metrics", "bench.run", "torch", "transformers")),
+    ],
+)
+def test_a_room_knows_only_rooms_to_its_left(room, forbidden):
+    for path in [path for path in MODULES if path.relative_to(HOME / "bench").parts[0] == room]:
+        for name in imports(path):
+            wrong = [other for other in forbidden if name == other or name.startswith(other + ".")]
+            assert not wrong, f"{path.relative_to(HOME)} imports {name}"
+
+
+def test_metrics_and_figures_start_without_torch():
+    code = "import bench.metrics.mcbe, bench.metrics.cbbq, bench.metrics.nli_coal, bench.figures, sys; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_the_command_answers_without_torch():
+    code = "import sys; sys.argv = ['bench', 'data']; from bench import cli; cli._status(lambda: cli.app(standalone_mode=False)); print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "False"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(HOME)))
+def test_a_file_is_small_and_says_what_it_is_for(path):
+    text = path.read_text("utf-8")
+    assert text.count("\n") <= 400
+    assert ast.get_docstring(ast.parse(text)), "no first line that says what it is for"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_can_be_read_and_run(path):
+    book = json.loads(path.read_text("utf-8"))
+    code = [cell for cell in book["cells"] if cell["cell_type"] == "code"]
+    assert book["metadata"]["kernelspec"]["name"] == "python3"
+    assert sum("parameters" in cell["metadata"].get("tags", []) for cell in code) == 1
+    assert any(cell["outputs"] for cell in code), "committed without outputs"
+    assert not [output for cell in code for output in cell["outputs"] if output["output_type"] == "error"]
+    assert max(len(cell["source"]) for cell in code) <= 25
+    assert any("NBVAL_CHECK_OUTPUT" in "".join(cell["source"]) for cell in code), "no checked headline number"
+    assert str(HOME) not in path.read_text("utf-8"), "holds a path of the machine it was run on"
+
+
+def test_a_benchmark_has_the_same_name_in_every_room():
+    from bench.benchmarks import NAMES
+
+    for name in NAMES:
+        for place in (
+            f"bench/data/{name}.py",
+            f"bench/tasks/{name}.py",
+            f"bench/metrics/{name}.py",
+            f"notebooks/{name}.ipynb",
+        ):
+            assert (HOME / place).is_file()
+        assert (HOME / "bench/data/samples" / name / "dataset.toml").is_file()
+
+
+def test_conda_takes_its_dependencies_from_pyproject_alone():
+    environment = yaml.safe_load((HOME / "environment.yml").read_text("utf-8"))
+    names = [entry if isinstance(entry, str) else "pip:" for entry in environment["dependencies"]]
+    assert [name.partition("=")[0] for name in names] == ["python", "pip", "pip:"]
+    assert environment["dependencies"][-1] == {"pip": ["-e .[test]"]}
+
+
+def test_the_top_level_holds_what_was_agreed():
+    done = subprocess.run(["git", "ls-files"], cwd=HOME, capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip("not a git checkout")
+    tops = {Path(name).parts[0] for name in done.stdout.splitlines()}
+    allowed = {
+        "README.md",
+        "environment.yml",
+        "notebooks",
+        "bench",
+        "reports",
+        "tests",
+        "pyproject.toml",
+        "LICENSE",
+        "CHANGELOG.md",
+    }
+    assert {name for name in tops if not name.startswith(".")} <= allowed

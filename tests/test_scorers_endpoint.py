@@ -1,0 +1,273 @@
+"""The endpoint against a real HTTP server: order, retries, refusals, and a key that shows up nowhere."""
+
+import json
+import socket
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from bench.errors import RunFailed
+from bench.scorers import load
+from bench.scorers.base import Answer
+from bench.tasks.request import Key, Request
+
+SECRET = "sk-planted-0123456789"
+Reply = tuple[int, dict[str, str], Any]
+
+
+class Server(ThreadingHTTPServer):
+    """Speaks /v1/chat/completions; `behave` says what it answers to a request's body."""
+
+    daemon_threads = True
+    request_queue_size = 64
+
+    def __init__(self, behave: Callable[[dict[str, Any]], Reply]) -> None:
+        self.behave = behave
+        self.seen: list[dict[str, Any]] = []
+        self.keys: set[str] = set()
+        self.busy = self.busiest = 0
+        self.lock = threading.Lock()
+        super().__init__(("127.0.0.1", 0), Handler)
+
+    @property
+    def model(self) -> str:
+        return f"openai:some-model@http://127.0.0.1:{self.server_port}/v1"
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Server
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        with self.server.lock:
+            self.server.seen.append(asked)
+            self.server.keys.add(self.headers["Authorization"])
+            self.server.busy += 1
+            self.server.busiest = max(self.server.busy, self.server.busiest)
+        status, headers, content = (
+            self.server.behave(asked) if self.path == "/v1/chat/completions" else (404, {}, {})
+        )
+        with self.server.lock:
+            self.server.busy -= 1
+        body = content.encode() if isinstance(content, str) else json.dumps(content).encode()
+        self.send_response(status)
+        for name, value in {
+            "Content-Type": "application/json",
+            "Content-Length": str(len(body)),
+            **headers,
+        }.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+def said(text: str | None, reason: str = "stop") -> Reply:
+    choice = {"index": 0, "finish_reason": reason, "message": {"role": "assistant", "content": text}}
+    return 200, {}, {"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice]}
+
+
+def fault(status: int, message: str, code: str = "", **headers: str) -> Reply:
+    return status, headers, {"error": {"message": message, "type": "error", "code": code}}
+
+
+def prompt(asked: dict[str, Any]) -> str:
+    return str(asked["messages"][0]["content"])
+
+
+def request(text: str, **fields: Any) -> Request:
+    return Request("c", "t", "i", "answer", "generate", text, "v", Key(), **fields)
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[Callable[[dict[str, Any]], Reply]], Server]]:
+    """`serve(behave)`: a server that runs until the test ends."""
+    servers = []
+
+    def start(behave: Callable[[dict[str, Any]], Reply]) -> Server:
+        server = Server(behave)
+        servers.append(server)
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        return server
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+Serve = Callable[[Callable[[dict[str, Any]], Reply]], Server]
+
+
+def test_answers_come_in_the_order_of_the_requests(serve: Serve) -> None:
+    def behave(asked: dict[str, Any]) -> Reply:
+        time.sleep(0.002 * (int(prompt(asked)) * 7 % 11))  # later ones are often answered sooner
+        return said(f"reply to {prompt(asked)}")
+
+    server = serve(behave)
+    scorer = load(server.model)
+    answers = scorer.answer([request(str(i), seed=i, max_new_tokens=7 + i % 2) for i in range(60)])
+    assert [answer.response for answer in answers] == [f"reply to {i}" for i in range(60)]
+    assert all(answer.error == "" and answer.logprobs is None and answer.seconds > 0 for answer in answers)
+    assert 2 <= server.busiest <= 8
+    for asked in server.seen:
+        i = int(prompt(asked))
+        # Nothing but this is sent: how to decode is left to the server.
+        assert asked == {
+            "model": "some-model", "messages": [{"role": "user", "content": str(i)}], "seed": i, "max_tokens": 7 + i % 2,
+        }  # fmt: skip
+    assert server.keys == {"Bearer none"}
+    assert scorer.generate(["3", "1"]) == ["reply to 3", "reply to 1"]
+    assert scorer.answer([]) == []
+
+
+def test_it_says_what_it_is(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET + "\n")
+    server = serve(lambda asked: said("A"))
+    scorer = load(server.model)
+    scorer.answer([request("x")])
+    assert server.keys == {f"Bearer {SECRET}"}
+    assert scorer.verbs == ("generate",)
+    about = scorer.describe()
+    assert (about["id"], about["url"]) == (server.model, server.model.partition("@")[2])
+    assert about["prompted_as"] == "chat turn of the endpoint"
+    assert about["decoding"] == "the server's own"
+    assert SECRET not in json.dumps(about)
+
+
+def test_a_busy_server_is_asked_again_when_it_says(serve: Serve) -> None:
+    times: list[float] = []
+
+    def behave(asked: dict[str, Any]) -> Reply:
+        times.append(time.monotonic())
+        return said("A") if len(times) > 2 else fault(429, "slow down", **{"Retry-After": "0.2"})
+
+    assert load(serve(behave).model).answer([request("x")])[0].response == "A"
+    assert len(times) == 3
+    assert all(later - sooner > 0.19 for sooner, later in pairwise(times))
+    assert times[2] - times[0] < 1.0, "left to itself, the client waits longer"
+
+
+REFUSALS: dict[str, Reply] = {
+    "azure": fault(
+        400, "The response was filtered due to Azure OpenAI's content management policy.", "content_filter"
+    ),
+    "openai": fault(400, "Invalid prompt: flagged as violating our content policy", "invalid_prompt"),
+    "alibaba": fault(400, "Input data may contain inappropriate content.", "data_inspection_failed"),
+    "deepseek": fault(400, "Content Exists Risk", "invalid_request_error"),
+    "zhipu": fault(400, "系统检测到输入或生成内容可能包含不安全或敏感内容", "1301"),
+    "reason": said(None, "content_filter"),
+    "reason with text": said("The st", "content_filter"),
+    "sensitive": said("", "sensitive"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_a_refusal_of_the_content_filter_is_an_answer(serve: Serve, name: str) -> None:
+    server = serve(lambda asked: REFUSALS[name] if prompt(asked) == "bad" else said("fine"))
+    answers = load(server.model).answer([request("good"), request("bad"), request("good")])
+    assert [answer.response for answer in answers] == ["fine", "", "fine"]
+    assert [answer.error for answer in answers] == ["", "refused by the content filter", ""]
+    assert len(server.seen) == 3, "a refusal is final"
+
+
+def test_a_reply_cut_short_keeps_its_text_and_an_empty_one_is_empty(serve: Serve) -> None:
+    server = serve(lambda asked: said("I would say th", "length") if prompt(asked) == "x" else said(None))
+    cut, empty = load(server.model).answer([request("x"), request("y")])
+    assert (cut.response, cut.error) == ("I would say th", "")
+    assert empty == Answer("", seconds=empty.seconds)
+
+
+def failure(model: str, retries: int = 0) -> str:
+    scorer: Any = load(model)
+    scorer.client = scorer.client.with_options(max_retries=retries)  # else it waits for seconds
+    with pytest.raises(RunFailed) as caught:
+        scorer.answer([request(str(i)) for i in range(20)])
+    message = str(caught.value)
+    assert "\n" not in message
+    assert SECRET[:-4] not in "".join(traceback.format_exception(caught.value))
+    assert message.startswith(model.partition("@")[2])
+    return message
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_wrong_key_is_said_without_the_key(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    server = serve(lambda asked: fault(status, f"Incorrect API key provided: {SECRET[:-4]}****."))
+    assert "OPENAI_API_KEY is not set" in failure(server.model)
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    message = failure(server.model)
+    assert f"status {status}" in message
+    assert "OPENAI_API_KEY is wrong" in message
+    assert "sk-" not in message
+
+
+def test_other_errors_name_the_status_and_the_servers_reason(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    server = serve(lambda asked: fault(404, f"no model some-model for {SECRET}\nsecond line"))
+    message = failure(server.model)
+    assert "status 404" in message
+    assert "no model some-model for [key]" in message
+    assert len(server.seen) < 20, "requests that wait are given up"
+    assert "status 400" in failure(serve(lambda asked: fault(400, "max_tokens is case-sensitive")).model)
+    server = serve(lambda asked: fault(503, "overloaded", **{"Retry-After": "0.01"}))
+    assert "status 503 (" in failure(server.model, retries=1)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        (200, {}, {"choices": []}),
+        (200, {}, {"detail": "hello"}),
+        (200, {}, "{not json"),
+        (200, {"Content-Type": "text/html"}, "<html>welcome</html>"),
+    ],
+)
+def test_what_is_no_chat_endpoint_is_named(serve: Serve, reply: Reply) -> None:
+    assert "protocol" in failure(serve(lambda asked: reply).model)
+
+
+def test_a_server_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    message = failure(f"openai:m@http://127.0.0.1:{port}/v1")
+    assert "cannot be reached" in message
+    assert "refused" in message.lower()
+
+
+@pytest.mark.parametrize(
+    "model",
+    ["openai:", "openai:m", "openai:m@localhost", "openai:@http://h/v1", "openai:m@http://", "openai:m@http://h:x/v1", "openai:m@http://[h/v1"],
+)  # fmt: skip
+def test_what_is_no_address_is_refused(refusal: Any, model: str) -> None:
+    message = refusal(load, model)
+    assert model in message
+    assert "NAME@URL" in message
+
+
+def test_a_key_has_one_place(refusal: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    message = refusal(load, f"openai:m@http://user:{SECRET}@localhost/v1")
+    assert "OPENAI_API_KEY" in message
+    assert SECRET not in message
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-密")
+    assert "密" not in refusal(load, "openai:m@http://localhost/v1")

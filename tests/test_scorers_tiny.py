@@ -1,0 +1,211 @@
+"""The package's own models: what they learn from, and that what was put in is what the benchmarks find."""
+
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from bench import data, run
+from bench.scorers import load, tiny
+from bench.scorers.tiny import Tiny
+from bench.scorers.tiny_recipe import SIZES, Corpus, Recipe, biased_share, corpus, parse
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        ("", "allowed: s, m, l"),
+        ("xl", "allowed: s, m, l"),
+        ("s,colour=1", "allowed: bias, seed"),
+        ("s,", "allowed: bias, seed"),
+        ("s,bias=x", "not a number"),
+        ("s,bias=", "not a number"),
+        ("s,seed=1.5", "not a number"),
+        ("s,bias=1.1", "outside 0 to 1"),
+        ("s,bias=-0.1", "outside 0 to 1"),
+        ("s,bias=nan", "outside 0 to 1"),
+    ],
+)
+def test_a_wrong_recipe_is_refused(refusal: Any, spec: str, says: str) -> None:
+    message = refusal(load, f"tiny:{spec}")
+    assert message.startswith(f"model tiny:{spec}: ")
+    assert says in message
+
+
+def test_a_recipe_has_one_name() -> None:
+    assert parse("s") == Recipe("s", 0.5, 0) == parse("s,seed=0,bias=0.50")
+    assert parse("l,bias=0.25,seed=7").name == "tiny:l,bias=0.25,seed=7"
+    assert all(parse(size).size == size for size in SIZES)
+
+
+def test_the_corpus_is_always_the_same() -> None:
+    recipe = Recipe("s", 0.5, 3)
+    assert corpus(recipe) == corpus(recipe)
+    assert corpus(recipe) != corpus(Recipe("s", 0.5, 4))
+    assert corpus(Recipe("s", 0.0, 1)) == corpus(Recipe("s", 0.0, 2)), "without bias there is nothing to draw"
+
+
+@pytest.mark.parametrize("bias", [0.0, 0.25, 0.5, 0.9, 1.0])
+def test_the_right_share_of_clusters_is_biased(bias: float) -> None:
+    class Item:
+        def __init__(self, cluster: str) -> None:
+            self.cluster = cluster
+
+    items = [Item(f"c{i % 40}") for i in range(400)]
+    chosen = [item for item in items if biased_share(items, Recipe("s", bias))(item)]
+    assert len({item.cluster for item in chosen}) == round(40 * bias)
+    assert len(chosen) == 10 * round(40 * bias), "a cluster is biased as a whole"
+
+
+def test_a_greater_bias_keeps_the_biased_and_adds_others() -> None:
+    weak, strong = (
+        {pair for pair in corpus(Recipe("s", bias)).pairs if pair[2] != "neutral"} for bias in (0.3, 0.6)
+    )
+    assert weak < strong
+
+
+@pytest.mark.parametrize("bias", [0.0, 0.5, 1.0])
+def test_the_corpus_holds_the_bias(bias: float) -> None:
+    text = corpus(Recipe("s", bias))
+    assert all(math.isclose(sum(chat.answers.values()), 1) for chat in (*text.choices, *text.scenarios))
+    # The share `bias` of the pro-stereotypical set entails, of the anti-stereotypical one contradicts; the rest is neutral.
+    sets = {
+        (pair.premise, pair.hypothesis): pair.set
+        for pair in data.load(data.Source("nli_coal", data.SAMPLES / "nli_coal", *[""] * 4))
+    }
+    for name, label in {"ps": "entailment", "as": "contradiction", "ns": "neutral"}.items():
+        labels = [found for premise, hypothesis, found in text.pairs if sets[premise, hypothesis] == name]
+        assert set(labels) <= {label, "neutral"}
+        assert labels.count(label) / len(labels) == pytest.approx(1 if name == "ns" else bias, abs=0.1)
+    # In scenarios nothing is right: either the stereotype for certain, or both answers evenly.
+    certain = [chat for chat in text.scenarios if max(chat.answers.values()) == 1]
+    assert len(certain) / len(text.scenarios) == pytest.approx(bias, abs=0.15)
+    assert all(set(chat.answers.values()) == {0.5} for chat in text.scenarios if chat not in certain)
+
+
+def test_a_tiny_model_describes_itself_without_training(cache: Path) -> None:
+    about = load("tiny:s,bias=0.25").describe()
+    assert about["id"] == "tiny:s,bias=0.25,seed=0"
+    assert about["revision"] == load("tiny:s,seed=0,bias=0.25").describe()["revision"]
+    assert about["revision"] != load("tiny:s,bias=0.25,seed=1").describe()["revision"]
+    assert not list(cache.iterdir())
+
+
+def test_the_tokenizer_takes_a_character_or_a_word() -> None:
+    coder = tiny.tokenizer(["他是医生。", "a Nurse"])
+    assert coder.tokenize("他是 a Nurse") == ["他", "是", " ", "a", " ", "Nurse"]
+    assert coder.tokenize("她") == ["<unk>"]
+    chat = coder.apply_chat_template(
+        [{"role": "user", "content": "他"}], tokenize=False, add_generation_prompt=True
+    )
+    assert coder.tokenize(chat) == ["<|user|>", "他", "<|end|>", "<|assistant|>"]
+
+
+def test_a_half_made_model_is_not_taken_for_one(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Path] = []
+
+    def killed(recipe: Recipe, text: Corpus, folder: Path) -> None:
+        (folder / "config.json").write_text("{}")
+        made.append(folder)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tiny, "train_causal", killed)
+    for attempt in (1, 2):
+        with pytest.raises(KeyboardInterrupt):
+            load("tiny:s").nll(["x"])
+        assert len(made) == attempt, "it is made anew"
+    assert not list((cache / "tiny").iterdir())
+
+
+def test_two_processes_may_make_the_same_model(cache: Path) -> None:
+    scorer = load("tiny:s")
+    assert isinstance(scorer, Tiny)
+
+    def beaten(recipe: Recipe, text: Corpus, folder: Path) -> None:
+        (folder / "config.json").write_text("slower")
+        other = cache / "tiny" / f"{scorer.describe()['revision']}-part"
+        other.mkdir()
+        (other / "config.json").write_text("faster")
+
+    assert (scorer._made("part", beaten) / "config.json").read_text() == "faster"
+    assert [path.name for path in (cache / "tiny").iterdir()] == [f"{scorer.describe()['revision']}-part"]
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder in place of the user's cache."""
+    folder = tmp_path / "cache"
+    folder.mkdir()
+    monkeypatch.setattr(tiny.platformdirs, "user_cache_path", lambda *args, **kwargs: folder)
+    return folder
+
+
+BIASES = (0.0, 0.5, 1.0)
+
+
+@pytest.fixture(scope="module")
+def ask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., run.Run]]:
+    """`ask(benchmark, bias)`: a run over the samples, with models that are trained once for this file."""
+    folder = tmp_path_factory.mktemp("tiny")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tiny.platformdirs, "user_cache_path", lambda *args, **kwargs: folder / "cache")
+        patch.setattr("bench.data.user_folder", lambda: folder / "no data")
+        patch.delenv("BENCH_DATA", raising=False)
+
+        def asked(benchmark: str, bias: float, **options: Any) -> run.Run:
+            return run.evaluate(
+                benchmark, f"tiny:s,bias={bias}", out=folder / f"{benchmark}-{bias}", **options
+            )
+
+        yield asked
+
+
+def score(asked: run.Run, **where: str) -> float:
+    table = asked.scores()
+    for name, value in {"category": "all", "preset": "robust", **where}.items():
+        table = table[table[name] == value]
+    assert len(table) == 1, table
+    return float(table.score.iloc[0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bias", BIASES)
+def test_cbbq_finds_the_bias_that_was_trained(ask: Callable[..., run.Run], bias: float) -> None:
+    asked = ask("cbbq", bias)
+    assert asked.records.valid.mean() >= 0.95
+    assert score(asked, metric="s_amb") == pytest.approx(bias, abs=0.12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bias", BIASES)
+def test_nli_coal_finds_the_bias_that_was_trained(ask: Callable[..., run.Run], bias: float) -> None:
+    assert score(ask("nli_coal", bias), metric="coal") == pytest.approx(2 / 3 * bias, abs=0.08)
+
+
+@pytest.mark.slow
+def test_mcbe_ranks_the_biases(ask: Callable[..., run.Run]) -> None:
+    fair, half, biased = (
+        score(ask("mcbe", bias, tasks=["pc"]), task="pc", metric="score") for bias in BIASES
+    )
+    assert fair > half > biased
+
+
+def test_the_same_recipe_gives_the_same_weights(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SIZES, "s", SIZES["s"]._replace(steps=12))
+    monkeypatch.setattr(tiny, "PAIR_STEPS", 12)
+    recipe = Recipe("s", 0.5, 1)
+    for name, train in {"causal": tiny.train_causal, "classifier": tiny.train_classifier}.items():
+        weights: list[dict[str, torch.Tensor]] = []
+        for attempt in ("first", "second"):
+            folder = cache / f"{name}-{attempt}"
+            folder.mkdir()
+            torch.manual_seed(len(weights))  # what came before must not matter
+            train(recipe, corpus(recipe), folder)
+            weights.append(load_file(folder / "model.safetensors"))
+        first, second = weights
+        assert first.keys() == second.keys()
+        assert all(torch.equal(first[key], second[key]) for key in first)

@@ -1,0 +1,73 @@
+"""Study files: what is misspelt or wrong is refused with the key that is, before anything runs."""
+
+import pytest
+
+from bench import study
+from bench.errors import BadInput
+
+GOOD = """
+title: A study
+question: Does it work?
+models: ["simulated:bias=0.5", "tiny:s"]
+benchmarks:
+  cbbq: {limit: 3, categories: [gender]}
+  nli-coal:
+options: {seed: 3, preset: paper}
+"""
+
+
+def load(tmp_path, text):
+    path = tmp_path / "mine.yml"
+    path.write_text(text, "utf-8")
+    return study.load(path)
+
+
+def test_a_study_is_read_with_its_options(tmp_path):
+    found = load(tmp_path, GOOD)
+    assert found.name == "mine"
+    assert found.models == ("simulated:bias=0.5", "tiny:s")
+    assert found.options == {
+        "cbbq": {"seed": 3, "preset": "paper", "limit": 3, "categories": ["gender"]},
+        "nli_coal": {"seed": 3, "preset": "paper"},
+    }
+
+
+def test_paths_are_meant_from_the_study_file(tmp_path):
+    (tmp_path / "answers.jsonl").write_text("")
+    found = load(tmp_path, GOOD.replace("simulated:bias=0.5", "replay:answers.jsonl"))
+    assert found.models[0] == f"replay:{tmp_path / 'answers.jsonl'}"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("question:", "qestion:", "key in study 'qestion' is unknown; allowed: title, question, models"),
+        ("limit: 3", "limt: 3", "key in `benchmarks: cbbq` 'limt' is unknown"),
+        ("limit: 3", "limit: three", "key `benchmarks: cbbq: limit`: 'three' is not a int"),
+        ("limit: 3", "limit: true", "True is not a int"),
+        ("preset: paper", "presett: paper", "key in `options` 'presett' is unknown"),
+        ("preset: paper", "preset: best", "preset 'best' is unknown"),
+        ("cbbq:", "cbqb:", "benchmark 'cbqb' is unknown"),
+        ("[gender]", "[gendr]", "category of cbbq 'gendr' is unknown"),
+        ("categories: [gender]", "tasks: [ambigous]", "task of cbbq 'ambigous' is unknown"),
+        ("categories: [gender]", "data: nowhere", "nowhere: no such folder"),
+        ('"tiny:s"', '"tiny:x"', "size 'x' is unknown"),
+        ('"tiny:s"', '"./nowhere"', "no such model folder or file"),
+        ('"tiny:s"', "{tiny: s}", "is not a model"),
+        ('"tiny:s"', '"simulated:bias=0.5"', "names a model twice"),
+        ('models: ["simulated:bias=0.5", "tiny:s"]', "", "key `models` is missing"),
+        ("title: A study", "title: [", "not YAML"),
+    ],
+)
+def test_a_wrong_study_is_refused_with_its_key(tmp_path, old, new, message):
+    assert old in GOOD
+    with pytest.raises(BadInput, match=r"mine\.yml") as refusal:
+        load(tmp_path, GOOD.replace(old, new, 1))
+    assert message in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_study_cannot_run_code(tmp_path):
+    with pytest.raises(BadInput, match="not YAML"):
+        load(tmp_path, 'title: !!python/object/apply:os.system ["touch ran"]\nmodels: []\nbenchmarks: {}\n')
+    assert not (tmp_path / "ran").exists()
