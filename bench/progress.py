@@ -16,8 +16,9 @@ class Progress:
 
     def __init__(self, total: int, what: str, unit: str, done: int = 0) -> None:
         self.total, self.what, self.unit, self.done = total, what, unit, done
+        # What is over in a moment needs no bar.
         self._bar = (
-            tqdm(total=total, initial=done, desc=what, unit=f" {unit}", leave=False)
+            tqdm(total=total, initial=done, desc=what, unit=f" {unit}", leave=False, delay=3)
             if _interactive()
             else None
         )

@@ -78,12 +78,30 @@ def read_about(folder: Path) -> dict[str, Any]:
         raise BadInput(f"{folder}: holds no run (no {ABOUT}); give a folder that `bench run` wrote") from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise BadInput(f"{folder / ABOUT}: cannot be read ({error})") from None
+    missing = [
+        name
+        for name in ("benchmark", "asked", "model", "preset", "verbs", "requests", "shard")
+        if not isinstance(about, dict) or name not in about
+    ]
+    if missing:
+        raise BadInput(
+            f"{folder / ABOUT}: is not what a run writes (`{missing[0]}` is missing); give another folder"
+        )
     return about
 
 
 def read_items(folder: Path) -> pd.DataFrame:
-    """The items of a run, as `bench.data.frame` made them."""
-    return pd.read_parquet(folder / ITEMS)
+    """The items of a run, as `bench.data.frame` made them.
+
+    Raises:
+        BadInput: the file is missing or not whole.
+    """
+    try:
+        return pd.read_parquet(folder / ITEMS)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise BadInput(
+            f"{folder / ITEMS}: is missing or not whole ({error}); run again into another folder"
+        ) from None
 
 
 def read(folder: Path) -> pd.DataFrame:
@@ -98,7 +116,10 @@ def read(folder: Path) -> pd.DataFrame:
     tables = []
     for path in paths:
         try:
-            tables.append(pq.read_table(path, schema=SCHEMA))
+            table = pq.read_table(path)
+            if table.schema.names != SCHEMA.names:
+                raise pa.ArrowInvalid(f"its columns are {', '.join(table.schema.names[:5])}...")
+            tables.append(table.cast(SCHEMA))
         except (pa.ArrowInvalid, OSError) as error:
             raise BadInput(
                 f"{path}: is not a whole record file ({error}); remove it and run again, and it is asked anew"

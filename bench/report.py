@@ -39,6 +39,7 @@ NOTEBOOKS = PROJECT / "notebooks"
 DEMO = PROJECT / "reports" / "demo.yml"
 # Options that say where a model runs, not what it is asked: a notebook reads records, so it has no use for them.
 WHERE = ("device", "batch_tokens")
+WIDGET = "application/vnd.jupyter.widget-view+json"
 # A notebook that hangs fails after this many seconds a cell.
 CELL_TIMEOUT = 3600
 
@@ -231,10 +232,15 @@ def _page(name: str, notebook: Path, failed: bool) -> Page:
     config = Config({"TemplateExporter": {"exclude_input_prompt": True, "exclude_output_prompt": True}})
     exporter = HTMLExporter(config=config, template_name="notebook", extra_template_basedirs=[str(SITE)])
     book = nbformat.read(notebook, as_version=4)
+    # A progress bar is a widget, which is nothing without a kernel.
+    book.metadata.pop("widgets", None)
+    for cell in book.cells:
+        if cell.cell_type == "code":
+            cell.outputs = [output for output in cell.outputs if WIDGET not in output.get("data", {})]
     body, _ = exporter.from_notebook_node(book)
     body = re.sub(r'<a class="anchor-link"[^>]*>.*?</a>', "", body)
     # Tables are linked by name in the notebook; from the page they lie in the notebook's folder.
-    body = re.sub(r"href='([\w.-]+\.csv)'", rf"href='tables/{name}/\1'", body)
+    body = re.sub(r"""href=["']([\w.-]+\.csv)["']""", rf'href="tables/{name}/\1"', body)
     heading = re.search(r"<h1[^>]*>(.*?)</h1>", body, re.DOTALL)
     title = re.sub(r"<[^>]+>", "", heading[1]) if heading else name
     contents = [

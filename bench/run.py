@@ -84,6 +84,9 @@ class Run:
                 [table, _official_rows(table, room.score_records(rows, items, "official"))], ignore_index=True
             )
         table.insert(0, "benchmark", self.benchmark)
+        if len(rows) < self.about["requests"]:
+            unfinished = f"unfinished run: {len(rows)} of {self.about['requests']} answers"
+            table["note"] = [f"{unfinished}; {note}" if note else unfinished for note in table.note]
         return table
 
 
@@ -135,15 +138,15 @@ def evaluate(
     about = _about(folder, plan, preset, scorer)
     requests = plan.requests(scorer.verbs if about is None else tuple(about["verbs"]), partial)
     if about is None:
-        about = _begin(folder, plan, preset, scorer.load())
-    shards = range(0, len(requests), SHARD)
-    missing = [k for k in range(len(shards)) if not records.shard_path(folder, k).is_file()]
+        about = _begin(folder, plan, preset, scorer.load(), len(requests))
+    size = int(about["shard"])
+    missing = [k for k in range(-(-len(requests) // size)) if not records.shard_path(folder, k).is_file()]
     if missing and not scorer.loaded:
         _same_model(folder, about, scorer.load())
-    done = len(requests) - sum(len(requests[k * SHARD : (k + 1) * SHARD]) for k in missing)
+    done = len(requests) - sum(len(requests[k * size : (k + 1) * size]) for k in missing)
     with progress(len(requests), f"asking {model} {plan.benchmark}", "requests", done) as bar:
         for k in missing:
-            some = requests[k * SHARD : (k + 1) * SHARD]
+            some = requests[k * size : (k + 1) * size]
             records.write_shard(
                 folder,
                 k,
@@ -254,7 +257,10 @@ def _default_root() -> Path:
 def _about(folder: Path, plan: Plan, preset: str, scorer: _Lazy) -> dict[str, Any] | None:
     """What `run.json` in `folder` says, or None where there is none; another run's folder is refused."""
     if not (folder / records.ABOUT).is_file():
-        if folder.is_dir() and any(folder.iterdir()):
+        # Items are written first: a run that was killed right then leaves them alone.
+        if folder.is_dir() and any(
+            path.name != records.ITEMS and path.suffix != ".part" for path in folder.iterdir()
+        ):
             raise BadInput(f"{folder}: is not empty and holds no run; give another --out")
         return None
     about = records.read_about(folder)
@@ -272,13 +278,15 @@ def _about(folder: Path, plan: Plan, preset: str, scorer: _Lazy) -> dict[str, An
     return about
 
 
-def _begin(folder: Path, plan: Plan, preset: str, scorer: Scorer) -> dict[str, Any]:
+def _begin(folder: Path, plan: Plan, preset: str, scorer: Scorer, requests: int) -> dict[str, Any]:
     about = {
         "benchmark": plan.benchmark,
         "asked": plan.asked,
         "identity": plan.identity,
         "model": scorer.describe(),
         "verbs": list(scorer.verbs),
+        "requests": requests,
+        "shard": SHARD,
         "data": plan.source.describe(),
         "wording": {
             "version": plan.wording.version,

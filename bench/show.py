@@ -75,13 +75,10 @@ def figure(fig: Figure, name: str) -> None:
     if _folder:
         (_folder / f"{_file_name(name)}.png").write_bytes(stream.getvalue())
         fig.savefig(_folder / f"{_file_name(name)}.svg", facecolor="white")
-    data = base64.b64encode(stream.getvalue()).decode()
+    alt = str(fig.get_label())
+    shown = {"image/png": base64.b64encode(stream.getvalue()).decode(), "text/plain": alt}
     width = round(fig.get_size_inches()[0] * 96)
-    display(
-        HTML(
-            f"<img class='figure' alt='{html.escape(str(fig.get_label()), quote=True)}' width='{width}' src='data:image/png;base64,{data}'>"
-        )
-    )
+    display(shown, metadata={"image/png": {"alt": alt, "width": width}}, raw=True)
 
 
 def findings(scores: pd.DataFrame, runs: Sequence[Run]) -> pd.DataFrame:

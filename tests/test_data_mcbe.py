@@ -232,15 +232,11 @@ def test_an_xlsx_file_with_a_header_alone_is_refused(tmp_path: Path, refusal) ->
     assert "religion.xlsx: has a header but no rows" in refusal(load, tmp_path)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="bug: pandas renames a doubled xlsx column, so that the check sees none"
-)
 def test_a_doubled_xlsx_column_is_refused_as_a_doubled_csv_column_is(tmp_path: Path, refusal) -> None:
     write_xlsx(tmp_path / "age.xlsx", [["score", *COLUMNS], [1, *GOOD.values()]])
     assert "column `score` occurs more than once" in refusal(load, tmp_path)
 
 
-@pytest.mark.xfail(strict=True, reason="bug: Python's float takes underscores and full-width digits")
 @pytest.mark.parametrize("score", ["1_0", "0_5"])
 def test_a_score_with_an_underscore_is_no_number(tmp_path: Path, refusal, score: str) -> None:
     assert "column `score`" in refusal(load, write(tmp_path / "age.csv", GOOD | {"score": score}))
@@ -261,7 +257,6 @@ def test_the_hash_of_the_data_changes_with_a_byte_and_not_with_the_place(tmp_pat
     assert hashes[0] == hashes[1] != hashes[2]
 
 
-@pytest.mark.xfail(strict=True, reason="bug: the hash is cached by path for the life of the process")
 def test_the_hash_follows_a_file_that_is_edited(tmp_path: Path) -> None:
     folder = write(tmp_path / "age.csv", GOOD)
     before = data.find("mcbe", folder).sha256

@@ -275,14 +275,12 @@ def test_aggregates_are_means_of_tasks_then_of_categories(tmp_path: Path) -> Non
         assert table["all", task] == pytest.approx(np.mean([table[name, task] for name in categories]))
 
 
-@pytest.mark.xfail(strict=True, reason="bug: a word with a | is taken apart when the answers are counted")
 def test_a_word_may_hold_the_character_that_separates_requests(tmp_path: Path) -> None:
     (tmp_path / "age.csv").write_text(HEADER + "开会，,[PLH]先说。,甲|乙，丙,x,y,1\n", "utf-8")
     result = run.evaluate("mcbe", "simulated:answer=A", tasks=["ss"], data=tmp_path, out=tmp_path / "o")
     assert cell(result.scores()).score == 100
 
 
-@pytest.mark.xfail(strict=True, reason="bug: pc and ss of an instance are drawn apart, so the interval of `all` is too narrow")  # fmt: skip
 def test_the_interval_over_both_tasks_draws_an_instance_with_all_that_it_was_asked() -> None:
     # An instance is fair in both tasks or in none, so that the mean over tasks spreads as the tasks do together.
     records = []
@@ -297,7 +295,6 @@ def test_the_interval_over_both_tasks_draws_an_instance_with_all_that_it_was_ask
     assert width["all"] == pytest.approx((width["pc"] + width["ss"]) / 2, rel=0.1)
 
 
-@pytest.mark.xfail(strict=True, reason="bug: a category without an interval is left out of the resampled mean, not of the score")  # fmt: skip
 def test_an_overall_interval_is_of_the_overall_score(tmp_path: Path) -> None:
     data = folder(tmp_path / "d", "甲乙")
     folder(data, *["甲乙丙"] * 8, category="race")

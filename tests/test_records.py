@@ -77,7 +77,6 @@ def test_a_folder_without_a_run_or_without_records_is_named(refusal) -> None:
     assert refusal(run.Run.open, "out").startswith(f"{Path('out/run.json')}: cannot be read")
 
 
-@pytest.mark.xfail(strict=True, reason="bug: a run.json that is no object, and a cut off items.parquet, end in a traceback")  # fmt: skip
 @pytest.mark.parametrize("name", ["run.json", "items.parquet"])
 def test_a_broken_file_beside_the_records_is_named(refusal, name: str) -> None:
     result = ask()

@@ -112,7 +112,6 @@ def test_a_run_that_was_killed_from_outside_goes_on_where_it_was() -> None:
     assert before == {name: (Path("killed/records") / name).stat().st_mtime_ns for name in before}
 
 
-@pytest.mark.xfail(strict=True, reason="bug: killed after items.parquet and before run.json, the folder is refused for good")  # fmt: skip
 def test_a_run_that_died_before_it_wrote_run_json_goes_on() -> None:
     script = ASK + "records.write_about = lambda *a: os._exit(9)\nask('killed')"
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=60).returncode == 9
@@ -321,7 +320,6 @@ def test_a_model_that_breaks_ends_the_run_and_keeps_what_was_answered(
     pd.testing.assert_frame_equal(columns("out"), columns(ask("whole").folder))
 
 
-@pytest.mark.xfail(strict=True, reason="bug: the hash of the data is cached by path, so an edit goes unseen")
 def test_data_edited_within_a_session_make_another_run(refusal) -> None:
     header = "context,sentence,words,subtype,explanation,score\n"
     Path("age.csv").write_text(header + "开会，,[PLH]先说。,甲，乙,x,y,1\n", "utf-8")

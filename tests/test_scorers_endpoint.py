@@ -266,8 +266,10 @@ def test_what_is_no_address_is_refused(refusal: Any, model: str) -> None:
 
 
 def test_a_key_has_one_place(refusal: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    message = refusal(load, f"openai:m@http://user:{SECRET}@localhost/v1")
-    assert "OPENAI_API_KEY" in message
-    assert SECRET not in message
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-密")
-    assert "密" not in refusal(load, "openai:m@http://localhost/v1")
+    for user in ("user", ""):
+        message = refusal(load, f"openai:m@http://{user}:{SECRET}@localhost/v1")
+        assert "OPENAI_API_KEY" in message
+        assert SECRET not in message
+    for key in ("sk-密", "sk-two\nlines"):
+        monkeypatch.setenv("OPENAI_API_KEY", key)
+        assert "sk-" not in refusal(load, "openai:m@http://localhost/v1")

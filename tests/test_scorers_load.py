@@ -181,6 +181,8 @@ def test_pickled_weights_are_refused_and_not_loaded(tmp_path: Path, llama: Path,
     assert message.startswith(f"{model}: ")
     assert "pickled (pytorch_model.bin)" in message
     assert "convert them to safetensors" in message
+    (Path(model) / "adapter.safetensors").write_bytes(b"not the weights")
+    assert "no file named model.safetensors" in refusal(load, model)
     assert not (tmp_path / "ran").exists()
     torch.load(weights, weights_only=False)
     assert (tmp_path / "ran").exists(), "the plant works"

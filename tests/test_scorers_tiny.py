@@ -1,6 +1,7 @@
 """The package's own models: what they learn from, and that what was put in is what the benchmarks find."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,9 @@ def test_the_corpus_holds_the_bias(bias: float) -> None:
         labels = [found for premise, hypothesis, found in text.pairs if sets[premise, hypothesis] == name]
         assert set(labels) <= {label, "neutral"}
         assert labels.count(label) / len(labels) == pytest.approx(1 if name == "ns" else bias, abs=0.1)
+    # A biased sentence is mostly about its first group, any other equally often about each.
+    times = set(Counter(text.sentences).values())
+    assert {0.0: times == {3}, 0.5: times == {1, 3, 12}, 1.0: times == {1, 12}}[bias]
     # In scenarios nothing is right: either the stereotype for certain, or both answers evenly.
     certain = [chat for chat in text.scenarios if max(chat.answers.values()) == 1]
     assert len(certain) / len(text.scenarios) == pytest.approx(bias, abs=0.15)

@@ -136,12 +136,17 @@ def _source(benchmark: str, folder: Path, found: str) -> Source:
     )
 
 
-@cache
 def _hash(benchmark: str, folder: Path) -> str:
     digest = hashlib.sha256()
     paths = sorted({path for paths in module("data", benchmark).files(folder).values() for path in paths})
     for path in paths:
-        digest.update(
-            path.relative_to(folder).as_posix().encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest()
-        )
+        state = path.stat()
+        content = _file_hash(path, state.st_mtime_ns, state.st_size)
+        digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + content)
     return digest.hexdigest()
+
+
+@cache
+def _file_hash(path: Path, modified: int, size: int) -> bytes:
+    """The hash of a file as it was then: an edited file is another one."""
+    return hashlib.sha256(path.read_bytes()).digest()

@@ -80,8 +80,7 @@ def fetch(benchmark: str, source: str | Path | None = None, to: Path | None = No
         raise RunFailed(f"{target}: another fetch is writing it; wait until that one has ended") from None
     except OSError as error:
         raise RunFailed(f"{target}: the data could not be copied there ({error})") from None
-    # Hashes are remembered by folder, and the folder has changed.
-    data._hash.cache_clear()
+
     return replace(data.find(benchmark, target), found="fetched" if to else "user data folder")
 
 

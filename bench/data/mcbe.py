@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.data.tables import Row, read_csv, read_xlsx
+from bench.data.tables import number as to_number
 from bench.errors import BadInput
 
 TITLE = "McBE"
@@ -101,10 +102,7 @@ def _instance(path: Path, category: str, number: int, row: Row) -> Instance:
         )
     if len(set(words)) < len(words):
         raise BadInput(f"{path}, row {number}, column `words`: names a word twice: {cells['words']!r}")
-    try:
-        score = float(cells["score"])
-    except ValueError:
-        score = float("nan")
+    score = to_number(cells["score"])
     if not 0 <= score <= 10:
         raise BadInput(
             f"{path}, row {number}, column `score`: {cells['score']!r} is not a number from 0 to 10"

@@ -77,12 +77,11 @@ def load(folder: Path, categories: Sequence[str]) -> list[Pair]:
     found = files(folder)
     pairs = []
     for language in categories:
-        start = 0
+        start, seen = 0, set[int]()
         for name, path in zip(SETS, found[language], strict=True):
-            rows = _read(path, language, name, start)
+            rows = _read(path, language, name, start, seen)
             start += len(rows)
             pairs += rows
-        _check_ids(found[language], [pair for pair in pairs if pair.category == language])
     return pairs
 
 
@@ -94,7 +93,7 @@ def _one(place: Path, stem: str) -> Path | None:
     return None
 
 
-def _read(path: Path, language: str, name: str, start: int) -> list[Pair]:
+def _read(path: Path, language: str, name: str, start: int, seen: set[int]) -> list[Pair]:
     pairs: list[Pair] = []
     for number, row in read_json_lines(path):
         for field in FIELDS:
@@ -108,17 +107,25 @@ def _read(path: Path, language: str, name: str, start: int) -> list[Pair]:
             raise BadInput(
                 f"{path}, line {number}, field `label`: {row['label']!r}; an evaluation pair is always neutral"
             )
+        for field in ("occ_word", "occ_type"):
+            if not isinstance(row.get(field, ""), str):
+                raise BadInput(f"{path}, line {number}, field `{field}`: {row[field]!r} is not a text")
         occupation_type = row.get("occ_type", "")
         if occupation_type and occupation_type not in OCCUPATION_TYPES:
             raise BadInput(
                 f"{path}, line {number}: " + expected(occupation_type, OCCUPATION_TYPES, "field `occ_type`")
             )
         identifier = row.get("id", start + len(pairs))
-        if not isinstance(identifier, int):
+        if type(identifier) is not int:
             raise BadInput(f"{path}, line {number}, field `id`: {identifier!r} is not a whole number")
+        if identifier in seen:
+            raise BadInput(
+                f"{path}, line {number}: id {identifier} occurs more than once; every pair needs its own"
+            )
+        seen.add(identifier)
         pairs.append(
             Pair(
-                language, identifier, name, row["sentence1"], row["sentence2"], str(row.get("occ_word", "")),
+                language, identifier, name, row["sentence1"], row["sentence2"], row.get("occ_word", ""),
                 occupation_type, _gender(path, number, language, row),
             )
         )  # fmt: skip
@@ -136,13 +143,3 @@ def _gender(path: Path, number: int, language: str, row: dict[str, Any]) -> str:
     raise BadInput(
         f"{path}, line {number}, field `sentence2`: expected {terms} in place of the occupation: {row['sentence2'][:60]!r}"
     )
-
-
-def _check_ids(paths: Sequence[Path], pairs: Sequence[Pair]) -> None:
-    seen: set[int] = set()
-    for pair in pairs:
-        if pair.id in seen:
-            raise BadInput(
-                f"{paths[0].parent}: id {pair.id} occurs more than once; every pair needs an id of its own"
-            )
-        seen.add(pair.id)

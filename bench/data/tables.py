@@ -3,6 +3,8 @@
 import csv
 import io
 import json
+import math
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -67,14 +69,16 @@ def read_xlsx(path: Path, columns: Sequence[str]) -> list[Row]:
         BadInput: not an xlsx file, or a column is missing.
     """
     try:
-        frame = pd.read_excel(path, dtype=str, keep_default_na=False, engine="openpyxl")
+        # Without a header, because pandas would rename a doubled column.
+        frame = pd.read_excel(path, header=None, dtype=str, keep_default_na=False, engine="openpyxl")
     except Exception as error:  # openpyxl raises whatever the broken zip or XML inside provokes
         raise BadInput(f"{path}: cannot be read as xlsx ({type(error).__name__}: {error})") from None
-    frame.columns = [str(name).strip() for name in frame.columns]
-    _check_header(path, list(frame.columns), columns)
-    return [
-        dict(zip(frame.columns, record, strict=True)) for record in frame.itertuples(index=False, name=None)
-    ]
+    if frame.empty:
+        raise BadInput(f"{path}: is empty; expected a header with the columns {', '.join(columns)}")
+    header, *records = frame.itertuples(index=False, name=None)
+    names = [str(name).strip() for name in header]
+    _check_header(path, names, columns)
+    return [dict(zip(names, record, strict=True)) for record in records]
 
 
 def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -94,6 +98,10 @@ def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             ) from None
         except RecursionError:
             raise BadInput(f"{path}, line {number}: JSON nested too deeply") from None
+        except ValueError:  # Python refuses to read a number of thousands of digits
+            raise BadInput(f"{path}, line {number}: holds a number of too many digits") from None
+        if not _whole_text(line, value):
+            raise BadInput(f"{path}, line {number}: holds half of a surrogate pair, which is no character")
         if not isinstance(value, dict):
             raise BadInput(f"{path}, line {number}: expected a JSON object, found {type(value).__name__}")
         yield number, value
@@ -111,6 +119,8 @@ def read_json_array(path: Path, columns: Sequence[str]) -> list[Row]:
         raise BadInput(f"{path}, line {error.lineno}: not JSON ({error.msg})") from None
     except RecursionError:
         raise BadInput(f"{path}: JSON nested too deeply") from None
+    except ValueError:
+        raise BadInput(f"{path}: holds a number of too many digits") from None
     if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
         raise BadInput(f"{path}: expected a JSON array of objects")
     rows = []
@@ -118,8 +128,38 @@ def read_json_array(path: Path, columns: Sequence[str]) -> list[Row]:
         missing = next((name for name in columns if name not in value), None)
         if missing:
             raise BadInput(f"{path}, row {number}: field `{missing}` is missing")
+        wrong = next(
+            (
+                name
+                for name in columns
+                if not isinstance(value[name], str | int) or isinstance(value[name], bool)
+            ),
+            None,
+        )
+        if wrong:
+            raise BadInput(f"{path}, row {number}, field `{wrong}`: {value[wrong]!r} is not a text")
         rows.append({name: str(value[name]) for name in columns})
     return rows
+
+
+def _whole_text(line: str, value: object) -> bool:
+    """Whether a JSON value is free of lone surrogates, which no file can hold."""
+    if "\\ud" not in line.lower():
+        return True
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def number(text: str) -> float:
+    """A plain decimal number; NaN for anything else, such as the underscores and infinities that Python's float takes."""
+    return (
+        float(text)
+        if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", text, re.ASCII)
+        else math.nan
+    )
 
 
 def _check_header(path: Path, header: Sequence[str], columns: Sequence[str]) -> None:

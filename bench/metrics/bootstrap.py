@@ -52,9 +52,15 @@ def resample(
         values = sums.loc[name].to_numpy(dtype=np.float64)
         observed[0, k] = values.sum(0)
         n = len(values)
+        # n - 1 of n clusters: drawing n would make intervals too narrow by sqrt((n - 1) / n) (Rao and Wu, 1988).
         # A generator a stratum, so that a category's interval does not depend on which others were asked.
         dice = np.random.default_rng([seed, *str(name).encode()])
-        drawn[:, k] = dice.multinomial(n, np.full(n, 1 / n), size=draws) @ values if n > 1 else np.nan
+        weights = (
+            dice.multinomial(n - 1, np.full(n, 1 / n), size=draws) * (n / (n - 1))
+            if n > 1
+            else np.full((draws, n), np.nan)
+        )
+        drawn[:, k] = weights @ values
     return Totals(strata, columns, observed, drawn)
 
 
@@ -68,7 +74,8 @@ def estimate(totals: Totals, statistic: Callable[[np.ndarray], np.ndarray]) -> E
         value = float(statistic(totals.observed)[0])
         values = statistic(totals.drawn)
     values = values[~np.isnan(values)]
-    if np.isnan(value) or not len(values):
+    # Where most resamples leave it undefined, the rest are no fair picture of its spread.
+    if np.isnan(value) or len(values) < len(totals.drawn) / 2:
         return Estimate(value, np.nan, np.nan)
     low, high = np.percentile(values, [50 * (1 - LEVEL), 50 * (1 + LEVEL)])
     return Estimate(value, float(low), float(high))

@@ -84,7 +84,7 @@ def _rows(totals: Totals, answers: pd.DataFrame, preset: str) -> Iterator[Score]
             statistics = [make(*(_stratum(totals, f"{name}|{task}") for task in needs)) for name in names]
             some = answers[answers.category.isin(names) & answers.task.isin(needs)]
             n = int(some[denominator].sum()) if denominator else len(some)
-            found = estimate(totals, _mean(statistics))
+            found = estimate(totals, _mean(statistics, totals.observed))
             note = "" if not np.isnan(found.value) else _why_undefined(some)
             task = needs[0] if len(needs) == 1 else ALL
             label = metric.partition("@")[0]
@@ -145,15 +145,13 @@ def _weighted(
     return lambda a, b: lambda sums: weights[0] * first(a)(sums) + weights[1] * second(b)(sums)
 
 
-def _mean(statistics: list[Statistic]) -> Statistic:
-    """Unweighted mean over categories, as the paper averages; categories where it is undefined are left out."""
-
-    def mean(sums: np.ndarray) -> np.ndarray:
-        values = np.stack([statistic(sums) for statistic in statistics], axis=1)
-        known = ~np.isnan(values)
-        return np.where(known, values, 0).sum(1) / np.where(known.any(1), known.sum(1), np.nan)
-
-    return mean
+def _mean(statistics: list[Statistic], observed: np.ndarray) -> Statistic:
+    """Unweighted mean over categories, as the paper averages; a category where it is undefined as observed is left out."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        defined = [statistic for statistic in statistics if not np.isnan(statistic(observed)[0])]
+    if not defined:
+        return lambda sums: np.full(len(sums), np.nan)
+    return lambda sums: np.mean([statistic(sums) for statistic in defined], axis=0)
 
 
 def _why_undefined(some: pd.DataFrame) -> str:

@@ -40,17 +40,17 @@ def load(
         from bench.scorers.replay import Replay
 
         return Replay(Path(rest).expanduser())
-    # From here on torch is needed; the two above start without it.
+    if kind == "openai":
+        from bench.scorers.endpoint import Endpoint
+
+        return Endpoint(rest)
+    # From here on torch is needed; those above start without it.
     from bench.scorers import checkpoint
 
     if kind == "tiny":
         from bench.scorers.tiny import Tiny
 
         return Tiny(rest, checkpoint.placement("cpu", dtype, batch_tokens))
-    if kind == "openai":
-        from bench.scorers.endpoint import Endpoint
-
-        return Endpoint(rest)
     return checkpoint.load(model, checkpoint.placement(device, dtype, batch_tokens), trust_remote_code)
 
 

@@ -229,9 +229,9 @@ class SeededSampling(LogitsProcessor):
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         cumulative = scores.double().softmax(-1).cumsum(-1)
         draw = self.uniform[:, input_ids.shape[1] - self.start].to(scores.device)
-        chosen = torch.searchsorted(cumulative, (draw * cumulative[:, -1])[:, None], right=True)
-        # Rounding may lead past the end: the last token that is possible at all is meant.
-        chosen = chosen.minimum(cumulative.argmax(-1, keepdim=True))
+        chosen = torch.searchsorted(cumulative, (draw * cumulative[:, -1])[:, None], right=True).clamp(
+            max=scores.shape[1] - 1
+        )
         return torch.full_like(scores, -torch.inf).scatter(1, chosen, 0.0)
 
 

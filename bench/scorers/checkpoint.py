@@ -66,7 +66,7 @@ def placement(device: str | None, dtype: str | None, batch_tokens: int | None) -
     except RuntimeError:
         raise BadInput(f"--device {device!r}: not a device; allowed: cpu, cuda, cuda:N") from None
     try:
-        torch.empty(0, device=where)
+        torch.empty(1, device=where)
     except (RuntimeError, AssertionError):  # the latter where torch was built without CUDA
         raise BadInput(f"--device {device}: is not available here; use --device cpu") from None
     if dtype is not None and dtype not in DTYPES:

@@ -48,10 +48,10 @@ class Endpoint(Model):
             raise BadInput(
                 f"model openai:{rest}: expected openai:NAME@URL, URL like http://localhost:8000/v1"
             )
-        if parts.username:
+        if "@" in parts.netloc:
             raise BadInput(f"model openai:{self.name}: the URL may hold no password; put the key into {KEY}")
         self._key = os.environ.get(KEY, "").strip()
-        if not self._key.isascii():
+        if not (self._key.isascii() and self._key.isprintable()):
             raise BadInput(f"the environment variable {KEY}: holds characters that no key has")
         self.client = openai.OpenAI(
             base_url=self.url, api_key=self._key or "none", max_retries=RETRIES, timeout=TIMEOUT

@@ -57,6 +57,10 @@ class Replay:
                     f"{self.path}, line {line}: field `{missing}` is missing; expected {', '.join(NAMES)}, or prompt"
                 )
             key = (*(str(row[name]) for name in NAMES), row.get("repeat", 0))
+        if not all(isinstance(part, str) for part in key[:3]) or not isinstance(key[-1], str | int):
+            raise BadInput(
+                f"{self.path}, line {line}: a prompt is a text and a repeat a whole number, not {key}"
+            )
         if key in self._answers:
             raise BadInput(f"{self.path}, line {line}: answers the same request as an earlier line: {key}")
         return key

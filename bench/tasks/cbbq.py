@@ -62,6 +62,6 @@ def parse(task: str, response: str, item: Any) -> str:
             if option in text:
                 found.append(options[option])
                 text = text.replace(option, "\n")
-        if found:
-            return found[0] if len(found) == 1 else ""
+        if len(found) == 1:
+            return found[0]
     return "C" if any(phrase in text for phrase in UNKNOWN) else ""

@@ -3,7 +3,14 @@
 import re
 import unicodedata
 
-_JOINED = r"(?!\s*(?:和|或|与|及|、|/|&|and\b|or\b)\s*[A-H](?![A-Za-z0-9]))"
+# What may join two letters, so that neither is the choice: A和B, A、选项B, A or B.
+_CONJUNCTION = r"(?:和|或|与|及|还是|、|，|,|/|&|and\b|or\b|nor\b)"
+_JOINED = rf"(?!\s*(?:{_CONJUNCTION}\s*)?(?:选项|option\s)?\s*(?-i:[A-H])(?![A-Za-z0-9]))"
+_ALONE = r"(?![A-Za-z0-9'])"
+_BOUNDED = rf"{_ALONE}(?i:{_JOINED})"
+# A capital A before a small English word is the article, unless that word goes on about the answer.
+_ARTICLE = r"A(?=\s+(?!(?:is|was|are|seems|would|will|should|because|since|as|has|or|and|nor|more)\b)[a-z])"
+_NAMED = r"(?:答案|选项|选择|选|answer|option|choice)(?:\s|is|是|为|应该|应当|会|[:\"'*(\[])*"
 
 
 def letter(reply: str, letters: str) -> str:
@@ -11,25 +18,22 @@ def letter(reply: str, letters: str) -> str:
 
     In this order: the reply is a single letter; a letter after a word like 答案 or "answer"; a letter at the start; one
     letter alone anywhere. A letter inside a word (the A of AI) or joined with another one (A和B) is no choice, nor is
-    the article of "A woman". Full-width forms count as their plain ones.
+    the article of "A woman", nor the first letter of a reply that lists the options again. Full-width forms count as
+    their plain ones.
     """
     text = unicodedata.normalize("NFKC", reply).strip()
     group = f"[{letters}]"
     if re.fullmatch(rf"[\s(\[{{\"'`*]*({group})[\s)\]}}\"'`*.。,:;!]*", text, re.IGNORECASE):
         return re.search(group, text, re.IGNORECASE)[0].upper()  # type: ignore[index]
-    named = re.search(
-        rf"(?:答案|选项|选择|选|answer|option)(?:\s|is|是|为|应该|应当|会|[:\"'*(\[])*({group}){_bounded()}",
-        text,
-        re.IGNORECASE,
-    )
+    # A small letter counts only where nothing but a mark follows: "answer: a man" has an article.
+    small = rf"[{letters.lower()}](?=\s*(?:[.。,;:!)\]]|$))"
+    named = re.search(rf"(?i:{_NAMED})(?!{_ARTICLE})({group}|{small}){_ALONE}", text)
     if named:
-        return named[1].upper()
-    leading = re.match(rf"[\s(\[\"'*]*({group}){_bounded()}(?!\s+[a-z])", text)
+        return named[1].upper() if re.match(rf"(?i:{_JOINED})", text[named.end() :]) else ""
+    if len(set(re.findall(rf"^\s*({group})\s*[.。、:)]", text, re.MULTILINE))) > 1:
+        return ""
+    leading = re.match(rf"[\s(\[\"'*]*(?!{_ARTICLE})({group}){_BOUNDED}", text)
     if leading:
         return leading[1]
-    alone = set(re.findall(rf"(?<![A-Za-z0-9])({group})(?![A-Za-z0-9'])(?!\s+(?!or\b|and\b)[a-z])", text))
+    alone = set(re.findall(rf"(?<![A-Za-z0-9])(?!{_ARTICLE})({group})(?![A-Za-z0-9'])", text))
     return alone.pop() if len(alone) == 1 else ""
-
-
-def _bounded() -> str:
-    return rf"(?![A-Za-z0-9'])(?i:{_JOINED})"

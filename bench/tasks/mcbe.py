@@ -4,11 +4,13 @@ Preference computation asks for the likelihood of the sentence about each group,
 sentences is likelier to happen, for every pair of groups in both orders.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import permutations
 from typing import Any
 
 from bench.data.mcbe import WITHOUT_GROUPS, Instance
+from bench.data.tables import number
 from bench.tasks import reading
 from bench.tasks.letters import letter
 from bench.tasks.request import Key, Request
@@ -53,10 +55,8 @@ def parse(task: str, response: str, item: Any) -> str:
     """The letter chosen (ss), or the number (pc); "" where there is none."""
     if task == "ss":
         return letter(response, LETTERS)
-    try:
-        return response if float(response) == float(response) else ""
-    except ValueError:
-        return ""
+    nll = number(response)
+    return response if 0 <= nll < math.inf else ""
 
 
 def _preference(instance: Instance) -> Iterator[Request]:

@@ -34,6 +34,10 @@ class Wording:
         Raises:
             BadInput: the file has no such table.
         """
+        if not name:
+            raise BadInput(
+                f"{self.path}: holds several wordings; choose one as FILE#NAME: {', '.join(self.tables)}"
+            )
         value = self.tables.get(name)
         if not isinstance(value, dict):
             raise BadInput(
@@ -52,12 +56,15 @@ class Wording:
         if not isinstance(template, str):
             raise BadInput(f"{where}: is missing or not a text")
         try:
-            used = [field for _, field, _, _ in string.Formatter().parse(template) if field is not None]
+            pieces = [piece[1:] for piece in string.Formatter().parse(template) if piece[1] is not None]
         except ValueError as error:
             raise BadInput(f"{where}: {error}; a brace that is meant as text is written twice") from None
-        for field in used:
+        used = [field for field, _, _ in pieces]
+        for field, spec, conversion in pieces:
             if field not in fields:
                 raise BadInput(f"{where}: " + expected(field, fields, "field"))
+            if spec or conversion:
+                raise BadInput(f"{where}: field {field!r} has a format behind it; write {{{field}}} alone")
         for field in fields:
             if field not in used:
                 raise BadInput(f"{where}: field {{{field}}} is missing")
