@@ -159,23 +159,24 @@ def categories_by_model(scores: pd.DataFrame, benchmark: str, headline: Headline
     wide = some.pivot_table(index="category", columns="model", values="score", sort=False, dropna=False)
     wide = wide.reindex(columns=list(dict.fromkeys(scores.model)))
     wide = wide.loc[wide.mean(axis=1).sort_values(ascending=not headline.biased_is_high).index]
-    fig = Figure(
-        figsize=(max(WIDTH * 0.75, 2.6 + 0.9 * len(wide.columns)), 1.4 + 0.28 * len(wide)),
-        layout="constrained",
-    )
+    size = (max(0.75 * WIDTH, 2.6 + 0.9 * len(wide.columns)), max(2.6, 1.6 + 0.28 * len(wide)))
+    fig = Figure(figsize=size, layout="constrained")
     ax = fig.subplots()
     baseline = some.baseline.dropna()
     centre = float(baseline.mean()) if len(baseline) else float(np.mean(headline.limits))
     sns.heatmap(
         wide, ax=ax, annot=True, fmt=".2f" if headline.limits[1] <= 1 else ".0f", annot_kws={"size": "small"},
         cmap=BIAS_PALETTE if headline.biased_is_high else BIAS_PALETTE.removesuffix("_r"), norm=_around(centre, headline.limits),
-        linewidths=1, linecolor="white", cbar_kws={"label": "white: a random answerer" if len(baseline) else "", "shrink": 0.8},
+        linewidths=1, linecolor="white", cbar_kws={"shrink": 0.8},
     )  # fmt: skip
     for y, x in np.argwhere(wide.isna().to_numpy()):
         ax.add_patch(Rectangle((x, y), 1, 1, fill=False, hatch="///", edgecolor=FAINT, lw=0))
     ax.set_yticklabels([label(benchmark, name) for name in wide.index], rotation=0)
     ax.set_xticklabels(ax.get_xticklabels(), rotation=30, ha="right")
-    ax.set(xlabel="", ylabel="", title=headline.title)
+    ax.set(xlabel="", ylabel="")
+    fig.suptitle(headline.title, x=0.01, ha="left", fontsize="medium", fontweight="bold")
+    if len(baseline):
+        ax.set_title("white: a random answerer", fontsize="small", fontweight="normal", color=FAINT)
     means = wide.mean(axis=1)
     fig.set_label(
         f"Heatmap, {len(wide)} categories by {len(wide.columns)} models: {headline.title}. Highest on average in "
@@ -238,8 +239,12 @@ def labels_by_set(scores: pd.DataFrame) -> Figure:
     return fig
 
 
-def score_and_validity(scores: pd.DataFrame, benchmark: str, task: str, metric: str, position: str) -> Figure:
+def score_and_validity(
+    scores: pd.DataFrame, benchmark: str, task: str, metric: str, position: str
+) -> Figure | None:
     """Is a score real or chance: each category's score against the share of readable answers and against position.
+
+    None where the task was not asked.
 
     Args:
         task, metric: one of the benchmark's headlines.
@@ -250,6 +255,8 @@ def score_and_validity(scores: pd.DataFrame, benchmark: str, task: str, metric: 
     headline = next(one for one in every if (one.task, one.metric) == (task, metric))
     some = headline_rows(scores, headline)
     some = some[some.category != ALL]
+    if some.empty:
+        return None
     prefer = scores[(scores.metric == position) & (scores.task == headline.task)][
         ["model", "category", "score"]
     ]

@@ -22,8 +22,7 @@ class Progress:
             if _interactive()
             else None
         )
-        self._start = self._last = time.monotonic()
-        self._began_with = done
+        self._told = self._advanced = time.monotonic()
 
     def advance(self, n: int = 1) -> None:
         self.done += n
@@ -31,14 +30,12 @@ class Progress:
             self._bar.update(n)
             return
         now = time.monotonic()
-        if now - self._last >= EVERY and self.done < self.total:
-            self._last = now
-            left = (now - self._start) / max(1, self.done - self._began_with) * (self.total - self.done)
-            print(
-                f"{self.what}: {self.done} of {self.total} {self.unit}, about {left:.0f} s left",
-                file=sys.stderr,
-                flush=True,
-            )
+        # By the latest step alone: the first one may hold the loading or the training of a model.
+        left = (now - self._advanced) / n * (self.total - self.done)
+        self._advanced = now
+        if now - self._told >= EVERY and self.done < self.total:
+            self._told = now
+            say(f"{self.what}: {self.done} of {self.total} {self.unit}, about {left:.0f} s left")
 
     def close(self) -> None:
         if self._bar is not None:

@@ -68,8 +68,11 @@ def table(frame: pd.DataFrame, name: str, *, digits: int = 3) -> None:
     )
 
 
-def figure(fig: Figure, name: str) -> None:
-    """Show a picture, its label as alternative text. Saved as NAME.png and NAME.svg."""
+def figure(fig: Figure | None, name: str) -> None:
+    """Show a picture, its label as alternative text, or that there is none. Saved as NAME.png and NAME.svg."""
+    if fig is None:
+        display(HTML("<p>Not asked.</p>"))
+        return
     stream = io.BytesIO()
     fig.savefig(stream, format="png", facecolor="white")
     if _folder:

@@ -8,7 +8,7 @@ import hashlib
 import os
 import tomllib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -96,9 +96,8 @@ def load(source: Source, categories: Sequence[str] | None = None) -> list[Any]:
 
 def frame(items: Sequence[Any]) -> pd.DataFrame:
     """One row an item with its `item_id` and `cluster` (what was sampled), as metrics want it."""
-    return pd.DataFrame(
-        [{"item_id": item.item_id, "cluster": item.cluster, **asdict(item)} for item in items]
-    )
+    names = ["item_id", "cluster", *(field.name for field in fields(items[0]))] if items else []
+    return pd.DataFrame({name: [getattr(item, name) for item in items] for name in names})
 
 
 def evenly(items: Sequence[Any], limit: int | None) -> list[Any]:

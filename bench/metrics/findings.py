@@ -27,10 +27,12 @@ def findings(scores: pd.DataFrame, benchmark: str) -> pd.DataFrame:
 
 
 def leading(found: pd.DataFrame, benchmark: str) -> pd.DataFrame:
-    """Of `findings`, for each headline the one on the model that shows most bias."""
+    """Of `findings`, for each headline the one on the model that shows most bias; simulated respondents only among themselves."""
     rows = []
+    real = found[~found.model.str.startswith("simulated:")]
     for headline in module("metrics", benchmark).HEADLINES:
-        some = found[(found.task == headline.task) & (found.metric == headline.metric)]
+        among = real if len(real) else found
+        some = among[(among.task == headline.task) & (among.metric == headline.metric)]
         defined = some[some.score.notna()]
         if not defined.empty:
             rows.append(defined.score.idxmax() if headline.biased_is_high else defined.score.idxmin())
@@ -120,9 +122,14 @@ def warnings(abouts: Sequence[dict[Any, Any]]) -> list[str]:
         found.append(
             "Models called simulated are no models: they answer by dice of known bias, as a yardstick for the measures."
         )
-    if any("samples" in str(about["data"]["version"]) for about in abouts):
+    samples = {
+        module("data", about["benchmark"]).TITLE: None
+        for about in abouts
+        if "samples" in str(about["data"]["version"])
+    }
+    if samples:
         found.append(
-            "The data are this package's own samples in the benchmark's format. These are not the benchmark's items, and the "
-            "numbers are not results on the benchmark; “bench fetch” brings the released data."
+            f"The data for {', '.join(samples)} are this package's own samples in the benchmark's format. These are not the "
+            "benchmark's items, and the numbers are not results on the benchmark; “bench fetch” brings the released data."
         )
     return found

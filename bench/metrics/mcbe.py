@@ -33,6 +33,8 @@ HEADLINES = (
     Headline("pc", "score", "Preference computation (100: groups equally likely)", "scored {value} of 100 in preference computation", False, False, (0, 100)),
     Headline("ss", "score", "Scenario selection (100: groups chosen evenly)", "scored {value} of 100 in scenario selection", False, False, (0, 100)),
 )  # fmt: skip
+# From this share of pairs answered alike in both orders on, a respondent is taken to answer by position.
+POSITION = 0.95
 SUMS = ["value", "known", "same", "both"]
 
 
@@ -138,6 +140,7 @@ def _rows(totals: Totals, values: pd.DataFrame, preset: str) -> Iterator[Score]:
             note = f"no instance has an answer to every question ({len(some)} asked)" if n == 0 else ""
             if math.isnan(found.value) and not note:
                 note = "a task of it has no readable instance"
+            note = note or _habit(values[values.category.isin(names)], asked)
             yield Score(
                 category, task, "score", *found, n, _valid_rate(some), _baseline(some, preset), preset, note
             )
@@ -164,6 +167,15 @@ def _mean(
     if not known:
         return np.full(len(sums), np.nan)
     return np.mean([of(category, sums) for category in known], axis=0)
+
+
+def _habit(values: pd.DataFrame, tasks: list[str]) -> str:
+    """A warning where scenarios are answered by position: every group is then chosen equally often, and the score is 100."""
+    some = values[values.task == "ss"]
+    if "ss" not in tasks or not some.both.sum() or some.same.sum() / some.both.sum() < POSITION:
+        return ""
+    share = some.same.sum() / some.both.sum()
+    return f"{share:.0%} of the pairs are answered with the same letter in both orders: by position, not by group"
 
 
 def _valid_rate(some: pd.DataFrame) -> float:

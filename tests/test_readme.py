@@ -1,0 +1,82 @@
+"""The README: what it shows to copy works, and what it names is there."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from bench import study
+from bench.errors import BadInput
+from bench.scorers import check
+
+HOME = Path(__file__).parents[1]
+TEXT = (HOME / "README.md").read_text("utf-8")
+BLOCKS = re.findall(r"```(\w+)\n(.*?)```", TEXT, re.DOTALL)
+
+
+def blocks(language):
+    return [text for name, text in BLOCKS if name == language]
+
+
+def commands():
+    """Every `bench ...` that is shown, without comments."""
+    lines = [line.partition("  #")[0] for text in blocks("bash") for line in text.splitlines()]
+    return [line for line in lines if line.startswith("bench ")]
+
+
+def test_the_first_two_commands_set_everything_up_themselves():
+    first, second = blocks("bash")[:2]
+    assert shlex.split(first) == shlex.split(
+        "python3 -m venv .venv && .venv/bin/pip install -e . && .venv/bin/bench report"
+    )
+    assert second.startswith("python3 -m venv .venv && .venv/bin/pip install -e ")
+    assert second.rstrip().endswith(".venv/bin/pytest")
+    assert "<!-- test command -->\n```bash\n" + second in TEXT
+
+
+def test_continuous_integration_runs_what_the_readme_says():
+    assert "README.md" in (HOME / ".ci" / "run").read_text("utf-8")
+
+
+@pytest.mark.parametrize("code", blocks("python"))
+def test_a_python_example_runs(code, tmp_path):
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "gender" in done.stdout
+
+
+@pytest.mark.parametrize("text", blocks("yaml"))
+def test_a_study_example_is_a_study(text, tmp_path):
+    (tmp_path / "mine.yml").write_text(text, "utf-8")
+    assert study.load(tmp_path / "mine.yml").models == tuple(yaml.safe_load(text)["models"])
+
+
+@pytest.mark.parametrize("line", commands())
+def test_a_command_has_the_options_that_are_shown(line):
+    words = shlex.split(line)[1:]
+    done = subprocess.run([sys.executable, "-m", "bench", words[0], "--help"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    for option in (word for word in words if word.startswith("--")):
+        assert option in done.stdout
+    if "--model" in words:
+        model = words[words.index("--model") + 1]
+        if not model.startswith("./"):
+            check(model)
+
+
+def test_every_model_of_the_table_is_one_that_can_be_named():
+    rows = re.findall(r"^\| (`[^|]+) \| ", TEXT, re.MULTILINE)
+    for model in re.findall(r"`([^`]+)`", " ".join(rows)):
+        if re.match(r"(simulated|tiny):", model) or re.fullmatch(r"\w+/[\w.-]+", model):
+            check(model)
+    with pytest.raises(BadInput):
+        check("simulated:nonsense=1")
+
+
+@pytest.mark.parametrize("place", sorted(set(re.findall(r"\]\(((?!https?:)[^)]+)\)", TEXT))))
+def test_every_link_to_the_project_leads_somewhere(place):
+    assert (HOME / place).exists()
