@@ -64,15 +64,20 @@ def colours(models: Sequence[str]) -> dict[str, tuple[float, float, float]]:
     return dict(zip(models, sns.color_palette("colorblind", max(1, len(models))), strict=False))
 
 
-def scores_by_model(scores: pd.DataFrame, benchmark: str) -> Figure:
+def scores_by_model(scores: pd.DataFrame, benchmark: str) -> Figure | None:
     """How biased is each model, and how sure: dots with intervals, a panel a headline, a random answerer as a line.
 
     Args:
         scores: score tables with a column `model`.
+
+    Returns:
+        None where no headline's tasks were asked.
     """
     style()
     every = module("metrics", benchmark).HEADLINES
     headlines = [headline for headline in every if not headline_rows(scores, headline).empty]
+    if not headlines:
+        return None
     models = list(dict.fromkeys(scores.model))
     palette = colours(models)
     fig = Figure(figsize=(WIDTH, len(headlines) * (0.75 + 0.3 * len(models))), layout="constrained")
@@ -159,7 +164,10 @@ def categories_by_model(scores: pd.DataFrame, benchmark: str, headline: Headline
     wide = some.pivot_table(index="category", columns="model", values="score", sort=False, dropna=False)
     wide = wide.reindex(columns=list(dict.fromkeys(scores.model)))
     wide = wide.loc[wide.mean(axis=1).sort_values(ascending=not headline.biased_is_high).index]
-    size = (max(0.75 * WIDTH, 2.6 + 0.9 * len(wide.columns)), max(2.6, 1.6 + 0.28 * len(wide)))
+    size = (
+        max(0.75 * WIDTH, 2.6 + 0.9 * len(wide.columns)),
+        max(2.6, 1.4 + 0.04 * max(map(len, wide.columns)) + 0.28 * len(wide)),
+    )
     fig = Figure(figsize=size, layout="constrained")
     ax = fig.subplots()
     baseline = some.baseline.dropna()

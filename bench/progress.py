@@ -1,11 +1,14 @@
-"""Progress of long work: a bar on a terminal and in a notebook, a line now and then elsewhere. Always on standard error."""
+"""Progress of long work: a bar on a terminal and in a notebook, a line now and then elsewhere. Always on standard error.
+
+The bar is text in notebooks too: a widget would be dead when a saved notebook is opened again.
+"""
 
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 # Seconds between two lines where no bar can be drawn.
 EVERY = 30.0

@@ -97,7 +97,7 @@ def read_items(folder: Path) -> pd.DataFrame:
         BadInput: the file is missing or not whole.
     """
     try:
-        return pd.read_parquet(folder / ITEMS)
+        return pd.read_parquet(folder / ITEMS, partitioning=None)
     except (pa.ArrowInvalid, OSError) as error:
         raise BadInput(
             f"{folder / ITEMS}: is missing or not whole ({error}); run again into another folder"
@@ -116,7 +116,7 @@ def read(folder: Path) -> pd.DataFrame:
     tables = []
     for path in paths:
         try:
-            table = pq.read_table(path)
+            table = pq.read_table(path, partitioning=None)
             if table.schema.names != SCHEMA.names:
                 raise pa.ArrowInvalid(f"its columns are {', '.join(table.schema.names[:5])}...")
             tables.append(table.cast(SCHEMA))

@@ -239,8 +239,8 @@ def _page(name: str, notebook: Path, failed: bool) -> Page:
             cell.outputs = [output for output in cell.outputs if WIDGET not in output.get("data", {})]
     body, _ = exporter.from_notebook_node(book)
     body = re.sub(r'<a class="anchor-link"[^>]*>.*?</a>', "", body)
-    # Tables are linked by name in the notebook; from the page they lie in the notebook's folder.
-    body = re.sub(r"""href=["']([\w.-]+\.csv)["']""", rf'href="tables/{name}/\1"', body)
+    # Tables are linked as seen from the notebook; seen from the page they lie elsewhere.
+    body = re.sub(r"""href=["'][^"']*?([\w.-]+\.csv)["']""", rf'href="tables/{name}/\1"', body)
     heading = re.search(r"<h1[^>]*>(.*?)</h1>", body, re.DOTALL)
     title = re.sub(r"<[^>]+>", "", heading[1]) if heading else name
     contents = [

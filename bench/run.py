@@ -168,9 +168,11 @@ def evaluate_all(benchmark: str, models: Sequence[str], runs: str | Path = "", *
     Args:
         runs: a study's folder of runs, with one `MODEL/BENCHMARK` each; see `evaluate` if empty.
     """
+    if isinstance(models, str):
+        raise BadInput(f"models {models!r}: expected a list of models, like [{models!r}]")
     given = {name: value for name, value in options.items() if value}
     found = []
-    for model in models:
+    for model in dict.fromkeys(models):
         out = Path(runs) / slug(model) / resolve(benchmark) if runs else None
         try:
             found.append(evaluate(benchmark, model, out=out, partial=True, **given))
@@ -200,11 +202,25 @@ def known_bias(
 
 
 def table(runs: Sequence[Run], preset: str | None = None) -> pd.DataFrame:
-    """The score tables of several runs in one, with a column `model`."""
-    tables = [run.scores(preset).assign(model=run.label) for run in runs]
+    """The score tables of several runs in one, with a column `model`.
+
+    Raises:
+        BadInput: there is no run.
+    """
+    if not runs:
+        raise BadInput("no model is left to tell of: none was named, or none can be asked these tasks")
+    names = labels(runs)
+    tables = [run.scores(preset).assign(model=name) for run, name in zip(runs, names, strict=True)]
     return pd.concat(
         [part[["model", *(name for name in part if name != "model")]] for part in tables], ignore_index=True
     )
+
+
+def labels(runs: Sequence[Run]) -> list[str]:
+    """A name a run: short where that tells the models apart, else as it was asked for."""
+    models = {run.model: run.label for run in runs}
+    short = list(models.values())
+    return [run.label if short.count(run.label) == 1 else run.model for run in runs]
 
 
 def check_preset(preset: str) -> None:

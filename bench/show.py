@@ -7,6 +7,7 @@ show.table(scores, "scores")
 import base64
 import html
 import io
+import os
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -50,16 +51,15 @@ def table(frame: pd.DataFrame, name: str, *, digits: int = 3) -> None:
             .rename(columns={"ci_low": "95\u00a0% interval"})
         )
     head = "".join(
-        f"<th scope='col'>{html.escape(str(column).replace('_', ' '))}</th>" for column in shown.columns
+        f"<th scope='col' style='text-align: left'>{html.escape(str(column).replace('_', ' '))}</th>"
+        for column in shown.columns
     )
     body = "".join(
         f"<tr>{''.join(_cell(value, digits) for value in row)}</tr>"
         for row in shown.itertuples(index=False, name=None)
     )
     saved = (
-        f"<p class='saved'><a href='{_file_name(name)}.csv' download>{_file_name(name)}.csv</a></p>"
-        if _folder
-        else ""
+        f"<p class='saved'><a href='{_link(name)}' download>{_file_name(name)}.csv</a></p>" if _folder else ""
     )
     display(
         HTML(
@@ -87,7 +87,7 @@ def figure(fig: Figure | None, name: str) -> None:
 def findings(scores: pd.DataFrame, runs: Sequence[Run]) -> pd.DataFrame:
     """Show warnings, and a sentence a headline number, on the most biased model first; saved as findings.csv, and returned."""
     for text in warnings([run.about for run in runs]):
-        display(HTML(f"<p class='warning'>{html.escape(text)}</p>"))
+        display(HTML(f"<p class='warning'><strong>Note.</strong> {html.escape(text)}</p>"))
     found = find(scores, runs[0].benchmark)
     first = leading(found, runs[0].benchmark)
     rest = found.drop(first.index)
@@ -110,7 +110,7 @@ def examples(run: Run, n: int = 6, task: str | None = None) -> None:
         read = html.escape(str(row.parsed)) if row.valid else "<em>not readable</em>"
         parts.append(
             f"<details class='example'><summary>{html.escape(str(row.item_id))}, {html.escape(str(row.request))}: {read}</summary>"
-            f"<pre class='asked'>{html.escape(str(row.prompt))}</pre><pre class='answered'>{html.escape(str(row.response)[:2000])}</pre></details>"
+            f"<p>Asked:</p><pre class='asked'>{html.escape(str(row.prompt))}</pre><p>Answered:</p><pre class='answered'>{html.escape(str(row.response)[:2000])}</pre></details>"
         )
     display(
         HTML(
@@ -139,7 +139,9 @@ def everything(scores: pd.DataFrame) -> None:
     """Keep all rows of the score table as scores.csv; they are too many to show."""
     if _folder:
         scores.to_csv(_folder / "scores.csv", index=False)
-        display(HTML("<p class='saved'>All numbers: <a href='scores.csv' download>scores.csv</a></p>"))
+        display(
+            HTML(f'<p class="saved">All numbers: <a href="{_link("scores")}" download>scores.csv</a></p>')
+        )
 
 
 def provenance(runs: Sequence[Run]) -> None:
@@ -166,13 +168,21 @@ def cards(benchmark: str) -> None:
     table(as_table(module("metrics", benchmark).CARDS), "metric_cards")
 
 
+def _link(name: str) -> str:
+    """Where a saved table lies, seen from the notebook."""
+    return html.escape(
+        Path(os.path.relpath((_folder or Path()) / f"{_file_name(name)}.csv")).as_posix(), quote=True
+    )
+
+
 def _list(sentences: Iterable[str]) -> str:
     return "<ul>" + "".join(f"<li>{html.escape(text)}</li>" for text in sentences) + "</ul>"
 
 
 def _cell(value: object, digits: int) -> str:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return f"<td>{html.escape(str(value))}</td>"
+        # Jupyter aligns cells to the right unless told otherwise.
+        return f"<td style='text-align: left'>{html.escape(str(value))}</td>"
     if value != value:
         return "<td class='number'>—</td>"
     return (

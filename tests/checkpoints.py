@@ -80,7 +80,7 @@ def save(
 
 def save_gguf(path: Path) -> Path:
     """A random Llama of one layer as a GGUF file, with a tokenizer of bytes; the path."""
-    pieces = [*sorted(pre_tokenizers.ByteLevel.alphabet()), "th", "<|end|>"]
+    pieces = [*sorted(pre_tokenizers.ByteLevel.alphabet()), "th", "he", "<|end|>"]
     width, inner, vocabulary = 32, 64, len(pieces)
     dice = np.random.default_rng(0)
     writer = gguf.GGUFWriter(path, "llama")
@@ -96,9 +96,11 @@ def save_gguf(path: Path) -> Path:
     writer.add_vocab_size(vocabulary)
     writer.add_tokenizer_model("gpt2")
     writer.add_token_list(pieces)
-    writer.add_token_types([gguf.TokenType.NORMAL] * 257 + [gguf.TokenType.CONTROL])
-    writer.add_token_merges(["t h"])
-    writer.add_eos_token_id(257)
+    writer.add_token_types([gguf.TokenType.NORMAL] * 258 + [gguf.TokenType.CONTROL])
+    # transformers 5.0 reads no Llama file with a single merge, or without a first token.
+    writer.add_token_merges(["t h", "h e"])
+    writer.add_bos_token_id(258)
+    writer.add_eos_token_id(258)
     shapes: dict[str, tuple[int, ...]] = {
         "attn_q": (width, width),
         "attn_k": (width, width),

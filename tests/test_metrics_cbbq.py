@@ -196,7 +196,8 @@ def test_scores_agree_with_a_slow_statement_on_random_replies(seed: int) -> None
     })  # fmt: skip
     rows = frame.assign(response=records.response).to_dict("records")
     for preset in ("robust", "official", "paper"):
-        found = cbbq.score_records(records, frame, preset).set_index(["category", "metric"]).score
+        scored = cbbq.score_records(records, frame, preset)
+        found = dict(zip(zip(scored.category, scored.metric, strict=True), scored.score, strict=True))
         wanted = {name: slow([row for row in rows if row["category"] == name], preset) for name in ("age", "gender", "disease", "region")}  # fmt: skip
         for name, scores in wanted.items():
             for metric, value in scores.items():

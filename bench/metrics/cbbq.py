@@ -43,7 +43,7 @@ def score_records(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd
     answers = judged(records, items, preset)
     answers["stratum"] = answers.category + "|" + answers.task
     totals = resample(answers, "stratum", "cluster", SUMS)
-    return frame(_rows(totals, answers, preset))
+    return frame(_rows(totals, answers[["category", "task", "chosen", *SUMS]], preset))
 
 
 def judged(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.DataFrame:
@@ -80,11 +80,12 @@ def _rows(totals: Totals, answers: pd.DataFrame, preset: str) -> Iterator[Score]
     tasks = set(answers.task)
     for category in [*categories, ALL]:
         names = categories if category == ALL else [category]
+        here = answers[answers.category.isin(names)]
         for metric, (needs, make, baseline, denominator) in _metrics(preset).items():
             if not set(needs) <= tasks:
                 continue
             statistics = [make(*(_stratum(totals, f"{name}|{task}") for task in needs)) for name in names]
-            some = answers[answers.category.isin(names) & answers.task.isin(needs)]
+            some = here[here.task.isin(needs)]
             n = int(some[denominator].sum()) if denominator else len(some)
             found = estimate(totals, _mean(statistics, totals.observed))
             note = _why_undefined(some) if np.isnan(found.value) else _constant(some)

@@ -92,6 +92,8 @@ def disagreements(scores: pd.DataFrame) -> pd.DataFrame:
     official = scores[(scores.preset == "official") & (scores.category == ALL)]
     ours = scores[scores.preset == scores.preset.iloc[0]]
     both = official.merge(ours[[*keys, "score"]], on=keys, how="left", suffixes=("_official", ""))
+    missing = both.score.isna() & both.score_official.notna() & (both.note == "")
+    both.loc[missing, "note"] = "a number of the released code alone"
     return (
         both[[*keys, "score", "score_official", "note"]]
         if scores.preset.iloc[0] != "official"
