@@ -28,7 +28,7 @@ class Size(NamedTuple):
     steps: int
 
 
-SIZES = {"s": Size(96, 1, 400), "m": Size(128, 1, 450), "l": Size(128, 2, 450)}
+SIZES = {"s": Size(96, 1, 400), "m": Size(128, 1, 340), "l": Size(128, 2, 220)}
 
 
 @dataclass(frozen=True)
