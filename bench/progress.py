@@ -1,6 +1,7 @@
-"""Progress of long work: a bar on a terminal and in a notebook, a line now and then elsewhere. Always on standard error.
+"""Progress of long work: a bar on a terminal and in a notebook, a line now and then elsewhere. On standard error.
 
-The bar is text in notebooks too: a widget would be dead when a saved notebook is opened again.
+In notebooks the bar is text too, because a widget is dead when a saved notebook is opened again, and on standard output,
+because Jupyter paints the other one red.
 """
 
 import sys
@@ -21,7 +22,15 @@ class Progress:
         self.total, self.what, self.unit, self.done = total, what, unit, done
         # What is over in a moment needs no bar.
         self._bar = (
-            tqdm(total=total, initial=done, desc=what, unit=f" {unit}", leave=False, delay=3)
+            tqdm(
+                total=total,
+                initial=done,
+                desc=what,
+                unit=f" {unit}",
+                leave=False,
+                delay=3,
+                file=sys.stdout if _in_notebook() else sys.stderr,
+            )
             if _interactive()
             else None
         )
@@ -61,4 +70,8 @@ def say(message: str) -> None:
 
 
 def _interactive() -> bool:
-    return sys.stderr.isatty() or "ipykernel" in sys.modules
+    return sys.stderr.isatty() or _in_notebook()
+
+
+def _in_notebook() -> bool:
+    return "ipykernel" in sys.modules

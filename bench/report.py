@@ -39,7 +39,6 @@ NOTEBOOKS = PROJECT / "notebooks"
 DEMO = PROJECT / "reports" / "demo.yml"
 # Options that say where a model runs, not what it is asked: a notebook reads records, so it has no use for them.
 WHERE = ("device", "batch_tokens")
-WIDGET = "application/vnd.jupyter.widget-view+json"
 # A notebook that hangs fails after this many seconds a cell.
 CELL_TIMEOUT = 3600
 
@@ -232,11 +231,12 @@ def _page(name: str, notebook: Path, failed: bool) -> Page:
     config = Config({"TemplateExporter": {"exclude_input_prompt": True, "exclude_output_prompt": True}})
     exporter = HTMLExporter(config=config, template_name="notebook", extra_template_basedirs=[str(SITE)])
     book = nbformat.read(notebook, as_version=4)
-    # A progress bar is a widget, which is nothing without a kernel.
-    book.metadata.pop("widgets", None)
+    # What a progress bar leaves behind is blank.
     for cell in book.cells:
         if cell.cell_type == "code":
-            cell.outputs = [output for output in cell.outputs if WIDGET not in output.get("data", {})]
+            cell.outputs = [
+                output for output in cell.outputs if output.get("text", "x").rsplit("\r", 1)[-1].strip()
+            ]
     body, _ = exporter.from_notebook_node(book)
     body = re.sub(r'<a class="anchor-link"[^>]*>.*?</a>', "", body)
     # Tables are linked as seen from the notebook; seen from the page they lie elsewhere.
