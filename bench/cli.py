@@ -228,7 +228,6 @@ def _print_scores(runs: list[Any], preset: str | None, format: str) -> None:
     from bench.metrics.findings import warnings
     from bench.run import table
 
-    scores = table(runs, preset)
     for text in warnings([run.about for run in runs]):
         say(f"note: {text}")
     if format == "json":
@@ -240,9 +239,11 @@ def _print_scores(runs: list[Any], preset: str | None, format: str) -> None:
             json.dumps(found[0] if len(found) == 1 else found, ensure_ascii=False, indent=2, allow_nan=False)
         )
     elif format == "csv":
-        print(scores.to_csv(index=False), end="")
+        print(table(runs, preset).to_csv(index=False), end="")
     elif format == "latex":
-        print(scores.to_latex(index=False, escape=True, float_format="%.3f", na_rep="--"), end="")
+        print(
+            table(runs, preset).to_latex(index=False, escape=True, float_format="%.3f", na_rep="--"), end=""
+        )
     else:
         for run in runs:
             _print_table(run, run.scores(preset))

@@ -30,7 +30,7 @@ from bench.errors import AnotherRun, BadInput, NotApplicable, RunFailed, expecte
 from bench.metrics.findings import LOW_VALIDITY, findings, headline_rows, interval, leading, number, warnings
 from bench.metrics.table import ALL
 from bench.progress import say
-from bench.run import Run, evaluate, short_name, slug, table
+from bench.run import Run, evaluate, labels, short_name, slug, table
 from bench.study import Study
 
 SITE = Path(__file__).parent / "site"
@@ -82,7 +82,7 @@ def make(
     Args:
         study_file: a study (see `bench.study`); the demo study if None.
         out: the report's folder; `reports/STUDY` beside the study file's own folder if None.
-        jobs: models asked at a time; the number of cores at most, and one where an accelerator is shared, if None.
+        jobs: models asked at a time; as many as there are cores if None, which is too many where they share an accelerator.
 
     Raises:
         BadInput: the study is wrong, or a notebook that it names is missing or lacks a parameter.
@@ -128,6 +128,15 @@ def check_parameters(source: Path, parameters: Mapping[str, Any]) -> None:
     for name in parameters:
         if name not in known_parameters:
             raise BadInput(f"{source}: " + expected(name, known_parameters, "parameter"))
+
+
+def drop_blank_outputs(book: nbformat.NotebookNode) -> None:
+    """Take out of a notebook what a finished progress bar leaves behind: text that shows nothing."""
+    for cell in book.cells:
+        if cell.cell_type == "code":
+            cell.outputs = [
+                output for output in cell.outputs if output.get("text", "x").rsplit("\r", 1)[-1].strip()
+            ]
 
 
 def _notebooks(plan: Study, folder: Path) -> dict[str, dict[str, Any]]:
@@ -231,12 +240,7 @@ def _page(name: str, notebook: Path, failed: bool) -> Page:
     config = Config({"TemplateExporter": {"exclude_input_prompt": True, "exclude_output_prompt": True}})
     exporter = HTMLExporter(config=config, template_name="notebook", extra_template_basedirs=[str(SITE)])
     book = nbformat.read(notebook, as_version=4)
-    # What a progress bar leaves behind is blank.
-    for cell in book.cells:
-        if cell.cell_type == "code":
-            cell.outputs = [
-                output for output in cell.outputs if output.get("text", "x").rsplit("\r", 1)[-1].strip()
-            ]
+    drop_blank_outputs(book)
     body, _ = exporter.from_notebook_node(book)
     body = re.sub(r'<a class="anchor-link"[^>]*>.*?</a>', "", body)
     # Tables are linked as seen from the notebook; seen from the page they lie elsewhere.
@@ -269,7 +273,7 @@ def _write(plan: Study, folder: Path, cells: Sequence[Cell], pages: Sequence[Pag
     }
     text = environment.get_template("index.html.j2").render(
         benchmarks=[_matrix(plan, name, cells, runs) for name in plan.options],
-        warnings=warnings([run.about for run in runs.values()]), runs=list(runs.values()),
+        warnings=warnings([run.about for run in runs.values()]), runs=list(zip(labels(list(runs.values())), runs.values(), strict=True)),
         titles={name: module("data", name).TITLE for name in plan.options}, **common,
     )  # fmt: skip
     index = folder / "index.html"
@@ -284,17 +288,19 @@ def _matrix(
     headlines = module("metrics", name).HEADLINES
     here = [run for (_, benchmark), run in runs.items() if benchmark == name]
     scores = table(here) if here else pd.DataFrame()
+    # The names under which the score table has them: short ones only where those tell the models apart.
+    names = dict(zip((run.model for run in here), labels(here), strict=True))
     rows = []
     for cell in (cell for cell in cells if cell.benchmark == name):
         row: dict[str, Any] = {
-            "model": short_name(cell.model),
+            "model": names.get(cell.model, short_name(cell.model)),
             "state": cell.state,
             "why": cell.why,
             "numbers": [],
         }
         for headline in headlines if cell.state == "done" else ():
             some = headline_rows(scores, headline)
-            some = some[(some.category == ALL) & (some.model == short_name(cell.model))]
+            some = some[(some.category == ALL) & (some.model == row["model"])]
             if some.empty:
                 row["numbers"].append(
                     {

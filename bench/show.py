@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from bench.benchmarks import module
 from bench.metrics.findings import disagreements, leading, warnings
 from bench.metrics.findings import findings as find
-from bench.run import Run
+from bench.run import Run, labels
 
 _folder: Path | None = None
 
@@ -147,11 +147,11 @@ def everything(scores: pd.DataFrame) -> None:
 def provenance(runs: Sequence[Run]) -> None:
     """Show what every number rests on: model and revision, data and version, wording, preset, when."""
     rows = []
-    for run in runs:
+    for name, run in zip(labels(runs), runs, strict=True):
         about = run.about
         rows.append(
             {
-                "model": run.label, "kind": about["model"]["kind"], "revision": about["model"].get("revision", ""),
+                "model": name, "kind": about["model"]["kind"], "revision": about["model"].get("revision", ""),
                 "dtype": about["model"].get("dtype", ""), "device": about["model"].get("device", ""),
                 "data": f"{about['data']['name']} {about['data']['version']}", "data_sha256": about["data"]["sha256"][:12],
                 "wording": about["asked"]["prompts"], "preset": about["preset"], "seed": about["asked"]["seed"],

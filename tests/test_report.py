@@ -165,3 +165,29 @@ def test_a_notebook_that_fails_is_shown_with_its_error(tmp_path):
     shown = report._page("bad", tmp_path / "out" / "bad.ipynb", failed=True)
     assert "the &lt;b&gt;reason&lt;/b&gt;" in shown.body
     assert shown.title == "A notebook"
+
+
+def test_two_models_of_one_short_name_keep_their_own_rows(tmp_path):
+    paths = [tmp_path / name / "answers.jsonl" for name in ("one", "two")]
+    for path, label in zip(paths, ("neutral", "entailment"), strict=True):
+        path.parent.mkdir()
+        rows = [
+            {"task": "ps", "item_id": f"zh:{k}", "request": "label", "response": label} for k in range(240)
+        ]
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    models = [f"replay:{path}" for path in paths]
+    (tmp_path / "mine.yml").write_text(
+        f"title: T\nmodels: {json.dumps(models)}\nbenchmarks: {{cbbq: {{limit: 1}}}}\n", "utf-8"
+    )
+    runs = [
+        report.evaluate("nli_coal", model, tasks=["ps"], categories=["zh"], out=tmp_path / str(k))
+        for k, model in enumerate(models)
+    ]
+    cells = [report.Cell(model, "nli_coal", "done") for model in models]
+    matrix = report._matrix(
+        report.study.load(tmp_path / "mine.yml"),
+        "nli_coal",
+        cells,
+        {(run.model, "nli_coal"): run for run in runs},
+    )
+    assert [row["model"] for row in matrix["rows"]] == models
