@@ -34,6 +34,12 @@ Data = Annotated[
         "--data", help="Folder of the data set; else $BENCH_DATA, the user's data folder, the samples."
     ),
 ]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="NAME=VALUE", help="What a benchmark lets you choose, like context_order=none."
+    ),
+]
 Format = Annotated[str, typer.Option("--format", help="table, csv, json or latex.")]
 Preset = Annotated[str, typer.Option(help="How answers are scored: robust, official or paper.")]
 
@@ -49,19 +55,31 @@ def _without_command(context: typer.Context) -> None:
 def data(
     benchmark: Annotated[str, typer.Argument(help="mcbe, cbbq or nli_coal; all of them without it.")] = "",
     data: Data = "",
-    format: Annotated[str, typer.Option("--format", help="table or json.")] = "table",
+    check: Annotated[
+        bool, typer.Option("--check", help="List everything odd about the data, row by row.")
+    ] = False,
+    settings: Settings = None,
+    format: Annotated[str, typer.Option("--format", help="table, csv or json.")] = "table",
 ) -> None:
     """Show which data are installed: found where, how many items, which version, under which licence."""
     from bench import data as room
+    from bench import tasks
 
-    if format not in ("table", "json"):
-        raise BadInput("--format: " + expected(format, ("table", "json"), "format"))
-    if data and not benchmark:
-        raise BadInput("--data: say which benchmark the folder is of, like `bench data cbbq --data DIR`")
+    formats = ("table", "csv", "json") if check else ("table", "json")
+    if format not in formats:
+        raise BadInput("--format: " + expected(format, formats, "format"))
+    for name, given in (("--data", data), ("--check", check), ("--set", settings)):
+        if given and not benchmark:
+            raise BadInput(f"{name}: say which benchmark it is about, like `bench data mcbe {name} ...`")
+    chosen = tasks.settings(benchmark, _pairs(settings or []), "robust") if benchmark else {}
+    of_data = {name: chosen[name] for name in module("data", benchmark).SETTINGS} if benchmark else {}
+    if check:
+        _print_check(room.check(room.find(benchmark, data), **of_data), format)
+        return
     found: list[dict[str, Any]] = []
     for name in [benchmark] if benchmark else NAMES:
         source = room.find(name, data)
-        items = room.load(source)
+        items = room.load(source, **of_data)
         counts = pd.Series([item.category for item in items]).value_counts(sort=False)
         found.append(
             {
@@ -109,6 +127,9 @@ def run(
             help="A Hub id, a folder, a .gguf file, openai:NAME@URL, replay:FILE, simulated:..., tiny:SIZE."
         ),
     ],
+    judge: Annotated[
+        str, typer.Option(help="Who marks replies where a task has that done; spelt like --model.")
+    ] = "",
     categories: Annotated[str, typer.Option(help="Only these, comma-separated.")] = "",
     tasks: Annotated[str, typer.Option(help="Only these, comma-separated.")] = "",
     limit: Annotated[
@@ -119,8 +140,14 @@ def run(
     read: Annotated[
         str, typer.Option(help="How a choice is read: text (generated) or letters (probabilities).")
     ] = "",
+    max_new_tokens: Annotated[
+        int | None, typer.Option(help="At most so many tokens a reply; what the tasks allow without it.")
+    ] = None,
+    settings: Settings = None,
     preset: Preset = "robust",
-    prompts: Annotated[str, typer.Option(help="Wording: a name of ours, or FILE or FILE#NAME.")] = "",
+    prompts: Annotated[
+        str, typer.Option(help="Wording: a name of ours, official (fetched), or FILE or FILE#NAME.")
+    ] = "",
     data: Data = "",
     out: Annotated[
         str, typer.Option(help="The run's folder; reports/runs/MODEL/BENCHMARK-ID without it.")
@@ -140,9 +167,10 @@ def run(
 
     _check_format(format)
     done = evaluate(
-        benchmark, model, categories=_listed(categories), tasks=_listed(tasks), limit=limit, repeats=repeats, seed=seed,
-        read=read or None, preset=preset, prompts=prompts or None, data=data or None, out=out or None, device=device or None,
-        dtype=dtype or None, batch_tokens=batch_tokens, trust_remote_code=trust_remote_code,
+        benchmark, model, judge=judge or None, categories=_listed(categories), tasks=_listed(tasks), limit=limit,
+        repeats=repeats, seed=seed, read=read or None, max_new_tokens=max_new_tokens, settings=_pairs(settings or []),
+        preset=preset, prompts=prompts or None, data=data or None, out=out or None, device=device or None, dtype=dtype or None,
+        batch_tokens=batch_tokens, trust_remote_code=trust_remote_code,
     )  # fmt: skip
     _print_scores([done], None, format)
 
@@ -215,8 +243,36 @@ def _status(command: Callable[[], Any]) -> int:
         return 2
 
 
+def _print_check(found: pd.DataFrame, format: str) -> None:
+    """The report of odd rows; refused ones make the status 2."""
+    if format == "csv":
+        print(found.to_csv(index=False), end="")
+    elif format == "json":
+        print(json.dumps(found.to_dict("records"), ensure_ascii=False, indent=2))
+    else:
+        for row in found.to_dict("records"):
+            place = ", ".join(filter(None, (row["file"], row["row"] and f"row {row['row']}", row["column"])))
+            print(
+                f"{row['kind']:8} {place or 'the folder'}: {row['what']}"
+                + (f": {row['value']}" if row["value"] else "")
+            )
+    refused = int((found.kind == "refused").sum())
+    if refused:
+        raise BadInput(
+            f"{refused} findings are of rows that are refused; `--set bad_rows=leave_out` runs without them"
+        )
+
+
 def _listed(names: str) -> list[str] | None:
     return [name.strip() for name in names.split(",") if name.strip()] or None
+
+
+def _pairs(given: list[str]) -> dict[str, str]:
+    """`--set name=value`, once or several times."""
+    for one in given:
+        if "=" not in one:
+            raise BadInput(f"--set {one}: expected NAME=VALUE, like context_order=none")
+    return {one.partition("=")[0].strip(): one.partition("=")[2].strip() for one in given}
 
 
 def _check_format(name: str) -> None:
@@ -265,6 +321,9 @@ def _print_table(run: Any, scores: pd.DataFrame) -> None:
     console.print(
         f"[bold]{escape(run.label)}[/] on {about['benchmark']}: {about['data']['name']}, {about['data']['version']}; wording {escape(about['asked']['prompts'])}"
     )
+    told = {headline.metric for headline in module("metrics", run.benchmark).HEADLINES}
+    # All numbers of a category are in the other formats; here those that are looked at first.
+    scores = scores[(scores.category == "all") | scores.metric.isin(told)]
     for preset, some in scores.groupby("preset", sort=False):
         title = f"preset {preset}" + (
             "" if preset == scores.preset.iloc[0] else ": where the released code's number differs"
@@ -272,7 +331,7 @@ def _print_table(run: Any, scores: pd.DataFrame) -> None:
         shown = Table(title=title, title_justify="left", show_edge=False, pad_edge=False)
         for name in ("category", "task", "metric"):
             shown.add_column(name)
-        for name in ("score", "95 % interval", "n", "valid", "random"):
+        for name in ("score", "95 % interval", "n", "valid", "baseline"):
             shown.add_column(name, justify="right")
         shown.add_column("note", overflow="fold")
         for row in some.to_dict("records"):
@@ -282,7 +341,7 @@ def _print_table(run: Any, scores: pd.DataFrame) -> None:
                 _told(row["score"]),
                 "" if math.isnan(low) else f"{_told(low)} to {_told(high)}",
                 f"{row['n']:,}",
-                f"{row['valid_rate']:.0%}",
+                "" if math.isnan(row["valid_rate"]) else f"{row['valid_rate']:.0%}",
                 "" if math.isnan(baseline) else _told(baseline),
                 escape(row["note"]),
                 style="bold" if row["category"] == "all" else "",

@@ -3,10 +3,10 @@
 Everything that makes a run the run it is stands in `Plan.asked`; two runs are the same where it is the same.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from bench import data, scorers, tasks
 from bench.benchmarks import module, resolve
@@ -14,6 +14,21 @@ from bench.errors import BadInput, NotApplicable
 from bench.scorers.base import digest
 from bench.tasks import wording
 from bench.tasks.request import Request
+
+
+class Requests(NamedTuple):
+    """All requests of a run, in the order in which they are asked, and the tasks left out, each with the reason."""
+
+    stages: list[list[Request]]
+    left_out: dict[str, str]
+
+    def shards(self, size: int) -> list[list[Request]]:
+        """The requests in portions that are asked and recorded together; none reaches over two stages."""
+        return [stage[k : k + size] for stage in self.stages for k in range(0, len(stage), size)]
+
+    @property
+    def total(self) -> int:
+        return sum(map(len, self.stages))
 
 
 @dataclass(frozen=True)
@@ -24,69 +39,125 @@ class Plan:
     source: data.Source
     wording: wording.Wording
     tasks: tuple[str, ...]
+    named: bool
     items: dict[str, list[Any]]
     by_id: dict[str, Any]
     asked: dict[str, Any]
 
     @classmethod
     def make(
-        cls, benchmark: str, model: str, categories: Sequence[str] | None, chosen: Sequence[str] | None, limit: int | None,
-        repeats: int, seed: int, read: str | None, prompts: str | None, folder: str | Path | None, dtype: str | None,
+        cls, benchmark: str, model: str, *, judge: str | None, categories: Sequence[str] | None, chosen: Sequence[str] | None,
+        limit: int | None, repeats: int, seed: int, read: str | None, max_new_tokens: int | None, settings: Mapping[str, str],
+        preset: str, prompts: str | None, folder: str | Path | None, dtype: str | None,
     ) -> "Plan":  # fmt: skip
+        """The plan of a run; see `bench.run.evaluate` for the options.
+
+        Raises:
+            BadInput: an option, the data or the model is wrong.
+        """
         benchmark = resolve(benchmark)
-        for name, value in (("limit", limit), ("repeats", repeats)):
+        for name, value in (("limit", limit), ("repeats", repeats), ("max-new-tokens", max_new_tokens)):
             if value is not None and value < 1:
                 raise BadInput(f"--{name} {value}: has to be at least 1")
         names = tasks.chosen(benchmark, chosen)
-        text = wording.load(benchmark, prompts)
+        whole = tasks.settings(benchmark, settings, preset)
         scorers.check(model)
+        if judge:
+            scorers.check(judge)
         source = data.find(benchmark, folder)
-        items = data.load(source, categories)
+        text = wording.load(benchmark, prompts, source.folder)
+        of_data = {name: whole[name] for name in module("data", benchmark).SETTINGS}
+        items = data.load(source, categories, **of_data)
         taken = {task: _taken(module("tasks", benchmark), items, task, limit) for task in names}
         used = {id(item): item for some in taken.values() for item in some}
         by_id = {item.item_id: item for item in items if id(item) in used}
         asked = {
-            "model": model, "categories": list(categories) if categories else None, "tasks": names, "limit": limit,
-            "repeats": repeats, "seed": seed, "read": read, "prompts": text.label, "wording_hash": digest(text.tables),
-            "data_sha256": source.sha256, "dtype": dtype, "model_content": scorers.content(model),
+            "model": model, "judge": judge, "categories": list(categories) if categories else None, "tasks": names,
+            "limit": limit, "repeats": repeats, "seed": seed, "read": read, "max_new_tokens": max_new_tokens, "settings": whole,
+            "prompts": text.label, "wording_hash": digest(text.tables), "data_sha256": source.sha256, "dtype": dtype,
+            "model_content": scorers.content(model), "judge_content": scorers.content(judge) if judge else None,
         }  # fmt: skip
-        return cls(benchmark, source, text, tuple(names), taken, by_id, asked)
+        return cls(benchmark, source, text, tuple(names), bool(chosen), taken, by_id, asked)
 
     @property
     def identity(self) -> str:
         return digest([self.benchmark, self.asked])[:8]
 
-    def requests(self, verbs: Sequence[str], partial: bool) -> list[Request]:
-        """All requests, task by task and repeat by repeat.
+    def requests(self, verbs: Sequence[str], judge_verbs: Sequence[str], partial: bool) -> Requests:
+        """All requests, stage by stage, task by task, repeat by repeat.
+
+        A task that needs a judge where there is none is left out, unless it was named.
+
+        Args:
+            verbs, judge_verbs: what the model can do, and the judge (nothing where there is none).
+            partial: leave out also the tasks that the model cannot be asked.
 
         Raises:
-            BadInput: a task that a model with `verbs` cannot be asked; the message says which remain.
+            NotApplicable: a task that cannot be asked; the message says which remain.
         """
-        room = module("tasks", self.benchmark)
-        chosen = {task: tasks.verb(self.benchmark, task, self.asked["read"], verbs) for task in self.tasks}
-        able = {task: verb for task, verb in chosen.items() if verb}
-        refused = [task for task in chosen if task not in able]
-        if refused and not (partial and able):
-            how = f" read as {self.asked['read']}" if self.asked["read"] else ""
+        chosen: dict[str, str] = {}
+        left_out: dict[str, str] = {}
+        refused: list[str] = []
+        for task in self.tasks:
+            verb = tasks.verb(self.benchmark, task, self.asked["read"], verbs)
+            needs_judge = module("tasks", self.benchmark).judged(task, self.asked["settings"])
+            if verb is None:
+                how = f"read as {self.asked['read']}, " if self.asked["read"] else ""
+                left_out[task] = f"{how}the model has {', '.join(verbs)}"
+                refused += [] if partial else [task]
+            elif needs_judge and "generate" not in judge_verbs:
+                left_out[task] = (
+                    f"judge {self.asked['judge']} has {', '.join(judge_verbs)}"
+                    if self.asked["judge"]
+                    else "it needs a judge; give --judge MODEL"
+                )
+                refused += [task] if self.named and not partial else []
+            else:
+                chosen[task] = verb
+        if refused or not chosen:
+            refused = refused or list(left_out)
             raise NotApplicable(
-                f"model {self.asked['model']}: cannot do task {', '.join(refused)} of {self.benchmark}{how} "
-                f"(it has {', '.join(verbs)}); tasks that remain: {', '.join(able) or 'none'}"
+                f"model {self.asked['model']}: cannot do task {', '.join(refused)} of {self.benchmark} "
+                f"({left_out[refused[0]]}); tasks that remain: {', '.join(chosen) or 'none'}"
             )
-        once = [
-            request
-            for task, verb in able.items()
-            for request in room.requests(self.items[task], self.wording, task, verb)
-        ]
-        if not once:
+        return Requests(
+            _staged([request for repeat in self._repeats(chosen) for request in repeat]), left_out
+        )
+
+    def _repeats(self, chosen: Mapping[str, str]) -> list[list[Request]]:
+        room = module("tasks", self.benchmark)
+        cap, first, settings = self.asked["max_new_tokens"], self.asked["seed"], self.asked["settings"]
+        repeats = []
+        for k in range(self.asked["repeats"]):
+            seed = first + k
+            repeats.append(
+                [
+                    replace(
+                        request, repeat=k, seed=seed,
+                        max_new_tokens=min(request.max_new_tokens, cap) if cap else request.max_new_tokens,
+                    )
+                    for task, verb in chosen.items()
+                    for request in room.requests(self.items[task], self.wording, task, verb, settings, seed)
+                ]
+            )  # fmt: skip
+        if not any(repeats):
             raise BadInput(
                 f"{self.source.folder}: leaves nothing to ask for tasks {', '.join(self.tasks)}; choose other --tasks or --categories"
             )
-        seed = self.asked["seed"]
-        return [
-            replace(request, repeat=k, seed=seed + k)
-            for k in range(self.asked["repeats"])
-            for request in once
-        ]
+        return repeats
+
+
+def _staged(requests: Sequence[Request]) -> list[list[Request]]:
+    """Requests in stages: each needs the replies of earlier stages alone. Within one, those of the model stand first."""
+    after = {(request.task, request.request): request.after for request in requests}
+
+    def stage(task: str, name: str) -> int:
+        return 1 + stage(task, after[task, name]) if after[task, name] else 0
+
+    stages: dict[int, list[Request]] = {}
+    for request in requests:
+        stages.setdefault(stage(request.task, request.request), []).append(request)
+    return [sorted(stages[k], key=lambda request: request.of_judge) for k in sorted(stages)]
 
 
 def _taken(room: Any, items: Sequence[Any], task: str, limit: int | None) -> list[Any]:

@@ -41,6 +41,8 @@ class Progress:
         if self._bar is not None:
             self._bar.update(n)
             return
+        if n == 0:
+            return
         now = time.monotonic()
         # By the latest step alone: the first one may hold the loading or the training of a model.
         left = (now - self._advanced) / n * (self.total - self.done)

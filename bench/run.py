@@ -4,30 +4,26 @@ result = evaluate("cbbq", "tiny:s", limit=20)
 result.scores()
 """
 
-import platform
 import re
-import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from bench import __version__, data, records, scorers
+from bench import records, scorers
+from bench.ask import Lazy, about_run, ask, begin
 from bench.benchmarks import module, resolve
-from bench.errors import AnotherRun, BadInput, NotApplicable, RunFailed, expected
+from bench.errors import BadInput, NotApplicable, expected
+from bench.metrics.table import ALL, Score, frame
 from bench.plan import Plan
-from bench.progress import progress, say
-from bench.scorers.base import Answer, Scorer, digest
-from bench.tasks.request import Request
+from bench.progress import say
+from bench.scorers.base import digest
 
 # A killed run loses at most this many answers.
 SHARD = 256
-PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pandas", "pyarrow", "openai")
 PRESETS = ("robust", "official", "paper")
 
 
@@ -78,15 +74,37 @@ class Run:
         check_preset(preset)
         rows, items = self.records, self.items
         room = module("metrics", self.benchmark)
-        table = room.score_records(rows, items, preset)
+        table = self._told(room.score_records(rows, items, preset), preset)
         if preset == "robust":
-            table = pd.concat(
-                [table, _official_rows(table, room.score_records(rows, items, "official"))], ignore_index=True
-            )
+            official = self._told(room.score_records(rows, items, "official"), "official")
+            table = pd.concat([table, _differing(official, table, room.ROUNDING)], ignore_index=True)
         table.insert(0, "benchmark", self.benchmark)
         if len(rows) < self.about["requests"]:
             unfinished = f"unfinished run: {len(rows)} of {self.about['requests']} answers"
             table["note"] = [f"{unfinished}; {note}" if note else unfinished for note in table.note]
+        return table
+
+    def _told(self, table: pd.DataFrame, preset: str) -> pd.DataFrame:
+        """A score table, with a row for each headline that was left out, and where it was not asked as the preset does."""
+        nothing = (np.nan, np.nan, np.nan, 0, np.nan, np.nan)
+        left_out = [
+            Score(ALL, headline.task, headline.metric, *nothing, preset, f"not applicable: {why}")
+            for task, why in self.about["left_out"].items()
+            for headline in module("metrics", self.benchmark).HEADLINES
+            if headline.task == task
+        ]
+        if left_out:
+            table = pd.concat([table, frame(left_out)], ignore_index=True)
+        if preset == "robust":
+            return table
+        for name, setting in module("tasks", self.benchmark).SETTINGS.items():
+            asked, wanted = self.about["asked"]["settings"][name], setting.under(preset)
+            if asked != wanted:
+                concerned = (table.task == setting.task) & (table.metric == "score") & table.score.notna()
+                said = f"asked with {name}={asked}, where this preset has {wanted}"
+                table.loc[concerned, "note"] = [
+                    f"{note}; {said}" if note else said for note in table.note[concerned]
+                ]
         return table
 
 
@@ -94,12 +112,15 @@ def evaluate(
     benchmark: str,
     model: str,
     *,
+    judge: str | None = None,
     categories: Sequence[str] | None = None,
     tasks: Sequence[str] | None = None,
     limit: int | None = None,
     repeats: int = 1,
     seed: int = 0,
     read: str | None = None,
+    max_new_tokens: int | None = None,
+    settings: Mapping[str, str] | None = None,
     preset: str = "robust",
     prompts: str | None = None,
     data: str | Path | None = None,
@@ -117,11 +138,16 @@ def evaluate(
     Args:
         benchmark: `mcbe`, `cbbq` or `nli_coal`.
         model: see `bench.scorers`.
+        judge: the model that marks replies where a task has that done, in the same spelling; it answers without sampling.
+            Without one such tasks are left out, unless they are named in `tasks`.
         limit: at most this many items a category and task, spread evenly over them.
         repeats: how often each request is asked; repeat k has the seed `seed + k`.
         read: how a choice is read: `text`, `letters` (probabilities), or what the model can, text first.
-        preset: how the answers are scored by default: `robust`, `official` or `paper`.
-        prompts: a variant of our wording, or `FILE` or `FILE#VARIANT` with another.
+        max_new_tokens: at most so many tokens a reply; what the tasks allow if None.
+        settings: what can be chosen about a benchmark's data and tasks: `SETTINGS` in its modules of these rooms.
+        preset: how the answers are scored by default, `robust`, `official` or `paper`; a setting that was not given is
+            as the preset has it.
+        prompts: a variant of our wording, `official` for the released one, or `FILE` or `FILE#VARIANT`.
         data: the data set's folder; else see `bench.data.find`.
         out: the run's folder; `reports/runs/MODEL/BENCHMARK-ID` if None, under the nearest folder with `reports/`.
         partial: leave out the tasks that the model cannot be asked, in place of refusing.
@@ -132,30 +158,27 @@ def evaluate(
         RunFailed: the model did not answer.
     """
     check_preset(preset)
-    plan = Plan.make(benchmark, model, categories, tasks, limit, repeats, seed, read, prompts, data, dtype)
+    plan = Plan.make(
+        benchmark, model, judge=judge, categories=categories, chosen=tasks, limit=limit, repeats=repeats, seed=seed, read=read,
+        max_new_tokens=max_new_tokens, settings=settings or {}, preset=preset, prompts=prompts, folder=data, dtype=dtype,
+    )  # fmt: skip
     folder = Path(out) if out else _default_root() / slug(model) / f"{plan.benchmark}-{plan.identity}"
-    scorer = _Lazy(lambda: scorers.load(model, device, dtype, batch_tokens, trust_remote_code))
-    about = _about(folder, plan, preset, scorer)
-    requests = plan.requests(scorer.verbs if about is None else tuple(about["verbs"]), partial)
+
+    def loaded(name: str) -> Lazy:
+        return Lazy(lambda: scorers.load(name, device, dtype, batch_tokens, trust_remote_code))
+
+    asked = loaded(model)
+    # A model that judges itself is loaded once.
+    marks = asked if judge in (None, model) else loaded(str(judge))
+    about = about_run(folder, plan, preset)
     if about is None:
-        about = _begin(folder, plan, preset, scorer.load(), len(requests))
-    size = int(about["shard"])
-    missing = [k for k in range(-(-len(requests) // size)) if not records.shard_path(folder, k).is_file()]
-    if missing and not scorer.loaded:
-        _same_model(folder, about, scorer.load())
-    done = len(requests) - sum(len(requests[k * size : (k + 1) * size]) for k in missing)
-    with progress(len(requests), f"asking {model} {plan.benchmark}", "requests", done) as bar:
-        for k in missing:
-            some = requests[k * size : (k + 1) * size]
-            records.write_shard(
-                folder,
-                k,
-                [
-                    _row(plan, request, answer)
-                    for request, answer in zip(some, _ask(scorer.load(), some), strict=True)
-                ],
-            )
-            bar.advance(len(some))
+        requests = plan.requests(asked.load().verbs, marks.load().verbs if judge else (), partial)
+        about = begin(folder, plan, preset, asked.load(), marks.load() if judge else None, requests, SHARD)
+    else:
+        requests = plan.requests(about["verbs"], about["judge_verbs"], partial)
+    for task, why in requests.left_out.items():
+        say(f"{plan.benchmark}, {model}: task {task} is left out: {why}")
+    ask(folder, plan, about, requests, asked, marks)
     return Run(folder, about)
 
 
@@ -242,27 +265,6 @@ def slug(model: str) -> str:
     return name if len(name) <= 80 else f"{name[-72:]}-{digest(model)[:7]}"
 
 
-class _Lazy:
-    """A scorer that is loaded when it is first needed, because a complete run needs none."""
-
-    def __init__(self, make: Callable[[], Scorer]) -> None:
-        self._make = make
-        self._scorer: Scorer | None = None
-
-    @property
-    def loaded(self) -> bool:
-        return self._scorer is not None
-
-    @property
-    def verbs(self) -> tuple[str, ...]:
-        return self.load().verbs
-
-    def load(self) -> Scorer:
-        if self._scorer is None:
-            self._scorer = self._make()
-        return self._scorer
-
-
 def _default_root() -> Path:
     """`reports/runs` of the project that the working folder is in, so that notebooks and the command share it."""
     here = Path.cwd()
@@ -270,117 +272,12 @@ def _default_root() -> Path:
     return home / "reports" / "runs"
 
 
-def _about(folder: Path, plan: Plan, preset: str, scorer: _Lazy) -> dict[str, Any] | None:
-    """What `run.json` in `folder` says, or None where there is none; another run's folder is refused."""
-    if not (folder / records.ABOUT).is_file():
-        # Items are written first: a run that was killed right then leaves them alone.
-        if folder.is_dir() and any(
-            path.name != records.ITEMS and path.suffix != ".part" for path in folder.iterdir()
-        ):
-            raise BadInput(f"{folder}: is not empty and holds no run; give another --out")
-        return None
-    about = records.read_about(folder)
-    before, now = about.get("asked", {}), plan.asked
-    changed = [name for name in now if before.get(name) != now[name]] or (
-        ["benchmark"] if about.get("benchmark") != plan.benchmark else []
-    )
-    if changed:
-        what = changed[0]
-        was, now_is = before.get(what, about.get(what)), now.get(what, plan.benchmark)
-        raise AnotherRun(f"{folder}: holds another run ({what} was {was}, now {now_is}); give another --out")
-    if about["preset"] != preset:  # how answers are scored by default is no part of what was asked
-        about["preset"] = preset
-        records.write_about(folder, about)
-    return about
+def _differing(official: pd.DataFrame, table: pd.DataFrame, rounding: float) -> pd.DataFrame:
+    """The rows of `official` whose score is not that of the same row in `table`, or that has no such row.
 
-
-def _begin(folder: Path, plan: Plan, preset: str, scorer: Scorer, requests: int) -> dict[str, Any]:
-    about = {
-        "benchmark": plan.benchmark,
-        "asked": plan.asked,
-        "identity": plan.identity,
-        "model": scorer.describe(),
-        "verbs": list(scorer.verbs),
-        "requests": requests,
-        "shard": SHARD,
-        "data": plan.source.describe(),
-        "wording": {
-            "version": plan.wording.version,
-            "variant": plan.wording.variant,
-            "source": plan.wording.source,
-        },
-        "preset": preset,
-        "packages": {"bias-workbench": __version__, "python": platform.python_version(), **_versions()},
-        "git_commit": _commit(),
-        "when": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
-    records.write_items(folder, data.frame(list(plan.by_id.values())))
-    records.write_about(folder, about)
-    return about
-
-
-def _same_model(folder: Path, about: dict[str, Any], scorer: Scorer) -> None:
-    before, now = about["model"], scorer.describe()
-    for name in ("id", "revision", "dtype", "tokenizer_hash", "chat_template_hash"):
-        if before.get(name) != now.get(name):
-            raise BadInput(
-                f"{folder}: was begun with another model ({name} was {before.get(name)}, now {now.get(name)}); give another --out"
-            )
-
-
-def _ask(scorer: Scorer, requests: Sequence[Request]) -> list[Answer]:
-    try:
-        return scorer.answer(requests)
-    except (RuntimeError, OSError) as error:
-        first = (str(error).splitlines() or [type(error).__name__])[0]
-        raise RunFailed(
-            f"the model did not answer ({first}); the same command continues from what is recorded"
-        ) from error
-
-
-def _row(plan: Plan, request: Request, answer: Answer) -> dict[str, Any]:
-    parsed = (
-        ""
-        if answer.error
-        else module("tasks", plan.benchmark).parse(request.task, answer.response, plan.by_id[request.item_id])
-    )
-    return {
-        "benchmark": plan.benchmark, "category": request.category, "task": request.task, "item_id": request.item_id,
-        "request": request.request, "repeat": request.repeat, "seed": request.seed, "prompt_version": request.prompt_version,
-        "prompt_hash": digest(request.text), "prompt": request.text, "response": answer.response,
-        "logprobs": None if answer.logprobs is None else list(answer.logprobs), "parsed": parsed, "valid": bool(parsed),
-        "error": answer.error, "seconds": answer.seconds,
-    }  # fmt: skip
-
-
-def _official_rows(table: pd.DataFrame, official: pd.DataFrame) -> pd.DataFrame:
-    """The rows of `official` whose score is not that of the same row in `table`."""
+    A difference of `rounding` or less comes from numbers that the released code rounds.
+    """
     keys = ["category", "task", "metric"]
-    both = official.merge(table[[*keys, "score"]], on=keys, how="left", suffixes=("", "_robust"))
-    same = (both.score == both.score_robust) | (both.score.isna() & both.score_robust.isna())
+    both = official.merge(table[[*keys, "score"]], on=keys, how="left", suffixes=("", "_ours"))
+    same = ((both.score - both.score_ours).abs() <= rounding) | (both.score.isna() & both.score_ours.isna())
     return official[~same.to_numpy()]
-
-
-def _versions() -> dict[str, str]:
-    found = {}
-    for name in PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
-
-
-@cache
-def _commit() -> str | None:
-    """The commit of the checkout that the package runs from; None where it was installed."""
-    here = Path(__file__).parent
-    if not (here.parent / ".git").exists():
-        return None
-    try:
-        done = subprocess.run(
-            ["git", "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True, timeout=10
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.strip() or None

@@ -9,6 +9,7 @@ import html
 import io
 import os
 import re
+import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -19,7 +20,9 @@ from matplotlib.figure import Figure
 from bench.benchmarks import module
 from bench.metrics.findings import disagreements, leading, warnings
 from bench.metrics.findings import findings as find
-from bench.run import Run, labels
+from bench.metrics.table import ALL
+from bench.run import Run, labels, short_name
+from bench.tasks.request import of_judge
 
 _folder: Path | None = None
 
@@ -101,22 +104,41 @@ def findings(scores: pd.DataFrame, runs: Sequence[Run]) -> pd.DataFrame:
 
 
 def examples(run: Run, n: int = 6, task: str | None = None) -> None:
-    """Show some of what was asked and answered, evenly spread, every word as text."""
+    """Show some of what was asked and answered, every word as text: evenly spread, up to half of them unreadable replies."""
     rows = run.records
     rows = rows[rows.task == task] if task else rows
-    picked = rows.iloc[[i * len(rows) // n for i in range(min(n, len(rows)))]]
+    marks = rows[rows.request.map(of_judge)].groupby(["task", "item_id", "repeat"])
+    asked = rows[~rows.request.map(of_judge)]
+    unreadable = _spread(asked[~asked.valid], n // 2)
     parts = []
-    for row in picked.itertuples():
-        read = html.escape(str(row.parsed)) if row.valid else "<em>not readable</em>"
+    for row in pd.concat([_spread(asked[asked.valid], n - len(unreadable)), unreadable]).itertuples():
+        read = (
+            _brief(row.parsed) if row.valid else f"<em>{html.escape(str(row.error) or 'not readable')}</em>"
+        )
+        key = (row.task, row.item_id, row.repeat)
+        judged = "".join(
+            f"<li>{html.escape(str(mark.request))}: <code>{_brief(mark.response or mark.error)}</code>"
+            f"{'' if mark.valid else ', <em>not readable</em>'}</li>"
+            for mark in (marks.get_group(key).itertuples() if key in marks.groups else ())
+        )
         parts.append(
             f"<details class='example'><summary>{html.escape(str(row.item_id))}, {html.escape(str(row.request))}: {read}</summary>"
-            f"<p>Asked:</p><pre class='asked'>{html.escape(str(row.prompt))}</pre><p>Answered:</p><pre class='answered'>{html.escape(str(row.response)[:2000])}</pre></details>"
+            f"<p>Asked:</p><pre class='asked'>{html.escape(str(row.prompt))}</pre><p>Answered:</p>"
+            f"<pre class='answered'>{html.escape(str(row.response)[:2000])}</pre>"
+            + (f"<p>The judge:</p><ul>{judged}</ul>" if judged else "")
+            + "</details>"
         )
-    display(
-        HTML(
-            f"<div class='examples'><p>{html.escape(run.label)} was asked, and answered:</p>{''.join(parts)}</div>"
-        )
-    )
+    if parts:
+        told = f"{html.escape(run.label)} was asked, and answered:"
+        display(HTML(f"<div class='examples'><p>{told}</p>{''.join(parts)}</div>"))
+
+
+def _spread(rows: pd.DataFrame, n: int) -> pd.DataFrame:
+    return rows.iloc[[i * len(rows) // n for i in range(min(n, len(rows)))]] if n else rows.iloc[:0]
+
+
+def _brief(text: object) -> str:
+    return html.escape(textwrap.shorten(str(text), 60, placeholder=" …"))
 
 
 def by_category(scores: pd.DataFrame, metrics: Sequence[str]) -> None:
@@ -124,6 +146,13 @@ def by_category(scores: pd.DataFrame, metrics: Sequence[str]) -> None:
     rows = scores[scores.metric.isin(metrics) & (scores.preset == scores.preset.iloc[0])]
     columns = ["model", "category", "task", "metric", "score", "ci_low", "ci_high", "n", "valid_rate", "note"]
     table(rows[columns], "by_category", digits=2)
+
+
+def overall(scores: pd.DataFrame, task: str) -> None:
+    """Show every measure of a task over all categories, and what stands beside it."""
+    rows = scores[(scores.category == ALL) & (scores.task == task) & (scores.preset == scores.preset.iloc[0])]
+    columns = ["model", "metric", "score", "ci_low", "ci_high", "n", "valid_rate", "baseline", "note"]
+    table(rows[columns], f"overall_{task}", digits=2)
 
 
 def against_official(scores: pd.DataFrame) -> None:
@@ -155,7 +184,9 @@ def provenance(runs: Sequence[Run]) -> None:
                 "dtype": about["model"].get("dtype", ""), "device": about["model"].get("device", ""),
                 "data": f"{about['data']['name']} {about['data']['version']}", "data_sha256": about["data"]["sha256"][:12],
                 "wording": about["asked"]["prompts"], "preset": about["preset"], "seed": about["asked"]["seed"],
-                "repeats": about["asked"]["repeats"], "when": about["when"],
+                "repeats": about["asked"]["repeats"], "judge": short_name(about["asked"]["judge"] or ""),
+                "settings": ", ".join(f"{key}={value}" for key, value in about["asked"]["settings"].items()),
+                "when": about["when"],
             }
         )  # fmt: skip
     table(pd.DataFrame(rows), "provenance")

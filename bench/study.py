@@ -5,7 +5,7 @@ question: Does the larger one stereotype less?
 models: [Qwen/Qwen2.5-0.5B-Instruct, Qwen/Qwen2.5-1.5B-Instruct]
 benchmarks:
   cbbq: {categories: [gender, age], limit: 200, data: ../data/cbbq}
-  mcbe: {}
+  mcbe: {judge: openai:glm-4-air@https://example.org/v1, repeats: 4}
 options: {seed: 0, preset: robust, device: cuda}
 """
 
@@ -24,16 +24,13 @@ from bench.run import PRESETS
 KEYS = ("title", "question", "models", "benchmarks", "analyses", "options")
 # What may stand under a benchmark, and what under `options`, which holds for all; with the type of each.
 OF_BENCHMARK: dict[str, type] = {
-    "categories": list, "tasks": list, "limit": int, "repeats": int, "seed": int, "read": str, "prompts": str, "data": str,
+    "categories": list, "tasks": list, "limit": int, "repeats": int, "seed": int, "read": str, "judge": str, "max_new_tokens": int,
+    "settings": dict, "prompts": str, "data": str,
 }  # fmt: skip
 OF_ALL: dict[str, type] = {
-    "seed": int,
-    "repeats": int,
-    "preset": str,
-    "device": str,
-    "dtype": str,
+    "seed": int, "repeats": int, "judge": str, "max_new_tokens": int, "preset": str, "device": str, "dtype": str,
     "batch_tokens": int,
-}
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -74,10 +71,12 @@ def load(path: Path) -> Study:
     common = _options(path, "options", content.get("options"), OF_ALL)
     if common.get("preset", "robust") not in PRESETS:
         raise BadInput(f"{path}, key `options`: " + expected(common["preset"], PRESETS, "preset"))
+    if "judge" in common:
+        common["judge"] = _model(path, common["judge"], "options")
     options = {}
     for name, given in content["benchmarks"].items():
         own = _options(path, f"benchmarks: {name}", given, OF_BENCHMARK)
-        options[_benchmark(path, name, own)] = {**common, **own}
+        options[_benchmark(path, name, own, common.get("preset", "robust"))] = {**common, **own}
     analyses = content.get("analyses") or {}
     if not isinstance(analyses, dict):
         raise BadInput(f"{path}, key `analyses`: expected notebook names, each with its parameters")
@@ -87,10 +86,10 @@ def load(path: Path) -> Study:
     )  # fmt: skip
 
 
-def _model(path: Path, entry: object) -> str:
+def _model(path: Path, entry: object, key: str = "models") -> str:
     if not isinstance(entry, str):
         raise BadInput(
-            f"{path}, key `models`: {entry!r} is not a model; put quotes around it if it holds a colon and a blank"
+            f"{path}, key `{key}`: {entry!r} is not a model; put quotes around it if it holds a colon and a blank"
         )
     kind, colon, rest = entry.partition(":")
     # Paths are meant from where the study file lies.
@@ -101,14 +100,15 @@ def _model(path: Path, entry: object) -> str:
     try:
         scorers.check(entry)
     except BadInput as error:
-        raise BadInput(f"{path}, key `models`: {error}") from None
+        raise BadInput(f"{path}, key `{key}`: {error}") from None
     return entry
 
 
-def _benchmark(path: Path, name: str, own: dict[str, Any]) -> str:
+def _benchmark(path: Path, name: str, own: dict[str, Any], preset: str) -> str:
     try:
         benchmark = resolve(str(name))
         tasks.chosen(benchmark, own.get("tasks"))
+        tasks.settings(benchmark, own.get("settings", {}), preset)
         if "data" in own:
             own["data"] = _from(path, own["data"])
         if str(own.get("prompts", "")).partition("#")[0].endswith(".toml"):
@@ -120,6 +120,8 @@ def _benchmark(path: Path, name: str, own: dict[str, Any]) -> str:
                 raise BadInput(expected(category, present, f"category of {benchmark}"))
     except BadInput as error:
         raise BadInput(f"{path}, key `benchmarks: {name}`: {error}") from None
+    if "judge" in own:
+        own["judge"] = _model(path, own["judge"], f"benchmarks: {name}")
     return benchmark
 
 

@@ -9,7 +9,6 @@ import sys
 import tarfile
 import tomllib
 import urllib.error
-import zipfile
 from collections.abc import Callable
 from http.client import IncompleteRead
 from pathlib import Path
@@ -19,9 +18,11 @@ from typing import Any
 import filelock
 import huggingface_hub
 import pytest
+from test_data_mcbe_wording import INVENTED, change, scripts
 
 from bench import data
 from bench.data import fetch as module
+from bench.data import mcbe_wording
 from bench.data.fetch import fetch
 from bench.errors import BadInput, RunFailed
 
@@ -146,8 +147,11 @@ def test_local_copy(release: Path, user: Path, pack: Callable[[Path], Path]) -> 
 
 @pytest.mark.parametrize("pack", [pack_tar, pack_zip])
 def test_code_is_not_even_unpacked(release: Path, tmp_path: Path, pack: Callable[[Path], Path]) -> None:
-    module._unpack(pack(release), tmp_path / "unpacked")
-    assert {Path(name).suffix for name in names(tmp_path / "unpacked")} == {".csv", ".md", ".xlsx"}
+    # Scripts with the names of McBE's are as foreign here as any.
+    (release / "eval.py").write_text("raise SystemExit('was run')")
+    (tmp_path / "work").mkdir()
+    unpacked = module._folder("cbbq", pack(release), tmp_path / "work")
+    assert {Path(name).suffix for name in names(unpacked)} == {".csv", ".md", ".xlsx"}
 
 
 def test_fetched_data_is_found_before_the_samples(release: Path, user: Path) -> None:
@@ -275,105 +279,16 @@ def test_what_the_loader_refuses_is_not_fetched(
     assert leftovers(user) == []
 
 
-def tar_with(path: Path, *members: tarfile.TarInfo, content: bytes = b"") -> Path:
-    with tarfile.open(path, "w:gz") as tar:
-        for member in members:
-            member.size = len(content) if member.isreg() else 0
-            tar.addfile(member, io.BytesIO(content))
-    return path
-
-
-def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.TarInfo:
-    info = tarfile.TarInfo(name)
-    info.type, info.linkname = kind, link
-    return info
-
-
-@pytest.mark.parametrize(
-    "name", ["../evil.csv", "a/../../evil.csv", "/evil.csv", "C:/evil.csv", "..\\evil.csv"]
-)
-def test_members_that_lead_outside(tmp_path: Path, user: Path, refusal: Refusal, name: str) -> None:
-    for_zip = tmp_path / "x.zip"
-    with zipfile.ZipFile(for_zip, "w") as zipped:
-        zipped.writestr(name, "evil")
-    for archive in (for_zip, tar_with(tmp_path / "x.tar.gz", member(name), content=b"evil")):
-        assert repr(name) in refusal(fetch, "cbbq", archive)
-    assert not list(tmp_path.rglob("*evil*"))
-    assert leftovers(user) == []
-
-
-@pytest.mark.parametrize(
-    ("kind", "link"),
-    [
-        (tarfile.SYMTYPE, "/etc/passwd"),
-        (tarfile.SYMTYPE, "b.csv"),
-        (tarfile.LNKTYPE, "b.csv"),
-        (tarfile.FIFOTYPE, ""),
-    ],
-)
-def test_links_and_devices(tmp_path: Path, user: Path, refusal: Refusal, kind: bytes, link: str) -> None:
-    archive = tar_with(tmp_path / "x.tar.gz", member("age/a.csv", kind, link))
-    assert "member 'age/a.csv' is a link or a device" in refusal(fetch, "cbbq", archive)
-
-
-def test_link_in_a_zip(tmp_path: Path, user: Path, refusal: Refusal) -> None:
-    info = zipfile.ZipInfo("age/a.csv")
-    info.external_attr = 0o120777 << 16
-    with zipfile.ZipFile(tmp_path / "x.zip", "w") as zipped:
-        zipped.writestr(info, "/etc/passwd")
-    assert "member 'age/a.csv' is a link" in refusal(fetch, "cbbq", tmp_path / "x.zip")
-
-
 @pytest.mark.parametrize("pack", [pack_tar, pack_zip])
-def test_limits(
-    release: Path, user: Path, refusal: Refusal, monkeypatch: pytest.MonkeyPatch, pack: Callable[[Path], Path]
-) -> None:
-    # Not a file that would be kept: the limit is on all that the archive holds.
-    (release / "zeros.bin").write_bytes(bytes(2_000_000))
-    archive = pack(release)
-    with monkeypatch.context() as patch:
-        patch.setattr(module, "MAX_BYTES", 1_000_000)
-        assert "more than 1,000,000 bytes, at member 'CBBQ-95eaf2e/zeros.bin'" in refusal(
-            fetch, "cbbq", archive
-        )
-    monkeypatch.setattr(module, "MAX_MEMBERS", 3)
-    assert "has more than 3 members, at member 'CBBQ" in refusal(fetch, "cbbq", archive)
-    assert leftovers(user) == []
-
-
-def test_a_header_of_gigabytes_is_not_read_whole(
-    tmp_path: Path, user: Path, refusal: Refusal, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with tarfile.open(tmp_path / "x.tar.gz", "w:gz", format=tarfile.PAX_FORMAT) as tar:
-        info = member("a.csv")
-        info.pax_headers = {"comment": "x" * 3_000_000}
-        tar.addfile(info)
-    monkeypatch.setattr(module, "MAX_BYTES", 1000)
-    monkeypatch.setattr(module, "MAX_MEMBERS", 10)
-    assert "unpacks to more than 1,000 bytes" in refusal(fetch, "cbbq", tmp_path / "x.tar.gz")
-
-
-@pytest.mark.parametrize("pack", [pack_tar, pack_zip])
-@pytest.mark.parametrize("part", [0.0, 0.5, 0.99])
-def test_truncated_archive(
-    release: Path, user: Path, refusal: Refusal, pack: Callable[[Path], Path], part: float
-) -> None:
+def test_damaged_archive(release: Path, user: Path, refusal: Refusal, pack: Callable[[Path], Path]) -> None:
     fetch("cbbq", release)
     good = (user / "cbbq" / data.MANIFEST).read_bytes()
     archive = pack(release)
     raw = archive.read_bytes()
-    archive.write_bytes(raw[: int(len(raw) * part)])
+    archive.write_bytes(raw[: len(raw) // 2])
     assert f"{archive}: cannot be unpacked" in refusal(fetch, "cbbq", archive)
     assert (user / "cbbq" / data.MANIFEST).read_bytes() == good
     assert leftovers(user) == []
-
-
-def test_a_flipped_byte_is_noticed(release: Path, user: Path, refusal: Refusal) -> None:
-    archive = pack_tar(release)
-    raw = bytearray(archive.read_bytes())
-    raw[-6] ^= 1  # in the checksum of the whole
-    archive.write_bytes(raw)
-    assert "cannot be unpacked" in refusal(fetch, "cbbq", archive)
 
 
 def test_download(release: Path, user: Path, serve: Callable[..., list[str]]) -> None:
@@ -446,7 +361,9 @@ def test_download_that_is_not_the_release(release: Path, user: Path, serve: Call
     assert not (user / "cbbq").exists()
 
 
-def test_mcbe_is_downloaded_from_the_hub(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> str:
+    """A Hub that gives McBE's samples as the data of this commit."""
     sha = "0123456789" * 4
 
     def snapshot(
@@ -464,12 +381,60 @@ def test_mcbe_is_downloaded_from_the_hub(user: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot)
     monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", info)
     monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", "https://mirror.example")
+    return sha
+
+
+@pytest.fixture
+def authors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with scripts of an invented wording, which counts as the released one."""
+    monkeypatch.setattr(mcbe_wording, "RELEASED", mcbe_wording.digest(INVENTED))
+    return scripts(tmp_path / "checkout" / "McBE-2a8e8f5", INVENTED)
+
+
+@pytest.fixture
+def copy(authors: Path) -> Path:
+    """A checkout with data and scripts."""
+    return shutil.copytree(data.SAMPLES / "mcbe", authors, dirs_exist_ok=True)
+
+
+def brought(folder: Path) -> dict[str, Any]:
+    """The wording beside the data, without what says where it comes from."""
+    content = tomllib.loads((folder / "prompts.toml").read_text("utf-8"))
+    return {name: table for name, table in content.items() if isinstance(table, dict)}
+
+
+def serve_scripts(monkeypatch: pytest.MonkeyPatch, folder: Path, **kwargs: Any) -> list[str]:
+    asked: list[str] = []
+
+    def urlopen(url: str, timeout: float) -> Response:
+        asked.append(url)
+        return Response((folder / url.rsplit("/", 1)[-1]).read_bytes(), **kwargs)
+
+    monkeypatch.setattr("urllib.request.urlopen", urlopen)
+    return asked
+
+
+def test_mcbe_is_downloaded_from_the_hub(
+    user: Path, hub: str, authors: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = serve_scripts(monkeypatch, authors)
+    # Where no bar can be drawn, a file of less than a KiB is downloaded as well.
+    monkeypatch.setattr("bench.progress._interactive", lambda: False)
+    assert (authors / "utils.py").stat().st_size < 1024
     source = fetch("mcbe")
     about = manifest(source.folder)
     assert about["fetched_from"] == "https://mirror.example/datasets/Velikaya/McBE"
-    assert (about["pinned"], about["verified"], about["revision"]) == (False, False, sha)
-    assert (source.name, source.version) == ("McBE", sha[:7])
+    assert (about["pinned"], about["verified"], about["revision"]) == (False, False, hub)
+    assert (source.name, source.version) == ("McBE", hub[:7])
     assert about["sha256"] == source.sha256
+    place = "https://raw.githubusercontent.com/VelikayaScarlet/McBE/2a8e8f5"
+    assert asked == [f"{place}/eval.py", f"{place}/utils.py"]
+    assert (brought(source.folder), about["wording"]) == (INVENTED, "mcbe-official-2a8e8f5")
+    assert not list(source.folder.rglob("*.py"))
+    told = (
+        f"wording mcbe-official-2a8e8f5: {source.folder / 'prompts.toml'}; use it with `--prompts official`"
+    )
+    assert capsys.readouterr().err.splitlines()[-1] == told
 
     def refuse(*_: Any, **__: Any) -> None:
         raise RuntimeError("offline\nsee the documentation")
@@ -478,6 +443,161 @@ def test_mcbe_is_downloaded_from_the_hub(user: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(RunFailed, match=r"\(offline\); bring a copy .*`bench fetch mcbe --from DIR`$"):
         fetch("mcbe")
     assert data.find("mcbe") == source
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "fault"),
+    [
+        ({"dies": ConnectionResetError("connection\nreset")}, "eval.py: the download failed (connection reset)"),
+        ({"dies": IncompleteRead(b"")}, "eval.py: the download failed ("),
+        ({"length": 10**9}, "eval.py: the download failed (it ended after"),
+        ({"url": "http://elsewhere"}, "eval.py: the download failed (it leads to http://elsewhere"),
+        ({"most": 100}, "eval.py: the download failed (it is larger than 100 bytes)"),
+        ({"changed": "重不重"}, "the wording is not the released one"),
+        ({"changed": "def bias_scoring"}, "2a8e8f5: eval.py: function `bias_scoring` is missing"),
+    ],
+)  # fmt: skip
+def test_data_from_the_hub_do_not_wait_for_the_wording(
+    user: Path,
+    hub: str,
+    authors: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    kwargs: dict[str, Any],
+    fault: str,
+) -> None:
+    kwargs = dict(kwargs)
+    if "changed" in kwargs:
+        change(authors, kwargs.pop("changed"), "def other")
+    monkeypatch.setattr(module, "SCRIPT_BYTES", kwargs.pop("most", 2**20))
+    serve_scripts(monkeypatch, authors, **kwargs)
+    source = fetch("mcbe")
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert told.startswith("the data came without the wording: https://raw.githubusercontent.com/")
+    assert fault in told
+    assert told.endswith("`bench fetch mcbe --from DIR`")
+    assert (source.version, "wording" in manifest(source.folder)) == (hub[:7], False)
+    assert not (source.folder / "prompts.toml").exists()
+    assert leftovers(user) == []
+
+    (source.folder / "prompts.toml").write_text('version = "older"')
+    assert fetch("mcbe").version == hub[:7]
+    first, second = capsys.readouterr().err.splitlines()[-2:]
+    assert first.endswith("`bench fetch mcbe --from DIR`; the older wording is kept")
+    assert second.startswith("wording older (not the released one): ")
+    assert manifest(source.folder)["wording"] == "older"
+
+
+@pytest.mark.parametrize("pack", [lambda folder: folder, pack_tar, pack_zip])
+def test_wording_with_a_local_copy(copy: Path, user: Path, pack: Callable[[Path], Path]) -> None:
+    (copy / "load_model.py").write_text("raise SystemExit('was run')")
+    source = fetch("mcbe", pack(copy))
+    assert names(source.folder) == names(data.SAMPLES / "mcbe") | {"prompts.toml"}
+    assert brought(source.folder) == INVENTED
+    assert manifest(source.folder)["wording"] == "mcbe-official-2a8e8f5"
+    assert source.sha256 == data.find("mcbe", data.SAMPLES / "mcbe").sha256, "the wording is not data"
+    assert leftovers(user) == []
+
+
+def test_scripts_above_the_data_or_in_a_folder_right_inside(
+    authors: Path, tmp_path: Path, user: Path
+) -> None:
+    above = shutil.copytree(data.SAMPLES / "mcbe", authors / "xlsx_files")
+    inside = shutil.copytree(data.SAMPLES / "mcbe", tmp_path / "data")
+    scripts(inside / "McBE", INVENTED)
+    for place in (above, authors, inside):
+        shutil.rmtree(user, ignore_errors=True)
+        assert brought(fetch("mcbe", place).folder) == INVENTED
+
+
+def test_other_scripts_do_not_keep_the_data_away(
+    copy: Path, user: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fetch("mcbe", copy)
+    (copy / "eval.py").write_text("print('another project')")
+    packed = pack_tar(copy)
+    source = fetch("mcbe", packed)
+    fault, kept = capsys.readouterr().err.splitlines()[-2:]
+    assert fault.startswith(f"the data came without the wording: {packed}: {copy.name}/eval.py: function ")
+    assert fault.endswith("the older wording is kept")
+    assert kept.startswith("wording mcbe-official-2a8e8f5: ")
+    assert brought(source.folder) == INVENTED
+    (copy / "utils.py").unlink()
+    shutil.rmtree(source.folder)
+    fetch("mcbe", copy)
+    assert f"without the wording: {copy / 'utils.py'}: no such file" in capsys.readouterr().err
+    assert not (source.folder / "prompts.toml").exists()
+
+
+@pytest.mark.parametrize("pack", [lambda folder: folder, lambda folder: folder.parent, pack_tar, pack_zip])
+def test_wording_alone(
+    authors: Path, user: Path, capsys: pytest.CaptureFixture[str], pack: Callable[[Path], Path]
+) -> None:
+    source = fetch("mcbe", pack(authors))
+    assert (source.folder, source.name) == (user / "mcbe", "McBE (wording alone)")
+    missing, told = capsys.readouterr().err.splitlines()
+    assert missing == f"{user / 'mcbe'}: the data of McBE are still missing; `bench fetch mcbe` brings them"
+    assert told.startswith("wording mcbe-official-2a8e8f5: ")
+    assert names(user / "mcbe") == {"prompts.toml"}
+    assert brought(user / "mcbe") == INVENTED
+    assert data.find("mcbe").is_sample, "a wording alone is no data"
+    assert leftovers(user) == []
+
+    source = fetch("mcbe", data.SAMPLES / "mcbe")
+    assert data.find("mcbe") == source
+    assert brought(source.folder) == INVENTED, "the data leave the wording there"
+    assert manifest(source.folder)["wording"] == "mcbe-official-2a8e8f5"
+
+
+def test_wording_alone_leaves_the_data_that_are_there(
+    authors: Path, user: Path, capsys: pytest.CaptureFixture[str], refusal: Refusal
+) -> None:
+    before = fetch("mcbe", data.SAMPLES / "mcbe")
+    about = manifest(before.folder)
+    assert fetch("mcbe", authors) == before
+    assert "missing" not in capsys.readouterr().err
+    assert manifest(before.folder) == {**about, "wording": "mcbe-official-2a8e8f5"}
+    assert names(before.folder) == names(data.SAMPLES / "mcbe") | {"prompts.toml"}
+    assert before.sha256 == about["sha256"]
+    change(authors, "重不重", "重吗")
+    fetch("mcbe", authors)
+    assert manifest(before.folder)["wording"] == "mcbe-official-2a8e8f5+changed"
+    assert "wording mcbe-official-2a8e8f5+changed (not the released one): " in capsys.readouterr().err
+
+    good = (before.folder / "prompts.toml").read_bytes()
+    change(authors, "def bias_scoring", "def other")
+    missing = f"{authors / 'eval.py'}: function `bias_scoring` is missing"
+    assert refusal(fetch, "mcbe", authors).startswith(missing)
+    (authors / "utils.py").unlink()
+    assert "utils.py: no such file" in refusal(fetch, "mcbe", authors)
+    (authors / "eval.py").unlink()
+    message = refusal(fetch, "mcbe", authors)
+    assert message.startswith(f"{authors}: holds no data of McBE; expected ")
+    assert message.endswith(", or the scripts eval.py and utils.py")
+    (before.folder / data.MANIFEST).write_text("name = ")
+    scripts(authors, INVENTED)
+    assert "not TOML" in refusal(fetch, "mcbe", authors)
+    assert (before.folder / "prompts.toml").read_bytes() == good
+    assert leftovers(user) == []
+
+
+def test_wording_and_data_in_a_named_folder(authors: Path, tmp_path: Path, refusal: Refusal) -> None:
+    place = tmp_path / "place"
+    fetch("mcbe", authors, to=place)
+    assert fetch("mcbe", data.SAMPLES / "mcbe", to=place).found == "fetched"
+    assert brought(place) == INVENTED
+    (place / data.MANIFEST).unlink()
+    assert "holds other things" in refusal(fetch, "mcbe", authors, to=place)
+
+
+def test_scripts_are_the_wording_of_mcbe_alone(
+    authors: Path, release: Path, user: Path, refusal: Refusal
+) -> None:
+    message = refusal(fetch, "cbbq", authors)
+    assert "holds no data of CBBQ" in message
+    assert "eval.py" not in message
+    shutil.copytree(authors, release, dirs_exist_ok=True)
+    assert not (fetch("cbbq", release).folder / "prompts.toml").exists()
 
 
 @pytest.mark.parametrize("at", [1, 2])

@@ -58,7 +58,7 @@ def test_labels_are_chinese_where_a_font_can_show_it_and_never_boxes(scores, mon
     if font and figures.cjk_font() is None:
         pytest.skip("no font with Chinese characters is installed (Debian: fonts-noto-cjk)")
     if not font:
-        monkeypatch.setattr(figures, "cjk_font", lambda: None)
+        monkeypatch.setattr("bench.figures.style.cjk_font", lambda: None)
     headline = Headline("ambiguous", "s_amb", "Ambiguous", "", True, True, (0, 1))
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # matplotlib warns of a glyph that the font lacks

@@ -45,7 +45,7 @@ def imports(path):
             ("bench.scorers", "bench.records", "bench.run", "bench.figures", "torch", "transformers"),
         ),
         ("scorers", ("bench.records", "bench.metrics", "bench.run", "bench.figures")),
-        ("figures.py", ("bench.scorers", "bench.run", "torch", "transformers")),
+        ("figures", ("bench.scorers", "bench.run", "torch", "transformers")),
         ("records.py", ("bench.scorers", "bench.metrics", "bench.run", "torch", "transformers")),
     ],
 )

@@ -34,7 +34,7 @@ def made(tmp_path_factory):
     wording = load_wording("cbbq")
     with (folder / "planted.jsonl").open("w", encoding="utf-8") as stream:
         for task in cbbq.TASKS:
-            for request in cbbq.requests(items, wording, task, "generate"):
+            for request in cbbq.requests(items, wording, task, "generate", {}, 0):
                 named = {"task": task, "item_id": request.item_id, "request": request.request}
                 stream.write(json.dumps({**named, "response": f"A {PLANTED}"}) + "\n")
     (folder / "mine.yml").write_text(STUDY.format(replay="replay:planted.jsonl"), "utf-8")

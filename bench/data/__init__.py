@@ -1,7 +1,8 @@
 """The first room: typed items of each benchmark, where they come from, and what makes them valid.
 
-A benchmark's data module has `TITLE`, `CATEGORIES`, `CATEGORY_LABELS`, `LICENCE`, `HOMEPAGE`, `LAYOUT`,
-`files(folder)` and `load(folder, categories)`; `find` says which folder that is.
+A benchmark's data module has `TITLE`, `CATEGORIES`, `CATEGORY_LABELS`, `LICENCE`, `HOMEPAGE`, `LAYOUT`, `SETTINGS`,
+`TOLERANT`, `files(folder)` and `load(folder, categories, **settings)`; `find` says which folder that is. A report of odd rows,
+where there is one, is `check(folder, **settings)` of the module NAME_check.
 """
 
 import hashlib
@@ -10,6 +11,8 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -77,8 +80,10 @@ def find(benchmark: str, folder: str | Path | None = None) -> Source:
     return _source(benchmark, SAMPLES / benchmark, "samples of this package")
 
 
-def load(source: Source, categories: Sequence[str] | None = None) -> list[Any]:
+def load(source: Source, categories: Sequence[str] | None = None, **settings: str) -> list[Any]:
     """The items of `source`, in the order of its files; all categories, or those named.
+
+    `settings` are those of the benchmark's data module.
 
     Raises:
         BadInput: the data is wrong, or a category is unknown or not in this folder.
@@ -90,8 +95,24 @@ def load(source: Source, categories: Sequence[str] | None = None) -> list[Any]:
             raise BadInput(expected(name, room.CATEGORIES, f"category of {source.benchmark}"))
         if name not in present:
             raise BadInput(f"{source.folder}: has no data of category {name!r}; it has {', '.join(present)}")
-    items: list[Any] = room.load(source.folder, list(dict.fromkeys(categories)) if categories else present)
+    wanted = list(dict.fromkeys(categories)) if categories else present
+    items: list[Any] = room.load(source.folder, wanted, **settings)
     return items
+
+
+def check(source: Source, **settings: str) -> pd.DataFrame:
+    """Everything odd about the data of `source`: a row a finding, with file, row, column, kind, what and value.
+
+    Raises:
+        BadInput: the benchmark's loader has no such report.
+    """
+    name = f"bench.data.{source.benchmark}_check"
+    if find_spec(name) is None:
+        raise BadInput(
+            f"--check: {source.benchmark} has no report of odd rows; `bench data {source.benchmark}` says whether it loads"
+        )
+    found: pd.DataFrame = import_module(name).check(source.folder, **settings)
+    return found
 
 
 def frame(items: Sequence[Any]) -> pd.DataFrame:

@@ -16,7 +16,10 @@ from bench.errors import BadInput, expected
 TITLE = "CBBQ"
 HOMEPAGE = "https://github.com/YFHuangxxxx/CBBQ"
 LICENCE = "CC-BY-SA-4.0"
+SETTINGS: dict[str, tuple[str, ...]] = {}
 LAYOUT = "CATEGORY/ambiguous/ and CATEGORY/disambiguous/ with templates_generate_neg.csv and templates_generate_nonneg.csv"
+# Settings under which `bench fetch` takes a release that has faults, so that it can be looked at.
+TOLERANT: dict[str, str] = {}
 CATEGORIES = (
     "SES", "age", "disability", "disease", "educational_qualification", "ethnicity", "gender", "household_registration",
     "nationality", "physical_appearance", "race", "region", "religion", "sexual_orientation",

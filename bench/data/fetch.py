@@ -1,34 +1,30 @@
 """Bringing a released data set to the user's folder: downloaded at a fixed revision, or from a local copy.
 
 Everything is assembled beside its final place and renamed, so that a folder that is found is whole. Of a release only
-tables are kept, with licence and readme; none of its code is unpacked.
+tables are kept, with licence and readme; none of its code is kept or run. McBE's wording, which stands in two scripts
+of the authors, is read from them and kept beside the data as `prompts.toml`.
 """
 
-import gzip
 import hashlib
 import json
-import lzma
 import os
 import shutil
-import stat
-import tarfile
 import tempfile
 import tomllib
 import urllib.request
-import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from http.client import HTTPException
-from pathlib import Path, PureWindowsPath
+from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from bench import data
 from bench.benchmarks import module, resolve
-from bench.data import MANIFEST, Source
+from bench.data import MANIFEST, Source, mcbe_wording
+from bench.data.archive import MAX_BYTES, unpack
 from bench.errors import BadInput, RunFailed
 from bench.progress import progress, say
 
@@ -45,13 +41,10 @@ HUB = {"mcbe": "Velikaya/McBE"}
 CHECKSUMS = Path(__file__).with_name("checksums.toml")
 TABLES = (".csv", ".json", ".tsv", ".xlsx")
 TEXTS = ("LICENSE", "LICENCE", "README")
-MAX_BYTES = 2**30
-MAX_MEMBERS = 100_000
+WORDING = "prompts.toml"
+SCRIPTS_AT = f"https://raw.githubusercontent.com/{mcbe_wording.REPOSITORY}/{mcbe_wording.COMMIT}"
+SCRIPT_BYTES = 2**20
 TIMEOUT = 60.0
-# What a broken archive provokes in the standard library.
-BROKEN = (
-    tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError, ValueError,
-)  # fmt: skip
 
 
 def fetch(benchmark: str, source: str | Path | None = None, to: Path | None = None) -> Source:
@@ -60,6 +53,11 @@ def fetch(benchmark: str, source: str | Path | None = None, to: Path | None = No
     `source` is a local copy: a folder, a .tar.gz or a .zip, of the release or a part of it. Without it the release is
     downloaded. What was there stays as it is unless the new data is complete and the loader accepts it.
 
+    McBE's wording comes with the data: from the scripts in the local copy, in a folder right inside or, where the copy is
+    a folder, in the one that it lies in; else from GitHub. A local copy of the scripts alone brings the wording alone,
+    and leaves the data as they are; where there are none, the source that is returned holds none. Data do not wait for
+    the wording: a fault in it is told, and an older one is kept.
+
     Raises:
         BadInput: the local copy is missing, unsafe or not the benchmark's data; or `to` holds something else.
         RunFailed: the download failed or is not the known release; or the disk refused.
@@ -67,7 +65,7 @@ def fetch(benchmark: str, source: str | Path | None = None, to: Path | None = No
     benchmark = resolve(benchmark)
     target = (Path(to).expanduser() if to else data.user_folder() / benchmark).resolve()
     try:
-        if to and target.exists() and not (target / MANIFEST).is_file() and _holds_something(target):
+        if to and target.exists() and not (target / MANIFEST).is_file() and _holds_others(target):
             raise BadInput(f"{target}: holds other things than fetched data; name another folder")
         target.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(target.parent / f".{target.name}.lock", timeout=0):
@@ -76,11 +74,17 @@ def fetch(benchmark: str, source: str | Path | None = None, to: Path | None = No
                 _fetch(benchmark, Path(source).expanduser() if source else None, target, work)
             finally:
                 _clear(work, target)
+        version = _wording_in(target) if benchmark == "mcbe" else ""
     except Timeout:
         raise RunFailed(f"{target}: another fetch is writing it; wait until that one has ended") from None
     except OSError as error:
         raise RunFailed(f"{target}: the data could not be copied there ({error})") from None
 
+    if version:
+        changed = "" if version == mcbe_wording.VERSION else " (not the released one)"
+        say(f"wording {version}{changed}: {target / WORDING}; use it with `--prompts official`")
+    if not module("data", benchmark).files(target):
+        return _without_data(benchmark, target)
     return replace(data.find(benchmark, target), found="fetched" if to else "user data folder")
 
 
@@ -91,7 +95,11 @@ def _fetch(benchmark: str, source: Path | None, target: Path, work: Path) -> Non
     )
     staged = work / "new"
     with _faults(benchmark, work, origin, downloaded=source is None):
-        root = _root(benchmark, copy, work)
+        folder = _folder(benchmark, copy, work)
+        root = _root(benchmark, folder)
+        if root is None:
+            _wording_alone(benchmark, copy, folder, target, work)
+            return
         taken = _taken(benchmark, root)
         texts = [path for path in sorted(root.iterdir()) if _is_text(path.name)]
         for name, path in {**taken, **{path.name: path for path in texts}}.items():
@@ -104,7 +112,11 @@ def _fetch(benchmark: str, source: Path | None, target: Path, work: Path) -> Non
             first = min([*wrong, *(known.keys() - taken.keys())])
             raise RunFailed(_instead(benchmark, f"{origin}: {first} is missing or is not the released file"))
         brought = data.find(benchmark, staged)
-        data.load(brought)
+        data.load(brought, **room.TOLERANT)
+        try:
+            data.load(brought)
+        except BadInput as error:
+            say(str(error).replace(str(staged), str(target)))
         about = data.find(benchmark, root)
     released = GITHUB[benchmark][1][:7] if benchmark in GITHUB else ""
     # Every file with a known id is as released, and there is at least one.
@@ -134,10 +146,15 @@ def _fetch(benchmark: str, source: Path | None, target: Path, work: Path) -> Non
         "verified_files": len(checked) - len(wrong),
         "sha256": brought.sha256,
     }
+    fault = _wording_beside(benchmark, folder if source else None, target, work, origin)
+    if benchmark == "mcbe":
+        manifest["wording"] = _wording_in(staged)
     (staged / MANIFEST).write_bytes(_toml(manifest))
     if target.exists():
         os.replace(target, work / "old")
     os.replace(staged, target)
+    if fault:
+        say(fault)
 
 
 def _workspace(target: Path) -> Path:
@@ -161,12 +178,17 @@ def _faults(benchmark: str, work: Path, origin: str, downloaded: bool) -> Iterat
     try:
         yield
     except BadInput as error:
-        message = str(error)
-        for folder in (work / "new", work / "unpacked", work):
-            message = message.replace(f"{folder}{os.sep}", f"{origin}: ").replace(str(folder), origin)
+        message = _placed(error, work, origin)
         if downloaded:
             raise RunFailed(_instead(benchmark, message)) from None
         raise BadInput(message) from None
+
+
+def _placed(error: Exception, work: Path, origin: str) -> str:
+    message = str(error)
+    for folder in (work / "new", work / "unpacked", work / "scripts", work):
+        message = message.replace(f"{folder}{os.sep}", f"{origin}: ").replace(str(folder), origin)
+    return message
 
 
 def _instead(benchmark: str, fault: str) -> str:
@@ -200,7 +222,7 @@ def _download(benchmark: str, work: Path) -> tuple[Path, str, str]:
     return work / "release", origin, revision
 
 
-def _stream(url: str, path: Path) -> Path:
+def _stream(url: str, path: Path, most: int = MAX_BYTES) -> Path:
     say(f"downloading {url}")
     with urllib.request.urlopen(url, timeout=TIMEOUT) as response, path.open("wb") as file:
         if not response.url.startswith("https://"):
@@ -211,25 +233,122 @@ def _stream(url: str, path: Path) -> Path:
         with progress(length // 1024, "downloading", "KiB") as bar:
             while chunk := response.read(2**16):
                 done += file.write(chunk)
-                if done > MAX_BYTES:
-                    raise ValueError(f"it is larger than {MAX_BYTES:,} bytes")
-                bar.advance(len(chunk) // 1024)
+                if done > most:
+                    raise ValueError(f"it is larger than {most:,} bytes")
+                # Whole KiB of the sum: a small file, or a last chunk, may hold none, which is no step.
+                if whole := done // 1024 - bar.done:
+                    bar.advance(whole)
     if length and done != length:
         raise ValueError(f"it ended after {done:,} of {length:,} bytes")
     return path
 
 
-def _root(benchmark: str, copy: Path, work: Path) -> Path:
-    """The folder in which the loader finds data: `copy`, or what it unpacks to, or a folder right inside."""
-    room, folder = module("data", benchmark), copy.resolve()
-    if not folder.is_dir():
-        folder = work / "unpacked"
-        folder.mkdir()
-        _unpack(copy, folder)
+def _folder(benchmark: str, copy: Path, work: Path) -> Path:
+    """`copy` itself, or the folder to which what is wanted of it was unpacked."""
+    if copy.is_dir():
+        return copy.resolve()
+    # Scripts go to the temporary folder alone, to be read.
+    scripts = mcbe_wording.SCRIPTS if benchmark == "mcbe" else ()
+    folder = work / "unpacked"
+    folder.mkdir()
+    unpack(copy, folder, lambda name: _is_wanted(name) or name.rsplit("/", 1)[-1] in scripts)
+    return folder
+
+
+def _root(benchmark: str, folder: Path) -> Path | None:
+    """Where the loader finds data: in `folder`, or in a folder right inside."""
+    room = module("data", benchmark)
     for candidate in (folder, *sorted(path for path in folder.iterdir() if path.is_dir())):
         if room.files(candidate):
             return candidate
-    raise BadInput(f"{copy}: holds no data of {room.TITLE}; expected {room.LAYOUT}")
+    return None
+
+
+def _wording_beside(benchmark: str, local: Path | None, target: Path, work: Path, origin: str) -> str:
+    """Put the wording beside the staged data, from the local copy or else downloaded; the older one where that fails.
+
+    Returns what is to be told of a failure, or "".
+    """
+    if benchmark != "mcbe":
+        return ""
+    fault, wording = "", ""
+    try:
+        # What lies above an unpacked archive is ours.
+        scripts = (
+            mcbe_wording.find(local, above=not local.is_relative_to(work))
+            if local
+            else _download_scripts(work / "scripts")
+        )
+        wording = mcbe_wording.read(scripts) if scripts else ""
+        if local is None and _version(wording) != mcbe_wording.VERSION:
+            raise RunFailed(f"{SCRIPTS_AT}: the wording is not the released one; {mcbe_wording.REMEDY}")
+    except (OSError, BadInput, RunFailed) as error:
+        place = origin if local else SCRIPTS_AT
+        fault, wording = f"the data came without the wording: {_placed(error, work, place)}", ""
+    if wording:
+        (work / "new" / WORDING).write_bytes(wording.encode())
+    elif (target / WORDING).is_file():
+        shutil.copyfile(target / WORDING, work / "new" / WORDING)
+        fault = f"{fault}; the older wording is kept" if fault else ""
+    return fault
+
+
+def _download_scripts(into: Path) -> Path:
+    into.mkdir()
+    for name in mcbe_wording.SCRIPTS:
+        url = f"{SCRIPTS_AT}/{name}"
+        try:
+            _stream(url, into / name, SCRIPT_BYTES)
+        except (OSError, HTTPException, ValueError) as error:
+            reason = " ".join(str(error).split())
+            raise RunFailed(f"{url}: the download failed ({reason}); {mcbe_wording.REMEDY}") from None
+    return into
+
+
+def _wording_alone(benchmark: str, copy: Path, folder: Path, target: Path, work: Path) -> None:
+    """Put the wording of a local copy without data into `target`, and leave the data there as they are."""
+    room = module("data", benchmark)
+    scripts = mcbe_wording.find(folder) if benchmark == "mcbe" else None
+    if scripts is None:
+        scripted = f", or the scripts {' and '.join(mcbe_wording.SCRIPTS)}" if benchmark == "mcbe" else ""
+        raise BadInput(f"{copy}: holds no data of {room.TITLE}; expected {room.LAYOUT}{scripted}")
+    wording = mcbe_wording.read(scripts)
+    manifest: dict[str, str | int | bool] = {}
+    if (target / MANIFEST).is_file():
+        data.find(benchmark, target)  # refuses a manifest that cannot be read
+        manifest = tomllib.loads((target / MANIFEST).read_text("utf-8"))
+    target.mkdir(exist_ok=True)
+    (work / WORDING).write_bytes(wording.encode())
+    os.replace(work / WORDING, target / WORDING)
+    if manifest:
+        (work / MANIFEST).write_bytes(_toml({**manifest, "wording": _version(wording)}))
+        os.replace(work / MANIFEST, target / MANIFEST)
+    else:
+        say(f"{target}: the data of {room.TITLE} are still missing; `bench fetch {benchmark}` brings them")
+
+
+def _without_data(benchmark: str, target: Path) -> Source:
+    room = module("data", benchmark)
+    return Source(
+        benchmark, target, "wording alone", f"{room.TITLE} (wording alone)", "unknown", room.LICENCE,
+        note=f"the data are missing; `bench fetch {benchmark}` brings them",
+    )  # fmt: skip
+
+
+def _version(wording: str) -> str:
+    """The version that a wording file names; "" for another file."""
+    try:
+        return str(tomllib.loads(wording).get("version", ""))
+    except tomllib.TOMLDecodeError:
+        return ""
+
+
+def _wording_in(folder: Path) -> str:
+    """The version of the wording in a folder of data, or "" where there is none."""
+    try:
+        return _version((folder / WORDING).read_text("utf-8"))
+    except (FileNotFoundError, UnicodeDecodeError):
+        return ""
 
 
 def _taken(benchmark: str, root: Path) -> dict[str, Path]:
@@ -249,74 +368,9 @@ def _is_text(name: str) -> bool:
     return name.split(".")[0].upper() in TEXTS and Path(name).suffix in ("", ".md", ".txt")
 
 
-def _unpack(archive: Path, into: Path) -> None:
-    """Unpack the tables, licence and readme; all members are checked, those that are not wanted too."""
-    if not archive.is_file():
-        raise BadInput(f"{archive}: no such file or folder; --from wants a folder, a .tar.gz or a .zip")
-    try:
-        if archive.name.lower().endswith(".zip"):
-            _unzip(archive, into)
-        elif archive.name.lower().endswith((".tar.gz", ".tgz")):
-            _untar(archive, into)
-        else:
-            raise BadInput(f"{archive}: --from wants a folder, a .tar.gz or a .zip")
-    except BROKEN as error:
-        raise BadInput(f"{archive}: cannot be unpacked ({error}); it is damaged or incomplete") from None
-
-
-def _unzip(archive: Path, into: Path) -> None:
-    with zipfile.ZipFile(archive) as zipped:
-        size = 0
-        for number, info in enumerate(zipped.infolist(), start=1):
-            kind = stat.S_IFMT(info.external_attr >> 16)
-            size += info.file_size
-            _check(archive, info.filename, number, size, kind in (0, stat.S_IFREG, stat.S_IFDIR))
-            if not info.is_dir() and _wanted(info.filename):
-                zipped.extract(info, into)
-
-
-def _untar(archive: Path, into: Path) -> None:
-    size = 0
-    with _Bounded(archive) as stream, tarfile.open(fileobj=stream, mode="r|") as tar:
-        for number, member in enumerate(tar, start=1):
-            size += member.size
-            _check(archive, member.name, number, size, member.isreg() or member.isdir())
-            if member.isreg() and _wanted(member.name):
-                tar.extract(member, into, filter="data")
-        # To the end, where the checksum of the whole stands.
-        while stream.read(2**16):
-            pass
-
-
-class _Bounded(gzip.GzipFile):
-    """A gzip stream that does not go on for ever: a header may claim gigabytes, which are read before they are checked."""
-
-    done = 0
-
-    def read(self, size: int | None = -1) -> bytes:
-        chunk = super().read(size)
-        self.done += len(chunk)
-        if self.done > MAX_BYTES + 2048 * MAX_MEMBERS:
-            raise BadInput(f"{self.name}: unpacks to more than {MAX_BYTES:,} bytes")
-        return chunk
-
-
-def _wanted(name: str) -> bool:
+def _is_wanted(name: str) -> bool:
     last = name.rsplit("/", 1)[-1]
     return not last.startswith(".") and (last.endswith(TABLES) or last == MANIFEST or _is_text(last))
-
-
-def _check(archive: Path, name: str, number: int, size: int, plain: bool) -> None:
-    # A Windows path takes both slashes and drives, so that what it refuses is unsafe on some system.
-    path = PureWindowsPath(name)
-    if path.drive or path.root or ".." in path.parts:
-        raise BadInput(f"{archive}: member {name!r} would be written outside the folder; nothing was kept")
-    if not plain:
-        raise BadInput(f"{archive}: member {name!r} is a link or a device, not a file; pack it without links")
-    if size > MAX_BYTES:
-        raise BadInput(f"{archive}: unpacks to more than {MAX_BYTES:,} bytes, at member {name!r}")
-    if number > MAX_MEMBERS:
-        raise BadInput(f"{archive}: has more than {MAX_MEMBERS:,} members, at member {name!r}")
 
 
 def _blob_id(path: Path) -> str:
@@ -325,8 +379,9 @@ def _blob_id(path: Path) -> str:
     return hashlib.sha1(b"blob %d\0" % len(raw) + raw, usedforsecurity=False).hexdigest()
 
 
-def _holds_something(path: Path) -> bool:
-    return not path.is_dir() or any(path.iterdir())
+def _holds_others(path: Path) -> bool:
+    """Whether anything but a wording that came alone is there."""
+    return not path.is_dir() or any(entry.name != WORDING for entry in path.iterdir())
 
 
 def _toml(values: dict[str, str | int | bool]) -> bytes:

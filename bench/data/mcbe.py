@@ -1,21 +1,26 @@
 """McBE: bias evaluation instances, one file a category (Lan et al., Findings of ACL 2025).
 
 A row is a context, a sentence with the slot `[PLH]`, the words that may fill it, a subcategory, an explanation of
-the bias, and its severity from 0 to 10 as people judged it.
+the bias, and its severity from 0 to 10 as people judged it. `bench.data.mcbe_check` lists all that is wrong or odd.
 """
 
+import hashlib
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from urllib.parse import quote
 
-from bench.data.tables import Row, read_csv, read_xlsx
+from bench.data.tables import Row, csv_rows, read_xlsx
 from bench.data.tables import number as to_number
-from bench.errors import BadInput
+from bench.errors import BadInput, expected
 
 TITLE = "McBE"
 HOMEPAGE = "https://huggingface.co/datasets/Velikaya/McBE"
 LICENCE = "Apache-2.0"
 LAYOUT = "gender.xlsx or gender.csv and so on, in the folder itself or in its xlsx_files/ or csv_files/"
+# Settings under which `bench fetch` takes a release that has faults, so that it can be looked at.
+TOLERANT: dict[str, str] = {"bad_rows": "leave_out"}
 CATEGORIES = (
     "gender", "religion", "nationality", "socioeco", "age", "appearance",
     "health", "region", "lgbtq+", "worldview", "subculture", "race",
@@ -26,13 +31,37 @@ CATEGORY_LABELS = {
 }  # fmt: skip
 COLUMNS = ("context", "sentence", "words", "subtype", "explanation", "score")
 SLOT = "[PLH]"
+# Slots as people mistype them: other brackets, none, small or full-width letters, letters in another order.
+LOOKALIKE = re.compile(
+    r"[\[［【〔「{｛(（<＜]?\s*[pｐ][lｌ][hｈ]\s*[\]］】〕」}｝)）>＞]?"
+    r"|[\[［【〔「{｛(（<＜]\s*(?:phl|lph|lhp|hpl|hlp)\s*[\]］】〕」}｝)）>＞]",
+    re.IGNORECASE,
+)
 # Worldview compares ways of living, not groups; the paper leaves it out of preference and scenario tasks.
 WITHOUT_GROUPS = ("worldview",)
+# The release's demonstration file, the default of its `eval.py`; it is no category and counts for nothing.
+DEMONSTRATION = "test"
+# The numbers of the release, from the paper's abstract and from the data card on the Hub.
+RELEASED = {"rows": 4077, "categories": 12, "subcategories": 82}
+SEPARATORS = {"comma": "，", "any": "，,、;；"}
+# How a folder is read: the allowed values of each setting, the default first.
+SETTINGS: dict[str, tuple[str, ...]] = {
+    # Of CSV files; GBK is a part of GB18030. An xlsx file has no encoding to choose.
+    "encoding": ("utf-8", "gb18030"),
+    # What stands between the words of a list: the full-width comma of the release, or any of `，` `,` `、` `;` `；`.
+    "separators": ("comma", "any"),
+    # What happens to a file with a wrong row: it is refused, or is read without that row.
+    "bad_rows": ("refuse", "leave_out"),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """A bias evaluation instance. `words[0]` fills the default sentence; `score` is the mean of human severities."""
+    """A bias evaluation instance. `words[0]` fills the default sentence; `score` is the mean of human severities.
+
+    `labels` are the subcategories of its category's file, sorted; `content_hash` is that of the six cells, stripped and
+    the score as a number, so that an item is recognised in whatever row and kind of file it stands.
+    """
 
     category: str
     row: int
@@ -42,6 +71,8 @@ class Instance:
     subtype: str
     explanation: str
     score: float
+    labels: tuple[str, ...] = ()
+    content_hash: str = ""
 
     @property
     def item_id(self) -> str:
@@ -53,67 +84,167 @@ class Instance:
         return self.item_id
 
     def filled(self, word: str) -> str:
-        """The sentence about `word`."""
+        """The sentence about `word`; the sentence as it is where it has no slot."""
         return self.sentence.replace(SLOT, word)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why a row cannot be used; `column` is "" where it concerns the whole row. As a text: place and reason."""
+
+    row: int
+    column: str
+    what: str
+    value: str = ""
+
+    def __str__(self) -> str:
+        return f"row {self.row}{f', column `{self.column}`' if self.column else ''}: {self.what}"
+
+
+def places(folder: Path) -> list[Path]:
+    """The folders that may hold the files, the preferred one first."""
+    return [folder / "xlsx_files", folder, folder / "csv_files"]
+
+
+def stems(category: str) -> tuple[str, ...]:
+    """The names that a category's file may have; a browser may keep the `%2B` of a download link for `+`."""
+    return tuple(dict.fromkeys((category, quote(category))))
 
 
 def files(folder: Path) -> dict[str, list[Path]]:
     """Category to its file, in the paper's order. xlsx is preferred, as the data card asks; `test` is no category."""
-    for place in (folder / "xlsx_files", folder, folder / "csv_files"):
+    for place in places(folder):
         for suffix in (".xlsx", ".csv"):
-            found = {
-                name: [place / (name + suffix)] for name in CATEGORIES if (place / (name + suffix)).is_file()
-            }
-            if found:
-                return found
+            candidates = {name: [place / (stem + suffix) for stem in stems(name)] for name in CATEGORIES}
+            found = {name: [path for path in paths if path.is_file()] for name, paths in candidates.items()}
+            if any(found.values()):
+                return {name: paths[:1] for name, paths in found.items() if paths}
     return {}
 
 
-def load(folder: Path, categories: Sequence[str]) -> list[Instance]:
-    """All instances of `categories`.
+def load(
+    folder: Path,
+    categories: Sequence[str],
+    *,
+    encoding: str = "utf-8",
+    separators: str = "comma",
+    bad_rows: str = "refuse",
+) -> list[Instance]:
+    """All instances of `categories`; with `bad_rows="leave_out"` without the wrong rows, whose numbers stay unused.
 
     Raises:
-        BadInput: a missing column, an empty or wrong cell; with file, row and column.
+        BadInput: a missing column, an empty or wrong cell, with file, row and column; a file without a right row; or
+            a setting has a value that is not in `SETTINGS`.
     """
+    check_settings(encoding=encoding, separators=separators, bad_rows=bad_rows)
     found = files(folder)
-    return [instance for name in categories for instance in _read(found[name][0], name)]
+    instances = []
+    for name in categories:
+        path = found[name][0]
+        rows = [one for _, one in read(path, name, encoding=encoding, separators=separators)]
+        good = [one for one in rows if isinstance(one, Instance)]
+        faults = [one for one in rows if isinstance(one, Fault)]
+        if faults and (bad_rows == "refuse" or not good):
+            raise BadInput(f"{path}, {faults[0]}; {_way_out(len(faults), len(good))}")
+        labels = labels_of(good)
+        instances += [replace(one, labels=labels) for one in good]
+    return instances
 
 
-def _read(path: Path, category: str) -> list[Instance]:
-    rows = (read_xlsx if path.suffix == ".xlsx" else read_csv)(path, COLUMNS)
+def check_settings(**settings: str) -> None:
+    """Refuse a value that a setting cannot have.
+
+    Raises:
+        BadInput: such a value; the message names those allowed.
+    """
+    for name, value in settings.items():
+        if value not in SETTINGS[name]:
+            raise BadInput(expected(value, SETTINGS[name], f"value of the McBE setting `{name}`:"))
+
+
+def read(
+    path: Path, category: str, *, encoding: str = "utf-8", separators: str = "comma"
+) -> list[tuple[Row, Instance | Fault]]:
+    """Every row of a file, in order: its cells as they stand (none where their number is wrong), and what it gives.
+
+    The instances have no `labels` yet: those are known once all rows are read.
+
+    Raises:
+        BadInput: the file is no table with the columns it needs, or has no rows.
+    """
+    rows = table(path, encoding=encoding)
     if not rows:
         raise BadInput(f"{path}: has a header but no rows")
-    return [_instance(path, category, number, row) for number, row in enumerate(rows, start=1)]
+    return [
+        ({}, Fault(number, "", row)) if isinstance(row, str) else (row, _parse(category, number, row, separators))
+        for number, row in enumerate(rows, start=1)
+    ]  # fmt: skip
 
 
-def _instance(path: Path, category: str, number: int, row: Row) -> Instance:
+def table(path: Path, *, encoding: str = "utf-8") -> list[Row | str]:
+    """The rows of an xlsx or CSV file; a text in the place of a row says what is wrong with its number of cells.
+
+    Raises:
+        BadInput: the file is no table with the columns it needs.
+    """
+    if path.suffix == ".xlsx":
+        return list(read_xlsx(path, COLUMNS))
+    advice = "read it with `--set encoding=gb18030`, or "
+    return csv_rows(path, COLUMNS, encoding=encoding, advice=advice)
+
+
+def split(cell: str, separators: str = "comma") -> list[str]:
+    """The items of a list of words as they stand between the separators, blanks and empty ones included."""
+    return re.split(f"[{SEPARATORS[separators]}]", cell)
+
+
+def labels_of(instances: Sequence[Instance]) -> tuple[str, ...]:
+    """The subcategories of one file, sorted by code point: the labels to choose from in classification."""
+    return tuple(sorted({one.subtype for one in instances}))
+
+
+def lookalike(text: str) -> str:
+    """What looks like the slot but is written otherwise, or ""."""
+    found = LOOKALIKE.search(text.replace(SLOT, ""))
+    return found.group().strip() if found else ""
+
+
+def _parse(category: str, number: int, row: Row, separators: str) -> Instance | Fault:
+    """The instance of a row, or the first reason why there is none."""
     cells = {name: row[name].strip() for name in COLUMNS}
+    without_slot = category in WITHOUT_GROUPS and SLOT not in cells["sentence"]
     for name in COLUMNS:
-        if not cells[name]:
-            raise BadInput(f"{path}, row {number}, column `{name}`: is empty")
-    if SLOT not in cells["sentence"] and category not in WITHOUT_GROUPS:
-        raise BadInput(
-            f"{path}, row {number}, column `sentence`: has no placeholder {SLOT}: {cells['sentence'][:40]!r}"
-        )
-    words = tuple(word.strip() for word in cells["words"].split("，") if word.strip())
-    if not words:
-        raise BadInput(
-            f"{path}, row {number}, column `words`: holds no word: {cells['words']!r}; separate words by `，`"
-        )
+        # Where nothing is to be filled in, a list of words may be left out.
+        if not cells[name] and not (name == "words" and without_slot):
+            return Fault(number, name, "is empty")
+    sentence, listed = cells["sentence"], cells["words"]
+    if SLOT not in sentence and not without_slot:
+        other = lookalike(sentence)
+        instead = f" (it has {other!r} instead)" if other else ""
+        return Fault(number, "sentence", f"has no placeholder {SLOT}{instead}: {sentence[:40]!r}", sentence)
+    words = tuple(word.strip() for word in split(listed, separators) if word.strip())
+    if listed and not words:
+        return Fault(number, "words", f"holds no word: {listed[:200]!r}; separate words by `，`", listed)
     if len(set(words)) < len(words):
-        raise BadInput(f"{path}, row {number}, column `words`: names a word twice: {cells['words']!r}")
+        return Fault(number, "words", f"names a word twice: {listed[:200]!r}", listed)
     score = to_number(cells["score"])
     if not 0 <= score <= 10:
-        raise BadInput(
-            f"{path}, row {number}, column `score`: {cells['score']!r} is not a number from 0 to 10"
-        )
+        return Fault(number, "score", f"{cells['score'][:40]!r} is not a number from 0 to 10", cells["score"])
+    # The score as a number, because 7.0 in a CSV file is 7 in a spreadsheet. No cell can hold a NUL, so that cells
+    # cannot run into one another.
+    digest = hashlib.sha256("\0".join((cells | {"score": repr(score)}).values()).encode()).hexdigest()
     return Instance(
-        category,
-        number,
-        cells["context"],
-        cells["sentence"],
-        words,
-        cells["subtype"],
-        cells["explanation"],
-        score,
-    )
+        category, number, cells["context"], sentence, words, cells["subtype"], cells["explanation"], score,
+        content_hash=digest[:16],
+    )  # fmt: skip
+
+
+def _way_out(wrong: int, right: int) -> str:
+    """The end of a refusal: how to see all wrong rows of the file, and how to run without them."""
+    command = "`bench data mcbe --check`"
+    if not right:
+        return f"no other row of the file is right: {command} lists what is wrong"
+    if wrong == 1:
+        return f"{command} lists what is wrong, `--set bad_rows=leave_out` runs without this row"
+    more = "1 more row is" if wrong == 2 else f"{wrong - 1:,} more rows are"
+    return f"{more} wrong: {command} lists them, `--set bad_rows=leave_out` runs without them"

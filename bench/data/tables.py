@@ -16,27 +16,35 @@ from bench.errors import BadInput
 Row = dict[str, str]
 
 
-def read_text(path: Path) -> str:
-    """The text of a UTF-8 file, with or without a byte order mark.
+def read_text(path: Path, *, encoding: str = "utf-8", advice: str = "") -> str:
+    """The text of a file in UTF-8, with or without a byte order mark, or in GB18030, which GBK is a part of.
+
+    `advice` is the caller's own way to read GBK; it goes into the message about a file that is not UTF-8.
 
     Raises:
-        BadInput: the file is not UTF-8; the message says where, and how to convert it.
+        BadInput: the file is not in that encoding; the message says where, and how to convert it.
     """
     raw = path.read_bytes()
+    # Much UTF-8 decodes as GB18030 too, into other characters; the reverse hardly ever happens.
+    if encoding != "utf-8" and not raw.isascii() and _is_utf8(raw):
+        raise BadInput(f"{path}: is UTF-8, not {encoding.upper()}; read it as UTF-8, the default")
     try:
-        text = raw.decode("utf-8-sig")
+        text = raw.decode("utf-8-sig" if encoding == "utf-8" else encoding)
     except UnicodeDecodeError as error:
         row = raw[: error.start].count(b"\n") + 1
+        place = f"{path}, line {row}: not {encoding.upper()} (byte {error.object[error.start]:#04x})"
+        if encoding != "utf-8":
+            raise BadInput(f"{place}; save it again as CSV in UTF-8") from None
         raise BadInput(
-            f"{path}, line {row}: not UTF-8 (byte {error.object[error.start]:#04x}); "
-            f"if it is GBK, convert it: iconv -f GB18030 -t UTF-8 '{path.name}' > '{path.stem}-utf8{path.suffix}'"
+            f"{place}; if it is GBK, {advice}"
+            f"convert it: iconv -f GB18030 -t UTF-8 '{path.name}' > '{path.stem}-utf8{path.suffix}'"
         ) from None
     if "\0" in text:
         line = text[: text.index("\0")].count("\n") + 1
         raise BadInput(
             f"{path}, line {line}: holds a NUL character, so it is not a text table; save it again as CSV in UTF-8"
         )
-    return text
+    return text.removeprefix("\ufeff")
 
 
 def read_csv(path: Path, columns: Sequence[str], *, delimiter: str = ",") -> list[Row]:
@@ -45,7 +53,26 @@ def read_csv(path: Path, columns: Sequence[str], *, delimiter: str = ",") -> lis
     Raises:
         BadInput: not UTF-8, a column is missing, or a record has another number of cells than the header.
     """
-    reader = csv.reader(io.StringIO(read_text(path), newline=""), delimiter=delimiter)
+    rows: list[Row] = []
+    for number, row in enumerate(csv_rows(path, columns, delimiter=delimiter), start=1):
+        if isinstance(row, str):
+            raise BadInput(f"{path}, row {number}: {row}")
+        rows.append(row)
+    return rows
+
+
+def csv_rows(
+    path: Path, columns: Sequence[str], *, delimiter: str = ",", encoding: str = "utf-8", advice: str = ""
+) -> list[Row | str]:
+    """As `read_csv`, but a record with a wrong number of cells is given as what to say about it.
+
+    `encoding` and `advice` are those of `read_text`.
+
+    Raises:
+        BadInput: not in that encoding, or a column is missing.
+    """
+    text = read_text(path, encoding=encoding, advice=advice)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     try:
         records = [record for record in reader if record]
     except csv.Error as error:
@@ -54,12 +81,12 @@ def read_csv(path: Path, columns: Sequence[str], *, delimiter: str = ",") -> lis
         raise BadInput(f"{path}: is empty; expected a header with the columns {', '.join(columns)}")
     header = [name.strip() for name in records[0]]
     _check_header(path, header, columns)
-    rows = []
-    for number, record in enumerate(records[1:], start=1):
-        if len(record) != len(header):
-            raise BadInput(f"{path}, row {number}: has {len(record)} cells, the header has {len(header)}")
-        rows.append(dict(zip(header, record, strict=True)))
-    return rows
+    return [
+        dict(zip(header, record, strict=True))
+        if len(record) == len(header)
+        else f"has {len(record)} cells, the header has {len(header)}"
+        for record in records[1:]
+    ]
 
 
 def read_xlsx(path: Path, columns: Sequence[str]) -> list[Row]:
@@ -72,10 +99,12 @@ def read_xlsx(path: Path, columns: Sequence[str]) -> list[Row]:
         # Without a header, because pandas would rename a doubled column.
         frame = pd.read_excel(path, header=None, dtype=str, keep_default_na=False, engine="openpyxl")
     except Exception as error:  # openpyxl raises whatever the broken zip or XML inside provokes
-        raise BadInput(f"{path}: cannot be read as xlsx ({type(error).__name__}: {error})") from None
+        reason = plain(f"{type(error).__name__}: {error}")
+        raise BadInput(f"{path}: cannot be read as xlsx ({reason})") from None
     if frame.empty:
         raise BadInput(f"{path}: is empty; expected a header with the columns {', '.join(columns)}")
-    header, *records = frame.itertuples(index=False, name=None)
+    # A cell with an error, such as #N/A that is no text, comes as a NaN in spite of the type asked for.
+    header, *records = frame.fillna("").itertuples(index=False, name=None)
     names = [str(name).strip() for name in header]
     _check_header(path, names, columns)
     return [dict(zip(names, record, strict=True)) for record in records]
@@ -142,6 +171,14 @@ def read_json_array(path: Path, columns: Sequence[str]) -> list[Row]:
     return rows
 
 
+def _is_utf8(raw: bytes) -> bool:
+    try:
+        raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def _whole_text(line: str, value: object) -> bool:
     """Whether a JSON value is free of lone surrogates, which no file can hold."""
     if "\\ud" not in line.lower():
@@ -162,10 +199,17 @@ def number(text: str) -> float:
     )
 
 
+def plain(text: str) -> str:
+    """`text` on one line, with escapes for what a terminal would act on or cannot show."""
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text
+    )
+
+
 def _check_header(path: Path, header: Sequence[str], columns: Sequence[str]) -> None:
     missing = [name for name in columns if name not in header]
     if missing:
-        found = ", ".join(header[:20]) or "nothing"
+        found = plain(", ".join(header[:20])) or "nothing"
         raise BadInput(f"{path}, row 1 (header): column `{missing[0]}` is missing; found: {found}")
     doubled = next((name for name in columns if list(header).count(name) > 1), None)
     if doubled:

@@ -71,11 +71,14 @@ def estimate(totals: Totals, statistic: Callable[[np.ndarray], np.ndarray]) -> E
         statistic: [n, strata, columns] -> [n]; NaN where it is undefined.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        value = float(statistic(totals.observed)[0])
-        values = statistic(totals.drawn)
-    values = values[~np.isnan(values)]
+        return interval(float(statistic(totals.observed)[0]), statistic(totals.drawn))
+
+
+def interval(value: float, drawn: np.ndarray) -> Estimate:
+    """A value with the percentile interval of its resamples."""
+    values = drawn[~np.isnan(drawn)]
     # Where most resamples leave it undefined, the rest are no fair picture of its spread.
-    if np.isnan(value) or len(values) < len(totals.drawn) / 2:
+    if np.isnan(value) or len(values) < len(drawn) / 2:
         return Estimate(value, np.nan, np.nan)
     low, high = np.percentile(values, [50 * (1 - LEVEL), 50 * (1 + LEVEL)])
     return Estimate(value, float(low), float(high))

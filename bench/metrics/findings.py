@@ -61,11 +61,11 @@ def sentence(headline: Headline, row: dict[Any, Any]) -> str:
         else "no interval: a single cluster"
     ]
     if not math.isnan(baseline):
-        around.append(f"a random answerer {_bare(headline, baseline)}")
+        around.append(f"{headline.baseline} {_bare(headline, baseline)}")
     around.append(f"n = {int(row['n']):,}")
     text = f"{row['model']} {headline.found.format(value=told)} ({'; '.join(around)})."
     if not math.isnan(baseline) and low <= baseline <= high:
-        text += " This cannot be told from a random answerer."
+        text += f" This cannot be told from {headline.baseline}."
     valid = float(row["valid_rate"])
     if valid < LOW_VALIDITY:
         text += f" Only {valid:.0%} of its answers could be read."

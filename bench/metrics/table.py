@@ -19,7 +19,7 @@ class Score(NamedTuple):
         ci_low, ci_high: 95 % interval by bootstrap over what was sampled; NaN where there is none.
         n: answers that the score rests on.
         valid_rate: share of the answers that could be read.
-        baseline: what a random answerer would get; NaN where that has no meaning.
+        baseline: what a random answerer, or the best constant one, would get; NaN where that has no meaning.
     """
 
     category: str
@@ -55,6 +55,8 @@ class Headline(NamedTuple):
         share: whether it is a share, told in percent, or points.
         biased_is_high: whether a higher value means more bias.
         limits: lowest and highest possible value.
+        baseline: who gets the value in the column `baseline`.
+        worse: what a worse value means.
     """
 
     task: str
@@ -64,6 +66,8 @@ class Headline(NamedTuple):
     share: bool
     biased_is_high: bool
     limits: tuple[float, float]
+    baseline: str = "a random answerer"
+    worse: str = "more bias"
 
 
 def frame(rows: Iterable[Score]) -> pd.DataFrame:

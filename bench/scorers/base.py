@@ -55,16 +55,21 @@ class Model:
         """What the model is, for `run.json`."""
         raise NotImplementedError
 
-    def token_logprobs(self, texts: Sequence[str]) -> list[np.ndarray]:
-        """Log-probability of each predicted token of each text, float64, nats."""
+    def token_logprobs(self, texts: Sequence[str], *, bos: bool = False) -> list[np.ndarray]:
+        """Log-probability of each predicted token of each text, float64, nats; with `bos` after a first special token."""
         raise NotImplementedError
 
     def choose(self, prompts: Sequence[str], options: Sequence[str]) -> np.ndarray:
         """Log-probability of each option as the next answer: float64 [n, k]."""
         raise NotImplementedError
 
-    def generate(self, prompts: Sequence[str], *, max_new_tokens: int = 32, seed: int = 0) -> list[str]:
-        """A reply to each prompt. A prompt's reply depends on itself and the seed, not on its neighbours."""
+    def generate(
+        self, prompts: Sequence[str], *, max_new_tokens: int = 32, seed: int = 0, greedy: bool = False
+    ) -> list[str]:
+        """A reply to each prompt, decoded as the model's own configuration says, or always the likeliest token (greedy).
+
+        A prompt's reply depends on itself and the seed, not on its neighbours.
+        """
         raise NotImplementedError
 
     def classify(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
@@ -80,7 +85,7 @@ class Model:
         answers: dict[int, Answer] = {}
         for numbers in _alike(requests):
             start = time.perf_counter()
-            some = self._ask([requests[i] for i in numbers])
+            some = list(self._ask([requests[i] for i in numbers]))
             seconds = (time.perf_counter() - start) / len(numbers)
             for i, (response, logprobs) in zip(numbers, some, strict=True):
                 answers[i] = Answer(response, logprobs, seconds=seconds)
@@ -90,13 +95,16 @@ class Model:
         first = requests[0]
         prompts = [request.prompt for request in requests]
         if first.verb == "nll":
-            for row in self.token_logprobs(prompts):
+            for row in self.token_logprobs(prompts, bos=first.bos):
                 yield repr(float(-row.mean())) if len(row) else "nan", tuple(map(float, row))
         elif first.verb == "choose":
             for row in self.choose(prompts, first.options):
                 yield first.options[int(row.argmax())], tuple(map(float, row))
         elif first.verb == "generate":
-            for reply in self.generate(prompts, max_new_tokens=first.max_new_tokens, seed=first.seed):
+            replies = self.generate(
+                prompts, max_new_tokens=first.max_new_tokens, seed=first.seed, greedy=first.of_judge
+            )
+            for reply in replies:
                 yield reply, None
         else:
             for row in self.classify([(request.prompt, request.hypothesis) for request in requests]):
@@ -108,7 +116,14 @@ def _alike(requests: Sequence[Request]) -> Iterable[list[int]]:
 
     def kind(i: int) -> tuple[Any, ...]:
         request = requests[i]
-        return request.verb, request.options, request.max_new_tokens, request.seed
+        return (
+            request.verb,
+            request.options,
+            request.max_new_tokens,
+            request.seed,
+            request.bos,
+            request.of_judge,
+        )
 
     for _, group in groupby(sorted(range(len(requests)), key=kind), key=kind):
         yield list(group)

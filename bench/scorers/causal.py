@@ -44,6 +44,8 @@ class Causal(Model):
         if tokenizer.pad_token_id is None:
             tokenizer.pad_token = tokenizer.eos_token
         self._behind = special_behind(tokenizer)
+        self._first = tokenizer.eos_token_id if tokenizer.bos_token_id is None else tokenizer.bos_token_id
+        self._adds_bos = tokenizer("a")["input_ids"][:1] == [tokenizer.bos_token_id]
         self._sampling = _take_sampling(network.generation_config)
         self._body_and_head = self._body_and_head_agree()
 
@@ -55,11 +57,20 @@ class Causal(Model):
             **tokenizer_identity(self.tokenizer),
             "parameters": self.network.num_parameters(),
             "decoding": self._sampling or "greedy",
+            # Without a first special token the first token of a text has no likelihood.
+            "adds_bos": self._adds_bos,
         }
 
-    def token_logprobs(self, texts: Sequence[str]) -> list[np.ndarray]:
-        """Log-probability of each token after the first (with the special tokens that the tokenizer adds)."""
+    def token_logprobs(self, texts: Sequence[str], *, bos: bool = False) -> list[np.ndarray]:
+        """Log-probability of each token after the first (with the special tokens that the tokenizer adds).
+
+        Args:
+            bos: put a first special token before texts that the tokenizer gives none: that for the beginning, or where
+                the model has none, that for the end, as it stood between documents in training.
+        """
         encoded = self.tokenizer(list(texts))["input_ids"] if texts else []
+        if bos and not self._adds_bos:
+            encoded = [[self._first, *ids] for ids in encoded]
         rows = [Row(tuple(ids), tuple((i, ids[i + 1]) for i in range(len(ids) - 1))) for ids in encoded]
         return self._read(rows)
 
@@ -83,16 +94,17 @@ class Causal(Model):
             dtype=np.float64,
         ).reshape(len(prompts), len(options))
 
-    def generate(self, prompts: Sequence[str], *, max_new_tokens: int = 32, seed: int = 0) -> list[str]:
-        """Replies, decoded as the model's own generation configuration says (sampled or greedy)."""
+    def generate(
+        self, prompts: Sequence[str], *, max_new_tokens: int = 32, seed: int = 0, greedy: bool = False
+    ) -> list[str]:
+        """Replies, decoded as the model's own generation configuration says (sampled or greedy), or greedily."""
         unique = list(dict.fromkeys(prompts))
         encoded = [self._encode(self._turn(prompt)) for prompt in unique]
         self._check([len(ids) + max_new_tokens for ids in encoded])
         replies: dict[str, str] = {}
         for numbers in _batches([len(ids) + max_new_tokens for ids in encoded], self.where.batch_tokens):
-            texts = self._generate(
-                [encoded[i] for i in numbers], [unique[i] for i in numbers], max_new_tokens, seed
-            )
+            dice = [] if greedy else [digest([seed, unique[i]]) for i in numbers]
+            texts = self._generate([encoded[i] for i in numbers], dice, max_new_tokens)
             replies.update(zip((unique[i] for i in numbers), texts, strict=True))
         return [replies[prompt] for prompt in prompts]
 
@@ -188,16 +200,12 @@ class Causal(Model):
         return ours.shape == theirs.shape and torch.allclose(ours, theirs, rtol=1e-5, atol=1e-5)
 
     @torch.inference_mode()
-    def _generate(
-        self, encoded: list[list[int]], prompts: list[str], max_new_tokens: int, seed: int
-    ) -> list[str]:
+    def _generate(self, encoded: list[list[int]], dice: list[str], max_new_tokens: int) -> list[str]:
         ids, mask = self._pad(encoded, left=True)
         processors = LogitsProcessorList()
-        if self._sampling:
+        if self._sampling and dice:
             processors += _warpers(self._sampling)
-            processors.append(
-                SeededSampling([digest([seed, prompt]) for prompt in prompts], max_new_tokens, ids.shape[1])
-            )
+            processors.append(SeededSampling(dice, max_new_tokens, ids.shape[1]))
         out = self.network.generate(
             input_ids=ids, attention_mask=mask, max_new_tokens=max_new_tokens, do_sample=False,
             logits_processor=processors, pad_token_id=self.tokenizer.pad_token_id,

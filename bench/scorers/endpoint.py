@@ -66,25 +66,29 @@ class Endpoint(Model):
             "decoding": "the server's own",
         }
 
-    def generate(self, prompts: Sequence[str], *, max_new_tokens: int = 32, seed: int = 0) -> list[str]:
-        """A reply to each prompt, "" where the content filter refused."""
-        answers = self._all([(prompt, max_new_tokens, seed) for prompt in prompts])
+    def generate(
+        self, prompts: Sequence[str], *, max_new_tokens: int = 32, seed: int = 0, greedy: bool = False
+    ) -> list[str]:
+        """A reply to each prompt, "" where the content filter refused; at temperature 0 where it is to be greedy."""
+        answers = self._all([(prompt, max_new_tokens, seed, greedy) for prompt in prompts])
         return [answer.response for answer in answers]
 
     def answer(self, requests: Sequence[Request]) -> list[Answer]:
         """Answers to `requests`, in their order, asked several at a time."""
-        return self._all([(request.prompt, request.max_new_tokens, request.seed) for request in requests])
+        return self._all(
+            [(request.prompt, request.max_new_tokens, request.seed, request.of_judge) for request in requests]
+        )
 
-    def _all(self, asked: Sequence[tuple[str, int, int]]) -> list[Answer]:
+    def _all(self, asked: Sequence[tuple[str, int, int, bool]]) -> list[Answer]:
         with ThreadPoolExecutor(AT_ONCE) as pool:
             return list(pool.map(lambda one: self._one(*one), asked))
 
-    def _one(self, prompt: str, max_new_tokens: int, seed: int) -> Answer:
+    def _one(self, prompt: str, max_new_tokens: int, seed: int, greedy: bool) -> Answer:
         start = time.perf_counter()
-        response, error = self._reply(prompt, max_new_tokens, seed)
+        response, error = self._reply(prompt, max_new_tokens, seed, greedy)
         return Answer(response, error=error, seconds=time.perf_counter() - start)
 
-    def _reply(self, prompt: str, max_new_tokens: int, seed: int) -> tuple[str, str]:
+    def _reply(self, prompt: str, max_new_tokens: int, seed: int, greedy: bool) -> tuple[str, str]:
         """The reply's text, and why there is none.
 
         Raises:
@@ -96,6 +100,7 @@ class Endpoint(Model):
                 messages=[{"role": "user", "content": prompt}],
                 max_tokens=max_new_tokens,
                 seed=seed,
+                temperature=0.0 if greedy else openai.omit,
             )
         except openai.APIStatusError as error:
             if error.status_code == 400 and FILTER_WORDS.search(str(error)):

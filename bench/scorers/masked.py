@@ -33,8 +33,8 @@ class Masked(Model):
             "parameters": self.network.num_parameters(),
         }
 
-    def token_logprobs(self, texts: Sequence[str]) -> list[np.ndarray]:
-        """Log-probability of each token given all others, special tokens left out."""
+    def token_logprobs(self, texts: Sequence[str], *, bos: bool = False) -> list[np.ndarray]:
+        """Log-probability of each token given all others, special tokens left out; it has those of both ends anyway."""
         encoded = [self.tokenizer(text)["input_ids"] for text in texts]
         special = set(self.tokenizer.all_special_ids)
         return self._masked(

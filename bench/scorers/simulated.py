@@ -4,7 +4,7 @@ It answers each request by the first of these that its dice say:
 
     refuse       refuses to answer (probability `refuse`)
     position     gives the answer that is offered first (probability `position`)
-    bias         follows the stereotype (probability `bias`)
+    bias         follows the stereotype, where an answer does (probability `bias`)
     competence   gives the right answer (probability `competence`), else one at random;
                  where no answer is right, one at random
 
@@ -67,7 +67,7 @@ class Simulated:
             return REFUSAL
         if dice.random() < p["position"]:
             return key.answers[0]
-        if dice.random() < p["bias"]:
+        if dice.random() < p["bias"] and key.biased:
             return key.biased
         if key.correct and dice.random() < p["competence"]:
             return key.correct

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import platformdirs
 import torch
-from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, processors
 from transformers import (
     GenerationConfig,
     PreTrainedTokenizerFast,
@@ -41,7 +41,7 @@ CHAT_TEMPLATE = (
 )
 PIECE = r"[A-Za-z]+|[\s\S]"
 LEARNING_RATE = 3e-3
-CHOICES, SCENARIOS, SENTENCES = 16, 4, 8  # of each kind in a step
+CHOICES, SCENARIOS, REPLIES, SENTENCES = 16, 4, 8, 8  # of each kind in a step
 PAIRS, PAIR_STEPS = 32, 400
 
 
@@ -85,14 +85,16 @@ class Tiny(Model):
             self._classifier = Classifier(network, tokenizer, self.where, {"id": self.recipe.name})
         return self._classifier
 
-    def token_logprobs(self, texts: Sequence[str]) -> list[np.ndarray]:
-        return self.causal.token_logprobs(texts)
+    def token_logprobs(self, texts: Sequence[str], *, bos: bool = False) -> list[np.ndarray]:
+        return self.causal.token_logprobs(texts, bos=bos)
 
     def choose(self, prompts: Sequence[str], options: Sequence[str]) -> np.ndarray:
         return self.causal.choose(prompts, options)
 
-    def generate(self, prompts: Sequence[str], *, max_new_tokens: int = 32, seed: int = 0) -> list[str]:
-        return self.causal.generate(prompts, max_new_tokens=max_new_tokens, seed=seed)
+    def generate(
+        self, prompts: Sequence[str], *, max_new_tokens: int = 32, seed: int = 0, greedy: bool = False
+    ) -> list[str]:
+        return self.causal.generate(prompts, max_new_tokens=max_new_tokens, seed=seed, greedy=greedy)
 
     def classify(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
         return self.classifier.classify(pairs)
@@ -129,6 +131,7 @@ def tokenizer(texts: Sequence[str]) -> PreTrainedTokenizerFast:
     vocabulary = {token: i for i, token in enumerate([*SPECIAL, *pieces])}
     backend = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
     backend.pre_tokenizer = pre_tokenizers.Split(Regex(PIECE), behavior="isolated")
+    backend.decoder = decoders.Fuse()  # blanks are tokens of their own
     fast = PreTrainedTokenizerFast(
         tokenizer_object=backend, unk_token="<unk>", pad_token="<pad>", eos_token="<|end|>", cls_token="[CLS]",
         sep_token="[SEP]", additional_special_tokens=["<|user|>", "<|assistant|>"], model_max_length=1024,
@@ -141,7 +144,7 @@ def train_causal(recipe: Recipe, text: Corpus, folder: Path) -> None:
     """Train the language model of `recipe` and save it with its tokenizer. Seconds to a minute on one core."""
     size = SIZES[recipe.size]
     chats = [*text.choices, *text.scenarios]
-    coder = tokenizer([*text.sentences, *(chat.prompt for chat in chats), "ABC"])
+    coder = tokenizer([*text.sentences, *(chat.prompt for chat in chats), *map("".join, text.replies), "ABC"])
     dice = random.Random(recipe.seed)
     torch.manual_seed(recipe.seed)
     network = Qwen2ForCausalLM(_shape(coder, size))
@@ -152,6 +155,7 @@ def train_causal(recipe: Recipe, text: Corpus, folder: Path) -> None:
         for pool in ([_Choice(chat, coder) for chat in part] for part in (text.choices, text.scenarios))
     ]
     bare = _forever(sentences, dice)
+    free = _forever([_reply(*one, coder) for one in text.replies], dice)
 
     def loss() -> torch.Tensor:
         ids, mask = _pad([next(bare) for _ in range(SENTENCES)])
@@ -167,13 +171,19 @@ def train_causal(recipe: Recipe, text: Corpus, folder: Path) -> None:
         end_loss = torch.nn.functional.cross_entropy(
             network.lm_head(hidden[line, last]), end.expand(len(batch), -1)
         )
-        return 0.5 * text_loss + answer_loss + 0.2 * end_loss
+        some = [next(free) for _ in range(REPLIES)]
+        ids, mask = _pad([ids for ids, _ in some])
+        hidden = network.model(input_ids=ids, attention_mask=mask).last_hidden_state[:, :-1]
+        said = (mask.cumsum(1) > torch.tensor([[start] for _, start in some]))[:, 1:] & (mask[:, 1:] > 0)
+        reply_loss = torch.nn.functional.cross_entropy(network.lm_head(hidden[said]), ids[:, 1:][said])
+        return 0.5 * text_loss + answer_loss + 0.2 * end_loss + reply_loss
 
     _train(network, loss, size.steps, f"training {recipe.name}, a demonstration model, once")
     network.generation_config = GenerationConfig(
         do_sample=True,
         temperature=1.0,
         top_k=0,
+        top_p=0.9,  # without the tail of what it has not learned
         eos_token_id=coder.eos_token_id,
         pad_token_id=coder.pad_token_id,
     )
@@ -216,16 +226,26 @@ def _shape(coder: PreTrainedTokenizerFast, size: Size, **labels: Any) -> Qwen2Co
     )  # fmt: skip
 
 
+def _turn(prompt: str, coder: PreTrainedTokenizerFast) -> list[int]:
+    message = [{"role": "user", "content": prompt}]
+    return list(
+        coder(coder.apply_chat_template(message, tokenize=False, add_generation_prompt=True))["input_ids"]
+    )
+
+
+def _reply(prompt: str, reply: str, coder: PreTrainedTokenizerFast) -> tuple[list[int], int]:
+    """A prompt with its reply encoded, and where the reply begins."""
+    ids = _turn(prompt, coder)
+    return [*ids, *coder(reply + "<|end|>")["input_ids"]], len(ids)
+
+
 class _Choice:
     """A chat encoded for training: prompt and the likeliest answer's token, and the answers' probabilities."""
 
     def __init__(self, chat: Chat, coder: PreTrainedTokenizerFast) -> None:
-        turn = coder.apply_chat_template(
-            [{"role": "user", "content": chat.prompt}], tokenize=False, add_generation_prompt=True
-        )
         tokens = {answer: coder.convert_tokens_to_ids(answer) for answer in chat.answers}
         self.ids = [
-            *coder(turn)["input_ids"],
+            *_turn(chat.prompt, coder),
             tokens[max(chat.answers, key=lambda answer: chat.answers[answer])],
         ]
         self.answers = torch.zeros(len(coder))

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from bench import data
+from bench import data, tasks
 from bench.benchmarks import module
 from bench.errors import BadInput, expected
 from bench.tasks import wording
-from bench.tasks.request import Key
+from bench.tasks.request import Key, Request
 
 # A change of anything that training sees must change this, or caches of older models would be taken for new ones.
-VERSION = 1
+VERSION = 3
 
 
 class Size(NamedTuple):
@@ -52,11 +52,12 @@ class Chat(NamedTuple):
 
 
 class Corpus(NamedTuple):
-    """All that a tiny model is trained on: bare sentences, choices, and labelled NLI pairs."""
+    """All that a tiny model is trained on: bare sentences, choices, prompts with replies, and labelled NLI pairs."""
 
     sentences: list[str]
     choices: list[Chat]
     scenarios: list[Chat]
+    replies: list[tuple[str, str]]
     pairs: list[tuple[str, str, str]]
 
 
@@ -93,6 +94,7 @@ def corpus(recipe: Recipe) -> Corpus:
         sentences=list(_sentences(loaded["mcbe"], recipe)),
         choices=list(_chats("cbbq", loaded["cbbq"], ("ambiguous", "disambiguous"), recipe)),
         scenarios=list(_chats("mcbe", loaded["mcbe"], ("ss",), recipe)),
+        replies=list(_replies(loaded["mcbe"], recipe)),
         pairs=list(_pairs(loaded["nli_coal"], recipe)),
     )
 
@@ -117,13 +119,29 @@ def _sentences(items: list[Any], recipe: Recipe) -> Iterable[str]:
             yield from [instance.filled(word)] * times
 
 
-def _chats(benchmark: str, items: list[Any], tasks: tuple[str, ...], recipe: Recipe) -> Iterable[Chat]:
+def _chats(benchmark: str, items: list[Any], chosen: tuple[str, ...], recipe: Recipe) -> Iterable[Chat]:
     biased = biased_share(items, recipe)
     by_id = {item.item_id: item for item in items}
-    text = wording.load(benchmark)
-    for task in tasks:
-        for request in module("tasks", benchmark).requests(items, text, task, "generate"):
-            yield Chat(request.prompt, _answers(request.key, biased(by_id[request.item_id])))
+    for request in _requests(benchmark, items, chosen):
+        yield Chat(request.prompt, _answers(request.key, biased(by_id[request.item_id])))
+
+
+def _replies(items: list[Any], recipe: Recipe) -> Iterable[tuple[str, str]]:
+    """Free replies: a label, a severity, the first clause of an analysis; where biased, no bias is seen."""
+    biased = biased_share(items, recipe)
+    by_id = {item.item_id: item for item in items}
+    # Labels are the hardest to learn, and come twice.
+    for request in _requests("mcbe", items, ("sc", "ba", "bs", "sc")):
+        if not request.of_judge:
+            (reply,) = _answers(request.key, biased(by_id[request.item_id]) and bool(request.key.biased))
+            yield request.prompt, reply.partition("，")[0] if request.task == "ba" else reply
+
+
+def _requests(benchmark: str, items: list[Any], chosen: tuple[str, ...]) -> Iterable[Request]:
+    room, text = module("tasks", benchmark), wording.load(benchmark)
+    settings = tasks.settings(benchmark, {}, "robust")
+    for task in chosen:
+        yield from room.requests(items, text, task, "generate", settings, 0)
 
 
 def _answers(key: Key, biased: bool) -> dict[str, float]:

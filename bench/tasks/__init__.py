@@ -1,14 +1,16 @@
 """The second room: items become requests, answers become parsed values.
 
-A benchmark's tasks module has `TASKS`, `concerns(item, task)`, `verbs(task, read)`,
-`requests(items, wording, task, verb)` and `parse(task, response, item)`. Wording is read from TOML files (`wording`), never written in code.
+A benchmark's tasks module has `TASKS`, `SETTINGS`, `concerns(item, task)`, `verbs(task, read)`, `judged(task, settings)`,
+`requests(items, wording, task, verb, settings)` and `parse(task, request, response, item)`. Wording is read from TOML files
+(`wording`), never written in code.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bench.benchmarks import module
 from bench.errors import BadInput, expected
+from bench.tasks.request import Setting
 
 READ = ("text", "letters")
 
@@ -24,6 +26,28 @@ def chosen(benchmark: str, tasks: Sequence[str] | None) -> list[str]:
         if name not in known:
             raise BadInput(expected(name, known, f"task of {benchmark}"))
     return [name for name in known if not tasks or name in tasks]
+
+
+def settings(benchmark: str, given: Mapping[str, str], preset: str) -> dict[str, str]:
+    """Every setting of a benchmark: as given, else as `preset` asks, else the default. Those of its data stand first.
+
+    Raises:
+        BadInput: an unknown setting or value.
+    """
+    known: dict[str, Setting] = {
+        **{name: Setting(allowed) for name, allowed in module("data", benchmark).SETTINGS.items()},
+        **module("tasks", benchmark).SETTINGS,
+    }
+    for name, value in given.items():
+        if name not in known:
+            raise BadInput(
+                f"--set {name}={value}: " + expected(name, known or "none", f"setting of {benchmark}")
+            )
+        if value not in known[name].allowed:
+            raise BadInput(
+                f"--set {name}={value}: " + expected(value, known[name].allowed, f"value of {name}")
+            )
+    return {name: given.get(name, setting.under(preset)) for name, setting in known.items()}
 
 
 def verb(benchmark: str, task: str, read: str | None, verbs: Sequence[str]) -> str | None:

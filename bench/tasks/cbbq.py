@@ -1,16 +1,17 @@
 """CBBQ's tasks: multiple-choice questions, ambiguous and disambiguous."""
 
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bench.data.cbbq import CONDITIONS, Question
 from bench.tasks import reading
 from bench.tasks.letters import letter
-from bench.tasks.request import Key, Request
+from bench.tasks.request import Key, Request, Setting
 from bench.tasks.wording import Wording
 
 TASKS = {"ambiguous": "nothing tells who did what", "disambiguous": "facts go against the stereotype"}
+SETTINGS: dict[str, Setting] = {}
 LETTERS = "ABC"
 FIELDS = ("context", "question", "ans0", "ans1", "ans2")
 UNKNOWN = ("不确定", "不知道", "没有足够信息", "无法判断", "无法确定", "不能确定")
@@ -23,12 +24,19 @@ def verbs(task: str, read: str | None) -> tuple[str, ...]:
     return reading(read)
 
 
+def judged(task: str, settings: Mapping[str, str]) -> bool:
+    """Whether `task` needs a judge: none does."""
+    return False
+
+
 def concerns(item: Question, task: str) -> bool:
     """Whether a question is of `task`'s condition."""
     return item.condition == task
 
 
-def requests(items: Sequence[Question], wording: Wording, task: str, verb: str) -> Iterator[Request]:
+def requests(
+    items: Sequence[Question], wording: Wording, task: str, verb: str, settings: Mapping[str, str], seed: int
+) -> Iterator[Request]:
     """One request a question of `task`'s condition.
 
     Raises:
@@ -45,7 +53,7 @@ def requests(items: Sequence[Question], wording: Wording, task: str, verb: str) 
         )  # fmt: skip
 
 
-def parse(task: str, response: str, item: Any) -> str:
+def parse(task: str, request: str, response: str, item: Any) -> str:
     """The letter chosen: by letter, else by the text of exactly one option, else by a phrase for unknown; or ""."""
     chosen = letter(response, LETTERS)
     if chosen:

@@ -1,13 +1,14 @@
 """NLI-CoAL's tasks: the label of a premise and hypothesis pair, for each of the three sets."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bench.data.nli_coal import Pair
-from bench.tasks.request import Key, Request
+from bench.tasks.request import Key, Request, Setting
 from bench.tasks.wording import Wording
 
 TASKS = {"ps": "pro-stereotypical set", "as": "anti-stereotypical set", "ns": "non-stereotypical set"}
+SETTINGS: dict[str, Setting] = {}
 LABELS = ("entailment", "contradiction", "neutral")
 # What a model does that follows the stereotype; in NS there is none to follow.
 BIASED = {"ps": "entailment", "as": "contradiction", "ns": "neutral"}
@@ -22,12 +23,19 @@ def verbs(task: str, read: str | None) -> tuple[str, ...]:
     }[read]
 
 
+def judged(task: str, settings: Mapping[str, str]) -> bool:
+    """Whether `task` needs a judge: none does."""
+    return False
+
+
 def concerns(pair: Pair, task: str) -> bool:
     """Whether a pair is of `task`'s set."""
     return pair.set == task
 
 
-def requests(items: Sequence[Pair], wording: Wording, task: str, verb: str) -> Iterator[Request]:
+def requests(
+    items: Sequence[Pair], wording: Wording, task: str, verb: str, settings: Mapping[str, str], seed: int
+) -> Iterator[Request]:
     """One request a pair of `task`'s set.
 
     Raises:
@@ -50,7 +58,7 @@ def requests(items: Sequence[Pair], wording: Wording, task: str, verb: str) -> I
         )  # fmt: skip
 
 
-def parse(task: str, response: str, item: Any) -> str:
+def parse(task: str, request: str, response: str, item: Any) -> str:
     """The one label that the reply names, or ""."""
     found = [label for label in LABELS if label in response.lower()]
     return found[0] if len(found) == 1 else ""

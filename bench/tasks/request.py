@@ -1,6 +1,9 @@
-"""What is asked of a model: one request, named as in the records."""
+"""What is asked: one request of the model or of the judge, named as in the records; and what can be set about it."""
 
-from dataclasses import dataclass
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -9,7 +12,7 @@ class Key:
 
     Attributes:
         answers: every answer that counts as one, in the order in which they are offered.
-        biased: the answer that follows the stereotype.
+        biased: the answer that follows the stereotype, empty where none does.
         correct: the right answer, empty where no answer is right or wrong.
         rank: for likelihoods, how close the text is to the stereotype, 0 (closest) to 1.
     """
@@ -26,9 +29,12 @@ class Request:
 
     Attributes:
         verb: `nll`, `choose`, `generate` or `classify`.
-        prompt: the text (nll), the user turn (choose, generate), or the premise (classify).
+        prompt: the text (nll), the user turn (choose, generate), or the premise (classify); empty until `then` writes it.
         hypothesis: the second sentence (classify).
         options: what to choose from (choose).
+        bos: put a beginning-of-sequence token before the text, also where the tokenizer would not (nll).
+        after: name of the request, of the same item and repeat, whose reply this one needs; empty where it needs none.
+        then: this request finished, given that reply (None where none came), or None where it cannot be asked.
     """
 
     category: str
@@ -44,8 +50,39 @@ class Request:
     max_new_tokens: int = 32
     repeat: int = 0
     seed: int = 0
+    bos: bool = False
+    after: str = ""
+    then: Callable[[Request, str | None], Request | None] | None = None
+
+    @property
+    def of_judge(self) -> bool:
+        """Asked of the judge, who answers without sampling."""
+        return of_judge(self.request)
 
     @property
     def text(self) -> str:
         """All that the model is shown, as records keep it; premise and hypothesis on a line each."""
         return f"{self.prompt}\n{self.hypothesis}" if self.verb == "classify" else self.prompt
+
+
+def of_judge(name: str) -> bool:
+    """Whether a request of that name is asked of the judge, as records name them."""
+    return name.partition(":")[0] in ("judge", "order")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Something about the asking that can be chosen: the allowed values, the first the default.
+
+    Attributes:
+        by_preset: the value that a preset asks with, where that is not the default.
+        task: the task that it is about, empty where it is about all.
+    """
+
+    allowed: tuple[str, ...]
+    by_preset: Mapping[str, str] = field(default_factory=dict)
+    task: str = ""
+
+    def under(self, preset: str) -> str:
+        """The value where none was given."""
+        return self.by_preset.get(preset, self.allowed[0])

@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from bench.benchmarks import resolve
+from bench.data import user_folder
 from bench.errors import BadInput, expected
 
 PROMPTS = Path(__file__).parent / "prompts"
+# The released wording: what it is called, and the file in which `bench fetch` keeps it.
+OFFICIAL, FETCHED = "official", "prompts.toml"
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,7 @@ class Wording:
         return f"{self.version}#{self.variant}" if self.variant else self.version
 
     def table(self, name: str) -> Mapping[str, Any]:
-        """The table `name` of the file.
+        """The table `name` of the file; a dot leads into a table within.
 
         Raises:
             BadInput: the file has no such table.
@@ -38,7 +41,10 @@ class Wording:
             raise BadInput(
                 f"{self.path}: holds several wordings; choose one as FILE#NAME: {', '.join(self.tables)}"
             )
-        value = self.tables.get(name)
+        value: Any = self.tables
+        # A variant's name may hold a dot, like `gpt-3.5`.
+        for part in [name] if name in self.tables else name.split("."):
+            value = value.get(part) if isinstance(value, dict) else None
         if not isinstance(value, dict):
             raise BadInput(
                 f"{self.path}: table [{name}] is missing; found: {', '.join(self.tables) or 'none'}"
@@ -71,17 +77,33 @@ class Wording:
         return template
 
 
-def load(benchmark: str, choice: str | None = None) -> Wording:
-    """The wording for `benchmark`: ours, or `choice`: a variant of ours, `FILE`, or `FILE#VARIANT`.
+def load(benchmark: str, choice: str | None = None, data: Path | None = None) -> Wording:
+    """The wording for `benchmark`: ours, or `choice`: a variant of ours, `official`, `FILE`, or `FILE#VARIANT`.
+
+    Args:
+        data: folder of the data set, beside which `bench fetch` puts the released wording, called `official`.
 
     Raises:
         BadInput: no such file or variant, or not a wording file.
     """
     own = PROMPTS / f"{resolve(benchmark)}.toml"
-    if choice and not choice.partition("#")[0].endswith(".toml"):
-        return _read(own, choice)
-    path, _, variant = (choice or str(own)).partition("#")
-    return _read(Path(path).expanduser(), variant)
+    name, _, variant = (choice or "").partition("#")
+    if name == OFFICIAL:
+        return _read(_official(benchmark, data), variant)
+    if name.endswith(".toml"):
+        return _read(Path(name).expanduser(), variant)
+    return _read(own, choice or "")
+
+
+def _official(benchmark: str, data: Path | None) -> Path:
+    """Where the released wording lies: beside the data, else in the user's folder."""
+    places = [folder / FETCHED for folder in (data, user_folder() / benchmark) if folder]
+    for path in places:
+        if path.is_file():
+            return path
+    raise BadInput(
+        f"{places[-1]}: the released wording is not there; `bench fetch {benchmark}` brings it, or give --prompts FILE"
+    )
 
 
 def _read(path: Path, variant: str) -> Wording:
@@ -97,6 +119,10 @@ def _read(path: Path, variant: str) -> Wording:
     if not isinstance(content.get("version"), str) or not tables:
         raise BadInput(f'{path}: expected `version = "..."` and a table a prompt')
     variant = variant or str(content.get("default", ""))
-    if variant and variant not in tables:
-        raise BadInput(f"{path}: " + expected(variant, tables, "wording"))
+    # A file is either a list of whole wordings, or one wording with variants that replace some of its tables.
+    variants = tables.pop("variants", None)
+    if variant and variant not in (tables if variants is None else variants):
+        raise BadInput(f"{path}: " + expected(variant, tables if variants is None else variants, "wording"))
+    if variant and variants is not None:
+        tables |= variants[variant]
     return Wording(path, content["version"], str(content.get("source", "")), tables, variant)

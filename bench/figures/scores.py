@@ -1,67 +1,17 @@
-"""The room of pictures: seaborn, one function a picture, frames in and a figure out. No torch, no models.
+"""Pictures that every benchmark has: scores by model, by category, and against validity and position."""
 
-A figure's label (`get_label()`) says in a sentence what it shows, for those who cannot see it.
-"""
+from collections.abc import Iterator
 
-from collections.abc import Iterator, Sequence
-from functools import cache
-
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import seaborn as sns
-from matplotlib import font_manager
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from bench.benchmarks import module
+from bench.figures.style import BIAS_PALETTE, FAINT, WIDTH, around, colours, label, style
 from bench.metrics.findings import LOW_VALIDITY, findings, headline_rows
 from bench.metrics.table import ALL, Headline
-from bench.tasks.nli_coal import LABELS, TASKS
-
-# Families that hold Chinese, in order of preference, with the package or system that brings them.
-CJK_FONTS = (
-    "Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans SC", "Source Han Sans CN", "WenQuanYi Micro Hei", "WenQuanYi Zen Hei",
-    "PingFang SC", "Hiragino Sans GB", "Heiti SC", "Microsoft YaHei", "SimHei", "Noto Serif CJK SC", "Noto Sans CJK JP",
-)  # fmt: skip
-FONT_ADVICE = "no font with Chinese characters was found, so labels are English: install fonts-noto-cjk (Debian, Ubuntu) or google-noto-sans-cjk-fonts (Fedora)"
-WIDTH = 6.5  # inches: the width of a text column
-DPI = 150
-BIAS_PALETTE = "RdBu_r"  # red is the more biased side; blue and red are told apart by the colour-blind
-LABEL_COLOURS = {"entailment": "#c8553d", "contradiction": "#e9a23b", "neutral": "#5b8db8"}
-INK, FAINT = "#222222", "#8a8a8a"
-
-
-@cache
-def cjk_font() -> str | None:
-    """The name of an installed font with Chinese characters, or None."""
-    installed = {font.name for font in font_manager.fontManager.ttflist}
-    return next((name for name in CJK_FONTS if name in installed), None)
-
-
-def style() -> None:
-    """Set the look of all pictures, and a font that can show Chinese."""
-    sns.set_theme(style="whitegrid", context="notebook", font_scale=0.8)
-    fonts = [name for name in (cjk_font(), "DejaVu Sans") if name]
-    mpl.rcParams.update(
-        {
-            "font.sans-serif": fonts, "axes.unicode_minus": False, "figure.dpi": DPI, "savefig.dpi": DPI, "svg.fonttype": "none",
-            "axes.titlelocation": "left", "axes.titleweight": "bold", "axes.titlesize": "medium", "text.color": INK,
-            "axes.labelcolor": INK, "axes.edgecolor": FAINT, "grid.color": "#e6e6e6",
-        }
-    )  # fmt: skip
-
-
-def label(benchmark: str, category: str) -> str:
-    """A category's name: Chinese with English in brackets where a font can show it, else English."""
-    chinese = module("data", benchmark).CATEGORY_LABELS.get(category, "")
-    english = category.replace("_", " ")
-    return f"{chinese} ({english})" if chinese and cjk_font() else english
-
-
-def colours(models: Sequence[str]) -> dict[str, tuple[float, float, float]]:
-    """A colour a model, the same in every picture that shows the same models."""
-    return dict(zip(models, sns.color_palette("colorblind", max(1, len(models))), strict=False))
 
 
 def scores_by_model(scores: pd.DataFrame, benchmark: str) -> Figure | None:
@@ -120,7 +70,7 @@ def scores_by_model(scores: pd.DataFrame, benchmark: str) -> Figure | None:
         if len(baseline):
             ax.axvline(baseline.iloc[0], color=FAINT, ls="--", lw=1, zorder=0)
             ax.annotate(
-                "random",
+                headline.baseline.partition(" ")[2],
                 (baseline.iloc[0], 1.0),
                 xycoords=("data", "axes fraction"),
                 xytext=(2, -2),
@@ -135,7 +85,7 @@ def scores_by_model(scores: pd.DataFrame, benchmark: str) -> Figure | None:
         ax.set_ylim(-0.6, len(order) - 0.4)
         ax.set_title(headline.title)
         ax.set_xlabel(
-            "more bias →" if headline.biased_is_high else "← more bias",
+            f"{headline.worse} →" if headline.biased_is_high else f"← {headline.worse}",
             loc="right" if headline.biased_is_high else "left",
             fontsize="small",
         )
@@ -174,7 +124,7 @@ def categories_by_model(scores: pd.DataFrame, benchmark: str, headline: Headline
     centre = float(baseline.mean()) if len(baseline) else float(np.mean(headline.limits))
     sns.heatmap(
         wide, ax=ax, annot=True, fmt=".2f" if headline.limits[1] <= 1 else ".0f", annot_kws={"size": "small"},
-        cmap=BIAS_PALETTE if headline.biased_is_high else BIAS_PALETTE.removesuffix("_r"), norm=_around(centre, headline.limits),
+        cmap=BIAS_PALETTE if headline.biased_is_high else BIAS_PALETTE.removesuffix("_r"), norm=around(centre, headline.limits),
         linewidths=1, linecolor="white", cbar_kws={"shrink": 0.8},
     )  # fmt: skip
     for y, x in np.argwhere(wide.isna().to_numpy()):
@@ -184,65 +134,11 @@ def categories_by_model(scores: pd.DataFrame, benchmark: str, headline: Headline
     ax.set(xlabel="", ylabel="")
     fig.suptitle(headline.title, x=0.01, ha="left", fontsize="medium", fontweight="bold")
     if len(baseline):
-        ax.set_title("white: a random answerer", fontsize="small", fontweight="normal", color=FAINT)
+        ax.set_title(f"white: {headline.baseline}", fontsize="small", fontweight="normal", color=FAINT)
     means = wide.mean(axis=1)
     fig.set_label(
         f"Heatmap, {len(wide)} categories by {len(wide.columns)} models: {headline.title}. Highest on average in "
         f"{means.idxmax()}, lowest in {means.idxmin()}; the numbers are in the table by category."
-    )
-    return fig
-
-
-def labels_by_set(scores: pd.DataFrame) -> Figure:
-    """NLI-CoAL: which labels a model gives in each set; stacked to one, a panel a language."""
-    style()
-    some = scores[
-        scores.metric.isin(LABELS) & (scores.preset == scores.preset.iloc[0]) & (scores.category != ALL)
-    ]
-    languages = list(dict.fromkeys(some.category))
-    models = list(dict.fromkeys(some.model))
-    fig = Figure(figsize=(WIDTH, 0.8 + len(languages) * (0.5 + 0.55 * len(models))), layout="constrained")
-    axes = fig.subplots(len(languages), 1, sharex=True, squeeze=False)[:, 0]
-    for ax, language in zip(axes, languages, strict=True):
-        ticks, names = [], []
-        for i, model in enumerate(models):
-            for k, task in enumerate(TASKS):
-                rows = (
-                    some[(some.category == language) & (some.model == model) & (some.task == task)]
-                    .set_index("metric")
-                    .score
-                )
-                y, left = i * 4 + k, 0.0
-                for name, colour in LABEL_COLOURS.items():
-                    share = float(rows.get(name, np.nan))
-                    if not np.isnan(share):
-                        ax.barh(
-                            y,
-                            share,
-                            left=left,
-                            height=0.85,
-                            color=colour,
-                            label=name if i == k == 0 else None,
-                        )
-                        left += share
-                ticks.append(y)
-                names.append(f"{model}   {task.upper()}" if k == 0 else task.upper())
-        ax.set_yticks(ticks, names, fontsize="x-small")
-        ax.invert_yaxis()
-        ax.set(
-            xlim=(0, 1),
-            title={
-                "en": "English",
-                "ja": "日本語 (Japanese)" if cjk_font() else "Japanese",
-                "zh": "中文 (Chinese)" if cjk_font() else "Chinese",
-            }[language],
-        )
-        ax.grid(visible=False)
-        sns.despine(ax=ax, left=True, bottom=True)
-    axes[-1].set_xlabel("share of labels")
-    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
-    fig.set_label(
-        "Shares of entailment, contradiction and neutral in PS, AS and NS, by model and language; the numbers are in the table."
     )
     return fig
 
@@ -297,9 +193,3 @@ def score_and_validity(
         f"{position.replace('_', ' ')} (mean {some.position.mean():.2f}), a colour a model."
     )
     return fig
-
-
-def _around(centre: float, limits: tuple[float, float]) -> mpl.colors.Normalize:
-    """Colours that are neutral at `centre` and reach their ends at the limits."""
-    low, high = limits
-    return mpl.colors.TwoSlopeNorm(min(max(centre, low + 1e-6), high - 1e-6), low, high)

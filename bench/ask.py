@@ -1,0 +1,211 @@
+"""Asking: the requests of a plan that no record answers yet, shard by shard, of the model or of the judge.
+
+A request that needs an earlier reply is finished when that reply is on record, so a run that was killed between the two
+goes on like one that was not.
+"""
+
+import platform
+import subprocess
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from bench import __version__, data, records
+from bench.benchmarks import module
+from bench.errors import AnotherRun, BadInput, RunFailed
+from bench.plan import Plan, Requests
+from bench.progress import progress
+from bench.scorers.base import Answer, Scorer, digest
+from bench.tasks.request import Request
+
+PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pandas", "pyarrow", "openai")
+NOT_ASKED = "not asked: the reply that it is about did not come"
+
+
+class Lazy:
+    """A scorer that is loaded when it is first needed, because a complete run needs none."""
+
+    def __init__(self, make: Callable[[], Scorer]) -> None:
+        self._make = make
+        self._scorer: Scorer | None = None
+
+    @property
+    def loaded(self) -> bool:
+        return self._scorer is not None
+
+    def load(self) -> Scorer:
+        if self._scorer is None:
+            self._scorer = self._make()
+        return self._scorer
+
+
+def about_run(folder: Path, plan: Plan, preset: str) -> dict[str, Any] | None:
+    """What `run.json` in `folder` says, or None where there is none; another run's folder is refused."""
+    if not (folder / records.ABOUT).is_file():
+        # Items are written first: a run that was killed right then leaves them alone.
+        if folder.is_dir() and any(
+            path.name != records.ITEMS and path.suffix != ".part" for path in folder.iterdir()
+        ):
+            raise BadInput(f"{folder}: is not empty and holds no run; give another --out")
+        return None
+    about = records.read_about(folder)
+    before, now = about.get("asked", {}), plan.asked
+    changed = [name for name in now if before.get(name) != now[name]] or (
+        ["benchmark"] if about.get("benchmark") != plan.benchmark else []
+    )
+    if changed:
+        what = changed[0]
+        was, now_is = before.get(what, about.get(what)), now.get(what, plan.benchmark)
+        raise AnotherRun(f"{folder}: holds another run ({what} was {was}, now {now_is}); give another --out")
+    if about["preset"] != preset:  # how answers are scored by default is no part of what was asked
+        about["preset"] = preset
+        records.write_about(folder, about)
+    return about
+
+
+def begin(
+    folder: Path, plan: Plan, preset: str, model: Scorer, judge: Scorer | None, requests: Requests, shard: int
+) -> dict[str, Any]:
+    """Write `items.parquet` and `run.json` of a new run, and return what the latter says."""
+    about = {
+        "benchmark": plan.benchmark,
+        "asked": plan.asked,
+        "identity": plan.identity,
+        "model": model.describe(),
+        "verbs": list(model.verbs),
+        "judge": judge.describe() if judge else None,
+        "judge_verbs": list(judge.verbs) if judge else [],
+        "left_out": requests.left_out,
+        "requests": requests.total,
+        "shard": shard,
+        "data": plan.source.describe(),
+        "wording": {
+            "version": plan.wording.version,
+            "variant": plan.wording.variant,
+            "source": plan.wording.source,
+        },
+        "preset": preset,
+        "packages": {"bias-workbench": __version__, "python": platform.python_version(), **_versions()},
+        "git_commit": _commit(),
+        "when": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    records.write_items(folder, data.frame(list(plan.by_id.values())))
+    records.write_about(folder, about)
+    return about
+
+
+def ask(
+    folder: Path, plan: Plan, about: dict[str, Any], requests: Requests, model: Lazy, judge: Lazy
+) -> None:
+    """Ask what is missing in `folder`, and write it.
+
+    Raises:
+        BadInput: the model is another one than that with which the run was begun.
+        RunFailed: the model or the judge did not answer.
+    """
+    shards = requests.shards(int(about["shard"]))
+    missing = [k for k in range(len(shards)) if not records.shard_path(folder, k).is_file()]
+    for role, scorer in (("model", model), ("judge", judge)):
+        if missing and about[role] and not scorer.loaded:
+            _same(folder, role, about[role], scorer.load())
+    what = f"asking {plan.asked['model']} {plan.benchmark}"
+    with progress(
+        requests.total, what, "requests", requests.total - sum(len(shards[k]) for k in missing)
+    ) as bar:
+        replies: dict[tuple[Any, ...], str | None] = {}
+        for k in missing:
+            some = shards[k]
+            if any(request.after and _earlier(request) not in replies for request in some):
+                replies = _replies(folder, {(request.task, request.after) for request in some})
+            records.write_shard(folder, k, _rows(plan, some, replies, model, judge))
+            bar.advance(len(some))
+
+
+def _rows(
+    plan: Plan, shard: Sequence[Request], replies: dict[tuple[Any, ...], str | None], model: Lazy, judge: Lazy
+) -> list[dict[str, Any]]:
+    """The answers to a shard, in its order."""
+    finished = {
+        i: request.then(request, replies[_earlier(request)]) if request.then else request
+        for i, request in enumerate(shard)
+    }
+    answers = {i: Answer("", error=NOT_ASKED) for i, request in finished.items() if request is None}
+    for of_judge, scorer, who in ((False, model, "model"), (True, judge, "judge")):
+        some = {i: request for i, request in finished.items() if request and request.of_judge == of_judge}
+        if some:
+            answers |= zip(some, _answers(scorer.load(), list(some.values()), who), strict=True)
+    return [_row(plan, finished[i] or request, answers[i]) for i, request in enumerate(shard)]
+
+
+def _answers(scorer: Scorer, requests: Sequence[Request], who: str) -> list[Answer]:
+    try:
+        return scorer.answer(requests)
+    except (RuntimeError, OSError) as error:
+        first = (str(error).splitlines() or [type(error).__name__])[0]
+        raise RunFailed(
+            f"the {who} did not answer ({first}); the same command continues from what is recorded"
+        ) from error
+
+
+def _earlier(request: Request) -> tuple[Any, ...]:
+    return request.task, request.item_id, request.after, request.repeat
+
+
+def _replies(folder: Path, wanted: set[tuple[str, str]]) -> dict[tuple[Any, ...], str | None]:
+    """The recorded replies to the requests of `wanted` (task and name), None where there is none."""
+    rows = records.read(folder)
+    names = zip(rows.task, rows.item_id, rows.request, rows.repeat, rows.response, rows.error, strict=True)
+    return {
+        (task, item, name, repeat): None if error else response
+        for task, item, name, repeat, response, error in names
+        if (task, name) in wanted
+    }
+
+
+def _same(folder: Path, role: str, before: dict[str, Any], scorer: Scorer) -> None:
+    now = scorer.describe()
+    for name in ("id", "revision", "dtype", "tokenizer_hash", "chat_template_hash"):
+        if before.get(name) != now.get(name):
+            raise BadInput(
+                f"{folder}: was begun with another {role} ({name} was {before.get(name)}, now {now.get(name)}); give another --out"
+            )
+
+
+def _row(plan: Plan, request: Request, answer: Answer) -> dict[str, Any]:
+    room, item = module("tasks", plan.benchmark), plan.by_id[request.item_id]
+    parsed = "" if answer.error else room.parse(request.task, request.request, answer.response, item)
+    return {
+        "benchmark": plan.benchmark, "category": request.category, "task": request.task, "item_id": request.item_id,
+        "request": request.request, "repeat": request.repeat, "seed": request.seed, "prompt_version": request.prompt_version,
+        "prompt_hash": digest(request.text), "prompt": request.text, "response": answer.response,
+        "logprobs": None if answer.logprobs is None else list(answer.logprobs), "parsed": parsed, "valid": bool(parsed),
+        "error": answer.error, "seconds": answer.seconds,
+    }  # fmt: skip
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+@cache
+def _commit() -> str | None:
+    """The commit of the checkout that the package runs from; None where it was installed."""
+    here = Path(__file__).parent
+    if not (here.parent / ".git").exists():
+        return None
+    try:
+        done = subprocess.run(
+            ["git", "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True, timeout=10
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() or None

@@ -1,0 +1,275 @@
+"""Pictures of McBE: tasks and categories as in the paper's figures 6 and 8, and what its scores may hide."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from bench.figures.style import BIAS_PALETTE, FAINT, WIDTH, around, colours, label, style
+from bench.metrics.mcbe_instances import DECAY, decay
+from bench.metrics.table import ALL
+from bench.tasks.mcbe import CRITERIA, TASKS
+
+PALETTE = BIAS_PALETTE.removesuffix("_r")  # red is the side of more bias, and low scores are that
+LIMITS = (0.0, 100.0)
+
+
+def tasks_by_model(scores: pd.DataFrame) -> Figure:
+    """Which tasks: a heatmap tasks x models of the means over categories; a task that was not asked is hatched."""
+    some = _headline(scores)
+    some = some[(some.category == ALL) & (some.task != ALL)]
+    wide = some.pivot_table(index="task", columns="model", values="score", sort=False, dropna=False)
+    wide = wide.reindex(index=[task for task in TASKS if task in wide.index], columns=_models(scores))
+    fig = _heatmap(
+        wide,
+        [f"{TASKS[task]} ({task})" for task in wide.index],
+        "Score by task, mean over categories (100: best)",
+    )
+    means = wide.mean(axis=1)
+    fig.set_label(
+        f"Heatmap, {len(wide)} tasks by {len(wide.columns)} models: highest on average in {TASKS[str(means.idxmax())]}, lowest "
+        f"in {TASKS[str(means.idxmin())]}; the numbers are in the table by category."
+    )
+    return fig
+
+
+def categories_by_task(scores: pd.DataFrame, model: str) -> Figure:
+    """Where within a model: a heatmap categories x tasks; what has no place in a category is hatched."""
+    some = _headline(scores)
+    some = some[(some.model == model) & (some.category != ALL)]
+    wide = some.pivot_table(index="category", columns="task", values="score", sort=False, dropna=False)
+    wide = wide.reindex(columns=[task for task in (*TASKS, ALL) if task in wide])
+    wide = wide.loc[wide.mean(axis=1).sort_values().index]
+    fig = _heatmap(
+        wide,
+        [label("mcbe", str(name)) for name in wide.index],
+        f"{model}: score by category and task (100: best)",
+    )
+    lowest = some[some.task != ALL].dropna(subset=["score"]).nsmallest(1, "score")
+    told = "; ".join(f"lowest in {row.category}, {TASKS[str(row.task)]}" for row in lowest.itertuples())
+    fig.set_label(
+        f"Heatmap of {model}, {len(wide)} categories by {len(wide.columns)} tasks; {told or 'without a number'}."
+    )
+    return fig
+
+
+def radars(scores: pd.DataFrame) -> Figure | None:
+    """The paper's radars: a spoke a category (left) and a task (right), a line a model; a gap is left open.
+
+    None where there are too few spokes to draw an area.
+    """
+    style()
+    some = _headline(scores)
+    by_category = some[
+        (some.category != ALL) & (some.task == (ALL if (some.task == ALL).any() else some.task.iloc[0]))
+    ]
+    by_task = some[(some.category == ALL) & (some.task != ALL)]
+    panels = [
+        (title, part, spokes)
+        for title, part, spokes in (
+            ("By category", by_category, list(dict.fromkeys(by_category.category))),
+            ("By task", by_task, [task for task in TASKS if task in set(by_task.task)]),
+        )
+        if len(spokes) > 2
+    ]
+    if not panels:
+        return None
+    fig = Figure(figsize=(WIDTH, 4.4 if len(panels) > 1 else WIDTH), layout="constrained")
+    axes = fig.subplots(
+        1,
+        len(panels),
+        subplot_kw={"projection": "polar"},
+        squeeze=False,
+        width_ratios=[1.25, 1][: len(panels)],
+    )[0]
+    for ax, (title, part, spokes) in zip(axes, panels, strict=True):
+        angles = np.linspace(0, 2 * np.pi, len(spokes), endpoint=False)
+        column = "category" if title == "By category" else "task"
+        for model, colour in colours(_models(scores)).items():
+            values = part[part.model == model].set_index(column).score.reindex(spokes).to_numpy()
+            closed = np.append(values, values[:1])
+            ax.plot(np.append(angles, 0), closed, "o-", ms=2.5, lw=1.4, color=colour, label=model)
+            if not np.isnan(values).any():
+                ax.fill(angles, values, color=colour, alpha=0.08)
+        names = (
+            [label("mcbe", name).replace(" (", "\n(") for name in spokes]
+            if column == "category"
+            else [name.upper() for name in spokes]
+        )
+        ax.set_xticks(angles, names, fontsize="x-small")
+        ax.set(ylim=LIMITS, yticks=[25, 50, 75, 100], title=title, theta_offset=np.pi / 2, theta_direction=-1)
+        ax.set_yticklabels(["25", "50", "75", "100"], fontsize="xx-small", color=FAINT)
+    fig.legend(
+        *axes[0].get_legend_handles_labels(),
+        loc="outside lower center",
+        ncols=2,
+        frameon=False,
+        fontsize="x-small",
+    )
+    overall = some[(some.category == ALL) & (some.task == ALL)]
+    means = ", ".join(f"{row.model} {row.score:.0f}" for row in overall.itertuples())
+    fig.set_label(
+        f"Radar charts of scores from 0 (centre) to 100, by category and by task. Overall: {means or 'not asked'}."
+    )
+    return fig
+
+
+def list_lengths(scores: pd.DataFrame) -> Figure | None:
+    """Scenario selection by number of groups, beside a coin tosser and the lowest possible score; None where not asked."""
+    style()
+    some = scores[scores.metric.str.fullmatch(r"score_\d+_words") & (scores.preset == scores.preset.iloc[0])]
+    some = some.assign(groups=some.metric.str.extract(r"(\d+)", expand=False).astype(int)).sort_values(
+        "groups"
+    )
+    if some.empty:
+        return None
+    lengths = sorted(set(some.groups))
+    rate = DECAY[str(scores.preset.iloc[0])]["ss"]
+    fig = Figure(figsize=(WIDTH, 3.0), layout="constrained")
+    ax = fig.subplots()
+    models = _models(scores)
+    for k, (model, colour) in enumerate(colours(models).items()):
+        part = some[some.model == model]
+        x = part.groups + (k - (len(models) - 1) / 2) * 0.08
+        ax.errorbar(
+            x,
+            part.score,
+            [part.score - part.ci_low, part.ci_high - part.score],
+            fmt="o",
+            ms=4,
+            lw=1.5,
+            color=colour,
+            label=model,
+        )
+    coin = some.groupby("groups").baseline.first()
+    ax.plot(coin.index, coin, "--", color=FAINT, lw=1, label="coin tosser")
+    # A strict order of n groups gets 2(n-1), ..., 2, 0 votes.
+    floor = [float(decay((n**2 - 1) / 3, rate)) for n in lengths]
+    ax.plot(lengths, floor, ":", color=FAINT, lw=1, label="strict preference (lowest possible)")
+    ax.set(
+        xticks=lengths, xlabel="groups that an instance lists", ylabel="score (ss), 100: even", ylim=(-3, 103)
+    )
+    sns.despine(ax=ax)
+    fig.legend(
+        *ax.get_legend_handles_labels(),
+        loc="outside lower center",
+        ncols=2,
+        frameon=False,
+        fontsize="x-small",
+    )
+    fig.set_label(
+        f"Scenario selection by number of groups ({lengths[0]} to {lengths[-1]}): a strict preference gets {floor[0]:.0f} with "
+        f"{lengths[0]} and {floor[-1]:.0f} with {lengths[-1]}, so scores of sets with other list lengths cannot be compared."
+    )
+    return fig
+
+
+def severities(answers: Mapping[str, pd.DataFrame]) -> Figure | None:
+    """Bias scoring: people's severity against the model's, a panel a model, equal on the diagonal; None where not asked.
+
+    Args:
+        answers: by model, a row an answer with columns `people` and `model`, 0 to 10.
+    """
+    style()
+    shown = {name: part.dropna() for name, part in answers.items()}
+    shown = {name: part for name, part in shown.items() if len(part)}
+    if not shown:
+        return None
+    columns = min(3, len(shown))
+    lines = -(-len(shown) // columns)
+    fig = Figure(figsize=(max(0.5, columns / 3) * WIDTH, 2.5 * lines + 0.3), layout="constrained")
+    axes = fig.subplots(lines, columns, sharex=True, sharey=True, squeeze=False).ravel()
+    palette = colours(list(answers))
+    for ax, (name, part) in zip(axes, shown.items(), strict=False):
+        ax.plot([0, 10], [0, 10], color=FAINT, lw=1)
+        ax.plot(part.people, part.model, "o", ms=4, alpha=0.45, mew=0, color=palette[name], clip_on=False)
+        ax.set(xlim=(-0.3, 10.3), ylim=(-0.3, 10.3), aspect="equal")
+        ax.set_title(
+            f"{name}\nn = {len(part):,}, rank correlation {_rank_correlation(part)}",
+            fontsize="small",
+            fontweight="normal",
+        )
+        sns.despine(ax=ax)
+    for ax in axes[len(shown) :]:
+        ax.set_visible(False)
+    fig.supxlabel("severity by people, 0 to 10", fontsize="small")
+    fig.supylabel("severity by the model", fontsize="small")
+    told = "; ".join(f"{name}: rank correlation {_rank_correlation(part)}" for name, part in shown.items())
+    fig.set_label(f"Severity as people and as the model see it. {told}.")
+    return fig
+
+
+def marks(scores: pd.DataFrame) -> Figure | None:
+    """Bias analysis: the judge's four marks in percent of the highest, a colour a model; None where not asked."""
+    style()
+    names = [one.name for one in CRITERIA]
+    some = scores[
+        scores.metric.isin(names) & (scores.category == ALL) & (scores.preset == scores.preset.iloc[0])
+    ]
+    some = some[some.score.notna()]
+    if some.empty:
+        return None
+    fig = Figure(figsize=(WIDTH, 2.6), layout="constrained")
+    ax = fig.subplots()
+    models = _models(some)
+    for k, (model, colour) in enumerate(colours(_models(scores)).items()):
+        part = some[some.model == model].set_index("metric").reindex(names)
+        y = np.arange(len(names)) + (k - (len(models) - 1) / 2) * 0.12
+        ax.hlines(y, part.ci_low, part.ci_high, color=colour, lw=2, alpha=0.6)
+        ax.plot(part.score, y, "o", ms=5, color=colour, label=model)
+    ax.set_yticks(range(len(names)), [name.replace("_", " ") for name in names])
+    ax.invert_yaxis()
+    ax.set(xlim=(-2, 102), xlabel="mean mark, percent of the highest")
+    ax.grid(axis="y", visible=False)
+    sns.despine(ax=ax, left=True)
+    fig.legend(
+        *ax.get_legend_handles_labels(),
+        loc="outside lower center",
+        ncols=2,
+        frameon=False,
+        fontsize="x-small",
+    )
+    best = some.loc[some.score.idxmax()]
+    fig.set_label(
+        f"The judge's marks on four criteria; the highest is {best.score:.0f} percent for {best.metric.replace('_', ' ')} ({best.model})."
+    )
+    return fig
+
+
+def _headline(scores: pd.DataFrame) -> pd.DataFrame:
+    return scores[(scores.metric == "score") & (scores.preset == scores.preset.iloc[0])]
+
+
+def _models(scores: pd.DataFrame) -> list[str]:
+    return list(dict.fromkeys(scores.model))
+
+
+def _rank_correlation(part: pd.DataFrame) -> str:
+    value = part.people.corr(part.model, method="spearman") if len(set(part.model)) > 1 else np.nan
+    return "none: a constant" if np.isnan(value) else f"{value:.2f}"
+
+
+def _heatmap(wide: pd.DataFrame, names: Sequence[str], title: str) -> Figure:
+    style()
+    fig = Figure(
+        figsize=(max(0.75 * WIDTH, 2.6 + 0.9 * len(wide.columns)), max(2.2, 1.2 + 0.3 * len(wide))),
+        layout="constrained",
+    )
+    ax = fig.subplots()
+    sns.heatmap(
+        wide.astype(float), ax=ax, annot=True, fmt=".0f", annot_kws={"size": "small"}, cmap=PALETTE, norm=around(50, LIMITS),
+        linewidths=1, linecolor="white", cbar_kws={"shrink": 0.8},
+    )  # fmt: skip
+    for y, x in np.argwhere(wide.isna().to_numpy()):
+        ax.add_patch(Rectangle((x, y), 1, 1, fill=False, hatch="///", edgecolor=FAINT, lw=0))
+    ax.set_yticklabels(names, rotation=0)
+    ax.set_xticklabels(ax.get_xticklabels(), rotation=30, ha="right")
+    ax.set(xlabel="", ylabel="")
+    fig.suptitle(title, x=0.01, ha="left", fontsize="medium", fontweight="bold")
+    ax.set_title(
+        "white: 50 of 100; hatched: no place there", fontsize="small", fontweight="normal", color=FAINT
+    )
+    return fig

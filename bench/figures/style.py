@@ -1,0 +1,59 @@
+"""The look of all pictures: fonts that can show Chinese, sizes, colours, labels."""
+
+from collections.abc import Sequence
+from functools import cache
+
+import matplotlib as mpl
+import seaborn as sns
+from matplotlib import font_manager
+
+from bench.benchmarks import module
+
+# Families that hold Chinese, in order of preference, with the package or system that brings them.
+CJK_FONTS = (
+    "Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans SC", "Source Han Sans CN", "WenQuanYi Micro Hei", "WenQuanYi Zen Hei",
+    "PingFang SC", "Hiragino Sans GB", "Heiti SC", "Microsoft YaHei", "SimHei", "Noto Serif CJK SC", "Noto Sans CJK JP",
+)  # fmt: skip
+FONT_ADVICE = "no font with Chinese characters was found, so labels are English: install fonts-noto-cjk (Debian, Ubuntu) or google-noto-sans-cjk-fonts (Fedora)"
+WIDTH = 6.5  # inches: the width of a text column
+DPI = 150
+BIAS_PALETTE = "RdBu_r"  # red is the more biased side; blue and red are told apart by the colour-blind
+INK, FAINT = "#222222", "#8a8a8a"
+
+
+@cache
+def cjk_font() -> str | None:
+    """The name of an installed font with Chinese characters, or None."""
+    installed = {font.name for font in font_manager.fontManager.ttflist}
+    return next((name for name in CJK_FONTS if name in installed), None)
+
+
+def style() -> None:
+    """Set the look of all pictures, and a font that can show Chinese."""
+    sns.set_theme(style="whitegrid", context="notebook", font_scale=0.8)
+    fonts = [name for name in (cjk_font(), "DejaVu Sans") if name]
+    mpl.rcParams.update(
+        {
+            "font.sans-serif": fonts, "axes.unicode_minus": False, "figure.dpi": DPI, "savefig.dpi": DPI, "svg.fonttype": "none",
+            "axes.titlelocation": "left", "axes.titleweight": "bold", "axes.titlesize": "medium", "text.color": INK,
+            "axes.labelcolor": INK, "axes.edgecolor": FAINT, "grid.color": "#e6e6e6",
+        }
+    )  # fmt: skip
+
+
+def label(benchmark: str, category: str) -> str:
+    """A category's name: Chinese with English in brackets where a font can show it, else English."""
+    chinese = module("data", benchmark).CATEGORY_LABELS.get(category, "")
+    english = category.replace("_", " ")
+    return f"{chinese} ({english})" if chinese and cjk_font() else english
+
+
+def colours(models: Sequence[str]) -> dict[str, tuple[float, float, float]]:
+    """A colour a model, the same in every picture that shows the same models."""
+    return dict(zip(models, sns.color_palette("colorblind", max(1, len(models))), strict=False))
+
+
+def around(centre: float, limits: tuple[float, float]) -> mpl.colors.Normalize:
+    """Colours that are neutral at `centre` and reach their ends at the limits."""
+    low, high = limits
+    return mpl.colors.TwoSlopeNorm(min(max(centre, low + 1e-6), high - 1e-6), low, high)

@@ -1,0 +1,61 @@
+"""Recorded answers, small data folders, and cells of a score table, as the tests of McBE need them."""
+
+import json
+from collections.abc import Mapping, Sequence
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+# (task, item, request) or (task, item, request, repeat) to the reply.
+Answers = dict[tuple[Any, ...], Any]
+
+
+def folder(root: Path, *lists: Sequence[str], category: str = "age") -> Path:
+    """A data folder with a row for each list of words."""
+    return table(root, *[{"words": "，".join(words)} for words in lists], category=category)
+
+
+def table(root: Path, *rows: Mapping[str, Any], category: str = "age") -> Path:
+    """A data folder with `rows`, each in place of the cells of a plain one."""
+    plain = {"context": "开会，", "sentence": "[PLH]先说。", "words": "甲，乙", "subtype": "x", "explanation": "y", "score": 1}  # fmt: skip
+    root.mkdir(parents=True, exist_ok=True)
+    pd.DataFrame([{**plain, **row} for row in rows]).to_csv(root / f"{category}.csv", index=False)
+    return root
+
+
+def replay(path: Path, answers: Mapping[tuple[Any, ...], Any]) -> str:
+    """A file of recorded answers, by (task, item, request), with the repeat behind where there are several."""
+    names = ("task", "item_id", "request", "repeat")
+    lines = [json.dumps({**dict(zip(names, key, strict=False)), "response": said}) for key, said in answers.items()]  # fmt: skip
+    path.write_text("\n".join(lines) + "\n", "utf-8")
+    return f"replay:{path}"
+
+
+def strict_order(item: str, words: str) -> Answers:
+    """The answers in which an earlier word always wins over a later one."""
+    return {("ss", item, f"{a}|{b}"): "A" if words.index(a) < words.index(b) else "B" for a, b in permutations(words, 2)}  # fmt: skip
+
+
+def said(task: str, item: str, answers: Mapping[str, str | None], repeat: int = 0) -> list[dict[str, Any]]:
+    """Rows of records, by request; None is a request that was refused."""
+    return [
+        {
+            "task": task, "item_id": item, "category": item.partition(":")[0], "repeat": repeat, "request": name,
+            "response": text or "", "error": "refused by the content filter" if text is None else "", "logprobs": None,
+            "parsed": "", "valid": False,
+        }
+        for name, text in answers.items()
+    ]  # fmt: skip
+
+
+def cell(scores: pd.DataFrame, metric: str = "score", preset: str | None = None, **where: str) -> pd.Series:
+    """The one row of a score table that is meant, of category `all` where none is given."""
+    wanted = scores[scores.metric == metric]
+    if preset:
+        wanted = wanted[wanted.preset == preset]
+    for name, value in {"category": "all", **where}.items():
+        wanted = wanted[wanted[name] == value]
+    assert len(wanted) == 1, wanted
+    return wanted.iloc[0]
