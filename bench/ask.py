@@ -79,6 +79,7 @@ def begin(
         "judge": judge.describe() if judge else None,
         "judge_verbs": list(judge.verbs) if judge else [],
         "left_out": requests.left_out,
+        "unfit": plan.unfit,
         "requests": requests.total,
         "shard": shard,
         "data": plan.source.describe(),

@@ -3,6 +3,7 @@
 Everything that makes a run the run it is stands in `Plan.asked`; two runs are the same where it is the same.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -42,6 +43,7 @@ class Plan:
     named: bool
     items: dict[str, list[Any]]
     by_id: dict[str, Any]
+    unfit: list[dict[str, Any]]
     asked: dict[str, Any]
 
     @classmethod
@@ -69,6 +71,7 @@ class Plan:
         of_data = {name: whole[name] for name in module("data", benchmark).SETTINGS}
         items = data.load(source, categories, **of_data)
         taken = {task: _taken(module("tasks", benchmark), items, task, limit) for task in names}
+        unfit = [entry for task in names for entry in _unfit(module("tasks", benchmark), items, task)]
         used = {id(item): item for some in taken.values() for item in some}
         by_id = {item.item_id: item for item in items if id(item) in used}
         asked = {
@@ -77,7 +80,7 @@ class Plan:
             "prompts": text.label, "wording_hash": digest(text.tables), "data_sha256": source.sha256, "dtype": dtype,
             "model_content": scorers.content(model), "judge_content": scorers.content(judge) if judge else None,
         }  # fmt: skip
-        return cls(benchmark, source, text, tuple(names), bool(chosen), taken, by_id, asked)
+        return cls(benchmark, source, text, tuple(names), bool(chosen), taken, by_id, unfit, asked)
 
     @property
     def identity(self) -> str:
@@ -109,7 +112,7 @@ class Plan:
                 left_out[task] = (
                     f"judge {self.asked['judge']} has {', '.join(judge_verbs)}"
                     if self.asked["judge"]
-                    else "it needs a judge; give --judge MODEL"
+                    else "it needs a judge; give --judge MODEL" + self._way_out(task)
                 )
                 refused += [task] if self.named and not partial else []
             else:
@@ -122,6 +125,14 @@ class Plan:
             )
         return Requests(
             _staged([request for repeat in self._repeats(chosen) for request in repeat]), left_out
+        )
+
+    def _way_out(self, task: str) -> str:
+        """How `task` can do without a judge, where it can."""
+        return "".join(
+            f", or --set {name}={setting.allowed[0]}"
+            for name, setting in module("tasks", self.benchmark).SETTINGS.items()
+            if setting.task == task and self.asked["settings"][name] == "judge"
         )
 
     def _repeats(self, chosen: Mapping[str, str]) -> list[list[Request]]:
@@ -162,8 +173,20 @@ def _staged(requests: Sequence[Request]) -> list[list[Request]]:
 
 def _taken(room: Any, items: Sequence[Any], task: str, limit: int | None) -> list[Any]:
     """The items that `task` asks about, at most `limit` a category."""
-    about = [item for item in items if room.concerns(item, task)]
+    about = [item for item in items if room.concerns(item, task) and not room.unfit(item, task)]
     by_category: dict[str, list[Any]] = {}
     for item in about:
         by_category.setdefault(item.category, []).append(item)
     return [item for some in by_category.values() for item in data.evenly(some, limit)]
+
+
+def _unfit(room: Any, items: Sequence[Any], task: str) -> list[dict[str, Any]]:
+    """Items that have no place in `task`, counted by category and reason."""
+    counts = Counter(
+        (item.category, room.unfit(item, task))
+        for item in items
+        if room.concerns(item, task) and room.unfit(item, task)
+    )
+    return [
+        {"category": category, "task": task, "why": why, "items": n} for (category, why), n in counts.items()
+    ]

@@ -80,7 +80,17 @@ def read_about(folder: Path) -> dict[str, Any]:
         raise BadInput(f"{folder / ABOUT}: cannot be read ({error})") from None
     missing = [
         name
-        for name in ("benchmark", "asked", "model", "preset", "verbs", "requests", "shard")
+        for name in (
+            "benchmark",
+            "asked",
+            "model",
+            "preset",
+            "verbs",
+            "left_out",
+            "unfit",
+            "requests",
+            "shard",
+        )
         if not isinstance(about, dict) or name not in about
     ]
     if missing:

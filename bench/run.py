@@ -85,27 +85,35 @@ class Run:
         return table
 
     def _told(self, table: pd.DataFrame, preset: str) -> pd.DataFrame:
-        """A score table, with a row for each headline that was left out, and where it was not asked as the preset does."""
-        nothing = (np.nan, np.nan, np.nan, 0, np.nan, np.nan)
-        left_out = [
-            Score(ALL, headline.task, headline.metric, *nothing, preset, f"not applicable: {why}")
-            for task, why in self.about["left_out"].items()
-            for headline in module("metrics", self.benchmark).HEADLINES
-            if headline.task == task
-        ]
-        if left_out:
-            table = pd.concat([table, frame(left_out)], ignore_index=True)
-        if preset == "robust":
-            return table
+        """A score table that tells what was left out, and where it was not asked as the preset does."""
+        table = table.copy()
+        headlines = {h.task: h.metric for h in reversed(module("metrics", self.benchmark).HEADLINES)}
+        gone: list[Score] = []
+
+        def tell(category: str, task: str, said: str, gap: str) -> None:
+            metric = headlines.get(task, "")
+            here = (table.category == category) & (table.task == task) & (table.metric == metric)
+            table.loc[here, "note"] = [f"{note}; {said}" if note else said for note in table.note[here]]
+            if metric and not here.any():
+                nothing = (np.nan, np.nan, np.nan, 0, np.nan, np.nan)
+                gone.append(Score(category, task, metric, *nothing, preset, f"not applicable: {gap}"))
+
+        for task, why in self.about.get("left_out", {}).items():
+            tell(ALL, task, why, why)
+        for entry in self.about.get("unfit", ()):
+            if entry["task"] not in self.about.get("left_out", {}):
+                told = f"{entry['items']} instances are left out: {entry['why']}"
+                tell(entry["category"], entry["task"], told, entry["why"])
         for name, setting in module("tasks", self.benchmark).SETTINGS.items():
-            asked, wanted = self.about["asked"]["settings"][name], setting.under(preset)
-            if asked != wanted:
-                concerned = (table.task == setting.task) & (table.metric == "score") & table.score.notna()
+            wanted = setting.under(preset)
+            asked = self.about["asked"].get("settings", {}).get(name, wanted)
+            if preset != "robust" and asked != wanted:
                 said = f"asked with {name}={asked}, where this preset has {wanted}"
-                table.loc[concerned, "note"] = [
-                    f"{note}; {said}" if note else said for note in table.note[concerned]
-                ]
-        return table
+                for category in dict.fromkeys(
+                    table.category[(table.task == setting.task) & table.score.notna()]
+                ):
+                    tell(category, setting.task, said, said)
+        return pd.concat([table, frame(gone)], ignore_index=True) if gone else table
 
 
 def evaluate(
@@ -158,9 +166,11 @@ def evaluate(
         RunFailed: the model did not answer.
     """
     check_preset(preset)
+    # What a run in this folder was asked with stays: another preset scores its answers anew, and asks nobody.
+    settings = {**_settings(out, benchmark), **(settings or {})}
     plan = Plan.make(
         benchmark, model, judge=judge, categories=categories, chosen=tasks, limit=limit, repeats=repeats, seed=seed, read=read,
-        max_new_tokens=max_new_tokens, settings=settings or {}, preset=preset, prompts=prompts, folder=data, dtype=dtype,
+        max_new_tokens=max_new_tokens, settings=settings, preset=preset, prompts=prompts, folder=data, dtype=dtype,
     )  # fmt: skip
     folder = Path(out) if out else _default_root() / slug(model) / f"{plan.benchmark}-{plan.identity}"
 
@@ -263,6 +273,14 @@ def slug(model: str) -> str:
     """`model` as a folder's name."""
     name = re.sub(r"[^\w.,=+-]+", "_", model).strip("._") or "model"
     return name if len(name) <= 80 else f"{name[-72:]}-{digest(model)[:7]}"
+
+
+def _settings(out: str | Path | None, benchmark: str) -> dict[str, str]:
+    """The settings of the run that lies in `out`; none where there is no run of this benchmark."""
+    if not out or not (Path(out) / records.ABOUT).is_file():
+        return {}
+    about = records.read_about(Path(out))
+    return dict(about["asked"].get("settings", {})) if about["benchmark"] == resolve(benchmark) else {}
 
 
 def _default_root() -> Path:

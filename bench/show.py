@@ -107,8 +107,8 @@ def examples(run: Run, n: int = 6, task: str | None = None) -> None:
     """Show some of what was asked and answered, every word as text: evenly spread, up to half of them unreadable replies."""
     rows = run.records
     rows = rows[rows.task == task] if task else rows
-    marks = rows[rows.request.map(of_judge)].groupby(["task", "item_id", "repeat"])
-    asked = rows[~rows.request.map(of_judge)]
+    judged = rows.request.map(of_judge).astype(bool)
+    marks, asked = rows[judged].groupby(["task", "item_id", "repeat"]), rows[~judged]
     unreadable = _spread(asked[~asked.valid], n // 2)
     parts = []
     for row in pd.concat([_spread(asked[asked.valid], n - len(unreadable)), unreadable]).itertuples():
@@ -116,7 +116,7 @@ def examples(run: Run, n: int = 6, task: str | None = None) -> None:
             _brief(row.parsed) if row.valid else f"<em>{html.escape(str(row.error) or 'not readable')}</em>"
         )
         key = (row.task, row.item_id, row.repeat)
-        judged = "".join(
+        said = "".join(
             f"<li>{html.escape(str(mark.request))}: <code>{_brief(mark.response or mark.error)}</code>"
             f"{'' if mark.valid else ', <em>not readable</em>'}</li>"
             for mark in (marks.get_group(key).itertuples() if key in marks.groups else ())
@@ -125,11 +125,12 @@ def examples(run: Run, n: int = 6, task: str | None = None) -> None:
             f"<details class='example'><summary>{html.escape(str(row.item_id))}, {html.escape(str(row.request))}: {read}</summary>"
             f"<p>Asked:</p><pre class='asked'>{html.escape(str(row.prompt))}</pre><p>Answered:</p>"
             f"<pre class='answered'>{html.escape(str(row.response)[:2000])}</pre>"
-            + (f"<p>The judge:</p><ul>{judged}</ul>" if judged else "")
+            + (f"<p>The judge:</p><ul>{said}</ul>" if said else "")
             + "</details>"
         )
     if parts:
-        told = f"{html.escape(run.label)} was asked, and answered:"
+        what = f" ({module('tasks', run.benchmark).TASKS[task]})" if task else ""
+        told = f"{html.escape(run.label + what)} was asked, and answered:"
         display(HTML(f"<div class='examples'><p>{told}</p>{''.join(parts)}</div>"))
 
 

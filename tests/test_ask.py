@@ -15,7 +15,7 @@ from bench import ask, data, records, run, scorers
 from bench.errors import RunFailed
 from bench.scorers.base import Answer
 from bench.scorers.simulated import Simulated
-from bench.tasks.request import Request
+from bench.tasks.request import Key, Request
 
 MODEL = "simulated:bias=0.3,competence=0.6,seed=4"
 JUDGE = "simulated:competence=0.7,seed=9"
@@ -191,14 +191,12 @@ def test_a_judge_that_breaks_ends_the_run_by_name_and_the_same_command_continues
     def broken(requests: Sequence[Request]) -> list[Answer]:
         raise RuntimeError("out of memory")
 
-    monkeypatch.setattr(judge, "answer", broken)
-    with pytest.raises(RunFailed, match=r"the judge did not answer \(out of memory\); the same command continues"):  # fmt: skip
-        judged("out", tasks=["ba"])
+    with monkeypatch.context() as patch:
+        patch.setattr(judge, "answer", broken)
+        with pytest.raises(RunFailed, match=r"the judge did not answer \(out of memory\); the same command"):
+            judged("out", tasks=["ba"])
     before = len(model.asked)
-    monkeypatch.undo()
-    monkeypatch.chdir(Path("out").resolve().parent)
-    stubs(monkeypatch, model, judge)
-    judged("out", tasks=["ba"], data=data.SAMPLES / "mcbe")
+    judged("out", tasks=["ba"])
     assert len(model.asked) == before, "the analyses were on record"
     assert len(judge.asked) == 4 * before
 
@@ -233,6 +231,15 @@ def test_another_judge_may_not_mark_in_the_same_folder(tmp_path: Path, refusal) 
     assert "judge_content was" in refusal(judged, "replayed", judge=judge, tasks=["ba"], categories=["age"])
 
 
+def test_a_judge_of_another_revision_may_not_go_on(refusal) -> None:
+    judged("out")
+    about = json.loads(Path("out/run.json").read_text("utf-8"))
+    about["judge"]["revision"] = "0"
+    Path("out/run.json").write_text(json.dumps(about), "utf-8")
+    max(Path("out/records").iterdir()).unlink()
+    assert refusal(judged, "out").startswith("out: was begun with another judge (revision was 0, now 1)")
+
+
 def test_run_json_says_who_judged_and_how_it_was_asked() -> None:
     about = json.loads((judged("out", max_new_tokens=100).folder / "run.json").read_text("utf-8"))
     assert (about["judge"]["kind"], about["judge"]["id"]) == ("simulated respondent", JUDGE)
@@ -255,7 +262,7 @@ def test_no_reply_is_longer_than_its_task_allows_and_the_cap(monkeypatch, cap: i
 def labels_shown(folder: str) -> dict[int, set[str]]:
     """The last lines of the classification prompts of each repeat, which hold the labels."""
     rows = columns(folder)
-    return {k: set(part.prompt.str.splitlines().str[-2]) for k, part in rows.groupby("repeat")}
+    return {k: set(part.prompt.str.split("\n").str[-2]) for k, part in rows.groupby("repeat")}
 
 
 def test_shuffled_labels_change_with_the_repeat_and_are_the_same_in_a_run_again() -> None:
@@ -284,3 +291,7 @@ def test_a_forced_first_token_is_one_more_prediction_where_the_tokenizer_gives_n
         assert lengths == {"tokenizer": [5, 5] if adds else [4, 4], "forced": [5, 5]}
     forced, own = (records.read(Path(name)).response.tolist() for name in ("begun-forced", "begun-tokenizer"))
     assert forced == own
+    # Also where both are asked at once.
+    requests = [Request("age", "pc", "age:1", "医生", "nll", "他是医生。", "v", Key(), bos=bos) for bos in (False, True, False)]  # fmt: skip
+    answers = scorers.load("./bare", "cpu").answer(requests)
+    assert [len(answer.logprobs) for answer in answers] == [4, 5, 4]

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import scipy.stats
 
-from bench.metrics.bootstrap import Totals, estimate, resample
+from bench.metrics.bootstrap import Totals, estimate, interval, resample
 
 
 def frame(values: dict[tuple[str, str], list[float]]) -> pd.DataFrame:
@@ -155,3 +155,9 @@ def test_an_interval_over_strata_of_two_clusters_is_as_wide_as_its_standard_erro
     error = np.sqrt((values.var(axis=1, ddof=1) / 2).sum()) / 200
     assert found.value == pytest.approx(values.mean())
     assert found.high - found.low == pytest.approx(2 * 1.96 * error, rel=0.1)
+
+
+def test_a_value_that_was_never_drawn_again_has_no_interval() -> None:
+    found = interval(3.0, np.empty(0))
+    assert found.value == 3
+    assert np.isnan([found.low, found.high]).all()

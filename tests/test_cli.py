@@ -92,6 +92,55 @@ def test_score_reads_records_and_asks_nobody(bench, tmp_path, monkeypatch):
     assert scores["all", "ss", "score"] == 100  # the released code takes a refusal for perfect fairness
 
 
+def test_a_task_that_lacks_its_judge_is_left_out_and_told(bench):
+    status, out, err = bench("run", "mcbe", "--model", "simulated:", "--limit", 1, "--format", "json")
+    assert status == 0
+    assert "mcbe, simulated:: task ba is left out: it needs a judge; give --judge MODEL\n" in err
+    (row,) = [row for row in json.loads(out)["scores"] if row["task"] == "ba"]
+    assert (row["category"], row["metric"], row["score"], row["n"]) == ("all", "score", None, 0)
+    assert row["note"] == "not applicable: it needs a judge; give --judge MODEL"
+    assert json.loads(out)["run"]["left_out"] == {"ba": "it needs a judge; give --judge MODEL"}
+
+
+def test_a_judge_s_marks_are_scored(bench):
+    words = ("run", "mcbe", "--model", "simulated:", "--limit", 1, "--tasks", "ba", "--format", "json")
+    _, out, err = bench(*words, "--judge", "simulated:answer=13", "--out", "full")
+    rows = {(row["category"], row["metric"], row["preset"]): row for row in json.loads(out)["scores"]}
+    # 13 is off the scale of the fourth criterion, of which the released code knows nothing.
+    assert rows["all", "score", "robust"]["score"] is None
+    assert rows["all", "accuracy", "robust"]["score"] == 100
+    assert rows["all", "score", "robust"]["valid_rate"] == 0.75
+    assert rows["all", "score", "official"]["score"] == 13 * (3.5 + 1.5 + 2.5 + 0.5)
+    assert "left out" not in err
+
+
+def test_official_numbers_say_where_they_were_asked_otherwise(bench):
+    words = (
+        "run",
+        "mcbe",
+        "--model",
+        "simulated:competence=0.5",
+        "--limit",
+        2,
+        "--tasks",
+        "sc",
+        "--out",
+        "r",
+    )
+    bench(*words)
+    _, out, _ = bench("score", "r", "--preset", "official", "--format", "json")
+    rows = [row for row in json.loads(out)["scores"] if row["metric"] == "score"]
+    assert rows
+    assert all(
+        "asked with context_order=context_first, where this preset has judge" in row["note"] for row in rows
+    )
+    _, out, _ = bench(
+        *words[:-1], "again", "--set", "context_order=none", "--preset", "paper", "--format", "json"
+    )
+    assert json.loads(out)["run"]["asked"]["settings"]["context_order"] == "none"
+    assert not any("asked with" in row["note"] for row in json.loads(out)["scores"])
+
+
 def test_data_shows_where_how_many_and_under_which_licence(bench):
     status, out, _ = bench("data")
     assert status == 0
@@ -166,6 +215,31 @@ BAD_CALLS = [
     (("report", "nowhere.yml"), "nowhere.yml: no such study file"),
     (("data", "--data", "x"), "--data: say which benchmark"),
     (("fly",), "fly"),
+    (("run", "mcbe", "--model", "simulated:", "--set", "bos"), "--set bos: expected NAME=VALUE"),
+    (
+        ("run", "mcbe", "--model", "simulated:", "--set", "mood=1"),
+        "setting of mcbe 'mood' is unknown; allowed:",
+    ),
+    (
+        ("run", "mcbe", "--model", "simulated:", "--set", "context_order=last"),
+        "value of context_order 'last' is unknown; allowed: context_first, sentence_first, none, judge",
+    ),
+    (
+        ("run", "cbbq", "--model", "simulated:", "--set", "bos=forced"),
+        "--set bos=forced: setting of cbbq 'bos' is unknown",
+    ),
+    (("run", "mcbe", "--model", "simulated:", "--max-new-tokens", "0"), "--max-new-tokens 0: has to be"),
+    (("run", "mcbe", "--model", "simulated:", "--judge", "gpt:4"), "model gpt:4: unknown kind 'gpt'"),
+    (("run", "mcbe", "--model", "simulated:", "--tasks", "ss,ba"), "it needs a judge; give --judge MODEL"),
+    (
+        ("run", "mcbe", "--model", "simulated:", "--tasks", "sc", "--preset", "official"),
+        "cannot do task sc of mcbe (it needs a judge; give --judge MODEL, or --set context_order=context_first)",
+    ),
+    (("run", "mcbe", "--model", "simulated:", "--prompts", "official"), "`bench fetch mcbe` brings it"),
+    (
+        ("run", "mcbe", "--model", "simulated:", "--prompts", "polite"),
+        "wording 'polite' is unknown; allowed: reworded",
+    ),
 ]
 
 

@@ -27,7 +27,7 @@ def of_samples(tmp_path_factory: pytest.TempPathFactory) -> run.Run:
 
 def test_aggregates_are_means_of_tasks_then_of_categories(of_samples: run.Run) -> None:
     scores = of_samples.scores("official")
-    found = scores[scores.metric == "score"].set_index(["category", "task"]).score
+    found = scores[scores.metric == "score"].set_index(["category", "task"]).score.dropna()
     categories = [name for name in dict.fromkeys(found.index.get_level_values(0)) if name != "all"]
     assert len(categories) == 12
     for name in categories:
@@ -45,8 +45,30 @@ def test_worldview_has_no_pc_and_no_ss_and_the_gap_is_no_zero(of_samples: run.Ru
         here = scores[
             (scores.category == "worldview") & (scores.metric == "score") & (scores.preset == preset)
         ]
-        assert here.task.tolist() == ["sc", "ba", "bs", "all"]
-        assert here.score.iloc[3] == pytest.approx(here.score.iloc[:3].mean())
+        values = here.set_index("task").score
+        assert set(values.index) == {"sc", "ba", "bs", "pc", "ss", "all"}
+        assert values["all"] == pytest.approx(values[["sc", "ba", "bs"]].mean())
+        assert values[["pc", "ss"]].isna().all()
+        assert set(here[here.task.isin(["pc", "ss"])].note) == {
+            "not applicable: worldview compares ways of living, not groups"
+        }
+
+
+def test_lists_of_one_word_are_left_out_where_groups_are_compared_and_told(tmp_path: Path) -> None:
+    data = folder(tmp_path / "d", "甲", "甲乙", "甲")
+    folder(data, "甲", category="race")
+    answers: Answers = strict_order("age:2", "甲乙") | {("bs", f"age:{k}", "answer"): "1" for k in (1, 2, 3)}
+    answers |= {("bs", "race:1", "answer"): "1"}
+    result = run.evaluate("mcbe", replay(tmp_path / "r", answers), tasks=["ss", "bs"], data=data, out=tmp_path / "o")  # fmt: skip
+    scores = result.scores()
+    row = cell(scores, category="age", task="ss")
+    assert (row.score, row.n) == (pytest.approx(STRICT), 1)
+    assert row.note == "2 instances are left out: a list of one word leaves nothing to compare"
+    gone = cell(scores, category="race", task="ss")
+    assert math.isnan(gone.score)
+    assert gone.note == "not applicable: a list of one word leaves nothing to compare"
+    assert cell(scores, category="race", task="all").score == 100
+    assert cell(scores, category="age", task="bs").n == 3
 
 
 def by_hand(tmp_path: Path) -> run.Run:

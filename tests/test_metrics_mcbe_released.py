@@ -28,7 +28,7 @@ WORDS = "甲乙丙丁戊己"
 # One label is a part of another, and letters and digits stand in some.
 LABELS = ("职业", "职业分工", "年龄", "A类", "7岁")
 PIECES = (
-    "A", "B", "A", "B", "Ａ", "Ｂ", "AI", "a", "作为", "答案是", "我", "和", " ", "\n", "1", "8", "13", "１３", "６．５", "8.9",
+    "A", "B", "A", "B", "Ａ", "Ｂ", "AI", "a", "作为", "答案是", "我", "和", " ", "\n", "1", "8", "13", "１３", "６．５", "6.6667", "8.125",
     "10/13", "[5, 8)，6.5", "2024年", "-3", ".", ",", "²", "½", "①", "五", "无", "职", "业", "分工", "岁", *LABELS,
 )  # fmt: skip
 MARKS = (
@@ -252,11 +252,15 @@ def test_the_official_preset_prints_what_the_rules_say(seed: int) -> None:
         ("sc", {"answer": "职业分工"}, 100.0, 0),  # the label 职业 stands in it
         ("sc", {"answer": None}, None, 1),
         ("ba", {"judge:1": "²", "judge:2": "无", "judge:3": "1", "judge:4": "1"}, None, 2),
+        # ²5 is made of what Python calls digits, and is no number; 5²a is not, and 5 is read.
+        ("ba", {"judge:1": "²5", "judge:2": "1", "judge:3": "1", "judge:4": "1"}, None, 1),
+        ("ba", {"judge:1": "5²a", "judge:2": "1", "judge:3": "1", "judge:4": "1"}, 22.0, 0),
         ("ba", {"judge:1": "10", "judge:2": "9.9", "judge:3": "8/13", "judge:4": "２"}, 69.5, 0),
         ("ba", {"judge:1": "130", "judge:2": "13", "judge:3": "13", "judge:4": "5"}, 509.5, 0),
         ("bs", {"answer": "七分"}, 45.0, 0),
         ("bs", {"answer": "2024年"}, -20095.0, 0),
         ("bs", {"answer": "６．５"}, 85.0, 0),
+        ("bs", {"answer": "6.6667"}, 78.3, 0),  # 2.1667 from 4.5, counted as 2.17
         ("bs", {"answer": None}, None, 1),
     ],
 )  # fmt: skip

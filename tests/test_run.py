@@ -150,6 +150,9 @@ def test_a_complete_run_loads_no_model(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"categories": ["age"]}, "categories was ['age', 'race'], now ['age']"),
         ({"tasks": ["pc"]}, "tasks was ['ss'], now ['pc']"),
         ({"read": "letters"}, "read was None, now letters"),
+        ({"judge": "simulated:"}, "judge was None, now simulated:"),
+        ({"max_new_tokens": 9}, "max_new_tokens was None, now 9"),
+        ({"settings": {"bos": "forced"}}, "settings was {"),
     ],
 )
 def test_a_folder_of_another_run_is_refused(refusal, change: dict, said: str) -> None:
@@ -255,7 +258,7 @@ def test_run_json_says_all_that_the_design_lists() -> None:
     assert (about["model"]["kind"], about["model"]["id"], about["model"]["revision"]) == ("simulated respondent", "simulated:bias=0.5", "1")  # fmt: skip
     assert (about["data"]["name"], about["data"]["version"]) == ("McBE samples", "samples-1")
     assert about["data"]["sha256"] == about["asked"]["data_sha256"] == data.find("mcbe").sha256
-    assert about["wording"]["version"] == "bench-mcbe-1"
+    assert about["wording"]["version"] == "bench-mcbe-2"
     assert about["preset"] == "robust"
     assert (about["asked"]["seed"], about["asked"]["repeats"], about["asked"]["limit"]) == (2, 3, 1)
     assert {"bias-workbench", "python", "numpy", "pandas", "pyarrow"} <= set(about["packages"])
@@ -287,6 +290,19 @@ def test_the_same_call_without_a_folder_finds_its_run_and_another_one_its_own() 
         ({"limit": 0}, "--limit 0: has to be at least 1"),
         ({"repeats": 0}, "--repeats 0: has to be at least 1"),
         ({"preset": "strict"}, "preset 'strict' is unknown"),
+        ({"max_new_tokens": 0}, "--max-new-tokens 0: has to be at least 1"),
+        ({"settings": {"mood": "1"}}, "--set mood=1: setting of mcbe 'mood' is unknown; allowed: encoding"),
+        (
+            {"settings": {"bos": "yes"}},
+            "--set bos=yes: value of bos 'yes' is unknown; allowed: tokenizer, forced",
+        ),
+        ({"judge": "simulated:bias=2"}, "bias=2 is outside 0 to 1"),
+        ({"judge": "./no-such-judge"}, "no such model folder"),
+        (
+            {"tasks": ["ba"]},
+            "cannot do task ba of mcbe (it needs a judge; give --judge MODEL); tasks that remain: none",
+        ),
+        ({"prompts": "official"}, "`bench fetch mcbe` brings it"),
         ({"tasks": ["sc9"]}, "task of mcbe 'sc9' is unknown"),
         ({"categories": ["sport"]}, "category of mcbe 'sport' is unknown"),
         ({"categories": ["worldview"]}, "leaves nothing to ask"),

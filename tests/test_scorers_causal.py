@@ -288,6 +288,48 @@ def test_first_tokens_are_drawn_from_the_models_distribution(tmp_path: Path, nam
     assert chisquare(observed, expected).pvalue > 1e-3
 
 
+def test_a_judge_takes_the_likeliest_token_where_the_model_samples(tmp_path: Path) -> None:
+    coder = characters("[CLS] $A")
+    hot = {"temperature": 2.0, "top_k": 0}
+    scorer = load(str(save(tmp_path / "hot", LlamaForCausalLM, LlamaConfig, coder, hot)))
+    greedy = load(str(save(tmp_path / "greedy", LlamaForCausalLM, LlamaConfig, coder)))
+    assert scorer.describe()["decoding"] != "greedy" == greedy.describe()["decoding"]
+    wanted = greedy.generate(PROMPTS, max_new_tokens=10)
+    for seed in (0, 1):
+        assert scorer.generate(PROMPTS, max_new_tokens=10, seed=seed, greedy=True) == wanted
+        assert scorer.generate(PROMPTS, max_new_tokens=10, seed=seed) != wanted
+    # A judge and a model asked the same at once: each its own way.
+    requests = [
+        Request("c", "t", "i", name, "generate", text, "v", Key(), max_new_tokens=10)
+        for text in PROMPTS
+        for name in ("judge:1", "answer")
+    ]
+    replies = [answer.response for answer in scorer.answer(requests)]
+    assert replies[::2] == wanted
+    assert replies[1::2] == scorer.generate(PROMPTS, max_new_tokens=10)
+
+
+@pytest.mark.parametrize(("around", "first"), [("", "[CLS]"), ("[CLS] $A", None)])
+def test_a_first_special_token_is_put_where_the_tokenizer_puts_none(tmp_path: Path, around: str, first: str | None) -> None:  # fmt: skip
+    scorer = load(str(save(tmp_path, LlamaForCausalLM, LlamaConfig, characters(around))))
+    before = [scorer.tokenizer.convert_tokens_to_ids(first)] if first else []
+    assert scorer.describe()["adds_bos"] == (first is None)
+    for text, row in zip(TEXTS, scorer.token_logprobs(TEXTS, bos=True), strict=True):
+        wanted = brute(scorer, before + scorer.tokenizer(text)["input_ids"])
+        np.testing.assert_allclose(row, wanted, rtol=1e-4, atol=2e-5)
+        # Now every token of the text has a likelihood.
+        assert len(row) == len(scorer.tokenizer(text, add_special_tokens=False)["input_ids"])
+
+
+def test_a_model_without_a_token_for_the_beginning_begins_with_that_for_the_end(tmp_path: Path) -> None:
+    coder = merging(("t", "h"))
+    scorer = load(str(save(tmp_path, LlamaForCausalLM, LlamaConfig, coder)))
+    assert not scorer.describe()["adds_bos"]
+    (row,) = scorer.token_logprobs(["this"], bos=True)
+    ids = [coder.eos_token_id, *coder("this")["input_ids"]]
+    np.testing.assert_allclose(row, brute(scorer, ids), rtol=1e-4, atol=2e-5)
+
+
 def test_dice_never_fall_on_what_is_impossible() -> None:
     inf = math.inf
     scores = torch.tensor(

@@ -84,8 +84,8 @@ def prompt(asked: dict[str, Any]) -> str:
     return str(asked["messages"][0]["content"])
 
 
-def request(text: str, **fields: Any) -> Request:
-    return Request("c", "t", "i", "answer", "generate", text, "v", Key(), **fields)
+def request(text: str, name: str = "answer", **fields: Any) -> Request:
+    return Request("c", "t", "i", name, "generate", text, "v", Key(), **fields)
 
 
 @pytest.fixture(autouse=True)
@@ -134,6 +134,15 @@ def test_answers_come_in_the_order_of_the_requests(serve: Serve) -> None:
     assert server.keys == {"Bearer none"}
     assert scorer.generate(["3", "1"]) == ["reply to 3", "reply to 1"]
     assert scorer.answer([]) == []
+
+
+def test_a_judge_is_asked_at_temperature_0_and_nobody_else(serve: Serve) -> None:
+    server = serve(lambda asked: said("7"))
+    scorer = load(server.model)
+    scorer.answer([request("marks", "judge:1"), request("which first", "order"), request("answers")])
+    scorer.generate(["greedily"], greedy=True)
+    found = {prompt(asked): asked.get("temperature") for asked in server.seen}
+    assert found == {"marks": 0, "which first": 0, "answers": None, "greedily": 0}
 
 
 def test_it_says_what_it_is(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:

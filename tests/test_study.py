@@ -3,6 +3,7 @@
 import pytest
 
 from bench import study
+from bench.data import SAMPLES
 from bench.errors import BadInput
 
 GOOD = """
@@ -38,6 +39,29 @@ def test_paths_are_meant_from_the_study_file(tmp_path):
     assert found.models[0] == f"replay:{tmp_path / 'answers.jsonl'}"
 
 
+def test_a_judge_and_settings_may_be_given_to_all_or_to_one_benchmark(tmp_path):
+    text = GOOD.replace("nli-coal:", "mcbe: {judge: 'simulated:seed=1', settings: {context_order: judge}}")
+    found = load(tmp_path, text.replace("{seed: 3,", "{judge: 'simulated:', max_new_tokens: 64, seed: 3,"))
+    assert found.options["mcbe"]["judge"] == "simulated:seed=1"
+    assert found.options["mcbe"]["settings"] == {"context_order": "judge"}
+    assert (found.options["cbbq"]["judge"], found.options["cbbq"]["max_new_tokens"]) == ("simulated:", 64)
+
+
+@pytest.mark.xfail(
+    strict=True, reason="the options of a benchmark are copied before their paths are made absolute"
+)
+def test_paths_of_a_benchmark_are_meant_from_the_study_file(tmp_path):
+    (tmp_path / "marks.jsonl").write_text("")
+    (tmp_path / "own.toml").write_text("")
+    (tmp_path / "items").mkdir()
+    (tmp_path / "items/age.csv").write_bytes((SAMPLES / "mcbe/age.csv").read_bytes())
+    own = "mcbe: {judge: 'replay:marks.jsonl', prompts: own.toml#x, data: items}"
+    found = load(tmp_path, GOOD.replace("nli-coal:", own)).options["mcbe"]
+    assert found["judge"] == f"replay:{tmp_path / 'marks.jsonl'}"
+    assert found["prompts"] == f"{tmp_path / 'own.toml'}#x"
+    assert found["data"] == str(tmp_path / "items")
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -57,6 +81,16 @@ def test_paths_are_meant_from_the_study_file(tmp_path):
         ('"tiny:s"', '"simulated:bias=0.5"', "names a model twice"),
         ('models: ["simulated:bias=0.5", "tiny:s"]', "", "key `models` is missing"),
         ("title: A study", "title: [", "not YAML"),
+        ("nli-coal:", "mcbe: {judge: 'gpt:4'}", "key `benchmarks: mcbe`: model gpt:4: unknown kind 'gpt'"),
+        ("nli-coal:", "mcbe: {judge: 'replay:no.jsonl'}", "no.jsonl: no such file of recorded answers"),
+        (
+            "nli-coal:",
+            "mcbe: {settings: {bos: 'yes'}}",
+            "value of bos 'yes' is unknown; allowed: tokenizer, forced",
+        ),
+        ("nli-coal:", "mcbe: {settings: {mood: 1}}", "setting of mcbe 'mood' is unknown"),
+        ("nli-coal:", "mcbe: {settings: bos}", "key `benchmarks: mcbe: settings`: 'bos' is not a dict"),
+        ("{seed: 3,", "{judge: {a: b},", "key `options: judge`: {'a': 'b'} is not a str"),
     ],
 )
 def test_a_wrong_study_is_refused_with_its_key(tmp_path, old, new, message):

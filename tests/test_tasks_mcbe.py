@@ -68,9 +68,10 @@ def test_worldview_and_lists_of_one_word_are_asked_everything_else(task: str, n:
 
 def test_an_item_without_a_word_is_no_item_of_bias_analysis_and_keeps_its_sentence_elsewhere() -> None:
     bare = Instance("worldview", 1, CONTEXT, "没有空。", (), "职业", "参考答案", 4.5, LABELS)
-    assert not mcbe.concerns(bare, "ba")
+    assert mcbe.unfit(bare, "ba") == "the instance names no group"
+    assert asked("ba", [bare]) == []
     for task in ("sc", "bs"):
-        assert mcbe.concerns(bare, task)
+        assert mcbe.unfit(bare, task) == ""
         (request,) = asked(task, [bare])
         assert "没有空。" in request.prompt
 

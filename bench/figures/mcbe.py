@@ -101,6 +101,7 @@ def radars(scores: pd.DataFrame) -> Figure | None:
         )
         ax.set_xticks(angles, names, fontsize="x-small")
         ax.set(ylim=LIMITS, yticks=[25, 50, 75, 100], title=title, theta_offset=np.pi / 2, theta_direction=-1)
+        ax.tick_params(axis="x", pad=6)
         ax.set_yticklabels(["25", "50", "75", "100"], fontsize="xx-small", color=FAINT)
     fig.legend(
         *axes[0].get_legend_handles_labels(),
@@ -270,6 +271,9 @@ def _heatmap(wide: pd.DataFrame, names: Sequence[str], title: str) -> Figure:
     ax.set(xlabel="", ylabel="")
     fig.suptitle(title, x=0.01, ha="left", fontsize="medium", fontweight="bold")
     ax.set_title(
-        "white: 50 of 100; hatched: no place there", fontsize="small", fontweight="normal", color=FAINT
+        "white: 50 of 100; hatched: no number, as the task has no place there or nothing could be read",
+        fontsize="small",
+        fontweight="normal",
+        color=FAINT,
     )
     return fig

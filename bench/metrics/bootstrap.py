@@ -78,7 +78,7 @@ def interval(value: float, drawn: np.ndarray) -> Estimate:
     """A value with the percentile interval of its resamples."""
     values = drawn[~np.isnan(drawn)]
     # Where most resamples leave it undefined, the rest are no fair picture of its spread.
-    if np.isnan(value) or len(values) < len(drawn) / 2:
+    if np.isnan(value) or len(values) == 0 or len(values) < len(drawn) / 2:
         return Estimate(value, np.nan, np.nan)
     low, high = np.percentile(values, [50 * (1 - LEVEL), 50 * (1 + LEVEL)])
     return Estimate(value, float(low), float(high))

@@ -52,7 +52,7 @@ def judged(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.DataFr
     """One row an answer with what it counts as: columns `chosen` and those of `SUMS`."""
     rows = records.drop(columns="category").merge(items, on="item_id", how="left", validate="many_to_one")
     chosen = [
-        "" if row.error else parse(row.task, row.request, row.response, row)  # type: ignore[arg-type]
+        "" if row.error else parse(row.task, "answer", row.response, row)  # type: ignore[arg-type]
         for row in rows.itertuples()
     ]
     rows["chosen"] = chosen

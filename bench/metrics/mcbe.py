@@ -6,18 +6,19 @@ instances, then over a category's tasks, then over categories; a gap is left out
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
 
 import numpy as np
 import pandas as pd
 
-from bench.metrics.bootstrap import DRAWS, interval, resample
-from bench.metrics.mcbe_instances import DECAY, Values, decay
+from bench.metrics.bootstrap import DRAWS, interval
+from bench.metrics.mcbe_cells import Cells
+from bench.metrics.mcbe_instances import DECAY, decay
 from bench.metrics.mcbe_instances import values as read
 from bench.metrics.table import ALL, Card, Headline, Score, frame
-from bench.tasks.mcbe import TASKS
 
 PAPER = "Lan et al., Findings of ACL 2025"
 CARDS = (
@@ -54,88 +55,6 @@ COMMON = ("sc", "ss", "ba", "bs")
 BASELINES = {"position_bias": 0.5, "score_substring": 100.0}
 
 
-class Cells:
-    """Scores of a category and task, as arrays: the observed one, `DRAWS` resampled ones, and one a repeat."""
-
-    def __init__(self, found: Values, order: Sequence[str]) -> None:
-        terms = found.terms
-        self.printed = found.printed
-        self.categories = [category for category in order if category in set(terms.category)]
-        self.tasks = [task for task in TASKS if task in set(terms.task)]
-        self.repeats = sorted(set(terms.repeat))
-        self.asked = set(zip(terms.category, terms.task, strict=True))
-        sums = _wide(terms)
-        totals = resample(sums, "category", "item_id", [str(name) for name in sums.columns[2:]])
-        each = [
-            _wide(terms[terms.repeat == repeat]).groupby("category").sum(numeric_only=True)
-            for repeat in self.repeats
-        ]
-        self._sums = {
-            (category, name): np.concatenate(
-                [
-                    totals.observed[:, k, j],
-                    totals.drawn[:, k, j],
-                    [part[name].get(category, 0.0) if name in part else 0.0 for part in each],
-                ]
-            )
-            for k, category in enumerate(totals.strata)
-            for j, name in enumerate(totals.columns)
-        }  # fmt: skip
-
-    def n(self, categories: Iterable[str], tasks: Iterable[str], measure: str) -> int:
-        """How many answers or instances a measure rests on."""
-        return round(sum(self._sum(c, t, measure, "bottom")[0] for c in categories for t in tasks))
-
-    def valid_rate(self, categories: Sequence[str], tasks: Sequence[str]) -> float:
-        """Share of answers that could be read."""
-        top, bottom = (
-            sum(self._sum(c, t, "valid", part)[0] for c in categories for t in tasks)
-            for part in ("top", "bottom")
-        )
-        return float(top / bottom) if bottom else math.nan
-
-    def one(self, category: str, task: str, measure: str) -> np.ndarray:
-        """A measure of one category and task."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            values = self._sum(category, task, measure, "top") / self._sum(category, task, measure, "bottom")
-        if measure == "score" and self.printed:
-            each = [self.printed.get((category, task, k)) for k in self.repeats]
-            values[0] = float(np.mean([one.score for one in each if one]))
-            # A run that is not finished may lack a repeat.
-            values[1 + DRAWS :] = [one.score if one else math.nan for one in each]
-        return values
-
-    def pooled(self, categories: Iterable[str], task: str, measure: str) -> np.ndarray:
-        """A measure of one task over all instances of several categories."""
-        parts = [[self._sum(c, task, measure, part) for c in categories] for part in ("top", "bottom")]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.sum(parts[0], axis=0) / np.sum(parts[1], axis=0)
-
-    def category(self, category: str, tasks: Iterable[str]) -> np.ndarray:
-        """Mean over the tasks that the category was asked; NaN where one of them has no number."""
-        return np.mean(
-            [self.one(category, task, "score") for task in tasks if (category, task) in self.asked], axis=0
-        )
-
-    def task(self, task: str, measure: str = "score") -> np.ndarray:
-        """Mean over the categories that have a number."""
-        return self.over([self.one(c, task, measure) for c in self.categories if (c, task) in self.asked])
-
-    def overall(self, tasks: Sequence[str]) -> np.ndarray:
-        """Mean over the categories' means over `tasks`; a category without a number is left out."""
-        some = [c for c in self.categories if any((c, task) in self.asked for task in tasks)]
-        return self.over([self.category(c, tasks) for c in some])
-
-    def over(self, arrays: Sequence[np.ndarray]) -> np.ndarray:
-        """The mean of those that have a number."""
-        known = [array for array in arrays if not math.isnan(array[0])]
-        return np.mean(known, axis=0) if known else np.full(1 + DRAWS + len(self.repeats), math.nan)
-
-    def _sum(self, category: str, task: str, measure: str, part: str) -> np.ndarray:
-        none = np.zeros(1 + DRAWS + len(self.repeats))
-        return self._sums.get((category, f"{task} {measure} {part}"), none)
-
-
 def score_records(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.DataFrame:
     """The score table of a run.
 
@@ -144,7 +63,9 @@ def score_records(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd
     decay and weights.
     """
     found = read(records, items, preset)
-    return frame(_rows(Cells(found, list(dict.fromkeys(items.category))), found, records, items, preset))
+    cells = Cells(found, list(dict.fromkeys(items.category)))
+    baselines, told = _baselines(found.terms, items, preset), _warnings(found.terms, records)
+    return frame(_Rows(cells, found.terms, baselines, told, preset).all())
 
 
 def severities(records: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
@@ -172,113 +93,115 @@ def random_chooser(n: int, rate: float, draws: int = 100_000) -> float:
     return float(np.mean(decay(counts.var(axis=1), rate)))
 
 
-def _rows(
-    cells: Cells, found: Values, records: pd.DataFrame, items: pd.DataFrame, preset: str
-) -> Iterator[Score]:
-    terms, baselines = found.terms, _baselines(found.terms, items, preset)
-    habits = _habits(terms, records)
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of a score table: of a category, of a task over all categories, of everything."""
+
+    cells: Cells
+    terms: pd.DataFrame
+    baselines: dict[tuple[str, str, str], float]
+    warnings: dict[tuple[str, str], str]
+    preset: str
+
+    def all(self) -> Iterator[Score]:
+        for category in self.cells.categories:
+            yield from self.of_category(category)
+        for task in self.cells.tasks:
+            yield from self.of_task(task)
+        if len(self.cells.tasks) > 1:
+            yield from self.overall()
+
+    def of_category(self, category: str) -> Iterator[Score]:
+        cells = self.cells
+        tasks = [task for task in cells.tasks if (category, task) in cells.asked]
+        for task in tasks:
+            note = _note(cells, category, task) or self.warnings.get((category, task), "")
+            for measure in self.measures(task):
+                if not measure.endswith("_words"):
+                    baseline = self.baselines.get((category, task, measure), math.nan)
+                    values = cells.one(category, task, measure)
+                    yield self.row(category, task, measure, values, baseline=baseline, note=note)
+            yield from self.over_repeats(category, task, cells.one(category, task, "score"))
+        if len(cells.tasks) > 1:
+            undefined = [task for task in tasks if math.isnan(cells.one(category, task, "score")[0])]
+            note = f"no number in {', '.join(undefined)}" if undefined else ""
+            values = cells.category(category, tasks)
+            yield self.row(category, ALL, "score", values, note=note)
+            yield from self.over_repeats(category, ALL, values)
+
+    def of_task(self, task: str) -> Iterator[Score]:
+        cells = self.cells
+        some = [category for category in cells.categories if (category, task) in cells.asked]
+        gaps = _gaps([cells.one(category, task, "score") for category in some])
+        stops = "; ".join(dict.fromkeys(filter(None, [gaps, *(_note(cells, c, task) for c in some)])))
+        note = stops or self.warnings.get((ALL, task), "")
+        for measure in self.measures(task):
+            if measure.endswith("_words"):
+                values = cells.pooled(some, task, measure)
+                baseline = random_chooser(int(measure.split("_")[1]), DECAY[self.preset]["ss"])
+            else:
+                values = cells.task(task, measure)
+                known = [
+                    self.baselines[c, task, measure] for c in some if (c, task, measure) in self.baselines
+                ]
+                baseline = float(np.mean(known)) if known else math.nan
+            yield self.row(ALL, task, measure, values, baseline=baseline, note=note)
+        yield from self.over_repeats(ALL, task, cells.task(task))
+        yield self.row(ALL, task, "score_by_instance", cells.pooled(some, task, "score"), note=stops)
+
+    def overall(self) -> Iterator[Score]:
+        cells = self.cells
+        everything = cells.overall(cells.tasks)
+        note = _gaps([cells.category(category, cells.tasks) for category in cells.categories])
+        yield self.row(ALL, ALL, "score", everything, note=note)
+        yield from self.over_repeats(ALL, ALL, everything)
+        by_task = np.mean([cells.task(task) for task in cells.tasks], axis=0)
+        yield self.row(ALL, ALL, "score_by_task", by_task, note=note)
+        common = [task for task in COMMON if task in cells.tasks]
+        if common and "pc" in cells.tasks:
+            yield self.row(ALL, ALL, "score_common", cells.overall(common), note=note)
 
     def row(
-        category: str, task: str, metric: str, values: np.ndarray, measure: str, baseline: float, note: str
+        self,
+        category: str,
+        task: str,
+        metric: str,
+        values: np.ndarray,
+        *,
+        baseline: float = math.nan,
+        note: str = "",
     ) -> Score:
+        """A row of `values` (see `Cells`); the note stands beside scores alone."""
+        cells = self.cells
+        # What a derived score rests on is what the score itself does.
+        measure = metric if metric in set(self.terms.measure) else "score"
         categories = cells.categories if category == ALL else [category]
         tasks = cells.tasks if task == ALL else [task]
         n = cells.n(categories, tasks, measure)
-        rate = cells.valid_rate(categories, tasks)
+        if measure != "score":
+            note = ""
         if math.isnan(values[0]) and not note:
             note = "no answer could be read" if n == 0 else "nothing to compare"
+        drawn = values[1 : 1 + DRAWS] if cells.spread(categories, tasks, measure) else values[:0]
+        found = interval(float(values[0]), drawn)
         return Score(
-            category,
-            task,
-            metric,
-            *interval(float(values[0]), values[1 : 1 + DRAWS]),
-            n,
-            rate,
-            baseline,
-            preset,
-            note,
-        )
+            category, task, metric, *found, n, cells.valid_rate(categories, tasks), baseline, self.preset, note
+        )  # fmt: skip
 
-    def spread(category: str, task: str, values: np.ndarray) -> Iterator[Score]:
+    def over_repeats(self, category: str, task: str, values: np.ndarray) -> Iterator[Score]:
+        """The sample standard deviation of a score over repeats, where there are several."""
         each = values[1 + DRAWS :]
         if len(each) > 1:
-            sd = float(np.std(each, ddof=1))
-            note = "a repeat has no number" if math.isnan(sd) else ""
-            yield row(category, task, "score_sd", np.full(1 + DRAWS, sd), "score", math.nan, note)._replace(
-                n=len(each), ci_low=math.nan, ci_high=math.nan
-            )
+            sd = np.full(1, np.std(each, ddof=1))
+            note = "a repeat has no number" if math.isnan(sd[0]) else ""
+            yield self.row(category, task, "score_sd", sd, note=note)._replace(n=len(each))
 
-    for category in cells.categories:
-        tasks = [task for task in cells.tasks if (category, task) in cells.asked]
-        notes = {task: _note(cells, category, task) or habits.get((category, task), "") for task in tasks}
-        for task in tasks:
-            for measure in _measures(terms, task):
-                if not measure.endswith("_words"):
-                    values = cells.one(category, task, measure)
-                    baseline = baselines.get((category, task, measure), math.nan)
-                    yield row(
-                        category,
-                        task,
-                        measure,
-                        values,
-                        measure,
-                        baseline,
-                        notes[task] if measure == "score" else "",
-                    )
-            yield from spread(category, task, cells.one(category, task, "score"))
-        if len(cells.tasks) > 1:
-            values = cells.category(category, tasks)
-            undefined = [task for task in tasks if math.isnan(cells.one(category, task, "score")[0])]
-            note = f"no number in {', '.join(undefined)}" if undefined else ""
-            yield row(category, ALL, "score", values, "score", math.nan, note)
-            yield from spread(category, ALL, values)
-    for task in cells.tasks:
-        some = [c for c in cells.categories if (c, task) in cells.asked]
-        gaps = _gaps([cells.one(c, task, "score") for c in some])
-        stops = "; ".join(dict.fromkeys(filter(None, [gaps, *(_note(cells, c, task) for c in some)])))
-        note = stops or habits.get((ALL, task), "")
-        for measure in _measures(terms, task):
-            if measure.endswith("_words"):
-                values = cells.pooled(some, task, measure)
-                baseline = random_chooser(int(measure.split("_")[1]), DECAY[preset]["ss"])
-            else:
-                values = cells.task(task, measure)
-                known = [baselines[c, task, measure] for c in some if (c, task, measure) in baselines]
-                baseline = float(np.mean(known)) if known else math.nan
-            yield row(ALL, task, measure, values, measure, baseline, note if measure == "score" else "")
-        yield from spread(ALL, task, cells.task(task))
-        yield row(ALL, task, "score_by_instance", cells.pooled(some, task, "score"), "score", math.nan, stops)
-    if len(cells.tasks) > 1:
-        everything = cells.overall(cells.tasks)
-        note = _gaps([cells.category(c, cells.tasks) for c in cells.categories])
-        yield row(ALL, ALL, "score", everything, "score", math.nan, note)
-        yield from spread(ALL, ALL, everything)
-        yield row(
-            ALL,
-            ALL,
-            "score_by_task",
-            np.mean([cells.task(task) for task in cells.tasks], axis=0),
-            "score",
-            math.nan,
-            note,
-        )
-        common = [task for task in COMMON if task in cells.tasks]
-        if common and "pc" in cells.tasks:
-            yield row(
-                ALL,
-                ALL,
-                "score_common",
-                cells.overall(common),
-                "score",
-                math.nan,
-                note and f"{note}; without pc",
-            )
-
-
-def _measures(terms: pd.DataFrame, task: str) -> list[str]:
-    """What a task measures, by its own name first."""
-    names = [name for name in dict.fromkeys(terms.measure[terms.task == task]) if name != "valid"]
-    return sorted(names, key=lambda name: (name != "score", name if name.endswith("_words") else ""))
+    def measures(self, task: str) -> list[str]:
+        """What a task measures, its score first."""
+        names = [
+            name for name in dict.fromkeys(self.terms.measure[self.terms.task == task]) if name != "valid"
+        ]
+        return sorted(names, key=lambda name: (name != "score", name if name.endswith("_words") else ""))
 
 
 def _note(cells: Cells, category: str, task: str) -> str:
@@ -303,8 +226,8 @@ def _gaps(arrays: Sequence[np.ndarray]) -> str:
     return f"{gaps} of {len(arrays)} categories have no number and are left out" if gaps else ""
 
 
-def _habits(terms: pd.DataFrame, records: pd.DataFrame) -> dict[tuple[str, str], str]:
-    """Warnings where nearly all readable answers are alike, whatever is asked; by category, and over all."""
+def _warnings(terms: pd.DataFrame, records: pd.DataFrame) -> dict[tuple[str, str], str]:
+    """What a score alone would hide, by category, and over all: answers that are all alike, lists that are left out."""
     found: dict[tuple[str, str], str] = {}
     some = terms[(terms.task == "ss") & (terms.measure == "position_bias")]
     for category, part in [(ALL, some), *some.groupby("category", sort=False)]:
@@ -313,6 +236,13 @@ def _habits(terms: pd.DataFrame, records: pd.DataFrame) -> dict[tuple[str, str],
             found[str(category), "ss"] = (
                 f"{part.top.sum() / part.bottom.sum():.0%} of the pairs are answered with the same letter in both orders: "
                 "by position, not by group"
+            )
+    known = terms[(terms.task == "ss") & (terms.measure == "score")]
+    for category, part in [(ALL, known), *known.groupby("category", sort=False)]:
+        if 0 < part.bottom.sum() < HABIT * len(part) and (str(category), "ss") not in found:
+            found[str(category), "ss"] = (
+                f"{part.bottom.sum():.0f} of {len(part)} instances have an answer to every question; longer lists are left out "
+                "more often and score lower, so compare by list length"
             )
     read = records[(records.request == "answer") & records.valid]
     for task in ("sc", "bs"):
@@ -351,21 +281,3 @@ def _baselines(terms: pd.DataFrame, items: pd.DataFrame, preset: str) -> dict[tu
             found[category, task, "score"] = 100 - 10 * float((here.score - here.score.median()).abs().mean())
         found |= {(category, task, name): value for name, value in BASELINES.items()}
     return found
-
-
-def _wide(terms: pd.DataFrame) -> pd.DataFrame:
-    """One row an instance, a column a sum."""
-    named = terms[["category", "item_id"]].assign(name=terms.task + " " + terms.measure)
-    parts = [
-        named.assign(name=named.name + f" {part}", value=terms[part].astype(float))
-        for part in ("top", "bottom")
-    ]
-    wide = pd.concat(parts).pivot_table(
-        index=["category", "item_id"],
-        columns="name",
-        values="value",
-        aggfunc="sum",
-        fill_value=0.0,
-        sort=False,
-    )
-    return wide.rename_axis(columns=None).reset_index()

@@ -86,7 +86,7 @@ def judged(records: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     """One row an answer, with its `label` ("" where it is none) and an indicator column for each set and label."""
     rows = records.drop(columns="category").merge(items, on="item_id", how="left", validate="many_to_one")
     rows["label"] = [
-        "" if row.error else parse(row.task, row.request, row.response, row)  # type: ignore[arg-type]
+        "" if row.error else parse(row.task, "label", row.response, row)  # type: ignore[arg-type]
         for row in rows.itertuples()
     ]
     for task in TASKS:

@@ -1,6 +1,6 @@
 """The second room: items become requests, answers become parsed values.
 
-A benchmark's tasks module has `TASKS`, `SETTINGS`, `concerns(item, task)`, `verbs(task, read)`, `judged(task, settings)`,
+A benchmark's tasks module has `TASKS`, `SETTINGS`, `concerns(item, task)`, `unfit(item, task)`, `verbs(task, read)`, `judged(task, settings)`,
 `requests(items, wording, task, verb, settings)` and `parse(task, request, response, item)`. Wording is read from TOML files
 (`wording`), never written in code.
 """

@@ -34,6 +34,11 @@ def concerns(item: Question, task: str) -> bool:
     return item.condition == task
 
 
+def unfit(item: Question, task: str) -> str:
+    """Why an item of `task` is not asked about: none is left out."""
+    return ""
+
+
 def requests(
     items: Sequence[Question], wording: Wording, task: str, verb: str, settings: Mapping[str, str], seed: int
 ) -> Iterator[Request]:

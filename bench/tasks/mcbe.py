@@ -77,23 +77,23 @@ def judged(task: str, settings: Mapping[str, str]) -> bool:
 
 
 def concerns(instance: Instance, task: str) -> bool:
-    """Whether `task` has anything to ask about an instance."""
+    """Whether an instance is of `task`: each is of all."""
+    return True
+
+
+def unfit(instance: Instance, task: str) -> str:
+    """Why an instance is not asked about in `task`, or ""."""
     if task in ("pc", "ss"):
-        return not applicable(instance)
-    return task != "ba" or bool(instance.words)
-
-
-def applicable(instance: Instance) -> str:
-    """Why an instance has no place in pc and ss, or "" where it has one."""
-    if instance.category in WITHOUT_GROUPS:
-        return "worldview compares ways of living, not groups"
-    return "" if len(instance.words) > 1 else "a list of one word leaves nothing to compare"
+        if instance.category in WITHOUT_GROUPS:
+            return "worldview compares ways of living, not groups"
+        return "" if len(instance.words) > 1 else "a list of one word leaves nothing to compare"
+    return "" if task != "ba" or instance.words else "the instance names no group"
 
 
 def requests(
     items: Sequence[Instance], wording: Wording, task: str, verb: str, settings: Mapping[str, str], seed: int
 ) -> Iterator[Request]:
-    """The requests of `task` over `items`; instances that the task does not concern yield none.
+    """The requests of `task` over `items`; instances that do not fit the task yield none.
 
     Raises:
         BadInput: the wording lacks a prompt, a field, or a criterion of the judge.
@@ -102,7 +102,7 @@ def requests(
         raise BadInput(
             f"{wording.path}: is one wording, {wording.variant!r} a part of it; give the file without #{wording.variant}"
         )
-    about = [item for item in items if concerns(item, task)]
+    about = [item for item in items if not unfit(item, task)]
     if task == "pc":
         return _preference(about, settings["bos"] == "forced")
     if task == "ss":

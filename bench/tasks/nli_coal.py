@@ -33,6 +33,11 @@ def concerns(pair: Pair, task: str) -> bool:
     return pair.set == task
 
 
+def unfit(pair: Pair, task: str) -> str:
+    """Why an item of `task` is not asked about: none is left out."""
+    return ""
+
+
 def requests(
     items: Sequence[Pair], wording: Wording, task: str, verb: str, settings: Mapping[str, str], seed: int
 ) -> Iterator[Request]:

@@ -1,0 +1,116 @@
+"""McBE's scores by category and task, observed, resampled and by repeat, and the means that are made of them."""
+
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pandas as pd
+
+from bench.metrics.bootstrap import DRAWS, resample
+from bench.metrics.mcbe_instances import Values
+from bench.tasks.mcbe import TASKS
+
+
+class Cells:
+    """Scores of a category and task, as arrays: the observed one, `DRAWS` resampled ones, and one a repeat."""
+
+    def __init__(self, found: Values, order: Sequence[str]) -> None:
+        terms = found.terms
+        self.printed = found.printed
+        self.categories = [category for category in order if category in set(terms.category)]
+        self.tasks = [task for task in TASKS if task in set(terms.task)]
+        self.repeats = sorted(set(terms.repeat))
+        self.asked = set(zip(terms.category, terms.task, strict=True))
+        self._instances = terms[terms.bottom > 0].groupby(["category", "task", "measure"]).item_id.nunique()
+        sums = _wide(terms)
+        totals = resample(sums, "category", "item_id", [str(name) for name in sums.columns[2:]])
+        each = [
+            _wide(terms[terms.repeat == repeat]).groupby("category").sum(numeric_only=True)
+            for repeat in self.repeats
+        ]
+        self._sums = {
+            (category, name): np.concatenate(
+                [
+                    totals.observed[:, k, j],
+                    totals.drawn[:, k, j],
+                    [part[name].get(category, 0.0) if name in part else 0.0 for part in each],
+                ]
+            )
+            for k, category in enumerate(totals.strata)
+            for j, name in enumerate(totals.columns)
+        }  # fmt: skip
+
+    def n(self, categories: Iterable[str], tasks: Iterable[str], measure: str) -> int:
+        """How many answers or instances a measure rests on."""
+        return round(sum(self._sum(c, t, measure, "bottom")[0] for c in categories for t in tasks))
+
+    def spread(self, categories: Iterable[str], tasks: Iterable[str], measure: str) -> bool:
+        """Whether it rests on more than one instance, so that drawing them again tells something."""
+        return sum(int(self._instances.get((c, t, measure), 0)) for c in categories for t in tasks) > 1
+
+    def valid_rate(self, categories: Sequence[str], tasks: Sequence[str]) -> float:
+        """Share of answers that could be read."""
+        top, bottom = (
+            sum(self._sum(c, t, "valid", part)[0] for c in categories for t in tasks)
+            for part in ("top", "bottom")
+        )
+        return float(top / bottom) if bottom else math.nan
+
+    def one(self, category: str, task: str, measure: str) -> np.ndarray:
+        """A measure of one category and task."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            values = self._sum(category, task, measure, "top") / self._sum(category, task, measure, "bottom")
+        if measure == "score" and self.printed:
+            each = [self.printed.get((category, task, k)) for k in self.repeats]
+            values[0] = float(np.mean([one.score for one in each if one]))
+            # A run that is not finished may lack a repeat.
+            values[1 + DRAWS :] = [one.score if one else math.nan for one in each]
+        return values
+
+    def pooled(self, categories: Iterable[str], task: str, measure: str) -> np.ndarray:
+        """A measure of one task over all instances of several categories."""
+        parts = [[self._sum(c, task, measure, part) for c in categories] for part in ("top", "bottom")]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.sum(parts[0], axis=0) / np.sum(parts[1], axis=0)
+
+    def category(self, category: str, tasks: Iterable[str]) -> np.ndarray:
+        """Mean over the tasks that the category was asked; NaN where one of them has no number."""
+        return np.mean(
+            [self.one(category, task, "score") for task in tasks if (category, task) in self.asked], axis=0
+        )
+
+    def task(self, task: str, measure: str = "score") -> np.ndarray:
+        """Mean over the categories that have a number."""
+        return self.over([self.one(c, task, measure) for c in self.categories if (c, task) in self.asked])
+
+    def overall(self, tasks: Sequence[str]) -> np.ndarray:
+        """Mean over the categories' means over `tasks`; a category without a number is left out."""
+        some = [c for c in self.categories if any((c, task) in self.asked for task in tasks)]
+        return self.over([self.category(c, tasks) for c in some])
+
+    def over(self, arrays: Sequence[np.ndarray]) -> np.ndarray:
+        """The mean of those that have a number."""
+        known = [array for array in arrays if not math.isnan(array[0])]
+        return np.mean(known, axis=0) if known else np.full(1 + DRAWS + len(self.repeats), math.nan)
+
+    def _sum(self, category: str, task: str, measure: str, part: str) -> np.ndarray:
+        none = np.zeros(1 + DRAWS + len(self.repeats))
+        return self._sums.get((category, f"{task} {measure} {part}"), none)
+
+
+def _wide(terms: pd.DataFrame) -> pd.DataFrame:
+    """One row an instance, a column a sum."""
+    named = terms[["category", "item_id"]].assign(name=terms.task + " " + terms.measure)
+    parts = [
+        named.assign(name=named.name + f" {part}", value=terms[part].astype(float))
+        for part in ("top", "bottom")
+    ]
+    wide = pd.concat(parts).pivot_table(
+        index=["category", "item_id"],
+        columns="name",
+        values="value",
+        aggfunc="sum",
+        fill_value=0.0,
+        sort=False,
+    )
+    return wide.rename_axis(columns=None).reset_index()
