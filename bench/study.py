@@ -76,7 +76,9 @@ def load(path: Path) -> Study:
     options = {}
     for name, given in content["benchmarks"].items():
         own = _options(path, f"benchmarks: {name}", given, OF_BENCHMARK)
-        options[_benchmark(path, name, own, common.get("preset", "robust"))] = {**common, **own}
+        # First, because it turns the paths in `own` into absolute ones.
+        benchmark = _benchmark(path, name, own, common.get("preset", "robust"))
+        options[benchmark] = {**common, **own}
     analyses = content.get("analyses") or {}
     if not isinstance(analyses, dict):
         raise BadInput(f"{path}, key `analyses`: expected notebook names, each with its parameters")

@@ -47,9 +47,6 @@ def test_a_judge_and_settings_may_be_given_to_all_or_to_one_benchmark(tmp_path):
     assert (found.options["cbbq"]["judge"], found.options["cbbq"]["max_new_tokens"]) == ("simulated:", 64)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the options of a benchmark are copied before their paths are made absolute"
-)
 def test_paths_of_a_benchmark_are_meant_from_the_study_file(tmp_path):
     (tmp_path / "marks.jsonl").write_text("")
     (tmp_path / "own.toml").write_text("")

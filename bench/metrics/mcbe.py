@@ -64,7 +64,7 @@ def score_records(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd
     """
     found = read(records, items, preset)
     cells = Cells(found, list(dict.fromkeys(items.category)))
-    baselines, told = _baselines(found.terms, items, preset), _warnings(found.terms, records)
+    baselines, told = _baselines(found.terms, items, preset), _warnings(found.terms, records, items)
     return frame(_Rows(cells, found.terms, baselines, told, preset).all())
 
 
@@ -159,6 +159,8 @@ class _Rows:
         yield self.row(ALL, ALL, "score_by_task", by_task, note=note)
         common = [task for task in COMMON if task in cells.tasks]
         if common and "pc" in cells.tasks:
+            missing = ", ".join(task for task in COMMON if task not in common)
+            note = "; ".join(filter(None, (note, missing and f"without {missing}, which was not asked")))
             yield self.row(ALL, ALL, "score_common", cells.overall(common), note=note)
 
     def row(
@@ -226,39 +228,55 @@ def _gaps(arrays: Sequence[np.ndarray]) -> str:
     return f"{gaps} of {len(arrays)} categories have no number and are left out" if gaps else ""
 
 
-def _warnings(terms: pd.DataFrame, records: pd.DataFrame) -> dict[tuple[str, str], str]:
-    """What a score alone would hide, by category, and over all: answers that are all alike, lists that are left out."""
+def _warnings(terms: pd.DataFrame, records: pd.DataFrame, items: pd.DataFrame) -> dict[tuple[str, str], str]:
+    """What a score alone would hide, by category (or all) and task; the graver one where there are two."""
+    return {**_left_out(terms), **_by_position(terms), **_always_alike(records, items)}
+
+
+def _by_position(terms: pd.DataFrame) -> dict[tuple[str, str], str]:
+    """Scenarios answered by position: every group is then chosen equally often, and the score is 100."""
+    return {
+        (
+            category,
+            "ss",
+        ): f"{share:.0%} of the pairs are answered with the same letter in both orders: by position, not by group"
+        for category, part in _parts(terms[(terms.task == "ss") & (terms.measure == "position_bias")])
+        if part.bottom.sum() and (share := part.top.sum() / part.bottom.sum()) >= HABIT
+    }
+
+
+def _left_out(terms: pd.DataFrame) -> dict[tuple[str, str], str]:
+    """Scenarios of which some could not be read: a long list has more questions, so it is left out more often."""
+    return {
+        (category, "ss"): f"{part.bottom.sum():.0f} of {len(part)} instances have an answer to every question; longer lists are "
+        "left out more often and score lower, so compare by list length"
+        for category, part in _parts(terms[(terms.task == "ss") & (terms.measure == "score")])
+        if 0 < part.bottom.sum() < HABIT * len(part)
+    }  # fmt: skip
+
+
+def _always_alike(records: pd.DataFrame, items: pd.DataFrame) -> dict[tuple[str, str], str]:
+    """The same label or the same severity whatever is asked; a category with a single label leaves no choice."""
     found: dict[tuple[str, str], str] = {}
-    some = terms[(terms.task == "ss") & (terms.measure == "position_bias")]
-    for category, part in [(ALL, some), *some.groupby("category", sort=False)]:
-        if part.bottom.sum() and part.top.sum() / part.bottom.sum() >= HABIT:
-            # Every group is then chosen equally often, and the score is 100.
-            found[str(category), "ss"] = (
-                f"{part.top.sum() / part.bottom.sum():.0%} of the pairs are answered with the same letter in both orders: "
-                "by position, not by group"
-            )
-    known = terms[(terms.task == "ss") & (terms.measure == "score")]
-    for category, part in [(ALL, known), *known.groupby("category", sort=False)]:
-        if 0 < part.bottom.sum() < HABIT * len(part) and (str(category), "ss") not in found:
-            found[str(category), "ss"] = (
-                f"{part.bottom.sum():.0f} of {len(part)} instances have an answer to every question; longer lists are left out "
-                "more often and score lower, so compare by list length"
-            )
     read = records[(records.request == "answer") & records.valid]
-    for task in ("sc", "bs"):
-        counts = read[read.task == task].groupby("category", sort=False).parsed.value_counts()
-        for category in dict.fromkeys(counts.index.get_level_values(0)):
-            if counts[category].iloc[0] >= HABIT * counts[category].sum() > 1:
-                share = counts[category].iloc[0] / counts[category].sum()
-                found[str(category), task] = (
-                    f"{share:.0%} of the readable answers are {counts[category].index[0]}, whatever is asked"
+    for task, column in (("sc", "subtype"), ("bs", "score")):
+        choice = items.groupby("category")[column].agg(set).map(len) > 1
+        some = read[(read.task == task) & read.category.map(choice).astype(bool)]
+        if some.empty:
+            continue
+        for category, part in _parts(some):
+            most = part.groupby("category").parsed.agg(lambda said: said.value_counts().iloc[0]).sum()
+            if most >= HABIT * len(part) > 1:
+                what = part.parsed.mode().iloc[0] if category != ALL else "the same within a category"
+                found[category, task] = (
+                    f"{most / len(part):.0%} of the readable answers are {what}, whatever is asked"
                 )
-        most = counts.groupby(level=0).max().sum()
-        if len(counts) and most >= HABIT * counts.sum() > 1:
-            found[ALL, task] = (
-                f"{most / counts.sum():.0%} of the readable answers are the same within a category, whatever is asked"
-            )
     return found
+
+
+def _parts(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
+    """All rows, and those of each category."""
+    return [(ALL, rows), *((str(name), part) for name, part in rows.groupby("category", sort=False))]
 
 
 def _baselines(terms: pd.DataFrame, items: pd.DataFrame, preset: str) -> dict[tuple[str, str, str], float]:

@@ -19,6 +19,7 @@ from transformers.generation import (
     TopPLogitsWarper,
 )
 
+from bench.errors import BadInput
 from bench.scorers.base import Model, digest
 from bench.scorers.checkpoint import Placement, check_lengths, special_behind, tokenizer_identity
 
@@ -70,6 +71,10 @@ class Causal(Model):
         """
         encoded = self.tokenizer(list(texts))["input_ids"] if texts else []
         if bos and not self._adds_bos:
+            if self._first is None:
+                raise BadInput(
+                    f"{self.identity['id']}: has no special token to put first; leave out --set bos=forced"
+                )
             encoded = [[self._first, *ids] for ids in encoded]
         rows = [Row(tuple(ids), tuple((i, ids[i + 1]) for i in range(len(ids) - 1))) for ids in encoded]
         return self._read(rows)
