@@ -76,7 +76,7 @@ def begin(
         "identity": plan.identity,
         "model": model.describe(),
         "verbs": list(model.verbs),
-        "judge": judge.describe() if judge else None,
+        "judge": {**judge.describe(), "decoding": "greedy"} if judge else None,
         "judge_verbs": list(judge.verbs) if judge else [],
         "left_out": requests.left_out,
         "unfit": plan.unfit,

@@ -86,8 +86,6 @@ def read_about(folder: Path) -> dict[str, Any]:
             "model",
             "preset",
             "verbs",
-            "left_out",
-            "unfit",
             "requests",
             "shard",
         )

@@ -100,13 +100,17 @@ class Run:
 
         for task, why in self.about.get("left_out", {}).items():
             tell(ALL, task, why, why)
+        judge, settings = self.about["asked"].get("judge"), self.about["asked"].get("settings", {})
+        for task in set(table.task) - {ALL} if judge else ():
+            if module("tasks", self.benchmark).judged(task, settings):
+                tell(ALL, task, f"judge: {short_name(judge)}", "")
         for entry in self.about.get("unfit", ()):
             if entry["task"] not in self.about.get("left_out", {}):
                 told = f"{entry['items']} instances are left out: {entry['why']}"
                 tell(entry["category"], entry["task"], told, entry["why"])
         for name, setting in module("tasks", self.benchmark).SETTINGS.items():
             wanted = setting.under(preset)
-            asked = self.about["asked"].get("settings", {}).get(name, wanted)
+            asked = settings.get(name, wanted)
             if preset != "robust" and asked != wanted:
                 said = f"asked with {name}={asked}, where this preset has {wanted}"
                 for category in dict.fromkeys(

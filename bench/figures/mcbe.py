@@ -271,7 +271,7 @@ def _heatmap(wide: pd.DataFrame, names: Sequence[str], title: str) -> Figure:
     ax.set(xlabel="", ylabel="")
     fig.suptitle(title, x=0.01, ha="left", fontsize="medium", fontweight="bold")
     ax.set_title(
-        "white: 50 of 100; hatched: no number, as the task has no place there or nothing could be read",
+        "white: 50 of 100; hatched: no number",
         fontsize="small",
         fontweight="normal",
         color=FAINT,

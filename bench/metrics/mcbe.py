@@ -50,6 +50,8 @@ HEADLINES = (
 ROUNDING = 0.055
 # From this share on, answers that are all alike are taken for habit.
 HABIT = 0.95
+# Fewer answers than these make no habit.
+FEW = 5
 # The tasks that need no probabilities, so that every model can be asked.
 COMMON = ("sc", "ss", "ba", "bs")
 BASELINES = {"position_bias": 0.5, "score_substring": 100.0}
@@ -115,7 +117,9 @@ class _Rows:
         cells = self.cells
         tasks = [task for task in cells.tasks if (category, task) in cells.asked]
         for task in tasks:
-            note = _note(cells, category, task) or self.warnings.get((category, task), "")
+            note = "; ".join(
+                filter(None, (_note(cells, category, task), self.warnings.get((category, task), "")))
+            )
             for measure in self.measures(task):
                 if not measure.endswith("_words"):
                     baseline = self.baselines.get((category, task, measure), math.nan)
@@ -134,7 +138,7 @@ class _Rows:
         some = [category for category in cells.categories if (category, task) in cells.asked]
         gaps = _gaps([cells.one(category, task, "score") for category in some])
         stops = "; ".join(dict.fromkeys(filter(None, [gaps, *(_note(cells, c, task) for c in some)])))
-        note = stops or self.warnings.get((ALL, task), "")
+        note = "; ".join(filter(None, (stops, self.warnings.get((ALL, task), ""))))
         for measure in self.measures(task):
             if measure.endswith("_words"):
                 values = cells.pooled(some, task, measure)
@@ -182,12 +186,17 @@ class _Rows:
         n = cells.n(categories, tasks, measure)
         if measure != "score":
             note = ""
+        rate = cells.valid_rate(categories, tasks)
         if math.isnan(values[0]) and not note:
-            note = "no answer could be read" if n == 0 else "nothing to compare"
+            note = (
+                "no answer could be read"
+                if not rate > 0
+                else f"no instance has all its answers ({rate:.0%} could be read)"
+            )
         drawn = values[1 : 1 + DRAWS] if cells.spread(categories, tasks, measure) else values[:0]
         found = interval(float(values[0]), drawn)
         return Score(
-            category, task, metric, *found, n, cells.valid_rate(categories, tasks), baseline, self.preset, note
+            category, task, metric, *found, n, rate, baseline, self.preset, note
         )  # fmt: skip
 
     def over_repeats(self, category: str, task: str, values: np.ndarray) -> Iterator[Score]:
@@ -266,7 +275,7 @@ def _always_alike(records: pd.DataFrame, items: pd.DataFrame) -> dict[tuple[str,
             continue
         for category, part in _parts(some):
             most = part.groupby("category").parsed.agg(lambda said: said.value_counts().iloc[0]).sum()
-            if most >= HABIT * len(part) > 1:
+            if len(part) >= FEW and most >= HABIT * len(part):
                 what = part.parsed.mode().iloc[0] if category != ALL else "the same within a category"
                 found[category, task] = (
                     f"{most / len(part):.0%} of the readable answers are {what}, whatever is asked"
