@@ -117,7 +117,7 @@ def test_a_model_that_refuses_everything_has_no_robust_number_but_in_pc_and_ba(t
     for task in ("sc", "ss", "bs"):
         row = cell(table, task=task, preset="robust")
         assert math.isnan(row.score)
-        assert (row.n, row.valid_rate, row.note) == (0, 0, "no category has a number")
+        assert (row.n, row.valid_rate, row.note) == (0, 0, "no answer could be read")
     # A refusal is a reply, and has next to nothing of the reference.
     assert cell(table, task="ba", preset="robust").score < 15
     assert math.isnan(cell(table, task="all", preset="robust").score)

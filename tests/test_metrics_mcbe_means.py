@@ -240,3 +240,21 @@ def test_a_random_answerer_s_position_bias_is_a_half(tmp_path: Path) -> None:
     scores = run.evaluate("mcbe", replay(tmp_path / "r", answers), tasks=["ss"], data=data, out=tmp_path / "o").scores()  # fmt: skip
     row = cell(scores, "position_bias")
     assert (row.score, row.baseline, row.n) == (0.5, 0.5, len(list(combinations("甲乙", 2))) * 4)
+
+
+def test_the_judge_s_points_come_out_as_agreement_wants_them(tmp_path: Path) -> None:
+    result = run.evaluate(
+        "mcbe",
+        "simulated:bias=0.5",
+        judge="simulated:",
+        tasks=["ba"],
+        categories=["age"],
+        repeats=2,
+        out=tmp_path,
+    )
+    points = mcbe.analyses(result.records, result.items)
+    assert list(points) == ["item_id", "repeat", "judge"]
+    assert len(points) == 16
+    assert points.judge.mean() == pytest.approx(
+        result.scores().query("category == 'age' and metric == 'score'").score.iloc[0]
+    )

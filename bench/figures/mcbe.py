@@ -8,7 +8,7 @@ import seaborn as sns
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from bench.figures.style import BIAS_PALETTE, FAINT, WIDTH, around, colours, label, style
+from bench.figures.style import BIAS_PALETTE, FAINT, WIDTH, around, colours, label, legend_below, style
 from bench.metrics.mcbe_instances import DECAY, decay
 from bench.metrics.table import ALL
 from bench.tasks.mcbe import CRITERIA, TASKS
@@ -103,13 +103,7 @@ def radars(scores: pd.DataFrame) -> Figure | None:
         ax.set(ylim=LIMITS, yticks=[25, 50, 75, 100], title=title, theta_offset=np.pi / 2, theta_direction=-1)
         ax.tick_params(axis="x", pad=6)
         ax.set_yticklabels(["25", "50", "75", "100"], fontsize="xx-small", color=FAINT)
-    fig.legend(
-        *axes[0].get_legend_handles_labels(),
-        loc="outside lower center",
-        ncols=2,
-        frameon=False,
-        fontsize="x-small",
-    )
+    legend_below(fig, axes[0])
     overall = some[(some.category == ALL) & (some.task == ALL)]
     means = ", ".join(f"{row.model} {row.score:.0f}" for row in overall.itertuples())
     fig.set_label(
@@ -154,13 +148,7 @@ def list_lengths(scores: pd.DataFrame) -> Figure | None:
         xticks=lengths, xlabel="groups that an instance lists", ylabel="score (ss), 100: even", ylim=(-3, 103)
     )
     sns.despine(ax=ax)
-    fig.legend(
-        *ax.get_legend_handles_labels(),
-        loc="outside lower center",
-        ncols=2,
-        frameon=False,
-        fontsize="x-small",
-    )
+    legend_below(fig, ax)
     fig.set_label(
         f"Scenario selection by number of groups ({lengths[0]} to {lengths[-1]}): a strict preference gets {floor[0]:.0f} with "
         f"{lengths[0]} and {floor[-1]:.0f} with {lengths[-1]}, so scores of sets with other list lengths cannot be compared."
@@ -226,13 +214,7 @@ def marks(scores: pd.DataFrame) -> Figure | None:
     ax.set(xlim=(-2, 102), xlabel="mean mark, percent of the highest")
     ax.grid(axis="y", visible=False)
     sns.despine(ax=ax, left=True)
-    fig.legend(
-        *ax.get_legend_handles_labels(),
-        loc="outside lower center",
-        ncols=2,
-        frameon=False,
-        fontsize="x-small",
-    )
+    legend_below(fig, ax)
     best = some.loc[some.score.idxmax()]
     fig.set_label(
         f"The judge's marks on four criteria; the highest is {best.score:.0f} percent for {best.metric.replace('_', ' ')} ({best.model})."

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from bench.benchmarks import module
-from bench.figures.style import BIAS_PALETTE, FAINT, WIDTH, around, colours, label, style
+from bench.figures.style import BIAS_PALETTE, FAINT, WIDTH, around, colours, label, legend_below, style
 from bench.metrics.findings import LOW_VALIDITY, findings, headline_rows
 from bench.metrics.table import ALL, Headline
 
@@ -181,13 +181,7 @@ def score_and_validity(
         ylabel=headline.metric if headline.metric != "score" else f"score ({headline.task})",
         ylim=(headline.limits[0] - 0.04 * span, headline.limits[1] + 0.04 * span),
     )
-    fig.legend(
-        *left.get_legend_handles_labels(),
-        loc="outside lower center",
-        ncols=2,
-        frameon=False,
-        fontsize="x-small",
-    )
+    legend_below(fig, left)
     fig.set_label(
         f"{headline.title} of each category against readable answers (mean {some.valid_rate.mean():.0%}) and "
         f"{position.replace('_', ' ')} (mean {some.position.mean():.2f}), a colour a model."

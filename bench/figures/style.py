@@ -6,6 +6,8 @@ from functools import cache
 import matplotlib as mpl
 import seaborn as sns
 from matplotlib import font_manager
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from bench.benchmarks import module
 
@@ -57,3 +59,9 @@ def around(centre: float, limits: tuple[float, float]) -> mpl.colors.Normalize:
     """Colours that are neutral at `centre` and reach their ends at the limits."""
     low, high = limits
     return mpl.colors.TwoSlopeNorm(min(max(centre, low + 1e-6), high - 1e-6), low, high)
+
+
+def legend_below(fig: Figure, ax: Axes) -> None:
+    """The names of what `ax` shows, under the whole picture."""
+    names = ax.get_legend_handles_labels()
+    fig.legend(*names, loc="outside lower center", ncols=2, frameon=False, fontsize="x-small")

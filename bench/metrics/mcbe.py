@@ -83,6 +83,16 @@ def severities(records: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+def analyses(records: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
+    """The judge's points for bias analyses, a row a fully marked one: columns `item_id`, `repeat`, `judge`, 0 to 100.
+
+    With a column `model`, and people's points as `human`, it is what `bench.metrics.agreement` compares.
+    """
+    terms = read(records, items, "robust").terms
+    rows = terms[(terms.task == "ba") & (terms.measure == "score") & (terms.bottom > 0)]
+    return rows[["item_id", "repeat", "top"]].rename(columns={"top": "judge"}).reset_index(drop=True)
+
+
 @cache
 def random_chooser(n: int, rate: float, draws: int = 100_000) -> float:
     """Mean scenario selection score of a respondent that tosses a coin for every question over `n` groups."""
@@ -157,6 +167,8 @@ class _Rows:
         cells = self.cells
         everything = cells.overall(cells.tasks)
         note = _gaps([cells.category(category, cells.tasks) for category in cells.categories])
+        if math.isnan(everything[0]):
+            note = "no category has a number in all its tasks"
         yield self.row(ALL, ALL, "score", everything, note=note)
         yield from self.over_repeats(ALL, ALL, everything)
         by_task = np.mean([cells.task(task) for task in cells.tasks], axis=0)
@@ -231,10 +243,13 @@ def _note(cells: Cells, category: str, task: str) -> str:
 
 
 def _gaps(arrays: Sequence[np.ndarray]) -> str:
+    """How many of several categories are left out of a mean; where all are, there is no mean."""
     gaps = sum(math.isnan(array[0]) for array in arrays)
-    if gaps == len(arrays):
-        return "no category has a number"
-    return f"{gaps} of {len(arrays)} categories have no number and are left out" if gaps else ""
+    return (
+        f"{gaps} of {len(arrays)} categories have no number and are left out"
+        if 0 < gaps < len(arrays)
+        else ""
+    )
 
 
 def _warnings(terms: pd.DataFrame, records: pd.DataFrame, items: pd.DataFrame) -> dict[tuple[str, str], str]:
