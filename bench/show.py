@@ -66,7 +66,7 @@ def table(frame: pd.DataFrame, name: str, *, digits: int = 3) -> None:
     )
     display(
         HTML(
-            f"<div class='table'><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{saved}"
+            f"<div class='table' style='max-height: 30em; overflow: auto'><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{saved}"
         )
     )
 

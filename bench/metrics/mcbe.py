@@ -67,7 +67,7 @@ def score_records(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd
     found = read(records, items, preset)
     cells = Cells(found, list(dict.fromkeys(items.category)))
     baselines, told = _baselines(found.terms, items, preset), _warnings(found.terms, records, items)
-    return frame(_Rows(cells, found.terms, baselines, told, preset).all())
+    return frame(_Rows(cells, baselines, told, preset).all())
 
 
 def severities(records: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
@@ -110,7 +110,6 @@ class _Rows:
     """The rows of a score table: of a category, of a task over all categories, of everything."""
 
     cells: Cells
-    terms: pd.DataFrame
     baselines: dict[tuple[str, str, str], float]
     warnings: dict[tuple[str, str], str]
     preset: str
@@ -130,7 +129,7 @@ class _Rows:
             note = "; ".join(
                 filter(None, (_note(cells, category, task), self.warnings.get((category, task), "")))
             )
-            for measure in self.measures(task):
+            for measure in cells.measures[task]:
                 if not measure.endswith("_words"):
                     baseline = self.baselines.get((category, task, measure), math.nan)
                     values = cells.one(category, task, measure)
@@ -149,7 +148,7 @@ class _Rows:
         gaps = _gaps([cells.one(category, task, "score") for category in some])
         stops = "; ".join(dict.fromkeys(filter(None, [gaps, *(_note(cells, c, task) for c in some)])))
         note = "; ".join(filter(None, (stops, self.warnings.get((ALL, task), ""))))
-        for measure in self.measures(task):
+        for measure in cells.measures[task]:
             if measure.endswith("_words"):
                 values = cells.pooled(some, task, measure)
                 baseline = random_chooser(int(measure.split("_")[1]), DECAY[self.preset]["ss"])
@@ -192,7 +191,7 @@ class _Rows:
         """A row of `values` (see `Cells`); the note stands beside scores alone."""
         cells = self.cells
         # What a derived score rests on is what the score itself does.
-        measure = metric if metric in set(self.terms.measure) else "score"
+        measure = metric if any(metric in some for some in cells.measures.values()) else "score"
         categories = cells.categories if category == ALL else [category]
         tasks = cells.tasks if task == ALL else [task]
         n = cells.n(categories, tasks, measure)
@@ -218,13 +217,6 @@ class _Rows:
             sd = np.full(1, np.std(each, ddof=1))
             note = "a repeat has no number" if math.isnan(sd[0]) else ""
             yield self.row(category, task, "score_sd", sd, note=note)._replace(n=len(each))
-
-    def measures(self, task: str) -> list[str]:
-        """What a task measures, its score first."""
-        names = [
-            name for name in dict.fromkeys(self.terms.measure[self.terms.task == task]) if name != "valid"
-        ]
-        return sorted(names, key=lambda name: (name != "score", name if name.endswith("_words") else ""))
 
 
 def _note(cells: Cells, category: str, task: str) -> str:

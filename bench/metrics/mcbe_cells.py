@@ -17,10 +17,17 @@ class Cells:
     def __init__(self, found: Values, order: Sequence[str]) -> None:
         terms = found.terms
         self.printed = found.printed
-        self.categories = [category for category in order if category in set(terms.category)]
-        self.tasks = [task for task in TASKS if task in set(terms.task)]
-        self.repeats = sorted(set(terms.repeat))
         self.asked = set(zip(terms.category, terms.task, strict=True))
+        self.categories = [name for name in order if name in {category for category, _ in self.asked}]
+        self.tasks = [name for name in TASKS if name in {task for _, task in self.asked}]
+        self.repeats = sorted(set(terms.repeat))
+        # What each task measures, its score first.
+        self.measures: dict[str, list[str]] = {task: [] for task in self.tasks}
+        for task, measure in terms[["task", "measure"]].drop_duplicates().itertuples(index=False):
+            if measure != "valid":
+                self.measures[task].append(measure)
+        for names in self.measures.values():
+            names.sort(key=lambda name: (name != "score", name if name.endswith("_words") else ""))
         self._instances = terms[terms.bottom > 0].groupby(["category", "task", "measure"]).item_id.nunique()
         sums = _wide(terms)
         totals = resample(sums, "category", "item_id", [str(name) for name in sums.columns[2:]])
