@@ -91,7 +91,9 @@ def radars(scores: pd.DataFrame) -> Figure | None:
         for model, colour in colours(_models(scores)).items():
             values = part[part.model == model].set_index(column).score.reindex(spokes).to_numpy()
             closed = np.append(values, values[:1])
-            ax.plot(np.append(angles, 0), closed, "o-", ms=2.5, lw=1.4, color=colour, label=model)
+            ax.plot(
+                np.append(angles, 0), closed, "o-", ms=2.5, lw=1.4, color=colour, label=model, clip_on=False
+            )
             if not np.isnan(values).any():
                 ax.fill(angles, values, color=colour, alpha=0.08)
         names = (
@@ -101,7 +103,10 @@ def radars(scores: pd.DataFrame) -> Figure | None:
         )
         ax.set_xticks(angles, names, fontsize="x-small")
         ax.set(ylim=LIMITS, yticks=[25, 50, 75, 100], title=title, theta_offset=np.pi / 2, theta_direction=-1)
-        ax.tick_params(axis="x", pad=6)
+        # Beside the circle, a name stands away from it.
+        for tick, angle in zip(ax.get_xticklabels(), angles, strict=True):
+            side = np.sin(angle)
+            tick.set_horizontalalignment("center" if abs(side) < 0.3 else "left" if side > 0 else "right")
         ax.set_yticklabels(["25", "50", "75", "100"], fontsize="xx-small", color=FAINT)
     legend_below(fig, axes[0])
     overall = some[(some.category == ALL) & (some.task == ALL)]
