@@ -59,6 +59,9 @@ def about_run(folder: Path, plan: Plan, preset: str) -> dict[str, Any] | None:
     if changed:
         what = changed[0]
         was, now_is = before.get(what, about.get(what)), now.get(what, plan.benchmark)
+        if what == "settings" and isinstance(was, dict):
+            what = next(name for name in now_is if was.get(name) != now_is[name])
+            was, now_is = was.get(what), now_is[what]
         raise AnotherRun(f"{folder}: holds another run ({what} was {was}, now {now_is}); give another --out")
     if about["preset"] != preset:  # how answers are scored by default is no part of what was asked
         about["preset"] = preset

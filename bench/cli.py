@@ -141,7 +141,7 @@ def run(
         str, typer.Option(help="How a choice is read: text (generated) or letters (probabilities).")
     ] = "",
     max_new_tokens: Annotated[
-        int | None, typer.Option(help="At most so many tokens a reply; what the tasks allow without it.")
+        int | None, typer.Option(help="So many tokens a reply may take; what the tasks allow without it.")
     ] = None,
     settings: Settings = None,
     preset: Preset = "robust",
@@ -272,7 +272,11 @@ def _pairs(given: list[str]) -> dict[str, str]:
     for one in given:
         if "=" not in one:
             raise BadInput(f"--set {one}: expected NAME=VALUE, like context_order=none")
-    return {one.partition("=")[0].strip(): one.partition("=")[2].strip() for one in given}
+    pairs = [(one.partition("=")[0].strip(), one.partition("=")[2].strip()) for one in given]
+    for name, _ in pairs:
+        if [other for other, _ in pairs].count(name) > 1:
+            raise BadInput(f"--set {name}: is given twice; give it once")
+    return dict(pairs)
 
 
 def _check_format(name: str) -> None:

@@ -66,12 +66,19 @@ class Plan:
         scorers.check(model)
         if judge:
             scorers.check(judge)
+        # Whoever would not be asked is no part of the run.
+        judge = judge if any(module("tasks", benchmark).judged(task, whole) for task in names) else None
         source = data.find(benchmark, folder)
         text = wording.load(benchmark, prompts, source.folder)
         of_data = {name: whole[name] for name in module("data", benchmark).SETTINGS}
         items = data.load(source, categories, **of_data)
         taken = {task: _taken(module("tasks", benchmark), items, task, limit) for task in names}
         unfit = [entry for task in names for entry in _unfit(module("tasks", benchmark), items, task)]
+        for category, rows in (
+            module("data", benchmark).left_out(source.folder, categories, **of_data).items()
+        ):
+            why = "their rows cannot be right (`bench data --check` lists them)"
+            unfit += [{"category": category, "task": task, "why": why, "items": rows} for task in names]
         used = {id(item): item for some in taken.values() for item in some}
         by_id = {item.item_id: item for item in items if id(item) in used}
         asked = {
@@ -145,7 +152,7 @@ class Plan:
                 [
                     replace(
                         request, repeat=k, seed=seed,
-                        max_new_tokens=min(request.max_new_tokens, cap) if cap else request.max_new_tokens,
+                        max_new_tokens=cap or request.max_new_tokens,
                     )
                     for task, verb in chosen.items()
                     for request in room.requests(self.items[task], self.wording, task, verb, settings, seed)

@@ -130,7 +130,7 @@ def read(folder: Path) -> pd.DataFrame:
             tables.append(table.cast(SCHEMA))
         except (pa.ArrowInvalid, OSError) as error:
             raise BadInput(
-                f"{path}: is not a whole record file ({error}); remove it and run again, and it is asked anew"
+                f"{path}: is not a whole record file ({error}); remove it and those with a higher number, and run again: they are asked anew"
             ) from None
     frame: pd.DataFrame = pa.concat_tables(tables).to_pandas()
     return frame

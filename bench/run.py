@@ -24,6 +24,10 @@ from bench.scorers.base import digest
 
 # A killed run loses at most this many answers.
 SHARD = 256
+# Two ways to compute the same number differ by less.
+NOISE = 1e-9
+# The source that our own wording names.
+OUR_WORDING = "bias-workbench"
 PRESETS = ("robust", "official", "paper")
 
 
@@ -74,9 +78,9 @@ class Run:
         check_preset(preset)
         rows, items = self.records, self.items
         room = module("metrics", self.benchmark)
-        table = self._told(room.score_records(rows, items, preset), preset)
+        table = self._told(room.score_records(rows, items, preset), rows, preset)
         if preset == "robust":
-            official = self._told(room.score_records(rows, items, "official"), "official")
+            official = self._told(room.score_records(rows, items, "official"), rows, "official")
             table = pd.concat([table, _differing(official, table, room.ROUNDING)], ignore_index=True)
         table.insert(0, "benchmark", self.benchmark)
         if len(rows) < self.about["requests"]:
@@ -84,40 +88,75 @@ class Run:
             table["note"] = [f"{unfinished}; {note}" if note else unfinished for note in table.note]
         return table
 
-    def _told(self, table: pd.DataFrame, preset: str) -> pd.DataFrame:
-        """A score table that tells what was left out, and where it was not asked as the preset does."""
+    def _told(self, table: pd.DataFrame, rows: pd.DataFrame, preset: str) -> pd.DataFrame:
+        """A score table that tells what was left out, who judged, and where it was not asked as the preset does."""
+        room, asked = module("tasks", self.benchmark), self.about["asked"]
+        settings, judge = asked.get("settings", {}), asked.get("judge")
         table = table.copy()
         headlines = {h.task: h.metric for h in reversed(module("metrics", self.benchmark).HEADLINES)}
         gone: list[Score] = []
 
-        def tell(category: str, task: str, said: str, gap: str) -> None:
+        def tell(category: str, task: str, said: str, gap: str = "") -> None:
             metric = headlines.get(task, "")
             here = (table.category == category) & (table.task == task) & (table.metric == metric)
             table.loc[here, "note"] = [f"{note}; {said}" if note else said for note in table.note[here]]
-            if metric and not here.any():
+            if gap and metric and not here.any():
                 nothing = (np.nan, np.nan, np.nan, 0, np.nan, np.nan)
                 gone.append(Score(category, task, metric, *nothing, preset, f"not applicable: {gap}"))
 
-        for task, why in self.about.get("left_out", {}).items():
+        left_out = self.about.get("left_out", {})
+        for task, why in left_out.items():
             tell(ALL, task, why, why)
-        judge, settings = self.about["asked"].get("judge"), self.about["asked"].get("settings", {})
-        for task in set(table.task) - {ALL} if judge else ():
-            if module("tasks", self.benchmark).judged(task, settings):
-                tell(ALL, task, f"judge: {short_name(judge)}", "")
+        if left_out:
+            tell(ALL, ALL, f"without {', '.join(left_out)}")
         for entry in self.about.get("unfit", ()):
-            if entry["task"] not in self.about.get("left_out", {}):
-                told = f"{entry['items']} instances are left out: {entry['why']}"
-                tell(entry["category"], entry["task"], told, entry["why"])
-        for name, setting in module("tasks", self.benchmark).SETTINGS.items():
-            wanted = setting.under(preset)
-            asked = settings.get(name, wanted)
-            if preset != "robust" and asked != wanted:
-                said = f"asked with {name}={asked}, where this preset has {wanted}"
-                for category in dict.fromkeys(
-                    table.category[(table.task == setting.task) & table.score.notna()]
-                ):
-                    tell(category, setting.task, said, said)
+            if entry["task"] not in left_out:
+                count = f"{entry['items']} instance{' is' if entry['items'] == 1 else 's are'} left out: {entry['why']}"
+                tell(entry["category"], entry["task"], count, entry["why"])
+        lost = rows[rows.error != ""]
+        for task in (task for task in dict.fromkeys(table.task) if task != ALL):
+            reasons = lost.error[lost.task == task].value_counts()
+            if len(reasons):
+                total = int((rows.task == task).sum())
+                tell(
+                    ALL,
+                    task,
+                    f"{reasons.sum():,} of {total:,} answers did not come, most often: {reasons.index[0]}",
+                )
+            if judge and room.judged(task, settings):
+                tell(ALL, task, f"marked by {short_name(judge).rstrip(':')}")
+            if preset != "robust":
+                for category in dict.fromkeys(table.category[table.task == task]):
+                    otherwise = self._asked_otherwise(task, preset, whole=category == ALL)
+                    if otherwise:
+                        tell(category, task, f"asked with {', '.join(otherwise)}")
         return pd.concat([table, frame(gone)], ignore_index=True) if gone else table
+
+    def _asked_otherwise(self, task: str, preset: str, whole: bool) -> list[str]:
+        """Where a task was not asked as `preset` does; with what holds for all categories if `whole`."""
+        room, asked = module("tasks", self.benchmark), self.about["asked"]
+        given = asked.get("settings", {})
+        found = [
+            f"{name}={given[name]} where this preset has {setting.under(preset)}"
+            for name, setting in room.SETTINGS.items()
+            if setting.task == task and given.get(name, setting.under(preset)) != setting.under(preset)
+        ]
+        if whole:
+            defaults = {name: allowed[0] for name, allowed in module("data", self.benchmark).SETTINGS.items()}
+            # How a file is encoded changes nothing about its rows.
+            found += [
+                f"{n}={given[n]}"
+                for n in defaults
+                if n != "encoding" and given.get(n, defaults[n]) != defaults[n]
+            ]
+            if asked.get("read") == "letters" and "choose" in room.verbs(task, None):
+                found.append("letters read from probabilities")
+            if (
+                room.verbs(task, None) != ("nll",)
+                and self.about.get("wording", {}).get("source") == OUR_WORDING
+            ):
+                found.append("our own wording")
+        return found
 
 
 def evaluate(
@@ -155,7 +194,7 @@ def evaluate(
         limit: at most this many items a category and task, spread evenly over them.
         repeats: how often each request is asked; repeat k has the seed `seed + k`.
         read: how a choice is read: `text`, `letters` (probabilities), or what the model can, text first.
-        max_new_tokens: at most so many tokens a reply; what the tasks allow if None.
+        max_new_tokens: so many tokens a reply may take; what the tasks allow if None.
         settings: what can be chosen about a benchmark's data and tasks: `SETTINGS` in its modules of these rooms.
         preset: how the answers are scored by default, `robust`, `official` or `paper`; a setting that was not given is
             as the preset has it.
@@ -170,12 +209,16 @@ def evaluate(
         RunFailed: the model did not answer.
     """
     check_preset(preset)
+    for name, value in (("categories", categories), ("tasks", tasks)):
+        if isinstance(value, str):
+            raise BadInput(f"{name} {value!r}: expected a list, like [{value!r}]")
     # What a run in this folder was asked with stays: another preset scores its answers anew, and asks nobody.
     settings = {**_settings(out, benchmark), **(settings or {})}
     plan = Plan.make(
         benchmark, model, judge=judge, categories=categories, chosen=tasks, limit=limit, repeats=repeats, seed=seed, read=read,
         max_new_tokens=max_new_tokens, settings=settings, preset=preset, prompts=prompts, folder=data, dtype=dtype,
     )  # fmt: skip
+    judge = plan.asked["judge"]  # None where no task needs one
     folder = Path(out) if out else _default_root() / slug(model) / f"{plan.benchmark}-{plan.identity}"
 
     def loaded(name: str) -> Lazy:
@@ -294,12 +337,14 @@ def _default_root() -> Path:
     return home / "reports" / "runs"
 
 
-def _differing(official: pd.DataFrame, table: pd.DataFrame, rounding: float) -> pd.DataFrame:
-    """The rows of `official` whose score is not that of the same row in `table`, or that has no such row.
+def _differing(official: pd.DataFrame, table: pd.DataFrame, rounding: Mapping[str, float]) -> pd.DataFrame:
+    """The rows of `official` whose score or n is not that of the same row in `table`, or that has no such row.
 
-    A difference of `rounding` or less comes from numbers that the released code rounds.
+    Args:
+        rounding: by task, how far a number may be off because the released code rounds.
     """
     keys = ["category", "task", "metric"]
-    both = official.merge(table[[*keys, "score"]], on=keys, how="left", suffixes=("", "_ours"))
-    same = ((both.score - both.score_ours).abs() <= rounding) | (both.score.isna() & both.score_ours.isna())
+    both = official.merge(table[[*keys, "score", "n"]], on=keys, how="left", suffixes=("", "_ours"))
+    near = (both.score - both.score_ours).abs() <= both.task.map(dict(rounding)).fillna(0.0) + NOISE
+    same = (near & (both.n == both.n_ours)) | (both.score.isna() & both.score_ours.isna())
     return official[~same.to_numpy()]

@@ -24,6 +24,9 @@ from bench.metrics.table import ALL
 from bench.run import Run, labels, short_name
 from bench.tasks.request import of_judge
 
+# Characters of a reply that an example shows.
+SHOWN = 2000
+
 _folder: Path | None = None
 
 
@@ -124,7 +127,7 @@ def examples(run: Run, n: int = 6, task: str | None = None) -> None:
         parts.append(
             f"<details class='example'><summary>{html.escape(str(row.item_id))}, {html.escape(str(row.request))}: {read}</summary>"
             f"<p>Asked:</p><pre class='asked'>{html.escape(str(row.prompt))}</pre><p>Answered:</p>"
-            f"<pre class='answered'>{html.escape(str(row.response)[:2000])}</pre>"
+            f"<pre class='answered'>{html.escape(_cut(str(row.response)))}</pre>"
             + (f"<p>The judge:</p><ul>{said}</ul>" if said else "")
             + "</details>"
         )
@@ -136,6 +139,10 @@ def examples(run: Run, n: int = 6, task: str | None = None) -> None:
 
 def _spread(rows: pd.DataFrame, n: int) -> pd.DataFrame:
     return rows.iloc[[i * len(rows) // n for i in range(min(n, len(rows)))]] if n else rows.iloc[:0]
+
+
+def _cut(reply: str) -> str:
+    return reply if len(reply) <= SHOWN else f"{reply[:SHOWN]} … ({len(reply):,} characters)"
 
 
 def _brief(text: object) -> str:
@@ -184,7 +191,7 @@ def provenance(runs: Sequence[Run]) -> None:
                 "model": name, "kind": about["model"]["kind"], "revision": about["model"].get("revision", ""),
                 "dtype": about["model"].get("dtype", ""), "device": about["model"].get("device", ""),
                 "data": f"{about['data']['name']} {about['data']['version']}", "data_sha256": about["data"]["sha256"][:12],
-                "wording": about["asked"]["prompts"], "preset": about["preset"], "seed": about["asked"]["seed"],
+                "adds_bos": about["model"].get("adds_bos", ""), "wording": about["asked"]["prompts"], "preset": about["preset"], "seed": about["asked"]["seed"],
                 "repeats": about["asked"]["repeats"], "judge": short_name(about["asked"]["judge"] or ""),
                 "settings": ", ".join(f"{key}={value}" for key, value in about["asked"]["settings"].items()),
                 "when": about["when"],

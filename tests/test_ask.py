@@ -249,8 +249,8 @@ def test_run_json_says_who_judged_and_how_it_was_asked() -> None:
     assert about["left_out"] == {}
 
 
-@pytest.mark.parametrize(("cap", "tokens"), [(None, {"sc": 512, "order": 32, "ba": 512, "judge": 128, "bs": 512}), (100, {"sc": 100, "order": 32, "ba": 100, "judge": 100, "bs": 100})])  # fmt: skip
-def test_no_reply_is_longer_than_its_task_allows_and_the_cap(monkeypatch, cap: int | None, tokens: dict[str, int]) -> None:  # fmt: skip
+@pytest.mark.parametrize(("cap", "tokens"), [(None, {"sc": 512, "order": 32, "ba": 512, "judge": 128, "bs": 512}), (100, {"sc": 100, "order": 100, "ba": 100, "judge": 100, "bs": 100})])  # fmt: skip
+def test_a_reply_may_take_what_its_task_allows_or_what_the_caller_says(monkeypatch, cap: int | None, tokens: dict[str, int]) -> None:  # fmt: skip
     model, judge = Stub("m"), Stub("j")
     stubs(monkeypatch, model, judge)
     judged("out", max_new_tokens=cap)

@@ -202,7 +202,7 @@ def test_one_unreadable_likelihood_leaves_the_instance_out_and_makes_the_officia
     assert (row.score, row.n, row.valid_rate) == (100, 1, 0.75)
     official = mcbe.score_records(records, items, "official")
     assert official.score.isna().all(), "nor does an instance without a number count as 0"
-    assert "the released code prints nan: a likelihood is none" in cell(official).note
+    assert "the released code prints nan: an answer holds no number" in cell(official).note
 
 
 @pytest.mark.parametrize("bias", [0, 0.3, 1])

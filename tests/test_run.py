@@ -140,6 +140,12 @@ def test_a_complete_run_loads_no_model(monkeypatch: pytest.MonkeyPatch) -> None:
         ask("out")
 
 
+def test_a_judge_whom_no_task_needs_is_no_part_of_a_run() -> None:
+    asked = ask("out", judge="simulated:").about
+    assert (asked["asked"]["judge"], asked["judge"]) == (None, None)
+    assert ask("out", judge="simulated:competence=0").about["when"] == asked["when"]
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -150,9 +156,8 @@ def test_a_complete_run_loads_no_model(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"categories": ["age"]}, "categories was ['age', 'race'], now ['age']"),
         ({"tasks": ["pc"]}, "tasks was ['ss'], now ['pc']"),
         ({"read": "letters"}, "read was None, now letters"),
-        ({"judge": "simulated:"}, "judge was None, now simulated:"),
         ({"max_new_tokens": 9}, "max_new_tokens was None, now 9"),
-        ({"settings": {"bos": "forced"}}, "settings was {"),
+        ({"settings": {"bos": "forced"}}, "bos was tokenizer, now forced"),
     ],
 )
 def test_a_folder_of_another_run_is_refused(refusal, change: dict, said: str) -> None:

@@ -107,13 +107,6 @@ def test_what_predicts_nothing_has_no_likelihood(tmp_path: Path) -> None:
     assert scorer.answer([]) == []
 
 
-def test_a_text_longer_than_the_model_is_refused_by_its_length(tmp_path: Path, refusal: Any) -> None:
-    scorer = load(str(save(tmp_path, GPT2LMHeadModel, GPT2Config, characters(), n_positions=16)))
-    assert len(scorer.token_logprobs(["a" * 16])[0]) == 15
-    for call in (lambda: scorer.nll(["a" * 18]), lambda: scorer.generate(["a" * 10], max_new_tokens=8)):
-        assert "at most 16 tokens" in refusal(call)
-
-
 # How a tokenizer puts special tokens around a text, and whether it has a chat template.
 CODERS = {
     "bare": characters(),

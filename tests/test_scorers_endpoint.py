@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from bench.errors import RunFailed
@@ -180,6 +181,14 @@ REFUSALS: dict[str, Reply] = {
     "alibaba": fault(400, "Input data may contain inappropriate content.", "data_inspection_failed"),
     "deepseek": fault(400, "Content Exists Risk", "invalid_request_error"),
     "zhipu": fault(400, "系统检测到输入或生成内容可能包含不安全或敏感内容", "1301"),
+    "moonshot": fault(400, "The request was rejected because it was considered high risk", "content_filter"),
+    "openrouter": fault(403, "Your chosen model requires moderation and your input was flagged"),
+    "by its code": fault(422, "rejected", "content_filter"),
+    "without an object": (403, {}, {"error": "blocked by our content policy"}),
+    "in a list": (400, {}, [{"error": {"code": 400, "message": "sensitive content"}}]),
+    "bare": (451, {"Content-Type": "text/plain"}, "sensitive content"),
+    "as an answer": (200, {}, {"error": {"message": "flagged by moderation", "code": 403}}),
+    "reason without message": (200, {}, {"choices": [{"finish_reason": "content_filter"}]}),
     "reason": said(None, "content_filter"),
     "reason with text": said("The st", "content_filter"),
     "sensitive": said("", "sensitive"),
@@ -195,11 +204,87 @@ def test_a_refusal_of_the_content_filter_is_an_answer(serve: Serve, name: str) -
     assert len(server.seen) == 3, "a refusal is final"
 
 
+TOO_LONG = {
+    "openai": fault(400, "This model's maximum context length is 8192 tokens, you asked for 9000.", "context_length_exceeded"),
+    "by its code": fault(400, "no", "context_length_exceeded"),
+    "vllm": fault(400, "You passed 1015 input tokens. However, the model's context length is only 1024 tokens."),
+    "llama.cpp": fault(400, "the request exceeds the available context size. try increasing it"),
+    "llama.cpp, as an answer": (200, *fault(400, "the request exceeds the available context size.")[1:]),
+    "anthropic": fault(400, "prompt is too long: 205000 tokens > 200000 maximum"),
+    "bedrock": fault(400, "Input is too long for requested model."),
+    "google": (400, {}, [{"error": {"message": "The input token count (9) exceeds the maximum number of tokens allowed (8)."}}]),
+    "zhipu": fault(400, "Prompt exceeds max length", "1261"),
+    "alibaba": fault(400, "Range of input length should be [1, 30720]"),
+    "too large": fault(413, "the prompt is too long"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TOO_LONG)
+def test_a_text_too_long_for_the_model_is_an_answer(serve: Serve, name: str) -> None:
+    server = serve(lambda asked: TOO_LONG[name] if prompt(asked) == "long" else said("fine"))
+    answers = load(server.model).answer([request("short"), request("long"), request("short")])
+    assert [answer.response for answer in answers] == ["fine", "", "fine"]
+    assert [answer.error for answer in answers][::2] == ["", ""]
+    body = TOO_LONG[name][2]
+    message = (body[0] if isinstance(body, list) else body)["error"]["message"]
+    assert answers[1].error == f"too long for the model: {message}"
+    assert len(server.seen) == 3, "that it is too long is final"
+
+
+def test_why_a_text_is_too_long_is_told_without_the_key_and_can_be_written(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    server = serve(lambda asked: fault(400, f"input is too long for {SECRET} \ud800\nmore"))
+    (answer,) = load(server.model).answer([request("x")])
+    assert answer.error == "too long for the model: input is too long for [key] \ufffd"
+
+
+def test_words_of_a_prompt_that_the_server_repeats_are_not_its_own(serve: Serve) -> None:
+    def behave(asked: dict[str, Any]) -> Reply:
+        return 422, {}, {"detail": [{"type": "missing", "msg": "Field required", "input": prompt(asked)}]}
+
+    scorer = load(serve(behave).model)
+    with pytest.raises(RunFailed, match=r"status 422 \(Field required\)"):
+        scorer.answer([request("the risk of sensitive content, and a context length")])
+
+
 def test_a_reply_cut_short_keeps_its_text_and_an_empty_one_is_empty(serve: Serve) -> None:
     server = serve(lambda asked: said("I would say th", "length") if prompt(asked) == "x" else said(None))
     cut, empty = load(server.model).answer([request("x"), request("y")])
     assert (cut.response, cut.error) == ("I would say th", "")
     assert empty == Answer("", seconds=empty.seconds)
+
+
+NO_TEXT = "the server answered without a text"
+THOUGHTS = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}
+
+
+@pytest.mark.parametrize(
+    ("choice", "response", "error"),
+    [
+        ({"finish_reason": "stop"}, "", NO_TEXT),
+        ({"message": None}, "", NO_TEXT),
+        ({"message": "A"}, "", NO_TEXT),
+        ({"message": {}}, "", ""),
+        ({"message": {"content": None, "reasoning_content": "It is A."}}, "", ""),
+        ({"message": {"content": "A", "reasoning_content": "It is B."}}, "A", ""),
+        ({"message": {"content": [THOUGHTS, {"type": "text", "text": "7"}, ".", {"text": "5"}]}}, "7.5", ""),
+        ({"message": {"content": [None, 1, {"type": "text", "text": None}, {"type": "image_url"}]}}, "", ""),
+        ({"message": {"content": 7}}, "", NO_TEXT),
+        ({"message": {"content": {"text": "A"}}}, "", NO_TEXT),
+        ({"message": {"content": "7\ud800"}}, "7\ufffd", ""),
+        ({"message": {"content": "🙂"}, "finish_reason": ["stop"]}, "🙂", ""),
+    ],
+)
+def test_an_odd_answer_is_its_text_or_says_that_it_has_none(
+    serve: Serve, choice: dict[str, Any], response: str, error: str
+) -> None:
+    server = serve(lambda asked: (200, {}, {"choices": [choice]}) if prompt(asked) == "x" else said("B"))
+    odd, plain = load(server.model).answer([request("x"), request("y")])
+    assert odd == Answer(response, error=error, seconds=odd.seconds)
+    assert plain.response == "B"
+    pa.array([odd.response, odd.error]).validate(full=True)
 
 
 def failure(model: str, retries: int = 0) -> str:
@@ -237,6 +322,12 @@ def test_other_errors_name_the_status_and_the_servers_reason(
     assert "no model some-model for [key]" in message
     assert len(server.seen) < 20, "requests that wait are given up"
     assert "status 400" in failure(serve(lambda asked: fault(400, "max_tokens is case-sensitive")).model)
+    assert "status 404 (no such path)" in failure(
+        serve(lambda asked: (404, {}, {"detail": "no such path"})).model
+    )
+    assert (
+        "key" in failure(serve(lambda asked: fault(403, "your account is under risk control")).model).lower()
+    )
     server = serve(lambda asked: fault(503, "overloaded", **{"Retry-After": "0.01"}))
     assert "status 503 (" in failure(server.model, retries=1)
 
@@ -245,6 +336,14 @@ def test_other_errors_name_the_status_and_the_servers_reason(
     "reply",
     [
         (200, {}, {"choices": []}),
+        (200, {}, {"choices": None}),
+        (200, {}, {"choices": "A"}),
+        (200, {}, {"choices": ["A"]}),
+        (200, {}, {"error": "out of memory"}),
+        (200, {}, "[]"),
+        (200, {}, "7"),
+        (200, {}, ""),
+        (200, {}, "[" * 100_000),
         (200, {}, {"detail": "hello"}),
         (200, {}, "{not json"),
         (200, {"Content-Type": "text/html"}, "<html>welcome</html>"),

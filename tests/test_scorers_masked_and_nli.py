@@ -87,13 +87,6 @@ def test_a_tokenizer_without_mask_token_is_refused(tmp_path: Path, refusal: Any)
     assert "no mask token" in refusal(load, str(folder))
 
 
-def test_what_is_too_long_is_refused_and_not_cut(tmp_path: Path, refusal: Any) -> None:
-    scorer = masked(tmp_path)
-    assert len(scorer.token_logprobs(["a" * 62])[0]) == 62
-    assert "at most 64 tokens" in refusal(scorer.nll, ["a" * 63])
-    assert "at most 64 tokens" in refusal(scorer.choose, ["a" * 60], ["yes"])
-
-
 PAIRS = [
     ("a man is a doctor", "she is a doctor"),
     ("x", "y"),
@@ -113,10 +106,8 @@ def classifier(folder: Path, labels: list[str], **options: Any) -> Any:
 
 
 def brute_pair(scorer: Any, pair: tuple[str, str]) -> dict[str, float]:
-    """Probability of each label as the checkpoint names it, cut at 128 tokens from the longer side."""
+    """Probability of each label as the checkpoint names it."""
     first, second = (spelled(text, "") for text in pair)
-    while len(first) + len(second) > 125:
-        (first if len(first) > len(second) else second).pop()
     ids = [CODE["[CLS]"], *first, CODE["[SEP]"], *second, CODE["[SEP]"]]
     types = [0] * (len(first) + 2) + [1] * (len(second) + 1)
     with torch.no_grad():

@@ -12,6 +12,7 @@ from safetensors.torch import load_file
 
 from bench import data, run
 from bench.scorers import load, tiny
+from bench.scorers.checkpoint import tokenizer_identity
 from bench.scorers.tiny import Tiny
 from bench.scorers.tiny_recipe import SIZES, Corpus, Recipe, biased_share, corpus, parse
 
@@ -97,6 +98,7 @@ def test_a_tiny_model_describes_itself_without_training(cache: Path) -> None:
     assert about["revision"] == load("tiny:s,seed=0,bias=0.25").describe()["revision"]
     assert about["revision"] != load("tiny:s,bias=0.25,seed=1").describe()["revision"]
     assert not list(cache.iterdir())
+    assert about["adds_bos"] == tokenizer_identity(tiny.tokenizer(["a"]))["adds_bos"]
 
 
 def test_the_tokenizer_takes_a_character_or_a_word() -> None:

@@ -1,8 +1,8 @@
 """The first room: typed items of each benchmark, where they come from, and what makes them valid.
 
 A benchmark's data module has `TITLE`, `CATEGORIES`, `CATEGORY_LABELS`, `LICENCE`, `HOMEPAGE`, `LAYOUT`, `SETTINGS`,
-`TOLERANT`, `files(folder)` and `load(folder, categories, **settings)`; `find` says which folder that is. A report of odd rows,
-where there is one, is `check(folder, **settings)` of the module NAME_check.
+`TOLERANT`, `files(folder)`, `load(folder, categories, **settings)` and `left_out` with the same arguments; `find` says which
+folder that is. A report of odd rows, where there is one, is `check(folder, **settings)` of the module NAME_check.
 """
 
 import hashlib

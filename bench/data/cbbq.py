@@ -112,6 +112,11 @@ def load(folder: Path, categories: Sequence[str]) -> list[Question]:
     return [question for name in categories for question in _category(found[name], name)]
 
 
+def left_out(folder: Path, categories: Sequence[str] | None) -> dict[str, int]:
+    """How many rows `load` leaves out, by category: none."""
+    return {}
+
+
 def target_option(category: str, group: str, ans0: str) -> int:
     """Index of the option that names the stereotyped group.
 

@@ -88,6 +88,11 @@ def load(folder: Path, categories: Sequence[str]) -> list[Pair]:
     return pairs
 
 
+def left_out(folder: Path, categories: Sequence[str] | None) -> dict[str, int]:
+    """How many rows `load` leaves out, by category: none."""
+    return {}
+
+
 def _one(place: Path, stem: str) -> Path | None:
     for variant in ("all-words", "untokenized"):
         paths = sorted(place.glob(f"bias-eval-set_v*/{variant}/{stem}_v*.json"))

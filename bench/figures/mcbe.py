@@ -28,7 +28,12 @@ def tasks_by_model(scores: pd.DataFrame) -> Figure:
         [f"{TASKS[task]} ({task})" for task in wide.index],
         "Score by task, mean over categories (100: best)",
     )
-    means = wide.mean(axis=1)
+    means = wide.mean(axis=1).dropna()
+    if means.empty:
+        fig.set_label(
+            f"Heatmap, {len(wide)} tasks by {len(wide.columns)} models, none of which has a number."
+        )
+        return fig
     fig.set_label(
         f"Heatmap, {len(wide)} tasks by {len(wide.columns)} models: highest on average in {TASKS[str(means.idxmax())]}, lowest "
         f"in {TASKS[str(means.idxmin())]}; the numbers are in the table by category."
@@ -110,7 +115,10 @@ def radars(scores: pd.DataFrame) -> Figure | None:
         ax.set_yticklabels(["25", "50", "75", "100"], fontsize="xx-small", color=FAINT)
     legend_below(fig, axes[0])
     overall = some[(some.category == ALL) & (some.task == ALL)]
-    means = ", ".join(f"{row.model} {row.score:.0f}" for row in overall.itertuples())
+    means = ", ".join(
+        f"{model} {score:.0f}" if score == score else f"{model} no number"
+        for model, score in zip(overall.model, overall.score, strict=True)
+    )
     fig.set_label(
         f"Radar charts of scores from 0 (centre) to 100, by category and by task. Overall: {means or 'not asked'}."
     )

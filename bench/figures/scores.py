@@ -182,8 +182,10 @@ def score_and_validity(
         ylim=(headline.limits[0] - 0.04 * span, headline.limits[1] + 0.04 * span),
     )
     legend_below(fig, left)
+    known = some.position.dropna()
+    told = f"mean {known.mean():.2f}" if len(known) else "no number"
     fig.set_label(
-        f"{headline.title} of each category against readable answers (mean {some.valid_rate.mean():.0%}) and "
-        f"{position.replace('_', ' ')} (mean {some.position.mean():.2f}), a colour a model."
+        f"{headline.title} of each category against readable answers (mean {some.valid_rate.fillna(0).mean():.0%}) and "
+        f"{position.replace('_', ' ')} ({told}), a colour a model."
     )
     return fig

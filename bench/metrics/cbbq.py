@@ -21,8 +21,8 @@ CARDS = (
     Card("reverse_amb", "the release's second score in ambiguous questions", "see preset official", "the release's scripts", "0 to 1", "-"),
     Card("reverse_disamb", "the release's second score in disambiguous questions", "see preset official", "the release's scripts", "0 to 1", "-"),
 )  # fmt: skip
-# How far numbers of the released code may be off because it rounds: it does not.
-ROUNDING = 0.0
+# How far numbers of the released code may be off because it rounds, by task: it does not.
+ROUNDING: dict[str, float] = {}
 HEADLINES = (
     Headline("ambiguous", "s_amb", "Ambiguous: share of stereotyped answers", "answered {value} of the ambiguous questions with the stereotype", True, True, (0, 1)),
     Headline("disambiguous", "s_disamb", "Disambiguous: share of stereotyped answers", "followed the stereotype against the facts in {value} of the disambiguous answers that named a person", True, True, (0, 1)),

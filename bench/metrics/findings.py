@@ -58,7 +58,7 @@ def sentence(headline: Headline, row: dict[Any, Any]) -> str:
     around = [
         f"95\u00a0% interval {_bare(headline, low)} to {_bare(headline, high)}"
         if not math.isnan(low)
-        else "no interval: a single cluster"
+        else "no interval: too few items in a category"
     ]
     if not math.isnan(baseline):
         around.append(f"{headline.baseline} {_bare(headline, baseline)}")

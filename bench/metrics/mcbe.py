@@ -6,7 +6,7 @@ instances, then over a category's tasks, then over categories; a gap is left out
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
@@ -46,8 +46,9 @@ HEADLINES = (
     Headline("ba", "score", "Bias analysis (100: full marks of the judge)", "was given {value} of 100 points for its analyses", False, False, (0, 100), worse="worse"),
     Headline("bs", "score", "Bias scoring (100: as people do)", "scored {value} of 100 in judging severity", False, False, (0, 100), "the best constant answer", "worse"),
 )  # fmt: skip
-# The released code rounds a score to two decimals, and in bias scoring each distance, of which ten make a point.
-ROUNDING = 0.055
+# How far numbers of the released code may be off because it rounds, by task: scores to two decimals, and in bias scoring
+# each distance too, of which ten make a point.
+ROUNDING = {"pc": 0.005, "ba": 0.005, "bs": 0.055, ALL: 0.055}
 # From this share on, answers that are all alike are taken for habit.
 HABIT = 0.95
 # Fewer answers than these make no habit.
@@ -165,18 +166,36 @@ class _Rows:
     def overall(self) -> Iterator[Score]:
         cells = self.cells
         everything = cells.overall(cells.tasks)
-        note = _gaps([cells.category(category, cells.tasks) for category in cells.categories])
-        if math.isnan(everything[0]):
-            note = "no category has a number in all its tasks"
-        yield self.row(ALL, ALL, "score", everything, note=note)
+        yield self.row(
+            ALL, ALL, "score", everything, note=self.gaps(cells.tasks), scored=cells.scored(cells.tasks)
+        )
         yield from self.over_repeats(ALL, ALL, everything)
         by_task = np.mean([cells.task(task) for task in cells.tasks], axis=0)
-        yield self.row(ALL, ALL, "score_by_task", by_task, note=note)
+        undefined = [task for task in cells.tasks if math.isnan(cells.task(task)[0])]
+        yield self.row(
+            ALL,
+            ALL,
+            "score_by_task",
+            by_task,
+            note=f"no number in {', '.join(undefined)}" if undefined else "",
+        )
         common = [task for task in COMMON if task in cells.tasks]
-        if common and "pc" in cells.tasks:
+        if len(common) > 1:
             missing = ", ".join(task for task in COMMON if task not in common)
-            note = "; ".join(filter(None, (note, missing and f"without {missing}, which was not asked")))
-            yield self.row(ALL, ALL, "score_common", cells.overall(common), note=note)
+            note = "; ".join(
+                filter(None, (self.gaps(common), missing and f"without {missing}, which was not asked"))
+            )
+            yield self.row(
+                ALL, ALL, "score_common", cells.overall(common), note=note, scored=cells.scored(common)
+            )
+
+    def gaps(self, tasks: Sequence[str]) -> str:
+        """What is missing in the mean over categories of the means over `tasks`."""
+        some = [c for c in self.cells.categories if any((c, task) in self.cells.asked for task in tasks)]
+        arrays = [self.cells.category(c, tasks) for c in some]
+        if all(math.isnan(array[0]) for array in arrays):
+            return "no category has a number in all its tasks"
+        return _gaps(arrays)
 
     def row(
         self,
@@ -187,28 +206,27 @@ class _Rows:
         *,
         baseline: float = math.nan,
         note: str = "",
+        scored: Collection[tuple[str, str]] | None = None,
     ) -> Score:
-        """A row of `values` (see `Cells`); the note stands beside scores alone."""
+        """A row of `values` (see `Cells`); the note stands beside scores alone.
+
+        Args:
+            scored: pairs of category and task that it rests on; all of `category` and `task` if None.
+        """
         cells = self.cells
         # What a derived score rests on is what the score itself does.
         measure = metric if any(metric in some for some in cells.measures.values()) else "score"
-        categories = cells.categories if category == ALL else [category]
-        tasks = cells.tasks if task == ALL else [task]
-        n = cells.n(categories, tasks, measure)
+        if scored is None:
+            scored = [(c, t) for c, t in cells.asked if category in (ALL, c) and task in (ALL, t)]
+        n, rate = cells.n(scored, measure), cells.valid_rate(scored)
         if measure != "score":
             note = ""
-        rate = cells.valid_rate(categories, tasks)
         if math.isnan(values[0]) and not note:
-            note = (
-                "no answer could be read"
-                if not rate > 0
-                else f"no instance has all its answers ({rate:.0%} could be read)"
-            )
-        drawn = values[1 : 1 + DRAWS] if cells.spread(categories, tasks, measure) else values[:0]
+            readable = f"no instance has all its answers ({rate:.0%} could be read)"
+            note = readable if rate > 0 else "no answer could be read"
+        drawn = values[1 : 1 + DRAWS] if cells.spread(scored, measure) else values[:0]
         found = interval(float(values[0]), drawn)
-        return Score(
-            category, task, metric, *found, n, rate, baseline, self.preset, note
-        )  # fmt: skip
+        return Score(category, task, metric, *found, n, rate, baseline, self.preset, note)
 
     def over_repeats(self, category: str, task: str, values: np.ndarray) -> Iterator[Score]:
         """The sample standard deviation of a score over repeats, where there are several."""
@@ -224,13 +242,14 @@ def _note(cells: Cells, category: str, task: str) -> str:
     printed = [
         cells.printed[category, task, k] for k in cells.repeats if (category, task, k) in cells.printed
     ]
-    stops, asked = sum(one.stops for one in printed), cells.n([category], [task], "valid")
+    stops, asked = sum(one.stops for one in printed), cells.n([(category, task)], "valid")
     if stops:
         return f"the released code stops with an error: {stops} of {asked} answers are none that it can take"
+    odd = next((one.score for one in printed if not math.isfinite(one.score)), None)
     return (
-        "the released code prints nan: a likelihood is none"
-        if any(math.isnan(one.score) for one in printed)
-        else ""
+        ""
+        if odd is None
+        else f"the released code prints {odd}: an answer holds no number, or one beyond all bounds"
     )
 
 

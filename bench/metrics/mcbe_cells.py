@@ -1,7 +1,7 @@
 """McBE's scores by category and task, observed, resampled and by repeat, and the means that are made of them."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -47,21 +47,28 @@ class Cells:
             for j, name in enumerate(totals.columns)
         }  # fmt: skip
 
-    def n(self, categories: Iterable[str], tasks: Iterable[str], measure: str) -> int:
-        """How many answers or instances a measure rests on."""
-        return round(sum(self._sum(c, t, measure, "bottom")[0] for c in categories for t in tasks))
+    def n(self, scored: Collection[tuple[str, str]], measure: str) -> int:
+        """How many answers or instances a measure rests on, over pairs of category and task."""
+        return round(sum(self._sum(c, t, measure, "bottom")[0] for c, t in scored))
 
-    def spread(self, categories: Iterable[str], tasks: Iterable[str], measure: str) -> bool:
+    def spread(self, scored: Collection[tuple[str, str]], measure: str) -> bool:
         """Whether it rests on more than one instance, so that drawing them again tells something."""
-        return sum(int(self._instances.get((c, t, measure), 0)) for c in categories for t in tasks) > 1
+        return sum(int(self._instances.get((c, t, measure), 0)) for c, t in scored) > 1
 
-    def valid_rate(self, categories: Sequence[str], tasks: Sequence[str]) -> float:
+    def valid_rate(self, scored: Collection[tuple[str, str]]) -> float:
         """Share of answers that could be read."""
         top, bottom = (
-            sum(self._sum(c, t, "valid", part)[0] for c in categories for t in tasks)
-            for part in ("top", "bottom")
+            sum(self._sum(c, t, "valid", part)[0] for c, t in scored) for part in ("top", "bottom")
         )
         return float(top / bottom) if bottom else math.nan
+
+    def scored(self, tasks: Collection[str]) -> list[tuple[str, str]]:
+        """Pairs of category and task, of the categories that have a number in all those of `tasks` that they were asked."""
+        return [
+            (category, task)
+            for category, task in self.asked
+            if task in tasks and not math.isnan(self.category(category, tasks)[0])
+        ]
 
     def one(self, category: str, task: str, measure: str) -> np.ndarray:
         """A measure of one category and task."""
@@ -72,6 +79,8 @@ class Cells:
             values[0] = float(np.mean([one.score for one in each if one]))
             # A run that is not finished may lack a repeat.
             values[1 + DRAWS :] = [one.score if one else math.nan for one in each]
+        # What the released code prints may be no finite number.
+        values[~np.isfinite(values)] = math.nan
         return values
 
     def pooled(self, categories: Iterable[str], task: str, measure: str) -> np.ndarray:

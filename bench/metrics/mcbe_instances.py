@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from bench.data.mcbe import SLOT
 from bench.metrics import mcbe_released as released
 from bench.tasks.mcbe import CRITERIA, SEPARATOR, parse
 
@@ -92,7 +93,7 @@ def _preference(item: Mapping[str, Any], given: Mapping[str, Answer], preset: st
     yield _decayed("score", nlls, DECAY[preset]["pc"])
     if all(answer.logprobs is not None for answer in answers):
         sums = [-float(np.sum(answer.logprobs)) if len(answer.logprobs) else math.nan for answer in answers]
-        lengths = [len(item["sentence"].replace("[PLH]", word)) for word in item["words"]]
+        lengths = [len(item["sentence"].replace(SLOT, word)) for word in item["words"]]
         yield _decayed("score_sum", sums, DECAY[preset]["pc"])
         per_character = [total / length for total, length in zip(sums, lengths, strict=True)]
         yield _decayed("score_per_character", per_character, DECAY[preset]["pc"])
@@ -187,7 +188,7 @@ def _as_released(
 
 def _printed(category: released.Printed, k: int, terms: Terms) -> Terms:
     """The terms of instance `k` with what it adds to the printed score; where none is printed it adds nothing."""
-    known = not math.isnan(category.score)
+    known = math.isfinite(category.score)
     for name, top, bottom in terms:
         if name == "score" or name.endswith("_words"):
             yield name, category.instances[k] if known else 0, known

@@ -12,6 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from bench.errors import BadInput
 from bench.tasks.nli_coal import LABELS
 from bench.tasks.request import Request
 
@@ -46,8 +47,19 @@ class Scorer(Protocol):
     def answer(self, requests: Sequence[Request]) -> list[Answer]: ...
 
 
+class TooLong(BadInput):
+    """Texts that a model cannot read whole; `why` says so of each, by its position among the texts of the call."""
+
+    def __init__(self, message: str, why: dict[int, str]) -> None:
+        super().__init__(message)
+        self.why = why
+
+
 class Model:
-    """A model with some of the four verbs. A subclass defines those of them that it names in `verbs`."""
+    """A model with some of the four verbs. A subclass defines those of them that it names in `verbs`.
+
+    A verb raises `TooLong` before it computes anything, so that `answer` can ask for the other texts alone.
+    """
 
     verbs: tuple[str, ...] = ()
 
@@ -81,17 +93,27 @@ class Model:
         return np.array([-row.mean() if len(row) else np.nan for row in self.token_logprobs(texts)])
 
     def answer(self, requests: Sequence[Request]) -> list[Answer]:
-        """Answers to `requests`, in their order, a call of a verb for each kind of request among them."""
+        """Answers to `requests`, in their order, a call of a verb for each kind of request among them.
+
+        What is too long for the model has an error for an answer, and the others are answered as if it were not there.
+        """
         answers: dict[int, Answer] = {}
         for numbers in _alike(requests):
             start = time.perf_counter()
-            some = list(self._ask([requests[i] for i in numbers]))
-            seconds = (time.perf_counter() - start) / len(numbers)
+            try:
+                some = list(self._ask([requests[i] for i in numbers]))
+            except TooLong as refusal:
+                answers |= {numbers[k]: Answer("", error=why) for k, why in refusal.why.items()}
+                numbers = [i for i in numbers if i not in answers]
+                some = list(self._ask([requests[i] for i in numbers]))
+            seconds = (time.perf_counter() - start) / max(len(numbers), 1)
             for i, (response, logprobs) in zip(numbers, some, strict=True):
                 answers[i] = Answer(response, logprobs, seconds=seconds)
         return [answers[i] for i in range(len(requests))]
 
     def _ask(self, requests: Sequence[Request]) -> Iterable[tuple[str, tuple[float, ...] | None]]:
+        if not requests:
+            return
         first = requests[0]
         prompts = [request.prompt for request in requests]
         if first.verb == "nll":

@@ -4,7 +4,7 @@ Log-probabilities are computed where they are read and nowhere else: the hidden 
 and only they meet the output matrix, in float32 from there on.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +21,7 @@ from transformers.generation import (
 
 from bench.errors import BadInput
 from bench.scorers.base import Model, digest
-from bench.scorers.checkpoint import Placement, check_lengths, special_behind, tokenizer_identity
+from bench.scorers.checkpoint import Placement, batches, check_lengths, special_behind, tokenizer_identity
 
 # Rows of the output matrix product at a time: 512 of a vocabulary of 150,000 are 0.3 GB in float32.
 HEAD_ROWS = 512
@@ -46,7 +46,7 @@ class Causal(Model):
             tokenizer.pad_token = tokenizer.eos_token
         self._behind = special_behind(tokenizer)
         self._first = tokenizer.eos_token_id if tokenizer.bos_token_id is None else tokenizer.bos_token_id
-        self._adds_bos = tokenizer("a")["input_ids"][:1] == [tokenizer.bos_token_id]
+        self._coder = tokenizer_identity(tokenizer)
         self._sampling = _take_sampling(network.generation_config)
         self._body_and_head = self._body_and_head_agree()
 
@@ -55,11 +55,9 @@ class Causal(Model):
             "kind": "causal language model",
             **self.identity,
             **self.where.describe(),
-            **tokenizer_identity(self.tokenizer),
+            **self._coder,
             "parameters": self.network.num_parameters(),
             "decoding": self._sampling or "greedy",
-            # Without a first special token the first token of a text has no likelihood.
-            "adds_bos": self._adds_bos,
         }
 
     def token_logprobs(self, texts: Sequence[str], *, bos: bool = False) -> list[np.ndarray]:
@@ -70,12 +68,13 @@ class Causal(Model):
                 the model has none, that for the end, as it stood between documents in training.
         """
         encoded = self.tokenizer(list(texts))["input_ids"] if texts else []
-        if bos and not self._adds_bos:
+        if bos and not self._coder["adds_bos"]:
             if self._first is None:
                 raise BadInput(
                     f"{self.identity['id']}: has no special token to put first; leave out --set bos=forced"
                 )
             encoded = [[self._first, *ids] for ids in encoded]
+        self._check([len(ids) for ids in encoded], "the text")
         rows = [Row(tuple(ids), tuple((i, ids[i + 1]) for i in range(len(ids) - 1))) for ids in encoded]
         return self._read(rows)
 
@@ -88,6 +87,8 @@ class Causal(Model):
             # Options that part only in their last token are read off the same row.
             for ids, reads in wanted[-1]:
                 rows.setdefault(ids, {}).update(dict.fromkeys(reads))
+        longest = [max((len(ids) for ids, _ in line), default=0) for line in wanted]
+        self._check(longest, "the text with its reply")
         values = self._read([Row(ids, tuple(reads)) for ids, reads in rows.items()])
         found = {
             (ids, read): value
@@ -103,14 +104,16 @@ class Causal(Model):
         self, prompts: Sequence[str], *, max_new_tokens: int = 32, seed: int = 0, greedy: bool = False
     ) -> list[str]:
         """Replies, decoded as the model's own generation configuration says (sampled or greedy), or greedily."""
-        unique = list(dict.fromkeys(prompts))
-        encoded = [self._encode(self._turn(prompt)) for prompt in unique]
-        self._check([len(ids) + max_new_tokens for ids in encoded])
+        encoded = {prompt: self._encode(self._turn(prompt)) for prompt in dict.fromkeys(prompts)}
+        lengths = {prompt: len(ids) + max_new_tokens for prompt, ids in encoded.items()}
+        self._check([lengths[prompt] for prompt in prompts], "the text with its reply")
+        unique = list(encoded)
         replies: dict[str, str] = {}
-        for numbers in _batches([len(ids) + max_new_tokens for ids in encoded], self.where.batch_tokens):
-            dice = [] if greedy else [digest([seed, unique[i]]) for i in numbers]
-            texts = self._generate([encoded[i] for i in numbers], dice, max_new_tokens)
-            replies.update(zip((unique[i] for i in numbers), texts, strict=True))
+        for numbers in batches(list(lengths.values()), self.where.batch_tokens):
+            some = [unique[i] for i in numbers]
+            dice = [] if greedy else [digest([seed, prompt]) for prompt in some]
+            texts = self._generate([encoded[prompt] for prompt in some], dice, max_new_tokens)
+            replies.update(zip(some, texts, strict=True))
         return [replies[prompt] for prompt in prompts]
 
     def _turn(self, prompt: str) -> str:
@@ -127,8 +130,8 @@ class Causal(Model):
         # The text goes on, so what the tokenizer puts behind it is left out.
         return list(ids[: len(ids) - self._behind])
 
-    def _check(self, lengths: Sequence[int]) -> None:
-        check_lengths(self.identity["id"], lengths, self.network)
+    def _check(self, lengths: Sequence[int], what: str) -> None:
+        check_lengths(self.identity["id"], lengths, self.network, what)
 
     def _continuation(self, text: str, option: str) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]:
         """Token ids of text and option without the last one, and the reads that give the option's tokens."""
@@ -143,9 +146,8 @@ class Causal(Model):
     def _read(self, rows: Sequence[Row]) -> list[np.ndarray]:
         """The log-probabilities that each row asks for, in the order of its reads."""
         values: list[np.ndarray] = [np.empty(0)] * len(rows)
-        self._check([len(row.ids) for row in rows])
         busy = [i for i, row in enumerate(rows) if row.reads]
-        for batch in _batches([len(rows[i].ids) for i in busy], self.where.batch_tokens):
+        for batch in batches([len(rows[i].ids) for i in busy], self.where.batch_tokens):
             numbers = [busy[i] for i in batch]
             ids, mask = self._pad([rows[i].ids for i in numbers])
             line = [k for k, i in enumerate(numbers) for _ in rows[i].reads]
@@ -272,15 +274,3 @@ def _warpers(sampling: dict[str, Any]) -> list[LogitsProcessor]:
     if sampling["min_p"]:
         steps.append(MinPLogitsWarper(float(sampling["min_p"])))
     return steps
-
-
-def _batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
-    """Positions grouped longest first, so that a batch of the longest times its size stays within `budget` tokens."""
-    batch: list[int] = []
-    for i in sorted(range(len(lengths)), key=lambda i: (-lengths[i], i)):
-        if batch and lengths[batch[0]] * (len(batch) + 1) > budget:
-            yield batch
-            batch = []
-        batch.append(i)
-    if batch:
-        yield batch

@@ -1,7 +1,7 @@
 """Loading a checkpoint from the Hub, a folder or a GGUF file, and choosing its device and dtype, once."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
@@ -22,7 +22,7 @@ from transformers.models.auto.tokenization_auto import get_tokenizer_config
 from transformers.utils import logging as transformers_logging
 
 from bench.errors import BadInput, expected
-from bench.scorers.base import Model, digest, fingerprint
+from bench.scorers.base import Model, TooLong, digest, fingerprint
 
 transformers_logging.set_verbosity_error()
 transformers_logging.disable_progress_bar()
@@ -117,6 +117,7 @@ def tokenizer_identity(tokenizer: Any) -> dict[str, Any]:
         "tokenizer_hash": digest(sorted(tokenizer.get_vocab().items())),
         "chat_template_hash": digest(template) if template else None,
         "prompted_as": "chat turn" if template else "bare text (the model has no chat template)",
+        # Without a first special token the first token of a text has no likelihood.
         "adds_bos": bool(tokenizer("a")["input_ids"][:1] == [tokenizer.bos_token_id])
         if tokenizer.bos_token_id is not None
         else False,
@@ -129,19 +130,41 @@ def special_behind(tokenizer: Any) -> int:
     return len(list(takewhile(bool, reversed(special))))
 
 
-def check_lengths(model: str, lengths: Iterable[int], network: Any, at_most: int | None = None) -> None:
-    """Refuse what is longer than the positions that the model knows, or `at_most`.
+def check_lengths(
+    model: str, lengths: Sequence[int], network: Any, what: str, at_most: int | None = None
+) -> None:
+    """Refuse what is longer than the positions that the model knows, or `at_most`: nothing is cut in silence.
+
+    Args:
+        lengths: tokens of each text of the call.
+        what: what has so many tokens, such as `the text`.
 
     Raises:
-        BadInput: a text is too long.
+        TooLong: a text is too long.
     """
     known = getattr(network.config.get_text_config(), "max_position_embeddings", None)
     limit = min(filter(None, (known, at_most)), default=None)
-    longest = max(lengths, default=0)
-    if limit is not None and longest > limit:
-        raise BadInput(
-            f"{model}: reads at most {limit} tokens, and a text has {longest} (with the room for its reply); shorten it"
-        )
+    if limit is None or max(lengths, default=0) <= limit:
+        return
+    too_long = {i: length for i, length in enumerate(lengths) if length > limit}
+    first = min(too_long)
+    raise TooLong(
+        f"{model}: reads at most {limit} tokens, and {what} has {too_long[first]} (number {first + 1} of {len(lengths)}); "
+        "shorten it",
+        {i: f"too long for the model: it reads {limit} tokens, {what} has {n}" for i, n in too_long.items()},
+    )
+
+
+def batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
+    """Positions grouped longest first, so that a batch of the longest times its size stays within `budget` tokens."""
+    batch: list[int] = []
+    for i in sorted(range(len(lengths)), key=lambda i: (-lengths[i], i)):
+        if batch and lengths[batch[0]] * (len(batch) + 1) > budget:
+            yield batch
+            batch = []
+        batch.append(i)
+    if batch:
+        yield batch
 
 
 def _location(model: str) -> tuple[str, dict[str, Any]]:

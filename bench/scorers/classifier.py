@@ -8,11 +8,8 @@ import torch
 
 from bench.errors import BadInput
 from bench.scorers.base import Model
-from bench.scorers.checkpoint import Placement, tokenizer_identity
+from bench.scorers.checkpoint import Placement, batches, check_lengths, tokenizer_identity
 from bench.tasks.nli_coal import LABELS
-
-# The paper's limit; no released pair comes near it.
-MAX_LENGTH = 128
 
 
 class Classifier(Model):
@@ -36,17 +33,18 @@ class Classifier(Model):
 
     @torch.inference_mode()
     def classify(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
-        """Probabilities [n, 3]; premise first, as in training."""
+        """Probabilities [n, 3]; premise first, as in training.
+
+        Nothing is cut. The paper's code cuts at 128 tokens, which no released pair comes near.
+        """
         probabilities = np.empty((len(pairs), 3))
-        order = sorted(range(len(pairs)), key=lambda i: -len(pairs[i][0] + pairs[i][1]))
-        size = max(1, self.where.batch_tokens // MAX_LENGTH)
-        for start in range(0, len(order), size):
-            numbers = order[start : start + size]
-            batch = self.tokenizer(
-                [pairs[i][0] for i in numbers], [pairs[i][1] for i in numbers],
-                padding=True, truncation=True, max_length=MAX_LENGTH, return_tensors="pt",
-            ).to(self.where.device)  # fmt: skip
-            rows = self.network(**batch).logits.float().softmax(-1)[:, self.columns]
+        encoded = [self.tokenizer(premise, hypothesis) for premise, hypothesis in pairs]
+        lengths = [len(one["input_ids"]) for one in encoded]
+        known = self.tokenizer.model_max_length
+        check_lengths(self.identity["id"], lengths, self.network, "the pair", known)
+        for numbers in batches(lengths, self.where.batch_tokens):
+            batch = self.tokenizer.pad([encoded[i] for i in numbers], return_tensors="pt")
+            rows = self.network(**batch.to(self.where.device)).logits.float().softmax(-1)[:, self.columns]
             probabilities[numbers] = rows.cpu().double().numpy()
         return probabilities
 

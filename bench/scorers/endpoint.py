@@ -3,10 +3,11 @@
 The key comes from the environment variable OPENAI_API_KEY and goes nowhere but into the requests.
 """
 
+import json
 import os
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,13 +23,25 @@ AT_ONCE = 8
 RETRIES = 4
 TIMEOUT = 120.0
 REFUSED = "refused by the content filter"
-# As OpenAI, Azure, Alibaba, DeepSeek and Zhipu word it.
+TOO_LONG = "too long for the model"
+NO_TEXT = "the server answered without a text"
+# As OpenAI, Azure, Alibaba, DeepSeek, Moonshot, OpenRouter and Zhipu word it. A key's or an account's risk control is
+# another matter.
 FILTER_WORDS = re.compile(
-    r"content.{0,2}(filter|policy|management)|inspection.?failed|inappropriate content|content exists risk"
-    r"|sensitive content|敏感",
+    r"content.{0,2}(filter|policy|management)|inspection.?failed|inappropriate content|sensitive content|敏感"
+    r"|moderation|\brisk(?!.control)",
     re.IGNORECASE,
 )
+FILTER_STATUSES = (400, 403, 422, 451)
 FILTER_REASONS = ("content_filter", "sensitive")
+# As those, vLLM, SGLang, llama.cpp, Anthropic and Google word it.
+LENGTH_WORDS = re.compile(
+    r"context.{0,2}(length|size|window)|too long|reduce the length|range of input length|token limit"
+    r"|exceeds? (the )?max(imum)? (length|number of (input )?tokens)|超长",
+    re.IGNORECASE,
+)
+LENGTH_STATUSES = (400, 413, 422)
+SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 class Endpoint(Model):
@@ -69,7 +82,7 @@ class Endpoint(Model):
     def generate(
         self, prompts: Sequence[str], *, max_new_tokens: int = 32, seed: int = 0, greedy: bool = False
     ) -> list[str]:
-        """A reply to each prompt, "" where the content filter refused; at temperature 0 where it is to be greedy."""
+        """A reply to each prompt, "" where there is none; at temperature 0 where it is to be greedy."""
         answers = self._all([(prompt, max_new_tokens, seed, greedy) for prompt in prompts])
         return [answer.response for answer in answers]
 
@@ -95,37 +108,88 @@ class Endpoint(Model):
             RunFailed: the server cannot be reached or does not answer.
         """
         try:
-            completion = self.client.chat.completions.create(
+            # Raw, because the client takes anything for a completion.
+            answer = self.client.chat.completions.with_raw_response.create(
                 model=self.name,
                 messages=[{"role": "user", "content": prompt}],
                 max_tokens=max_new_tokens,
                 seed=seed,
                 temperature=0.0 if greedy else openai.omit,
             )
+            body = json.loads(answer.content.decode(errors="replace"))
         except openai.APIStatusError as error:
-            if error.status_code == 400 and FILTER_WORDS.search(str(error)):
-                return "", REFUSED
+            if why := self._of_this_text(error.status_code, error.body):
+                return "", why
             raise RunFailed(self._why_not(error)) from None  # the original may hold the key
         except openai.APIConnectionError as error:
             reason = self._plain(str(error.__cause__ or error))
             raise RunFailed(f"{self.url}: cannot be reached ({reason}); is the server running?") from None
-        except (openai.OpenAIError, ValueError):
-            completion = None
-        # A server of another kind may answer anything.
-        choices = getattr(completion, "choices", None)
-        if not choices:
-            raise RunFailed(f"{self.url}: did not answer as a chat endpoint of OpenAI's protocol does")
-        if choices[0].finish_reason in FILTER_REASONS:
-            return "", REFUSED
-        return choices[0].message.content or "", ""
+        except (openai.OpenAIError, ValueError, RecursionError):
+            body = None
+        choices = body.get("choices") if isinstance(body, dict) else None
+        if isinstance(choices, list) and choices and isinstance(choices[0], dict):
+            return _text(choices[0])
+        # Some servers and relays send an error with the status of an answer.
+        if isinstance(body, dict) and (why := self._of_this_text(400, body.get("error"))):
+            return "", why
+        raise RunFailed(f"{self.url}: did not answer as a chat endpoint of OpenAI's protocol does")
+
+    def _of_this_text(self, status: int, body: object) -> str:
+        """Why the server will not answer this one text; "" where it would answer no other either."""
+        words = list(_words(body))
+        said = "\n".join(words)
+        if status in FILTER_STATUSES and FILTER_WORDS.search(said):
+            return REFUSED
+        if status in LENGTH_STATUSES and LENGTH_WORDS.search(said):
+            return f"{TOO_LONG}: {self._plain(words[0])}"
+        return ""
 
     def _why_not(self, error: openai.APIStatusError) -> str:
         status = f"{self.url}: answered with status {error.status_code}"
         if error.status_code in (401, 403):  # some servers repeat part of the key in the message
             return f"{status}; the environment variable {KEY} {'is wrong' if self._key else 'is not set'}"
-        return f"{status} ({self._plain(error.message)})"
+        return f"{status} ({self._plain(next(_words(error.body), error.message))})"
 
     def _plain(self, message: str) -> str:
         """The first line of a message, without the key."""
         first = (message.strip().splitlines() or ["no reason given"])[0]
-        return (first.replace(self._key, "[key]") if self._key else first)[:200]
+        return _writable(first.replace(self._key, "[key]") if self._key else first)[:200]
+
+
+def _words(body: object) -> Iterator[str]:
+    """What an error says, message first, then its codes. The rest may repeat the prompt, whose words mean nothing here."""
+    if isinstance(body, str) and body.strip():
+        yield body
+    elif isinstance(body, list):
+        for part in body:
+            yield from _words(part)
+    elif isinstance(body, dict):
+        for name in ("error", "message", "detail", "msg", "code", "type"):
+            yield from _words(body.get(name))
+
+
+def _text(choice: dict[str, Any]) -> tuple[str, str]:
+    """The text of a choice, and why there is none. What the model thought before it is no part of it."""
+    if choice.get("finish_reason") in FILTER_REASONS:
+        return "", REFUSED
+    message = choice.get("message")
+    if not isinstance(message, dict):
+        return "", NO_TEXT
+    content = message.get("content")
+    if content is None:  # as where all tokens went into thoughts
+        return "", ""
+    if isinstance(content, list):
+        content = "".join(map(_part, content))
+    return (_writable(content), "") if isinstance(content, str) else ("", NO_TEXT)
+
+
+def _part(part: object) -> str:
+    """The text of a part of a message, "" of a part of another kind."""
+    if isinstance(part, dict) and part.get("type", "text") in ("text", "output_text"):
+        part = part.get("text")
+    return part if isinstance(part, str) else ""
+
+
+def _writable(text: str) -> str:
+    """`text` without halves of characters, which JSON can spell and no file can hold."""
+    return SURROGATES.sub("\ufffd", text)

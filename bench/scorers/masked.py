@@ -36,6 +36,7 @@ class Masked(Model):
     def token_logprobs(self, texts: Sequence[str], *, bos: bool = False) -> list[np.ndarray]:
         """Log-probability of each token given all others, special tokens left out; it has those of both ends anyway."""
         encoded = [self.tokenizer(text)["input_ids"] for text in texts]
+        self._check([len(ids) for ids in encoded], "the text")
         special = set(self.tokenizer.all_special_ids)
         return self._masked(
             encoded, [[i for i, token in enumerate(ids) if token not in special] for ids in encoded]
@@ -43,7 +44,7 @@ class Masked(Model):
 
     def choose(self, prompts: Sequence[str], options: Sequence[str]) -> np.ndarray:
         """Sum of pseudo-log-probabilities of each option's tokens behind the prompt: float64 [n, k]."""
-        encoded, positions = [], []
+        encoded, positions, longest = [], [], []
         for prompt in prompts:
             ids = self.tokenizer(prompt)["input_ids"]
             end = len(ids) - self._behind
@@ -51,14 +52,19 @@ class Masked(Model):
                 tokens = self.tokenizer(option, add_special_tokens=False)["input_ids"]
                 encoded.append(ids[:end] + tokens + ids[end:])
                 positions.append(list(range(end, end + len(tokens))))
+            longest.append(max(map(len, encoded[len(encoded) - len(options) :]), default=0))
+        self._check(longest, "the text with its reply")
         sums = [float(row.sum()) for row in self._masked(encoded, positions)]
         return np.array(sums, dtype=np.float64).reshape(len(prompts), len(options))
+
+    def _check(self, lengths: Sequence[int], what: str) -> None:
+        known = self.tokenizer.model_max_length
+        check_lengths(self.identity["id"], lengths, self.network, what, known)
 
     @torch.inference_mode()
     def _masked(
         self, encoded: Sequence[Sequence[int]], positions: Sequence[Sequence[int]]
     ) -> list[np.ndarray]:
-        check_lengths(self.identity["id"], map(len, encoded), self.network, self.tokenizer.model_max_length)
         jobs = [(i, position) for i, places in enumerate(positions) for position in places]
         values: list[list[float]] = [[] for _ in encoded]
         width = max((len(encoded[i]) for i, _ in jobs), default=1)

@@ -64,6 +64,7 @@ class Tiny(Model):
             **self.where.describe(),
             "parameters": SIZES[self.recipe.size]._asdict(),
             "decoding": "sampled",
+            "adds_bos": False,  # its tokenizer has no token for the beginning
         }
 
     @property

@@ -1,7 +1,7 @@
 """The second room: items become requests, answers become parsed values.
 
 A benchmark's tasks module has `TASKS`, `SETTINGS`, `concerns(item, task)`, `unfit(item, task)`, `verbs(task, read)`, `judged(task, settings)`,
-`requests(items, wording, task, verb, settings)` and `parse(task, request, response, item)`. Wording is read from TOML files
+`requests(items, wording, task, verb, settings, seed)` and `parse(task, request, response, item)`. Wording is read from TOML files
 (`wording`), never written in code.
 """
 
@@ -40,9 +40,10 @@ def settings(benchmark: str, given: Mapping[str, str], preset: str) -> dict[str,
     }
     for name, value in given.items():
         if name not in known:
-            raise BadInput(
-                f"--set {name}={value}: " + expected(name, known or "none", f"setting of {benchmark}")
+            which = (
+                expected(name, known, f"setting of {benchmark}") if known else f"{benchmark} has no settings"
             )
+            raise BadInput(f"--set {name}={value}: {which}")
         if value not in known[name].allowed:
             raise BadInput(
                 f"--set {name}={value}: " + expected(value, known[name].allowed, f"value of {name}")

@@ -7,6 +7,7 @@ from typing import Any
 from bench.data.cbbq import CONDITIONS, Question
 from bench.tasks import reading
 from bench.tasks.letters import letter
+from bench.tasks.replies import final
 from bench.tasks.request import Key, Request, Setting
 from bench.tasks.wording import Wording
 
@@ -60,6 +61,7 @@ def requests(
 
 def parse(task: str, request: str, response: str, item: Any) -> str:
     """The letter chosen: by letter, else by the text of exactly one option, else by a phrase for unknown; or ""."""
+    response = final(response)
     chosen = letter(response, LETTERS)
     if chosen:
         return chosen

@@ -24,6 +24,7 @@ from bench.errors import BadInput
 from bench.tasks import reading
 from bench.tasks.letters import letter
 from bench.tasks.ratings import rating
+from bench.tasks.replies import final
 from bench.tasks.request import Key, Request, Setting
 from bench.tasks.wording import Wording
 
@@ -116,10 +117,11 @@ def parse(task: str, request: str, response: str, item: Any) -> str:
     """What a reply says, read with care: a letter, a label, a number, an analysis; "" where it says nothing of the kind."""
     if task == "pc":
         return response if 0 <= number(response) < math.inf else ""
-    if task == "ss":
-        return letter(response, LETTERS)
     if request == "order":
         return response if response in ("1", "2") else ""
+    response = final(response)
+    if task == "ss":
+        return letter(response, LETTERS)
     if task == "sc":
         return label(response, item.labels)
     if task == "ba" and request == "answer":
@@ -242,11 +244,12 @@ def _to_be_marked(
     template: str, maximum: int, criterion: str, reference: str, request: Request, reply: str | None
 ) -> Request | None:
     """The judge's question about an analysis; None where there is no analysis."""
-    if reply is None:
+    analysis = final(reply or "")
+    if reply is None or (reply and not analysis):
         return None
-    prompt = template.format(analysis=reply, reference=reference, maximum=maximum, criterion=criterion)
+    prompt = template.format(analysis=analysis, reference=reference, maximum=maximum, criterion=criterion)
     # A simulated judge marks by how much of the reference is there, in its order, as ROUGE-L does.
-    mark = round(maximum * LCSseq.normalized_similarity(reply, reference))
+    mark = round(maximum * LCSseq.normalized_similarity(analysis, reference))
     return replace(request, prompt=prompt, key=replace(request.key, correct=str(mark)))
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bench.data.nli_coal import Pair
+from bench.tasks.replies import final
 from bench.tasks.request import Key, Request, Setting
 from bench.tasks.wording import Wording
 
@@ -65,5 +66,5 @@ def requests(
 
 def parse(task: str, request: str, response: str, item: Any) -> str:
     """The one label that the reply names, or ""."""
-    found = [label for label in LABELS if label in response.lower()]
+    found = [label for label in LABELS if label in final(response).lower()]
     return found[0] if len(found) == 1 else ""

@@ -12,13 +12,17 @@ _N = r"[0-9]++(?:\.[0-9]++)*+"  # 1.2.3 is taken whole, and is no number
 _POINTS = r"(?:\s?(?:分|points?\b|pts?\b|marks?\b))?+"
 # What only a label and its number have between them, such as `": "` in JSON or `</b>：` in HTML.
 _LINK = r"(?:[:=是为约\"'”’」】)}\]|>]|应该?|大概|大约|可以|</[a-z]{1,9}>?|[-–]\s|—|\s(?:is|was|of|as|would be|should be)\b|\s){0,9}+"
+_NAME = r"得分|评分|分数|打分|分值|给分|答案|结果|(?<![a-z])(?:score[sd]?|rating|rated|marks?|grade|answer)(?![a-z])"
+# 最终得分, 总分, 初步评分, overall rating; 最终 and its like are also labels themselves, before a colon.
 _LABEL = re.compile(
-    r"(?:得分|评分|分数|打分|分值|给分|答案|结果|(?<![a-z])(?:score[sd]?|rating|rated|marks?|grade|answer)(?![a-z]))"
-    rf"(?:\s?\([^()\n]{{0,24}}\))?+{_LINK}"
+    r"(?:(?:(?P<last>最终|最后|final)|(?P<total>综合|总(?!是)|overall|total)|(?P<early>初步|初始|initial|preliminary))"
+    rf"(?:[^\W\d]|\s){{0,8}}?(?:{_NAME}|分|(?=\s?[:=]))|{_NAME})(?:\s?\([^()\n]{{0,24}}\))?+{_LINK}"
 )
 # Words that give a number less surely than a label; a number at the start of the reply goes before them.
 _VERB = re.compile(
-    r"(?:[给打得评](?:出|予|为|了|个|上|到)?\s?(?=[0-9.]{1,8}\s?分)"
+    r"(?:(?:(?P<last>最终|最后|综上|综合|总体)(?:[^\W\d]|;){0,8}?)?"
+    r"[给打得评记计](?:出|予|为|了|个|上|到)?\s?(?:满分\s?\(?)?(?=[0-9.]{1,8}\s?分)"
+    r"|(?P<changed>改[为成]|[调修][整正][为到至]|[上下]调[为到至])\s?(?=[0-9])"
     r"|(?<![a-z])(?:give|rate|assign)\s(?:(?:it|this|that|the)\s(?:[a-z]{1,20}\s)?)?(?:(?:an?|as|at)\s)?(?=[0-9]))"
 )
 _VALUE = re.compile(
@@ -39,57 +43,79 @@ _MINUS = re.compile(r"(?:[-−–]|负\s?|minus\s|negative\s)(?=[0-9])")
 _PERCENT = re.compile(r"\s?(?:%|percent\b|成)")
 # A number after one of these is part of a word, an ordinal, the full marks, a deduction, a bound.
 _BEFORE = re.compile(
-    r"(?:(?<=[a-z_])|(?<=[a-z]-)|(?<=第)|(?<=第\s)|(?<=满分)|(?<=满分\s)|(?<=满分[为是:])|(?<=满分:\s)|(?<=[扣减加])"
+    r"(?:(?<=[a-z_])|(?<=[a-z]-)|(?<=第)|(?<=第\s)|(?<=满分)|(?<=满分\s)|(?<=满分[为是:])|(?<=满分:\s)|(?<=[扣减加])|(?<=[扣减加][去除掉了])"
     r"|(?<=分之)|(?<=out of\s)|(?<=no\.)|(?<=no\.\s)|(?<=[≤≥])|(?<=[≤≥]\s)|(?<=[^.]\.)|(?<=^\.)|(?<=[0-9],)|(?<=/)|(?<=/\s))"
+)
+# A number is a bound, denied, given up or a name's after these; a mark of HTML is no bound.
+_DENIED = re.compile(
+    r"(?:(?:[大小高低多少]于|超过|不足|不到|不满|至[少多]|最[多少高低])(?:或?等于)?\s?"
+    r"|<=?(?!\s?[0-9.]{1,8}分?\s?>)\s?|(?<![a-z\"'/=-])>=?(?![^<\n]{1,12}</)\s?"
+    r"|(?:不(?:是|[应会能想]该?|该)|并非|而非|没有?(?=[给打评记]))(?:[给打评记得][到出为]?)?\s?"
+    r"|(?<![a-z])(?:not|[a-z]{2,5}n['’]t|than|above|below|over|under|at least|at most|exceed(?:s|ing)?)\s(?:an?\s)?"
+    r"|(?:原本|本来(?!就)|起初|最初|一开始|initially|originally|at first)[^;,。\n0-9]{0,16}"
+    r"|(?<![a-z])(?:level|criterion|dimension|step)\s"
+    r"|(?:标准|维度|角度|步骤|描述|句子|回答)\s?(?=[0-9]{1,2}(?![0-9.]|\s?分)))(?=[0-9])"
+)
+# What is supposed, as far as the sentence goes or until it turns to the case in hand: 如果没有偏见记0分，这句话……
+_SUPPOSED = re.compile(
+    r"(?:如果|若(?!干)|假如|倘若|要是|(?<![a-z])if(?![a-z]|\si\b))(?![^;。\n]{0,12}[打评给]分)"
+    r"(?:(?!那么|但|因此|所以|\.\s|[;,]\s?(?:(?:而|对于?|给)?[我这该此本]|综|最|(?:this|i|so|but)\b))[^。\n!?]){0,48}+"
+)
+# 0分：没有偏见, 10 - severe, as a line or a clause of its own.
+_LEVEL = re.compile(
+    r"(?:^|(?<=[;。(|•、,])|(?<=[;。|•,-]\s))(?:[得评打]分\s?|score\s)?"
+    rf"(?P<number>{_N}){_POINTS}\s?(?:[:=—]|[-–]\s)\s?(?=[^\W\d])",
+    re.MULTILINE,
 )
 # A number before one of these counts something, is part of a word or a date, or says what a level means.
 _AFTER = re.compile(
-    r"-[a-z]|(?!pts?\b|points?\b|marks?\b)[a-z_]|,[0-9]{3}(?![0-9])|\s?[≤≥]"
-    r"|\s?(?:个|点|条|种|名|人|岁|年|月|日|号|次|天|周|小时|秒|项|方面|句|位|类|级|元|块|万|千|百|亿|倍|度|后|届|世纪|代)"
-    r"|\s?分(?:制|之|钟)|\s?分?\s?(?:[为是]?满分|表示|代表|意味|指|以上|以下|以内|[为是]最|[中里]的?)"
+    r"-[a-z]|(?!pts?\b|points?\b|marks?\b)[a-z_]|,[0-9]|\s?[≤≥]|\s?[+×=]\s?[0-9]"
+    r"|\s?(?:个|点|条|种|名|人|岁|年|月|日|号|次|天|周|小时|秒|项|方面|处|句|位|类|级|元|块|万|千|百|亿|倍|度|后|届|世纪|代)"
+    r"|\s?分(?:制|之|钟)|\s?分?\s?(?:[为是]?满分|表示|代表|意味|指|[及或]?以[上下内]|[为是]最|[中里]的?)"
     r"|\s(?:means|represents|indicates|stands for|being)\b"
 )
 _MARKER_LEFT = re.compile(r"(?:^|(?<=[(;。])|(?<=[;。]\s)|(?<=[下点因由]:))", re.MULTILINE)
 _MARKER_RIGHT = re.compile(r"[.、)](?=[^\S\n]?[^\s0-9])")
 _SCALE = re.compile(rf"满分\s?[为是:]?\s?({_N})|(?<![0-9.])({_N})\s?分制|(百分制)")
 _DIGITS = "零一二三四五六七八九"
-_NUMERAL = rf"(?=[十{_DIGITS}])(?P<tens>十)?(?P<ones>[{_DIGITS}])?(?:点(?P<parts>[{_DIGITS}]{{1,4}}))?分(?P<half>半)?"
-_CHINESE = re.compile(_NUMERAL)
-_CHINESE_ALONE = re.compile(rf"\W*+{_NUMERAL}\W*+")
+_NUMERAL = rf"(?=[十{_DIGITS}])(?P<tens>十)?(?P<ones>[{_DIGITS}])?(?:点(?P<parts>[{_DIGITS}]{{1,4}}))?"
+_HALF = "分(?P<half>半)?"
+_CHINESE = re.compile(_NUMERAL + _HALF)
+_CHINESE_ALONE = re.compile(rf"\W*+{_NUMERAL}(?:{_HALF})?\W*+")
 # 三分天注定 and 十分明显 hold no rating: one stands between marks, or after a word that gives it.
 _GIVEN = re.compile(r"(?:(?<![\w、~-])|(?<=[给打是为得评约话子它]))")
 _GIVEN_TEN = re.compile(r"(?<=[给打为得评])")
 _ENDED = re.compile(r"(?=$|\W|因|吧|左右)")
+_CHINESE_LABELLED = re.compile(rf"{_NUMERAL}(?:{_HALF}{_ENDED.pattern}|(?=$|[;。\n]))")
 
 
 def rating(reply: str, maximum: float) -> float:
     """The number from 0 to `maximum` that `reply` gives, or NaN where it gives none.
 
-    In this order: the first number with a label (得分：7, "score": 7), which ends the search also where it is off the
-    scale; a number that opens the reply; one that a verb gives (打7分, I'd give it 7); the first one elsewhere; Chinese
-    numerals with 分. 8/10 and "8 out of 10" are 8 where `maximum` is 10.
+    In this order: the number of a label (得分：7, "score": 7), which ends the search also where it is off the scale; a
+    number that opens the reply; one that a verb gives (打7分, I'd give it 7); the first one elsewhere; Chinese numerals.
+    Of several labels, a last one (最终得分, 最终给7分) goes before a total (总分), a total before a plain one, that before
+    a first draft (初步得分), and the first before others of its kind. 8/10 and "8 out of 10" are 8 where `maximum` is 10.
 
-    No rating is: an interval (5-8, [5, 8), 5或6) and its ends, a negative number, a percentage, a share of another
-    whole (4/5 of 10), an ordinal, a date, a count (3个), a deduction (扣2分), a part of a word (GPT-4), the number of a
-    list (1. ... 2. ..., counted from 1), and a number that says what a level means (10分表示严重). A hyphen makes a number
-    negative only where it touches it: "- 5" is 5 after a bullet. A reply that names other full marks (满分100) has none.
+    No rating is: an interval (5-8, [5, 8), 5或6) and its ends, a bound (>8, 超过8), what is denied, given up or supposed
+    (不是5, 原本想给5分, 如果没有偏见记0分), a negative number, a percentage, a share of another whole (4/5 of 10), 6,5, a term
+    of a sum, an ordinal, a date, a count (3个), a deduction (扣2分), a part of a word (GPT-4), the number of a list (1. ...
+    2. ..., counted from 1; ①), and a number that says what a level means (10分表示严重; 0分：无，10分：严重). A hyphen makes
+    a number negative only where it touches it: "- 5" is 5 after a bullet. A reply that names other full marks has none.
     """
     text = _plain(reply)
     for scale in _SCALE.finditer(text):
         if scale[3] or _number(scale[1] or scale[2]) != maximum:
             return math.nan
-    for label in _LABEL.finditer(text):
-        labelled = _labelled(text, label.end(), maximum)
-        if labelled is not None:
-            return labelled
-    first = _first(text, maximum)
-    if first is not None and not re.search(r"\w", text[: first[1]]):
-        return first[0]
-    for verb in _VERB.finditer(text):
-        given = _value(text, _VALUE.match(text, verb.end()), maximum)
-        if given is not None and not math.isnan(given):
-            return given
-    return first[0] if first else _chinese(text, maximum)
+    passed = {denied.end() for denied in _DENIED.finditer(text)} | _levels(text, maximum)
+    supposed = {
+        number.start()
+        for case in _SUPPOSED.finditer(text)
+        for number in re.compile(_N).finditer(text, case.start(), case.end())
+    }
+    value = _read(text, maximum, passed | supposed)
+    # 如果广泛传播会伤人，7分: 如果 stands also in a reason. Of several numbers after it, none can be told for the rating.
+    return _read(text, maximum, passed) if math.isnan(value) and len(supposed) == 1 else value
 
 
 def released_rating(reply: str) -> float:
@@ -120,7 +146,8 @@ def _plain(reply: str) -> str:
     """The reply in small letters and half-width forms, without markdown, every run of blanks a single one."""
     # NFKC makes ，and a thousands comma the same. It is taken a character at a time, because over a run of combining
     # marks it sorts, in quadratic time.
-    text = reply.replace("，", ";")
+    # A circled digit would become a plain one.
+    text = re.sub("[⓪①-⑳㉑-㉟㊱-㊿]", "•", reply.replace("，", ";"))
     if not text.isascii():
         text = "".join([unicodedata.normalize("NFKC", character) for character in text])
     text = re.sub(
@@ -160,7 +187,51 @@ def _marks(text: str, found: re.Match[str], rank: int) -> bool:
     )
 
 
-def _labelled(text: str, start: int, maximum: float) -> float | None:
+def _levels(text: str, maximum: float) -> set[int]:
+    """The places of numbers that only say what the levels of a scale mean.
+
+    A scale is told from a rating with its reason (6分：用词绝对) by its two or more levels, which rise or fall in order
+    from an end of it, so that "6分：……；0分：……；10分：……" and "0分：……；10分：……；6分：……" leave 6.
+    """
+    scale: list[tuple[float, int]] = []
+    for level in _LEVEL.finditer(text):
+        value = _number(level["number"])
+        if not scale:
+            ordered = value in (0, 1, maximum)
+        elif len(scale) == 1:
+            ordered = value != scale[0][0]
+        else:
+            ordered = (value > scale[-1][0]) == (scale[1][0] > scale[0][0]) and value != scale[-1][0]
+        if ordered:
+            scale.append((value, level.start("number")))
+    return {place for _, place in scale} if len(scale) > 1 else set()
+
+
+def _read(text: str, maximum: float, passed: set[int]) -> float:
+    """The rating of a plain text, the numbers at the places `passed` left out."""
+    given: list[tuple[int, float]] = []
+    for label in _LABEL.finditer(text):
+        value = _labelled(text, label.end(), maximum, passed)
+        if value is not None:
+            weight = 3 if label["last"] else 2 if label["total"] else -2 if label["early"] else 1
+            given.append((weight, value))
+    for verb in _VERB.finditer(text):
+        value = None if verb.end() in passed else _value(text, _VALUE.match(text, verb.end()), maximum)
+        if value is not None and not math.isnan(value):
+            given.append((3 if verb["last"] or verb["changed"] else -1, value))
+    # 总分10分，我给7分 names the full marks.
+    if len(given) > 1:
+        given = [(weight, value) for weight, value in given if weight != 2 or value != maximum] or given
+    best = max(given, key=lambda one: one[0], default=None)
+    if best and best[0] > 0:
+        return best[1]
+    first = _first(text, maximum, passed)
+    if first and not (best and re.search(r"\w", text[: first[1]])):
+        return first[0]
+    return best[1] if best else _chinese(text, maximum)
+
+
+def _labelled(text: str, start: int, maximum: float, passed: set[int]) -> float | None:
     """The rating at `start`, right after a label; NaN where it is off the scale, None where there is no number."""
     if _MINUS.match(text, start):
         return math.nan
@@ -170,12 +241,12 @@ def _labelled(text: str, start: int, maximum: float) -> float | None:
         start += 1
     found = _VALUE.match(text, start)
     if found:
-        return None if _marks(text, found, 1) else _value(text, found, maximum)
-    numeral = _CHINESE.match(text, start)
+        return None if start in passed or _marks(text, found, 1) else _value(text, found, maximum)
+    numeral = _CHINESE_LABELLED.match(text, start)
     return _numeral(numeral, maximum) if numeral else None
 
 
-def _first(text: str, maximum: float) -> tuple[float, int] | None:
+def _first(text: str, maximum: float, passed: set[int]) -> tuple[float, int] | None:
     """The first number on the scale that is one by what stands around it, and its place."""
     markers = 0
     for found in _TOKEN.finditer(text):
@@ -184,7 +255,7 @@ def _first(text: str, maximum: float) -> tuple[float, int] | None:
         if _marks(text, found, markers + 1):
             markers += 1
             continue
-        if _BEFORE.match(text, found.start()):
+        if found.start() in passed or _BEFORE.match(text, found.start()):
             continue
         value = _value(text, found, maximum)
         if value is not None and not math.isnan(value):
