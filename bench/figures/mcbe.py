@@ -256,7 +256,7 @@ def _heatmap(wide: pd.DataFrame, names: Sequence[str], title: str) -> Figure:
     )
     ax = fig.subplots()
     sns.heatmap(
-        wide.astype(float), ax=ax, annot=True, fmt=".0f", annot_kws={"size": "small"}, cmap=PALETTE, norm=around(50, LIMITS),
+        wide.astype(float), ax=ax, annot=True, fmt=".0f", annot_kws={"size": "small"}, cmap=PALETTE, norm=around(50, LIMITS), vmin=LIMITS[0], vmax=LIMITS[1],
         linewidths=1, linecolor="white", cbar_kws={"shrink": 0.8},
     )  # fmt: skip
     for y, x in np.argwhere(wide.isna().to_numpy()):

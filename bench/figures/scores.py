@@ -124,7 +124,8 @@ def categories_by_model(scores: pd.DataFrame, benchmark: str, headline: Headline
     centre = float(baseline.mean()) if len(baseline) else float(np.mean(headline.limits))
     sns.heatmap(
         wide, ax=ax, annot=True, fmt=".2f" if headline.limits[1] <= 1 else ".0f", annot_kws={"size": "small"},
-        cmap=BIAS_PALETTE if headline.biased_is_high else BIAS_PALETTE.removesuffix("_r"), norm=around(centre, headline.limits),
+        cmap=BIAS_PALETTE if headline.biased_is_high else BIAS_PALETTE.removesuffix("_r"), norm=around(centre, headline.limits), vmin=headline.limits[0],
+        vmax=headline.limits[1],
         linewidths=1, linecolor="white", cbar_kws={"shrink": 0.8},
     )  # fmt: skip
     for y, x in np.argwhere(wide.isna().to_numpy()):
@@ -135,10 +136,15 @@ def categories_by_model(scores: pd.DataFrame, benchmark: str, headline: Headline
     fig.suptitle(headline.title, x=0.01, ha="left", fontsize="medium", fontweight="bold")
     if len(baseline):
         ax.set_title(f"white: {headline.baseline}", fontsize="small", fontweight="normal", color=FAINT)
-    means = wide.mean(axis=1)
+    means = wide.mean(axis=1).dropna()
+    extremes = (
+        f"Highest on average in {means.idxmax()}, lowest in {means.idxmin()}"
+        if len(means)
+        else "No category has a number"
+    )
     fig.set_label(
-        f"Heatmap, {len(wide)} categories by {len(wide.columns)} models: {headline.title}. Highest on average in "
-        f"{means.idxmax()}, lowest in {means.idxmin()}; the numbers are in the table by category."
+        f"Heatmap, {len(wide)} categories by {len(wide.columns)} models: {headline.title}. {extremes}; "
+        "the numbers are in the table by category."
     )
     return fig
 

@@ -9,6 +9,7 @@ import re
 import unicodedata
 
 _N = r"[0-9]++(?:\.[0-9]++)*+"  # 1.2.3 is taken whole, and is no number
+_DIGITAL = re.compile(_N)
 _POINTS = r"(?:\s?(?:分|points?\b|pts?\b|marks?\b))?+"
 # What only a label and its number have between them, such as `": "` in JSON or `</b>：` in HTML.
 _LINK = r"(?:[:=是为约\"'”’」】)}\]|>]|应该?|大概|大约|可以|</[a-z]{1,9}>?|[-–]\s|—|\s(?:is|was|of|as|would be|should be)\b|\s){0,9}+"
@@ -16,21 +17,21 @@ _NAME = r"得分|评分|分数|打分|分值|给分|答案|结果|(?<![a-z])(?:s
 # 最终得分, 总分, 初步评分, overall rating; 最终 and its like are also labels themselves, before a colon.
 _LABEL = re.compile(
     r"(?:(?:(?P<last>最终|最后|final)|(?P<total>综合|总(?!是)|overall|total)|(?P<early>初步|初始|initial|preliminary))"
-    rf"(?:[^\W\d]|\s){{0,8}}?(?:{_NAME}|分|(?=\s?[:=]))|{_NAME})(?:\s?\([^()\n]{{0,24}}\))?+{_LINK}"
+    rf"(?:[^\W\d]|\s){{0,8}}?(?:{_NAME}|分|(?=[\"'”]?\s?[:=]))|{_NAME})(?:\s?\([^()\n]{{0,24}}\))?+{_LINK}"
 )
 # Words that give a number less surely than a label; a number at the start of the reply goes before them.
 _VERB = re.compile(
     r"(?:(?:(?P<last>最终|最后|综上|综合|总体)(?:[^\W\d]|;){0,8}?)?"
-    r"[给打得评记计](?:出|予|为|了|个|上|到)?\s?(?:满分\s?\(?)?(?=[0-9.]{1,8}\s?分)"
-    r"|(?P<changed>改[为成]|[调修][整正][为到至]|[上下]调[为到至])\s?(?=[0-9])"
+    r"[给打得评记计](?:出|予|为|了|个|上|到|定为)?\s?(?:满分\s?\(?)?(?=[0-9.]{1,8}\s?分)"
+    r"|(?P<changed>改[为成]|(?:调整|修正)[为到至]|[上下]调[为到至])\s?(?=[0-9])"
     r"|(?<![a-z])(?:give|rate|assign)\s(?:(?:it|this|that|the)\s(?:[a-z]{1,20}\s)?)?(?:(?:an?|as|at)\s)?(?=[0-9]))"
 )
 _VALUE = re.compile(
     rf"(?P<number>{_N})(?:{_POINTS}\s?(?:/|⁄|out of\b|of\b)\s?(?P<whole>{_N})(?P<more>\s?/\s?[0-9])?+)?+"
 )
-# 5-8, 5分到8分, 5或6; [5, 8); between 3 and 5; 3和5之间; 5≤x<8
+# 5-8, 5分到8分, 5或6, on one line; [5, 8); between 3 and 5; 3和5之间; 5≤x<8
 _SPAN = (
-    rf"{_N}{_POINTS}(?:\s?(?:[-~〜–−到至或、]|——?|to\b|or\b)\s?{_N}{_POINTS})++"
+    rf"{_N}{_POINTS}(?: ?(?:[-~〜–−到至或、]|——?|to\b|or\b) ?{_N}{_POINTS})++"
     rf"|[\[(【]\s?{_N}\s?[,;、]\s?{_N}\s?[\])】]"
     rf"|(?:between|介于|在)\s?{_N}{_POINTS}\s?(?:and|和|与|&)\s?{_N}"
     rf"|{_N}{_POINTS}\s?(?:和|与)\s?{_N}{_POINTS}\s?之间"
@@ -48,13 +49,13 @@ _BEFORE = re.compile(
 )
 # A number is a bound, denied, given up or a name's after these; a mark of HTML is no bound.
 _DENIED = re.compile(
-    r"(?:(?:[大小高低多少]于|超过|不足|不到|不满|至[少多]|最[多少高低])(?:或?等于)?\s?"
+    r"(?:(?:[大小高低多少]于|超过|不[止只]|不足|[不未没]达?到|不满|至[少多]|最[多少高低])(?:或?等于)?\s?"
     r"|<=?(?!\s?[0-9.]{1,8}分?\s?>)\s?|(?<![a-z\"'/=-])>=?(?![^<\n]{1,12}</)\s?"
     r"|(?:不(?:是|[应会能想]该?|该)|并非|而非|没有?(?=[给打评记]))(?:[给打评记得][到出为]?)?\s?"
     r"|(?<![a-z])(?:not|[a-z]{2,5}n['’]t|than|above|below|over|under|at least|at most|exceed(?:s|ing)?)\s(?:an?\s)?"
     r"|(?:原本|本来(?!就)|起初|最初|一开始|initially|originally|at first)[^;,。\n0-9]{0,16}"
     r"|(?<![a-z])(?:level|criterion|dimension|step)\s"
-    r"|(?:标准|维度|角度|步骤|描述|句子|回答)\s?(?=[0-9]{1,2}(?![0-9.]|\s?分)))(?=[0-9])"
+    r"|(?:标准|维度|角度|步骤|描述|句子|回答)\s?(?=[0-9]{1,2}\s?[:(得]))(?=[0-9])"
 )
 # What is supposed, as far as the sentence goes or until it turns to the case in hand: 如果没有偏见记0分，这句话……
 _SUPPOSED = re.compile(
@@ -111,7 +112,7 @@ def rating(reply: str, maximum: float) -> float:
     supposed = {
         number.start()
         for case in _SUPPOSED.finditer(text)
-        for number in re.compile(_N).finditer(text, case.start(), case.end())
+        for number in _DIGITAL.finditer(text, case.start(), case.end())
     }
     value = _read(text, maximum, passed | supposed)
     # 如果广泛传播会伤人，7分: 如果 stands also in a reason. Of several numbers after it, none can be told for the rating.
@@ -209,19 +210,21 @@ def _levels(text: str, maximum: float) -> set[int]:
 
 def _read(text: str, maximum: float, passed: set[int]) -> float:
     """The rating of a plain text, the numbers at the places `passed` left out."""
-    given: list[tuple[int, float]] = []
+    given: list[tuple[int, float, int]] = []  # how surely, what, where
     for label in _LABEL.finditer(text):
         value = _labelled(text, label.end(), maximum, passed)
         if value is not None:
             weight = 3 if label["last"] else 2 if label["total"] else -2 if label["early"] else 1
-            given.append((weight, value))
+            given.append((weight, value, label.end()))
     for verb in _VERB.finditer(text):
-        value = None if verb.end() in passed else _value(text, _VALUE.match(text, verb.end()), maximum)
+        if verb.end() in passed or _SPAN_HERE.match(text, verb.end()):
+            continue
+        value = _value(text, _VALUE.match(text, verb.end()), maximum)
         if value is not None and not math.isnan(value):
-            given.append((3 if verb["last"] or verb["changed"] else -1, value))
+            given.append((3 if verb["last"] or verb["changed"] else -1, value, verb.end()))
     # 总分10分，我给7分 names the full marks.
-    if len(given) > 1:
-        given = [(weight, value) for weight, value in given if weight != 2 or value != maximum] or given
+    end = max((place for _, _, place in given), default=0)
+    given = [one for one in given if one[:2] != (2, maximum) or one[2] == end]
     best = max(given, key=lambda one: one[0], default=None)
     if best and best[0] > 0:
         return best[1]
