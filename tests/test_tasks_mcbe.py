@@ -1,5 +1,7 @@
 """What McBE's five tasks ask, how their settings and wording change it, and how replies are read."""
 
+import math
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -171,6 +173,26 @@ def test_what_a_reply_says(task: str, request_name: str, reply: str, parsed: str
 def test_any_text_names_one_label_or_none(text: str) -> None:
     found = mcbe.label(text, LABELS)
     assert found == "" or found in text
+
+
+@given(st.text())
+def test_any_reply_gives_what_the_task_asks_for_or_nothing(reply: str) -> None:
+    item = instance()
+    assert mcbe.parse("ss", "甲|乙", reply, item) in {"", "A", "B"}
+    assert mcbe.parse("sc", "answer", reply, item) in {"", *LABELS}
+    assert mcbe.parse("sc", "order", reply, item) in {"", "1", "2"}
+    assert mcbe.parse("ba", "answer", reply, item) in {"", reply.strip()}
+    for task, request, maximum in (("bs", "answer", 10), ("ba", "judge:1", 13), ("ba", "judge:4", 5)):
+        assert 0 <= float(mcbe.parse(task, request, reply, item) or 0) <= maximum
+    assert 0 <= float(mcbe.parse("pc", "甲", reply, item) or 0) < math.inf
+
+
+@pytest.mark.parametrize("piece", ["A", "答案是(", "A和", "(", "选项 ", "职业", "5分，", "<think>", "\n1. "])
+@pytest.mark.parametrize("task", ["ss", "sc", "bs"])
+def test_a_reply_of_a_megabyte_is_read_in_seconds(task: str, piece: str) -> None:
+    start = time.perf_counter()
+    mcbe.parse(task, "answer", piece * (1_000_000 // len(piece)), instance())
+    assert time.perf_counter() - start < 10
 
 
 def test_a_label_in_other_forms_of_its_characters_is_found() -> None:
