@@ -37,7 +37,9 @@ Data = Annotated[
 Settings = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", metavar="NAME=VALUE", help="What a benchmark lets you choose, like context_order=none."
+        "--set",
+        metavar="NAME=VALUE",
+        help="What a benchmark lets you choose, once each. mcbe: context_order, label_order, bos, separators, encoding, bad_rows.",
     ),
 ]
 Format = Annotated[str, typer.Option("--format", help="table, csv, json or latex.")]

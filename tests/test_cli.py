@@ -315,3 +315,13 @@ def test_a_missing_answer_names_its_request(bench, tmp_path):
     )
     assert (status, out) == (2, "")
     assert "has no answer for task 'ps', item_id 'en:1', request 'label', repeat 0" in err
+
+
+def test_the_help_names_every_setting(bench):
+    from bench import tasks
+    from bench.benchmarks import NAMES
+
+    _, out, _ = bench("run", "--help")
+    for name in NAMES:
+        for setting in tasks.settings(name, {}, "robust"):
+            assert setting in out
