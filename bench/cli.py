@@ -74,7 +74,7 @@ def data(
         if given and not benchmark:
             raise BadInput(f"{name}: say which benchmark it is about, like `bench data mcbe {name} ...`")
     chosen = tasks.settings(benchmark, _pairs(settings or []), "robust") if benchmark else {}
-    of_data = {name: chosen[name] for name in module("data", benchmark).SETTINGS} if benchmark else {}
+    of_data = tasks.of_data(benchmark, chosen) if benchmark else {}
     if check:
         _print_check(room.check(room.find(benchmark, data), **of_data), format)
         return

@@ -62,21 +62,20 @@ class Plan:
             if value is not None and value < 1:
                 raise BadInput(f"--{name} {value}: has to be at least 1")
         names = tasks.chosen(benchmark, chosen)
+        room, data_room = module("tasks", benchmark), module("data", benchmark)
         whole = tasks.settings(benchmark, settings, preset)
         scorers.check(model)
         if judge:
             scorers.check(judge)
         # Whoever would not be asked is no part of the run.
-        judge = judge if any(module("tasks", benchmark).judged(task, whole) for task in names) else None
+        judge = judge if any(room.judged(task, whole) for task in names) else None
         source = data.find(benchmark, folder)
         text = wording.load(benchmark, prompts, source.folder)
-        of_data = {name: whole[name] for name in module("data", benchmark).SETTINGS}
+        of_data = tasks.of_data(benchmark, whole)
         items = data.load(source, categories, **of_data)
-        taken = {task: _taken(module("tasks", benchmark), items, task, limit) for task in names}
-        unfit = [entry for task in names for entry in _unfit(module("tasks", benchmark), items, task)]
-        for category, rows in (
-            module("data", benchmark).left_out(source.folder, categories, **of_data).items()
-        ):
+        taken = {task: _taken(room, items, task, limit) for task in names}
+        unfit = [entry for task in names for entry in _unfit(room, items, task)]
+        for category, rows in data_room.left_out(source.folder, categories, **of_data).items():
             why = "their rows cannot be right (`bench data --check` lists them)"
             unfit += [{"category": category, "task": task, "why": why, "items": rows} for task in names]
         used = {id(item): item for some in taken.values() for item in some}
@@ -130,9 +129,7 @@ class Plan:
                 f"model {self.asked['model']}: cannot do task {', '.join(refused)} of {self.benchmark} "
                 f"({left_out[refused[0]]}); tasks that remain: {', '.join(chosen) or 'none'}"
             )
-        return Requests(
-            _staged([request for repeat in self._repeats(chosen) for request in repeat]), left_out
-        )
+        return Requests(_staged(self._repeated(chosen)), left_out)
 
     def _way_out(self, task: str) -> str:
         """How `task` can do without a judge, where it can."""
@@ -142,27 +139,22 @@ class Plan:
             if setting.task == task and self.asked["settings"][name] == "judge"
         )
 
-    def _repeats(self, chosen: Mapping[str, str]) -> list[list[Request]]:
-        room = module("tasks", self.benchmark)
-        cap, first, settings = self.asked["max_new_tokens"], self.asked["seed"], self.asked["settings"]
-        repeats = []
-        for k in range(self.asked["repeats"]):
-            seed = first + k
-            repeats.append(
-                [
-                    replace(
-                        request, repeat=k, seed=seed,
-                        max_new_tokens=cap or request.max_new_tokens,
-                    )
-                    for task, verb in chosen.items()
-                    for request in room.requests(self.items[task], self.wording, task, verb, settings, seed)
-                ]
-            )  # fmt: skip
-        if not any(repeats):
+    def _repeated(self, chosen: Mapping[str, str]) -> list[Request]:
+        """The requests of the `chosen` tasks (each with its verb), repeat by repeat."""
+        room, asked = module("tasks", self.benchmark), self.asked
+        requests = [
+            replace(
+                request, repeat=k, seed=seed, max_new_tokens=asked["max_new_tokens"] or request.max_new_tokens
+            )
+            for k, seed in enumerate(range(asked["seed"], asked["seed"] + asked["repeats"]))
+            for task, verb in chosen.items()
+            for request in room.requests(self.items[task], self.wording, task, verb, asked["settings"], seed)
+        ]
+        if not requests:
             raise BadInput(
                 f"{self.source.folder}: leaves nothing to ask for tasks {', '.join(self.tasks)}; choose other --tasks or --categories"
             )
-        return repeats
+        return requests
 
 
 def _staged(requests: Sequence[Request]) -> list[list[Request]]:
@@ -190,9 +182,9 @@ def _taken(room: Any, items: Sequence[Any], task: str, limit: int | None) -> lis
 def _unfit(room: Any, items: Sequence[Any], task: str) -> list[dict[str, Any]]:
     """Items that have no place in `task`, counted by category and reason."""
     counts = Counter(
-        (item.category, room.unfit(item, task))
+        (item.category, why)
         for item in items
-        if room.concerns(item, task) and room.unfit(item, task)
+        if room.concerns(item, task) and (why := room.unfit(item, task))
     )
     return [
         {"category": category, "task": task, "why": why, "items": n} for (category, why), n in counts.items()

@@ -17,7 +17,7 @@ from bench import records, scorers
 from bench.ask import Lazy, about_run, ask, begin
 from bench.benchmarks import module, resolve
 from bench.errors import BadInput, NotApplicable, expected
-from bench.metrics.table import ALL, Score, frame
+from bench.metrics.table import ALL, Score, frame, joined
 from bench.plan import Plan
 from bench.progress import say
 from bench.scorers.base import digest
@@ -85,7 +85,7 @@ class Run:
         table.insert(0, "benchmark", self.benchmark)
         if len(rows) < self.about["requests"]:
             unfinished = f"unfinished run: {len(rows)} of {self.about['requests']} answers"
-            table["note"] = [f"{unfinished}; {note}" if note else unfinished for note in table.note]
+            table["note"] = [joined(unfinished, note) for note in table.note]
         return table
 
     def _told(self, table: pd.DataFrame, rows: pd.DataFrame, preset: str) -> pd.DataFrame:
@@ -99,7 +99,7 @@ class Run:
         def tell(category: str, task: str, said: str, gap: str = "") -> None:
             metric = headlines.get(task, "")
             here = (table.category == category) & (table.task == task) & (table.metric == metric)
-            table.loc[here, "note"] = [f"{note}; {said}" if note else said for note in table.note[here]]
+            table.loc[here, "note"] = [joined(note, said) for note in table.note[here]]
             if gap and metric and not here.any():
                 nothing = (np.nan, np.nan, np.nan, 0, np.nan, np.nan)
                 gone.append(Score(category, task, metric, *nothing, preset, f"not applicable: {gap}"))

@@ -18,6 +18,7 @@ from IPython.display import HTML, display
 from matplotlib.figure import Figure
 
 from bench.benchmarks import module
+from bench.data import evenly
 from bench.metrics.findings import disagreements, leading, warnings
 from bench.metrics.findings import findings as find
 from bench.metrics.table import ALL
@@ -138,7 +139,7 @@ def examples(run: Run, n: int = 6, task: str | None = None) -> None:
 
 
 def _spread(rows: pd.DataFrame, n: int) -> pd.DataFrame:
-    return rows.iloc[[i * len(rows) // n for i in range(min(n, len(rows)))]] if n else rows.iloc[:0]
+    return rows.iloc[evenly(range(len(rows)), n)]
 
 
 def _cut(reply: str) -> str:

@@ -24,6 +24,24 @@ def shared() -> Path:
     return folder
 
 
+@pytest.fixture
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder of the test's own, from which no data but the samples are found."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("BENCH_DATA", raising=False)
+    monkeypatch.setattr("bench.data.user_folder", lambda: tmp_path / "no user folder")
+    return tmp_path
+
+
+@pytest.fixture
+def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty data folder of the user."""
+    folder = tmp_path / "user"
+    monkeypatch.setattr("bench.data.user_folder", lambda: folder)
+    monkeypatch.delenv("BENCH_DATA", raising=False)
+    return folder
+
+
 @pytest.fixture(scope="session")
 def refusal() -> Callable[..., str]:
     """`refusal(function, argument...)`: the message of the BadInput that the call has to raise, on one line."""

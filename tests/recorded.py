@@ -8,8 +8,19 @@ from typing import Any
 
 import pandas as pd
 
+from bench import records
+
 # (task, item, request) or (task, item, request, repeat) to the reply.
 Answers = dict[tuple[Any, ...], Any]
+# A row of a McBE file in which nothing is wrong or odd.
+GOOD = {
+    "context": "开会时，",
+    "sentence": "[PLH]先发言。",
+    "words": "甲，乙",
+    "subtype": "职场",
+    "explanation": "说明。",
+    "score": "4.5",
+}
 
 
 def folder(root: Path, *lists: Sequence[str], category: str = "age") -> Path:
@@ -59,3 +70,8 @@ def cell(scores: pd.DataFrame, metric: str = "score", preset: str | None = None,
         wanted = wanted[wanted[name] == value]
     assert len(wanted) == 1, wanted
     return wanted.iloc[0]
+
+
+def columns(folder: Path | str) -> pd.DataFrame:
+    """All records but the time that they took."""
+    return records.read(Path(folder)).drop(columns="seconds")

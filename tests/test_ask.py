@@ -8,10 +8,10 @@ from pathlib import Path
 import checkpoints
 import pandas as pd
 import pytest
-from recorded import cell, replay, table
+from recorded import cell, columns, replay, table
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from bench import ask, data, records, run, scorers
+from bench import ask, records, run, scorers
 from bench.errors import RunFailed
 from bench.scorers.base import Answer
 from bench.scorers.simulated import Simulated
@@ -22,10 +22,7 @@ JUDGE = "simulated:competence=0.7,seed=9"
 
 
 @pytest.fixture(autouse=True)
-def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("BENCH_DATA", raising=False)
-    monkeypatch.setattr(data, "user_folder", lambda: tmp_path / "no user folder")
+def small_shards(own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "SHARD", 16)
 
 
@@ -36,11 +33,6 @@ def judged(out: str, model: str = MODEL, **options) -> run.Run:
         "settings": {"context_order": "judge"},
     }  # fmt: skip
     return run.evaluate("mcbe", model, out=out, **{**given, **options})
-
-
-def columns(folder: str) -> pd.DataFrame:
-    """All records but the time that they took."""
-    return records.read(Path(folder)).drop(columns="seconds")
 
 
 class Stub:

@@ -11,11 +11,8 @@ from bench import cli
 
 
 @pytest.fixture
-def bench(monkeypatch, capsys, tmp_path):
+def bench(own_folder, monkeypatch, capsys):
     """Runs the command in a folder of its own: (status, standard output, standard error)."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("BENCH_DATA", raising=False)
-    monkeypatch.setattr("bench.data.user_folder", lambda: tmp_path / "nobody")
 
     def call(*words):
         monkeypatch.setattr(sys, "argv", ["bench", *map(str, words)])

@@ -1,13 +1,13 @@
 """Unpacking: wanted files alone, nothing outside the folder, nothing without end, and no damage unnoticed."""
 
 import io
-import shutil
 import tarfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from packed import pack_tar, pack_zip
 
 from bench.data import archive as module
 from bench.data.archive import unpack
@@ -36,17 +36,6 @@ def into(tmp_path: Path) -> Path:
 
 def is_table(name: str) -> bool:
     return name.endswith(".csv")
-
-
-def pack_tar(folder: Path) -> Path:
-    path = folder.with_name("release.tar.gz")
-    with tarfile.open(path, "w:gz") as tar:
-        tar.add(folder, arcname=folder.name)
-    return path
-
-
-def pack_zip(folder: Path) -> Path:
-    return Path(shutil.make_archive(str(folder.with_name("release")), "zip", folder.parent, folder.name))
 
 
 def tar_with(path: Path, *members: tarfile.TarInfo, content: bytes = b"") -> Path:

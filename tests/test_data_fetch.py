@@ -1,28 +1,25 @@
 """`bench fetch`: what is taken and kept, what is refused, and that nothing half-done is ever taken for data."""
 
-import io
 import json
 import os
 import shutil
 import subprocess
 import sys
-import tarfile
 import tomllib
 import urllib.error
 from collections.abc import Callable
 from http.client import IncompleteRead
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import filelock
-import huggingface_hub
 import pytest
-from test_data_mcbe_wording import INVENTED, change, scripts
+from fetching import Response, leftovers, manifest, names
+from packed import pack_tar, pack_zip
+from test_data_mcbe_wording import INVENTED, scripts
 
 from bench import data
 from bench.data import fetch as module
-from bench.data import mcbe_wording
 from bench.data.fetch import fetch
 from bench.errors import BadInput, RunFailed
 
@@ -41,15 +38,6 @@ def write_checksums(path: Path, root: Path) -> None:
 
 
 @pytest.fixture
-def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty data folder of the user."""
-    folder = tmp_path / "user"
-    monkeypatch.setattr(data, "user_folder", lambda: folder)
-    monkeypatch.delenv(data.ENVIRONMENT, raising=False)
-    return folder
-
-
-@pytest.fixture
 def release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: Path) -> Path:
     """A checkout like CBBQ's with two categories of the samples; their ids are the known ones."""
     root = tmp_path / "CBBQ-95eaf2e"
@@ -65,46 +53,6 @@ def release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: Path) -> Path
     write_checksums(tmp_path / "checksums.toml", root / "data")
     monkeypatch.setattr(module, "CHECKSUMS", tmp_path / "checksums.toml")
     return root
-
-
-def pack_tar(folder: Path) -> Path:
-    path = folder.with_name("release.tar.gz")
-    with tarfile.open(path, "w:gz") as tar:
-        tar.add(folder, arcname=folder.name)
-    return path
-
-
-def pack_zip(folder: Path) -> Path:
-    return Path(shutil.make_archive(str(folder.with_name("release")), "zip", folder.parent, folder.name))
-
-
-def manifest(folder: Path) -> dict[str, Any]:
-    return tomllib.loads((folder / data.MANIFEST).read_text("utf-8"))
-
-
-def names(folder: Path) -> set[str]:
-    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
-
-
-def leftovers(user: Path) -> list[str]:
-    return [path.name for path in user.iterdir() if path.name.startswith(".") and path.is_dir()]
-
-
-class Response(io.BytesIO):
-    """What `urlopen` gives; with `dies`, the connection breaks when half is read."""
-
-    def __init__(
-        self, raw: bytes, dies: Exception | None = None, url: str = "https://x", length: int = 0
-    ) -> None:
-        super().__init__(raw[: len(raw) // 2] if dies else raw)
-        self.dies, self.url = dies, url
-        self.headers = {"Content-Length": str(length)} if length else {}
-
-    def read(self, size: int | None = -1) -> bytes:
-        chunk = super().read(size)
-        if not chunk and self.dies:
-            raise self.dies
-        return chunk
 
 
 @pytest.fixture
@@ -361,238 +309,10 @@ def test_download_that_is_not_the_release(release: Path, user: Path, serve: Call
     assert not (user / "cbbq").exists()
 
 
-@pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch) -> str:
-    """A Hub that gives McBE's samples as the data of this commit."""
-    sha = "0123456789" * 4
-
-    def snapshot(
-        repository: str, *, repo_type: str, revision: str, local_dir: Path, allow_patterns: list[str]
-    ) -> str:
-        assert (repository, repo_type, revision) == ("Velikaya/McBE", "dataset", sha)
-        assert "xlsx_files/*" in allow_patterns
-        shutil.copytree(data.SAMPLES / "mcbe", local_dir, ignore=shutil.ignore_patterns(data.MANIFEST))
-        (local_dir / ".cache").mkdir()
-        return str(local_dir)
-
-    def info(_: Any, repository: str, timeout: float) -> SimpleNamespace:
-        return SimpleNamespace(sha=sha)
-
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot)
-    monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", info)
-    monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", "https://mirror.example")
-    return sha
-
-
-@pytest.fixture
-def authors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with scripts of an invented wording, which counts as the released one."""
-    monkeypatch.setattr(mcbe_wording, "RELEASED", mcbe_wording.digest(INVENTED))
-    return scripts(tmp_path / "checkout" / "McBE-2a8e8f5", INVENTED)
-
-
-@pytest.fixture
-def copy(authors: Path) -> Path:
-    """A checkout with data and scripts."""
-    return shutil.copytree(data.SAMPLES / "mcbe", authors, dirs_exist_ok=True)
-
-
-def brought(folder: Path) -> dict[str, Any]:
-    """The wording beside the data, without what says where it comes from."""
-    content = tomllib.loads((folder / "prompts.toml").read_text("utf-8"))
-    return {name: table for name, table in content.items() if isinstance(table, dict)}
-
-
-def serve_scripts(monkeypatch: pytest.MonkeyPatch, folder: Path, **kwargs: Any) -> list[str]:
-    asked: list[str] = []
-
-    def urlopen(url: str, timeout: float) -> Response:
-        asked.append(url)
-        return Response((folder / url.rsplit("/", 1)[-1]).read_bytes(), **kwargs)
-
-    monkeypatch.setattr("urllib.request.urlopen", urlopen)
-    return asked
-
-
-def test_mcbe_is_downloaded_from_the_hub(
-    user: Path, hub: str, authors: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    asked = serve_scripts(monkeypatch, authors)
-    # Where no bar can be drawn, a file of less than a KiB is downloaded as well.
-    monkeypatch.setattr("bench.progress._interactive", lambda: False)
-    assert (authors / "utils.py").stat().st_size < 1024
-    source = fetch("mcbe")
-    about = manifest(source.folder)
-    assert about["fetched_from"] == "https://mirror.example/datasets/Velikaya/McBE"
-    assert (about["pinned"], about["verified"], about["revision"]) == (False, False, hub)
-    assert (source.name, source.version) == ("McBE", hub[:7])
-    assert about["sha256"] == source.sha256
-    place = "https://raw.githubusercontent.com/VelikayaScarlet/McBE/2a8e8f5"
-    assert asked == [f"{place}/eval.py", f"{place}/utils.py"]
-    assert (brought(source.folder), about["wording"]) == (INVENTED, "mcbe-official-2a8e8f5")
-    assert not list(source.folder.rglob("*.py"))
-    told = (
-        f"wording mcbe-official-2a8e8f5: {source.folder / 'prompts.toml'}; use it with `--prompts official`"
-    )
-    assert capsys.readouterr().err.splitlines()[-1] == told
-
-    def refuse(*_: Any, **__: Any) -> None:
-        raise RuntimeError("offline\nsee the documentation")
-
-    monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", refuse)
-    with pytest.raises(RunFailed, match=r"\(offline\); bring a copy .*`bench fetch mcbe --from DIR`$"):
-        fetch("mcbe")
-    assert data.find("mcbe") == source
-
-
-@pytest.mark.parametrize(
-    ("kwargs", "fault"),
-    [
-        ({"dies": ConnectionResetError("connection\nreset")}, "eval.py: the download failed (connection reset)"),
-        ({"dies": IncompleteRead(b"")}, "eval.py: the download failed ("),
-        ({"length": 10**9}, "eval.py: the download failed (it ended after"),
-        ({"url": "http://elsewhere"}, "eval.py: the download failed (it leads to http://elsewhere"),
-        ({"most": 100}, "eval.py: the download failed (it is larger than 100 bytes)"),
-        ({"changed": "重不重"}, "the wording is not the released one"),
-        ({"changed": "def bias_scoring"}, "2a8e8f5: eval.py: function `bias_scoring` is missing"),
-    ],
-)  # fmt: skip
-def test_data_from_the_hub_do_not_wait_for_the_wording(
-    user: Path,
-    hub: str,
-    authors: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    kwargs: dict[str, Any],
-    fault: str,
-) -> None:
-    kwargs = dict(kwargs)
-    if "changed" in kwargs:
-        change(authors, kwargs.pop("changed"), "def other")
-    monkeypatch.setattr(module, "SCRIPT_BYTES", kwargs.pop("most", 2**20))
-    serve_scripts(monkeypatch, authors, **kwargs)
-    source = fetch("mcbe")
-    told = capsys.readouterr().err.splitlines()[-1]
-    assert told.startswith("the data came without the wording: https://raw.githubusercontent.com/")
-    assert fault in told
-    assert told.endswith("`bench fetch mcbe --from DIR`")
-    assert (source.version, "wording" in manifest(source.folder)) == (hub[:7], False)
-    assert not (source.folder / "prompts.toml").exists()
-    assert leftovers(user) == []
-
-    (source.folder / "prompts.toml").write_text('version = "older"')
-    assert fetch("mcbe").version == hub[:7]
-    first, second = capsys.readouterr().err.splitlines()[-2:]
-    assert first.endswith("`bench fetch mcbe --from DIR`; the older wording is kept")
-    assert second.startswith("wording older (not the released one): ")
-    assert manifest(source.folder)["wording"] == "older"
-
-
-@pytest.mark.parametrize("pack", [lambda folder: folder, pack_tar, pack_zip])
-def test_wording_with_a_local_copy(copy: Path, user: Path, pack: Callable[[Path], Path]) -> None:
-    (copy / "load_model.py").write_text("raise SystemExit('was run')")
-    source = fetch("mcbe", pack(copy))
-    assert names(source.folder) == names(data.SAMPLES / "mcbe") | {"prompts.toml"}
-    assert brought(source.folder) == INVENTED
-    assert manifest(source.folder)["wording"] == "mcbe-official-2a8e8f5"
-    assert source.sha256 == data.find("mcbe", data.SAMPLES / "mcbe").sha256, "the wording is not data"
-    assert leftovers(user) == []
-
-
-def test_scripts_above_the_data_or_in_a_folder_right_inside(
-    authors: Path, tmp_path: Path, user: Path
-) -> None:
-    above = shutil.copytree(data.SAMPLES / "mcbe", authors / "xlsx_files")
-    inside = shutil.copytree(data.SAMPLES / "mcbe", tmp_path / "data")
-    scripts(inside / "McBE", INVENTED)
-    for place in (above, authors, inside):
-        shutil.rmtree(user, ignore_errors=True)
-        assert brought(fetch("mcbe", place).folder) == INVENTED
-
-
-def test_other_scripts_do_not_keep_the_data_away(
-    copy: Path, user: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    fetch("mcbe", copy)
-    (copy / "eval.py").write_text("print('another project')")
-    packed = pack_tar(copy)
-    source = fetch("mcbe", packed)
-    fault, kept = capsys.readouterr().err.splitlines()[-2:]
-    assert fault.startswith(f"the data came without the wording: {packed}: {copy.name}/eval.py: function ")
-    assert fault.endswith("the older wording is kept")
-    assert kept.startswith("wording mcbe-official-2a8e8f5: ")
-    assert brought(source.folder) == INVENTED
-    (copy / "utils.py").unlink()
-    shutil.rmtree(source.folder)
-    fetch("mcbe", copy)
-    assert f"without the wording: {copy / 'utils.py'}: no such file" in capsys.readouterr().err
-    assert not (source.folder / "prompts.toml").exists()
-
-
-@pytest.mark.parametrize("pack", [lambda folder: folder, lambda folder: folder.parent, pack_tar, pack_zip])
-def test_wording_alone(
-    authors: Path, user: Path, capsys: pytest.CaptureFixture[str], pack: Callable[[Path], Path]
-) -> None:
-    source = fetch("mcbe", pack(authors))
-    assert (source.folder, source.name) == (user / "mcbe", "McBE (wording alone)")
-    missing, told = capsys.readouterr().err.splitlines()
-    assert missing == f"{user / 'mcbe'}: the data of McBE are still missing; `bench fetch mcbe` brings them"
-    assert told.startswith("wording mcbe-official-2a8e8f5: ")
-    assert names(user / "mcbe") == {"prompts.toml"}
-    assert brought(user / "mcbe") == INVENTED
-    assert data.find("mcbe").is_sample, "a wording alone is no data"
-    assert leftovers(user) == []
-
-    source = fetch("mcbe", data.SAMPLES / "mcbe")
-    assert data.find("mcbe") == source
-    assert brought(source.folder) == INVENTED, "the data leave the wording there"
-    assert manifest(source.folder)["wording"] == "mcbe-official-2a8e8f5"
-
-
-def test_wording_alone_leaves_the_data_that_are_there(
-    authors: Path, user: Path, capsys: pytest.CaptureFixture[str], refusal: Refusal
-) -> None:
-    before = fetch("mcbe", data.SAMPLES / "mcbe")
-    about = manifest(before.folder)
-    assert fetch("mcbe", authors) == before
-    assert "missing" not in capsys.readouterr().err
-    assert manifest(before.folder) == {**about, "wording": "mcbe-official-2a8e8f5"}
-    assert names(before.folder) == names(data.SAMPLES / "mcbe") | {"prompts.toml"}
-    assert before.sha256 == about["sha256"]
-    change(authors, "重不重", "重吗")
-    fetch("mcbe", authors)
-    assert manifest(before.folder)["wording"] == "mcbe-official-2a8e8f5+changed"
-    assert "wording mcbe-official-2a8e8f5+changed (not the released one): " in capsys.readouterr().err
-
-    good = (before.folder / "prompts.toml").read_bytes()
-    change(authors, "def bias_scoring", "def other")
-    missing = f"{authors / 'eval.py'}: function `bias_scoring` is missing"
-    assert refusal(fetch, "mcbe", authors).startswith(missing)
-    (authors / "utils.py").unlink()
-    assert "utils.py: no such file" in refusal(fetch, "mcbe", authors)
-    (authors / "eval.py").unlink()
-    message = refusal(fetch, "mcbe", authors)
-    assert message.startswith(f"{authors}: holds no data of McBE; expected ")
-    assert message.endswith(", or the scripts eval.py and utils.py")
-    (before.folder / data.MANIFEST).write_text("name = ")
-    scripts(authors, INVENTED)
-    assert "not TOML" in refusal(fetch, "mcbe", authors)
-    assert (before.folder / "prompts.toml").read_bytes() == good
-    assert leftovers(user) == []
-
-
-def test_wording_and_data_in_a_named_folder(authors: Path, tmp_path: Path, refusal: Refusal) -> None:
-    place = tmp_path / "place"
-    fetch("mcbe", authors, to=place)
-    assert fetch("mcbe", data.SAMPLES / "mcbe", to=place).found == "fetched"
-    assert brought(place) == INVENTED
-    (place / data.MANIFEST).unlink()
-    assert "holds other things" in refusal(fetch, "mcbe", authors, to=place)
-
-
 def test_scripts_are_the_wording_of_mcbe_alone(
-    authors: Path, release: Path, user: Path, refusal: Refusal
+    release: Path, tmp_path: Path, user: Path, refusal: Refusal
 ) -> None:
+    authors = scripts(tmp_path / "checkout" / "McBE-2a8e8f5", INVENTED)
     message = refusal(fetch, "cbbq", authors)
     assert "holds no data of CBBQ" in message
     assert "eval.py" not in message

@@ -9,6 +9,7 @@ import openpyxl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from recorded import GOOD
 
 from bench import data
 from bench.data import mcbe
@@ -17,14 +18,6 @@ from bench.errors import BadInput
 
 PAPER = "gender religion nationality socioeco age appearance health region lgbtq+ worldview subculture race"
 COLUMNS = ["context", "sentence", "words", "subtype", "explanation", "score"]
-GOOD = {
-    "context": "开会时，",
-    "sentence": "[PLH]先发言。",
-    "words": "甲，乙",
-    "subtype": "职场",
-    "explanation": "说明。",
-    "score": "4.5",
-}
 
 
 def write(path: Path, *rows: dict[str, str], columns: list[str] = COLUMNS) -> Path:

@@ -8,19 +8,12 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from recorded import GOOD
 
 from bench.data import SAMPLES, mcbe
 from bench.data.mcbe_check import check
 from bench.errors import BadInput
 
-GOOD = {
-    "context": "开会时，",
-    "sentence": "[PLH]先发言。",
-    "words": "甲，乙",
-    "subtype": "职场",
-    "explanation": "说明。",
-    "score": "4.5",
-}
 NAMES = list(GOOD)
 # Ten different rows, two a label, in which nothing is odd.
 ROWS = [GOOD | {"context": f"第{k}次开会时，", "sentence": f"[PLH]说了{k}句。"} for k in range(10)]

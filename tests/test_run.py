@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from recorded import columns
 
 from bench import data, records, run, scorers
 from bench.errors import RunFailed
@@ -28,10 +29,7 @@ def ask(out, **options):
 
 
 @pytest.fixture(autouse=True)
-def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("BENCH_DATA", raising=False)
-    monkeypatch.setattr(data, "user_folder", lambda: tmp_path / "no user folder")
+def small_shards(own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "SHARD", 64)
 
 
@@ -44,11 +42,6 @@ def ask(out: Path | str, model: str = MODEL, **options) -> run.Run:
         "data": data.SAMPLES / "mcbe",
     }
     return run.evaluate("mcbe", model, out=out, **{**given, **options})
-
-
-def columns(folder: Path | str) -> pd.DataFrame:
-    """All records but the time that they took."""
-    return records.read(Path(folder)).drop(columns="seconds")
 
 
 def shards(folder: Path | str) -> list[str]:

@@ -25,6 +25,8 @@ from bench.errors import BadInput, expected
 SAMPLES = Path(__file__).parent / "samples"
 ENVIRONMENT = "BENCH_DATA"
 MANIFEST = "dataset.toml"
+# Where `bench fetch` keeps the released wording, beside the data.
+WORDING = "prompts.toml"
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from filelock import FileLock, Timeout
 
 from bench import data
 from bench.benchmarks import module, resolve
-from bench.data import MANIFEST, Source, mcbe_wording
+from bench.data import MANIFEST, WORDING, Source, mcbe_wording
 from bench.data.archive import MAX_BYTES, unpack
 from bench.errors import BadInput, RunFailed
 from bench.progress import progress, say
@@ -41,7 +41,6 @@ HUB = {"mcbe": "Velikaya/McBE"}
 CHECKSUMS = Path(__file__).with_name("checksums.toml")
 TABLES = (".csv", ".json", ".tsv", ".xlsx")
 TEXTS = ("LICENSE", "LICENCE", "README")
-WORDING = "prompts.toml"
 SCRIPTS_AT = f"https://raw.githubusercontent.com/{mcbe_wording.REPOSITORY}/{mcbe_wording.COMMIT}"
 SCRIPT_BYTES = 2**20
 TIMEOUT = 60.0
@@ -112,10 +111,12 @@ def _fetch(benchmark: str, source: Path | None, target: Path, work: Path) -> Non
             first = min([*wrong, *(known.keys() - taken.keys())])
             raise RunFailed(_instead(benchmark, f"{origin}: {first} is missing or is not the released file"))
         brought = data.find(benchmark, staged)
-        data.load(brought, **room.TOLERANT)
         try:
             data.load(brought)
         except BadInput as error:
+            if not room.TOLERANT:
+                raise
+            data.load(brought, **room.TOLERANT)
             say(str(error).replace(str(staged), str(target)))
         about = data.find(benchmark, root)
     released = GITHUB[benchmark][1][:7] if benchmark in GITHUB else ""
@@ -235,9 +236,7 @@ def _stream(url: str, path: Path, most: int = MAX_BYTES) -> Path:
                 done += file.write(chunk)
                 if done > most:
                     raise ValueError(f"it is larger than {most:,} bytes")
-                # Whole KiB of the sum: a small file, or a last chunk, may hold none, which is no step.
-                if whole := done // 1024 - bar.done:
-                    bar.advance(whole)
+                bar.advance(done // 1024 - bar.done)
     if length and done != length:
         raise ValueError(f"it ended after {done:,} of {length:,} bytes")
     return path

@@ -18,7 +18,7 @@ from bench.metrics.bootstrap import DRAWS, interval
 from bench.metrics.mcbe_cells import Cells
 from bench.metrics.mcbe_instances import DECAY, decay
 from bench.metrics.mcbe_instances import values as read
-from bench.metrics.table import ALL, Card, Headline, Score, frame
+from bench.metrics.table import ALL, Card, Headline, Score, frame, joined
 
 PAPER = "Lan et al., Findings of ACL 2025"
 CARDS = (
@@ -127,9 +127,7 @@ class _Rows:
         cells = self.cells
         tasks = [task for task in cells.tasks if (category, task) in cells.asked]
         for task in tasks:
-            note = "; ".join(
-                filter(None, (_note(cells, category, task), self.warnings.get((category, task), "")))
-            )
+            note = joined(_note(cells, category, task), self.warnings.get((category, task), ""))
             for measure in cells.measures[task]:
                 if not measure.endswith("_words"):
                     baseline = self.baselines.get((category, task, measure), math.nan)
@@ -147,8 +145,8 @@ class _Rows:
         cells = self.cells
         some = [category for category in cells.categories if (category, task) in cells.asked]
         gaps = _gaps([cells.one(category, task, "score") for category in some])
-        stops = "; ".join(dict.fromkeys(filter(None, [gaps, *(_note(cells, c, task) for c in some)])))
-        note = "; ".join(filter(None, (stops, self.warnings.get((ALL, task), ""))))
+        stops = joined(*dict.fromkeys([gaps, *(_note(cells, c, task) for c in some)]))
+        note = joined(stops, self.warnings.get((ALL, task), ""))
         for measure in cells.measures[task]:
             if measure.endswith("_words"):
                 values = cells.pooled(some, task, measure)
@@ -182,9 +180,7 @@ class _Rows:
         common = [task for task in COMMON if task in cells.tasks]
         if len(common) > 1:
             missing = ", ".join(task for task in COMMON if task not in common)
-            note = "; ".join(
-                filter(None, (self.gaps(common), missing and f"without {missing}, which was not asked"))
-            )
+            note = joined(self.gaps(common), missing and f"without {missing}, which was not asked")
             yield self.row(
                 ALL, ALL, "score_common", cells.overall(common), note=note, scored=cells.scored(common)
             )

@@ -64,11 +64,9 @@ class Cells:
 
     def scored(self, tasks: Collection[str]) -> list[tuple[str, str]]:
         """Pairs of category and task, of the categories that have a number in all those of `tasks` that they were asked."""
-        return [
-            (category, task)
-            for category, task in self.asked
-            if task in tasks and not math.isnan(self.category(category, tasks)[0])
-        ]
+        asked = [(category, task) for category, task in self.asked if task in tasks]
+        known = {c for c in {c for c, _ in asked} if not math.isnan(self.category(c, tasks)[0])}
+        return [(category, task) for category, task in asked if category in known]
 
     def one(self, category: str, task: str, measure: str) -> np.ndarray:
         """A measure of one category and task."""

@@ -14,7 +14,7 @@ import pandas as pd
 
 from bench.data.mcbe import SLOT
 from bench.metrics import mcbe_released as released
-from bench.tasks.mcbe import CRITERIA, SEPARATOR, parse
+from bench.tasks.mcbe import CRITERIA, LETTERS, SEPARATOR, parse
 
 # Rates of decay of a variance into a score: the released code's, and the paper's, which is one for both tasks.
 DECAY = {
@@ -104,8 +104,8 @@ def _classification(item: Mapping[str, Any], given: Mapping[str, Answer], preset
     said = _parsed("sc", "answer", answer, item)
     right = 100.0 * (said == item["subtype"])
     yield "valid", said != "", 1
-    yield "score", right if said else 0, said != ""
-    yield "score_strict", right if said else 0, said != ""
+    yield "score", right, said != ""
+    yield "score_strict", right, said != ""
     yield "score_substring", 100.0 * (item["subtype"] in (answer.response or "")), 1
 
 
@@ -117,7 +117,7 @@ def _scenarios(item: Mapping[str, Any], given: Mapping[str, Answer], preset: str
         name = SEPARATOR.join(pair)
         letters[pair] = _parsed("ss", name, given.get(name, NONE), item)
         if letters[pair]:
-            votes[pair["AB".index(letters[pair])]] += 1
+            votes[pair[LETTERS.index(letters[pair])]] += 1
     readable = sum(said != "" for said in letters.values())
     yield "valid", readable, len(letters)
     known = readable == len(letters)

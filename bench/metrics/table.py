@@ -79,6 +79,11 @@ def frame(rows: Iterable[Score]) -> pd.DataFrame:
     return table
 
 
+def joined(*notes: str) -> str:
+    """Notes as one, the empty ones left out."""
+    return "; ".join(filter(None, notes))
+
+
 def cards(found: Iterable[Card]) -> pd.DataFrame:
     """Metric cards as a table."""
     return pd.DataFrame(list(found), columns=list(Card._fields))

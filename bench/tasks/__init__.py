@@ -51,6 +51,11 @@ def settings(benchmark: str, given: Mapping[str, str], preset: str) -> dict[str,
     return {name: given.get(name, setting.under(preset)) for name, setting in known.items()}
 
 
+def of_data(benchmark: str, settings: Mapping[str, str]) -> dict[str, str]:
+    """Those of a benchmark's settings that its data module takes."""
+    return {name: settings[name] for name in module("data", benchmark).SETTINGS}
+
+
 def verb(benchmark: str, task: str, read: str | None, verbs: Sequence[str]) -> str | None:
     """The verb with which a model that has `verbs` is asked for `task`; None where it has none that serves.
 

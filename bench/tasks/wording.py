@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from bench.benchmarks import resolve
-from bench.data import user_folder
+from bench.data import WORDING, user_folder
 from bench.errors import BadInput, expected
 
 PROMPTS = Path(__file__).parent / "prompts"
-# The released wording: what it is called, and the file in which `bench fetch` keeps it.
-OFFICIAL, FETCHED = "official", "prompts.toml"
+# What the released wording is called, which `bench fetch` brings.
+OFFICIAL = "official"
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def load(benchmark: str, choice: str | None = None, data: Path | None = None) ->
 
 def _official(benchmark: str, data: Path | None) -> Path:
     """Where the released wording lies: beside the data, else in the user's folder."""
-    places = [folder / FETCHED for folder in (data, user_folder() / benchmark) if folder]
+    places = [folder / WORDING for folder in (data, user_folder() / benchmark) if folder]
     for path in places:
         if path.is_file():
             return path
