@@ -53,6 +53,9 @@ def about_run(folder: Path, plan: Plan, preset: str) -> dict[str, Any] | None:
         return None
     about = records.read_about(folder)
     before, now = about.get("asked", {}), plan.asked
+    if plan.may_be_judged_later and now["judge"] and before.get("judge", "") is None:
+        # The judge's questions stand behind all others, so that the shards that are there stay as they are.
+        before = {**before, "judge": now["judge"], "judge_content": now["judge_content"]}
     changed = [name for name in now if before.get(name) != now[name]] or (
         ["benchmark"] if about.get("benchmark") != plan.benchmark else []
     )
@@ -79,10 +82,13 @@ def begin(
         "identity": plan.identity,
         "model": model.describe(),
         "verbs": list(model.verbs),
+        "reads": list(model.reads),
         "judge": {**judge.describe(), "decoding": "greedy"} if judge else None,
         "judge_verbs": list(judge.verbs) if judge else [],
+        "read": {task: way.read for task, way in requests.ways.items()},
         "left_out": requests.left_out,
         "unfit": plan.unfit,
+        "touched": plan.touched,
         "requests": requests.total,
         "shard": shard,
         "data": plan.source.describe(),
@@ -90,6 +96,7 @@ def begin(
             "version": plan.wording.version,
             "variant": plan.wording.variant,
             "source": plan.wording.source,
+            "unbiased_instruction": plan.wording.unbiased_instruction,
         },
         "preset": preset,
         "packages": {"bias-workbench": __version__, "python": platform.python_version(), **_versions()},
@@ -99,6 +106,18 @@ def begin(
     records.write_items(folder, data.frame(list(plan.by_id.values())))
     records.write_about(folder, about)
     return about
+
+
+def add_judge(folder: Path, about: dict[str, Any], plan: Plan, judge: Scorer, requests: Requests) -> None:
+    """Note in `run.json` who is to judge replies that are on record already."""
+    about |= {
+        "asked": plan.asked,
+        "identity": plan.identity,
+        "judge": {**judge.describe(), "decoding": "greedy"},
+        "judge_verbs": list(judge.verbs),
+        "requests": requests.total,
+    }
+    records.write_about(folder, about)
 
 
 def ask(

@@ -3,20 +3,16 @@
 Exit status: 0 done; 1 the run failed; 2 the call or the data is wrong, said in one line.
 """
 
-import json
-import math
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any
 
 import pandas as pd
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
-from bench import __version__
-from bench.benchmarks import NAMES, module
+from bench import __version__, printing
+from bench.benchmarks import NAMES, module, resolve
 from bench.errors import BadInput, RunFailed, expected
 from bench.progress import say
 
@@ -39,7 +35,8 @@ Settings = Annotated[
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="What a benchmark lets you choose, once each. mcbe: context_order, label_order, bos, separators, encoding, bad_rows.",
+        help="What a benchmark lets you choose, once each. mcbe: context_order, label_order, bos, separators, encoding, bad_rows; "
+        "cbbq: prompting, explanation, option_order, labels, polarity, dedupe, expansion.",
     ),
 ]
 Format = Annotated[str, typer.Option("--format", help="table, csv, json or latex.")]
@@ -76,36 +73,31 @@ def data(
     chosen = tasks.settings(benchmark, _pairs(settings or []), "robust") if benchmark else {}
     of_data = tasks.of_data(benchmark, chosen) if benchmark else {}
     if check:
-        _print_check(room.check(room.find(benchmark, data), **of_data), format)
+        printing.check(benchmark, room.check(room.find(benchmark, data), **of_data), format)
         return
     found: list[dict[str, Any]] = []
     for name in [benchmark] if benchmark else NAMES:
         source = room.find(name, data)
         items = room.load(source, **of_data)
         counts = pd.Series([item.category for item in items]).value_counts(sort=False)
+        touched = [
+            {
+                "state": "left out" if one.left_out else "touched",
+                "where": ", ".join(filter(None, (one.category, one.task))),
+                "rows": one.rows,
+                "what": one.what,
+            }
+            for one in module("data", name).touched(source.folder, None, **of_data)
+        ]
         found.append(
             {
                 **source.describe(),
                 "items": len(items),
                 "categories": {str(k): int(v) for k, v in counts.items()},
+                "touched": touched,
             }
         )
-    if format == "json":
-        print(json.dumps(found, ensure_ascii=False, indent=2))
-        return
-    for entry in found:
-        print(
-            f"{module('data', entry['benchmark']).TITLE}: {entry['items']:,} items in {len(entry['categories'])} categories"
-        )
-        for key, value in (
-            ("found", f"{entry['found']}: {entry['folder']}"),
-            ("version", f"{entry['name']}, {entry['version']}, sha256 {entry['sha256'][:12]}"),
-            ("licence", entry["licence"]),
-            ("items", ", ".join(f"{name} {count:,}" for name, count in entry["categories"].items())),
-            ("note", entry["note"]),
-        ):
-            if value:
-                print(f"  {key:8} {value}")
+    printing.data(found, format)
 
 
 @app.command()
@@ -118,6 +110,30 @@ def fetch(
 
     brought = bring(benchmark, source or None)
     print(brought.folder)
+
+
+@app.command()
+def expand(
+    benchmark: Annotated[str, typer.Argument(help="cbbq.")],
+    out: Annotated[str, typer.Option(help="Folder for CATEGORY/CONTEXT/CONTEXT.csv and .json.")],
+    data: Data = "",
+    form: Annotated[str, typer.Option("--as", help="csv, json or both.")] = "both",
+    strict: Annotated[bool, typer.Option("--strict", help="Refuse templates with a fault.")] = False,
+    repair: Annotated[bool, typer.Option("--repair", help="Fill misspelt placeholders as meant.")] = False,
+    compat: Annotated[
+        bool, typer.Option("--compat", help="The bytes of the release, faults included (the default).")
+    ] = False,
+) -> None:
+    """Expand templates to the multiple-choice questions that they stand for."""
+    from bench.data import find
+    from bench.data.cbbq_expand import expand as write
+
+    if resolve(benchmark) != "cbbq":
+        raise BadInput(f"expand {benchmark}: has no templates; allowed: cbbq")
+    given = [name for name, on in (("strict", strict), ("repair", repair), ("compat", compat)) if on]
+    if len(given) > 1:
+        raise BadInput(f"--{given[0]} and --{given[1]}: are two ways of expanding; give one")
+    printing.expanded(write(find("cbbq", data), Path(out).expanduser(), form, (given or ["compat"])[0]))
 
 
 @app.command()
@@ -140,7 +156,10 @@ def run(
     repeats: Annotated[int, typer.Option(help="Ask everything so often, with a seed each.")] = 1,
     seed: Annotated[int, typer.Option(help="Seed of the first repeat.")] = 0,
     read: Annotated[
-        str, typer.Option(help="How a choice is read: text (generated) or letters (probabilities).")
+        str,
+        typer.Option(
+            help="How a choice is read: text (generated), letters or options (their probabilities)."
+        ),
     ] = "",
     max_new_tokens: Annotated[
         int | None, typer.Option(help="So many tokens a reply may take; what the tasks allow without it.")
@@ -174,7 +193,7 @@ def run(
         preset=preset, prompts=prompts or None, data=data or None, out=out or None, device=device or None, dtype=dtype or None,
         batch_tokens=batch_tokens, trust_remote_code=trust_remote_code,
     )  # fmt: skip
-    _print_scores([done], None, format)
+    printing.scores([done], None, format)
 
 
 @app.command()
@@ -187,7 +206,19 @@ def score(
     from bench.run import Run
 
     _check_format(format)
-    _print_scores([Run.open(folder) for folder in runs], preset or None, format)
+    printing.scores([Run.open(folder) for folder in runs], preset or None, format)
+
+
+@app.command()
+def mark(
+    run: Annotated[str, typer.Argument(metavar="RUN_DIR", help="A folder that `bench run` wrote.")],
+    out: Annotated[str, typer.Option(help="The table to write, FILE.csv.")],
+) -> None:
+    """Write a table of replies to mark by hand; `--judge replay:FILE.csv` reads the marks."""
+    from bench.marking import to_mark
+    from bench.run import Run
+
+    print(f"{out}: {to_mark(Run.open(run), Path(out).expanduser()):,} replies to mark in column `response`")
 
 
 @app.command()
@@ -245,26 +276,6 @@ def _status(command: Callable[[], Any]) -> int:
         return 2
 
 
-def _print_check(found: pd.DataFrame, format: str) -> None:
-    """The report of odd rows; refused ones make the status 2."""
-    if format == "csv":
-        print(found.to_csv(index=False), end="")
-    elif format == "json":
-        print(json.dumps(found.to_dict("records"), ensure_ascii=False, indent=2))
-    else:
-        for row in found.to_dict("records"):
-            place = ", ".join(filter(None, (row["file"], row["row"] and f"row {row['row']}", row["column"])))
-            print(
-                f"{row['kind']:8} {place or 'the folder'}: {row['what']}"
-                + (f": {row['value']}" if row["value"] else "")
-            )
-    refused = int((found.kind == "refused").sum())
-    if refused:
-        raise BadInput(
-            f"{refused} findings are of rows that are refused; `--set bad_rows=leave_out` runs without them"
-        )
-
-
 def _listed(names: str) -> list[str] | None:
     return [name.strip() for name in names.split(",") if name.strip()] or None
 
@@ -284,79 +295,3 @@ def _pairs(given: list[str]) -> dict[str, str]:
 def _check_format(name: str) -> None:
     if name not in FORMATS:
         raise BadInput("--format: " + expected(name, FORMATS, "format"))
-
-
-def _print_scores(runs: list[Any], preset: str | None, format: str) -> None:
-    from bench.metrics.findings import warnings
-    from bench.run import table
-
-    for text in warnings([run.about for run in runs]):
-        say(f"note: {text}")
-    if format == "json":
-        found = [
-            {"run": {"folder": str(run.folder), **run.about}, "scores": _records(run.scores(preset))}
-            for run in runs
-        ]
-        print(
-            json.dumps(found[0] if len(found) == 1 else found, ensure_ascii=False, indent=2, allow_nan=False)
-        )
-    elif format == "csv":
-        print(table(runs, preset).to_csv(index=False), end="")
-    elif format == "latex":
-        print(
-            table(runs, preset).to_latex(index=False, escape=True, float_format="%.3f", na_rep="--"), end=""
-        )
-    else:
-        for run in runs:
-            _print_table(run, run.scores(preset))
-
-
-def _records(scores: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows with null for what is undefined: JSON has no NaN."""
-    rows = scores.to_dict("records")
-    return [
-        {str(k): None if isinstance(v, float) and math.isnan(v) else v for k, v in row.items()}
-        for row in rows
-    ]
-
-
-def _print_table(run: Any, scores: pd.DataFrame) -> None:
-    # Wide enough for a file or a pipe; a terminal has its own width.
-    console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
-    about = run.about
-    console.print(
-        f"[bold]{escape(run.label)}[/] on {about['benchmark']}: {about['data']['name']}, {about['data']['version']}; wording {escape(about['asked']['prompts'])}"
-    )
-    told = {headline.metric for headline in module("metrics", run.benchmark).HEADLINES}
-    # All numbers of a category are in the other formats; here those that are looked at first.
-    scores = scores[(scores.category == "all") | scores.metric.isin(told)]
-    for preset, some in scores.groupby("preset", sort=False):
-        title = f"preset {preset}" + (
-            "" if preset == scores.preset.iloc[0] else ": where the released code's number differs"
-        )
-        shown = Table(title=title, title_justify="left", show_edge=False, pad_edge=False)
-        for name in ("category", "task", "metric"):
-            shown.add_column(name)
-        for name in ("score", "95 % interval", "n", "valid", "baseline"):
-            shown.add_column(name, justify="right")
-        shown.add_column("note", overflow="fold")
-        for row in some.to_dict("records"):
-            low, high, baseline = row["ci_low"], row["ci_high"], row["baseline"]
-            shown.add_row(
-                *(row[name] for name in ("category", "task", "metric")),
-                _told(row["score"]),
-                "" if math.isnan(low) else f"{_told(low)} to {_told(high)}",
-                f"{row['n']:,}",
-                "" if math.isnan(row["valid_rate"]) else f"{row['valid_rate']:.0%}",
-                "" if math.isnan(baseline) else _told(baseline),
-                escape(row["note"]),
-                style="bold" if row["category"] == "all" else "",
-            )
-        console.print(shown)
-    console.print(f"records: {escape(str(run.folder))}", soft_wrap=True)
-
-
-def _told(value: float) -> str:
-    if math.isnan(value):
-        return "—"
-    return f"{value:.2f}" if abs(value) > 1 else f"{value:.3f}"

@@ -14,13 +14,14 @@ from bench.benchmarks import module, resolve
 from bench.errors import BadInput, NotApplicable
 from bench.scorers.base import digest
 from bench.tasks import wording
-from bench.tasks.request import Request
+from bench.tasks.request import Request, Way
 
 
 class Requests(NamedTuple):
-    """All requests of a run, in the order in which they are asked, and the tasks left out, each with the reason."""
+    """All requests of a run, in the order in which they are asked; how each task is asked; those left out, and why."""
 
     stages: list[list[Request]]
+    ways: dict[str, Way]
     left_out: dict[str, str]
 
     def shards(self, size: int) -> list[list[Request]]:
@@ -44,6 +45,7 @@ class Plan:
     items: dict[str, list[Any]]
     by_id: dict[str, Any]
     unfit: list[dict[str, Any]]
+    touched: list[dict[str, Any]]
     asked: dict[str, Any]
 
     @classmethod
@@ -75,9 +77,11 @@ class Plan:
         items = data.load(source, categories, **of_data)
         taken = {task: _taken(room, items, task, limit) for task in names}
         unfit = [entry for task in names for entry in _unfit(room, items, task)]
-        for category, rows in data_room.left_out(source.folder, categories, **of_data).items():
-            why = "their rows cannot be right (`bench data --check` lists them)"
-            unfit += [{"category": category, "task": task, "why": why, "items": rows} for task in names]
+        touched: list[dict[str, Any]] = []
+        for one in data_room.touched(source.folder, categories, **of_data):
+            entry = {"category": one.category, "why": one.what, "items": one.rows}
+            about = [task for task in names if one.task in ("", task)]
+            (unfit if one.left_out else touched).extend({**entry, "task": task} for task in about)
         used = {id(item): item for some in taken.values() for item in some}
         by_id = {item.item_id: item for item in items if id(item) in used}
         asked = {
@@ -86,35 +90,45 @@ class Plan:
             "prompts": text.label, "wording_hash": digest(text.tables), "data_sha256": source.sha256, "dtype": dtype,
             "model_content": scorers.content(model), "judge_content": scorers.content(judge) if judge else None,
         }  # fmt: skip
-        return cls(benchmark, source, text, tuple(names), bool(chosen), taken, by_id, unfit, asked)
+        return cls(benchmark, source, text, tuple(names), bool(chosen), taken, by_id, unfit, touched, asked)
 
     @property
     def identity(self) -> str:
         return digest([self.benchmark, self.asked])[:8]
 
-    def requests(self, verbs: Sequence[str], judge_verbs: Sequence[str], partial: bool) -> Requests:
+    @property
+    def may_be_judged_later(self) -> bool:
+        """Whether replies that were recorded without a judge can be shown to one: no task is asked otherwise with one."""
+        judged = [module("tasks", self.benchmark).judged(task, self.asked["settings"]) for task in self.tasks]
+        return "needed" not in judged
+
+    def requests(
+        self, verbs: Sequence[str], reads: Sequence[str], judge_verbs: Sequence[str], partial: bool
+    ) -> Requests:
         """All requests, stage by stage, task by task, repeat by repeat.
 
         A task that needs a judge where there is none is left out, unless it was named.
 
         Args:
-            verbs, judge_verbs: what the model can do, and the judge (nothing where there is none).
+            verbs, reads: what the model can do, and how its choices can be read, the best way first.
+            judge_verbs: what the judge can do (nothing where there is none).
             partial: leave out also the tasks that the model cannot be asked.
 
         Raises:
             NotApplicable: a task that cannot be asked; the message says which remain.
         """
-        chosen: dict[str, str] = {}
+        chosen: dict[str, Way] = {}
         left_out: dict[str, str] = {}
         refused: list[str] = []
         for task in self.tasks:
-            verb = tasks.verb(self.benchmark, task, self.asked["read"], verbs)
-            needs_judge = module("tasks", self.benchmark).judged(task, self.asked["settings"])
-            if verb is None:
+            way = tasks.way(self.benchmark, task, self.asked["read"], verbs, reads)
+            judged = module("tasks", self.benchmark).judged(task, self.asked["settings"])
+            lacking = self._lacking(task, way, verbs) if way else "an answer"
+            if way is None or lacking:
                 how = f"read as {self.asked['read']}, " if self.asked["read"] else ""
                 left_out[task] = f"{how}the model has {', '.join(verbs)}"
                 refused += [] if partial else [task]
-            elif needs_judge and "generate" not in judge_verbs:
+            elif (judged == "needed" or (judged and self.asked["judge"])) and "generate" not in judge_verbs:
                 left_out[task] = (
                     f"judge {self.asked['judge']} has {', '.join(judge_verbs)}"
                     if self.asked["judge"]
@@ -122,14 +136,14 @@ class Plan:
                 )
                 refused += [task] if self.named and not partial else []
             else:
-                chosen[task] = verb
+                chosen[task] = way
         if refused or not chosen:
             refused = refused or list(left_out)
             raise NotApplicable(
                 f"model {self.asked['model']}: cannot do task {', '.join(refused)} of {self.benchmark} "
                 f"({left_out[refused[0]]}); tasks that remain: {', '.join(chosen) or 'none'}"
             )
-        return Requests(_staged(self._repeated(chosen)), left_out)
+        return Requests(_staged(self._repeated(chosen)), chosen, left_out)
 
     def _way_out(self, task: str) -> str:
         """How `task` can do without a judge, where it can."""
@@ -139,16 +153,24 @@ class Plan:
             if setting.task == task and self.asked["settings"][name] == "judge"
         )
 
-    def _repeated(self, chosen: Mapping[str, str]) -> list[Request]:
-        """The requests of the `chosen` tasks (each with its verb), repeat by repeat."""
+    def _lacking(self, task: str, way: Way, verbs: Sequence[str]) -> str:
+        """A verb that some request of `task` needs besides, and the model has not; "" where there is none."""
+        room, asked = module("tasks", self.benchmark), self.asked
+        some = room.requests(self.items[task][:1], self.wording, task, way, asked["settings"], asked["seed"])
+        wanted = [request.verb for request in some if not request.of_judge]
+        return next((verb for verb in wanted if verb not in verbs), "")
+
+    def _repeated(self, chosen: Mapping[str, Way]) -> list[Request]:
+        """The requests of the `chosen` tasks, repeat by repeat; those of a judge only where there is one."""
         room, asked = module("tasks", self.benchmark), self.asked
         requests = [
             replace(
                 request, repeat=k, seed=seed, max_new_tokens=asked["max_new_tokens"] or request.max_new_tokens
             )
             for k, seed in enumerate(range(asked["seed"], asked["seed"] + asked["repeats"]))
-            for task, verb in chosen.items()
-            for request in room.requests(self.items[task], self.wording, task, verb, asked["settings"], seed)
+            for task, way in chosen.items()
+            for request in room.requests(self.items[task], self.wording, task, way, asked["settings"], seed)
+            if asked["judge"] or not request.of_judge
         ]
         if not requests:
             raise BadInput(

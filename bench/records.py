@@ -86,6 +86,7 @@ def read_about(folder: Path) -> dict[str, Any]:
             "model",
             "preset",
             "verbs",
+            "reads",
             "requests",
             "shard",
         )

@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 
 from bench import records, scorers
-from bench.ask import Lazy, about_run, ask, begin
+from bench.ask import Lazy, about_run, add_judge, ask, begin
 from bench.benchmarks import module, resolve
-from bench.errors import BadInput, NotApplicable, expected
+from bench.errors import BadInput, NotApplicable, RunFailed, expected
 from bench.metrics.table import ALL, Score, frame, joined
 from bench.plan import Plan
 from bench.progress import say
@@ -113,6 +113,9 @@ class Run:
             if entry["task"] not in left_out:
                 count = f"{entry['items']} instance{' is' if entry['items'] == 1 else 's are'} left out: {entry['why']}"
                 tell(entry["category"], entry["task"], count, entry["why"])
+        for entry in self.about.get("touched", ()):
+            if entry["task"] not in left_out:
+                tell(entry["category"], entry["task"], f"{entry['items']:,} questions: {entry['why']}")
         lost = rows[rows.error != ""]
         for task in (task for task in dict.fromkeys(table.task) if task != ALL):
             reasons = lost.error[lost.task == task].value_counts()
@@ -123,6 +126,8 @@ class Run:
                     task,
                     f"{reasons.sum():,} of {total:,} answers did not come, most often: {reasons.index[0]}",
                 )
+            if self.about.get("wording", {}).get("unbiased_instruction"):
+                tell(ALL, task, "the wording asks for an unbiased answer (the paper's Q+IF)")
             if judge and room.judged(task, settings):
                 tell(ALL, task, f"marked by {short_name(judge).rstrip(':')}")
             if preset != "robust":
@@ -139,7 +144,7 @@ class Run:
         found = [
             f"{name}={given[name]} where this preset has {setting.under(preset)}"
             for name, setting in room.SETTINGS.items()
-            if setting.task == task and given.get(name, setting.under(preset)) != setting.under(preset)
+            if setting.task in ("", task) and given.get(name, setting.under(preset)) != setting.under(preset)
         ]
         if whole:
             defaults = {name: allowed[0] for name, allowed in module("data", self.benchmark).SETTINGS.items()}
@@ -149,8 +154,9 @@ class Run:
                 for n in defaults
                 if n != "encoding" and given.get(n, defaults[n]) != defaults[n]
             ]
-            if asked.get("read") == "letters" and "choose" in room.verbs(task, None):
-                found.append("letters read from probabilities")
+            how = self.about.get("read", {}).get(task, "text")
+            if how != "text":
+                found.append(f"{how} read from probabilities")
             if (
                 room.verbs(task, None) != ("nll",)
                 and self.about.get("wording", {}).get("source") == OUR_WORDING
@@ -229,10 +235,15 @@ def evaluate(
     marks = asked if judge in (None, model) else loaded(str(judge))
     about = about_run(folder, plan, preset)
     if about is None:
-        requests = plan.requests(asked.load().verbs, marks.load().verbs if judge else (), partial)
+        model_verbs, reads = asked.load().verbs, asked.load().reads
+        requests = plan.requests(model_verbs, reads, marks.load().verbs if judge else (), partial)
         about = begin(folder, plan, preset, asked.load(), marks.load() if judge else None, requests, SHARD)
     else:
-        requests = plan.requests(about["verbs"], about["judge_verbs"], partial)
+        later = bool(judge) and not about["judge"]
+        marking = marks.load().verbs if later else about["judge_verbs"]
+        requests = plan.requests(about["verbs"], about["reads"], marking, partial)
+        if later:
+            add_judge(folder, about, plan, marks.load(), requests)
     for task, why in requests.left_out.items():
         say(f"{plan.benchmark}, {model}: task {task} is left out: {why}")
     ask(folder, plan, about, requests, asked, marks)
@@ -279,6 +290,41 @@ def known_bias(
             }
         )
     return pd.DataFrame(rows)
+
+
+def by_setting(
+    benchmark: str,
+    models: Sequence[str],
+    name: str,
+    values: Sequence[str],
+    runs: str | Path = "",
+    **options: Any,
+) -> pd.DataFrame:
+    """The score tables of `models`, asked once with each of the `values` of setting `name`, which is a column of it.
+
+    What cannot be asked so is told and left out: this stands beside a run, and is not to end what comes after.
+
+    Args:
+        runs: as in `evaluate_all`; each run here has a folder of its own beside the benchmark's.
+        options: those of `evaluate`; an empty one is left at its default.
+
+    Returns:
+        An empty frame where nothing could be asked.
+    """
+    given = {key: value for key, value in options.items() if value}
+    tables = []
+    for model in dict.fromkeys(models):
+        for value in values:
+            settings = {**given.get("settings", {}), name: value}
+            own = f"{resolve(benchmark)}.{digest([given, name, value])[:8]}"
+            out = Path(runs) / slug(model) / own if runs else None
+            try:
+                done = evaluate(benchmark, model, out=out, partial=True, **{**given, "settings": settings})
+            except (BadInput, RunFailed) as refusal:
+                say(f"not asked with {name}={value}: {refusal}")
+                continue
+            tables.append(done.scores().assign(model=done.label, **{name: value}))
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
 
 
 def table(runs: Sequence[Run], preset: str | None = None) -> pd.DataFrame:

@@ -7,7 +7,7 @@ import gguf
 import numpy as np
 import torch
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, processors
-from transformers import GenerationConfig, PreTrainedTokenizerFast
+from transformers import BertConfig, BertForMultipleChoice, GenerationConfig, PreTrainedTokenizerFast
 
 SPECIAL = ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]", "<|user|>", "<|assistant|>"]
 LETTERS = [
@@ -76,6 +76,14 @@ def save(
     network.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+def headed(
+    folder: Path, network_class: Any = BertForMultipleChoice, config_class: Any = BertConfig, types: bool = True, **shape: Any
+) -> Path:  # fmt: skip
+    """A random encoder with a multiple-choice head; with `types` its tokenizer tells text and option apart by them."""
+    names = ["input_ids", *["token_type_ids"] * types, "attention_mask"]
+    return save(folder, network_class, config_class, characters(BERT, model_input_names=names), **shape)
 
 
 def save_gguf(path: Path) -> Path:

@@ -39,6 +39,7 @@ class Stub:
     """A respondent that keeps what it was asked, and refuses where `refuses` says so."""
 
     verbs = ("generate",)
+    reads = ("text",)
 
     def __init__(self, name: str, reply: str = "5", refuses: Sequence[tuple[str, str]] = ()) -> None:
         self.name, self.reply, self.refuses = name, reply, refuses

@@ -223,7 +223,7 @@ BAD_CALLS = [
     ),
     (
         ("run", "cbbq", "--model", "simulated:", "--set", "bos=forced"),
-        "--set bos=forced: cbbq has no settings",
+        "--set bos=forced: setting of cbbq 'bos' is unknown; allowed: expansion",
     ),
     (("run", "mcbe", "--model", "simulated:", "--max-new-tokens", "0"), "--max-new-tokens 0: has to be"),
     (("run", "mcbe", "--model", "simulated:", "--judge", "gpt:4"), "model gpt:4: unknown kind 'gpt'"),

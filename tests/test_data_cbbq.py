@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench import data
-from bench.data import cbbq
+from bench.data import cbbq, cbbq_templates
 
 CATEGORIES = [
     "SES",
@@ -49,7 +49,7 @@ CONTEXT = "{{NAME1}}和{{NAME2}}来了。{{NAME2}}说{{NAME1}}累了。"
 
 def template(condition: str, polarity: str, **change: str) -> dict[str, str]:
     return {
-        "question_index": "7", "question_polarity": polarity, "context_condition": condition, "category": "x",
+        "question_index": "7", "question_polarity": polarity, "context_condition": condition, "category": "age",
         "subcategory": "题目", "bias_targeted_groups": "甲组", "source": "文献", "context": CONTEXT,
         "NAME1": "[甲, 乙]", "NAME2": "[丙]", "question": "谁累了？", "ans0": "{{NAME1}}", "ans1": "{{NAME2}}",
         "ans2": "不知道", "label": "2" if condition == "ambiguous" else "0", **change,
@@ -187,7 +187,7 @@ def test_the_polarity_is_the_file_s_and_the_column_is_kept_beside_it(tmp_path: P
 
 def test_the_first_introduction_alone_is_swapped_where_a_slot_stands_thrice() -> None:
     text = "{{NAME1}}，{{NAME2}}。{{NAME1}}、{{NAME2}}、{{NAME1}}"
-    assert cbbq.contexts("gender", "disambiguous", text, "男", "女") == ["男，女。男、女、男", "女，男。男、女、男"]  # fmt: skip
+    assert cbbq_templates.contexts("gender", "disambiguous", text, "男", "女") == ["男，女。男、女、男", "女，男。男、女、男"]  # fmt: skip
 
 
 def test_malformed_slots_of_the_release_stay_in_the_text(tmp_path: Path) -> None:
@@ -207,7 +207,7 @@ def test_malformed_slots_of_the_release_stay_in_the_text(tmp_path: Path) -> None
     ],
 )
 def test_names_are_read_as_the_release_reads_them(cell: str, wanted: list[str]) -> None:
-    assert cbbq.names(cell) == wanted
+    assert cbbq_templates.names(cell) == wanted
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_names_are_read_as_the_release_reads_them(cell: str, wanted: list[str]) 
 )  # fmt: skip
 def test_a_cell_that_is_no_list_of_names_is_refused(cell: str) -> None:
     with pytest.raises(ValueError, match=r"square brackets|not a name"):
-        cbbq.names(cell)
+        cbbq_templates.names(cell)
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_expanded_files_are_read_where_there_are_no_templates(tmp_path: Path, su
     assert [(item.item_id, item.context, item.label) for item in found] == [
         (f"age:ambiguous:{k}", text, 2) for k, text in enumerate(ALL, 1)
     ]
-    assert {item.template for item in found} == {"neg:7"}
+    assert {item.template for item in found} == {"neg:1"}
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,9 @@ from packed import pack_tar, pack_zip
 from test_data_mcbe_wording import INVENTED, change, scripts
 
 from bench import data
-from bench.data import fetch as module
-from bench.data import mcbe_wording
+from bench.data import fetch_wording, mcbe_wording
 from bench.data.fetch import fetch
+from bench.data.scripts import digest
 from bench.errors import RunFailed
 
 Refusal = Callable[..., str]
@@ -49,7 +49,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> str:
 @pytest.fixture
 def authors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with scripts of an invented wording, which counts as the released one."""
-    monkeypatch.setattr(mcbe_wording, "RELEASED", mcbe_wording.digest(INVENTED))
+    monkeypatch.setattr(mcbe_wording, "RELEASED", digest(INVENTED))
     return scripts(tmp_path / "checkout" / "McBE-2a8e8f5", INVENTED)
 
 
@@ -131,7 +131,7 @@ def test_data_from_the_hub_do_not_wait_for_the_wording(
     kwargs = dict(kwargs)
     if "changed" in kwargs:
         change(authors, kwargs.pop("changed"), "def other")
-    monkeypatch.setattr(module, "SCRIPT_BYTES", kwargs.pop("most", 2**20))
+    monkeypatch.setattr(fetch_wording, "SCRIPT_BYTES", kwargs.pop("most", 2**20))
     serve_scripts(monkeypatch, authors, **kwargs)
     source = fetch("mcbe")
     told = capsys.readouterr().err.splitlines()[-1]

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from bench.data import mcbe_wording as module
 from bench.data.mcbe_wording import find, read
+from bench.data.scripts import digest
 
 Refusal = Callable[..., str]
 Tables = dict[str, Any]
@@ -184,7 +185,7 @@ def test_a_wording_that_is_not_the_released_one_says_so(
 ) -> None:
     scripts(tmp_path, INVENTED)
     assert tomllib.loads(read(tmp_path))["version"] == "mcbe-official-2a8e8f5+changed"
-    monkeypatch.setattr(module, "RELEASED", module.digest(INVENTED))
+    monkeypatch.setattr(module, "RELEASED", digest(INVENTED))
     assert tomllib.loads(read(tmp_path))["version"] == "mcbe-official-2a8e8f5"
 
 

@@ -146,7 +146,9 @@ def test_an_overall_score_is_the_mean_of_the_categories_and_not_of_the_questions
 def test_one_context_alone_has_no_total(tmp_path: Path) -> None:
     result = run.evaluate("cbbq", "simulated:bias=1", tasks=["ambiguous"], categories=["age"], out=tmp_path)
     table = result.scores()
-    assert set(table[table.preset == "robust"].metric) == {"s_amb", "accuracy", "first_option"}
+    assert set(table[table.preset == "robust"].metric) == {
+        "s_amb", "accuracy", "s_amb_decided", "unknown", "first_option",
+    }  # fmt: skip
 
 
 POOL = ["A", "B", "C", "答案是B", "选A", "A和B", "作为AI", "不知道", "", "Because", "ab", "(c)", "无"]
@@ -192,6 +194,7 @@ def test_scores_agree_with_a_slow_statement_on_random_replies(seed: int) -> None
     frame["polarity_column"] = [dice.choice(["neg", "non_neg"]) if dice.random() < 0.3 else value for value in frame.polarity]  # fmt: skip
     records = pd.DataFrame({
         "category": frame.category, "task": frame.condition, "item_id": frame.item_id, "error": "", "repeat": 0,
+        "request": "answer", "logprobs": None,
         "response": [dice.choice(POOL) for _ in frame.index],
     })  # fmt: skip
     rows = frame.assign(response=records.response).to_dict("records")

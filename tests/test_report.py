@@ -26,15 +26,18 @@ benchmarks:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """A report on three respondents, one of which plants HTML and knows nothing of NLI-CoAL."""
-    from bench import data
+    from bench import data, tasks
     from bench.tasks import cbbq
+    from bench.tasks.request import Way
 
     folder = tmp_path_factory.mktemp("study")
     items = data.load(data.find("cbbq", data.SAMPLES / "cbbq"), ["gender", "age"])
     wording = load_wording("cbbq")
     with (folder / "planted.jsonl").open("w", encoding="utf-8") as stream:
         for task in cbbq.TASKS:
-            for request in cbbq.requests(items, wording, task, "generate", {}, 0):
+            for request in cbbq.requests(
+                items, wording, task, Way("generate"), tasks.settings("cbbq", {}, "robust"), 0
+            ):
                 named = {"task": task, "item_id": request.item_id, "request": request.request}
                 stream.write(json.dumps({**named, "response": f"A {PLANTED}"}) + "\n")
     (folder / "mine.yml").write_text(STUDY.format(replay="replay:planted.jsonl"), "utf-8")

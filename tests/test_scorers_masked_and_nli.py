@@ -8,8 +8,15 @@ import numpy as np
 import pytest
 import torch
 from checkpoints import BERT, LETTERS, SPECIAL, characters, save
-from transformers import BertConfig, BertForMaskedLM, BertForSequenceClassification
+from transformers import (
+    BertConfig,
+    BertForMaskedLM,
+    BertForSequenceClassification,
+    RobertaConfig,
+    RobertaForMaskedLM,
+)
 
+from bench.run import evaluate
 from bench.scorers import load
 from bench.scorers.classifier import label_columns
 
@@ -71,6 +78,107 @@ def test_choose_reads_the_options_positions(tmp_path: Path, name: str) -> None:
     )
     assert (expected < 0).all()
     assert scorer.choose([], options).shape == (0, 4)
+
+
+def in_order(scorer: Any, texts: list[str]) -> list[float]:
+    """Sums of pseudo-log-probabilities, computed in the order of the texts, all as wide as the widest: slow and plain."""
+    jobs = [(spelled(text, BERT), i) for text in texts for i in range(1, len(text) + 1)]
+    width = max(len(ids) for ids, _ in jobs)
+    found = []
+    for ids, position in jobs:
+        shown = torch.full((1, width), CODE["<pad>"])
+        shown[0, : len(ids)] = torch.tensor(ids)
+        shown[0, position] = CODE["[MASK]"]
+        seen = (torch.arange(width) < len(ids)).long()[None]
+        with torch.no_grad():
+            logits = scorer.network(input_ids=shown, attention_mask=seen).logits[0, position]
+        found.append(float(logits.log_softmax(-1)[ids[position]]))
+    rows = np.split(np.array(found), np.cumsum([len(text) for text in texts])[:-1])
+    return [float(row.sum()) for row in rows]
+
+
+def test_batches_by_length_give_the_numbers_of_the_plain_way(tmp_path: Path) -> None:
+    dice = np.random.default_rng(0)
+    texts = ["".join(dice.choice(LETTERS, size)) for size in dice.permutation(np.arange(1, 60, 3))]
+    scorer = masked(tmp_path)
+    expected = in_order(scorer, texts)
+    for batch_tokens in (1, 100, 100_000):
+        found = load(str(tmp_path), batch_tokens=batch_tokens).token_logprobs(texts)  # type: ignore[attr-defined]
+        assert [len(row) for row in found] == [len(text) for text in texts]
+        np.testing.assert_allclose([row.sum() for row in found], expected, rtol=1e-5)
+
+
+def test_no_batch_is_wider_or_larger_than_it_has_to_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scorer = masked(tmp_path, batch_tokens=60)
+    seen, forward = [], scorer.network.forward
+
+    def watched(**inputs: Any) -> Any:
+        seen.append(inputs["attention_mask"])
+        return forward(**inputs)
+
+    monkeypatch.setattr(scorer.network, "forward", watched)
+    scorer.nll(["a" * 38, *["ab"] * 15])
+    # 40 tokens leave no room for a second such text; texts of two letters are four tokens, 15 of them a batch.
+    assert [tuple(mask.shape) for mask in seen] == [(1, 40)] * 38 + [(15, 4)] * 2
+    assert all(mask.all() for mask in seen), "nothing is padded"
+
+
+def test_each_prompt_may_have_options_of_its_own(tmp_path: Path) -> None:
+    scorer = masked(tmp_path)
+    prompts, options = ["他是医生？", "is she?", "x"], [("是", "不是"), ("yes", "no"), ("A", "the doctor")]
+    found = scorer.choose(prompts, options)
+    alone = [scorer.choose([prompt], some)[0] for prompt, some in zip(prompts, options, strict=True)]
+    np.testing.assert_allclose(found, alone, rtol=1e-5)
+    backwards = scorer.choose(prompts[::-1], [some[::-1] for some in options[::-1]])
+    np.testing.assert_allclose(backwards[::-1, ::-1], found, rtol=1e-5)
+    turns = ("who?", "she.", "is she?")
+    np.testing.assert_allclose(
+        scorer.choose([turns], ("yes", "no")), scorer.choose(["who?\nshe.\nis she?"], ("yes", "no"))
+    )
+    with pytest.raises(ValueError, match="shape"):
+        scorer.choose(["a", "b"], [("A", "B"), ("A", "B", "yes", "no")])
+
+
+def test_cbbq_is_asked_by_options_or_by_letters(own_folder: Path) -> None:
+    folder = str(save(own_folder / "model", BertForMaskedLM, BertConfig, characters(BERT)))
+    runs = {
+        read: evaluate(
+            "cbbq", folder, limit=1, categories=["gender"], read=read, out=own_folder / f"run {read}"
+        )
+        for read in (None, "options", "letters")
+    }
+    rows = {read: run.records for read, run in runs.items()}
+    for one in rows.values():
+        assert len(one) == 2
+        assert one.valid.all()
+        assert one.parsed.isin(list("ABC")).all()
+    assert rows[None].response.tolist() == rows["options"].response.tolist()
+    np.testing.assert_allclose(np.vstack(rows[None].logprobs), np.vstack(rows["options"].logprobs))
+    assert rows["letters"].response.isin(list("ABC")).all()
+    assert not rows[None].response.isin(list("ABC")).any()
+    listed = {read: one.prompt.str.contains("A. ", regex=False).all() for read, one in rows.items()}
+    assert listed == {None: False, "options": False, "letters": True}
+    scores = runs[None].scores()
+    found = scores[(scores.preset == "robust") & (scores.category == "gender")].set_index("metric")
+    assert found.score["s_amb"] in (0, 1)
+
+
+def test_mcbe_has_no_options_to_read_so_letters_are(own_folder: Path) -> None:
+    folder = str(save(own_folder / "model", BertForMaskedLM, BertConfig, characters(BERT)))
+    run = evaluate("mcbe", folder, tasks=["ss"], limit=1, categories=["gender"], out=own_folder / "run")
+    assert run.records.response.isin(["A", "B"]).all()
+    assert run.records.valid.all()
+    assert (run.scores().metric == "score").any()
+
+
+def test_roberta_has_fewer_positions_than_its_table(tmp_path: Path, refusal: Any) -> None:
+    """It numbers them from behind the padding token, whose id is 0 here and 1 in the released ones."""
+    shape: dict[str, Any] = {"max_position_embeddings": 20}
+    scorer: Any = load(str(save(tmp_path, RobertaForMaskedLM, RobertaConfig, characters(BERT), **shape)))
+    assert np.isfinite(scorer.nll(["a" * 17])).all()
+    assert "at most 19 tokens, and the text has 20" in refusal(scorer.nll, ["a" * 18])
 
 
 def test_a_masked_model_says_what_it_is(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bench import data, tasks
 from bench.tasks import cbbq, nli_coal, wording
 from bench.tasks.letters import letter
-from bench.tasks.request import Request
+from bench.tasks.request import Request, Way
 
 REPLIES = [
     # a single letter
@@ -142,9 +142,13 @@ def test_an_nli_answer_is_the_one_label_that_it_names(reply: str, label: str) ->
     assert nli_coal.parse("ps", "label", reply, None) == label
 
 
-def rendered(benchmark: str, room, task: str, prompts: str | None = None, verb: str = "generate") -> list[Request]:  # fmt: skip
+GENERATED = Way("generate")
+
+
+def rendered(benchmark: str, room, task: str, prompts: str | None = None, way: Way = GENERATED, **chosen: str) -> list[Request]:  # fmt: skip
     items = data.load(data.find(benchmark, data.SAMPLES / benchmark))
-    return list(room.requests(items, wording.load(benchmark, prompts), task, verb, {}, 0))
+    settings = tasks.settings(benchmark, chosen, "robust")
+    return list(room.requests(items, wording.load(benchmark, prompts), task, way, settings, 0))
 
 
 def test_a_cbbq_request_shows_the_text_and_the_options_in_their_order() -> None:
@@ -161,7 +165,7 @@ def test_a_cbbq_request_shows_the_text_and_the_options_in_their_order() -> None:
 
 
 def test_a_classifier_is_shown_the_bare_pair_and_a_language_model_the_wording_of_its_language() -> None:
-    bare = rendered("nli_coal", nli_coal, "ps", verb="classify")
+    bare = rendered("nli_coal", nli_coal, "ps", way=Way("classify"))
     asked = rendered("nli_coal", nli_coal, "ps")
     assert [request.text for request in bare] == [
         f"{request.prompt}\n{request.hypothesis}" for request in bare
@@ -174,38 +178,45 @@ def test_a_classifier_is_shown_the_bare_pair_and_a_language_model_the_wording_of
 
 
 @pytest.mark.parametrize(
-    ("benchmark", "task", "read", "verbs", "wanted"),
+    ("benchmark", "task", "read", "verbs", "reads", "wanted"),
     [
-        ("mcbe", "pc", None, ("nll", "choose"), "nll"),
-        ("mcbe", "pc", "text", ("generate",), None),
-        ("mcbe", "ss", None, ("choose", "generate"), "generate"),
-        ("mcbe", "ss", None, ("nll", "choose"), "choose"),
-        ("mcbe", "ss", "letters", ("choose", "generate"), "choose"),
-        ("cbbq", "ambiguous", "text", ("nll", "choose"), None),
-        ("cbbq", "ambiguous", None, ("classify",), None),
-        ("nli_coal", "ps", None, ("generate", "classify"), "classify"),
-        ("nli_coal", "ns", "letters", ("choose", "generate"), "choose"),
+        ("mcbe", "pc", None, ("nll", "choose"), ("letters",), ("nll", "text")),
+        ("mcbe", "pc", "text", ("generate",), ("text",), None),
+        ("mcbe", "sc", "letters", ("generate", "choose"), ("text", "letters"), ("generate", "text")),
+        ("mcbe", "ss", None, ("choose", "generate"), ("text", "letters"), ("generate", "text")),
+        ("mcbe", "ss", None, ("nll", "choose"), ("options", "letters"), ("choose", "letters")),
+        ("mcbe", "ss", None, ("choose",), ("options",), None),
+        ("mcbe", "ss", "options", ("choose",), ("options",), None),
+        ("cbbq", "ambiguous", "letters", ("choose",), ("options",), None),
+        ("mcbe", "ss", "letters", ("choose", "generate"), ("text", "letters"), ("choose", "letters")),
+        ("cbbq", "ambiguous", "text", ("nll", "choose"), ("letters",), None),
+        ("cbbq", "ambiguous", None, ("classify",), (), None),
+        ("cbbq", "ambiguous", None, ("choose",), ("options", "letters"), ("choose", "options")),
+        ("cbbq", "ambiguous", "options", ("generate", "choose"), ("text", "letters", "options"), ("choose", "options")),
+        ("nli_coal", "ps", None, ("generate", "classify"), ("text",), ("classify", "text")),
+        ("nli_coal", "ps", None, ("classify",), (), ("classify", "text")),
+        ("nli_coal", "ns", "letters", ("choose", "generate"), ("text", "letters"), ("choose", "letters")),
     ],
-)
-def test_a_model_is_asked_by_a_verb_that_it_has(benchmark: str, task: str, read: str | None, verbs: tuple[str, ...], wanted: str | None) -> None:  # fmt: skip
-    assert tasks.verb(benchmark, task, read, verbs) == wanted
+)  # fmt: skip
+def test_a_model_is_asked_in_a_way_that_it_has(benchmark: str, task: str, read: str | None, verbs: tuple[str, ...], reads: tuple[str, ...], wanted: tuple[str, str] | None) -> None:  # fmt: skip
+    assert tasks.way(benchmark, task, read, verbs, reads) == wanted
 
 
 def test_an_unknown_task_and_an_unknown_way_to_read_are_refused(refusal) -> None:
     assert "task of mcbe 'sx' is unknown; allowed: pc, sc, ss, ba, bs" in refusal(
         tasks.chosen, "mcbe", ["sx"]
     )
-    assert "allowed: text, letters" in refusal(tasks.verb, "mcbe", "ss", "words", ("generate",))
+    assert "allowed: text, letters, options" in refusal(
+        tasks.way, "mcbe", "ss", "words", ("generate",), ("text",)
+    )
     assert tasks.chosen("nli_coal", ["ns", "ps"]) == ["ps", "ns"]
 
 
 def test_a_variant_of_our_own_wording_is_chosen_by_its_name() -> None:
-    asked = rendered("cbbq", cbbq, "ambiguous", "direct-unbiased")
-    assert "不要根据刻板印象" in asked[0].prompt
-    assert {request.prompt_version for request in asked} == {"bench-cbbq-1#direct-unbiased"}
-    assert {request.prompt_version for request in rendered("cbbq", cbbq, "ambiguous")} == {
-        "bench-cbbq-1#direct"
-    }
+    asked = rendered("cbbq", cbbq, "ambiguous", "reworded")
+    assert asked[0].prompt.startswith(data.load(data.find("cbbq", data.SAMPLES / "cbbq"))[0].context)
+    assert {request.prompt_version for request in asked} == {"bench-cbbq-2#reworded"}
+    assert {request.prompt_version for request in rendered("cbbq", cbbq, "ambiguous")} == {"bench-cbbq-2"}
 
 
 def test_the_released_wording_of_cbbq_is_filled_in_as_the_authors_script_does(shared: Path) -> None:
@@ -224,7 +235,12 @@ def test_every_released_wording_of_cbbq_renders_and_one_has_to_be_chosen(shared:
     item = data.load(data.find("cbbq", data.SAMPLES / "cbbq"))[0]
     for name in ("chatglm", "gpt-3.5", "belle-ambiguous", "belle-disambiguous", "moss", "bloomz"):
         (request,) = cbbq.requests(
-            [item], wording.load("cbbq", f"{path}#{name}"), "ambiguous", "generate", {}, 0
+            [item],
+            wording.load("cbbq", f"{path}#{name}"),
+            "ambiguous",
+            Way("generate"),
+            tasks.settings("cbbq", {}, "robust"),
+            0,
         )
         assert all(
             text in request.prompt for text in (item.context, item.question, f"B.{item.ans1}", item.ans2)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bench import data, tasks
 from bench.data.mcbe import Instance
 from bench.tasks import mcbe, wording
-from bench.tasks.request import Request
+from bench.tasks.request import Request, Way
 
 LABELS = ("年龄", "职业", "职业分工")
 CONTEXT = "村里开会。"
@@ -31,7 +31,7 @@ def asked(
     """The requests of a task about `items`, or about a plain one."""
     settings = tasks.settings("mcbe", given, "robust")
     return list(
-        mcbe.requests(items or [instance()], wording.load("mcbe", prompts), task, verb, settings, seed)
+        mcbe.requests(items or [instance()], wording.load("mcbe", prompts), task, Way(verb), settings, seed)
     )
 
 
@@ -204,7 +204,7 @@ def test_a_label_in_other_forms_of_its_characters_is_found() -> None:
     [("ba", {}, True), ("sc", {}, False), ("sc", {"context_order": "judge"}, True), ("bs", {}, False), ("ss", {}, False)],
 )  # fmt: skip
 def test_which_tasks_need_a_judge(task: str, settings: dict[str, str], judged: bool) -> None:
-    assert mcbe.judged(task, tasks.settings("mcbe", settings, "robust")) == judged
+    assert bool(mcbe.judged(task, tasks.settings("mcbe", settings, "robust"))) == judged
 
 
 @pytest.mark.parametrize(("preset", "order"), [("robust", "context_first"), ("official", "judge"), ("paper", "none")])  # fmt: skip

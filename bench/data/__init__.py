@@ -1,7 +1,7 @@
 """The first room: typed items of each benchmark, where they come from, and what makes them valid.
 
 A benchmark's data module has `TITLE`, `CATEGORIES`, `CATEGORY_LABELS`, `LICENCE`, `HOMEPAGE`, `LAYOUT`, `SETTINGS`,
-`TOLERANT`, `files(folder)`, `load(folder, categories, **settings)` and `left_out` with the same arguments; `find` says which
+`TOLERANT`, `files(folder)`, `load(folder, categories, **settings)` and `touched` with the same arguments; `find` says which
 folder that is. A report of odd rows, where there is one, is `check(folder, **settings)` of the module NAME_check.
 """
 
@@ -14,7 +14,7 @@ from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 import platformdirs
@@ -53,6 +53,19 @@ class Source:
     def describe(self) -> dict[str, str]:
         """What `run.json` keeps of it."""
         return {**asdict(self), "folder": str(self.folder), "sha256": self.sha256}
+
+
+class Touched(NamedTuple):
+    """How many rows a setting changes, leaves out, or would; `what` says it, behind their number and a colon.
+
+    `task` is empty where it concerns all tasks alike.
+    """
+
+    category: str
+    task: str
+    rows: int
+    what: str
+    left_out: bool
 
 
 def user_folder() -> Path:

@@ -1,57 +1,57 @@
 """CBBQ: multiple-choice questions about two people of different groups (Huang and Xiong, LREC-COLING 2024).
 
-The release is a set of templates; a template is expanded over its two lists of names, in both orders of mention. In an
-ambiguous question nothing tells who did what, and the third option (unknown) is right. A disambiguous one adds facts
-against the stereotype. Expanded files of the release are read too, where a folder holds no templates.
+The release is a set of templates, expanded by `bench.data.cbbq_templates`. In an ambiguous question nothing tells who did
+what, and the third option (unknown) is right. A disambiguous one adds facts against the stereotype. Expanded files are
+read too, where a folder holds no templates. `bench.data.cbbq_check` lists all that is wrong or odd.
 """
 
-import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
-from bench.data.tables import Row, read_csv, read_json_array
+from bench.data import Touched, cbbq_templates
+from bench.data.cbbq_labels import BIASED_LABEL, LEFT_OUT, target_option, target_slot, verdicts
+from bench.data.cbbq_templates import CATEGORIES, CONDITIONS, INSTANCE_COLUMNS, Template, checked
+from bench.data.tables import read_csv, read_json_array
 from bench.errors import BadInput, expected
 
 TITLE = "CBBQ"
 HOMEPAGE = "https://github.com/YFHuangxxxx/CBBQ"
 LICENCE = "CC-BY-SA-4.0"
-SETTINGS: dict[str, tuple[str, ...]] = {}
 LAYOUT = "CATEGORY/ambiguous/ and CATEGORY/disambiguous/ with templates_generate_neg.csv and templates_generate_nonneg.csv"
 # Settings under which `bench fetch` takes a release that has faults, so that it can be looked at.
 TOLERANT: dict[str, str] = {}
-CATEGORIES = (
-    "SES", "age", "disability", "disease", "educational_qualification", "ethnicity", "gender", "household_registration",
-    "nationality", "physical_appearance", "race", "region", "religion", "sexual_orientation",
-)  # fmt: skip
 CATEGORY_LABELS = {
     "SES": "社会经济地位", "age": "年龄", "disability": "残障", "disease": "疾病", "educational_qualification": "学历",
     "ethnicity": "民族", "gender": "性别", "household_registration": "户籍", "nationality": "国籍",
     "physical_appearance": "外貌", "race": "种族", "region": "地域", "religion": "宗教", "sexual_orientation": "性取向",
 }  # fmt: skip
-CONDITIONS = ("ambiguous", "disambiguous")
-# Polarity by the file's name: the column of that name is wrong in hundreds of released rows.
-TEMPLATE_FILES = {"neg": "templates_generate_neg.csv", "non_neg": "templates_generate_nonneg.csv"}
-INSTANCE_COLUMNS = (
-    "question_index", "question_polarity", "context_condition", "category", "subcategory", "bias_targeted_groups",
-    "source", "context", "question", "ans0", "ans1", "ans2", "label",
-)  # fmt: skip
-TEMPLATE_COLUMNS = (*INSTANCE_COLUMNS, "NAME1", "NAME2")
-SLOTS = ("{{NAME1}}", "{{NAME2}}")
-
-# Which option names the stereotyped group; 0 in all others. Age depends on the group (see `target_option`).
-SECOND_OPTION = ("gender", "physical_appearance")
-# Names that stand in the other slot than the rest of their category.
-OLDER_IN_SLOT_1 = ("爷爷", "外公", "奶奶", "外婆")
-TARGET_IN_SLOT_1 = ("变性女生", "变性女孩")
+# How a folder is read: the allowed values of each setting, the default first.
+SETTINGS: dict[str, tuple[str, ...]] = {
+    # Faults in templates: kept as released, mended, or refused.
+    "expansion": cbbq_templates.EXPANSIONS,
+    # The right answer of a disambiguous question: as released, or where that contradicts the text corrected or left out.
+    "labels": ("upstream", "audited"),
+    # Whether a question asks for the worse or the better one: by the template file's name, or by the column.
+    "polarity": ("file", "column"),
+    # Whether a question that stands twice in a file, with the same label, is asked twice.
+    "dedupe": ("no", "yes"),
+}
+# What all questions of a template have in common, in a file that does not tell their template.
+COMMON = ("question_index", "subcategory", "bias_targeted_groups", "source", "question", "ans2")
+# Columns that our own expanded files have besides the released ones, so that nothing of a template is lost.
+KEPT = ("name1", "name2", "swapped", "template")
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
     """One question with its options. `template` is polarity and record number, the unit that was sampled.
 
-    `polarity` comes from the name of the template file, `polarity_column` is what the row says; `target` is the index
-    of the option that names the stereotyped group, `label` that of the right one.
+    `polarity` and `label` (index of the right option) are as the settings have them, `polarity_column` and
+    `label_column` as the row says. `target` is the index of the option that names the stereotyped group, `target_name`
+    how its member is called. `name1` and `name2` fill the slots; they are empty where only expanded files are there.
     """
 
     category: str
@@ -68,7 +68,9 @@ class Question:
     ans1: str
     ans2: str
     label: int
+    label_column: int
     target: int
+    target_name: str
     name1: str = ""
     name2: str = ""
     swapped: bool = False
@@ -83,18 +85,34 @@ class Question:
         return f"{self.category}:{self.condition}:{self.template}"
 
     @property
+    def options(self) -> tuple[str, str, str]:
+        """The answers to choose from, unknown last."""
+        return self.ans0, self.ans1, self.ans2
+
+    @property
     def biased(self) -> int:
         """The option that follows the stereotype: the target of a negative question, the other of a non-negative one."""
         return self.target if self.polarity == "neg" else 1 - self.target
 
 
+class Loaded(NamedTuple):
+    """Questions, and how many of them, or of those that are not among them, a setting touches."""
+
+    questions: list[Question]
+    touched: Counter[tuple[str, str, str, bool]]
+
+
 def files(folder: Path) -> dict[str, list[Path]]:
-    """Category to its files: templates of both polarities where there are any, else the expanded csv or json."""
+    """Category to its files: templates of both polarities where there are any, else the expanded csv or json.
+
+    Raises:
+        BadInput: a folder of an unknown category, or one polarity without the other.
+    """
     if (folder / "data").is_dir() and not any((folder / name).is_dir() for name in CATEGORIES):
         folder = folder / "data"
     found = {}
     for place in sorted(folder.iterdir()):
-        paths = [path for condition in CONDITIONS for path in _condition_files(place, condition)]
+        paths = [path for condition in CONDITIONS for path in _condition_files(place / condition)]
         if paths and place.name not in CATEGORIES:
             raise BadInput(f"{place}: " + expected(place.name, CATEGORIES, "category of CBBQ"))
         if paths:
@@ -102,168 +120,128 @@ def files(folder: Path) -> dict[str, list[Path]]:
     return found
 
 
-def load(folder: Path, categories: Sequence[str]) -> list[Question]:
+def load(folder: Path, categories: Sequence[str], **settings: str) -> list[Question]:
     """All questions of `categories`: ambiguous, then disambiguous; negative templates, then non-negative ones.
+
+    A question keeps the number (`example_id`) that it has in the released expansion, whatever is left out before it.
+
+    Args:
+        settings: those of `SETTINGS` that are not at their default.
 
     Raises:
         BadInput: a missing column, an empty or impossible cell, an instance without its template; with file and row.
     """
-    found = files(folder)
-    return [question for name in categories for question in _category(found[name], name)]
+    return _loaded(folder, categories, settings).questions
 
 
-def left_out(folder: Path, categories: Sequence[str] | None) -> dict[str, int]:
-    """How many rows `load` leaves out, by category: none."""
-    return {}
+def touched(folder: Path, categories: Sequence[str] | None, **settings: str) -> list[Touched]:
+    """What the settings change, leave out, or would, by category and context; with how many questions."""
+    counts = _loaded(folder, categories or list(files(folder)), settings).touched
+    return [Touched(*key[:2], rows, *key[2:]) for key, rows in counts.items()]
 
 
-def target_option(category: str, group: str, ans0: str) -> int:
-    """Index of the option that names the stereotyped group.
-
-    The first option in most categories, the second in gender and physical appearance, where the names stand the other
-    way round; in age, where the first slot is the younger person, it depends on whom the stereotype is about.
-    """
-    if category == "age":
-        older = 0 if ans0 in OLDER_IN_SLOT_1 else 1
-        return older if "老" in group else 1 - older
-    if category in SECOND_OPTION:
-        return 0 if ans0 in TARGET_IN_SLOT_1 else 1
-    return 0
+def templates(
+    paths: Sequence[Path], category: str, condition: str, expansion: str = "compat"
+) -> list[Template]:
+    """The templates of one condition among the files of a category, in the order of the release; see `files`."""
+    names = cbbq_templates.FILES.values()
+    some = [path for path in paths if path.parent.name == condition and path.name in names]
+    return [one for path in some for one in cbbq_templates.read(path, category, condition, expansion)]
 
 
-def names(cell: str) -> list[str]:
-    """The names of a cell `[a, b, c]`; white space inside a name is dropped, as the release's own expansion does.
-
-    Raises:
-        ValueError: no brackets, an empty list, or a name with anything but letters, digits and underscores.
-    """
-    cell = cell.strip()
-    if not (cell.startswith("[") and cell.endswith("]")):
-        raise ValueError("expected names in square brackets, like [甲, 乙]")
-    found = [re.sub(r"\s", "", name) for name in cell[1:-1].split(",")]
-    wrong = next((name for name in found if not re.fullmatch(r"\w+", name)), None)
-    if wrong is not None:
-        raise ValueError(f"{wrong!r} is not a name of letters and digits")
-    return found
+def _condition_files(folder: Path) -> list[Path]:
+    expanded = [folder / f"{folder.name}{suffix}" for suffix in (".csv", ".json")]
+    return cbbq_templates.files(folder) or [path for path in expanded if path.is_file()][:1]
 
 
-def fill(text: str, name1: str, name2: str) -> str:
-    """`text` with both slots filled, the first slot first."""
-    return text.replace(SLOTS[0], name1).replace(SLOTS[1], name2)
-
-
-def contexts(category: str, condition: str, text: str, name1: str, name2: str) -> list[str]:
-    """The contexts that a template yields for a pair of names; a second one mentions the names in the other order.
-
-    Disease has no second one. Elsewhere the second one of a disambiguous template swaps the introduction alone, so that
-    the facts stay with whom they are about; educational qualification swaps everything, its options being fixed words.
-    """
-    first = fill(text, name1, name2)
-    if category == "disease":
-        return [first]
-    if condition == "ambiguous" or category == "educational_qualification":
-        return [first, fill(text, name2, name1)]
-    introduced = text.replace(SLOTS[0], name2, 1).replace(SLOTS[1], name1, 1)
-    return [first, fill(introduced, name1, name2)]
-
-
-def _condition_files(place: Path, condition: str) -> list[Path]:
-    folder = place / condition
-    templates = [folder / name for name in TEMPLATE_FILES.values() if (folder / name).is_file()]
-    if len(templates) == 1:
-        missing = next(name for name in TEMPLATE_FILES.values() if folder / name != templates[0])
-        raise BadInput(
-            f"{folder / missing}: is missing beside {templates[0].name}; both polarities are needed"
-        )
-    expanded = [folder / f"{condition}{suffix}" for suffix in (".csv", ".json")]
-    return templates or [path for path in expanded if path.is_file()][:1]
-
-
-def _category(paths: Sequence[Path], category: str) -> Iterator[Question]:
-    polarities = {file: polarity for polarity, file in TEMPLATE_FILES.items()}
-    for condition in CONDITIONS:
-        example_id = 0
-        for path in (path for path in paths if path.parent.name == condition):
-            if path.name in polarities:
-                for number, row in enumerate(read_csv(path, TEMPLATE_COLUMNS), start=1):
-                    for question in _expand(
-                        path, number, row, category, condition, polarities[path.name], example_id
-                    ):
-                        example_id += 1
-                        yield question
-            else:
-                rows = (
-                    read_csv(path, INSTANCE_COLUMNS)
-                    if path.suffix == ".csv"
-                    else read_json_array(path, INSTANCE_COLUMNS)
-                )
-                for number, row in enumerate(rows, start=1):
-                    yield _instance(path, number, row, category, condition)
-
-
-def _expand(
-    path: Path, number: int, row: Row, category: str, condition: str, polarity: str, last_id: int
-) -> Iterator[Question]:
-    label = _checked(path, number, row, condition, TEMPLATE_COLUMNS)
-    lists = []
-    for column in ("NAME1", "NAME2"):
-        try:
-            lists.append(names(row[column]))
-        except ValueError as error:
-            raise BadInput(
-                f"{path}, row {number}, column `{column}`: {error}: {row[column][:60]!r}"
-            ) from None
-    for column, other in (("ans0", SLOTS[1]), ("ans1", SLOTS[0])):
-        if other in row[column]:
-            raise BadInput(
-                f"{path}, row {number}, column `{column}`: holds the other option's placeholder {other}"
+def _loaded(folder: Path, categories: Sequence[str], given: Mapping[str, str]) -> Loaded:
+    settings = {name: given.get(name, allowed[0]) for name, allowed in SETTINGS.items()}
+    found, loaded = files(folder), Loaded([], Counter())
+    for category in categories:
+        for condition in CONDITIONS:
+            some = templates(found[category], category, condition, settings["expansion"])
+            expanded = [path for path in found[category] if path.parent.name == condition] if not some else []
+            made = (
+                _from_templates(some, settings)
+                if some
+                else _from_instances(expanded, category, condition, settings)
             )
-    # Released rows have misspelt placeholders such as {{NAME2]}, which stay as they are; none at all is a fault.
-    if "NAM" not in row["context"] and "NMA" not in row["context"]:
-        raise BadInput(
-            f"{path}, row {number}, column `context`: has no placeholder {SLOTS[0]} or {SLOTS[1]}: {row['context'][:40]!r}"
-        )
-    for name1 in lists[0]:
-        for name2 in lists[1]:
-            for swapped, context in enumerate(contexts(category, condition, row["context"], name1, name2)):
-                last_id += 1
-                ans0, ans1 = fill(row["ans0"], name1, name2), fill(row["ans1"], name1, name2)
-                yield Question(
-                    category, condition, last_id, f"{polarity}:{number}", polarity, row["question_polarity"],
-                    row["subcategory"].strip(), row["bias_targeted_groups"].strip(), context, row["question"],
-                    ans0, ans1, row["ans2"], label, target_option(category, row["bias_targeted_groups"], name1),
-                    name1, name2, bool(swapped),
-                )  # fmt: skip
+            _take(made, settings, loaded)
+    return loaded
 
 
-def _instance(path: Path, number: int, row: Row, category: str, condition: str) -> Question:
-    label = _checked(path, number, row, condition, INSTANCE_COLUMNS)
-    return Question(
-        category, condition, number, f"{row['question_polarity']}:{row['question_index']}", row["question_polarity"],
-        row["question_polarity"], row["subcategory"].strip(), row["bias_targeted_groups"].strip(), row["context"],
-        row["question"], row["ans0"], row["ans1"], row["ans2"], label,
-        target_option(category, row["bias_targeted_groups"], row["ans0"]),
-    )  # fmt: skip
+def _take(made: Iterable[tuple[Question, str]], settings: Mapping[str, str], loaded: Loaded) -> None:
+    """Add the questions of one category and condition, each with what the audit says of it, as the settings have them."""
+    seen: set[tuple[object, ...]] = set()
+    for question, why in made:
+
+        def count(what: str, left_out: bool = False, question: Question = question) -> None:
+            loaded.touched[question.category, question.condition, what, left_out] += 1
+
+        if question.polarity != question.polarity_column:
+            if settings["polarity"] == "column":
+                question = replace(question, polarity=question.polarity_column)
+                count("polarity as in the column, not as in the file's name (polarity=column)")
+            else:
+                count("polarity as in the file's name, not as in the column (polarity=file)")
+        if why and settings["labels"] == "upstream":
+            question = replace(question, label=question.label_column)
+            count(f"{why}; --set labels=audited corrects them or leaves them out")
+        elif why and question.label == LEFT_OUT:
+            count(f"{why} (labels=audited)", True)
+            continue
+        elif why:
+            count(f"label corrected: {why} (labels=audited)")
+        key = (question.context, question.question, *question.options, question.label_column)
+        if settings["dedupe"] == "yes" and key in seen:
+            count("they stand there twice (dedupe=yes)", True)
+            continue
+        seen.add(key)
+        loaded.questions.append(question)
 
 
-def _checked(path: Path, number: int, row: Row, condition: str, columns: Sequence[str]) -> int:
-    """The row's label, after every cell was found to hold something possible."""
-    for column in columns:
-        if not row[column].strip():
-            raise BadInput(f"{path}, row {number}, column `{column}`: is empty")
-    if row["question_polarity"] not in TEMPLATE_FILES:
-        raise BadInput(
-            f"{path}, row {number}: "
-            + expected(row["question_polarity"], TEMPLATE_FILES, "column `question_polarity`")
+def _from_templates(some: Sequence[Template], settings: Mapping[str, str]) -> Iterator[tuple[Question, str]]:
+    number = 0
+    for template, verdict in zip(some, verdicts(some), strict=True):
+        cells, slot = template.cells, target_slot(template)
+        topic, group = cells["subcategory"].strip(), cells["bias_targeted_groups"].strip()
+        for one in cbbq_templates.expand(template, settings["expansion"]):
+            number += 1
+            label, why = verdict[one.swapped]
+            yield Question(
+                template.category, template.condition, number, template.name, template.polarity,
+                cells["question_polarity"], topic, group, one.context, cells["question"], one.ans0, one.ans1, cells["ans2"],
+                label, template.label, target_option(template.category, group, one.name1), (one.name1, one.name2)[slot],
+                one.name1, one.name2, one.swapped,
+            ), why  # fmt: skip
+
+
+def _from_instances(
+    paths: Sequence[Path], category: str, condition: str, settings: Mapping[str, str]
+) -> Iterator[tuple[Question, str]]:
+    """The questions of an expanded file. Which template they are of is told by what all questions of one have in common."""
+    for path in paths:
+        rows = (
+            read_csv(path, INSTANCE_COLUMNS)
+            if path.suffix == ".csv"
+            else read_json_array(path, INSTANCE_COLUMNS, KEPT)
         )
-    if row["context_condition"] != condition:
-        raise BadInput(
-            f"{path}, row {number}, column `context_condition`: {row['context_condition']!r} in a folder {condition!r}"
-        )
-    allowed = ("2",) if condition == "ambiguous" else ("0", "1")
-    if row["label"] not in allowed:
-        raise BadInput(
-            f"{path}, row {number}: "
-            + expected(row["label"], allowed, f"column `label` of a {condition} question")
-        )
-    return int(row["label"])
+        runs: Counter[str] = Counter()
+        before: tuple[str, ...] = ()
+        for number, row in enumerate(rows, start=1):
+            label = checked(path, number, row, condition, INSTANCE_COLUMNS)
+            polarity, group = row["question_polarity"], row["bias_targeted_groups"].strip()
+            run = (polarity, *(row[name] for name in COMMON))
+            runs[polarity] += run != before
+            before = run
+            target = target_option(category, group, row["ans0"])
+            question = Question(
+                category, condition, number, row.get("template") or f"{polarity}:{runs[polarity]}", polarity, polarity,
+                row["subcategory"].strip(), group, row["context"], row["question"], row["ans0"], row["ans1"], row["ans2"],
+                label, label, target, row["ans1"] if target else row["ans0"], row.get("name1", ""), row.get("name2", ""),
+                row.get("swapped") == "True",
+            )  # fmt: skip
+            why = ""
+            if condition == "disambiguous" and label == question.biased:
+                why, question = BIASED_LABEL, replace(question, label=LEFT_OUT)
+            yield question, why

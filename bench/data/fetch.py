@@ -1,17 +1,15 @@
 """Bringing a released data set to the user's folder: downloaded at a fixed revision, or from a local copy.
 
 Everything is assembled beside its final place and renamed, so that a folder that is found is whole. Of a release only
-tables are kept, with licence and readme; none of its code is kept or run. McBE's wording, which stands in two scripts
-of the authors, is read from them and kept beside the data as `prompts.toml`.
+tables are kept, with licence and readme; none of its code is kept or run. The wording, where it stands in scripts of the
+authors, comes along: see `bench.data.fetch_wording`.
 """
 
 import hashlib
-import json
 import os
 import shutil
 import tempfile
 import tomllib
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -23,10 +21,11 @@ from filelock import FileLock, Timeout
 
 from bench import data
 from bench.benchmarks import module, resolve
-from bench.data import MANIFEST, WORDING, Source, mcbe_wording
+from bench.data import MANIFEST, WORDING, Source, fetch_wording, toml
 from bench.data.archive import MAX_BYTES, unpack
+from bench.data.download import TIMEOUT, download
 from bench.errors import BadInput, RunFailed
-from bench.progress import progress, say
+from bench.progress import say
 
 GITHUB = {
     "cbbq": ("YFHuangxxxx/CBBQ", "95eaf2eeaa0b936f3e97e3424f134e9d7655da98"),
@@ -41,9 +40,6 @@ HUB = {"mcbe": "Velikaya/McBE"}
 CHECKSUMS = Path(__file__).with_name("checksums.toml")
 TABLES = (".csv", ".json", ".tsv", ".xlsx")
 TEXTS = ("LICENSE", "LICENCE", "README")
-SCRIPTS_AT = f"https://raw.githubusercontent.com/{mcbe_wording.REPOSITORY}/{mcbe_wording.COMMIT}"
-SCRIPT_BYTES = 2**20
-TIMEOUT = 60.0
 
 
 def fetch(benchmark: str, source: str | Path | None = None, to: Path | None = None) -> Source:
@@ -52,10 +48,10 @@ def fetch(benchmark: str, source: str | Path | None = None, to: Path | None = No
     `source` is a local copy: a folder, a .tar.gz or a .zip, of the release or a part of it. Without it the release is
     downloaded. What was there stays as it is unless the new data is complete and the loader accepts it.
 
-    McBE's wording comes with the data: from the scripts in the local copy, in a folder right inside or, where the copy is
-    a folder, in the one that it lies in; else from GitHub. A local copy of the scripts alone brings the wording alone,
-    and leaves the data as they are; where there are none, the source that is returned holds none. Data do not wait for
-    the wording: a fault in it is told, and an older one is kept.
+    The wording comes with the data: from the scripts in the local copy, in a folder right inside or, where the copy is
+    a folder, in the one that it lies in; else from the release. A local copy of the scripts alone brings the wording
+    alone, and leaves the data as they are; where there are none, the source that is returned holds none. Data do not wait
+    for the wording: a fault in it is told, and an older one is kept.
 
     Raises:
         BadInput: the local copy is missing, unsafe or not the benchmark's data; or `to` holds something else.
@@ -73,15 +69,14 @@ def fetch(benchmark: str, source: str | Path | None = None, to: Path | None = No
                 _fetch(benchmark, Path(source).expanduser() if source else None, target, work)
             finally:
                 _clear(work, target)
-        version = _wording_in(target) if benchmark == "mcbe" else ""
+        told = fetch_wording.told(benchmark, target)
     except Timeout:
         raise RunFailed(f"{target}: another fetch is writing it; wait until that one has ended") from None
     except OSError as error:
         raise RunFailed(f"{target}: the data could not be copied there ({error})") from None
 
-    if version:
-        changed = "" if version == mcbe_wording.VERSION else " (not the released one)"
-        say(f"wording {version}{changed}: {target / WORDING}; use it with `--prompts official`")
+    if told:
+        say(told)
     if not module("data", benchmark).files(target):
         return _without_data(benchmark, target)
     return replace(data.find(benchmark, target), found="fetched" if to else "user data folder")
@@ -97,7 +92,7 @@ def _fetch(benchmark: str, source: Path | None, target: Path, work: Path) -> Non
         folder = _folder(benchmark, copy, work)
         root = _root(benchmark, folder)
         if root is None:
-            _wording_alone(benchmark, copy, folder, target, work)
+            _wording_alone(benchmark, copy, folder, target, work, downloaded=source is None)
             return
         taken = _taken(benchmark, root)
         texts = [path for path in sorted(root.iterdir()) if _is_text(path.name)]
@@ -147,15 +142,14 @@ def _fetch(benchmark: str, source: Path | None, target: Path, work: Path) -> Non
         "verified_files": len(checked) - len(wrong),
         "sha256": brought.sha256,
     }
-    fault = _wording_beside(benchmark, folder if source else None, target, work, origin)
-    if benchmark == "mcbe":
-        manifest["wording"] = _wording_in(staged)
+    fault = fetch_wording.beside(benchmark, folder, target, work, downloaded=source is None)
+    manifest["wording"] = fetch_wording.version(staged)
     (staged / MANIFEST).write_bytes(_toml(manifest))
     if target.exists():
         os.replace(target, work / "old")
     os.replace(staged, target)
     if fault:
-        say(fault)
+        say(_placed(fault, work, origin))
 
 
 def _workspace(target: Path) -> Path:
@@ -179,15 +173,14 @@ def _faults(benchmark: str, work: Path, origin: str, downloaded: bool) -> Iterat
     try:
         yield
     except BadInput as error:
-        message = _placed(error, work, origin)
+        message = _placed(str(error), work, origin)
         if downloaded:
             raise RunFailed(_instead(benchmark, message)) from None
         raise BadInput(message) from None
 
 
-def _placed(error: Exception, work: Path, origin: str) -> str:
-    message = str(error)
-    for folder in (work / "new", work / "unpacked", work / "scripts", work):
+def _placed(message: str, work: Path, origin: str) -> str:
+    for folder in (work / "new", work / "unpacked", work):
         message = message.replace(f"{folder}{os.sep}", f"{origin}: ").replace(str(folder), origin)
     return message
 
@@ -202,7 +195,7 @@ def _download(benchmark: str, work: Path) -> tuple[Path, str, str]:
         repository, revision = GITHUB[benchmark]
         origin = f"https://codeload.github.com/{repository}/tar.gz/{revision}"
         try:
-            return _stream(origin, work / "release.tar.gz"), origin, revision
+            return download(origin, work / "release.tar.gz", MAX_BYTES), origin, revision
         except (OSError, HTTPException, ValueError) as error:
             raise RunFailed(_instead(benchmark, f"{origin}: the download failed ({error})")) from None
     if benchmark not in HUB:
@@ -223,34 +216,14 @@ def _download(benchmark: str, work: Path) -> tuple[Path, str, str]:
     return work / "release", origin, revision
 
 
-def _stream(url: str, path: Path, most: int = MAX_BYTES) -> Path:
-    say(f"downloading {url}")
-    with urllib.request.urlopen(url, timeout=TIMEOUT) as response, path.open("wb") as file:
-        if not response.url.startswith("https://"):
-            raise ValueError(f"it leads to {response.url}, which is not https")
-        # GitHub packs while it sends and may not know the length.
-        length = int(response.headers.get("Content-Length") or 0)
-        done = 0
-        with progress(length // 1024, "downloading", "KiB") as bar:
-            while chunk := response.read(2**16):
-                done += file.write(chunk)
-                if done > most:
-                    raise ValueError(f"it is larger than {most:,} bytes")
-                bar.advance(done // 1024 - bar.done)
-    if length and done != length:
-        raise ValueError(f"it ended after {done:,} of {length:,} bytes")
-    return path
-
-
 def _folder(benchmark: str, copy: Path, work: Path) -> Path:
     """`copy` itself, or the folder to which what is wanted of it was unpacked."""
     if copy.is_dir():
         return copy.resolve()
-    # Scripts go to the temporary folder alone, to be read.
-    scripts = mcbe_wording.SCRIPTS if benchmark == "mcbe" else ()
     folder = work / "unpacked"
     folder.mkdir()
-    unpack(copy, folder, lambda name: _is_wanted(name) or name.rsplit("/", 1)[-1] in scripts)
+    # Scripts go to the temporary folder alone, to be read.
+    unpack(copy, folder, lambda name: _is_wanted(name) or fetch_wording.is_script(benchmark, name))
     return folder
 
 
@@ -263,66 +236,16 @@ def _root(benchmark: str, folder: Path) -> Path | None:
     return None
 
 
-def _wording_beside(benchmark: str, local: Path | None, target: Path, work: Path, origin: str) -> str:
-    """Put the wording beside the staged data, from the local copy or else downloaded; the older one where that fails.
-
-    Returns what is to be told of a failure, or "".
-    """
-    if benchmark != "mcbe":
-        return ""
-    fault, wording = "", ""
-    try:
-        # What lies above an unpacked archive is ours.
-        scripts = (
-            mcbe_wording.find(local, above=not local.is_relative_to(work))
-            if local
-            else _download_scripts(work / "scripts")
-        )
-        wording = mcbe_wording.read(scripts) if scripts else ""
-        if local is None and _version(wording) != mcbe_wording.VERSION:
-            raise RunFailed(f"{SCRIPTS_AT}: the wording is not the released one; {mcbe_wording.REMEDY}")
-    except (OSError, BadInput, RunFailed) as error:
-        place = origin if local else SCRIPTS_AT
-        fault, wording = f"the data came without the wording: {_placed(error, work, place)}", ""
-    if wording:
-        (work / "new" / WORDING).write_bytes(wording.encode())
-    elif (target / WORDING).is_file():
-        shutil.copyfile(target / WORDING, work / "new" / WORDING)
-        fault = f"{fault}; the older wording is kept" if fault else ""
-    return fault
-
-
-def _download_scripts(into: Path) -> Path:
-    into.mkdir()
-    for name in mcbe_wording.SCRIPTS:
-        url = f"{SCRIPTS_AT}/{name}"
-        try:
-            _stream(url, into / name, SCRIPT_BYTES)
-        except (OSError, HTTPException, ValueError) as error:
-            reason = " ".join(str(error).split())
-            raise RunFailed(f"{url}: the download failed ({reason}); {mcbe_wording.REMEDY}") from None
-    return into
-
-
-def _wording_alone(benchmark: str, copy: Path, folder: Path, target: Path, work: Path) -> None:
-    """Put the wording of a local copy without data into `target`, and leave the data there as they are."""
+def _wording_alone(
+    benchmark: str, copy: Path, folder: Path, target: Path, work: Path, downloaded: bool
+) -> None:
     room = module("data", benchmark)
-    scripts = mcbe_wording.find(folder) if benchmark == "mcbe" else None
-    if scripts is None:
-        scripted = f", or the scripts {' and '.join(mcbe_wording.SCRIPTS)}" if benchmark == "mcbe" else ""
-        raise BadInput(f"{copy}: holds no data of {room.TITLE}; expected {room.LAYOUT}{scripted}")
-    wording = mcbe_wording.read(scripts)
-    manifest: dict[str, str | int | bool] = {}
-    if (target / MANIFEST).is_file():
-        data.find(benchmark, target)  # refuses a manifest that cannot be read
-        manifest = tomllib.loads((target / MANIFEST).read_text("utf-8"))
-    target.mkdir(exist_ok=True)
-    (work / WORDING).write_bytes(wording.encode())
-    os.replace(work / WORDING, target / WORDING)
-    if manifest:
-        (work / MANIFEST).write_bytes(_toml({**manifest, "wording": _version(wording)}))
-        os.replace(work / MANIFEST, target / MANIFEST)
-    else:
+    # A release without its data is none.
+    if downloaded or not fetch_wording.alone(benchmark, folder, target, work):
+        scripts = fetch_wording.expected(benchmark)
+        either = f"{room.LAYOUT}, or {scripts}" if scripts else room.LAYOUT
+        raise BadInput(f"{copy}: holds no data of {room.TITLE}; expected {either}")
+    if not (target / MANIFEST).is_file():
         say(f"{target}: the data of {room.TITLE} are still missing; `bench fetch {benchmark}` brings them")
 
 
@@ -332,22 +255,6 @@ def _without_data(benchmark: str, target: Path) -> Source:
         benchmark, target, "wording alone", f"{room.TITLE} (wording alone)", "unknown", room.LICENCE,
         note=f"the data are missing; `bench fetch {benchmark}` brings them",
     )  # fmt: skip
-
-
-def _version(wording: str) -> str:
-    """The version that a wording file names; "" for another file."""
-    try:
-        return str(tomllib.loads(wording).get("version", ""))
-    except tomllib.TOMLDecodeError:
-        return ""
-
-
-def _wording_in(folder: Path) -> str:
-    """The version of the wording in a folder of data, or "" where there is none."""
-    try:
-        return _version((folder / WORDING).read_text("utf-8"))
-    except (FileNotFoundError, UnicodeDecodeError):
-        return ""
 
 
 def _taken(benchmark: str, root: Path) -> dict[str, Path]:
@@ -383,9 +290,8 @@ def _holds_others(path: Path) -> bool:
     return not path.is_dir() or any(entry.name != WORDING for entry in path.iterdir())
 
 
-def _toml(values: dict[str, str | int | bool]) -> bytes:
-    """`values` as TOML: JSON's strings are TOML's but for DEL, and for surrogates (of names that are not UTF-8)."""
-    lines = [
-        f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in values.items() if value != ""
-    ]
-    return "".join(lines).replace("\x7f", "\\u007f").encode("utf-8", "replace")
+def _toml(manifest: dict[str, str | int | bool]) -> bytes:
+    # Names that are not UTF-8 have surrogates, which TOML cannot hold.
+    return toml.written({key: value for key, value in manifest.items() if value != ""}).encode(
+        "utf-8", "replace"
+    )

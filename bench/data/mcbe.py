@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
+from bench.data import Touched
 from bench.data.tables import Row, csv_rows, read_xlsx
 from bench.data.tables import number as to_number
 from bench.errors import BadInput, expected
@@ -151,14 +152,14 @@ def load(
     return instances
 
 
-def left_out(
+def touched(
     folder: Path,
     categories: Sequence[str] | None,
     *,
     encoding: str = "utf-8",
     separators: str = "comma",
     bad_rows: str = "refuse",
-) -> dict[str, int]:
+) -> list[Touched]:
     """How many rows `load` leaves out, by category; only those that lose any."""
     found = {} if bad_rows == "refuse" else files(folder)
     counts = {
@@ -168,7 +169,8 @@ def left_out(
         for name, (path,) in found.items()
         if not categories or name in categories
     }
-    return {name: count for name, count in counts.items() if count}
+    why = "their rows cannot be right (`bench data --check` lists them)"
+    return [Touched(name, "", count, why, True) for name, count in counts.items() if count]
 
 
 def check_settings(**settings: str) -> None:

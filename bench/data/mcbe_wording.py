@@ -5,25 +5,29 @@ named field. Four prompts for the judge become one template, with the criteria, 
 """
 
 import ast
-import hashlib
-import json
 import math
 import re
 import string
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
+from bench.data.scripts import content, document, literal, parse, shown, summands
 from bench.errors import BadInput
 
 COMMIT = "2a8e8f5"
 REPOSITORY = "VelikayaScarlet/McBE"
 SCRIPTS = ("eval.py", "utils.py")
+EXPECTED = f"the scripts {' and '.join(SCRIPTS)}"
+# The Hub has the data alone.
+ADDRESS = f"https://raw.githubusercontent.com/{REPOSITORY}/{COMMIT}"
 VERSION = f"mcbe-official-{COMMIT}"
 # What the tables of the release hash to, so that a changed wording does not bear the release's version.
 RELEASED = "56cd11aa000f0fcff7c8d5d00a2504bdb5a1beb851abe83e4148ff69c2ec24b2"
+ABOUT = """\
+The wording of McBE's release, as `bench fetch mcbe` read it from the authors' scripts (Apache-2.0).
+Fields in braces are filled in; {labels} is the list of labels as Python prints it."""
 REMEDY = f"take {' and '.join(SCRIPTS)} of github.com/{REPOSITORY} at commit {COMMIT} as they are and run `bench fetch mcbe --from DIR`"
 
 Fields = Mapping[str, str]
@@ -46,6 +50,16 @@ class _Function:
 
     def wrong(self, line: int, fault: str) -> BadInput:
         return BadInput(f"{self.path}, function `{self.node.name}`, line {line}: {fault}; {REMEDY}")
+
+
+def is_script(name: str) -> bool:
+    """Whether a member of an archive is one of the scripts."""
+    return name.rsplit("/", 1)[-1] in SCRIPTS
+
+
+def choices(tables: Iterable[str]) -> tuple[str, ...]:
+    """Which wordings one may choose from: none, all tables are parts of one."""
+    return ()
 
 
 def find(folder: Path, above: bool = False) -> Path | None:
@@ -102,26 +116,13 @@ def read(scripts: Path) -> str:
         },
         "bias_scoring": {"prompt": severity.template},
     }
-    return _toml(tables)
+    return document(ABOUT, VERSION, RELEASED, f"github.com/{REPOSITORY}@{COMMIT}", tables)
 
 
 def _parse(path: Path) -> ast.Module:
-    try:
-        source = path.read_bytes().decode("utf-8-sig")
-        with warnings.catch_warnings():
-            # Of an odd escape in a foreign script, nobody needs to hear.
-            warnings.simplefilter("ignore")
-            return ast.parse(source)
-    except FileNotFoundError:
-        raise BadInput(f"{path}: no such file, but the wording stands in both scripts; {REMEDY}") from None
-    except OSError as error:
-        raise BadInput(f"{path}: cannot be read ({error.strerror}); {REMEDY}") from None
-    except UnicodeDecodeError as error:
-        raise BadInput(f"{path}: is not UTF-8, at byte {error.start}; {REMEDY}") from None
-    except SyntaxError as error:
-        raise BadInput(f"{path}, line {error.lineno or 1}: is not Python ({error.msg}); {REMEDY}") from None
-    except (ValueError, RecursionError, MemoryError) as error:
-        raise BadInput(f"{path}: is not Python ({error}); {REMEDY}") from None
+    if not path.exists():
+        raise BadInput(f"{path}: no such file, but the wording stands in both scripts; {REMEDY}")
+    return parse(path, content(path, REMEDY), REMEDY)
 
 
 def _function(path: Path, tree: ast.Module, name: str) -> _Function:
@@ -179,16 +180,16 @@ def _template(function: _Function, value: ast.expr, fields: Fields) -> str:
     written = ""
     for piece in _pieces(function, value):
         if isinstance(piece, str):
-            written += piece.replace("{", "{{").replace("}", "}}")
+            written += piece
             continue
         name = names.get(_normal(piece.value), "")
         if not name:
             raise function.wrong(
-                piece.lineno, f"expected the fields {_quoted(fields)}, found the field {_shown(piece.value)}"
+                piece.lineno, f"expected the fields {_quoted(fields)}, found the field {shown(piece.value)}"
             )
         if piece.conversion != -1 or piece.format_spec is not None:
             raise function.wrong(
-                piece.lineno, f"expected the field {_shown(piece.value)} alone, found a conversion or format behind it"
+                piece.lineno, f"expected the field {shown(piece.value)} alone, found a conversion or format behind it"
             )  # fmt: skip
         used.add(name)
         written += f"{{{name}}}"
@@ -202,21 +203,17 @@ def _template(function: _Function, value: ast.expr, fields: Fields) -> str:
 
 def _pieces(function: _Function, value: ast.expr) -> Iterator[str | ast.FormattedValue]:
     """What the f-string is made of, in its order; several, joined by `+`, are one."""
-    left = [value]
-    while left:
-        node = left.pop()
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-            left += [node.right, node.left]
-        elif isinstance(node, ast.JoinedStr):
-            left += reversed(node.values)
-        elif isinstance(node, ast.FormattedValue):
-            yield node
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            if any("\ud800" <= character <= "\udfff" for character in node.value):
-                raise function.wrong(node.lineno, "expected text, found half a character (a lone surrogate)")
-            yield node.value
-        else:
-            raise function.wrong(node.lineno, f"expected an f-string, found {_shown(node)}")
+    for part in summands(value):
+        for node in part.values if isinstance(part, ast.JoinedStr) else [part]:
+            if isinstance(node, ast.FormattedValue):
+                yield node
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                try:
+                    yield literal(node.value)
+                except ValueError as error:
+                    raise function.wrong(node.lineno, str(error)) from None
+            else:
+                raise function.wrong(node.lineno, f"expected an f-string, found {shown(node)}")
 
 
 def _normal(node: ast.expr) -> str:
@@ -313,7 +310,7 @@ def _weights(function: _Function) -> list[float]:
         place = node.slice.value if isinstance(node.slice, ast.Constant) else None
         weight = statement.value.value if statement and isinstance(statement.value, ast.Constant) else None
         if type(place) is not int or place not in range(CRITERIA) or place in found or not _is_weight(weight):
-            raise function.wrong(node.lineno, f"{wanted}, found {_shown(statement or node)}")
+            raise function.wrong(node.lineno, f"{wanted}, found {shown(statement or node)}")
         found[place] = weight
     missing = [f"k = {place}" for place in range(CRITERIA) if place not in found]
     if missing:
@@ -327,58 +324,3 @@ def _is_weight(value: object) -> TypeGuard[float]:
 
 def _quoted(sources: Iterator[str] | Sequence[str] | Fields) -> str:
     return " and ".join(f"`{source}`" for source in sources)
-
-
-def _shown(node: ast.AST) -> str:
-    """A piece of a script on one line, cut where it is long."""
-    try:
-        text = " ".join(ast.unparse(node).split())
-    except (ValueError, RecursionError):  # f-strings that cannot be written back
-        text = type(node).__name__
-    return f"`{text if len(text) <= 60 else text[:57] + '...'}`"
-
-
-def digest(tables: Mapping[str, Any]) -> str:
-    """SHA-256 over the wording, whichever way its file is laid out; `version` and `source` are left out."""
-    wording = {name: table for name, table in tables.items() if isinstance(table, dict)}
-    return hashlib.sha256(json.dumps(wording, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
-
-
-def _toml(tables: Mapping[str, Any]) -> str:
-    version = VERSION if digest(tables) == RELEASED else f"{VERSION}+changed"
-    lines = [
-        "# The wording of McBE's release, as `bench fetch mcbe` read it from the authors' scripts (Apache-2.0).",
-        "# Fields in braces are filled in; {labels} is the list of labels as Python prints it.",
-        "",
-        f"version = {_text(version)}",
-        f"source = {_text(f'github.com/{REPOSITORY}@{COMMIT}')}",
-        *_table("", tables),
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _table(name: str, values: Mapping[str, Any]) -> Iterator[str]:
-    if name:
-        yield f"\n[{name}]"
-    for key, value in values.items():
-        if isinstance(value, dict):
-            yield from _table(f"{name}.{key}".lstrip("."), value)
-        elif isinstance(value, list):
-            for entry in value:
-                yield f"\n[[{name}.{key}]]"
-                yield from (f"{inner} = {_text(content)}" for inner, content in entry.items())
-        else:
-            yield f"{key} = {_text(value)}"
-
-
-def _text(value: str | float) -> str:
-    """A number, or a text that TOML reads back byte for byte; with its lines on lines of their own, to be read by people."""
-    if not isinstance(value, str):
-        return repr(value)
-    # JSON's strings are TOML's but for DEL.
-    escaped = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")[1:-1]
-    if "\n" not in value:
-        return f'"{escaped}"'
-    # A text that ends in a backslash before an n is `\\n` here, so the replacement looks at whole escapes.
-    body = re.sub(r"\\(.)", lambda found: "\n" if found[1] == "n" else found[0], escaped)
-    return f'"""\n{body}"""'

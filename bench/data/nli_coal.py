@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench.data import Touched
 from bench.data.tables import read_json_lines
 from bench.errors import BadInput, expected
 
@@ -88,9 +89,9 @@ def load(folder: Path, categories: Sequence[str]) -> list[Pair]:
     return pairs
 
 
-def left_out(folder: Path, categories: Sequence[str] | None) -> dict[str, int]:
-    """How many rows `load` leaves out, by category: none."""
-    return {}
+def touched(folder: Path, categories: Sequence[str] | None) -> list[Touched]:
+    """How many rows a setting changes or leaves out: none."""
+    return []
 
 
 def _one(place: Path, stem: str) -> Path | None:

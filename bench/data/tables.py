@@ -136,8 +136,8 @@ def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         yield number, value
 
 
-def read_json_array(path: Path, columns: Sequence[str]) -> list[Row]:
-    """Rows of a file with one JSON array of objects whose values are strings.
+def read_json_array(path: Path, columns: Sequence[str], more: Sequence[str] = ()) -> list[Row]:
+    """Rows of a file with one JSON array of objects whose values are strings: `columns`, and of `more` what is there.
 
     Raises:
         BadInput: not UTF-8, not such an array, or a column is missing in a row.
@@ -167,7 +167,7 @@ def read_json_array(path: Path, columns: Sequence[str]) -> list[Row]:
         )
         if wrong:
             raise BadInput(f"{path}, row {number}, field `{wrong}`: {value[wrong]!r} is not a text")
-        rows.append({name: str(value[name]) for name in columns})
+        rows.append({name: str(value[name]) for name in (*columns, *more) if name in value})
     return rows
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from bench.errors import BadInput
 from bench.tasks.nli_coal import LABELS
-from bench.tasks.request import Request
+from bench.tasks.request import Request, Turns
 
 VERBS: tuple[str, ...] = ("nll", "choose", "generate", "classify")
 
@@ -38,9 +38,14 @@ class Answer:
 
 @runtime_checkable
 class Scorer(Protocol):
-    """Something that answers requests. `verbs` says which kinds; `describe` what it is, for `run.json`."""
+    """Something that answers requests.
+
+    `verbs` says which kinds, `reads` how its choices can be read, the best way first; `describe` what it is, for
+    `run.json`.
+    """
 
     verbs: tuple[str, ...]
+    reads: tuple[str, ...]
 
     def describe(self) -> dict[str, Any]: ...
 
@@ -62,6 +67,7 @@ class Model:
     """
 
     verbs: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
 
     def describe(self) -> dict[str, Any]:
         """What the model is, for `run.json`."""
@@ -71,12 +77,17 @@ class Model:
         """Log-probability of each predicted token of each text, float64, nats; with `bos` after a first special token."""
         raise NotImplementedError
 
-    def choose(self, prompts: Sequence[str], options: Sequence[str]) -> np.ndarray:
-        """Log-probability of each option as the next answer: float64 [n, k]."""
+    def choose(
+        self, prompts: Sequence[Turns], options: Sequence[str] | Sequence[Sequence[str]]
+    ) -> np.ndarray:
+        """Log-probability of each option as the next answer: float64 [n, k].
+
+        `options` are the same for all prompts, or k for each prompt.
+        """
         raise NotImplementedError
 
     def generate(
-        self, prompts: Sequence[str], *, max_new_tokens: int = 32, seed: int = 0, greedy: bool = False
+        self, prompts: Sequence[Turns], *, max_new_tokens: int = 32, seed: int = 0, greedy: bool = False
     ) -> list[str]:
         """A reply to each prompt, decoded as the model's own configuration says, or always the likeliest token (greedy).
 
@@ -115,13 +126,14 @@ class Model:
         if not requests:
             return
         first = requests[0]
-        prompts = [request.prompt for request in requests]
+        prompts = [request.turns for request in requests]
         if first.verb == "nll":
-            for row in self.token_logprobs(prompts, bos=first.bos):
+            for row in self.token_logprobs([request.prompt for request in requests], bos=first.bos):
                 yield repr(float(-row.mean())) if len(row) else "nan", tuple(map(float, row))
         elif first.verb == "choose":
-            for row in self.choose(prompts, first.options):
-                yield first.options[int(row.argmax())], tuple(map(float, row))
+            options = [request.options for request in requests]
+            for row, some in zip(self.choose(prompts, options), options, strict=True):
+                yield some[int(row.argmax())], tuple(map(float, row))
         elif first.verb == "generate":
             replies = self.generate(
                 prompts, max_new_tokens=first.max_new_tokens, seed=first.seed, greedy=first.of_judge
@@ -133,6 +145,19 @@ class Model:
                 yield LABELS[int(row.argmax())], tuple(math.log(p) if p > 0 else -math.inf for p in row)
 
 
+def messages(prompt: Turns) -> list[dict[str, str]]:
+    """A prompt or conversation as chat templates and endpoints take it."""
+    said = [prompt] if isinstance(prompt, str) else prompt
+    return [{"role": "assistant" if k % 2 else "user", "content": text} for k, text in enumerate(said)]
+
+
+def each(options: Sequence[str] | Sequence[Sequence[str]], n: int) -> list[tuple[str, ...]]:
+    """The options of each of `n` prompts, of which each may have its own."""
+    if options and isinstance(options[0], str):
+        return [tuple(map(str, options))] * n
+    return [tuple(some) for some in options]
+
+
 def _alike(requests: Sequence[Request]) -> Iterable[list[int]]:
     """Positions of requests that one call of a verb can answer together."""
 
@@ -140,7 +165,7 @@ def _alike(requests: Sequence[Request]) -> Iterable[list[int]]:
         request = requests[i]
         return (
             request.verb,
-            request.options,
+            len(request.options),
             request.max_new_tokens,
             request.seed,
             request.bos,

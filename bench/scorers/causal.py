@@ -20,8 +20,9 @@ from transformers.generation import (
 )
 
 from bench.errors import BadInput
-from bench.scorers.base import Model, digest
+from bench.scorers.base import Model, digest, each, messages
 from bench.scorers.checkpoint import Placement, batches, check_lengths, special_behind, tokenizer_identity
+from bench.tasks.request import Turns
 
 # Rows of the output matrix product at a time: 512 of a vocabulary of 150,000 are 0.3 GB in float32.
 HEAD_ROWS = 512
@@ -39,6 +40,7 @@ class Causal(Model):
     """A causal language model on one device."""
 
     verbs = ("nll", "choose", "generate")
+    reads = ("text", "letters", "options")
 
     def __init__(self, network: Any, tokenizer: Any, where: Placement, identity: dict[str, Any]) -> None:
         self.network, self.tokenizer, self.where, self.identity = network, tokenizer, where, identity
@@ -78,12 +80,14 @@ class Causal(Model):
         rows = [Row(tuple(ids), tuple((i, ids[i + 1]) for i in range(len(ids) - 1))) for ids in encoded]
         return self._read(rows)
 
-    def choose(self, prompts: Sequence[str], options: Sequence[str]) -> np.ndarray:
+    def choose(
+        self, prompts: Sequence[Turns], options: Sequence[str] | Sequence[Sequence[str]]
+    ) -> np.ndarray:
         """Sum of log-probabilities of each option's tokens after the prompt: float64 [n, k]."""
         rows: dict[tuple[int, ...], dict[tuple[int, int], None]] = {}
         wanted: list[list[tuple[tuple[int, ...], tuple[tuple[int, int], ...]]]] = []
-        for text in map(self._turn, prompts):
-            wanted.append([self._continuation(text, option) for option in options])
+        for text, some in zip(map(self._turn, prompts), each(options, len(prompts)), strict=True):
+            wanted.append([self._continuation(text, option) for option in some])
             # Options that part only in their last token are read off the same row.
             for ids, reads in wanted[-1]:
                 rows.setdefault(ids, {}).update(dict.fromkeys(reads))
@@ -98,17 +102,17 @@ class Causal(Model):
         return np.array(
             [[sum(found[ids, read] for read in reads) for ids, reads in line] for line in wanted],
             dtype=np.float64,
-        ).reshape(len(prompts), len(options))
+        ).reshape(len(prompts), -1 if prompts else len(options))
 
     def generate(
-        self, prompts: Sequence[str], *, max_new_tokens: int = 32, seed: int = 0, greedy: bool = False
+        self, prompts: Sequence[Turns], *, max_new_tokens: int = 32, seed: int = 0, greedy: bool = False
     ) -> list[str]:
         """Replies, decoded as the model's own generation configuration says (sampled or greedy), or greedily."""
         encoded = {prompt: self._encode(self._turn(prompt)) for prompt in dict.fromkeys(prompts)}
         lengths = {prompt: len(ids) + max_new_tokens for prompt, ids in encoded.items()}
         self._check([lengths[prompt] for prompt in prompts], "the text with its reply")
         unique = list(encoded)
-        replies: dict[str, str] = {}
+        replies: dict[Turns, str] = {}
         for numbers in batches(list(lengths.values()), self.where.batch_tokens):
             some = [unique[i] for i in numbers]
             dice = [] if greedy else [digest([seed, prompt]) for prompt in some]
@@ -116,12 +120,14 @@ class Causal(Model):
             replies.update(zip(some, texts, strict=True))
         return [replies[prompt] for prompt in prompts]
 
-    def _turn(self, prompt: str) -> str:
-        """The text that the model continues: the prompt as a user's turn, or bare with a line break after it."""
+    def _turn(self, prompt: Turns) -> str:
+        """The text that the model continues: turns of user and model, or bare with a line break after each."""
+        said = [prompt] if isinstance(prompt, str) else prompt
         if not self.tokenizer.chat_template:
-            return prompt + "\n"
-        turn = [{"role": "user", "content": prompt}]
-        return str(self.tokenizer.apply_chat_template(turn, tokenize=False, add_generation_prompt=True))
+            return "\n".join([*said, ""])
+        return str(
+            self.tokenizer.apply_chat_template(messages(prompt), tokenize=False, add_generation_prompt=True)
+        )
 
     def _encode(self, text: str) -> list[int]:
         if self.tokenizer.chat_template:  # which writes the special tokens itself

@@ -33,6 +33,7 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch
 # How the end of an architecture's name tells what the checkpoint can do.
 KINDS = {
     "ForSequenceClassification": "classifier",
+    "ForMultipleChoice": "multiple choice",
     "ForMaskedLM": "masked",
     "ForPreTraining": "masked",
     "ForCausalLM": "causal",
@@ -79,7 +80,7 @@ def placement(device: str | None, dtype: str | None, batch_tokens: int | None) -
 
 
 def load(model: str, where: Placement, trust_remote_code: bool) -> Model:
-    """The causal, masked or classifying model in a Hub id, a folder, or a `.gguf` file.
+    """The causal, masked, multiple-choice or classifying model in a Hub id, a folder, or a `.gguf` file.
 
     Raises:
         BadInput: it cannot be found or read, or is of a kind that answers none of the four verbs.
@@ -105,6 +106,10 @@ def load(model: str, where: Placement, trust_remote_code: bool) -> Model:
         from bench.scorers.masked import Masked
 
         return Masked(network, tokenizer, where, identity)
+    if kind == "multiple choice":
+        from bench.scorers.multiple_choice import MultipleChoice
+
+        return MultipleChoice(network, tokenizer, where, identity)
     from bench.scorers.classifier import Classifier
 
     return Classifier(network, tokenizer, where, identity)
@@ -142,8 +147,7 @@ def check_lengths(
     Raises:
         TooLong: a text is too long.
     """
-    known = getattr(network.config.get_text_config(), "max_position_embeddings", None)
-    limit = min(filter(None, (known, at_most)), default=None)
+    limit = min(filter(None, (_positions(network), at_most)), default=None)
     if limit is None or max(lengths, default=0) <= limit:
         return
     too_long = {i: length for i, length in enumerate(lengths) if length > limit}
@@ -153,6 +157,17 @@ def check_lengths(
         "shorten it",
         {i: f"too long for the model: it reads {limit} tokens, {what} has {n}" for i, n in too_long.items()},
     )
+
+
+def _positions(network: Any) -> int | None:
+    """How many tokens the network has positions for, None where there is no bound.
+
+    RoBERTa and its kin number them from behind the padding token's id, so that the first ones of the table are not used.
+    """
+    known: int | None = getattr(network.config.get_text_config(), "max_position_embeddings", None)
+    table = getattr(getattr(network.base_model, "embeddings", None), "position_embeddings", None)
+    unused = getattr(table, "padding_idx", None)
+    return known if known is None or unused is None else known - unused - 1
 
 
 def batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
@@ -221,6 +236,7 @@ def _network(model: str, path: str, kind: str, where: Placement, options: dict[s
         "causal": transformers.AutoModelForCausalLM,
         "masked": transformers.AutoModelForMaskedLM,
         "classifier": transformers.AutoModelForSequenceClassification,
+        "multiple choice": transformers.AutoModelForMultipleChoice,
     }[kind]
     # Pickled weights can run code when they are loaded; safetensors and GGUF cannot.
     weights = {} if "gguf_file" in options else {"use_safetensors": True}

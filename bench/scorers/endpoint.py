@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 import openai
 
 from bench.errors import BadInput, RunFailed
-from bench.scorers.base import Answer, Model
-from bench.tasks.request import Request
+from bench.scorers.base import Answer, Model, messages
+from bench.tasks.request import Request, Turns
 
 KEY = "OPENAI_API_KEY"
 AT_ONCE = 8
@@ -48,6 +48,7 @@ class Endpoint(Model):
     """Generates replies; each prompt is a chat's one user turn."""
 
     verbs: tuple[str, ...] = ("generate",)
+    reads: tuple[str, ...] = ("text",)
 
     def __init__(self, rest: str) -> None:
         self.name, _, address = rest.partition("@http")
@@ -80,7 +81,7 @@ class Endpoint(Model):
         }
 
     def generate(
-        self, prompts: Sequence[str], *, max_new_tokens: int = 32, seed: int = 0, greedy: bool = False
+        self, prompts: Sequence[Turns], *, max_new_tokens: int = 32, seed: int = 0, greedy: bool = False
     ) -> list[str]:
         """A reply to each prompt, "" where there is none; at temperature 0 where it is to be greedy."""
         answers = self._all([(prompt, max_new_tokens, seed, greedy) for prompt in prompts])
@@ -89,19 +90,19 @@ class Endpoint(Model):
     def answer(self, requests: Sequence[Request]) -> list[Answer]:
         """Answers to `requests`, in their order, asked several at a time."""
         return self._all(
-            [(request.prompt, request.max_new_tokens, request.seed, request.of_judge) for request in requests]
+            [(request.turns, request.max_new_tokens, request.seed, request.of_judge) for request in requests]
         )
 
-    def _all(self, asked: Sequence[tuple[str, int, int, bool]]) -> list[Answer]:
+    def _all(self, asked: Sequence[tuple[Turns, int, int, bool]]) -> list[Answer]:
         with ThreadPoolExecutor(AT_ONCE) as pool:
             return list(pool.map(lambda one: self._one(*one), asked))
 
-    def _one(self, prompt: str, max_new_tokens: int, seed: int, greedy: bool) -> Answer:
+    def _one(self, prompt: Turns, max_new_tokens: int, seed: int, greedy: bool) -> Answer:
         start = time.perf_counter()
         response, error = self._reply(prompt, max_new_tokens, seed, greedy)
         return Answer(response, error=error, seconds=time.perf_counter() - start)
 
-    def _reply(self, prompt: str, max_new_tokens: int, seed: int, greedy: bool) -> tuple[str, str]:
+    def _reply(self, prompt: Turns, max_new_tokens: int, seed: int, greedy: bool) -> tuple[str, str]:
         """The reply's text, and why there is none.
 
         Raises:
@@ -111,7 +112,7 @@ class Endpoint(Model):
             # Raw, because the client takes anything for a completion.
             answer = self.client.chat.completions.with_raw_response.create(
                 model=self.name,
-                messages=[{"role": "user", "content": prompt}],
+                messages=messages(prompt),  # type: ignore[arg-type]
                 max_tokens=max_new_tokens,
                 seed=seed,
                 temperature=0.0 if greedy else openai.omit,

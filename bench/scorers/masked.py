@@ -1,20 +1,24 @@
 """Masked language models: pseudo-log-likelihoods (Salazar et al., ACL 2020), each token masked in turn."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import torch
 
 from bench.errors import BadInput
-from bench.scorers.base import Model
-from bench.scorers.checkpoint import Placement, check_lengths, special_behind, tokenizer_identity
+from bench.scorers.base import Model, each
+from bench.scorers.checkpoint import Placement, batches, check_lengths, special_behind, tokenizer_identity
+from bench.tasks.request import Turns
 
 
 class Masked(Model):
     """A masked language model. Its likelihoods are pseudo-likelihoods: not comparable with a causal model's."""
 
     verbs = ("nll", "choose")
+    # The paper gives encoders no letters to choose from.
+    reads = ("options", "letters")
 
     def __init__(self, network: Any, tokenizer: Any, where: Placement, identity: dict[str, Any]) -> None:
         if tokenizer.mask_token_id is None:
@@ -42,20 +46,29 @@ class Masked(Model):
             encoded, [[i for i, token in enumerate(ids) if token not in special] for ids in encoded]
         )
 
-    def choose(self, prompts: Sequence[str], options: Sequence[str]) -> np.ndarray:
-        """Sum of pseudo-log-probabilities of each option's tokens behind the prompt: float64 [n, k]."""
+    def choose(
+        self, prompts: Sequence[Turns], options: Sequence[str] | Sequence[Sequence[str]]
+    ) -> np.ndarray:
+        """Sum of pseudo-log-probabilities of each option's tokens behind the prompt, nats: float64 [n, k].
+
+        Each token of the option is masked in turn, and given the prompt and the option's other tokens. CrowS-Pairs
+        (Nangia et al., EMNLP 2020) scores the tokens that two sentences share, given those in which they differ; here
+        that would be the prompt's, given the option. Turns of a conversation are joined by line breaks.
+        """
+        choices = each(options, len(prompts))
         encoded, positions, longest = [], [], []
-        for prompt in prompts:
-            ids = self.tokenizer(prompt)["input_ids"]
+        for prompt, some in zip(prompts, choices, strict=True):
+            ids = self.tokenizer(prompt if isinstance(prompt, str) else "\n".join(prompt))["input_ids"]
             end = len(ids) - self._behind
-            for option in options:
+            for option in some:
                 tokens = self.tokenizer(option, add_special_tokens=False)["input_ids"]
                 encoded.append(ids[:end] + tokens + ids[end:])
                 positions.append(list(range(end, end + len(tokens))))
-            longest.append(max(map(len, encoded[len(encoded) - len(options) :]), default=0))
+            longest.append(max(map(len, encoded[len(encoded) - len(some) :]), default=0))
         self._check(longest, "the text with its reply")
-        sums = [float(row.sum()) for row in self._masked(encoded, positions)]
-        return np.array(sums, dtype=np.float64).reshape(len(prompts), len(options))
+        sums = iter([float(row.sum()) for row in self._masked(encoded, positions)])
+        values = [[next(sums) for _ in some] for some in choices]
+        return np.array(values, dtype=np.float64).reshape(len(prompts), -1 if prompts else len(options))
 
     def _check(self, lengths: Sequence[int], what: str) -> None:
         known = self.tokenizer.model_max_length
@@ -65,15 +78,12 @@ class Masked(Model):
     def _masked(
         self, encoded: Sequence[Sequence[int]], positions: Sequence[Sequence[int]]
     ) -> list[np.ndarray]:
+        """Log-probability of the tokens at the `positions` of each text, one masked at a time."""
         jobs = [(i, position) for i, places in enumerate(positions) for position in places]
-        values: list[list[float]] = [[] for _ in encoded]
-        width = max((len(encoded[i]) for i, _ in jobs), default=1)
-        size = max(1, self.where.batch_tokens // width)
-        for start in range(0, len(jobs), size):
-            some = jobs[start : start + size]
-            pad = self.tokenizer.pad_token_id or 0
-            longest = max(len(encoded[i]) for i, _ in some)
-            ids = torch.full((len(some), longest), pad)
+        scores = np.empty(len(jobs))
+        for numbers in batches([len(encoded[i]) for i, _ in jobs], self.where.batch_tokens):
+            some = [jobs[k] for k in numbers]
+            ids = torch.full((len(some), len(encoded[some[0][0]])), self.tokenizer.pad_token_id or 0)
             mask = torch.zeros_like(ids)
             for k, (i, position) in enumerate(some):
                 ids[k, : len(encoded[i])], mask[k, : len(encoded[i])] = torch.tensor(encoded[i]), 1
@@ -83,7 +93,6 @@ class Masked(Model):
             ).logits
             rows = logits[torch.arange(len(some)), torch.tensor([position for _, position in some])].float()
             targets = torch.tensor([encoded[i][position] for i, position in some], device=rows.device)
-            scores = (rows.gather(1, targets[:, None])[:, 0] - rows.logsumexp(1)).tolist()
-            for (i, _), score in zip(some, scores, strict=True):
-                values[i].append(score)
-        return [np.array(row, dtype=np.float64) for row in values]
+            scores[numbers] = (rows.gather(1, targets[:, None])[:, 0] - rows.logsumexp(1)).cpu().numpy()
+        ends = np.cumsum([0, *map(len, positions)])
+        return [scores[start:end] for start, end in pairwise(ends)]

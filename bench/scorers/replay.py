@@ -1,33 +1,49 @@
-"""Recorded answers: `replay:FILE.jsonl`, an object a line, by name or by exact prompt.
+"""Recorded answers: `replay:FILE.jsonl`, an object a line, by name or by exact prompt; or `replay:FILE.csv`, by name.
 
 {"task": "ss", "item_id": "gender:1", "request": "甲|乙", "repeat": 0, "response": "A"}
 {"prompt": "...", "response": "A"}
+
+A table has the columns task, item_id, request, response and, where there are several, repeat; other columns are passed
+over. It is what people fill in who mark replies by hand.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.data.tables import read_json_lines
+from bench.data.tables import read_csv, read_json_lines
 from bench.errors import BadInput
 from bench.scorers.base import VERBS, Answer
+from bench.tasks import READ
 from bench.tasks.request import Request
 
 NAMES = ("task", "item_id", "request")
+
+
+def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    if path.suffix != ".csv":
+        yield from read_json_lines(path)
+        return
+    for line, row in enumerate(read_csv(path, (*NAMES, "response")), start=2):
+        repeat = row.get("repeat", "0")
+        if not repeat.isdecimal():
+            raise BadInput(f"{path}, line {line}, column `repeat`: {repeat!r} is not a whole number")
+        yield line, {name: row[name] for name in (*NAMES, "response")} | {"repeat": int(repeat)}
 
 
 class Replay:
     """Gives back what a file says; an answer that it lacks is an error that names the request."""
 
     verbs: tuple[str, ...] = VERBS
+    reads: tuple[str, ...] = tuple(READ)
 
     def __init__(self, path: Path) -> None:
         if not path.is_file():
             raise BadInput(f"{path}: no such file of recorded answers")
         self.path = path
         self._answers: dict[tuple[Any, ...], str] = {}
-        for line, row in read_json_lines(path):
+        for line, row in _rows(path):
             self._answers[self._key(line, row)] = self._response(line, row)
 
     def describe(self) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from typing import Any
 
 from bench.errors import BadInput, expected
 from bench.scorers.base import VERBS, Answer, digest
+from bench.tasks import READ
 from bench.tasks.request import Request
 
 PARAMETERS = {
@@ -37,6 +38,7 @@ class Simulated:
     """Answers as the dice of its parameters fall; the same request gets the same answer, in any order."""
 
     verbs: tuple[str, ...] = VERBS
+    reads: tuple[str, ...] = tuple(READ)
 
     def __init__(self, spec: str) -> None:
         self.spec = spec

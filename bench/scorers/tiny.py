@@ -33,6 +33,7 @@ from bench.scorers.checkpoint import Placement
 from bench.scorers.classifier import Classifier
 from bench.scorers.tiny_recipe import SIZES, VERSION, Chat, Corpus, Recipe, Size, corpus, parse
 from bench.tasks.nli_coal import LABELS
+from bench.tasks.request import Turns
 
 SPECIAL = ["<pad>", "<unk>", "<|user|>", "<|assistant|>", "<|end|>", "[CLS]", "[SEP]"]
 CHAT_TEMPLATE = (
@@ -49,6 +50,7 @@ class Tiny(Model):
     """A language model and an NLI classifier of one recipe, each loaded or trained when a verb first needs it."""
 
     verbs: tuple[str, ...] = VERBS
+    reads: tuple[str, ...] = Causal.reads
 
     def __init__(self, spec: str, where: Placement) -> None:
         self.recipe, self.where = parse(spec), where
@@ -89,11 +91,13 @@ class Tiny(Model):
     def token_logprobs(self, texts: Sequence[str], *, bos: bool = False) -> list[np.ndarray]:
         return self.causal.token_logprobs(texts, bos=bos)
 
-    def choose(self, prompts: Sequence[str], options: Sequence[str]) -> np.ndarray:
+    def choose(
+        self, prompts: Sequence[Turns], options: Sequence[str] | Sequence[Sequence[str]]
+    ) -> np.ndarray:
         return self.causal.choose(prompts, options)
 
     def generate(
-        self, prompts: Sequence[str], *, max_new_tokens: int = 32, seed: int = 0, greedy: bool = False
+        self, prompts: Sequence[Turns], *, max_new_tokens: int = 32, seed: int = 0, greedy: bool = False
     ) -> list[str]:
         return self.causal.generate(prompts, max_new_tokens=max_new_tokens, seed=seed, greedy=greedy)
 

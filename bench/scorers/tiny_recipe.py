@@ -14,7 +14,7 @@ from bench import data, tasks
 from bench.benchmarks import module
 from bench.errors import BadInput, expected
 from bench.tasks import wording
-from bench.tasks.request import Key, Request
+from bench.tasks.request import Key, Request, Way
 
 # A change of anything that training sees must change this, or caches of older models would be taken for new ones.
 VERSION = 3
@@ -141,7 +141,7 @@ def _requests(benchmark: str, items: list[Any], chosen: tuple[str, ...]) -> Iter
     room, text = module("tasks", benchmark), wording.load(benchmark)
     settings = tasks.settings(benchmark, {}, "robust")
     for task in chosen:
-        yield from room.requests(items, text, task, "generate", settings, 0)
+        yield from room.requests(items, text, task, Way("generate"), settings, 0)
 
 
 def _answers(key: Key, biased: bool) -> dict[str, float]:

@@ -1,7 +1,7 @@
 """The second room: items become requests, answers become parsed values.
 
-A benchmark's tasks module has `TASKS`, `SETTINGS`, `concerns(item, task)`, `unfit(item, task)`, `verbs(task, read)`, `judged(task, settings)`,
-`requests(items, wording, task, verb, settings, seed)` and `parse(task, request, response, item)`. Wording is read from TOML files
+A benchmark's tasks module has `TASKS`, `SETTINGS`, `concerns(item, task)`, `unfit(item, task)`, `verbs(task, read)`,
+`judged(task, settings)`, `requests(items, wording, task, way, settings, seed)` and `parse(task, request, response, item)`. Wording is read from TOML files
 (`wording`), never written in code.
 """
 
@@ -10,9 +10,10 @@ from typing import Any
 
 from bench.benchmarks import module
 from bench.errors import BadInput, expected
-from bench.tasks.request import Setting
+from bench.tasks.request import Setting, Way
 
-READ = ("text", "letters")
+# How a choice is read, and by which verb: the reply's words, or the likeliest letter or text of an option.
+READ = {"text": "generate", "letters": "choose", "options": "choose"}
 
 
 def chosen(benchmark: str, tasks: Sequence[str] | None) -> list[str]:
@@ -56,18 +57,30 @@ def of_data(benchmark: str, settings: Mapping[str, str]) -> dict[str, str]:
     return {name: settings[name] for name in module("data", benchmark).SETTINGS}
 
 
-def verb(benchmark: str, task: str, read: str | None, verbs: Sequence[str]) -> str | None:
-    """The verb with which a model that has `verbs` is asked for `task`; None where it has none that serves.
+def way(
+    benchmark: str, task: str, read: str | None, verbs: Sequence[str], reads: Sequence[str]
+) -> Way | None:
+    """How a model is asked for `task`; None where it cannot be.
 
-    `read` says how a choice is read: `text` (generated), `letters` (probabilities of the options); None takes what the
-    model can, text first.
+    Args:
+        read: how a choice is read, one of `READ`; what the model does best if None.
+        verbs, reads: what the model can do, and how it can be read, the best first.
+
+    Raises:
+        BadInput: an unknown `read`.
     """
     if read is not None and read not in READ:
         raise BadInput(expected(read, READ, "way to read answers"))
-    wanted: tuple[str, ...] = module("tasks", benchmark).verbs(task, read)
-    return next((name for name in wanted if name in verbs), None)
+    verbs_of = module("tasks", benchmark).verbs
+    ways: Sequence[str | None] = [read] if read else reads or [None]
+    for how in ways:
+        for verb in verbs_of(task, how):
+            chosen = how is not None and READ[how] == "choose" == verb
+            if verb in verbs and not (chosen and how not in reads):
+                return Way(verb, how if how and READ[how] == verb else "text")
+    return None
 
 
-def reading(read: str | None) -> tuple[str, ...]:
-    """The verbs that answer a multiple-choice question under `read`, the first one preferred."""
-    return {None: ("generate", "choose"), "text": ("generate",), "letters": ("choose",)}[read]
+def reading(read: str | None, ways: Sequence[str] = ("text", "letters")) -> tuple[str, ...]:
+    """The verbs that answer a multiple-choice question under `read`, one of the `ways` in which it can be asked."""
+    return tuple(dict.fromkeys(READ[name] for name in ways if read in (None, name)))

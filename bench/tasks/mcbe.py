@@ -25,7 +25,7 @@ from bench.tasks import reading
 from bench.tasks.letters import letter
 from bench.tasks.ratings import rating
 from bench.tasks.replies import final
-from bench.tasks.request import Key, Request, Setting
+from bench.tasks.request import Key, Request, Setting, Way
 from bench.tasks.wording import Wording
 
 TASKS = {
@@ -72,9 +72,9 @@ def verbs(task: str, read: str | None) -> tuple[str, ...]:
     return {"pc": ("nll",), "ss": reading(read)}.get(task, ("generate",))
 
 
-def judged(task: str, settings: Mapping[str, str]) -> bool:
-    """Whether `task` needs a judge."""
-    return task == "ba" or (task == "sc" and settings["context_order"] == "judge")
+def judged(task: str, settings: Mapping[str, str]) -> str:
+    """Whether `task` has a use for a judge: `needed`, or "" for none."""
+    return "needed" if task == "ba" or (task == "sc" and settings["context_order"] == "judge") else ""
 
 
 def concerns(instance: Instance, task: str) -> bool:
@@ -92,7 +92,7 @@ def unfit(instance: Instance, task: str) -> str:
 
 
 def requests(
-    items: Sequence[Instance], wording: Wording, task: str, verb: str, settings: Mapping[str, str], seed: int
+    items: Sequence[Instance], wording: Wording, task: str, way: Way, settings: Mapping[str, str], seed: int
 ) -> Iterator[Request]:
     """The requests of `task` over `items`; instances that do not fit the task yield none.
 
@@ -107,7 +107,7 @@ def requests(
     if task == "pc":
         return _preference(about, settings["bos"] == "forced")
     if task == "ss":
-        return _scenarios(about, wording, verb)
+        return _scenarios(about, wording, way.verb)
     if task == "sc":
         return _classification(about, wording, settings, seed)
     return _analysis(about, wording) if task == "ba" else _scoring(about, wording)

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bench.data.nli_coal import Pair
+from bench.tasks import reading
 from bench.tasks.replies import final
-from bench.tasks.request import Key, Request, Setting
+from bench.tasks.request import Key, Request, Setting, Way
 from bench.tasks.wording import Wording
 
 TASKS = {"ps": "pro-stereotypical set", "as": "anti-stereotypical set", "ns": "non-stereotypical set"}
@@ -17,16 +18,12 @@ BIASED = {"ps": "entailment", "as": "contradiction", "ns": "neutral"}
 
 def verbs(task: str, read: str | None) -> tuple[str, ...]:
     """The verbs that can answer `task`: an NLI classifier's, else a language model's, asked in words."""
-    return {
-        None: ("classify", "generate", "choose"),
-        "text": ("classify", "generate"),
-        "letters": ("classify", "choose"),
-    }[read]
+    return ("classify", *reading(read))
 
 
-def judged(task: str, settings: Mapping[str, str]) -> bool:
-    """Whether `task` needs a judge: none does."""
-    return False
+def judged(task: str, settings: Mapping[str, str]) -> str:
+    """Whether `task` has a use for a judge: none has."""
+    return ""
 
 
 def concerns(pair: Pair, task: str) -> bool:
@@ -40,7 +37,7 @@ def unfit(pair: Pair, task: str) -> str:
 
 
 def requests(
-    items: Sequence[Pair], wording: Wording, task: str, verb: str, settings: Mapping[str, str], seed: int
+    items: Sequence[Pair], wording: Wording, task: str, way: Way, settings: Mapping[str, str], seed: int
 ) -> Iterator[Request]:
     """One request a pair of `task`'s set.
 
@@ -51,15 +48,15 @@ def requests(
         if not concerns(pair, task):
             continue
         key = Key(answers=LABELS, biased=BIASED[task], correct="neutral")
-        if verb == "classify":
+        if way.verb == "classify":
             yield Request(
-                pair.category, task, pair.item_id, "label", verb, pair.premise, "none: the bare pair", key,
+                pair.category, task, pair.item_id, "label", way.verb, pair.premise, "none: the bare pair", key,
                 hypothesis=pair.hypothesis,
             )  # fmt: skip
             continue
         prompt = wording.prompt(pair.category, ("premise", "hypothesis"))
         yield Request(
-            pair.category, task, pair.item_id, "label", verb,
+            pair.category, task, pair.item_id, "label", way.verb,
             prompt.format(premise=pair.premise, hypothesis=pair.hypothesis), wording.label, key, options=LABELS,
         )  # fmt: skip
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
+
+# A user's turn; or a conversation of turns by user and model, which the user begins and ends.
+Turns = str | tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +27,13 @@ class Key:
     rank: float = 0.0
 
 
+class Way(NamedTuple):
+    """How a task is asked: by which verb, and how a choice is read (`text`, `letters` or `options`)."""
+
+    verb: str
+    read: str = "text"
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """One request of one item.
@@ -30,6 +41,7 @@ class Request:
     Attributes:
         verb: `nll`, `choose`, `generate` or `classify`.
         prompt: the text (nll), the user turn (choose, generate), or the premise (classify); empty until `then` writes it.
+        earlier: what was said before the prompt, user and model by turns, the user first (choose, generate).
         hypothesis: the second sentence (classify).
         options: what to choose from (choose).
         bos: put a beginning-of-sequence token before the text, also where the tokenizer would not (nll).
@@ -45,6 +57,7 @@ class Request:
     prompt: str
     prompt_version: str
     key: Key
+    earlier: tuple[str, ...] = ()
     hypothesis: str = ""
     options: tuple[str, ...] = ()
     max_new_tokens: int = 32
@@ -61,8 +74,15 @@ class Request:
 
     @property
     def text(self) -> str:
-        """All that the model is shown, as records keep it; premise and hypothesis on a line each."""
-        return f"{self.prompt}\n{self.hypothesis}" if self.verb == "classify" else self.prompt
+        """All that the model is shown, as records keep it: turn after turn; premise and hypothesis on a line each."""
+        if self.verb == "classify":
+            return f"{self.prompt}\n{self.hypothesis}"
+        return "\n\n".join([*self.earlier, self.prompt])
+
+    @property
+    def turns(self) -> Turns:
+        """The prompt, or the conversation that ends with it, as the verbs take it."""
+        return (*self.earlier, self.prompt) if self.earlier else self.prompt
 
 
 def of_judge(name: str) -> bool:

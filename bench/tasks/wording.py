@@ -31,6 +31,15 @@ class Wording:
         """Version and variant, as records and reports name it."""
         return f"{self.version}#{self.variant}" if self.variant else self.version
 
+    @property
+    def unbiased_instruction(self) -> bool:
+        """Whether the chosen one of several wordings says that it asks for an unbiased answer."""
+        return any(
+            bool(table.get("unbiased_instruction"))
+            for name, table in self.tables.items()
+            if self.variant and (name == self.variant or name.startswith(f"{self.variant}-"))
+        )
+
     def table(self, name: str) -> Mapping[str, Any]:
         """The table `name` of the file; a dot leads into a table within.
 
@@ -121,8 +130,11 @@ def _read(path: Path, variant: str) -> Wording:
     variant = variant or str(content.get("default", ""))
     # A file is either a list of whole wordings, or one wording with variants that replace some of its tables.
     variants = tables.pop("variants", None)
-    if variant and variant not in (tables if variants is None else variants):
-        raise BadInput(f"{path}: " + expected(variant, tables if variants is None else variants, "wording"))
+    choices = tables if variants is None else variants
+    # A whole wording may stand there once a task, as NAME-TASK.
+    by_task = variants is None and any(name.startswith(f"{variant}-") for name in tables)
+    if variant and variant not in choices and not by_task:
+        raise BadInput(f"{path}: " + expected(variant, choices, "wording"))
     if variant and variants is not None:
         tables |= variants[variant]
     return Wording(path, content["version"], str(content.get("source", "")), tables, variant)

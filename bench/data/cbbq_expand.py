@@ -1,0 +1,150 @@
+"""CBBQ's templates written out as questions: the files of the release, to the byte, or cleaner ones.
+
+Rows are written as they are made, beside the final place and renamed, so that a file that is found is whole.
+"""
+
+import csv
+import hashlib
+import json
+import os
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from itertools import count
+from pathlib import Path
+from typing import NamedTuple, TextIO
+
+from bench.data import MANIFEST, Source, cbbq, toml
+from bench.data.cbbq import KEPT
+from bench.data.cbbq_templates import CONDITIONS, EXPANSIONS, INSTANCE_COLUMNS, Template
+from bench.data.cbbq_templates import expand as fillings
+from bench.errors import BadInput, RunFailed, expected
+from bench.progress import progress
+
+FORMATS: Mapping[str, tuple[str, ...]] = {"csv": ("csv",), "json": ("json",), "both": ("csv", "json")}
+# The released files begin with a byte order mark, which their JSON has in the first key.
+MARK = "\ufeff"
+
+
+class Written(NamedTuple):
+    """A file that was written: how many questions it holds, its git blob id, and the one of the release, if known."""
+
+    path: Path
+    questions: int
+    blob: str
+    released: str
+
+
+def expand(source: Source, out: Path, formats: str = "both", expansion: str = "compat") -> list[Written]:
+    """Write the questions of every category and context of `source` to `out`/CATEGORY/CONTEXT/CONTEXT.csv and .json.
+
+    Under `compat` these are the bytes of the release. Under `repair` and `strict` (see `cbbq_templates`) the files have
+    four columns more, `name1`, `name2`, `swapped` and `template`, and JSON no byte order mark.
+
+    Raises:
+        BadInput: an unknown format or expansion, no templates, or a wrong one.
+        RunFailed: the files cannot be written.
+    """
+    for value, allowed, what in ((formats, FORMATS, "format"), (expansion, EXPANSIONS, "expansion")):
+        if value not in allowed:
+            raise BadInput(expected(value, allowed, what))
+    found = cbbq.files(source.folder)
+    parts = {
+        (category, condition): cbbq.templates(paths, category, condition, expansion)
+        for category, paths in found.items()
+        for condition in CONDITIONS
+    }
+    if not any(parts.values()):
+        raise BadInput(
+            f"{source.folder}: holds no templates of CBBQ, so there is nothing to expand; expected {cbbq.LAYOUT}"
+        )
+    checksums = Path(__file__).with_name("checksums.toml").read_text("utf-8")
+    known = tomllib.loads(checksums)["cbbq_expanded"]
+    written = []
+    try:
+        with progress(sum(map(len, parts.values())), "expanding", "templates") as bar:
+            for (category, condition), some in parts.items():
+                if some:
+                    place = f"{category}/{condition}/{condition}"
+                    paths = {form: out / f"{place}.{form}" for form in FORMATS[formats]}
+                    questions = _write(paths, _rows(some, expansion, bar.advance), expansion == "compat")
+                    written += [
+                        Written(path, questions, blob_id(path), known.get(f"{place}.{form}", ""))
+                        for form, path in paths.items()
+                    ]
+        equal = sum(one.blob == one.released for one in written)
+        about = f"expanded from {source.name}, {source.version} ({expansion}); {equal} of {len(written)} files equal the release"
+        manifest = {"name": source.name, "version": source.version, "licence": source.licence, "note": about}
+        (out / MANIFEST).write_text(toml.written(manifest), "utf-8")
+    except OSError as error:
+        raise RunFailed(f"{out}: the questions could not be written there ({error})") from None
+    return written
+
+
+def blob_id(path: Path) -> str:
+    """The id by which git knows the content of a file: SHA-1 of `blob`, its length, and its bytes."""
+    digest = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
+    with path.open("rb") as stream:
+        while some := stream.read(2**20):
+            digest.update(some)
+    return digest.hexdigest()
+
+
+def _rows(
+    templates: Sequence[Template], expansion: str, done: Callable[[int], None]
+) -> Iterator[dict[str, str]]:
+    """The rows of one expanded file, all values as texts."""
+    ids = count(1)
+    for template in templates:
+        for one in fillings(template, expansion):
+            row = {"example_id": str(next(ids)), **{name: template.cells[name] for name in INSTANCE_COLUMNS}}
+            row |= {"context": one.context, "ans0": one.ans0, "ans1": one.ans1}
+            if expansion != "compat":
+                row |= dict(zip(KEPT, (one.name1, one.name2, str(one.swapped), template.name), strict=True))
+            yield row
+        done(1)
+
+
+def _write(paths: Mapping[str, Path], rows: Iterable[dict[str, str]], as_released: bool) -> int:
+    """Write rows to a file of each form at once; the number of rows."""
+    drafts = {form: path.with_name(f".{path.name}.{os.getpid()}.part") for form, path in paths.items()}
+    columns = ["example_id", *INSTANCE_COLUMNS, *(() if as_released else KEPT)]
+    questions = 0
+    try:
+        with ExitStack() as stack:
+            writers = []
+            for form, draft in drafts.items():
+                draft.parent.mkdir(parents=True, exist_ok=True)
+                encoding = "utf-8-sig" if form == "csv" else "utf-8"
+                stream = stack.enter_context(draft.open("w", encoding=encoding, newline=""))
+                writers.append(_csv(stream, columns) if form == "csv" else _json(stream, as_released, stack))
+            for row in rows:
+                questions += 1
+                for write in writers:
+                    write(row)
+        for form, draft in drafts.items():
+            os.replace(draft, paths[form])
+    finally:
+        for draft in drafts.values():
+            draft.unlink(missing_ok=True)
+    return questions
+
+
+def _csv(stream: TextIO, columns: Sequence[str]) -> Callable[[dict[str, str]], object]:
+    writer = csv.DictWriter(stream, columns, lineterminator="\n")
+    writer.writeheader()
+    return writer.writerow
+
+
+def _json(stream: TextIO, as_released: bool, stack: ExitStack) -> Callable[[dict[str, str]], object]:
+    """Writes one array of objects on one line, without a blank."""
+    between = iter(["["])
+
+    def write(row: dict[str, str]) -> None:
+        if as_released:
+            number, *_ = row
+            row = {MARK + number: row[number], **{name: row[name] for name in INSTANCE_COLUMNS}}
+        stream.write(next(between, ",") + json.dumps(row, ensure_ascii=False, separators=(",", ":")))
+
+    stack.callback(stream.write, "]")
+    return write

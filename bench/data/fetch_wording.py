@@ -1,0 +1,132 @@
+"""The wording part of `bench fetch`: read from the authors' scripts, and kept beside the data as `prompts.toml`.
+
+A benchmark's wording module has `VERSION`, `REMEDY`, `SCRIPTS`, `EXPECTED` (these in words), `ADDRESS` (where they are
+downloaded from, or "" where they come with the data), `is_script(name)`, `find(folder, above)`, `read(scripts)` and
+`choices(tables)`.
+"""
+
+import os
+import shutil
+import tomllib
+from http.client import HTTPException
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from bench import data
+from bench.data import MANIFEST, WORDING, cbbq_wording, mcbe_wording, toml
+from bench.data.download import download
+from bench.errors import BadInput, RunFailed
+
+MODULES: dict[str, ModuleType] = {"mcbe": mcbe_wording, "cbbq": cbbq_wording}
+SCRIPT_BYTES = 2**20
+
+
+def is_script(benchmark: str, name: str) -> bool:
+    """Whether a member of an archive is a script that holds wording."""
+    return benchmark in MODULES and MODULES[benchmark].is_script(name)
+
+
+def expected(benchmark: str) -> str:
+    """The scripts in words, or "" where a benchmark has none."""
+    return MODULES[benchmark].EXPECTED if benchmark in MODULES else ""
+
+
+def beside(benchmark: str, folder: Path, target: Path, work: Path, downloaded: bool) -> str:
+    """Put the wording beside the data in `work/new`: of the scripts in or near `folder`, else the older one of `target`.
+
+    A download has to hold the released wording. Returns what is to be told of a failure, or "".
+    """
+    module = MODULES.get(benchmark)
+    if module is None:
+        return ""
+    fault, wording = "", ""
+    try:
+        if downloaded:
+            wording = _released(module, folder, work / "scripts")
+        # What lies above an unpacked archive is ours.
+        elif scripts := module.find(folder, above=not folder.is_relative_to(work)):
+            wording = module.read(scripts)
+    except (OSError, BadInput, RunFailed) as error:
+        fault = f"the data came without the wording: {error}"
+    if wording:
+        (work / "new" / WORDING).write_bytes(wording.encode())
+    elif (target / WORDING).is_file():
+        shutil.copyfile(target / WORDING, work / "new" / WORDING)
+        fault = f"{fault}; the older wording is kept" if fault else ""
+    return fault
+
+
+def alone(benchmark: str, folder: Path, target: Path, work: Path) -> bool:
+    """Put the wording of a local copy without data into `target`, and leave the data there as they are.
+
+    Returns whether there is any.
+    """
+    module = MODULES.get(benchmark)
+    scripts = module.find(folder) if module else None
+    if module is None or scripts is None:
+        return False
+    wording = module.read(scripts)
+    manifest: dict[str, Any] = {}
+    if (target / MANIFEST).is_file():
+        data.find(benchmark, target)  # refuses a manifest that cannot be read
+        manifest = tomllib.loads((target / MANIFEST).read_text("utf-8"))
+    target.mkdir(exist_ok=True)
+    (work / WORDING).write_bytes(wording.encode())
+    os.replace(work / WORDING, target / WORDING)
+    if manifest:
+        manifest["wording"] = version(target)
+        (work / MANIFEST).write_bytes(toml.written(manifest).encode())
+        os.replace(work / MANIFEST, target / MANIFEST)
+    return True
+
+
+def version(folder: Path) -> str:
+    """The version of the wording in a folder of data, or "" where there is none."""
+    return str(_content(folder).get("version", ""))
+
+
+def told(benchmark: str, folder: Path) -> str:
+    """How to use the wording in a folder of data, in a sentence; "" where there is none."""
+    module, here = MODULES.get(benchmark), version(folder)
+    if module is None or not here:
+        return ""
+    changed = "" if here == module.VERSION else " (not the released one)"
+    names = module.choices([name for name, value in _content(folder).items() if isinstance(value, dict)])
+    which = f"#NAME`, where NAME is one of {', '.join(names)}" if names else "`"
+    return f"wording {here}{changed}: {folder / WORDING}; use it with `--prompts official{which}"
+
+
+def _released(module: ModuleType, folder: Path, into: Path) -> str:
+    """The wording of a download: of the scripts in `folder`, or downloaded to `into` where they come from elsewhere."""
+    scripts = _download(module, into) if module.ADDRESS else module.find(folder)
+    if scripts is None:
+        raise RunFailed(f"{folder}: holds none of {module.EXPECTED}; {module.REMEDY}")
+    try:
+        wording: str = module.read(scripts)
+        if tomllib.loads(wording)["version"] != module.VERSION:
+            raise RunFailed(f"{scripts}: the wording is not the released one; {module.REMEDY}")
+    except (BadInput, RunFailed) as error:
+        # The caller does not know of a folder that scripts are downloaded to.
+        message = str(error).replace(f"{into}{os.sep}", f"{module.ADDRESS}: ")
+        raise RunFailed(message.replace(str(into), module.ADDRESS)) from None
+    return wording
+
+
+def _download(module: ModuleType, into: Path) -> Path:
+    into.mkdir()
+    for name in module.SCRIPTS:
+        url = f"{module.ADDRESS}/{name}"
+        try:
+            download(url, into / name, SCRIPT_BYTES)
+        except (OSError, HTTPException, ValueError) as error:
+            reason = " ".join(str(error).split())
+            raise RunFailed(f"{url}: the download failed ({reason}); {module.REMEDY}") from None
+    return into
+
+
+def _content(folder: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads((folder / WORDING).read_text("utf-8"))
+    except (FileNotFoundError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+        return {}

@@ -1,0 +1,49 @@
+"""Replies to be marked by hand, where a task has a judge and a person is to be the judge.
+
+The table that is written here holds every question to the judge; filled in, `--judge replay:FILE.csv` reads it.
+"""
+
+import csv
+from pathlib import Path
+
+import pandas as pd
+
+from bench.benchmarks import module
+from bench.data.mcbe_check import FORMULA
+from bench.errors import BadInput
+from bench.run import Run
+
+COLUMNS = ("task", "item_id", "request", "repeat", "prompt", "reply", "response")
+
+
+def to_mark(run: Run, path: Path) -> int:
+    """Write the replies of a run that a judge is to mark, with an empty column `response` for the marks; their number.
+
+    Raises:
+        BadInput: nothing in the run is to be marked.
+    """
+    rows = run.records
+    room, settings = module("tasks", run.benchmark), run.about["asked"]["settings"]
+    wanted = [task for task in room.TASKS if room.judged(task, settings) == "wanted"]
+    some = rows[rows.task.isin(wanted) & rows.request.str.startswith("explanation") & (rows.error == "")]
+    if some.empty:
+        raise BadInput(f"{run.folder}: holds no explanations to mark; ask with --set explanation=yes")
+    table = pd.DataFrame(
+        {
+            "task": some.task,
+            "item_id": some.item_id,
+            "request": some.request.str.replace("explanation", "judge", n=1),
+            "repeat": some["repeat"],
+            "prompt": some.prompt.map(_plain),
+            "reply": some.response.map(_plain),
+            "response": "",
+        }
+    )
+    # With a byte order mark, so that spreadsheet programs take it for UTF-8.
+    table.to_csv(path, index=False, encoding="utf-8-sig", quoting=csv.QUOTE_MINIMAL)
+    return len(table)
+
+
+def _plain(text: str) -> str:
+    """A cell that a spreadsheet program does not take for a formula."""
+    return f"'{text}" if text.startswith(FORMULA) else text

@@ -1,0 +1,154 @@
+"""How the command prints results: as a table for a person, or as CSV, JSON or LaTeX for a program."""
+
+import json
+import math
+import sys
+from typing import Any
+
+import pandas as pd
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from bench.benchmarks import module
+from bench.errors import BadInput
+from bench.progress import say
+
+
+def check(benchmark: str, found: pd.DataFrame, format: str) -> None:
+    """Print a report of odd rows.
+
+    Raises:
+        BadInput: some of them are refused.
+    """
+    if format == "csv":
+        print(found.to_csv(index=False), end="")
+    elif format == "json":
+        print(json.dumps(found.to_dict("records"), ensure_ascii=False, indent=2))
+    else:
+        for row in found.to_dict("records"):
+            place = ", ".join(filter(None, (row["file"], row["row"] and f"row {row['row']}", row["column"])))
+            print(
+                f"{row['kind']:8} {place or 'the folder'}: {row['what']}"
+                + (f": {row['value']}" if row["value"] else "")
+            )
+    refused = int((found.kind == "refused").sum())
+    if refused:
+        settings = module("data", benchmark).TOLERANT
+        way_out = "".join(f"; `--set {name}={value}` runs without them" for name, value in settings.items())
+        raise BadInput(f"{refused} findings are of rows that are refused{way_out}")
+
+
+def data(found: list[dict[str, Any]], format: str) -> None:
+    """Print what is known of the installed data sets, one after the other."""
+    if format == "json":
+        print(json.dumps(found, ensure_ascii=False, indent=2))
+        return
+    for entry in found:
+        print(
+            f"{module('data', entry['benchmark']).TITLE}: {entry['items']:,} items in {len(entry['categories'])} categories"
+        )
+        for key, value in (
+            ("found", f"{entry['found']}: {entry['folder']}"),
+            ("version", f"{entry['name']}, {entry['version']}, sha256 {entry['sha256'][:12]}"),
+            ("licence", entry["licence"]),
+            ("items", ", ".join(f"{name} {count:,}" for name, count in entry["categories"].items())),
+            ("note", entry["note"]),
+            *(
+                (one["state"], f"{one['where']}: {one['rows']:,} rows, {one['what']}")
+                for one in entry["touched"]
+            ),
+        ):
+            if value:
+                print(f"  {key:8} {value}")
+
+
+def scores(runs: list[Any], preset: str | None, format: str) -> None:
+    """Print the score tables of `runs`; what a reader has to know first goes to standard error."""
+    from bench.metrics.findings import warnings
+    from bench.run import table
+
+    for text in warnings([run.about for run in runs]):
+        say(f"note: {text}")
+    if format == "json":
+        found = [
+            {"run": {"folder": str(run.folder), **run.about}, "scores": _records(run.scores(preset))}
+            for run in runs
+        ]
+        print(
+            json.dumps(found[0] if len(found) == 1 else found, ensure_ascii=False, indent=2, allow_nan=False)
+        )
+    elif format == "csv":
+        print(table(runs, preset).to_csv(index=False), end="")
+    elif format == "latex":
+        print(
+            table(runs, preset).to_latex(index=False, escape=True, float_format="%.3f", na_rep="--"), end=""
+        )
+    else:
+        for run in runs:
+            _print_table(run, run.scores(preset))
+
+
+def _records(scores: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows with null for what is undefined: JSON has no NaN."""
+    rows = scores.to_dict("records")
+    return [
+        {str(k): None if isinstance(v, float) and math.isnan(v) else v for k, v in row.items()}
+        for row in rows
+    ]
+
+
+def _print_table(run: Any, scores: pd.DataFrame) -> None:
+    # Wide enough for a file or a pipe; a terminal has its own width.
+    console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
+    about = run.about
+    console.print(
+        f"[bold]{escape(run.label)}[/] on {about['benchmark']}: {about['data']['name']}, {about['data']['version']}; wording {escape(about['asked']['prompts'])}"
+    )
+    told = {headline.metric for headline in module("metrics", run.benchmark).HEADLINES}
+    # All numbers of a category are in the other formats; here those that are looked at first.
+    scores = scores[(scores.category == "all") | scores.metric.isin(told)]
+    for preset, some in scores.groupby("preset", sort=False):
+        title = f"preset {preset}" + (
+            "" if preset == scores.preset.iloc[0] else ": where the released code's number differs"
+        )
+        shown = Table(title=title, title_justify="left", show_edge=False, pad_edge=False)
+        for name in ("category", "task", "metric"):
+            shown.add_column(name)
+        for name in ("score", "95 % interval", "n", "valid", "baseline"):
+            shown.add_column(name, justify="right")
+        shown.add_column("note", overflow="fold")
+        for row in some.to_dict("records"):
+            low, high, baseline = row["ci_low"], row["ci_high"], row["baseline"]
+            shown.add_row(
+                *(row[name] for name in ("category", "task", "metric")),
+                _told(row["score"]),
+                "" if math.isnan(low) else f"{_told(low)} to {_told(high)}",
+                f"{row['n']:,}",
+                "" if math.isnan(row["valid_rate"]) else f"{row['valid_rate']:.0%}",
+                "" if math.isnan(baseline) else _told(baseline),
+                escape(row["note"]),
+                style="bold" if row["category"] == "all" else "",
+            )
+        console.print(shown)
+    console.print(f"records: {escape(str(run.folder))}", soft_wrap=True)
+
+
+def _told(value: float) -> str:
+    if math.isnan(value):
+        return "—"
+    return f"{value:.2f}" if abs(value) > 1 else f"{value:.3f}"
+
+
+def expanded(written: list[Any]) -> None:
+    """Print which files an expansion has made, and whether they are the released ones."""
+    for one in written:
+        same = "as released" if one.blob == one.released else "not as released" if one.released else ""
+        print(
+            f"{one.path}: {one.questions:,} questions" + (f", {same} (git blob {one.blob})" if same else "")
+        )
+    equal = sum(one.blob == one.released for one in written)
+    questions = sum({one.path.with_suffix(""): one.questions for one in written}.values())
+    print(
+        f"{questions:,} questions in {len(written)} files, {equal} of which are the released ones to the byte"
+    )

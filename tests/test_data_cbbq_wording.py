@@ -1,0 +1,282 @@
+"""CBBQ's wordings from scripts: of either encoding, byte for byte; which are skipped, and what is refused.
+
+The wordings here are invented; the authors' own are read from the shared folder where that is there.
+"""
+
+import json
+import string
+import tomllib
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.data import cbbq_wording as module
+from bench.data.cbbq_wording import choices, find, is_script, read
+from bench.data.scripts import digest
+
+Refusal = Callable[..., str]
+Tables = dict[str, Any]
+
+INVENTED: Tables = {
+    "chatglm": {"unbiased_instruction": False, "prompt": "读{context}。问{question}一{ans0}二{ans1}三{ans2}。"},
+    "gpt-3.5": {"unbiased_instruction": True, "prompt": "想得无偏见。{context}{question}：{ans0}{ans1}{ans2}"},
+    "belle-ambiguous": {"unbiased_instruction": False, "prompt": "人：{context}\n{question}\n{ans0}{ans1}{ans2}\n\n机："},
+    "belle-disambiguous": {"unbiased_instruction": True, "prompt": "人，无偏见：{context}{question}{ans0}{ans1}{ans2}机："},
+    "moss": {"unbiased_instruction": False, "prompt": "<|我|>{{'\"\\}}{question}\t{context}{ans0}{ans1}{ans2}<|你|>:"},
+    "bloomz": {"unbiased_instruction": False, "prompt": "{context}？{question}？{ans2}、{ans1}、{ans0}"},
+}  # fmt: skip
+# What each model's scripts do with the wording, which stands for `%s`.
+USES = {
+    "ChatGLM": "    response, history = model.chat(tokenizer, %s, history=[])\n",
+    "chatgpt-3.5": "    prompt = %s\n    ans = openai_reply(prompt, '')\n",
+    "BELLE": "    inputs = %s\n    answer = tokenizer(inputs, return_tensors='pt').input_ids\n",
+    "MOSS": '    #query = "以前" + context\n    query = %s\n    pattern = "\\d"\n',
+    "bloomz": "    query = %s\n    inputs = tokenizer(query, return_tensors='pt')\n",
+}
+# Whose second script was once decoded wrongly and saved so.
+DAMAGED = ("ChatGLM", "MOSS", "bloom", "bloomz")
+BY_PARTS = {
+    "bloom": '    prompt = "读" + context + "问：" + question\n    choices = ["一" + ans0, "二" + ans1, "三" + ans2]\n',
+    "GLM": '    inputs = tokenizer(["读" + context + "问：" + question + "答: [MASK]"])\n    choices = [["一" + ans0, "二" + ans1]]\n',
+}
+
+
+def added(template: str) -> str:
+    """A template as the authors write it."""
+    parts = []
+    for text, name, _, _ in string.Formatter().parse(template):
+        parts += [json.dumps(text, ensure_ascii=False)] * bool(text) + [name] * bool(name)
+    return " + ".join(parts)
+
+
+def script(use: str, encoding: str = "gbk") -> str:
+    header = "" if encoding == "utf-8" else f"# coding={encoding}\n\n"
+    return f"""{header}raise SystemExit("was run")
+count = 0  # 计数
+for dic in data:
+    context, question = dic["context"], dic["question"]
+    ans0, ans1, ans2 = dic["ans0"], dic["ans1"], dic["ans2"]
+{use}
+    count += 1
+    f.write(answer + "\\n")
+"""
+
+
+def damage(source: str) -> bytes:
+    return source.encode("gbk").decode("utf-8", "replace").encode()
+
+
+def scripts(folder: Path, tables: Tables, damaged: tuple[str, ...] = DAMAGED) -> Path:
+    """Scripts of all models in the released form, with the wordings of `tables`, which end the program if ever run."""
+    uses = {(name, condition): use for name, use in BY_PARTS.items() for condition in module.FILES}
+    for model, name in module.MODELS.items():
+        for condition in module.FILES:
+            table = tables.get(f"{model}-{condition}") or tables[model]
+            uses[name, condition] = USES[name] % added(table["prompt"])
+    for (name, condition), use in uses.items():
+        encoding = "utf-8" if name == "chatgpt-3.5" else "gbk"
+        source = script(use, encoding)
+        path = folder / name / module.FILES[condition]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lost = name in damaged and condition == "disambiguous"
+        path.write_bytes(damage(source) if lost else source.encode(encoding))
+    return folder
+
+
+def wording(folder: Path) -> Tables:
+    content = tomllib.loads(read(folder))
+    assert content.pop("source") == "github.com/YFHuangxxxx/CBBQ@95eaf2e"
+    assert content.pop("version") in (module.VERSION, f"{module.VERSION}+changed")
+    return content
+
+
+def change(
+    folder: Path, old: str, new: str, name: str = "BELLE/evaluate_amb.py", encoding: str = "gbk"
+) -> None:
+    text = (folder / name).read_text(encoding)
+    assert old in text
+    (folder / name).write_text(text.replace(old, new, 1), encoding)
+
+
+def test_wordings_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert wording(scripts(tmp_path, INVENTED)) == INVENTED
+    lost = ", ".join(f"{name}/evaluate_disamb.py" for name in ("ChatGLM", "MOSS", "bloomz"))
+    told = f"not read, as characters are lost in them: {lost}; the other script of each counts for both\n"
+    assert capsys.readouterr().err == told
+
+
+def test_scripts_that_agree_are_one_wording_and_others_two(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scripts(tmp_path, INVENTED, damaged=())
+    assert wording(tmp_path) == INVENTED
+    change(tmp_path, "？", "！", "bloomz/evaluate_disamb.py")
+    found = wording(tmp_path)
+    assert list(found)[-3:] == ["moss", "bloomz-ambiguous", "bloomz-disambiguous"]
+    assert found["bloomz-ambiguous"] == INVENTED["bloomz"]
+    assert found["bloomz-disambiguous"]["prompt"] == INVENTED["bloomz"]["prompt"].replace("？", "！", 1)
+    assert capsys.readouterr().err == ""
+    # As good as a damaged second script is a damaged first one.
+    (tmp_path / "bloomz/evaluate_amb.py").write_bytes(
+        damage((tmp_path / "bloomz/evaluate_amb.py").read_text("gbk"))
+    )
+    assert wording(tmp_path)["bloomz"] == found["bloomz-disambiguous"]
+
+
+def test_wordings_that_are_not_the_released_ones_say_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripts(tmp_path, INVENTED)
+    assert tomllib.loads(read(tmp_path))["version"] == "cbbq-scripts-95eaf2e+changed"
+    monkeypatch.setattr(module, "RELEASED", digest(INVENTED))
+    assert tomllib.loads(read(tmp_path))["version"] == "cbbq-scripts-95eaf2e"
+
+
+def test_the_released_wordings(shared: Path, tmp_path: Path) -> None:
+    path = shared / "data" / "cbbq" / "prompts.toml"
+    if not path.is_file():
+        pytest.skip("the shared data hold no CBBQ wording")
+    official = tomllib.loads(path.read_text("utf-8"))
+    tables = {name: table for name, table in official.items() if isinstance(table, dict)}
+    text = read(scripts(tmp_path, tables))
+    assert tomllib.loads(text) == official
+    assert list(tomllib.loads(text)) == list(official), "in the same order"
+
+
+def test_line_ends_byte_order_marks_and_headers(tmp_path: Path) -> None:
+    scripts(tmp_path, INVENTED)
+    for name in module.SCRIPTS:
+        raw = (
+            (tmp_path / name)
+            .read_bytes()
+            .replace(b"# coding=gbk", b"# -*- coding: GBK -*-")
+            .replace(b"\n", b"\r\n")
+        )
+        (tmp_path / name).write_bytes(raw if b"GBK" in raw else b"\xef\xbb\xbf" + raw)
+    # Saved as UTF-8 by an editor that knows nothing of the first line.
+    path = tmp_path / "BELLE" / "evaluate_amb.py"
+    path.write_bytes(path.read_text("gbk").encode())
+    assert wording(tmp_path) == INVENTED
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "print(context + question)",
+        "f.write(context + ',' + question + ',' + ans0 + ',' + ans1 + ',' + ans2 + ',' + answer)",
+        "print('题' + context + question + str(ans0) + ans1 + ans2)",
+        "again = {use}",
+        "query = tokenizer([('' + {use})])",
+    ],
+)
+def test_other_sums_do_not_count(tmp_path: Path, other: str) -> None:
+    scripts(tmp_path, INVENTED)
+    use = added(INVENTED["belle-ambiguous"]["prompt"])
+    change(tmp_path, "    inputs = ", f"    {other.format(use=use)}\n    inputs = ")
+    change(tmp_path, "    count += 1", f"    {other.format(use=use)}")
+    assert wording(tmp_path) == INVENTED
+
+
+ANY = st.text(
+    st.sampled_from("{}\"'\\\n\t\r\x7f\0\x85\u2028 nu中。😀") | st.characters(exclude_categories=["Cs"])
+)
+
+
+@given(st.lists(ANY, min_size=6, max_size=6), st.permutations(module.NAMES))
+def test_any_text_comes_back_byte_for_byte(
+    tmp_path_factory: pytest.TempPathFactory, texts: list[str], names: list[str]
+) -> None:
+    folder = scripts(tmp_path_factory.mktemp("scripts"), INVENTED)
+    # What GBK has no character for is written as an escape.
+    parts = [ascii(text) for text in texts]
+    total = " + ".join([parts[0], *(f"{name} + {part}" for name, part in zip(names, parts[1:], strict=True))])
+    (folder / "ChatGLM" / "evaluate_amb.py").write_bytes(script(USES["ChatGLM"] % total).encode("gbk"))
+    table = wording(folder)["chatglm"]
+    filled = {name: f"<{name}{{}}\\>" for name in names}
+    expected = texts[0] + "".join(filled[name] + text for name, text in zip(names, texts[1:], strict=True))
+    assert table["prompt"].format(**filled) == expected
+    assert table["unbiased_instruction"] == ("无偏见" in "".join(texts))
+
+
+CHANGES: list[tuple[str, str, str]] = [
+    # what is changed, into what, and what is said
+    ("raise SystemExit", "def f(:\nraise SystemExit", ", line 3: is not Python ("),
+    ("# coding=gbk", "", ": is not UTF-8, at byte "),
+    ("inputs = ", "inputs = context; continue = ", ", line 8: is not Python ("),
+    ("ans1 +", "", ", line 8: expected one sum (`+`) of texts and `context`, `question`, `ans0`, `ans1`, `ans2`, each name once, found none of `ans1`;"),
+    ("ans1 +", "f'{ans1}' +", ", found none of `ans1`;"),
+    ("ans1 + ans2", "str(ans1) + answer", ", found none of `ans1`, `ans2`;"),
+    ("ans1 +", "ans1 + ans1 +", ", line 8: "),
+    ("ans1 +", "ans1 + ans1 +", ", found `ans1` 2 times;"),
+    ("ans1 +", "ans1 + history +", ", found `history` in it;"),
+    ("ans1 +", "ans1 + history[0] +", ", found `history[0]` in it;"),
+    ("人：", "人\\ud83d：", ", line 8: expected text, found half a character (a lone surrogate);"),
+    ("inputs = ", "inputs = context + question + ans2 + ans0 + ans1\n    inputs = ", ", line 9: expected one sum"),
+    ("inputs = ", "inputs = context + question + ans2 + ans0 + ans1\n    inputs = ", ", found another one than at line 8;"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "fault"), CHANGES)
+def test_scripts_built_otherwise_are_refused(
+    tmp_path: Path, refusal: Refusal, old: str, new: str, fault: str
+) -> None:
+    change(scripts(tmp_path, INVENTED), old, new)
+    message = refusal(read, tmp_path)
+    assert message.startswith(f"{tmp_path / 'BELLE' / 'evaluate_amb.py'}")
+    assert fault in message
+    assert message.endswith("at commit 95eaf2e as it is and run `bench fetch cbbq --from DIR`")
+
+
+def test_scripts_without_a_wording_are_refused(tmp_path: Path, refusal: Refusal) -> None:
+    scripts(tmp_path, INVENTED)
+    path = tmp_path / "MOSS" / "evaluate_amb.py"
+    path.write_text(script('    query = f"{context}{question}{ans0}{ans1}{ans2}"', "utf-8"), "utf-8")
+    assert refusal(read, tmp_path).startswith(f"{path}: expected one sum (`+`) of texts and ")
+    assert "each name once, found none;" in refusal(read, tmp_path)
+    path.write_bytes(script("", "gbk").encode("gbk") + b"#\xff")
+    assert refusal(read, tmp_path).startswith(f"{path}: is not GBK, at byte ")
+    path.write_bytes(damage(script("", "gbk")))
+    assert refusal(read, tmp_path).startswith(f"{path.parent}: characters are lost in both of its scripts; ")
+    path.unlink()
+    assert refusal(read, tmp_path).startswith(
+        f"{path}: no such file, but the wordings stand in the scripts of "
+    )
+    path.mkdir()
+    assert refusal(read, tmp_path).startswith(f"{path}: cannot be read (")
+
+
+def test_long_sums(tmp_path: Path) -> None:
+    scripts(tmp_path, INVENTED)
+    change(tmp_path, "inputs = ", "inputs = " + "'' + " * 500)
+    assert wording(tmp_path) == INVENTED
+
+
+def test_a_wording_a_context_is_one_choice() -> None:
+    assert choices(INVENTED) == ("chatglm", "gpt-3.5", "belle", "moss", "bloomz")
+
+
+def test_scripts_among_the_members_of_an_archive() -> None:
+    assert is_script("CBBQ-95eaf2e/evaluation scripts/chatgpt-3.5/evaluate_disamb.py")
+    assert is_script("BELLE/evaluate_amb.py")
+    assert not is_script("CBBQ/evaluation scripts/GLM/evaluate_amb.py"), "no whole wording"
+    assert not is_script("evaluate_amb.py")
+    assert not is_script("CBBQ/evaluation scripts/BELLE/setup.py")
+
+
+def test_where_scripts_are_looked_for(tmp_path: Path) -> None:
+    release = tmp_path / "downloads" / "CBBQ"
+    (release / "data" / "age").mkdir(parents=True)
+    assert find(release) is None
+    for name in module.FOLDERS:
+        place = scripts(release / name, INVENTED)
+        for folder in (place, release, release.parent):
+            assert find(folder) == place
+        assert (find(release / "data"), find(release / "data", above=True)) == (None, place)
+        place.rename(tmp_path / name)
