@@ -3,6 +3,7 @@
 Exit status: 0 done; 1 the run failed; 2 the call or the data is wrong, said in one line.
 """
 
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -272,8 +273,20 @@ def _status(command: Callable[[], Any]) -> int:
         message = getattr(error, "format_message", None)
         if message is None:
             raise
-        say(f"bench: {' '.join(message().split())}")
+        said = " ".join(message().split())
+        say(f"bench: {said}{_as_setting(said)}")
         return 2
+
+
+def _as_setting(said: str) -> str:
+    """What to write for an unknown option that is a benchmark's setting."""
+    from bench import tasks
+
+    for name in NAMES:
+        for setting, value in tasks.settings(name, {}, "robust").items():
+            if re.search(rf"No such option:? '?--{setting.replace('_', '[-_]')}\b", said):
+                return f"; {setting} is a setting of {name}, given like --set {setting}={value}"
+    return ""
 
 
 def _listed(names: str) -> list[str] | None:

@@ -1,5 +1,6 @@
-"""Recorded answers, small data folders, and cells of a score table, as the tests of McBE need them."""
+"""Recorded answers, small data folders, and cells of a score table, as the tests of McBE and CBBQ need them."""
 
+import csv
 import json
 from collections.abc import Mapping, Sequence
 from itertools import permutations
@@ -33,6 +34,44 @@ def table(root: Path, *rows: Mapping[str, Any], category: str = "age") -> Path:
     plain = {"context": "开会，", "sentence": "[PLH]先说。", "words": "甲，乙", "subtype": "x", "explanation": "y", "score": 1}  # fmt: skip
     root.mkdir(parents=True, exist_ok=True)
     pd.DataFrame([{**plain, **row} for row in rows]).to_csv(root / f"{category}.csv", index=False)
+    return root
+
+
+# A row of a CBBQ template file in which nothing is wrong: two pairs of names, two orders of mention.
+TEMPLATE = {
+    "question_index": "1", "question_polarity": "neg", "context_condition": "ambiguous", "category": "region",
+    "subcategory": "出行", "bias_targeted_groups": "甲地人", "source": "文献", "context": "{{NAME1}}和{{NAME2}}来了。",
+    "NAME1": "[甲, 乙]", "NAME2": "[丙]", "question": "谁忘了伞？", "ans0": "{{NAME1}}", "ans1": "{{NAME2}}",
+    "ans2": "不知道", "label": "2",
+}  # fmt: skip
+# Facts against the stereotype that it is NAME1 who forgot.
+FACTS = "{{NAME1}}和{{NAME2}}来了。{{NAME2}}忘了伞，{{NAME1}}带了两把。"
+
+
+def templates(
+    root: Path,
+    *neg: Mapping[str, str],
+    non_neg: Sequence[Mapping[str, str]] = ({},),
+    category: str = "region",
+    condition: str = "ambiguous",
+) -> Path:
+    """Add CBBQ's template files of a category and context to the data folder `root`, each row a change of a plain one."""
+    files = {"neg": ("neg", neg or ({},), "1"), "non_neg": ("nonneg", non_neg, "0")}
+    for polarity, (name, rows, label) in files.items():
+        plain = {
+            **TEMPLATE,
+            "category": category,
+            "context_condition": condition,
+            "question_polarity": polarity,
+        }
+        if condition == "disambiguous":
+            plain |= {"context": FACTS, "label": label}
+        path = root / category / condition / f"templates_generate_{name}.csv"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("w", encoding="utf-8-sig", newline="") as stream:
+            writer = csv.DictWriter(stream, list(TEMPLATE), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows({**plain, **row} for row in rows)
     return root
 
 

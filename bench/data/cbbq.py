@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.data import Touched, cbbq_templates
-from bench.data.cbbq_labels import BIASED_LABEL, LEFT_OUT, target_option, target_slot, verdicts
+from bench.data.cbbq_labels import BIASED_LABEL, BOTH_LABELS, LEFT_OUT, target_option, target_slot, verdicts
 from bench.data.cbbq_templates import CATEGORIES, CONDITIONS, INSTANCE_COLUMNS, Template, checked
 from bench.data.tables import read_csv, read_json_array
 from bench.errors import BadInput, expected
@@ -88,6 +88,11 @@ class Question:
     def options(self) -> tuple[str, str, str]:
         """The answers to choose from, unknown last."""
         return self.ans0, self.ans1, self.ans2
+
+    @property
+    def text(self) -> tuple[str, ...]:
+        """All that is asked."""
+        return (self.context, self.question, *self.options)
 
     @property
     def biased(self) -> int:
@@ -166,8 +171,21 @@ def _loaded(folder: Path, categories: Sequence[str], given: Mapping[str, str]) -
                 if some
                 else _from_instances(expanded, category, condition, settings)
             )
-            _take(made, settings, loaded)
+            _take(_consistent(list(made)), settings, loaded)
     return loaded
+
+
+def _consistent(made: list[tuple[Question, str]]) -> list[tuple[Question, str]]:
+    """The questions, of which those that stand there with two labels cannot be trusted either: one has to be wrong."""
+    labels: dict[tuple[str, ...], set[int]] = {}
+    for question, _ in made:
+        labels.setdefault(question.text, set()).add(question.label_column)
+    return [
+        (replace(question, label=LEFT_OUT), BOTH_LABELS)
+        if not why and len(labels[question.text]) > 1
+        else (question, why)
+        for question, why in made
+    ]
 
 
 def _take(made: Iterable[tuple[Question, str]], settings: Mapping[str, str], loaded: Loaded) -> None:
@@ -186,15 +204,15 @@ def _take(made: Iterable[tuple[Question, str]], settings: Mapping[str, str], loa
                 count("polarity as in the file's name, not as in the column (polarity=file)")
         if why and settings["labels"] == "upstream":
             question = replace(question, label=question.label_column)
-            count(f"{why}; --set labels=audited corrects them or leaves them out")
+            count(f"each {why} (--set labels=audited corrects it or leaves it out)")
         elif why and question.label == LEFT_OUT:
-            count(f"{why} (labels=audited)", True)
+            count(f"each {why} (labels=audited)", True)
             continue
         elif why:
-            count(f"label corrected: {why} (labels=audited)")
-        key = (question.context, question.question, *question.options, question.label_column)
+            count(f"label corrected, as each {why} (labels=audited)")
+        key = (*question.text, question.label_column)
         if settings["dedupe"] == "yes" and key in seen:
-            count("they stand there twice (dedupe=yes)", True)
+            count("each stands there before (dedupe=yes)", True)
             continue
         seen.add(key)
         loaded.questions.append(question)
@@ -202,7 +220,7 @@ def _take(made: Iterable[tuple[Question, str]], settings: Mapping[str, str], loa
 
 def _from_templates(some: Sequence[Template], settings: Mapping[str, str]) -> Iterator[tuple[Question, str]]:
     number = 0
-    for template, verdict in zip(some, verdicts(some), strict=True):
+    for template, verdict in zip(some, verdicts(some, settings["expansion"]), strict=True):
         cells, slot = template.cells, target_slot(template)
         topic, group = cells["subcategory"].strip(), cells["bias_targeted_groups"].strip()
         for one in cbbq_templates.expand(template, settings["expansion"]):

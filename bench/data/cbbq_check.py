@@ -204,8 +204,7 @@ def _repeated(
         text = (one.cells["context"].strip(), one.cells["question"].strip())
         rows = asked[text]["neg" if one.polarity == "non_neg" else "non_neg"]
         if rows:
-            there = f"row {', '.join(map(str, rows))}" + (" there" if rows != [row] else " there too")
-            what = f"is asked of the same context in the other polarity's file, {there}: one of them is not negated"
+            what = f"is asked of the same context in the other polarity's file, row {', '.join(map(str, rows))}: one of them is not negated"
             yield Finding(file, row, "question", "odd", what, shown(text[1]), "same_question_in_both_polarities", len(made))  # fmt: skip
 
 
@@ -236,11 +235,15 @@ def _index(file: str, some: Sequence[Template]) -> Iterator[Finding]:
     twice = sum(count > 1 for count in Counter(numbers).values())
     gaps = len(set(range(1, max(numbers, default=0) + 1)) - set(numbers))
     said = [f"holds {shown(wrong)}"] if wrong is not None else []
-    said += [f"has {twice} numbers more than once"] if twice else []
-    said += [f"leaves out {gaps}"] if gaps else []
+    said += [f"has {_several(twice)} more than once"] if twice else []
+    said += [f"leaves out {_several(gaps)}"] if gaps else []
     said += ["is not in order"] if numbers != sorted(numbers) else []
     if said:
         yield Finding(file, 0, "question_index", "odd", f"{', '.join(said)}: it is no key", "", "index_no_key")  # fmt: skip
+
+
+def _several(numbers: int) -> str:
+    return "1 number" if numbers == 1 else f"{numbers:,} numbers"
 
 
 def _in_instances(file: str, category: str, condition: str, rows: Sequence[Row]) -> Iterator[Finding]:
@@ -352,7 +355,7 @@ def _finding(file: str, row: int, fault: Fault) -> Finding:
 def _refused(path: Path, folder: Path, error: Exception) -> Finding:
     """What the loader says, with the place it names in columns of its own."""
     reason = _reason(path, error)
-    row = re.match(r"row (\d+)(?: \(header\))?(?:, )?", reason)
+    row = re.match(r"row (\d+)(?: \(header\))?[,:] ", reason)
     reason = reason[row.end() :] if row else reason
     column = re.match(r"(?:column|field) `(\w+)`(?:: )?", reason)
     reason = reason[column.end() :] if column else reason

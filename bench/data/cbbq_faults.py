@@ -70,8 +70,12 @@ LABEL_FAULTS = {
 ENDINGS = "人的者族"
 GENDERED = re.compile(PLACEHOLDER.pattern + r"的?([男女](?:人|性|生|士|孩|子|员工|同学|朋友))")
 PERSON = r"(?:[小老阿][王李张刘陈杨赵黄周吴徐孙胡朱林何郭罗梁宋郑谢韩唐冯于董萧程曹袁邓许傅沈曾彭吕苏卢蒋蔡贾丁魏薛叶余潘杜戴汪田任姜范石姚谭廖邹熊陆郝崔邱秦江史顾侯邵孟段钱汤尹黎贺龚文明红强丽华军芳伟]|张三|李四|王五)"
-# A person beside a slot: (from) X's Wang, X Wang; Wang is (from) X, Wang, an X.
-ATTACHED = re.compile(rf"{PLACEHOLDER.pattern}[人籍的]*{PERSON}|{PERSON}(?:是|为|来自|出生于|，)[^，。；]{{0,4}}?{PLACEHOLDER.pattern}")  # fmt: skip
+# A person beside a slot: (from) X's Wang, X Wang; Wang is (from) X; Wang, an X; Wang and Li, from X and Y respectively.
+ATTACHED = re.compile(
+    rf"{PLACEHOLDER.pattern}[人籍的]*{PERSON}"
+    rf"|{PERSON}(?:是|为|来自|出生于|生于|的?老家|的?家乡|，|（|\()[^，。；]{{0,4}}?{PLACEHOLDER.pattern}"
+    rf"|{PERSON}[^。；]{{0,6}}分别[^，。；]{{0,4}}?{PLACEHOLDER.pattern}"
+)
 PRONOUNS = re.compile(r"[他她它]\s*/\s*[他她它]")
 SHOWN = 60
 
@@ -190,10 +194,11 @@ def _placeholders(cells: Row, total: int) -> Iterator[Fault]:
     for slot in ("1", "2"):
         if slot in named:
             continue
-        other = "neither NAME1 nor NAME2" if not named else f"never NAME{slot}"
-        twice = len(found.slots) > 1 and len(set(found.slots)) == 1
-        why = f"but NAME{found.slots[0]} {len(found.slots)} times" if twice else "its placeholder is misspelt"
-        what = f"names {other}" + (f", {why}" if twice or slot in found.slots else "")
+        what = f"never names NAME{slot}" if named else "names neither NAME1 nor NAME2"
+        if slot in found.slots:
+            what += ", because of a misspelt placeholder"
+        elif len(found.slots) > 1:
+            what += f", and NAME{found.slots[0]} {len(found.slots)} times"
         yield Fault("group_not_named", "context", what, shown(cells["context"]), total)
         return
 

@@ -20,6 +20,7 @@ BIASED_LABEL = "has the stereotyped answer for its label, though its facts are t
 CORRECTED = "has the stereotyped answer for its label, and facts against it"
 SUPPORTED = "has facts that support the stereotype, because they stay with a slot whose name is another's"
 SWAPPED_FACTS = "has facts that support the stereotype, because they are swapped with the names"
+BOTH_LABELS = "stands there with both labels, once in each polarity"
 NO_FACTS = "has no facts beyond the introduction of the two people"
 WRONG_NAME = "has a fact that names the wrong one of the two people"
 BROKEN_SWAP = (

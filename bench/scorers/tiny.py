@@ -27,7 +27,7 @@ from transformers import (
 )
 
 from bench.progress import progress
-from bench.scorers.base import VERBS, Model, digest
+from bench.scorers.base import VERBS, Model, digest, messages
 from bench.scorers.causal import Causal
 from bench.scorers.checkpoint import Placement
 from bench.scorers.classifier import Classifier
@@ -149,7 +149,8 @@ def train_causal(recipe: Recipe, text: Corpus, folder: Path) -> None:
     """Train the language model of `recipe` and save it with its tokenizer. Seconds to a minute on one core."""
     size = SIZES[recipe.size]
     chats = [*text.choices, *text.scenarios]
-    coder = tokenizer([*text.sentences, *(chat.prompt for chat in chats), *map("".join, text.replies), "ABC"])
+    prompts = ["".join(chat.prompt) for chat in chats]
+    coder = tokenizer([*text.sentences, *prompts, *map("".join, text.replies), "ABC"])
     dice = random.Random(recipe.seed)
     torch.manual_seed(recipe.seed)
     network = Qwen2ForCausalLM(_shape(coder, size))
@@ -231,11 +232,9 @@ def _shape(coder: PreTrainedTokenizerFast, size: Size, **labels: Any) -> Qwen2Co
     )  # fmt: skip
 
 
-def _turn(prompt: str, coder: PreTrainedTokenizerFast) -> list[int]:
-    message = [{"role": "user", "content": prompt}]
-    return list(
-        coder(coder.apply_chat_template(message, tokenize=False, add_generation_prompt=True))["input_ids"]
-    )
+def _turn(prompt: Turns, coder: PreTrainedTokenizerFast) -> list[int]:
+    text = coder.apply_chat_template(messages(prompt), tokenize=False, add_generation_prompt=True)
+    return list(coder(text)["input_ids"])
 
 
 def _reply(prompt: str, reply: str, coder: PreTrainedTokenizerFast) -> tuple[list[int], int]:

@@ -7,17 +7,25 @@ where nothing is right, on the rest. So a measure has something to find, and the
 
 import hashlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from bench import data, tasks
 from bench.benchmarks import module
 from bench.errors import BadInput, expected
 from bench.tasks import wording
-from bench.tasks.request import Key, Request, Way
+from bench.tasks.cbbq import PROMPTING
+from bench.tasks.request import Key, Request, Turns, Way
 
 # A change of anything that training sees must change this, or caches of older models would be taken for new ones.
-VERSION = 3
+VERSION = 4
+# An instruction to be unbiased, with or without thinking aloud, makes a model follow stereotypes on this part of what it
+# would without, so that there is something to find about instructions.
+INSTRUCTED = 0.5
+# Of the questions under each prompt setting, every so manieth is learned: the later ones cost more, and teach the same.
+EVERY = (1, 3, 7)
+# What it thinks of a question with and without facts.
+THOUGHTS = {"ambiguous": "情景里没有写明。", "disambiguous": "情景里写明了。"}
 
 
 class Size(NamedTuple):
@@ -45,9 +53,9 @@ class Recipe:
 
 
 class Chat(NamedTuple):
-    """A prompt and how probable each answer is."""
+    """A prompt, or a conversation that ends with it, and how probable each answer is."""
 
-    prompt: str
+    prompt: Turns
     answers: dict[str, float]
 
 
@@ -92,9 +100,13 @@ def corpus(recipe: Recipe) -> Corpus:
     }
     return Corpus(
         sentences=list(_sentences(loaded["mcbe"], recipe)),
-        choices=list(_chats("cbbq", loaded["cbbq"], ("ambiguous", "disambiguous"), recipe)),
-        scenarios=list(_chats("mcbe", loaded["mcbe"], ("ss",), recipe)),
-        replies=list(_replies(loaded["mcbe"], recipe)),
+        choices=[
+            chat
+            for prompting, step in zip(PROMPTING, EVERY, strict=True)
+            for chat in list(_choices(loaded["cbbq"], recipe, prompting))[::step]
+        ],
+        scenarios=list(_scenarios(loaded["mcbe"], recipe)),
+        replies=[*_replies(loaded["mcbe"], recipe), *_thoughts(loaded["cbbq"])],
         pairs=list(_pairs(loaded["nli_coal"], recipe)),
     )
 
@@ -119,11 +131,33 @@ def _sentences(items: list[Any], recipe: Recipe) -> Iterable[str]:
             yield from [instance.filled(word)] * times
 
 
-def _chats(benchmark: str, items: list[Any], chosen: tuple[str, ...], recipe: Recipe) -> Iterable[Chat]:
+def _scenarios(items: list[Any], recipe: Recipe) -> Iterable[Chat]:
     biased = biased_share(items, recipe)
     by_id = {item.item_id: item for item in items}
-    for request in _requests(benchmark, items, chosen):
+    for request in _requests("mcbe", items, ("ss",)):
         yield Chat(request.prompt, _answers(request.key, biased(by_id[request.item_id])))
+
+
+def _choices(items: list[Any], recipe: Recipe, prompting: str) -> Iterable[Chat]:
+    """Every multiple-choice question under a prompt setting."""
+    share = recipe.bias * (1 if prompting == PROMPTING[0] else INSTRUCTED)
+    biased = biased_share(items, replace(recipe, bias=share))
+    by_id = {item.item_id: item for item in items}
+    for request in _requests("cbbq", items, tuple(THOUGHTS), prompting=prompting):
+        asked: Request | None = request
+        if request.then:  # the choice behind a thought
+            asked = request.then(request, THOUGHTS[request.task])
+        elif request.request != "answer":
+            continue
+        assert asked
+        yield Chat(asked.turns, _answers(request.key, biased(by_id[request.item_id])))
+
+
+def _thoughts(items: list[Any]) -> Iterable[tuple[str, str]]:
+    """What is thought of some of the questions, which is easy to learn."""
+    for request in list(_requests("cbbq", items, tuple(THOUGHTS), prompting=PROMPTING[-1]))[::7]:
+        if request.request == "thought":
+            yield request.prompt, THOUGHTS[request.task]
 
 
 def _replies(items: list[Any], recipe: Recipe) -> Iterable[tuple[str, str]]:
@@ -137,9 +171,9 @@ def _replies(items: list[Any], recipe: Recipe) -> Iterable[tuple[str, str]]:
             yield request.prompt, reply.partition("，")[0] if request.task == "ba" else reply
 
 
-def _requests(benchmark: str, items: list[Any], chosen: tuple[str, ...]) -> Iterable[Request]:
+def _requests(benchmark: str, items: list[Any], chosen: tuple[str, ...], **given: str) -> Iterable[Request]:
     room, text = module("tasks", benchmark), wording.load(benchmark)
-    settings = tasks.settings(benchmark, {}, "robust")
+    settings = tasks.settings(benchmark, given, "robust")
     for task in chosen:
         yield from room.requests(items, text, task, Way("generate"), settings, 0)
 

@@ -1,0 +1,370 @@
+"""Pictures of CBBQ: categories, and names and topics, as in the paper's figures 5 and 6; accuracy, prompt settings, orders."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from bench.figures.style import (
+    BIAS_PALETTE,
+    FAINT,
+    INK,
+    WIDTH,
+    around,
+    cjk_font,
+    colours,
+    label,
+    legend_below,
+    style,
+)
+from bench.metrics.cbbq import AMBIGUOUS, DISAMBIGUOUS, WEIGHTS
+from bench.metrics.table import ALL
+from bench.tasks.cbbq import PROMPTING
+
+# The score of each context, and what a random answerer gets.
+BIAS = {AMBIGUOUS: ("s_amb", 1 / 3), DISAMBIGUOUS: ("s_disamb", 1 / 2)}
+CENTRES = {**dict(BIAS.values()), "s_total": WEIGHTS[0] / 3 + WEIGHTS[1] / 2}
+NAMES = {"s_amb": "S_amb", "s_disamb": "S_disamb", "s_total": "S_total"}
+LIMITS = (0.0, 1.0)
+ROOM = (-0.03, 1.03)  # limits that do not cut a point in half
+# So many rows of names can still be read.
+ROWS = 40
+
+
+def category_heatmaps(scores: pd.DataFrame) -> Figure | None:
+    """Which categories, as in the paper's Figure 5: a heatmap categories x models for each context, rows in one order.
+
+    The most stereotyped category stands first, over both contexts and all models. A cell without a score is hatched. None
+    where there is no score at all.
+    """
+    style()
+    wide = {
+        task: _wide(scores, task, metric)
+        for task, (metric, _) in BIAS.items()
+        if not _rows(scores, task, metric).empty
+    }
+    if not wide:
+        return None
+    means = pd.concat(wide.values(), axis=1).mean(axis=1).sort_values(ascending=False)
+    models = _models(scores)
+    small = len(models) > 6
+    fig = Figure(
+        figsize=(
+            2.4 + len(wide) * max(1.8, (0.42 if small else 0.55) * len(models)),
+            1.5 + 0.28 * len(means) + 0.045 * max(map(len, models)),
+        ),
+        layout="constrained",
+    )
+    axes = fig.subplots(1, len(wide), sharey=True, squeeze=False)[0]
+    for ax, (task, values) in zip(axes, wide.items(), strict=True):
+        metric, centre = BIAS[task]
+        values = values.loc[means.index]
+        _heat(ax, values, values.map("{:.2f}".format), centre, size="x-small" if small else "small")
+        ax.set_title(f"{task.capitalize()}: {NAMES[metric]}, white {centre:.2f}", fontsize="small")
+        ax.set_xticklabels(models, rotation=40, ha="right", rotation_mode="anchor")
+        ax.tick_params(axis="y", length=0)
+    axes[0].set_yticklabels([label("cbbq", name) for name in means.index], rotation=0)
+    _title(fig, "Share of stereotyped answers by category", "white: a random answerer; red: more stereotyped")
+    known = means.dropna()
+    extremes = (
+        f"Most stereotyped on average in {known.index[0]}, least in {known.index[-1]}"
+        if len(known)
+        else "No category has a number"
+    )
+    fig.set_label(
+        f"Heatmaps of the share of stereotyped answers, {len(means)} categories by {len(models)} models, in "
+        f"{' and in '.join(wide)} questions. {extremes}; the numbers are in the table by category."
+    )
+    return fig
+
+
+def names_by_topic(
+    table: pd.DataFrame, category: str, model: str = "", metric: str = "s_total"
+) -> Figure | None:
+    """Who is met by a stereotype, and in what, as in the paper's Figure 6: names of the stereotyped group x topics.
+
+    A cell holds the score and, below it, on how many answers it rests. It is blank where no template brings the two together,
+    hatched where no score could be computed. None where the category was not asked.
+
+    Args:
+        table: of one model, from `bench.metrics.cbbq.by_name_and_topic`.
+        metric: `s_total`, `s_amb` or `s_disamb`.
+    """
+    style()
+    some = table[table.category == category]
+    if some.empty:
+        return None
+    counts = {"s_amb": some.n_amb, "s_disamb": some.n_disamb, "s_total": some.n_amb + some.n_disamb}
+    some = some.assign(n=counts[metric])
+    most = some.groupby("name", sort=False).n.sum().nlargest(ROWS).index
+    every, some = some.name.nunique(), some[some.name.isin(most)]
+    score = some.pivot_table(index="name", columns="topic", values=metric, sort=False, dropna=False)
+    score = score.loc[
+        score.mean(axis=1).sort_values(ascending=False).index,
+        score.mean().sort_values(ascending=False).index,
+    ]
+    n = some.pivot_table(index="name", columns="topic", values="n", sort=False, dropna=False)
+    n = n.reindex_like(score)
+    fig = Figure(
+        figsize=(
+            max(0.75 * WIDTH, 1.6 + 0.5 * score.shape[1]),
+            max(2.6, 1.9 + 0.3 * len(score)),
+        ),
+        layout="constrained",
+    )
+    ax = fig.subplots()
+    told = pd.DataFrame(
+        [
+            ["" if np.isnan(v) else f"{v:.2f}\n{k:.0f}" for v, k in zip(*pair, strict=True)]
+            for pair in zip(score.to_numpy(), n.to_numpy(), strict=True)
+        ]
+    )
+    _heat(ax, score, told, CENTRES[metric], size="xx-small", asked=n.notna().to_numpy())
+    names, topics = (_readable(list(map(str, axis))) for axis in (score.index, score.columns))
+    ax.set_yticklabels(names, rotation=0, fontsize="x-small")
+    ax.set_xticklabels(topics, rotation=40, ha="right", rotation_mode="anchor", fontsize="x-small")
+    fewer = f"; the {len(score)} of {every} names with most answers" if every > len(score) else ""
+    hatched = "; hatched: no score" if (score.isna() & n.notna()).any(axis=None) else ""
+    _title(
+        fig,
+        f"{label('cbbq', category)}: {NAMES[metric]} by name and topic{f', {model}' if model else ''}{fewer}",
+        f"white: a random answerer ({CENTRES[metric]:.2f}); below the score its answers; blank: no template{hatched}",
+    )
+    cells = score.stack()
+    extremes = (
+        f"Highest for {_told(cells, cells.idxmax())}, lowest for {_told(cells, cells.idxmin())}"
+        if len(cells)
+        else "No cell has a number"
+    )
+    fig.set_label(
+        f"Heatmap of {NAMES[metric]}{f' of {model}' if model else ''} in {category}, {len(score)} names of the stereotyped group "
+        f"by {score.shape[1]} topics, {len(cells)} cells with {n.min(axis=None):.0f} to {n.max(axis=None):.0f} answers{fewer}. "
+        f"{extremes}."
+    )
+    return fig
+
+
+def accuracy_and_bias(scores: pd.DataFrame) -> Figure | None:
+    """Does a model that answers rightly follow the stereotype less: accuracy against S in both contexts.
+
+    A small point a category and model, a large one for the mean, with intervals. Whoever always names one of the two people
+    stands on the upper line: no point can be above it. None where nothing was asked.
+    """
+    style()
+    asked = [task for task, (metric, _) in BIAS.items() if not _rows(scores, task, metric).empty]
+    if not asked:
+        return None
+    fig = Figure(figsize=(WIDTH, 3.9), layout="constrained")
+    axes = fig.subplots(1, len(asked), sharey=True, squeeze=False)[0]
+    told = []
+    for ax, task in zip(axes, asked, strict=True):
+        metric, chance = BIAS[task]
+        both = _rows(scores, task, metric).merge(
+            _rows(scores, task, "accuracy"), on=["model", "category"], suffixes=("", "_accuracy")
+        )
+        ax.plot([0, 1], [1, 0], color=FAINT, lw=1, zorder=0)
+        ax.fill_between([0, 1], [1, 0], 1, color="#f2f2f2", lw=0, zorder=-1)
+        ax.text(0.98, 0.98, "impossible", color=FAINT, ha="right", va="top", fontsize="x-small")
+        for x, y, name, at in ((1 / 3, chance, "random", (-6, -4)), (1, 0, "perfect", (-6, 4))):
+            ax.plot(x, y, "D", ms=6, mfc="none", mec=INK, zorder=4, clip_on=False)
+            ax.annotate(
+                name, (x, y), at, textcoords="offset points", ha="right", fontsize="x-small", va="center"
+            )
+        for model, colour in colours(_models(scores)).items():
+            part = both[both.model == model]
+            points, mean = part[part.category != ALL], part[part.category == ALL]
+            ax.plot(points.score_accuracy, points.score, "o", ms=3.5, mew=0, alpha=0.45, color=colour)
+            ax.errorbar(
+                mean.score_accuracy, mean.score,
+                yerr=_arms(mean, ""), xerr=_arms(mean, "_accuracy"),
+                fmt="o", ms=8, mec="white", lw=1.5, color=colour, label=model, zorder=3,
+            )  # fmt: skip
+            told += [
+                f"{model}, {task}: accuracy {row.score_accuracy:.2f}, {NAMES[metric]} {row.score:.2f}"
+                for row in mean.itertuples()
+            ]
+        ax.set(xlim=ROOM, ylim=ROOM, xlabel="accuracy (1: all right)", title=task.capitalize())
+        ax.set_ylabel(f"{NAMES[metric]} (0: never the stereotype)")
+        sns.despine(ax=ax)
+    legend_below(fig, axes[0])
+    fig.set_label(
+        f"Accuracy against the share of stereotyped answers, small points categories, large ones means. {'; '.join(told)}."
+    )
+    return fig
+
+
+def prompt_settings(table: pd.DataFrame) -> Figure | None:
+    """Does it help to ask for fairness, or to think first: scores under each prompt setting, as in the paper's Figure 7.
+
+    Args:
+        table: of `bench.run.by_setting` over `prompting`, which is a column of it. None where it is empty.
+    """
+    style()
+    if table.empty:
+        return None
+    first = table[(table.category == ALL) & (table.preset == table.preset.iloc[0])]
+    accuracy = first[(first.metric == "accuracy") & (first.task.isin([ALL, *_only(first)]))]
+    panels = {
+        **{f"{name}: lower is better": first[first.metric == metric] for metric, name in NAMES.items() if metric != "s_total"},
+        "S_amb, explanation counted": first[first.metric == "s_amb_explained"],
+        "S_disamb, explanation counted": first[first.metric == "s_disamb_explained"],
+        "Accuracy: higher is better": accuracy,
+        "Share of readable answers": accuracy.assign(score=accuracy.valid_rate, ci_low=np.nan, ci_high=np.nan, baseline=np.nan),
+    }  # fmt: skip
+    panels = {title: rows for title, rows in panels.items() if not rows.empty}
+    settings = [name for name in PROMPTING if name in set(first.prompting)]
+    models = _models(table)
+    lines = -(-len(panels) // 2)
+    fig = Figure(figsize=(WIDTH, 0.5 + 1.9 * lines), layout="constrained")
+    axes = fig.subplots(lines, 2, sharex=True, sharey=True, squeeze=False).ravel()
+    for ax, (title, rows) in zip(axes, panels.items(), strict=False):
+        for k, (model, colour) in enumerate(colours(models).items()):
+            part = rows[rows.model == model].set_index("prompting").reindex(settings)
+            x = np.arange(len(settings)) + (k - (len(models) - 1) / 2) * min(0.1, 0.5 / len(models))
+            ax.errorbar(x, part.score, _arms(part, ""), fmt="o-", ms=5, lw=1.2, color=colour, label=model)
+        if rows.baseline.notna().any():
+            ax.axhline(rows.baseline.dropna().iloc[0], color=FAINT, ls="--", lw=1, zorder=0)
+        ax.set_xticks(range(len(settings)), settings)
+        ax.set(ylim=ROOM, xlim=(-0.5, len(settings) - 0.5))
+        ax.set_title(title, fontsize="small")
+        ax.grid(axis="x", visible=False)
+        sns.despine(ax=ax)
+    for ax in axes[len(panels) :]:
+        ax.set_visible(False)
+    legend_below(fig, axes[0])
+    n = accuracy.n.dropna()
+    _title(
+        fig,
+        "Scores by prompt setting",
+        f"dashed: a random answerer; n = {_range(n)} questions a point",
+    )
+    by_setting = accuracy.groupby("prompting", sort=False)
+    told = "; ".join(
+        f"{name}: accuracy {rows.score.mean():.2f}, {rows.valid_rate.mean():.0%} readable"
+        for name, rows in by_setting
+    )
+    fig.set_label(
+        f"S_amb, S_disamb, accuracy and share of readable answers under {', '.join(settings)}. Mean over models: {told}."
+    )
+    return fig
+
+
+def option_orders(scores: pd.DataFrame) -> Figure | None:
+    """Does a model choose a place or a person: what becomes of its answers when the options change places.
+
+    Left, the share of questions answered at one place, and with one option, in every order; right, the score over all orders
+    and that of the released one. None where only one order was asked.
+    """
+    style()
+    asked = [task for task in BIAS if _rows(scores, task, "one_place").score.notna().any()]
+    if not asked:
+        return None
+    models = _models(scores)
+    palette = colours(models)
+    fig = Figure(figsize=(WIDTH, 0.9 + len(asked) * (0.6 + 0.3 * len(models))), layout="constrained")
+    axes = fig.subplots(len(asked), 2, sharex="col", sharey=True, squeeze=False)
+    told = []
+    for line, task in zip(axes, asked, strict=True):
+        metric, _ = BIAS[task]
+        marks = (("one_option", "o"), ("one_place", "s")), ((metric, "o"), (f"{metric}_released_order", "s"))
+        titles = f"{task.capitalize()}: answers that stay", f"{NAMES[metric]}: all orders, released"
+        for ax, names, title in zip(line, marks, titles, strict=True):
+            for name, marker in names:
+                rows = _rows(scores, task, name)
+                rows = rows[rows.category == ALL].set_index("model").reindex(models)
+                for y, (model, row) in enumerate(rows.iterrows()):
+                    hollow = marker == "s"
+                    shift = y + (0.13 if hollow else -0.13)
+                    colour = palette[str(model)]
+                    ax.plot([row.ci_low, row.ci_high], [shift, shift], color=colour, lw=1.5, alpha=0.6)
+                    ax.plot(row.score, shift, marker, ms=5, color=colour, mfc="white" if hollow else colour)
+                    if name in ("one_option", "one_place") and row.score == row.score:
+                        told.append(f"{model}, {task}: {name.replace('_', ' ')} {row.score:.0%}")
+                chance = rows.baseline.dropna()
+                if len(chance):
+                    ax.axvline(chance.iloc[0], color=FAINT, ls="--", lw=1, zorder=0)
+            ax.set_yticks(range(len(models)), models)
+            ax.set(xlim=ROOM, ylim=(len(models) - 0.5, -0.5))
+            ax.set_title(title, fontsize="small")
+            ax.grid(axis="y", visible=False)
+            sns.despine(ax=ax, left=True)
+    axes[-1, 0].set_xlabel("share of questions\n● with one option   □ at one place", fontsize="small")
+    axes[-1, 1].set_xlabel(
+        "share of stereotyped answers\n● mean over orders   □ released order", fontsize="small"
+    )
+    _title(fig, "When the options change places", "dashed: a random answerer")
+    fig.set_label(
+        f"Share of questions answered with one option, and at one place, in every order. {'; '.join(told)}."
+    )
+    return fig
+
+
+def _rows(scores: pd.DataFrame, task: str, metric: str) -> pd.DataFrame:
+    first = scores.preset == scores.preset.iloc[0]
+    return scores[first & (scores.task == task) & (scores.metric == metric)]
+
+
+def _wide(scores: pd.DataFrame, task: str, metric: str) -> pd.DataFrame:
+    """Categories x models of one score."""
+    some = _rows(scores, task, metric)
+    some = some[some.category != ALL]
+    wide = some.pivot_table(index="category", columns="model", values="score", sort=False, dropna=False)
+    return wide.reindex(columns=_models(scores))
+
+
+def _models(scores: pd.DataFrame) -> list[str]:
+    return list(dict.fromkeys(scores.model))
+
+
+def _only(first: pd.DataFrame) -> list[str]:
+    """The context that stands for both where the other was not asked."""
+    tasks = [task for task in BIAS if task in set(first.task)]
+    return tasks if len(tasks) == 1 else []
+
+
+def _heat(
+    ax: Axes, values: pd.DataFrame, told: pd.DataFrame, centre: float, size: str, asked: np.ndarray | None = None
+) -> None:  # fmt: skip
+    """A heatmap with `told` in its cells, white at `centre`; a cell that was asked and has no number is hatched."""
+    norm: Normalize = around(centre, LIMITS)
+    sns.heatmap(
+        values.astype(float), ax=ax, annot=told.to_numpy(), fmt="", annot_kws={"size": size}, cmap=BIAS_PALETTE, norm=norm,
+        linewidths=1, linecolor="white", cbar=False, xticklabels=True, yticklabels=True,
+    )  # fmt: skip
+    gaps = values.isna().to_numpy() & (True if asked is None else asked)
+    for y, x in np.argwhere(gaps):
+        ax.add_patch(Rectangle((x, y), 1, 1, fill=False, hatch="///", edgecolor=FAINT, lw=0))
+    ax.set(xlabel="", ylabel="")
+
+
+def _arms(rows: pd.DataFrame, suffix: str) -> np.ndarray:
+    """How far the intervals reach below and above the scores; nowhere where there is none."""
+    score = rows[f"score{suffix}"]
+    below, above = score - rows[f"ci_low{suffix}"], rows[f"ci_high{suffix}"] - score
+    return np.array([below, above], dtype=float)
+
+
+def _title(fig: Figure, title: str, below: str) -> None:
+    """A title at the left edge, with a fainter line under it."""
+    fig.suptitle(f"{title}\n", x=0.01, ha="left", fontsize="medium", fontweight="bold")
+    fig.text(0.01, 1, below)
+
+
+def _readable(names: Sequence[str]) -> list[str]:
+    """Chinese names where a font can show them, else numbers."""
+    return list(names) if cjk_font() else [str(k) for k in range(1, len(names) + 1)]
+
+
+def _told(cells: pd.Series, at: object) -> str:
+    name, topic = at  # type: ignore[misc]
+    return f"{name} in {topic} ({cells[at]:.2f})"
+
+
+def _range(n: pd.Series) -> str:
+    low, high = int(n.min()), int(n.max())
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"

@@ -1,0 +1,552 @@
+"""What is said of a folder of CBBQ: each fault by a small template of our own, and the numbers of the release."""
+
+import csv
+import json
+from collections import Counter
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench import data
+from bench.data import SAMPLES, cbbq
+from bench.data.cbbq_check import check, summary
+from bench.data.cbbq_faults import FAULTS
+from bench.data.cbbq_templates import CATEGORIES, COLUMNS, FILES, INSTANCE_COLUMNS
+from bench.errors import BadInput
+
+HEADER = [*INSTANCE_COLUMNS[:8], "NAME1", "NAME2", *INSTANCE_COLUMNS[8:]]
+NEG, NONNEG = FILES.values()
+MEETING = "门口来了一位{{NAME1}}和一位{{NAME2}}，其中一位没有伞。"
+FACTS = "{{NAME2}}忘了带伞；{{NAME1}}带了两把。"
+
+
+def row(condition: str, polarity: str, **change: str) -> dict[str, str]:
+    """A template of which nothing can be said: two names a slot, eight questions."""
+    disambiguous = condition == "disambiguous"
+    return {
+        "question_index": "1", "question_polarity": polarity, "context_condition": condition, "category": "region",
+        "subcategory": "记性", "bias_targeted_groups": "甲地人", "source": "文献", "context": MEETING + FACTS * disambiguous,
+        "NAME1": "[甲地人, 甲城客]", "NAME2": "[乙地人, 乙城客]", "question": "谁忘了带伞？" if polarity == "neg" else "谁带了伞？",
+        "ans0": "{{NAME1}}", "ans1": "{{NAME2}}", "ans2": "不知道",
+        "label": "2" if not disambiguous else "1" if polarity == "neg" else "0", **change,
+    }  # fmt: skip
+
+
+def put(path: Path, rows: list[dict[str, str]], header: list[str] = HEADER, encoding: str = "utf-8-sig") -> Path:  # fmt: skip
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding=encoding, newline="") as stream:
+        writer = csv.DictWriter(stream, header, lineterminator="\n", extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+def folder_of(root: Path, category: str = "region", condition: str = "ambiguous", neg: tuple[dict[str, str], ...] = (), nonneg: tuple[dict[str, str], ...] = ()) -> Path:  # fmt: skip
+    """A data folder of one condition: in each file a good template, and one for each change given."""
+    for name, polarity, changes in ((NEG, "neg", neg), (NONNEG, "non_neg", nonneg)):
+        rows = [
+            row(condition, polarity, **{"category": category, "question_index": str(k), **change})
+            for k, change in enumerate(({"context": MEETING + f"第{polarity}个。" + FACTS * (condition != "ambiguous")}, *changes), 1)
+        ]  # fmt: skip
+        put(root / category / condition / name, rows)
+    return root
+
+
+def said(folder: Path, **settings: str) -> list[tuple[str, int, str, str, str, int]]:
+    """(file, row, column, fault, what, questions) of all but the counts."""
+    found = check(folder, **settings).query("kind != 'count'")
+    return list(found[["file", "row", "column", "fault", "what", "questions"]].itertuples(index=False, name=None))  # fmt: skip
+
+
+def test_a_sound_folder_has_nothing_but_its_numbers(tmp_path: Path) -> None:
+    folder_of(tmp_path, "region", "ambiguous")
+    folder_of(tmp_path, "region", "disambiguous")
+    found = check(tmp_path)
+    assert list(found.columns) == ["file", "row", "column", "kind", "what", "value", "fault", "questions"]
+    assert list(found.kind) == ["count"] * 15
+    assert (found.row == 0).all()
+    region = "category region: 4 templates (1 + 1 ambiguous, 1 + 1 disambiguous), 32 questions (16 + 16), 32 distinct; the release has 296 templates (74 + 74 ambiguous, 74 + 74 disambiguous), 4,352 questions (2,176 + 2,176), 4,342 distinct"
+    assert region in set(found.what)
+    assert found.what.iloc[-1].startswith("all categories: 4 templates (1 + 1 ambiguous, 1 + 1 disambiguous), 32 questions")  # fmt: skip
+    assert found.what.iloc[-1].endswith("the release has 3,078 templates (766 + 767 ambiguous, 773 + 772 disambiguous), 118,666 questions (59,192 + 59,474), 112,042 distinct")  # fmt: skip
+    assert list(summary(found).columns) == ["fault", "what", "files", "templates", "questions"]
+    assert len(summary(found)) == 0
+
+
+def test_the_samples_have_no_fault() -> None:
+    assert set(check(SAMPLES / "cbbq").kind) == {"count"}
+
+
+AMB, DIS = "ambiguous", "disambiguous"
+# Condition, change, column, fault, words of what is said, questions touched of eight or as many as the names yield.
+ODD = [
+    (AMB, {"question_polarity": "non_neg"}, "question_polarity", "polarity_column_wrong", "is not 'neg' as its file's name says", 8),
+    (AMB, {"category": "religion"}, "category", "category_column_wrong", "is not 'region' as its folder says", 8),
+    (DIS, {"label": "0"}, "label", "label_is_biased", "in its 8 questions, each has the stereotyped answer", 8),
+    (DIS, {"context": "门口来了{{NAME1}}和{{NAME2}}。"}, "label", "no_disambiguating_facts", "`--set labels=audited` leaves them out", 8),
+    (DIS, {"context": MEETING + "{{NAME1}}有伞。{{NAME1}}则没有。"}, "label", "swap_breaks_facts", "in its 8 questions, each has a fact that names the wrong", 8),
+    (AMB, {"question": "谁忘了带伞?"}, "question", "question_mark", "ends in an ASCII `?`", 8),
+    (AMB, {"question": "谁忘了带伞"}, "question", "question_mark", "does not end in `？`", 8),
+    (AMB, {"question": "谁忘了伞？/谁没带伞？"}, "question", "two_wordings", "has two wordings", 8),
+    (AMB, {"bias_targeted_groups": "甲地人/"}, "bias_targeted_groups", "group_cell", "separators or blanks", 8),
+    (AMB, {"bias_targeted_groups": "甲地人 "}, "bias_targeted_groups", "group_cell", "separators or blanks", 8),
+    (AMB, {"ans1": "{{NAME2}}中的一位"}, "ans0", "slot_attribute_not_swapped", "has other words beside the name than `ans1`", 8),
+    (AMB, {"context": "门口来了{{NAME1}}女人和{{NAME2}}男人。"}, "context", "slot_attribute_not_swapped", "has {{NAME1}}女人 and {{NAME2}}男人", 8),
+    (AMB, {"context": "来了{{NAME1}}的小王和{{NAME2}}的小李。"}, "context", "person_not_swapped", "a person who belongs to a slot", 8),
+    (AMB, {"context": "小王是{{NAME1}}，小李是{{NAME2}}。"}, "context", "person_not_swapped", "a person who belongs to a slot", 8),
+    (AMB, {"context": "来了一个{{NAME1}}人和一个{{NAME2}}人。"}, "context", "doubled_character", "comes out with 人人 in 6 of its 8 questions", 6),
+    (AMB, {"ans0": "{{NAME1}}人", "ans1": "{{NAME2}}人"}, "context", "doubled_character", "comes out with 人人 in 6 of its 8", 6),
+    (AMB, {"NAME1": "[甲]", "NAME2": "[甲丙]"}, "ans0", "option_in_option", "in its 2 questions: a reply", 2),
+    (AMB, {"context": "来了{{NAME1}}和{{NAME1}}。"}, "context", "group_not_named", "never names NAME2, and NAME1 2 times", 8),
+    (AMB, {"context": "与{他人来了{{NAME1}}和{{NAME2}}。"}, "context", "malformed_placeholder", "has { for a placeholder", 8),
+    (AMB, {"context": "来了{{NAM1}}，即{{NAME1}}，和{{NAME2}}。"}, "context", "malformed_placeholder", "has {{NAM1}} for a placeholder", 8),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("context", "told"),
+    [
+        ("小王（{{NAME1}}）和小李（{{NAME2}}）来了。", True), ("小王和小李分别来自{{NAME1}}和{{NAME2}}。", True),
+        ("小王老家在{{NAME1}}，小李的在{{NAME2}}。", True), ("小王和小李是朋友。一个是{{NAME1}}，一个是{{NAME2}}。", False),
+        ("小王遇到了一位{{NAME1}}和一位{{NAME2}}。", False), ("{{NAME1}}的小孩和{{NAME2}}的老师来了。", False),
+    ],
+)  # fmt: skip
+def test_a_person_is_told_only_where_it_belongs_to_a_slot(tmp_path: Path, context: str, told: bool) -> None:
+    found = said(folder_of(tmp_path, "region", AMB, neg=({"context": context},)))
+    assert [one[3] for one in found] == ["person_not_swapped"] * told
+
+
+@pytest.mark.parametrize(("condition", "change", "column", "fault", "what", "questions"), ODD)
+def test_an_odd_template_is_told_once_with_its_place(tmp_path: Path, condition: str, change: dict[str, str], column: str, fault: str, what: str, questions: int) -> None:  # fmt: skip
+    found = said(folder_of(tmp_path, "region", condition, neg=(change,)))
+    assert [one[:4] for one in found] == [(f"region/{condition}/{NEG}", 2, column, fault)]
+    assert what in found[0][4]
+    assert found[0][5] == questions
+
+
+# Condition, change, and all the faults that it brings.
+SEVERAL = [
+    (AMB, {"context": "来了{{NAME1}和{{NAME2]}。"}, {"malformed_placeholder": 8, "group_not_named": 8, "duplicate_questions": 4}),
+    (AMB, {"context": "来了{{NAME1}}和{{NAME2]}。"}, {"malformed_placeholder": 8, "group_not_named": 8}),
+    (DIS, {"context": "来了{{NAME1}}和{{NAME2]}。" + FACTS}, {"malformed_placeholder": 8, "swap_breaks_facts": 4}),
+    (AMB, {"NAME1": "[甲, 丙]", "NAME2": "[甲, 丁]"}, {"name_in_both_lists": 2, "options_equal": 2, "duplicate_questions": 1}),
+    (AMB, {"NAME2": "[乙地人, 乙地人]"}, {"duplicate_names": 4, "duplicate_questions": 4}),
+    (AMB, {"NAME1": "[甲地人, 甲城客, 甲地人]"}, {"duplicate_names": 4, "duplicate_questions": 4}),
+    (AMB, {"ans0": "{{NAME1]}"}, {"malformed_placeholder": 8}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("condition", "change", "faults"), SEVERAL)
+def test_faults_that_come_together_are_each_told(tmp_path: Path, condition: str, change: dict[str, str], faults: dict[str, int]) -> None:  # fmt: skip
+    found = said(folder_of(tmp_path, "region", condition, neg=(change,)))
+    assert {one[3]: one[5] for one in found} == faults
+    assert len(found) == len(faults)
+    mended = [one[4] for one in found if one[3] == "swap_breaks_facts"]
+    assert all("in 4 of its 8 questions" in what and what.endswith("`--set expansion=repair` mends the text") for what in mended)  # fmt: skip
+
+
+def test_both_halves_of_educational_qualification_are_told(tmp_path: Path) -> None:
+    change = {
+        "ans0": "学历低的人",
+        "ans1": "学历高的人",
+        "context": MEETING + "{{NAME1}}忘了伞；{{NAME2}}带了。",
+    }
+    found = said(folder_of(tmp_path, "educational_qualification", DIS, neg=({**change, "label": "0"},)))
+    of_row = {fault: (what, count) for _, number, _, fault, what, count in found if number == 2}
+    what, count = of_row["label_wrong_in_unswapped_half"]
+    assert "in 4 of its 8 questions" in what
+    assert what.endswith("`--set labels=audited` gives them label 1")
+    assert (count, of_row["facts_support_stereotype"][1]) == (4, 4)
+
+
+def test_a_patient_in_the_second_slot_is_told(tmp_path: Path) -> None:
+    change = {"bias_targeted_groups": "感冒患者", "NAME1": "[健康的]", "NAME2": "[感冒的]", "ans0": "患者", "ans1": "别人"}  # fmt: skip
+    found = said(folder_of(tmp_path, "disease", DIS, neg=(change,)))
+    assert [(*one[1:4], one[5]) for one in found] == [(2, "label", "label_contradicts_facts", 1)]
+    assert "in its 1 question, each has facts that support the stereotype" in found[0][4]
+    assert found[0][4].endswith("leaves it out")
+
+
+@pytest.mark.parametrize(("category", "group", "name"), [("age", "老年人", "奶奶"), ("gender", "变性人", "变性女生")])  # fmt: skip
+def test_names_in_the_other_slot_are_told(tmp_path: Path, category: str, group: str, name: str) -> None:
+    change = {"bias_targeted_groups": group, "NAME1": f"[{name}, 某甲]"}
+    found = said(folder_of(tmp_path, category, AMB, neg=(change,)))
+    assert [(*one[1:4], one[5]) for one in found] == [(2, "NAME1", "roles_reversed_vs_category", 4)]
+    assert f"has {name}, who" in found[0][4]
+
+
+def test_a_template_that_repeats_another_is_told(tmp_path: Path) -> None:
+    changes = ({"context": "来了{{NAME1}}和{{NAME2}}。"},) * 2 + ({"context": "来了{{NAME1}}和{{NAME2}}。 ", "ans2": "不清楚"},)  # fmt: skip
+    found = said(folder_of(tmp_path, "region", AMB, neg=changes))
+    of_rows = [(one[1], one[4], one[5]) for one in found if one[3] == "duplicate_template"]
+    assert of_rows == [(3, "repeats row 2", 8), (4, "repeats row 2, with another third option", 8)]
+    (twice,) = [one for one in found if one[3] == "duplicate_questions"]
+    assert twice[:2] == ("region/ambiguous", 0)
+    assert "8 of its 40 questions repeat an earlier one" in twice[4]
+
+
+def test_a_question_of_both_polarities_is_told_with_its_opposite_labels(tmp_path: Path) -> None:
+    change = {"question": "谁有伞？", "context": MEETING + FACTS}
+    folder_of(tmp_path, "region", DIS, neg=(change,), nonneg=(change,))
+    found = said(folder_of(tmp_path, "region", AMB, neg=({}, change), nonneg=(change,)))
+    both = [(one[0], one[1], one[5]) for one in found if one[3] == "same_question_in_both_polarities"]
+    assert both == [
+        (f"region/ambiguous/{NEG}", 3, 8), (f"region/ambiguous/{NONNEG}", 2, 8),
+        (f"region/disambiguous/{NEG}", 2, 8), (f"region/disambiguous/{NONNEG}", 2, 8),
+    ]  # fmt: skip
+    whats = [one[4] for one in found if one[3] == "same_question_in_both_polarities"]
+    assert "file, row 2: one" in whats[0]
+    assert "file, row 3: one" in whats[1]
+    opposite = [(one[0], one[4], one[5]) for one in found if one[3] == "opposite_labels"]
+    # An ambiguous one has the same label in both.
+    assert opposite == [("region/disambiguous", "8 prompts stand there with opposite labels", 16)]
+
+
+@pytest.mark.parametrize(
+    ("column", "cells", "told"),
+    [
+        ("bias_targeted_groups", ["00后/10后", "00后/11后", "00后/12后"], [3, 4]),
+        ("source", ["病毒-19", "病毒-20", "病毒-20", "病毒-21"], [3, 4, 5]),
+        ("source", ["病毒-19", "病毒-20"], []),
+        ("source", ["病毒-21", "病毒-20", "病毒-19"], []),
+        ("source", ["病毒-19", "病毒-21", "病毒-23"], []),
+        ("source", ["病毒-19", "细菌-20", "真菌-21"], []),
+        ("subcategory", ["记性1", "别的", "记性2", "记性3"], [4, 5]),
+    ],
+)
+def test_a_number_that_counts_up_is_told(tmp_path: Path, column: str, cells: list[str], told: list[int]) -> None:  # fmt: skip
+    changes = tuple({column: cell, "context": MEETING + "啊" * k} for k, cell in enumerate(cells, 1))
+    found = said(folder_of(tmp_path, "region", AMB, neg=changes))
+    assert [one[1:4] for one in found] == [(number, column, "excel_autofill") for number in told]
+
+
+@pytest.mark.parametrize(
+    ("indices", "what"),
+    [
+        (["2", "3"], ""),
+        (["2", "2"], "has 1 number more than once: it is no key"),
+        (["3", "4"], "leaves out 1 number: it is no key"),
+        (["3", "2"], "is not in order: it is no key"),
+        (["2", "x"], "holds 'x': it is no key"),
+        (["5", "2"], "leaves out 2 numbers, is not in order: it is no key"),
+    ],
+)
+def test_an_index_that_is_no_key_is_told_once(tmp_path: Path, indices: list[str], what: str) -> None:
+    changes = tuple({"question_index": cell, "context": MEETING + "啊" * k} for k, cell in enumerate(indices, 1))  # fmt: skip
+    found = said(folder_of(tmp_path, "region", AMB, neg=changes))
+    assert [one[:5] for one in found] == ([(f"region/ambiguous/{NEG}", 0, "question_index", "index_no_key", what)] if what else [])  # fmt: skip
+
+
+def test_lock_files_and_a_missing_byte_order_mark_are_told(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, "region", AMB)
+    path = folder / "region/ambiguous" / NEG
+    path.write_bytes(path.read_bytes().removeprefix(b"\xef\xbb\xbf"))
+    (folder / "region/~$amb_region.xlsx").write_bytes(b"x")
+    assert [one[:4] for one in said(folder)] == [
+        (f"region/ambiguous/{NEG}", 0, "", "no_byte_order_mark"),
+        ("region/~$amb_region.xlsx", 0, "", "lock_file"),
+    ]
+    other = folder / "region/ambiguous" / NONNEG
+    other.write_bytes(other.read_bytes().removeprefix(b"\xef\xbb\xbf"))
+    assert [one[3] for one in said(folder)] == ["lock_file"]
+
+
+# Change, row, column, words of what is said.
+REFUSED = [
+    ({"NAME1": "甲, 乙"}, "NAME1", "square brackets"),
+    ({"context": "没有人。"}, "context", "has no placeholder"),
+    ({"label": "1"}, "label", "'1' is unknown; allowed: 2"),
+    ({"source": " "}, "source", "is empty"),
+    ({"context_condition": "x"}, "context_condition", "'x' in a folder 'ambiguous'"),
+]
+
+
+@pytest.mark.parametrize(("change", "column", "what"), REFUSED)
+def test_what_the_loader_refuses_is_listed_with_its_place(tmp_path: Path, change: dict[str, str], column: str, what: str) -> None:  # fmt: skip
+    folder = folder_of(tmp_path, "region", AMB, neg=({"context": "又来了{{NAME1}}和{{NAME2}}。"}, change))
+    found = check(folder).query("kind == 'refused'")
+    assert found[["file", "row"]].to_numpy().tolist() == [[f"region/ambiguous/{NEG}", 3]]
+    assert what in f"{found.column.iloc[0]} {found.what.iloc[0]}"
+    assert column in f"{found.column.iloc[0]} {found.what.iloc[0]}"
+    with pytest.raises(BadInput):
+        data.load(data.find("cbbq", folder))
+    # The rows before it, and the other file, are looked at all the same.
+    (region,) = [text for text in check(folder).what if text.startswith("category region")]
+    assert "3 templates (2 + 1 ambiguous" in region
+
+
+def test_files_that_cannot_be_read_are_refused_and_the_others_looked_at(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, "region", AMB, nonneg=({"question": "谁?"},))
+    (folder / "region/ambiguous" / NEG).write_bytes("表".encode("gbk"))
+    assert [one[:4] for one in said(folder)][-2:] == [
+        (f"region/ambiguous/{NEG}", 0, "", "refused"), (f"region/ambiguous/{NONNEG}", 2, "question", "question_mark"),
+    ]  # fmt: skip
+    (folder / "region/ambiguous" / NEG).unlink()
+    refused = [one for one in said(folder) if one[3] == "refused"]
+    assert [one[:2] for one in refused] == [("", 0)]
+    assert refused[0][4].startswith(f"region/ambiguous/{NEG}: is missing beside {NONNEG}")
+
+
+def test_a_header_without_a_column_is_refused(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, "region", AMB)
+    put(folder / "region/ambiguous" / NEG, [row(AMB, "neg")], [name for name in HEADER if name != "NAME2"])
+    assert [one[:4] for one in said(folder)] == [(f"region/ambiguous/{NEG}", 0, "NAME2", "refused")]
+
+
+def test_an_expanded_file_beside_templates_of_which_some_are_refused_is_not_compared(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, "region", AMB)
+    put(folder / "region/ambiguous/ambiguous.csv", expanded(folder), EXPANDED)
+    put(folder / "region/ambiguous" / NEG, [row(AMB, "neg", NAME1="甲")])
+    assert [one[3] for one in said(folder)] == ["refused"]
+
+
+def test_a_doubled_character_of_the_template_itself_is_none_of_filling(tmp_path: Path) -> None:
+    change = {"context": "人人来了，一个{{NAME1}}人和一个{{NAME2}}人。"}
+    assert said(folder_of(tmp_path, "region", AMB, neg=(change,))) == []
+
+
+def test_an_unknown_category_and_an_empty_folder_are_refused(tmp_path: Path) -> None:
+    (empty,) = said(tmp_path)
+    assert (empty[3], "holds no data of CBBQ" in empty[4]) == ("refused", True)
+    folder_of(tmp_path, "region", AMB)
+    folder_of(tmp_path, "regions", AMB)
+    (unknown,) = said(tmp_path)
+    assert unknown[3] == "refused"
+    assert "'regions' is unknown" in unknown[4]
+
+
+def test_what_strict_expansion_refuses_is_listed_beside_the_rest(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, "region", AMB, neg=({"category": "religion"}, {"question": "谁?"}))
+    assert [one[3] for one in said(folder)] == ["category_column_wrong", "question_mark"]
+    assert [one[3] for one in said(folder, expansion="strict")] == ["refused", "category_column_wrong", "question_mark"]  # fmt: skip
+    for settings in ({"expansion": "repair"}, {"labels": "audited", "polarity": "column", "dedupe": "yes"}):
+        pd.testing.assert_frame_equal(check(folder), check(folder, **settings))
+
+
+def expanded(folder: Path, condition: str = AMB) -> list[dict[str, str]]:
+    """The rows of the expanded file that belongs to the templates of a folder."""
+    return [
+        {
+            "example_id": str(one.example_id), "question_index": "1", "question_polarity": one.polarity,
+            "context_condition": condition, "category": "region", "subcategory": one.topic, "bias_targeted_groups": one.group,
+            "source": "文献", "context": one.context, "question": one.question, "ans0": one.ans0, "ans1": one.ans1,
+            "ans2": one.ans2, "label": str(one.label),
+        }
+        for one in cbbq.load(folder, ["region"])
+    ]  # fmt: skip
+
+
+EXPANDED = ["example_id", *INSTANCE_COLUMNS]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".json"])
+def test_expanded_files_beside_templates_are_compared_with_them(tmp_path: Path, suffix: str) -> None:
+    folder = folder_of(tmp_path, "region", AMB)
+    rows, path = expanded(folder), folder / f"region/ambiguous/ambiguous{suffix}"
+
+    def save(rows: list[dict[str, str]]) -> None:
+        if suffix == ".csv":
+            put(path, rows, EXPANDED)
+        else:
+            path.write_text(json.dumps(rows, ensure_ascii=False), "utf-8")
+
+    name = f"region/ambiguous/ambiguous{suffix}"
+    save(rows)
+    assert said(folder) == []
+    save(rows[:-1])
+    (fewer,) = said(folder)
+    assert fewer[:4] == (name, 0, "", "expanded_differ")
+    assert "has 15 rows, and the templates beside it, which are read, yield 16" in fewer[4]
+    save([*rows[:4], rows[4] | {"context": "别的"}, rows[5] | {"ans2": "别的"}, *rows[6:]])
+    (other,) = said(folder)
+    assert (*other[:4], other[5]) == (name, 5, "context", "expanded_differ", 2)
+    path.write_bytes(b"")
+    (broken,) = said(folder)
+    assert broken[3:5] == ("expanded_differ", broken[4])
+    assert broken[4].startswith("cannot be compared with the templates beside it: ")
+
+
+def instances(tmp_path: Path, condition: str, *changes: dict[str, str]) -> Path:
+    """A folder with an expanded file alone: one question for each change, neg then non_neg."""
+    folder = folder_of(tmp_path / "templates", "region", condition)
+    rows = expanded(folder, condition)
+    rows = [rows[0] | change for change in changes] + [rows[8]]
+    put(tmp_path / f"only/region/{condition}/{condition}.csv", rows, EXPANDED)
+    return tmp_path / "only"
+
+
+def test_expanded_files_alone_are_looked_at_as_far_as_can_be(tmp_path: Path) -> None:
+    folder = instances(
+        tmp_path, DIS, {}, {"context": "来了{{NAME2]}。"}, {"context": "又来了{{NAME2]}。"}, {"label": "0", "context": "下雨了。"},
+        {"question": "谁?"}, {"bias_targeted_groups": "甲/"}, {"category": "race", "context": "晴了。"}, {"ans1": "甲地人们"},
+        {},
+    )  # fmt: skip
+    name = "region/disambiguous/disambiguous.csv"
+    found = said(folder)
+    assert [(*one[:4], one[5]) for one in found] == [
+        (name, 2, "context", "malformed_placeholder", 2), (name, 4, "label", "label_is_biased", 1),
+        (name, 5, "question", "question_mark", 1), (name, 6, "bias_targeted_groups", "group_cell", 1),
+        (name, 7, "category", "category_column_wrong", 1), (name, 8, "ans0", "option_in_option", 1),
+        ("region/disambiguous", 0, "", "duplicate_questions", 2),
+    ]  # fmt: skip
+    assert "(and 1 more of the same question)" in found[0][4]
+    (region,) = [text for text in check(folder).what if text.startswith("category region")]
+    assert "0 templates (0 + 0 ambiguous, 0 + 0 disambiguous), 10 questions (0 + 10), 8 distinct" in region
+
+
+def test_the_polarities_of_an_expanded_file_are_told_where_they_cannot_be(tmp_path: Path) -> None:
+    folder = instances(tmp_path, AMB, {"context": "一。"})
+    path = folder / "region/ambiguous/ambiguous.csv"
+    rows = list(csv.DictReader(path.read_text("utf-8-sig").splitlines()))
+    assert said(folder) == []
+    put(path, rows[::-1], EXPANDED)
+    assert [(one[2:4], one[5]) for one in said(folder)] == [(("question_polarity", "polarity_order"), 1)]
+    put(path, [one | {"question_polarity": "neg"} for one in rows], EXPANDED)
+    assert [(one[2:4], one[5]) for one in said(folder)] == [(("question_polarity", "one_polarity"), 2)]
+    put(path, [rows[0], rows[1] | {"label": "1"}], EXPANDED)
+    assert [one[:4] for one in said(folder)] == [("region/ambiguous/ambiguous.csv", 2, "label", "refused")]
+
+
+def test_a_template_has_each_fault_once(shared: Path) -> None:
+    found = check(shared / "data/cbbq").query("row > 0")
+    assert not found.duplicated(["file", "row", "fault"]).any()
+
+
+@pytest.fixture(scope="module")
+def released(shared: Path) -> pd.DataFrame:
+    return check(shared / "data/cbbq")
+
+
+# Ours to the audit's, where they have the same meaning.
+SAME = [
+    "malformed_placeholder", "duplicate_template", "duplicate_names", "name_in_both_lists", "polarity_column_wrong",
+    "same_question_in_both_polarities", "slot_attribute_not_swapped", "no_disambiguating_facts",
+    "label_wrong_in_unswapped_half", "excel_autofill", "roles_reversed_vs_category", "swap_breaks_facts",
+]  # fmt: skip
+# (category, condition, polarity, rows) that we find and the audit has not, or the reverse, each looked at.
+MORE: dict[str, set[tuple[str, int]]] = {
+    # A price in the title of a source counts up from 5000.
+    "excel_autofill": {
+        (f"educational_qualification/{condition}/{name}", number)
+        for condition in (AMB, DIS)
+        for name in (NEG, NONNEG)
+        for number in (30, 31, 32, *range(34, 48))
+    },
+    "roles_reversed_vs_category": {(f"gender/disambiguous/{NONNEG}", number) for number in (115, 116, 117)},
+    "swap_breaks_facts": {(f"educational_qualification/disambiguous/{name}", 52) for name in (NEG, NONNEG)},
+}
+LESS = {
+    "label_wrong_in_unswapped_half": MORE["swap_breaks_facts"],
+    "swap_breaks_facts": {(f"household_registration/disambiguous/{name}", 7) for name in (NEG, NONNEG)},
+}
+
+
+@pytest.mark.parametrize("fault", SAME)
+def test_the_release_has_the_faults_that_its_audit_found(released: pd.DataFrame, shared: Path, fault: str) -> None:  # fmt: skip
+    with (shared / "data/cbbq/audit.csv").open(encoding="utf-8-sig", newline="") as stream:
+        wanted = {
+            (f"{row['category']}/{row['context']}/templates_generate_{row['file_polarity']}.csv", int(row["record"]))
+            for row in csv.DictReader(stream)
+            if fault in {issue.partition(":")[0] for issue in row["issues"].split(";")}
+        }  # fmt: skip
+    some = released[released.fault == fault]
+    ours = set(zip(some.file, some.row, strict=True))
+    assert ours - wanted == MORE.get(fault, set())
+    assert wanted - ours == LESS.get(fault, set())
+    assert len(wanted) > 1
+
+
+def test_the_release_s_duplicates_are_those_of_the_specification(released: pd.DataFrame) -> None:
+    some = released[released.fault == "duplicate_questions"]
+    assert dict(zip(some.file, some.questions, strict=True)) == {
+        "age/ambiguous": 360, "age/disambiguous": 268, "disability/ambiguous": 32,
+        "educational_qualification/ambiguous": 34, "educational_qualification/disambiguous": 16, "gender/ambiguous": 32,
+        # Not in the specification's list, but in the difference of its counts of questions and of distinct texts.
+        "ethnicity/ambiguous": 18,
+        "gender/disambiguous": 8, "nationality/ambiguous": 3066, "nationality/disambiguous": 342,
+        "physical_appearance/ambiguous": 256, "sexual_orientation/ambiguous": 16,
+    }  # fmt: skip
+
+
+def questions(released: pd.DataFrame, fault: str, place: str, column: str = "") -> int:
+    some = released[(released.fault == fault) & released.file.str.startswith(place)]
+    return int(some[some.column == column].questions.sum() if column else some.questions.sum())
+
+
+# Fault, beginning of the file's name, and how many questions the specification counts (sections 3.4 and 5).
+COUNTED = [
+    ("malformed_placeholder", "disability/ambiguous", 128), ("malformed_placeholder", "educational_qualification", 80),
+    ("malformed_placeholder", "household_registration", 2000), ("malformed_placeholder", "gender/ambiguous", 76),
+    ("malformed_placeholder", "gender/disambiguous", 68), ("malformed_placeholder", "nationality", 1512),
+    ("malformed_placeholder", "physical_appearance/ambiguous", 512), ("malformed_placeholder", "disease", 8),
+    ("malformed_placeholder", "physical_appearance/disambiguous", 592), ("malformed_placeholder", "sexual_orientation", 96),
+    ("group_not_named", "physical_appearance/ambiguous", 512), ("group_not_named", "nationality/ambiguous", 756),
+    ("option_in_option", "disease", 1172), ("option_in_option", "gender", 48), ("option_in_option", "", 1220),
+    ("options_equal", "", 8), ("options_equal", "nationality", 8), ("polarity_column_wrong", "", 696),
+    ("opposite_labels", "gender/disambiguous", 220), ("opposite_labels", "", 220), ("doubled_character", "age/ambiguous", 1214),
+    ("doubled_character", "age/disambiguous", 1214), ("excel_autofill", "age", 984 * 2), ("label_contradicts_facts", "disease", 268),
+    ("no_disambiguating_facts", "household_registration", 200), ("label_is_biased", "gender", 24), ("label_is_biased", "age", 72),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("fault", "place", "count"), COUNTED)
+def test_the_release_s_faults_touch_as_many_questions_as_the_specification_counts(released: pd.DataFrame, fault: str, place: str, count: int) -> None:  # fmt: skip
+    assert questions(released, fault, place) == count
+
+
+def test_the_release_s_numbers_are_its_own(released: pd.DataFrame) -> None:
+    whats = released[released.kind == "count"].what.str.split(":").str[0].tolist()
+    assert whats == [*(f"category {name}" for name in CATEGORIES), "all categories"]
+    equal = released[released.what.str.endswith("; as the release has")]
+    assert {what.split(":")[0].removeprefix("category ") for what in equal.what} == set(CATEGORIES) - {"SES", "race", "region", "religion"}  # fmt: skip
+
+
+def test_the_release_s_smaller_oddities_are_told(released: pd.DataFrame) -> None:
+    counts = Counter(released.fault)
+    assert counts["question_mark"] == 1 + 4
+    assert counts["two_wordings"] == 3
+    assert counts["group_cell"] == 4
+    bare = released[released.fault == "no_byte_order_mark"].file.tolist()
+    assert bare == [f"ethnicity/disambiguous/{NEG}", f"nationality/disambiguous/{NEG}"]
+    assert counts["refused"] == counts["lock_file"] == counts["person_not_swapped"] == 0
+
+
+def test_the_summary_adds_up(released: pd.DataFrame) -> None:
+    table = summary(released).set_index("fault")
+    assert set(table.index) == set(released.fault) - {""}
+    assert list(table.index) == [name for name in FAULTS if name in table.index]
+    assert table.loc["label_contradicts_facts"].tolist() == [FAULTS["label_contradicts_facts"], 2, 70, 268]
+    assert table.loc["duplicate_questions"].tolist() == [FAULTS["duplicate_questions"], 12, 0, 4448]
+
+
+texts = st.text(st.characters(codec="utf-8"), max_size=30) | st.sampled_from(
+    ["", "{{NAME1}}", "{{NAME2]}{", "[甲]", "[甲, 甲]", "neg", "non_neg", "1", "0", "2", "\x1b[2J", "甲/", "²", "小王是{{NAME1}}"]
+)  # fmt: skip
+
+
+@given(st.sampled_from([AMB, DIS]), st.sampled_from(CATEGORIES), st.dictionaries(st.sampled_from(COLUMNS), texts, max_size=3))  # fmt: skip
+def test_no_text_stops_the_list(tmp_path_factory: pytest.TempPathFactory, condition: str, category: str, change: dict[str, str]) -> None:  # fmt: skip
+    folder = folder_of(tmp_path_factory.mktemp("any"), category, condition, neg=(change,), nonneg=(change,))
+    found = check(folder)
+    assert all(text.isprintable() for text in found[["file", "column", "what", "value"]].to_numpy().flat)
+    assert set(found.fault) <= {"", *FAULTS}
+    refused = found.kind.eq("refused").any()
+    try:
+        assert cbbq.load(folder, [category], labels="audited") is not None
+        assert not refused
+    except BadInput:
+        assert refused
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_stop_the_list(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    place = tmp_path_factory.mktemp("any") / "age" / AMB
+    place.mkdir(parents=True)
+    (place / NEG).write_bytes(content)
+    (place / NONNEG).write_bytes(",".join(HEADER).encode() + b"\n" + content)
+    for suffix in (".csv", ".json"):
+        (place / f"ambiguous{suffix}").write_bytes(content)
+    assert isinstance(check(place.parent.parent), pd.DataFrame)
