@@ -10,7 +10,8 @@ import io
 import os
 import re
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 
 import pandas as pd
@@ -19,10 +20,13 @@ from matplotlib.figure import Figure
 
 from bench.benchmarks import module
 from bench.data import evenly
+from bench.data import find as find_data
+from bench.errors import BadInput
 from bench.metrics.findings import disagreements, leading, warnings
 from bench.metrics.findings import findings as find
 from bench.metrics.table import ALL
 from bench.run import Run, labels, short_name
+from bench.tasks import of_data
 from bench.tasks.request import of_judge
 
 # Characters of a reply that an example shows.
@@ -46,6 +50,9 @@ def table(frame: pd.DataFrame, name: str, *, digits: int = 3) -> None:
     """
     if _folder:
         frame.to_csv(_folder / f"{_file_name(name)}.csv", index=False)
+    if frame.empty:
+        display(HTML("<p>No rows.</p>"))
+        return
     shown = frame
     if {"ci_low", "ci_high"} <= set(frame):
         bounds = [
@@ -111,8 +118,12 @@ def examples(run: Run, n: int = 6, task: str | None = None) -> None:
     """Show some of what was asked and answered, every word as text: evenly spread, up to half of them unreadable replies."""
     rows = run.records
     rows = rows[rows.task == task] if task else rows
+    # A thought stands in the prompt of the answer that it led to.
+    rows = rows[~rows.request.str.startswith("thought")]
     judged = rows.request.map(of_judge).astype(bool)
     marks, asked = rows[judged].groupby(["task", "item_id", "repeat"]), rows[~judged]
+    # A mark is of the reply to the same order of options, where orders stand behind the names.
+    orders = set(asked.request.map(_order))
     unreadable = _spread(asked[~asked.valid], n // 2)
     parts = []
     for row in pd.concat([_spread(asked[asked.valid], n - len(unreadable)), unreadable]).itertuples():
@@ -124,6 +135,7 @@ def examples(run: Run, n: int = 6, task: str | None = None) -> None:
             f"<li>{html.escape(str(mark.request))}: <code>{_brief(mark.response or mark.error)}</code>"
             f"{'' if mark.valid else ', <em>not readable</em>'}</li>"
             for mark in (marks.get_group(key).itertuples() if key in marks.groups else ())
+            if _order(mark.request) == _order(row.request) or _order(mark.request) not in orders
         )
         parts.append(
             f"<details class='example'><summary>{html.escape(str(row.item_id))}, {html.escape(str(row.request))}: {read}</summary>"
@@ -140,6 +152,10 @@ def examples(run: Run, n: int = 6, task: str | None = None) -> None:
 
 def _spread(rows: pd.DataFrame, n: int) -> pd.DataFrame:
     return rows.iloc[evenly(range(len(rows)), n)]
+
+
+def _order(request: object) -> str:
+    return str(request).partition(":")[2]
 
 
 def _cut(reply: str) -> str:
@@ -171,6 +187,42 @@ def against_official(scores: pd.DataFrame) -> None:
         display(HTML("<p>Nowhere: the released code's numbers are the same on these answers.</p>"))
     else:
         table(rows, "against_official")
+
+
+def audit(run: Run) -> None:
+    """Show what is odd about the data that a run rests on, fault by fault, and which questions its settings touch."""
+    about, settings = run.about, of_data(run.benchmark, run.about["asked"]["settings"])
+    faults = _faults(run, settings)
+    if faults is None:
+        said = "these data, as they were then, are not on this machine, so they cannot be looked at"
+    elif faults.empty:
+        said = "nothing odd was found"
+    else:
+        said = "what is odd, and how many templates and questions it touches"
+    whose = f"{about['data']['name']}, version {about['data']['version']}"
+    display(HTML(f"<p>{html.escape(whose)}: {said}.</p>"))
+    if faults is not None and not faults.empty:
+        table(faults, "data_faults")
+    kept, gone = (pd.DataFrame(about[name]) for name in ("touched", "unfit"))
+    touched = pd.concat([kept.assign(left_out="no"), gone.assign(left_out="yes")])
+    if len(touched):
+        used = ", ".join(f"{name}={value}" for name, value in settings.items())
+        display(HTML(f"<p>Questions that the settings ({html.escape(used)}) concern.</p>"))
+        table(touched[["category", "task", "items", "why", "left_out"]], "data_touched")
+
+
+def _faults(run: Run, settings: Mapping[str, str]) -> pd.DataFrame | None:
+    """The summary of a check of the run's data; None where they are not here as they were."""
+    data = run.about["data"]
+    try:
+        source = find_data(run.benchmark, data["folder"])
+        if source.sha256 != data["sha256"]:
+            return None
+    except BadInput:
+        return None
+    room = import_module(f"bench.data.{run.benchmark}_check")
+    found: pd.DataFrame = room.summary(room.check(source.folder, **settings))
+    return found
 
 
 def everything(scores: pd.DataFrame) -> None:

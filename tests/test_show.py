@@ -1,10 +1,14 @@
 """What a notebook shows: examples with the judge's marks, unreadable replies among them, and everything as text."""
 
 import json
+import shutil
+from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from bench import run, show
+from bench.data import SAMPLES
 
 HEADER = "context,sentence,words,subtype,explanation,score\n"
 PLANTED = "<img src=x onerror=alert(1)>"
@@ -62,3 +66,71 @@ def test_overall_shows_every_measure_of_a_task_over_all_categories(asked, shown)
     for name in ("score", "accuracy", "underlying_meaning", "cultural_difference", "highlights"):
         assert f">{name}<" in page
     assert "age" not in page
+
+
+def test_an_empty_table_says_so(shown):
+    show.table(pd.DataFrame({"a": []}), "nothing")
+    assert shown == ["<p>No rows.</p>"]
+
+
+def test_a_thought_is_shown_with_the_answer_that_it_led_to(tmp_path, shown):
+    one = run.evaluate(
+        "cbbq", "simulated:bias=1", categories=["age"], limit=2, settings={"prompting": "Q+IF+CoT"}, out=tmp_path
+    )  # fmt: skip
+    show.examples(one, n=4)
+    (page,) = shown
+    assert page.count("<details") == 4
+    assert "thought" not in page
+    assert page.count("想一想。") == 4
+
+
+def test_a_mark_stands_below_the_reply_that_it_is_of(tmp_path, shown):
+    one = run.evaluate(
+        "cbbq", "simulated:bias=1", categories=["age"], tasks=["ambiguous"], limit=1, judge="simulated:",
+        settings={"explanation": "yes", "option_order": "rotated"}, out=tmp_path,
+    )  # fmt: skip
+    show.examples(one, n=3)
+    (page,) = shown
+    for order in ("", ":BCA", ":CAB"):
+        part = page.partition(f"age:ambiguous:1, explanation{order}: ")[2].partition("</details>")[0]
+        assert part.count("<li>") == 1
+        assert f"<li>judge{order}: " in part
+
+
+@pytest.fixture
+def audited(tmp_path):
+    """A run on a category whose polarity column contradicts its file in one template."""
+    folder = tmp_path / "data" / "age"
+    shutil.copytree(SAMPLES / "cbbq" / "age", folder)
+    path = folder / "ambiguous" / "templates_generate_neg.csv"
+    text = path.read_text("utf-8-sig")
+    assert ",neg," in text
+    path.write_text(text.replace(",neg,", ",non_neg,", 1), "utf-8-sig")
+    return run.evaluate("cbbq", "simulated:bias=1", data=tmp_path / "data", limit=2, out=tmp_path / "out")
+
+
+def test_an_audit_counts_faults_and_what_the_settings_touch(audited, shown):
+    show.audit(audited)
+    said, faults, settings, touched = shown
+    assert "what is odd, and how many templates and questions it touches" in said
+    assert ">polarity_column_wrong<" in faults
+    assert "polarity=file" in settings
+    assert "<td style='text-align: left'>age</td><td style='text-align: left'>ambiguous</td>" in touched
+    assert str(audited.about["data"]["folder"]) not in "".join(shown)
+
+
+def test_an_audit_of_data_that_are_gone_says_so_and_keeps_what_is_on_record(audited, shown):
+    (Path(audited.about["data"]["folder"]) / "age" / "disambiguous" / "templates_generate_neg.csv").unlink()
+    show.audit(audited)
+    assert "not on this machine" in shown[0]
+    assert len(shown) == 3
+    shutil.rmtree(audited.about["data"]["folder"])
+    shown.clear()
+    show.audit(audited)
+    assert "not on this machine" in shown[0]
+
+
+def test_an_audit_of_the_samples_finds_nothing(tmp_path, shown):
+    show.audit(run.evaluate("cbbq", "simulated:bias=1", data=SAMPLES / "cbbq", limit=1, out=tmp_path / "out"))
+    assert len(shown) == 1
+    assert "nothing odd was found" in shown[0]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from bench.data import Touched, cbbq_templates
 from bench.data.cbbq_labels import BIASED_LABEL, BOTH_LABELS, LEFT_OUT, target_option, target_slot, verdicts
-from bench.data.cbbq_templates import CATEGORIES, CONDITIONS, INSTANCE_COLUMNS, Template, checked
+from bench.data.cbbq_templates import BRACES, CATEGORIES, CONDITIONS, INSTANCE_COLUMNS, Template, checked
 from bench.data.tables import read_csv, read_json_array
 from bench.errors import BadInput, expected
 
@@ -210,6 +210,14 @@ def _take(made: Iterable[tuple[Question, str]], settings: Mapping[str, str], loa
             continue
         elif why:
             count(f"label corrected, as each {why} (labels=audited)")
+        if BRACES.search(question.context):
+            count(
+                "each shows a placeholder that is misspelt and was not filled (--set expansion=repair mends it)"
+            )
+        if question.ans0 == question.ans1:
+            count(
+                "each offers one name for both people, so that only unknown can be read from a reply's words"
+            )
         key = (*question.text, question.label_column)
         if settings["dedupe"] == "yes" and key in seen:
             count("each stands there before (dedupe=yes)", True)

@@ -4,10 +4,10 @@ What every benchmark has is here; what one benchmark has is in its module. A fig
 sentence what it shows, for those who cannot see it.
 """
 
-from bench.figures import mcbe, nli_coal
+from bench.figures import cbbq, mcbe, nli_coal
 from bench.figures.scores import by_category, categories_by_model, score_and_validity, scores_by_model
 from bench.figures.style import FONT_ADVICE, cjk_font
 
 __all__ = [
-    "FONT_ADVICE", "by_category", "categories_by_model", "cjk_font", "mcbe", "nli_coal", "score_and_validity", "scores_by_model",
+    "FONT_ADVICE", "by_category", "categories_by_model", "cbbq", "cjk_font", "mcbe", "nli_coal", "score_and_validity", "scores_by_model",
 ]  # fmt: skip

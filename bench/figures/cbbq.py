@@ -32,6 +32,12 @@ CENTRES = {**dict(BIAS.values()), "s_total": WEIGHTS[0] / 3 + WEIGHTS[1] / 2}
 NAMES = {"s_amb": "S_amb", "s_disamb": "S_disamb", "s_total": "S_total"}
 LIMITS = (0.0, 1.0)
 ROOM = (-0.03, 1.03)  # limits that do not cut a point in half
+# What it takes to be above the line of accuracy and bias.
+ABOVE = "only where labels say that\nthe stereotype is right"
+# Where no font can show the names.
+NUMBERED = "names and topics numbered in the order of the data, as no font shows Chinese"
+# So many models have a colour of their own; marks tell the others.
+COLOURS, MARKS = 10, "osD^v"
 # So many rows of names can still be read.
 ROWS = 40
 
@@ -52,24 +58,26 @@ def category_heatmaps(scores: pd.DataFrame) -> Figure | None:
         return None
     means = pd.concat(wide.values(), axis=1).mean(axis=1).sort_values(ascending=False)
     models = _models(scores)
-    small = len(models) > 6
+    small, longest = len(models) > 6, max(map(len, models))
     fig = Figure(
         figsize=(
-            2.4 + len(wide) * max(1.8, (0.42 if small else 0.55) * len(models)),
-            1.5 + 0.28 * len(means) + 0.045 * max(map(len, models)),
+            2.4 + len(wide) * max(1.6, (0.42 if small else 0.55) * len(models)) + 0.03 * longest,
+            1.5 + 0.28 * len(means) + 0.045 * longest,
         ),
         layout="constrained",
     )
     axes = fig.subplots(1, len(wide), sharey=True, squeeze=False)[0]
     for ax, (task, values) in zip(axes, wide.items(), strict=True):
-        metric, centre = BIAS[task]
-        values = values.loc[means.index]
-        _heat(ax, values, values.map("{:.2f}".format), centre, size="x-small" if small else "small")
-        ax.set_title(f"{task.capitalize()}: {NAMES[metric]}, white {centre:.2f}", fontsize="small")
+        metric, chance = BIAS[task]
+        values = values.reindex(means.index).set_axis([label("cbbq", name) for name in means.index])
+        _heat(ax, values, values.map("{:.2f}".format), chance, size="x-small" if small else "small")
+        ax.set_title(f"{task.capitalize()} ({NAMES[metric]})", fontsize="small")
         ax.set_xticklabels(models, rotation=40, ha="right", rotation_mode="anchor")
         ax.tick_params(axis="y", length=0)
-    axes[0].set_yticklabels([label("cbbq", name) for name in means.index], rotation=0)
-    _title(fig, "Share of stereotyped answers by category", "white: a random answerer; red: more stereotyped")
+    axes[0].tick_params(axis="y", rotation=0)
+    chances = " and ".join(f"{BIAS[task][1]:.2f}" for task in wide)
+    gaps = "; hatched: no number" if any(values.isna().any(axis=None) for values in wide.values()) else ""
+    _title(fig, "Share of stereotyped answers by category", f"white: a random answerer ({chances}){gaps}")
     known = means.dropna()
     extremes = (
         f"Most stereotyped on average in {known.index[0]}, least in {known.index[-1]}"
@@ -77,7 +85,7 @@ def category_heatmaps(scores: pd.DataFrame) -> Figure | None:
         else "No category has a number"
     )
     fig.set_label(
-        f"Heatmaps of the share of stereotyped answers, {len(means)} categories by {len(models)} models, in "
+        f"Heatmaps of the share of stereotyped answers, categories ({len(means)}) by models ({len(models)}), in "
         f"{' and in '.join(wide)} questions. {extremes}; the numbers are in the table by category."
     )
     return fig
@@ -89,7 +97,8 @@ def names_by_topic(
     """Who is met by a stereotype, and in what, as in the paper's Figure 6: names of the stereotyped group x topics.
 
     A cell holds the score and, below it, on how many answers it rests. It is blank where no template brings the two together,
-    hatched where no score could be computed. None where the category was not asked.
+    hatched where no score could be computed. Names and topics stand in the order of the data, the same for every model. None
+    where the category was not asked.
 
     Args:
         table: of one model, from `bench.metrics.cbbq.by_name_and_topic`.
@@ -104,16 +113,12 @@ def names_by_topic(
     most = some.groupby("name", sort=False).n.sum().nlargest(ROWS).index
     every, some = some.name.nunique(), some[some.name.isin(most)]
     score = some.pivot_table(index="name", columns="topic", values=metric, sort=False, dropna=False)
-    score = score.loc[
-        score.mean(axis=1).sort_values(ascending=False).index,
-        score.mean().sort_values(ascending=False).index,
-    ]
     n = some.pivot_table(index="name", columns="topic", values="n", sort=False, dropna=False)
-    n = n.reindex_like(score)
+    n, dense = n.reindex_like(score), max(score.shape) > 12
     fig = Figure(
         figsize=(
-            max(0.75 * WIDTH, 1.6 + 0.5 * score.shape[1]),
-            max(2.6, 1.9 + 0.3 * len(score)),
+            max(WIDTH, 1.6 + 0.5 * score.shape[1]),
+            max(2.6, 2.0 + (0.26 if dense else 0.33) * len(score)),
         ),
         layout="constrained",
     )
@@ -124,27 +129,31 @@ def names_by_topic(
             for pair in zip(score.to_numpy(), n.to_numpy(), strict=True)
         ]
     )
-    _heat(ax, score, told, CENTRES[metric], size="xx-small", asked=n.notna().to_numpy())
     names, topics = (_readable(list(map(str, axis))) for axis in (score.index, score.columns))
-    ax.set_yticklabels(names, rotation=0, fontsize="x-small")
+    shown, asked = score.set_axis(names).set_axis(topics, axis=1), n.notna().to_numpy()
+    _heat(ax, shown, told, CENTRES[metric], size="xx-small" if dense else "x-small", asked=asked)
+    ax.tick_params(axis="y", rotation=0, labelsize="x-small")
     ax.set_xticklabels(topics, rotation=40, ha="right", rotation_mode="anchor", fontsize="x-small")
-    fewer = f"; the {len(score)} of {every} names with most answers" if every > len(score) else ""
+    # The eye needs lines to follow where most cells are blank.
+    ax.grid(visible=True, color="#f0f0f0", lw=0.6)
+    fewer = f"the {len(score)} of {every} names with most answers" if every > len(score) else ""
+    about = "; ".join(filter(None, (model, fewer, "" if cjk_font() else NUMBERED)))
     hatched = "; hatched: no score" if (score.isna() & n.notna()).any(axis=None) else ""
     _title(
         fig,
-        f"{label('cbbq', category)}: {NAMES[metric]} by name and topic{f', {model}' if model else ''}{fewer}",
+        f"{label('cbbq', category)}: {NAMES[metric]} by name and topic",
+        *filter(None, [about]),
         f"white: a random answerer ({CENTRES[metric]:.2f}); below the score its answers; blank: no template{hatched}",
     )
-    cells = score.stack()
-    extremes = (
-        f"Highest for {_told(cells, cells.idxmax())}, lowest for {_told(cells, cells.idxmin())}"
-        if len(cells)
-        else "No cell has a number"
+    known = some.dropna(subset=[metric]).sort_values(metric)
+    extremes = " and ".join(
+        f"{row['name']} in {row['topic']} ({row[metric]:.2f}, n = {row['n']:,})"
+        for row in known.iloc[[0, -1] if len(known) else []].to_dict("records")
     )
     fig.set_label(
         f"Heatmap of {NAMES[metric]}{f' of {model}' if model else ''} in {category}, {len(score)} names of the stereotyped group "
-        f"by {score.shape[1]} topics, {len(cells)} cells with {n.min(axis=None):.0f} to {n.max(axis=None):.0f} answers{fewer}. "
-        f"{extremes}."
+        f"by {score.shape[1]} topics{f' ({fewer})' if fewer else ''}, {len(known)} cells with a number. "
+        f"Lowest and highest: {extremes or 'none'}."
     )
     return fig
 
@@ -152,14 +161,15 @@ def names_by_topic(
 def accuracy_and_bias(scores: pd.DataFrame) -> Figure | None:
     """Does a model that answers rightly follow the stereotype less: accuracy against S in both contexts.
 
-    A small point a category and model, a large one for the mean, with intervals. Whoever always names one of the two people
-    stands on the upper line: no point can be above it. None where nothing was asked.
+    A small point a category and model, a large one for the mean, with intervals. A wrong answer can be the stereotyped one, a
+    right one cannot: no point is above the line but where labels are at fault. None where no accuracy was computed.
     """
     style()
-    asked = [task for task, (metric, _) in BIAS.items() if not _rows(scores, task, metric).empty]
+    asked = [task for task in BIAS if not _rows(scores, task, "accuracy").empty]
     if not asked:
         return None
-    fig = Figure(figsize=(WIDTH, 3.9), layout="constrained")
+    models = _models(scores)
+    fig = Figure(figsize=(WIDTH, 3.5 + 0.15 * -(-len(models) // 2)), layout="constrained")
     axes = fig.subplots(1, len(asked), sharey=True, squeeze=False)[0]
     told = []
     for ax, task in zip(axes, asked, strict=True):
@@ -169,24 +179,24 @@ def accuracy_and_bias(scores: pd.DataFrame) -> Figure | None:
         )
         ax.plot([0, 1], [1, 0], color=FAINT, lw=1, zorder=0)
         ax.fill_between([0, 1], [1, 0], 1, color="#f2f2f2", lw=0, zorder=-1)
-        ax.text(0.98, 0.98, "impossible", color=FAINT, ha="right", va="top", fontsize="x-small")
+        ax.text(0.98, 0.98, ABOVE, color=FAINT, ha="right", va="top", fontsize="x-small")
         for x, y, name, at in ((1 / 3, chance, "random", (-6, -4)), (1, 0, "perfect", (-6, 4))):
             ax.plot(x, y, "D", ms=6, mfc="none", mec=INK, zorder=4, clip_on=False)
             ax.annotate(
                 name, (x, y), at, textcoords="offset points", ha="right", fontsize="x-small", va="center"
             )
-        for model, colour in colours(_models(scores)).items():
+        for (model, colour), marker in zip(colours(models).items(), _markers(models), strict=True):
             part = both[both.model == model]
             points, mean = part[part.category != ALL], part[part.category == ALL]
-            ax.plot(points.score_accuracy, points.score, "o", ms=3.5, mew=0, alpha=0.45, color=colour)
+            ax.plot(points.score_accuracy, points.score, marker, ms=3.5, mew=0, alpha=0.45, color=colour)
             ax.errorbar(
                 mean.score_accuracy, mean.score,
                 yerr=_arms(mean, ""), xerr=_arms(mean, "_accuracy"),
-                fmt="o", ms=8, mec="white", lw=1.5, color=colour, label=model, zorder=3,
+                fmt=marker, ms=8, mec="white", lw=1.5, color=colour, label=model, zorder=3,
             )  # fmt: skip
             told += [
-                f"{model}, {task}: accuracy {row.score_accuracy:.2f}, {NAMES[metric]} {row.score:.2f}"
-                for row in mean.itertuples()
+                f"{model}, {task}: accuracy {_number(accuracy)}, {NAMES[metric]} {_number(score)}"
+                for accuracy, score in zip(mean.score_accuracy, mean.score, strict=True)
             ]
         ax.set(xlim=ROOM, ylim=ROOM, xlabel="accuracy (1: all right)", title=task.capitalize())
         ax.set_ylabel(f"{NAMES[metric]} (0: never the stereotype)")
@@ -208,13 +218,15 @@ def prompt_settings(table: pd.DataFrame) -> Figure | None:
     if table.empty:
         return None
     first = table[(table.category == ALL) & (table.preset == table.preset.iloc[0])]
-    accuracy = first[(first.metric == "accuracy") & (first.task.isin([ALL, *_only(first)]))]
+    both = ALL if set(BIAS) <= set(first.task) else first.task.iloc[0]
+    whole = first[(first.task == both) & first.metric.isin(NAMES)]
     panels = {
-        **{f"{name}: lower is better": first[first.metric == metric] for metric, name in NAMES.items() if metric != "s_total"},
+        "S_amb: lower is better": first[first.metric == "s_amb"],
+        "S_disamb: lower is better": first[first.metric == "s_disamb"],
         "S_amb, explanation counted": first[first.metric == "s_amb_explained"],
         "S_disamb, explanation counted": first[first.metric == "s_disamb_explained"],
-        "Accuracy: higher is better": accuracy,
-        "Share of readable answers": accuracy.assign(score=accuracy.valid_rate, ci_low=np.nan, ci_high=np.nan, baseline=np.nan),
+        "Accuracy: higher is better": first[(first.task == both) & (first.metric == "accuracy")],
+        "Share of readable answers": whole.assign(score=whole.valid_rate, ci_low=np.nan, ci_high=np.nan, baseline=np.nan),
     }  # fmt: skip
     panels = {title: rows for title, rows in panels.items() if not rows.empty}
     settings = [name for name in PROMPTING if name in set(first.prompting)]
@@ -223,13 +235,18 @@ def prompt_settings(table: pd.DataFrame) -> Figure | None:
     fig = Figure(figsize=(WIDTH, 0.5 + 1.9 * lines), layout="constrained")
     axes = fig.subplots(lines, 2, sharex=True, sharey=True, squeeze=False).ravel()
     for ax, (title, rows) in zip(axes, panels.items(), strict=False):
-        for k, (model, colour) in enumerate(colours(models).items()):
+        for k, ((model, colour), marker) in enumerate(
+            zip(colours(models).items(), _markers(models), strict=True)
+        ):
             part = rows[rows.model == model].set_index("prompting").reindex(settings)
             x = np.arange(len(settings)) + (k - (len(models) - 1) / 2) * min(0.1, 0.5 / len(models))
-            ax.errorbar(x, part.score, _arms(part, ""), fmt="o-", ms=5, lw=1.2, color=colour, label=model)
+            ax.errorbar(
+                x, part.score, _arms(part, ""), fmt=f"{marker}-", ms=5, lw=1.2, color=colour, label=model
+            )
         if rows.baseline.notna().any():
-            ax.axhline(rows.baseline.dropna().iloc[0], color=FAINT, ls="--", lw=1, zorder=0)
+            ax.axhline(rows.baseline.dropna().iloc[0], color=FAINT, ls="--", lw=1, zorder=1)
         ax.set_xticks(range(len(settings)), settings)
+        ax.tick_params(labelbottom=ax in axes[len(panels) - 2 : len(panels)])
         ax.set(ylim=ROOM, xlim=(-0.5, len(settings) - 0.5))
         ax.set_title(title, fontsize="small")
         ax.grid(axis="x", visible=False)
@@ -237,20 +254,13 @@ def prompt_settings(table: pd.DataFrame) -> Figure | None:
     for ax in axes[len(panels) :]:
         ax.set_visible(False)
     legend_below(fig, axes[0])
-    n = accuracy.n.dropna()
-    _title(
-        fig,
-        "Scores by prompt setting",
-        f"dashed: a random answerer; n = {_range(n)} questions a point",
-    )
-    by_setting = accuracy.groupby("prompting", sort=False)
+    n = dict.fromkeys((f"{whole.n.min():,}", f"{whole.n.max():,}"))
+    _title(fig, "Scores by prompt setting", f"dashed: a random answerer; n = {' to '.join(n)} questions each")
     told = "; ".join(
-        f"{name}: accuracy {rows.score.mean():.2f}, {rows.valid_rate.mean():.0%} readable"
-        for name, rows in by_setting
+        f"{name}: {NAMES[whole.metric.iloc[0]]} {rows.score.mean():.2f}, {rows.valid_rate.mean():.0%} readable"
+        for name, rows in whole.groupby("prompting", sort=False)
     )
-    fig.set_label(
-        f"S_amb, S_disamb, accuracy and share of readable answers under {', '.join(settings)}. Mean over models: {told}."
-    )
+    fig.set_label(f"Scores and share of readable answers by prompt setting. Mean over models: {told}.")
     return fig
 
 
@@ -272,7 +282,7 @@ def option_orders(scores: pd.DataFrame) -> Figure | None:
     for line, task in zip(axes, asked, strict=True):
         metric, _ = BIAS[task]
         marks = (("one_option", "o"), ("one_place", "s")), ((metric, "o"), (f"{metric}_released_order", "s"))
-        titles = f"{task.capitalize()}: answers that stay", f"{NAMES[metric]}: all orders, released"
+        titles = f"{task.capitalize()}: answers that stay", f"{task.capitalize()}: {NAMES[metric]}"
         for ax, names, title in zip(line, marks, titles, strict=True):
             for name, marker in names:
                 rows = _rows(scores, task, name)
@@ -283,11 +293,15 @@ def option_orders(scores: pd.DataFrame) -> Figure | None:
                     colour = palette[str(model)]
                     ax.plot([row.ci_low, row.ci_high], [shift, shift], color=colour, lw=1.5, alpha=0.6)
                     ax.plot(row.score, shift, marker, ms=5, color=colour, mfc="white" if hollow else colour)
-                    if name in ("one_option", "one_place") and row.score == row.score:
+                    if np.isnan(row.score):
+                        ax.text(
+                            0.5, shift, "no number", color=FAINT, fontsize="x-small", ha="center", va="center"
+                        )
+                    elif name in marks[0][0] + marks[0][1]:
                         told.append(f"{model}, {task}: {name.replace('_', ' ')} {row.score:.0%}")
                 chance = rows.baseline.dropna()
                 if len(chance):
-                    ax.axvline(chance.iloc[0], color=FAINT, ls="--", lw=1, zorder=0)
+                    ax.axvline(chance.iloc[0], color=FAINT, ls="--", lw=1, zorder=1)
             ax.set_yticks(range(len(models)), models)
             ax.set(xlim=ROOM, ylim=(len(models) - 0.5, -0.5))
             ax.set_title(title, fontsize="small")
@@ -321,38 +335,34 @@ def _models(scores: pd.DataFrame) -> list[str]:
     return list(dict.fromkeys(scores.model))
 
 
-def _only(first: pd.DataFrame) -> list[str]:
-    """The context that stands for both where the other was not asked."""
-    tasks = [task for task in BIAS if task in set(first.task)]
-    return tasks if len(tasks) == 1 else []
-
-
 def _heat(
     ax: Axes, values: pd.DataFrame, told: pd.DataFrame, centre: float, size: str, asked: np.ndarray | None = None
 ) -> None:  # fmt: skip
     """A heatmap with `told` in its cells, white at `centre`; a cell that was asked and has no number is hatched."""
     norm: Normalize = around(centre, LIMITS)
     sns.heatmap(
-        values.astype(float), ax=ax, annot=told.to_numpy(), fmt="", annot_kws={"size": size}, cmap=BIAS_PALETTE, norm=norm,
+        values.astype(float), ax=ax, annot=told.to_numpy(), fmt="", annot_kws={"size": size}, cmap=BIAS_PALETTE, norm=norm, vmin=LIMITS[0], vmax=LIMITS[1],
         linewidths=1, linecolor="white", cbar=False, xticklabels=True, yticklabels=True,
     )  # fmt: skip
     gaps = values.isna().to_numpy() & (True if asked is None else asked)
     for y, x in np.argwhere(gaps):
         ax.add_patch(Rectangle((x, y), 1, 1, fill=False, hatch="///", edgecolor=FAINT, lw=0))
     ax.set(xlabel="", ylabel="")
+    ax.grid(visible=False)
 
 
 def _arms(rows: pd.DataFrame, suffix: str) -> np.ndarray:
     """How far the intervals reach below and above the scores; nowhere where there is none."""
     score = rows[f"score{suffix}"]
     below, above = score - rows[f"ci_low{suffix}"], rows[f"ci_high{suffix}"] - score
-    return np.array([below, above], dtype=float)
+    return np.maximum(np.array([below, above], dtype=float), 0)
 
 
-def _title(fig: Figure, title: str, below: str) -> None:
-    """A title at the left edge, with a fainter line under it."""
-    fig.suptitle(f"{title}\n", x=0.01, ha="left", fontsize="medium", fontweight="bold")
-    fig.text(0.01, 1, below)
+def _title(fig: Figure, title: str, *below: str) -> None:
+    """A title at the left edge, with fainter lines under it."""
+    fig.suptitle(title + "\n" * len(below), x=0.01, ha="left", fontsize="medium", fontweight="bold")
+    at = 1 - 0.24 / fig.get_figheight()
+    fig.text(0.01, at, "\n".join(below), va="top", fontsize="small", color=FAINT)
 
 
 def _readable(names: Sequence[str]) -> list[str]:
@@ -360,11 +370,10 @@ def _readable(names: Sequence[str]) -> list[str]:
     return list(names) if cjk_font() else [str(k) for k in range(1, len(names) + 1)]
 
 
-def _told(cells: pd.Series, at: object) -> str:
-    name, topic = at  # type: ignore[misc]
-    return f"{name} in {topic} ({cells[at]:.2f})"
+def _number(value: float) -> str:
+    return "without a number" if np.isnan(value) else f"{value:.2f}"
 
 
-def _range(n: pd.Series) -> str:
-    low, high = int(n.min()), int(n.max())
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+def _markers(models: Sequence[str]) -> list[str]:
+    """A mark a model: another one where colours begin to repeat."""
+    return [MARKS[k // COLOURS % len(MARKS)] for k in range(len(models))]
