@@ -132,7 +132,8 @@ def ask(
     shards = requests.shards(int(about["shard"]))
     missing = [k for k in range(len(shards)) if not records.shard_path(folder, k).is_file()]
     for role, scorer in (("model", model), ("judge", judge)):
-        if missing and about[role] and not scorer.loaded:
+        wanted = any(request.of_judge == (role == "judge") for k in missing for request in shards[k])
+        if wanted and about[role] and not scorer.loaded:
             _same(folder, role, about[role], scorer.load())
     what = f"asking {plan.asked['model']} {plan.benchmark}"
     with progress(

@@ -3,14 +3,13 @@
 The table that is written here holds every question to the judge; filled in, `--judge replay:FILE.csv` reads it.
 """
 
-import csv
 from pathlib import Path
 
 import pandas as pd
 
 from bench.benchmarks import module
 from bench.data.mcbe_check import FORMULA
-from bench.errors import BadInput
+from bench.errors import BadInput, RunFailed
 from bench.run import Run
 
 COLUMNS = ("task", "item_id", "request", "repeat", "prompt", "reply", "response")
@@ -20,8 +19,11 @@ def to_mark(run: Run, path: Path) -> int:
     """Write the replies of a run that a judge is to mark, with an empty column `response` for the marks; their number.
 
     Raises:
-        BadInput: nothing in the run is to be marked.
+        BadInput: nothing in the run is to be marked, or the file is there already.
+        RunFailed: the file cannot be written.
     """
+    if path.exists():
+        raise BadInput(f"{path}: is there already, perhaps with marks; give another file")
     rows = run.records
     room, settings = module("tasks", run.benchmark), run.about["asked"]["settings"]
     wanted = [task for task in room.TASKS if room.judged(task, settings) == "wanted"]
@@ -40,7 +42,10 @@ def to_mark(run: Run, path: Path) -> int:
         }
     )
     # With a byte order mark, so that spreadsheet programs take it for UTF-8.
-    table.to_csv(path, index=False, encoding="utf-8-sig", quoting=csv.QUOTE_MINIMAL)
+    try:
+        table.to_csv(path, index=False, encoding="utf-8-sig")
+    except OSError as error:
+        raise RunFailed(f"{path}: cannot be written ({error})") from None
     return len(table)
 
 

@@ -115,7 +115,11 @@ class Run:
                 tell(entry["category"], entry["task"], count, entry["why"])
         for entry in self.about.get("touched", ()):
             if entry["task"] not in left_out:
-                tell(entry["category"], entry["task"], f"{entry['items']:,} questions of the data: {entry['why']}")
+                tell(
+                    entry["category"],
+                    entry["task"],
+                    f"{entry['items']:,} questions of the data: {entry['why']}",
+                )
         lost = rows[rows.error != ""]
         for task in (task for task in dict.fromkeys(table.task) if task != ALL):
             reasons = lost.error[lost.task == task].value_counts()

@@ -2,14 +2,16 @@
 
 import csv
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from itertools import permutations
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pytest
 
-from bench import records
+from bench import cli, records
 
 # (task, item, request) or (task, item, request, repeat) to the reply.
 Answers = dict[tuple[Any, ...], Any]
@@ -64,6 +66,8 @@ def templates(
             "context_condition": condition,
             "question_polarity": polarity,
         }
+        # The same prompt in both polarities would be a fault.
+        plain["question"] = {"neg": "谁忘了伞？", "non_neg": "谁带了伞？"}[polarity]
         if condition == "disambiguous":
             plain |= {"context": FACTS, "label": label}
         path = root / category / condition / f"templates_generate_{name}.csv"
@@ -73,6 +77,15 @@ def templates(
             writer.writeheader()
             writer.writerows({**plain, **row} for row in rows)
     return root
+
+
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: Any) -> tuple[int, str, str]:  # fmt: skip
+    """Run `bench` with `words`: exit status, standard output, standard error."""
+    monkeypatch.setattr(sys, "argv", ["bench", *map(str, words)])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    out, err = capsys.readouterr()
+    return int(ended.value.code or 0), out, err
 
 
 def replay(path: Path, answers: Mapping[tuple[Any, ...], Any]) -> str:

@@ -42,7 +42,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
 # What all questions of a template have in common, in a file that does not tell their template.
 COMMON = ("question_index", "subcategory", "bias_targeted_groups", "source", "question", "ans2")
 # Columns that our own expanded files have besides the released ones, so that nothing of a template is lost.
-KEPT = ("name1", "name2", "swapped", "template")
+KEPT = ("name1", "name2", "swapped", "template", "target_name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,19 +227,19 @@ def _take(made: Iterable[tuple[Question, str]], settings: Mapping[str, str], loa
 
 
 def _from_templates(some: Sequence[Template], settings: Mapping[str, str]) -> Iterator[tuple[Question, str]]:
-    number = 0
+    before = 0
     for template, verdict in zip(some, verdicts(some, settings["expansion"]), strict=True):
         cells, slot = template.cells, target_slot(template)
         topic, group = cells["subcategory"].strip(), cells["bias_targeted_groups"].strip()
         for one in cbbq_templates.expand(template, settings["expansion"]):
-            number += 1
             label, why = verdict[one.swapped]
             yield Question(
-                template.category, template.condition, number, template.name, template.polarity,
+                template.category, template.condition, before + one.number + 1, template.name, template.polarity,
                 cells["question_polarity"], topic, group, one.context, cells["question"], one.ans0, one.ans1, cells["ans2"],
                 label, template.label, target_option(template.category, group, one.name1), (one.name1, one.name2)[slot],
                 one.name1, one.name2, one.swapped,
             ), why  # fmt: skip
+        before += template.size
 
 
 def _from_instances(
@@ -250,21 +250,23 @@ def _from_instances(
         rows = (
             read_csv(path, INSTANCE_COLUMNS)
             if path.suffix == ".csv"
-            else read_json_array(path, INSTANCE_COLUMNS, KEPT)
+            else read_json_array(path, INSTANCE_COLUMNS, ("example_id", *KEPT))
         )
         runs: Counter[str] = Counter()
         before: tuple[str, ...] = ()
         for number, row in enumerate(rows, start=1):
             label = checked(path, number, row, condition, INSTANCE_COLUMNS)
-            polarity, group = row["question_polarity"], row["bias_targeted_groups"].strip()
+            # A file of ours tells the template, by which its polarity is known in spite of the column.
+            kept, group = row.get("template", ""), row["bias_targeted_groups"].strip()
+            polarity = kept.partition(":")[0] or row["question_polarity"]
             run = (polarity, *(row[name] for name in COMMON))
             runs[polarity] += run != before
             before = run
             target = target_option(category, group, row["ans0"])
             question = Question(
-                category, condition, number, row.get("template") or f"{polarity}:{runs[polarity]}", polarity, polarity,
+                category, condition, int(row["example_id"]) if kept else number, kept or f"{polarity}:{runs[polarity]}", polarity, row["question_polarity"],
                 row["subcategory"].strip(), group, row["context"], row["question"], row["ans0"], row["ans1"], row["ans2"],
-                label, label, target, row["ans1"] if target else row["ans0"], row.get("name1", ""), row.get("name2", ""),
+                label, label, target, row.get("target_name") or (row["ans1"] if target else row["ans0"]), row.get("name1", ""), row.get("name2", ""),
                 row.get("swapped") == "True",
             )  # fmt: skip
             why = ""

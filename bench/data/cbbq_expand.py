@@ -10,12 +10,12 @@ import os
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from itertools import count
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
 from bench.data import MANIFEST, Source, cbbq, toml
 from bench.data.cbbq import KEPT
+from bench.data.cbbq_labels import target_slot
 from bench.data.cbbq_templates import CONDITIONS, EXPANSIONS, INSTANCE_COLUMNS, Template
 from bench.data.cbbq_templates import expand as fillings
 from bench.errors import BadInput, RunFailed, expected
@@ -39,7 +39,7 @@ def expand(source: Source, out: Path, formats: str = "both", expansion: str = "c
     """Write the questions of every category and context of `source` to `out`/CATEGORY/CONTEXT/CONTEXT.csv and .json.
 
     Under `compat` these are the bytes of the release. Under `repair` and `strict` (see `cbbq_templates`) the files have
-    four columns more, `name1`, `name2`, `swapped` and `template`, and JSON no byte order mark.
+    five columns more, `name1`, `name2`, `swapped`, `template` and `target_name`, and JSON no byte order mark.
 
     Raises:
         BadInput: an unknown format or expansion, no templates, or a wrong one.
@@ -94,14 +94,20 @@ def _rows(
     templates: Sequence[Template], expansion: str, done: Callable[[int], None]
 ) -> Iterator[dict[str, str]]:
     """The rows of one expanded file, all values as texts."""
-    ids = count(1)
+    before = 0
     for template in templates:
         for one in fillings(template, expansion):
-            row = {"example_id": str(next(ids)), **{name: template.cells[name] for name in INSTANCE_COLUMNS}}
+            row = {
+                "example_id": str(before + one.number + 1),
+                **{name: template.cells[name] for name in INSTANCE_COLUMNS},
+            }
             row |= {"context": one.context, "ans0": one.ans0, "ans1": one.ans1}
             if expansion != "compat":
-                row |= dict(zip(KEPT, (one.name1, one.name2, str(one.swapped), template.name), strict=True))
+                target = (one.name1, one.name2)[target_slot(template)]
+                kept = (one.name1, one.name2, str(one.swapped), template.name, target)
+                row |= dict(zip(KEPT, kept, strict=True))
             yield row
+        before += template.size
         done(1)
 
 
@@ -138,7 +144,8 @@ def _csv(stream: TextIO, columns: Sequence[str]) -> Callable[[dict[str, str]], o
 
 def _json(stream: TextIO, as_released: bool, stack: ExitStack) -> Callable[[dict[str, str]], object]:
     """Writes one array of objects on one line, without a blank."""
-    between = iter(["["])
+    between = iter([""])
+    stream.write("[")
 
     def write(row: dict[str, str]) -> None:
         if as_released:

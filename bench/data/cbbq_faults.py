@@ -230,7 +230,7 @@ def _names(template: Template, fillings: Sequence[Filling]) -> Iterator[Fault]:
     }
     columns = [column for column in twice if twice[column]]
     if columns:
-        surplus = len(fillings) - len({one[:3] for one in fillings})
+        surplus = len(fillings) - len({(one.name1, one.name2, one.swapped) for one in fillings})
         names = ", ".join(name for column in columns for name in twice[column])
         what = f"lists {names} more than once, so that {surplus:,} of its questions are asked again"
         yield Fault("duplicate_names", ", ".join(columns), what, shown(template.cells[columns[0]]), surplus)

@@ -7,7 +7,7 @@ release's own scripts, so that under `compat` the questions are the released one
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import count, product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -56,14 +56,24 @@ class Template:
         return f"{self.path}, row {self.record}"
 
     @property
+    def size(self) -> int:
+        """How many questions it is expanded to by the release's rules."""
+        orders = 1 if self.category == "disease" else 2
+        return orders * len(self.names[0]) * len(self.names[1])
+
+    @property
     def name(self) -> str:
         """Polarity and record number, which a template has to itself within its category and condition."""
         return f"{self.polarity}:{self.record}"
 
 
 class Filling(NamedTuple):
-    """A question that a template yields: who fills the slots, whether the context mentions them in the other order."""
+    """A question that a template yields: who fills the slots, whether the context mentions them in the other order.
 
+    `number` counts from 0 within the template, those that are passed over too.
+    """
+
+    number: int
     name1: str
     name2: str
     swapped: bool
@@ -120,14 +130,15 @@ def expand(template: Template, expansion: str = "compat") -> Iterator[Filling]:
     context, ans0, ans1 = (template.cells[name] for name in ("context", "ans0", "ans1"))
     if expansion == "repair":
         context, ans0, ans1 = repaired(context), repaired(ans0), repaired(ans1)
+    number = count()
     for name1, name2 in product(*template.names):
-        if expansion == "repair" and name1 == name2:
-            continue
         options = fill(ans0, name1, name2), fill(ans1, name1, name2)
         for swapped, text in enumerate(
             contexts(template.category, template.condition, context, name1, name2)
         ):
-            yield Filling(name1, name2, bool(swapped), text, *options)
+            k = next(number)
+            if expansion != "repair" or name1 != name2:
+                yield Filling(k, name1, name2, bool(swapped), text, *options)
 
 
 def repaired(text: str) -> str:
@@ -205,7 +216,7 @@ def checked(path: Path, number: int, row: Row, condition: str, columns: Sequence
     if row["label"] not in allowed:
         raise BadInput(
             f"{path}, row {number}: "
-            + expected(row["label"], allowed, f"column `label` of a {condition} question")
+            + expected(row["label"], allowed, f"column `label` of {condition} questions")
         )
     return int(row["label"])
 

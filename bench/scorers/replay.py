@@ -21,15 +21,19 @@ from bench.tasks.request import Request
 NAMES = ("task", "item_id", "request")
 
 
-def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The answers in a file, each with its place."""
     if path.suffix != ".csv":
-        yield from read_json_lines(path)
+        yield from ((f"{path}, line {line}", row) for line, row in read_json_lines(path))
         return
-    for line, row in enumerate(read_csv(path, (*NAMES, "response")), start=2):
+    for number, row in enumerate(read_csv(path, (*NAMES, "response")), start=1):
         repeat = row.get("repeat", "0")
         if not repeat.isdecimal():
-            raise BadInput(f"{path}, line {line}, column `repeat`: {repeat!r} is not a whole number")
-        yield line, {name: row[name] for name in (*NAMES, "response")} | {"repeat": int(repeat)}
+            raise BadInput(f"{path}, row {number}, column `repeat`: {repeat!r} is not a whole number")
+        yield (
+            f"{path}, row {number}",
+            {name: row[name] for name in (*NAMES, "response")} | {"repeat": int(repeat)},
+        )
 
 
 class Replay:
@@ -43,8 +47,8 @@ class Replay:
             raise BadInput(f"{path}: no such file of recorded answers")
         self.path = path
         self._answers: dict[tuple[Any, ...], str] = {}
-        for line, row in _rows(path):
-            self._answers[self._key(line, row)] = self._response(line, row)
+        for place, row in _rows(path):
+            self._answers[self._key(place, row)] = self._response(place, row)
 
     def describe(self) -> dict[str, Any]:
         revision = hashlib.sha256(self.path.read_bytes()).hexdigest()[:16]
@@ -63,32 +67,28 @@ class Replay:
             f"request {request.request!r}, repeat {request.repeat}"
         )
 
-    def _key(self, line: int, row: dict[str, Any]) -> tuple[Any, ...]:
+    def _key(self, place: str, row: dict[str, Any]) -> tuple[Any, ...]:
         if "prompt" in row:
             key: tuple[Any, ...] = (row["prompt"],)
         else:
             missing = next((name for name in NAMES if name not in row), None)
             if missing:
                 raise BadInput(
-                    f"{self.path}, line {line}: field `{missing}` is missing; expected {', '.join(NAMES)}, or prompt"
+                    f"{place}: field `{missing}` is missing; expected {', '.join(NAMES)}, or prompt"
                 )
             key = (*(str(row[name]) for name in NAMES), row.get("repeat", 0))
         if not all(isinstance(part, str) for part in key[:3]) or not isinstance(key[-1], str | int):
-            raise BadInput(
-                f"{self.path}, line {line}: a prompt is a text and a repeat a whole number, not {key}"
-            )
+            raise BadInput(f"{place}: a prompt is a text and a repeat a whole number, not {key}")
         if key in self._answers:
-            raise BadInput(f"{self.path}, line {line}: answers the same request as an earlier line: {key}")
+            raise BadInput(f"{place}: answers the same request as an earlier line: {key}")
         return key
 
-    def _response(self, line: int, row: dict[str, Any]) -> str:
+    def _response(self, place: str, row: dict[str, Any]) -> str:
         if "response" not in row:
-            raise BadInput(f"{self.path}, line {line}: field `response` is missing")
+            raise BadInput(f"{place}: field `response` is missing")
         response = row["response"]
         if isinstance(response, str):
             return response
         if isinstance(response, int | float) and not isinstance(response, bool):
             return repr(response)
-        raise BadInput(
-            f"{self.path}, line {line}, field `response`: {response!r} is neither text nor a number"
-        )
+        raise BadInput(f"{place}, field `response`: {response!r} is neither text nor a number")

@@ -25,13 +25,15 @@ def letter(reply: str, letters: str) -> str:
     group = f"[{letters}]"
     if re.fullmatch(rf"[\s(\[{{\"'`*]*({group})[\s)\]}}\"'`*.。,:;!]*", text, re.IGNORECASE):
         return re.search(group, text, re.IGNORECASE)[0].upper()  # type: ignore[index]
+    # A reply that lists the options again chooses by what it says besides.
+    listed = rf"^\s*(?:选项\s*)?({group})\s*[.。、:)].*$"
+    if len(set(re.findall(listed, text, re.MULTILINE))) > 1:
+        text = re.sub(listed, "", text, flags=re.MULTILINE)
     # A small letter counts only where nothing but a mark follows: "answer: a man" has an article.
     small = rf"[{letters.lower()}](?=\s*(?:[.。,;:!)\]]|$))"
     named = re.search(rf"(?i:{_NAMED})(?!{_ARTICLE})({group}|{small}){_ALONE}", text)
     if named:
         return named[1].upper() if re.match(rf"(?i:{_JOINED})", text[named.end() :]) else ""
-    if len(set(re.findall(rf"^\s*({group})\s*[.。、:)]", text, re.MULTILINE))) > 1:
-        return ""
     leading = re.match(rf"[\s(\[\"'*]*(?!{_ARTICLE})({group}){_BOUNDED}", text)
     if leading:
         return leading[1]
