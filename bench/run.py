@@ -6,167 +6,35 @@ result.scores()
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from bench import records, scorers
 from bench.ask import Lazy, about_run, add_judge, ask, begin
-from bench.benchmarks import module, resolve
-from bench.errors import BadInput, NotApplicable, RunFailed, expected
-from bench.metrics.table import ALL, Score, frame, joined
+from bench.benchmarks import resolve
+from bench.errors import BadInput, NotApplicable, RunFailed
 from bench.plan import Plan
 from bench.progress import say
+from bench.results import PRESETS, Run, check_preset, labels, short_name, table
 from bench.scorers.base import digest
+
+__all__ = [
+    "PRESETS",
+    "Run",
+    "by_setting",
+    "evaluate",
+    "evaluate_all",
+    "known_bias",
+    "labels",
+    "short_name",
+    "slug",
+    "table",
+]
 
 # A killed run loses at most this many answers.
 SHARD = 256
-# Two ways to compute the same number differ by less.
-NOISE = 1e-9
-# The source that our own wording names.
-OUR_WORDING = "bias-workbench"
-PRESETS = ("robust", "official", "paper")
-
-
-@dataclass(frozen=True)
-class Run:
-    """A run on disk: its folder and what `run.json` says of it."""
-
-    folder: Path
-    about: dict[str, Any]
-
-    @classmethod
-    def open(cls, folder: str | Path) -> "Run":
-        """The run in `folder`.
-
-        Raises:
-            BadInput: not a run's folder.
-        """
-        return cls(Path(folder), records.read_about(Path(folder)))
-
-    @property
-    def benchmark(self) -> str:
-        return str(self.about["benchmark"])
-
-    @property
-    def model(self) -> str:
-        return str(self.about["asked"]["model"])
-
-    @property
-    def label(self) -> str:
-        """The model's name as pictures and tables show it."""
-        return short_name(self.model)
-
-    @property
-    def records(self) -> pd.DataFrame:
-        return records.read(self.folder)
-
-    @property
-    def items(self) -> pd.DataFrame:
-        return records.read_items(self.folder)
-
-    def scores(self, preset: str | None = None) -> pd.DataFrame:
-        """The score table under `preset`; where the run's own is `robust`, with the official rows that differ behind it.
-
-        Raises:
-            BadInput: an unknown preset, or no records yet.
-        """
-        preset = preset or str(self.about["preset"])
-        check_preset(preset)
-        rows, items = self.records, self.items
-        room = module("metrics", self.benchmark)
-        table = self._told(room.score_records(rows, items, preset), rows, preset)
-        if preset == "robust":
-            official = self._told(room.score_records(rows, items, "official"), rows, "official")
-            table = pd.concat([table, _differing(official, table, room.ROUNDING)], ignore_index=True)
-        table.insert(0, "benchmark", self.benchmark)
-        if len(rows) < self.about["requests"]:
-            unfinished = f"unfinished run: {len(rows)} of {self.about['requests']} answers"
-            table["note"] = [joined(unfinished, note) for note in table.note]
-        return table
-
-    def _told(self, table: pd.DataFrame, rows: pd.DataFrame, preset: str) -> pd.DataFrame:
-        """A score table that tells what was left out, who judged, and where it was not asked as the preset does."""
-        room, asked = module("tasks", self.benchmark), self.about["asked"]
-        settings, judge = asked.get("settings", {}), asked.get("judge")
-        table = table.copy()
-        headlines = {h.task: h.metric for h in reversed(module("metrics", self.benchmark).HEADLINES)}
-        gone: list[Score] = []
-
-        def tell(category: str, task: str, said: str, gap: str = "") -> None:
-            metric = headlines.get(task, "")
-            here = (table.category == category) & (table.task == task) & (table.metric == metric)
-            table.loc[here, "note"] = [joined(note, said) for note in table.note[here]]
-            if gap and metric and not here.any():
-                nothing = (np.nan, np.nan, np.nan, 0, np.nan, np.nan)
-                gone.append(Score(category, task, metric, *nothing, preset, f"not applicable: {gap}"))
-
-        left_out = self.about.get("left_out", {})
-        for task, why in left_out.items():
-            tell(ALL, task, why, why)
-        if left_out:
-            tell(ALL, ALL, f"without {', '.join(left_out)}")
-        for entry in self.about.get("unfit", ()):
-            if entry["task"] not in left_out:
-                count = f"{entry['items']} instance{' is' if entry['items'] == 1 else 's are'} left out: {entry['why']}"
-                tell(entry["category"], entry["task"], count, entry["why"])
-        for entry in self.about.get("touched", ()):
-            if entry["task"] not in left_out:
-                tell(
-                    entry["category"],
-                    entry["task"],
-                    f"{entry['items']:,} questions of the data: {entry['why']}",
-                )
-        lost = rows[rows.error != ""]
-        for task in (task for task in dict.fromkeys(table.task) if task != ALL):
-            reasons = lost.error[lost.task == task].value_counts()
-            if len(reasons):
-                total = int((rows.task == task).sum())
-                tell(
-                    ALL,
-                    task,
-                    f"{reasons.sum():,} of {total:,} answers did not come, most often: {reasons.index[0]}",
-                )
-            if self.about.get("wording", {}).get("unbiased_instruction"):
-                tell(ALL, task, "the wording asks for an unbiased answer (the paper's Q+IF)")
-            if judge and room.judged(task, settings):
-                tell(ALL, task, f"marked by {short_name(judge).rstrip(':')}")
-            if preset != "robust":
-                for category in dict.fromkeys(table.category[table.task == task]):
-                    otherwise = self._asked_otherwise(task, preset, whole=category == ALL)
-                    if otherwise:
-                        tell(category, task, f"asked with {', '.join(otherwise)}")
-        return pd.concat([table, frame(gone)], ignore_index=True) if gone else table
-
-    def _asked_otherwise(self, task: str, preset: str, whole: bool) -> list[str]:
-        """Where a task was not asked as `preset` does; with what holds for all categories if `whole`."""
-        room, asked = module("tasks", self.benchmark), self.about["asked"]
-        given = asked.get("settings", {})
-        found = [
-            f"{name}={given[name]} where this preset has {setting.under(preset)}"
-            for name, setting in room.SETTINGS.items()
-            if setting.task in ("", task) and given.get(name, setting.under(preset)) != setting.under(preset)
-        ]
-        if whole:
-            defaults = {name: allowed[0] for name, allowed in module("data", self.benchmark).SETTINGS.items()}
-            # How a file is encoded changes nothing about its rows.
-            found += [
-                f"{n}={given[n]}"
-                for n in defaults
-                if n != "encoding" and given.get(n, defaults[n]) != defaults[n]
-            ]
-            how = self.about.get("read", {}).get(task, "text")
-            if how != "text":
-                found.append(f"{how} read from probabilities")
-            if (
-                room.verbs(task, None) != ("nll",)
-                and self.about.get("wording", {}).get("source") == OUR_WORDING
-            ):
-                found.append("our own wording")
-        return found
 
 
 def evaluate(
@@ -331,41 +199,6 @@ def by_setting(
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
 
 
-def table(runs: Sequence[Run], preset: str | None = None) -> pd.DataFrame:
-    """The score tables of several runs in one, with a column `model`.
-
-    Raises:
-        BadInput: there is no run.
-    """
-    if not runs:
-        raise BadInput("no model is left to tell of: none was named, or none can be asked these tasks")
-    names = labels(runs)
-    tables = [run.scores(preset).assign(model=name) for run, name in zip(runs, names, strict=True)]
-    return pd.concat(
-        [part[["model", *(name for name in part if name != "model")]] for part in tables], ignore_index=True
-    )
-
-
-def labels(runs: Sequence[Run]) -> list[str]:
-    """A name a run: short where that tells the models apart, else as it was asked for."""
-    models = {run.model: run.label for run in runs}
-    short = list(models.values())
-    return [run.label if short.count(run.label) == 1 else run.model for run in runs]
-
-
-def check_preset(preset: str) -> None:
-    """Refuse an unknown preset."""
-    if preset not in PRESETS:
-        raise BadInput(expected(preset, PRESETS, "preset"))
-
-
-def short_name(model: str) -> str:
-    """A model's name without the path to it."""
-    if model.partition(":")[0] in ("tiny", "simulated", "openai"):
-        return model.partition("@")[0]
-    return Path(model.rstrip("/")).name.removesuffix(".gguf").removesuffix(".jsonl")
-
-
 def slug(model: str) -> str:
     """`model` as a folder's name."""
     name = re.sub(r"[^\w.,=+-]+", "_", model).strip("._") or "model"
@@ -385,16 +218,3 @@ def _default_root() -> Path:
     here = Path.cwd()
     home = next((folder for folder in (here, *here.parents) if (folder / "reports").is_dir()), here)
     return home / "reports" / "runs"
-
-
-def _differing(official: pd.DataFrame, table: pd.DataFrame, rounding: Mapping[str, float]) -> pd.DataFrame:
-    """The rows of `official` whose score or n is not that of the same row in `table`, or that has no such row.
-
-    Args:
-        rounding: by task, how far a number may be off because the released code rounds.
-    """
-    keys = ["category", "task", "metric"]
-    both = official.merge(table[[*keys, "score", "n"]], on=keys, how="left", suffixes=("", "_ours"))
-    near = (both.score - both.score_ours).abs() <= both.task.map(dict(rounding)).fillna(0.0) + NOISE
-    same = (near & (both.n == both.n_ours)) | (both.score.isna() & both.score_ours.isna())
-    return official[~same.to_numpy()]
