@@ -10,6 +10,9 @@ from hypothesis import settings
 
 from bench.errors import BadInput
 
+# Before torch is loaded: for models as small as these one thread is faster than several, which wait for each other,
+# most of all where the machine has other work. Commands and notebooks that the tests start inherit it.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 # A busy machine makes a single example slow now and then; that is no fault.
 settings.register_profile("bench", deadline=None)
 settings.load_profile("bench")
