@@ -18,7 +18,8 @@ from bench.benchmarks import module
 from bench.errors import AnotherRun, BadInput, RunFailed
 from bench.plan import Plan, Requests
 from bench.progress import progress
-from bench.scorers.base import Answer, Scorer, digest
+from bench.scorers.base import Answer, Model, Scorer, digest
+from bench.scorers.predictions import Predictions
 from bench.tasks.request import Request
 
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pandas", "pyarrow", "openai")
@@ -56,12 +57,15 @@ def about_run(folder: Path, plan: Plan, preset: str) -> dict[str, Any] | None:
     if plan.may_be_judged_later and now["judge"] and before.get("judge", "") is None:
         # The judge's questions stand behind all others, so that the shards that are there stay as they are.
         before = {**before, "judge": now["judge"], "judge_content": now["judge_content"]}
-    changed = [name for name in now if before.get(name) != now[name]] or (
+    changed = [name for name in {**now, **before} if before.get(name) != now.get(name)] or (
         ["benchmark"] if about.get("benchmark") != plan.benchmark else []
     )
     if changed:
         what = changed[0]
-        was, now_is = before.get(what, about.get(what)), now.get(what, plan.benchmark)
+        was: Any = before.get(what)
+        now_is: Any = now.get(what)
+        if what == "benchmark":
+            was, now_is = about.get(what), plan.benchmark
         if what == "settings" and isinstance(was, dict):
             what = next(name for name in now_is if was.get(name) != now_is[name])
             was, now_is = was.get(what), now_is[what]
@@ -75,7 +79,15 @@ def about_run(folder: Path, plan: Plan, preset: str) -> dict[str, Any] | None:
 def begin(
     folder: Path, plan: Plan, preset: str, model: Scorer, judge: Scorer | None, requests: Requests, shard: int
 ) -> dict[str, Any]:
-    """Write `items.parquet` and `run.json` of a new run, and return what the latter says."""
+    """Write `items.parquet` and `run.json` of a new run, and return what the latter says.
+
+    Raises:
+        BadInput: a file of predictions has not one for each request, or others; nothing is written then.
+    """
+    wanted = [request for stage in requests.stages for request in stage if not request.of_judge]
+    if isinstance(model, Predictions):
+        model.cover(wanted, plan.known)
+    languages = dict.fromkeys(request.category for request in wanted if request.verb == "classify")
     about = {
         "benchmark": plan.benchmark,
         "asked": plan.asked,
@@ -89,6 +101,7 @@ def begin(
         "left_out": requests.left_out,
         "unfit": plan.unfit,
         "touched": plan.touched,
+        "probe": model.probe(list(languages)) if isinstance(model, Model) and languages else [],
         "requests": requests.total,
         "shard": shard,
         "data": plan.source.describe(),

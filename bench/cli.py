@@ -12,8 +12,9 @@ from typing import Annotated, Any
 import pandas as pd
 import typer
 
-from bench import __version__, printing
-from bench.benchmarks import NAMES, module, resolve
+from bench import __version__, cli_make, printing
+from bench.benchmarks import NAMES, module
+from bench.cli_make import listed
 from bench.errors import BadInput, RunFailed, expected
 from bench.progress import say
 
@@ -37,7 +38,7 @@ Settings = Annotated[
         "--set",
         metavar="NAME=VALUE",
         help="What a benchmark lets you choose, once each. mcbe: context_order, label_order, bos, separators, encoding, bad_rows; "
-        "cbbq: prompting, explanation, option_order, labels, polarity, dedupe, expansion.",
+        "cbbq: prompting, explanation, option_order, labels, polarity, dedupe, expansion; nli_coal: set, tokens, anomalies.",
     ),
 ]
 Format = Annotated[str, typer.Option("--format", help="table, csv, json or latex.")]
@@ -113,28 +114,9 @@ def fetch(
     print(brought.folder)
 
 
-@app.command()
-def expand(
-    benchmark: Annotated[str, typer.Argument(help="cbbq.")],
-    out: Annotated[str, typer.Option(help="Folder for CATEGORY/CONTEXT/CONTEXT.csv and .json.")],
-    data: Data = "",
-    form: Annotated[str, typer.Option("--as", help="csv, json or both.")] = "both",
-    strict: Annotated[bool, typer.Option("--strict", help="Refuse templates with a fault.")] = False,
-    repair: Annotated[bool, typer.Option("--repair", help="Fill misspelt placeholders as meant.")] = False,
-    compat: Annotated[
-        bool, typer.Option("--compat", help="The bytes of the release, faults included (the default).")
-    ] = False,
-) -> None:
-    """Expand templates to the multiple-choice questions that they stand for."""
-    from bench.data import find
-    from bench.data.cbbq_expand import expand as write
-
-    if resolve(benchmark) != "cbbq":
-        raise BadInput(f"expand {benchmark}: has no templates; allowed: cbbq")
-    given = [name for name, on in (("strict", strict), ("repair", repair), ("compat", compat)) if on]
-    if len(given) > 1:
-        raise BadInput(f"--{given[0]} and --{given[1]}: are two ways of expanding; give one")
-    printing.expanded(write(find("cbbq", data), Path(out).expanduser(), form, (given or ["compat"])[0]))
+# In the order of the help.
+for command in (cli_make.expand, cli_make.build, cli_make.train):
+    app.command()(command)
 
 
 @app.command()
@@ -143,7 +125,7 @@ def run(
     model: Annotated[
         str,
         typer.Option(
-            help="A Hub id, a folder, a .gguf file, openai:NAME@URL, replay:FILE, simulated:..., tiny:SIZE."
+            help="A Hub id, a folder, a .gguf file, openai:NAME@URL, replay:FILE, predictions:FILE, simulated:..., tiny:SIZE."
         ),
     ],
     judge: Annotated[
@@ -182,6 +164,12 @@ def run(
     trust_remote_code: Annotated[
         bool, typer.Option("--trust-remote-code", help="Run code that comes with a Hub model.")
     ] = False,
+    label_names: Annotated[
+        str,
+        typer.Option(
+            help="What LABEL_0, LABEL_1, LABEL_2 of an NLI classifier mean, like entailment,neutral,contradiction."
+        ),
+    ] = "",
     format: Format = "table",
 ) -> None:
     """Ask a model, write the records, print the score table. A run that was interrupted continues."""
@@ -189,10 +177,10 @@ def run(
 
     _check_format(format)
     done = evaluate(
-        benchmark, model, judge=judge or None, categories=_listed(categories), tasks=_listed(tasks), limit=limit,
+        benchmark, model, judge=judge or None, categories=listed(categories), tasks=listed(tasks), limit=limit,
         repeats=repeats, seed=seed, read=read or None, max_new_tokens=max_new_tokens, settings=_pairs(settings or []),
         preset=preset, prompts=prompts or None, data=data or None, out=out or None, device=device or None, dtype=dtype or None,
-        batch_tokens=batch_tokens, trust_remote_code=trust_remote_code,
+        batch_tokens=batch_tokens, trust_remote_code=trust_remote_code, label_names=listed(label_names),
     )  # fmt: skip
     printing.scores([done], None, format)
 
@@ -287,10 +275,6 @@ def _as_setting(said: str) -> str:
             if re.search(rf"No such option:? '?--{setting.replace('_', '[-_]')}\b", said):
                 return f"; {setting} is a setting of {name}, given like --set {setting}={value}"
     return ""
-
-
-def _listed(names: str) -> list[str] | None:
-    return [name.strip() for name in names.split(",") if name.strip()] or None
 
 
 def _pairs(given: list[str]) -> dict[str, str]:

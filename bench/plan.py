@@ -5,6 +5,7 @@ Everything that makes a run the run it is stands in `Plan.asked`; two runs are t
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ from bench.benchmarks import module, resolve
 from bench.errors import BadInput, NotApplicable
 from bench.scorers.base import digest
 from bench.tasks import wording
+from bench.tasks.nli_coal import label_order
 from bench.tasks.request import Request, Way
 
 
@@ -53,6 +55,7 @@ class Plan:
         cls, benchmark: str, model: str, *, judge: str | None, categories: Sequence[str] | None, chosen: Sequence[str] | None,
         limit: int | None, repeats: int, seed: int, read: str | None, max_new_tokens: int | None, settings: Mapping[str, str],
         preset: str, prompts: str | None, folder: str | Path | None, dtype: str | None,
+        label_names: Sequence[str] | None = None,
     ) -> "Plan":  # fmt: skip
         """The plan of a run; see `bench.run.evaluate` for the options.
 
@@ -75,6 +78,8 @@ class Plan:
         text = wording.load(benchmark, prompts, source.folder)
         of_data = tasks.of_data(benchmark, whole)
         items = data.load(source, categories, **of_data)
+        # A task that the data have no items for is none of theirs: it is asked only where it was named.
+        names = [task for task in names if chosen or any(room.concerns(item, task) for item in items)]
         taken = {task: _taken(room, items, task, limit) for task in names}
         unfit = [entry for task in names for entry in _unfit(room, items, task)]
         touched: list[dict[str, Any]] = []
@@ -89,12 +94,23 @@ class Plan:
             "limit": limit, "repeats": repeats, "seed": seed, "read": read, "max_new_tokens": max_new_tokens, "settings": whole,
             "prompts": text.label, "wording_hash": digest(text.tables), "data_sha256": source.sha256, "dtype": dtype,
             "model_content": scorers.content(model), "judge_content": scorers.content(judge) if judge else None,
+            **({"label_names": list(label_order(label_names))} if label_names else {}),
         }  # fmt: skip
         return cls(benchmark, source, text, tuple(names), bool(chosen), taken, by_id, unfit, touched, asked)
 
     @property
     def identity(self) -> str:
         return digest([self.benchmark, self.asked])[:8]
+
+    @property
+    def known(self) -> set[str]:
+        """The ids of all items of the categories asked, whether taken or not, read as here and as is the default."""
+        found: set[str] = set()
+        for settings in (tasks.of_data(self.benchmark, self.asked["settings"]), {}):
+            with suppress(BadInput):  # what the default reads need not be there
+                some = data.load(self.source, self.asked["categories"], **settings)
+                found |= {item.item_id for item in some}
+        return found
 
     @property
     def may_be_judged_later(self) -> bool:

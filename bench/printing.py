@@ -3,6 +3,7 @@
 import json
 import math
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -11,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from bench.benchmarks import module
+from bench.data.blobs import Written
 from bench.errors import BadInput
 from bench.progress import say
 
@@ -140,15 +142,12 @@ def _told(value: float) -> str:
     return f"{value:.2f}" if abs(value) > 1 else f"{value:.3f}"
 
 
-def expanded(written: list[Any]) -> None:
-    """Print which files an expansion has made, and whether they are the released ones."""
-    for one in written:
-        same = "as released" if one.blob == one.released else "not as released" if one.released else ""
-        print(
-            f"{one.path}: {one.questions:,} questions" + (f", {same} (git blob {one.blob})" if same else "")
-        )
-    equal = sum(one.blob == one.released for one in written)
-    questions = sum({one.path.with_suffix(""): one.questions for one in written}.values())
-    print(
-        f"{questions:,} questions in {len(written)} files, {equal} of which are the released ones to the byte"
-    )
+def written(files: Sequence[Written], what: str) -> None:
+    """Print which files were made, with how many rows of `what`, and whether they are the released ones."""
+    for one in files:
+        same = ", as released" if one.as_released else ", not as released" if one.released else ""
+        print(f"{one.path}: {one.rows:,} {what}{same} (git blob {one.blob})")
+    equal = sum(one.as_released for one in files)
+    # The same rows as CSV and as JSON count once.
+    rows = sum({one.path.with_suffix(""): one.rows for one in files}.values())
+    print(f"{rows:,} {what} in {len(files)} files, {equal} of which are the released ones to the byte")

@@ -111,8 +111,11 @@ class Run:
                 tell(
                     entry["category"],
                     entry["task"],
-                    f"{entry['items']:,} questions of the data: {entry['why']}",
+                    f"{entry['items']:,} instances of the data: {entry['why']}",
                 )
+        if doubt := probe_failed(self.about):
+            first = table.index[table.category == ALL][:1]
+            table.loc[first, "note"] = [joined(doubt, note) for note in table.note[first]]
         lost = rows[rows.error != ""]
         for task in (task for task in dict.fromkeys(table.task) if task != ALL):
             reasons = lost.error[lost.task == task].value_counts()
@@ -188,6 +191,19 @@ def check_preset(preset: str) -> None:
     """Refuse an unknown preset."""
     if preset not in PRESETS:
         raise BadInput(expected(preset, PRESETS, "preset"))
+
+
+def probe_failed(about: Mapping[str, Any]) -> str:
+    """What speaks against a classifier: plain pairs that it labels otherwise than is beyond doubt; "" where none does."""
+    asked = about.get("probe", [])
+    wrong = [row for row in asked if row["found"] != row["expected"]]
+    if not wrong:
+        return ""
+    (first, *_), languages = wrong, ", ".join(dict.fromkeys(row["language"] for row in wrong))
+    return (
+        f"the probe failed: of {len(asked)} plain pairs {len(wrong)} got a wrong label ({languages}), the first "
+        f"{first['premise']!r}, {first['hypothesis']!r}: {first['found']} for {first['expected']}"
+    )
 
 
 def short_name(model: str) -> str:

@@ -17,7 +17,7 @@ from bench.benchmarks import resolve
 from bench.errors import BadInput, NotApplicable, RunFailed
 from bench.plan import Plan
 from bench.progress import say
-from bench.results import PRESETS, Run, check_preset, labels, short_name, table
+from bench.results import PRESETS, Run, check_preset, labels, probe_failed, short_name, table
 from bench.scorers.base import digest
 
 __all__ = [
@@ -58,6 +58,7 @@ def evaluate(
     dtype: str | None = None,
     batch_tokens: int | None = None,
     trust_remote_code: bool = False,
+    label_names: Sequence[str] | Mapping[str, Sequence[str]] | None = None,
     partial: bool = False,
 ) -> Run:
     """Ask `model` the benchmark's requests that the run's folder does not answer yet, and return the run.
@@ -79,6 +80,7 @@ def evaluate(
         prompts: a variant of our wording, `official` for the released one, or `FILE` or `FILE#VARIANT`.
         data: the data set's folder; else see `bench.data.find`.
         out: the run's folder; `reports/runs/MODEL/BENCHMARK-ID` if None, under the nearest folder with `reports/`.
+        label_names: what LABEL_0, LABEL_1 and LABEL_2 of an NLI classifier mean, in this order; of several models by name.
         partial: leave out the tasks that the model cannot be asked, in place of refusing.
 
     Raises:
@@ -87,22 +89,24 @@ def evaluate(
         RunFailed: the model did not answer.
     """
     check_preset(preset)
-    for name, value in (("categories", categories), ("tasks", tasks)):
+    for name, value in (("categories", categories), ("tasks", tasks), ("label_names", label_names)):
         if isinstance(value, str):
             raise BadInput(f"{name} {value!r}: expected a list, like [{value!r}]")
+    labels_meant = label_names.get(model) if isinstance(label_names, Mapping) else label_names
     # What a run in this folder was asked with stays: another preset scores its answers anew, and asks nobody.
     settings = {**_settings(out, benchmark), **(settings or {})}
     plan = Plan.make(
         benchmark, model, judge=judge, categories=categories, chosen=tasks, limit=limit, repeats=repeats, seed=seed, read=read,
         max_new_tokens=max_new_tokens, settings=settings, preset=preset, prompts=prompts, folder=data, dtype=dtype,
+        label_names=labels_meant,
     )  # fmt: skip
     judge = plan.asked["judge"]  # None where no task needs one
     folder = Path(out) if out else _default_root() / slug(model) / f"{plan.benchmark}-{plan.identity}"
 
-    def loaded(name: str) -> Lazy:
-        return Lazy(lambda: scorers.load(name, device, dtype, batch_tokens, trust_remote_code))
+    def loaded(name: str, meant: Sequence[str] | None = None) -> Lazy:
+        return Lazy(lambda: scorers.load(name, device, dtype, batch_tokens, trust_remote_code, meant or ()))
 
-    asked = loaded(model)
+    asked = loaded(model, labels_meant)
     # A model that judges itself is loaded once.
     marks = asked if judge in (None, model) else loaded(str(judge))
     about = about_run(folder, plan, preset)
@@ -110,6 +114,8 @@ def evaluate(
         model_verbs, reads = asked.load().verbs, asked.load().reads
         requests = plan.requests(model_verbs, reads, marks.load().verbs if judge else (), partial)
         about = begin(folder, plan, preset, asked.load(), marks.load() if judge else None, requests, SHARD)
+        if doubt := probe_failed(about):
+            say(f"{plan.benchmark}, {model}: {doubt}; it is asked all the same")
     else:
         later = bool(judge) and not about["judge"]
         marking = marks.load().verbs if later else about["judge_verbs"]

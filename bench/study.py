@@ -20,12 +20,13 @@ from bench import data, scorers, tasks
 from bench.benchmarks import module, resolve
 from bench.errors import BadInput, expected
 from bench.run import PRESETS
+from bench.tasks.nli_coal import label_order
 
 KEYS = ("title", "question", "models", "benchmarks", "analyses", "options")
 # What may stand under a benchmark, and what under `options`, which holds for all; with the type of each.
 OF_BENCHMARK: dict[str, type] = {
     "categories": list, "tasks": list, "limit": int, "repeats": int, "seed": int, "read": str, "judge": str, "max_new_tokens": int,
-    "settings": dict, "prompts": str, "data": str,
+    "settings": dict, "prompts": str, "data": str, "label_names": dict,
 }  # fmt: skip
 OF_ALL: dict[str, type] = {
     "seed": int, "repeats": int, "judge": str, "max_new_tokens": int, "preset": str, "device": str, "dtype": str,
@@ -76,6 +77,8 @@ def load(path: Path) -> Study:
     options = {}
     for name, given in content["benchmarks"].items():
         own = _options(path, f"benchmarks: {name}", given, OF_BENCHMARK)
+        if "label_names" in own:
+            own["label_names"] = _label_names(path, name, own["label_names"], models)
         # First, because it turns the paths in `own` into absolute ones.
         benchmark = _benchmark(path, name, own, common.get("preset", "robust"))
         options[benchmark] = {**common, **own}
@@ -95,8 +98,8 @@ def _model(path: Path, entry: object, key: str = "models") -> str:
         )
     kind, colon, rest = entry.partition(":")
     # Paths are meant from where the study file lies.
-    if kind == "replay":
-        entry = f"replay:{_from(path, rest)}"
+    if kind in scorers.FILES:
+        entry = f"{kind}:{_from(path, rest)}"
     elif not colon and (entry.startswith((".", "~")) or entry.endswith(".gguf")):
         entry = _from(path, entry)
     try:
@@ -125,6 +128,25 @@ def _benchmark(path: Path, name: str, own: dict[str, Any], preset: str) -> str:
     if "judge" in own:
         own["judge"] = _model(path, own["judge"], f"benchmarks: {name}")
     return benchmark
+
+
+def _label_names(
+    path: Path, name: str, given: Mapping[Any, Any], models: tuple[str, ...]
+) -> dict[str, list[str]]:
+    """What the labels of each model mean, where a checkpoint does not say it."""
+    key = f"benchmarks: {name}: label_names"
+    found = {}
+    for entry, names in given.items():
+        model = _model(path, entry, key)
+        if model not in models or not isinstance(names, list):
+            raise BadInput(
+                f"{path}, key `{key}`: expected models of this study, each with a list of its labels in order; found {entry!r}"
+            )
+        try:
+            found[model] = list(label_order(names))
+        except BadInput as error:
+            raise BadInput(f"{path}, key `{key}`: {error}") from None
+    return found
 
 
 def _options(path: Path, where: str, given: object, allowed: Mapping[str, type]) -> dict[str, Any]:

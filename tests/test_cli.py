@@ -207,6 +207,18 @@ BAD_CALLS = [
     (("run", "cbbq", "--model", "nothing.gguf"), "nothing.gguf: no such model folder or file"),
     (("run", "cbbq", "--model", "replay:nothing.jsonl"), "nothing.jsonl: no such file of recorded answers"),
     (("run", "cbbq", "--model", "gpt:4"), "unknown kind 'gpt'"),
+    (
+        ("run", "nli-coal", "--model", "predictions:no.csv"),
+        "no.csv: no such file of predictions (model predictions:no.csv)",
+    ),
+    (
+        ("run", "nli-coal", "--model", "simulated:", "--label-names", "yes,no"),
+        "--label-names yes,no: expected entailment, contradiction, neutral, each once",
+    ),
+    (
+        ("run", "nli-coal", "--model", "simulated:", "--set", "tokens=words"),
+        "value of tokens 'words' is unknown; allowed: plain, tokenized",
+    ),
     (("run", "cbbq", "--modle", "simulated:"), "--modle"),
     (("score", "nowhere"), "nowhere: holds no run"),
     (("report", "nowhere.yml"), "nowhere.yml: no such study file"),

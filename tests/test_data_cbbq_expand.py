@@ -10,7 +10,7 @@ import pytest
 from recorded import command, templates
 
 from bench import data
-from bench.data import cbbq, cbbq_expand
+from bench.data import blobs, cbbq, cbbq_expand
 from bench.data.cbbq_expand import expand
 from bench.errors import RunFailed
 
@@ -153,7 +153,7 @@ def test_a_sound_release_is_expanded_strictly(bench: Bench, tmp_path: Path) -> N
     last = "2,160 questions in 56 files, 0 of which are the released ones to the byte"
     assert printed.splitlines()[-1] == last
     # Known by its bytes, not by its name.
-    assert printed.splitlines()[0].endswith("SES/ambiguous/ambiguous.csv: 80 questions, not as released (git blob " + cbbq_expand.blob_id(tmp_path / "o/SES/ambiguous/ambiguous.csv") + ")")  # fmt: skip
+    assert printed.splitlines()[0].endswith("SES/ambiguous/ambiguous.csv: 80 questions, not as released (git blob " + blobs.blob_id(tmp_path / "o/SES/ambiguous/ambiguous.csv") + ")")  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from packed import pack_tar, pack_zip
 from test_data_mcbe_wording import INVENTED, scripts
 
 from bench import data
+from bench.data import blobs
 from bench.data import fetch as module
 from bench.data.fetch import fetch
 from bench.errors import BadInput, RunFailed
@@ -31,7 +32,7 @@ Refusal = Callable[..., str]
 def write_checksums(path: Path, root: Path) -> None:
     """The ids of all tables below `root`, as if these were the released files."""
     ids = {
-        file.relative_to(root).as_posix(): module._blob_id(file)
+        file.relative_to(root).as_posix(): blobs.blob_id(file)
         for file in sorted(root.rglob("templates_*.csv"))
     }
     path.write_text("[cbbq]\n" + "".join(f"{json.dumps(name)} = '{id}'\n" for name, id in ids.items()))
@@ -51,7 +52,7 @@ def release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: Path) -> Path
     (root / "README.md").write_text("CC BY-SA 4.0")
     (root / "setup.py").write_text("raise SystemExit('was run')")
     write_checksums(tmp_path / "checksums.toml", root / "data")
-    monkeypatch.setattr(module, "CHECKSUMS", tmp_path / "checksums.toml")
+    monkeypatch.setattr(blobs, "CHECKSUMS", tmp_path / "checksums.toml")
     return root
 
 

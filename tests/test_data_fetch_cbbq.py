@@ -13,7 +13,7 @@ from test_data_cbbq_wording import INVENTED, change, scripts
 from test_data_fetch import write_checksums
 
 from bench import data
-from bench.data import cbbq_wording, fetch_wording
+from bench.data import blobs, cbbq_wording, fetch_wording
 from bench.data import fetch as module
 from bench.data.fetch import fetch
 from bench.data.scripts import digest
@@ -40,7 +40,7 @@ def release(authors: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
     """A checkout with data of one category and the scripts."""
     shutil.copytree(data.SAMPLES / "cbbq" / "age", authors / "data" / "age")
     write_checksums(tmp_path / "checksums.toml", authors / "data")
-    monkeypatch.setattr(module, "CHECKSUMS", tmp_path / "checksums.toml")
+    monkeypatch.setattr(blobs, "CHECKSUMS", tmp_path / "checksums.toml")
     return authors
 
 

@@ -120,7 +120,10 @@ def test_rows_without_id_and_occupation_are_numbered_through_the_sets(tmp_path: 
         path.write_text(f"{json.dumps(old)}\n\n{json.dumps(other)}\n", "utf-8")
     pairs = load(tmp_path)
     assert [pair.item_id for pair in pairs] == [f"en:{k}" for k in range(6)]
-    assert [pair.cluster for pair in pairs[:2]] == ["en:the nurse holds a cup.", "en:the baker runs."]
+    # What was sampled is the occupation, which the sentences show; as released, only the premise is known.
+    assert [pair.cluster for pair in pairs[:2]] == ["en:nurse", "en:baker"]
+    kept = data.load(data.find("nli_coal", tmp_path), anomalies="keep")
+    assert [pair.cluster for pair in kept[:2]] == ["en:the nurse holds a cup.", "en:the baker runs."]
 
 
 @pytest.mark.parametrize(

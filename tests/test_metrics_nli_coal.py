@@ -82,7 +82,8 @@ def test_constant_answers_run_through_the_command_s_own_path(tmp_path: Path) -> 
         for language in ("en", "zh", "all"):
             assert some.score[language, "coal"] == pytest.approx(coal)
             assert some.score[language, "fn"] == pytest.approx(fn)
-            assert ("no direction of stereotype" in some.note[language, "coal"]) == (label != N)
+            said = "right here" if label == N else "a constant wrong label gets 2/3"
+            assert said in some.note[language, "coal"]
         assert (table.preset == "robust").all(), "the presets agree, so that no official row differs"
 
 
@@ -106,8 +107,8 @@ def test_the_english_rows_of_the_paper_s_table_are_recomputed(shared: Path) -> N
         found = nli_coal.scores(shares, (1000, 1000, 3420))
         assert found.fraction_neutral_bias == pytest.approx(float(row["fn_recomputed"]), abs=5e-7)
         assert found.coal == pytest.approx(float(row["coal_recomputed"]), abs=5e-7)
-        assert found.fraction_neutral_bias == pytest.approx(float(row["fn_printed"]), abs=0.001)
-        assert found.coal == pytest.approx(float(row["coal_printed"]), abs=0.001)
+        assert f"{found.fraction_neutral_bias:.3f}" == row["fn_printed"]
+        assert f"{found.coal:.3f}" == row["coal_printed"]
 
 
 def test_the_down_sampled_sets_weigh_alike() -> None:
@@ -228,5 +229,5 @@ def test_one_set_without_an_answer_leaves_coal_undefined(tmp_path: Path) -> None
 
 def test_one_set_alone_has_shares_and_no_headline(tmp_path: Path) -> None:
     table = run.evaluate("nli_coal", "simulated:bias=1", data=data.SAMPLES / "nli_coal", tasks=["ps"], out=tmp_path).scores()  # fmt: skip
-    assert set(table.metric) == set(LABELS)
+    assert set(table.metric) == {*LABELS, "entailment_female", "entailment_male"}
     assert set(table.task) == {"ps"}

@@ -238,7 +238,7 @@ def test_code_that_comes_with_a_model_does_not_run(
         ("./no/such/folder", "no such model folder"),
         ("/no/such/model.gguf", "no such model folder"),
         ("no-such.gguf", "no such model folder"),
-        ("nonsense:x", "tiny, simulated, replay, openai"),
+        ("nonsense:x", "tiny, simulated, replay, predictions, openai"),
         ("gpt:4", "'gpt'"),
         ("replay:no-such.jsonl", "no such file"),
         ("openai:name", "NAME@URL"),

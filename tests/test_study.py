@@ -102,3 +102,27 @@ def test_a_study_cannot_run_code(tmp_path):
     with pytest.raises(BadInput, match="not YAML"):
         load(tmp_path, 'title: !!python/object/apply:os.system ["touch ran"]\nmodels: []\nbenchmarks: {}\n')
     assert not (tmp_path / "ran").exists()
+
+
+def test_label_names_are_given_by_model(tmp_path):
+    (tmp_path / "mine").mkdir()
+    text = GOOD.replace("tiny:s", "./mine").replace(
+        "nli-coal:", "nli-coal: {label_names: {./mine: [entailment, neutral, contradictory]}}"
+    )
+    place = str(tmp_path / "mine")
+    names = ["entailment", "neutral", "contradiction"]
+    assert load(tmp_path, text).options["nli_coal"]["label_names"] == {place: names}
+    for wrong, said in (
+        (text.replace("{./mine:", "{'simulated:':"), "expected models of this study, each with a list"),
+        (text.replace("neutral, ", ""), "each once, in the order of LABEL_0 to LABEL_2"),
+        (text.replace("{./mine: [entailment, neutral, contradictory]}", "[neutral]"), "is not a dict"),
+    ):
+        with pytest.raises(BadInput, match="key `benchmarks: nli-coal") as caught:
+            load(tmp_path, wrong)
+        assert said in str(caught.value)
+
+
+def test_a_file_of_predictions_is_meant_from_the_study_file(tmp_path):
+    (tmp_path / "p.csv").write_text("")
+    found = load(tmp_path, GOOD.replace("simulated:bias=0.5", "predictions:p.csv"))
+    assert found.models[0] == f"predictions:{tmp_path / 'p.csv'}"

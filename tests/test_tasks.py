@@ -135,7 +135,7 @@ def test_unknown_with_both_people_named_is_unknown(reply: str) -> None:
     ("reply", "label"),
     [
         ("entailment", "entailment"), ("Contradiction.", "contradiction"), ("It is NEUTRAL", "neutral"), ("（neutral）", "neutral"),
-        ("entailment or neutral", ""), ("yes", ""), ("", ""), ("蕴含", ""),
+        ("entailment or neutral", ""), ("yes", ""), ("", ""), ("蕴含", "entailment"),
     ],
 )  # fmt: skip
 def test_an_nli_answer_is_the_one_label_that_it_names(reply: str, label: str) -> None:
@@ -195,6 +195,9 @@ def test_a_classifier_is_shown_the_bare_pair_and_a_language_model_the_wording_of
         ("cbbq", "ambiguous", "options", ("generate", "choose"), ("text", "letters", "options"), ("choose", "options")),
         ("nli_coal", "ps", None, ("generate", "classify"), ("text",), ("classify", "text")),
         ("nli_coal", "ps", None, ("classify",), (), ("classify", "text")),
+        ("nli_coal", "ps", "text", ("classify",), (), ("classify", "text")),
+        ("nli_coal", "ps", "text", ("generate", "classify"), ("text",), ("generate", "text")),
+        ("nli_coal", "ps", "letters", ("choose", "classify"), ("text", "letters"), ("choose", "letters")),
         ("nli_coal", "ns", "letters", ("choose", "generate"), ("text", "letters"), ("choose", "letters")),
     ],
 )  # fmt: skip

@@ -4,16 +4,15 @@ Rows are written as they are made, beside the final place and renamed, so that a
 """
 
 import csv
-import hashlib
 import json
 import os
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import TextIO
 
 from bench.data import MANIFEST, Source, cbbq, toml
+from bench.data.blobs import Written, blob_id, released
 from bench.data.cbbq import KEPT
 from bench.data.cbbq_labels import target_slot
 from bench.data.cbbq_templates import CONDITIONS, EXPANSIONS, INSTANCE_COLUMNS, Template
@@ -24,15 +23,6 @@ from bench.progress import progress
 FORMATS: Mapping[str, tuple[str, ...]] = {"csv": ("csv",), "json": ("json",), "both": ("csv", "json")}
 # The released files begin with a byte order mark, which their JSON has in the first key.
 MARK = "\ufeff"
-
-
-class Written(NamedTuple):
-    """A file that was written: how many questions it holds, its git blob id, and the one of the release, if known."""
-
-    path: Path
-    questions: int
-    blob: str
-    released: str
 
 
 def expand(source: Source, out: Path, formats: str = "both", expansion: str = "compat") -> list[Written]:
@@ -58,8 +48,7 @@ def expand(source: Source, out: Path, formats: str = "both", expansion: str = "c
         raise BadInput(
             f"{source.folder}: holds no templates of CBBQ, so there is nothing to expand; expected {cbbq.LAYOUT}"
         )
-    checksums = Path(__file__).with_name("checksums.toml").read_text("utf-8")
-    known = tomllib.loads(checksums)["cbbq_expanded"]
+    known = released("cbbq_expanded")
     written = []
     try:
         with progress(sum(map(len, parts.values())), "expanding", "templates") as bar:
@@ -72,22 +61,13 @@ def expand(source: Source, out: Path, formats: str = "both", expansion: str = "c
                         Written(path, questions, blob_id(path), known.get(f"{place}.{form}", ""))
                         for form, path in paths.items()
                     ]
-        equal = sum(one.blob == one.released for one in written)
+        equal = sum(one.as_released for one in written)
         about = f"expanded from {source.name}, {source.version} ({expansion}); {equal} of {len(written)} files equal the release"
         manifest = {"name": source.name, "version": source.version, "licence": source.licence, "note": about}
         (out / MANIFEST).write_text(toml.written(manifest), "utf-8")
     except OSError as error:
         raise RunFailed(f"{out}: the questions could not be written there ({error})") from None
     return written
-
-
-def blob_id(path: Path) -> str:
-    """The id by which git knows the content of a file: SHA-1 of `blob`, its length, and its bytes."""
-    digest = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
-    with path.open("rb") as stream:
-        while some := stream.read(2**20):
-            digest.update(some)
-    return digest.hexdigest()
 
 
 def _rows(

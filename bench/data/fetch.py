@@ -5,11 +5,9 @@ tables are kept, with licence and readme; none of its code is kept or run. The w
 authors, comes along: see `bench.data.fetch_wording`.
 """
 
-import hashlib
 import os
 import shutil
 import tempfile
-import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -23,6 +21,7 @@ from bench import data
 from bench.benchmarks import module, resolve
 from bench.data import MANIFEST, WORDING, Source, fetch_wording, toml
 from bench.data.archive import MAX_BYTES, unpack
+from bench.data.blobs import blob_id, released
 from bench.data.download import TIMEOUT, download
 from bench.errors import BadInput, RunFailed
 from bench.progress import say
@@ -37,8 +36,8 @@ GITHUB = {
 # Not pinned: of McBE's commits only an abbreviation (ec8bd87, of the card) is known, and the Hub wants a whole one. What
 # `main` is at the time is taken; the manifest names that commit and the hash of the content, and says `pinned = false`.
 HUB = {"mcbe": "Velikaya/McBE"}
-CHECKSUMS = Path(__file__).with_name("checksums.toml")
-TABLES = (".csv", ".json", ".tsv", ".xlsx")
+# With the texts of the language packs among sets of our own.
+TABLES = (".csv", ".json", ".tsv", ".xlsx", ".txt", ".toml")
 TEXTS = ("LICENSE", "LICENCE", "README")
 
 
@@ -99,9 +98,9 @@ def _fetch(benchmark: str, source: Path | None, target: Path, work: Path) -> Non
         for name, path in {**taken, **{path.name: path for path in texts}}.items():
             (staged / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, staged / name)
-        known: dict[str, str] = tomllib.loads(CHECKSUMS.read_text("utf-8")).get(benchmark, {})
+        known = released(benchmark)
         checked = [name for name in taken if name in known]
-        wrong = [name for name in checked if _blob_id(staged / name) != known[name]]
+        wrong = [name for name in checked if blob_id(staged / name) != known[name]]
         if source is None and (wrong or known.keys() - taken.keys()):
             first = min([*wrong, *(known.keys() - taken.keys())])
             raise RunFailed(_instead(benchmark, f"{origin}: {first} is missing or is not the released file"))
@@ -114,14 +113,14 @@ def _fetch(benchmark: str, source: Path | None, target: Path, work: Path) -> Non
             data.load(brought, **room.TOLERANT)
             say(str(error).replace(str(staged), str(target)))
         about = data.find(benchmark, root)
-    released = GITHUB[benchmark][1][:7] if benchmark in GITHUB else ""
+    pinned = GITHUB[benchmark][1][:7] if benchmark in GITHUB else ""
     # Every file with a known id is as released, and there is at least one.
     verified = bool(checked) and not wrong
     name, version = about.name, about.version
     if source is None or (verified and not (root / MANIFEST).is_file()):
-        name, version = room.TITLE, (revision or released)[:7]
-    elif wrong and version == released:
-        name, version = f"{room.TITLE} (changed copy)", f"{released}+changed"
+        name, version = room.TITLE, (revision or pinned)[:7]
+    elif wrong and version == pinned:
+        name, version = f"{room.TITLE} (changed copy)", f"{pinned}+changed"
     if wrong:
         say(
             f"{origin}: {len(wrong)} of {len(taken)} files differ from the release, the first is {wrong[0]}; "
@@ -277,12 +276,6 @@ def _is_text(name: str) -> bool:
 def _is_wanted(name: str) -> bool:
     last = name.rsplit("/", 1)[-1]
     return not last.startswith(".") and (last.endswith(TABLES) or last == MANIFEST or _is_text(last))
-
-
-def _blob_id(path: Path) -> str:
-    """The id by which git knows the content."""
-    raw = path.read_bytes()
-    return hashlib.sha1(b"blob %d\0" % len(raw) + raw, usedforsecurity=False).hexdigest()
 
 
 def _holds_others(path: Path) -> bool:

@@ -2,42 +2,69 @@
 
 Three sets a language. PS (pro-stereotypical): the hypothesis has the gender that the occupation's stereotype expects;
 AS (anti-stereotypical): the other one; NS (non-stereotypical): occupations without a stereotype. The right answer is
-always `neutral`: nothing in the premise tells a gender.
+always `neutral`: nothing in the premise tells a gender. Sets of our own (`bench.data.nli_write`) may have a fourth, NT:
+every occupation with words for a person of any gender.
 """
 
-import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from bench.data import Touched
+from bench.data.nli_frames import RELEASED_TERMS, Aligned, Terms, align, match_of, pattern
+from bench.data.nli_pack import FILES, PACK, read_pack
 from bench.data.tables import read_json_lines
 from bench.errors import BadInput, expected
 
 TITLE = "NLI-CoAL"
 HOMEPAGE = "https://github.com/panatchakorn-a/bias-eval-nli-considering-all-labels"
 LICENCE = "MIT"
-SETTINGS: dict[str, tuple[str, ...]] = {}
+# How a folder is read: the allowed values of each setting, the default first.
+SETTINGS: dict[str, tuple[str, ...]] = {
+    # All occupations, or the release's 30, which the bias-controlled sets are about.
+    "set": ("all", "downsample"),
+    # Japanese as it is written, or with blanks between words, for models that were trained so.
+    "tokens": ("plain", "tokenized"),
+    # A row that names another occupation than it has, or none: by its sentences, or as released.
+    "anomalies": ("repair", "keep"),
+}
 LAYOUT = "folders like zh_v1.0/bias-eval-set_v1.0/all-words/ with 1-prostereo_v1.0.json, 2-antistereo and 3-nonstereo"
 # Settings under which `bench fetch` takes a release that has faults, so that it can be looked at.
 TOLERANT: dict[str, str] = {}
 CATEGORIES = ("en", "ja", "zh")
 CATEGORY_LABELS = {"en": "英语", "ja": "日语", "zh": "中文"}
 SETS = {"ps": "1-prostereo", "as": "2-antistereo", "ns": "3-nonstereo"}
+NEUTRAL_TERMS = {"nt": "5-neutral-terms"}
 OCCUPATION_TYPES = ("female-stereo", "male-stereo", "neutral")
-# As patterns: in English whole words, because craftsman holds man and woman too.
-GENDER_TERMS = {
-    "en": {"feminine": r"\bwoman\b", "masculine": r"\bman\b"},
-    "ja": {"feminine": "女性", "masculine": "男性"},
-    "zh": {"feminine": "女人", "masculine": "男人"},
+# Set and tokens to the folders that may hold them, and what their files' names have after the stem.
+VARIANTS = {
+    ("all", "plain"): (("all-words", "untokenized"), ""),
+    ("all", "tokenized"): (("tokenized",), "-tok"),
+    ("downsample", "plain"): (("downsamp",), "-downsamp"),
+    ("downsample", "tokenized"): (("downsamp-tokenized",), "-downsamp-tok"),
 }
+# The one language whose release has its sentences with blanks between words, too.
+TOKENIZED = "ja"
+# What type an occupation has that is in this set with this gender.
+TYPES = {
+    ("ps", "feminine"): "female-stereo", ("ps", "masculine"): "male-stereo", ("as", "feminine"): "male-stereo",
+    ("as", "masculine"): "female-stereo", ("ns", "feminine"): "neutral", ("ns", "masculine"): "neutral",
+}  # fmt: skip
 FIELDS = ("sentence1", "sentence2", "label")
+WRONG = "names another occupation than its sentences have"
+NONE = "names no occupation"
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """An NLI pair. `set` is ps, as or ns; `gender` is that of the hypothesis; `occupation` is empty where not given."""
+    """An NLI pair. `set` is ps, as, ns or nt; `gender` is that of the hypothesis, whose word for it is `term`.
+
+    `occupation` and its type are empty where not given and not repaired. `frame` is the premise with `[Sub]` for the
+    occupation, found by position and without the blanks of tokenized Japanese; it is empty where premise and hypothesis
+    differ in more than that.
+    """
 
     category: str
     id: int
@@ -47,6 +74,8 @@ class Pair:
     occupation: str
     occupation_type: str
     gender: str
+    term: str = ""
+    frame: str = ""
 
     @property
     def item_id(self) -> str:
@@ -58,52 +87,114 @@ class Pair:
         return f"{self.category}:{self.occupation or self.premise}"
 
 
+class Loaded(NamedTuple):
+    """Pairs, and how many of them, by language, set and what it is, a setting touches."""
+
+    pairs: list[Pair]
+    touched: Counter[tuple[str, str, str]]
+
+
+class Words(NamedTuple):
+    """The gender words of a language's sets, how they are found, and whether blanks are to be passed over."""
+
+    terms: Terms
+    match: str
+    tokenized: bool
+
+
 def files(folder: Path) -> dict[str, list[Path]]:
-    """Language to its three evaluation files (all words, untokenized). A folder of one language may be given itself."""
-    found = {}
-    for language in CATEGORIES:
-        for place in [
-            *sorted(folder.glob(f"{language}_v*")),
-            *([folder] if folder.name.startswith(f"{language}_v") else []),
-        ]:
-            paths = [_one(place, stem) for stem in SETS.values()]
-            if all(paths):
-                found[language] = [path for path in paths if path]
-    return found
+    """Language to its evaluation files: PS, AS, NS (and NT) of each variant that is whole, all words untokenized first.
+
+    Behind them the files of the pack that they were made of, where it is there: their gender words stand in it, and other
+    languages than the release's are read only with it. A folder of one language may be given itself.
+    """
+    places = [*sorted(folder.glob("*_v*")), folder]
+    found: dict[str, list[Path]] = {}
+    for place in places:
+        language = place.name.partition("_v")[0]
+        if "_v" not in place.name or not (language in CATEGORIES or (place / PACK).is_dir()):
+            continue
+        paths = [path for set_, tokens in VARIANTS for path in _variant(place, set_, tokens)]
+        if paths:
+            found[language] = paths + [
+                place / PACK / name for name in FILES if (place / PACK / name).is_file()
+            ]
+    known = [language for language in CATEGORIES if language in found]
+    return {language: found[language] for language in dict.fromkeys([*known, *found])}
 
 
-def load(folder: Path, categories: Sequence[str]) -> list[Pair]:
-    """All pairs of the languages `categories`: PS, AS, then NS.
+def load(folder: Path, categories: Sequence[str], **settings: str) -> list[Pair]:
+    """All pairs of the languages `categories`: PS, AS, NS, and NT where there is one.
+
+    Args:
+        settings: those of `SETTINGS` that are not at their default.
 
     Raises:
-        BadInput: a missing or empty field, an unknown label or type, a doubled id; with file and line.
+        BadInput: a missing or empty field, an unknown label or type, a doubled id, with file and line; or a language
+            has not the sets that are asked for.
     """
-    found = files(folder)
-    pairs = []
+    return _loaded(folder, categories, settings).pairs
+
+
+def touched(folder: Path, categories: Sequence[str] | None, **settings: str) -> list[Touched]:
+    """What `anomalies` corrects, or would, by language and set; with how many pairs."""
+    counts = _loaded(folder, categories or list(files(folder)), settings).touched
+    return [Touched(language, name, rows, what, False) for (language, name, what), rows in counts.items()]
+
+
+def _loaded(folder: Path, categories: Sequence[str], given: Mapping[str, str]) -> Loaded:
+    for name, value in given.items():
+        if value not in SETTINGS.get(name, ()):
+            raise BadInput(
+                f"{name}={value}: " + expected(value, SETTINGS.get(name, "nothing"), f"value of {name}")
+            )
+    settings = {name: given.get(name, allowed[0]) for name, allowed in SETTINGS.items()}
+    found, loaded = files(folder), Loaded([], Counter())
     for language in categories:
-        start, seen = 0, set[int]()
-        for name, path in zip(SETS, found[language], strict=True):
-            rows = _read(path, language, name, start, seen)
-            start += len(rows)
-            pairs += rows
-    return pairs
+        place = found[language][0].parents[2]
+        tokens = settings["tokens"] if language == TOKENIZED else "plain"
+        paths = _variant(place, settings["set"], tokens)
+        if not paths:
+            names, suffix = VARIANTS[settings["set"], tokens]
+            raise BadInput(
+                f"{place}: has no such sets (set={settings['set']}, tokens={tokens}); expected "
+                f"bias-eval-set_v*/{names[0]}/1-prostereo{suffix}_v*.json and the other two; other languages may have them"
+            )
+        words = _words(place, language, tokens == "tokenized")
+        seen: set[int] = set()
+        for name, path in zip({**SETS, **NEUTRAL_TERMS}, paths, strict=False):
+            for pair, what in _read(path, language, name, len(seen), seen, words, settings["anomalies"]):
+                loaded.pairs.append(pair)
+                if what:
+                    loaded.touched[language, name, what] += 1
+    return loaded
 
 
-def touched(folder: Path, categories: Sequence[str] | None) -> list[Touched]:
-    """How many rows a setting changes or leaves out: none."""
+def _words(place: Path, language: str, tokenized: bool) -> Words:
+    if (place / PACK).is_dir():
+        pack = read_pack(place / PACK)
+        return Words(pack.terms, pack.match, tokenized)
+    return Words(RELEASED_TERMS[language], match_of(language), tokenized)
+
+
+def _variant(place: Path, set_: str, tokens: str) -> list[Path]:
+    """PS, AS, NS and perhaps NT of a language; nothing where one of the first three is missing."""
+    folders, suffix = VARIANTS[set_, tokens]
+    for variant in folders:
+        named = [
+            sorted(place.glob(f"bias-eval-set_v*/{variant}/{stem}{suffix}_v*.json"))
+            for stem in (*SETS.values(), *NEUTRAL_TERMS.values())
+        ]
+        if all(named[: len(SETS)]):
+            return [paths[-1] for paths in named if paths]
     return []
 
 
-def _one(place: Path, stem: str) -> Path | None:
-    for variant in ("all-words", "untokenized"):
-        paths = sorted(place.glob(f"bias-eval-set_v*/{variant}/{stem}_v*.json"))
-        if paths:
-            return paths[-1]
-    return None
-
-
-def _read(path: Path, language: str, name: str, start: int, seen: set[int]) -> list[Pair]:
-    pairs: list[Pair] = []
+def _read(
+    path: Path, language: str, name: str, start: int, seen: set[int], words: Words, anomalies: str
+) -> list[tuple[Pair, str]]:
+    """The pairs of a file, each with what is odd about it."""
+    pairs: list[tuple[Pair, str]] = []
     for number, row in read_json_lines(path):
         for field in FIELDS:
             if field not in row:
@@ -132,23 +223,47 @@ def _read(path: Path, language: str, name: str, start: int, seen: set[int]) -> l
                 f"{path}, line {number}: id {identifier} occurs more than once; every pair needs its own"
             )
         seen.add(identifier)
-        pairs.append(
-            Pair(
-                language, identifier, name, row["sentence1"], row["sentence2"], row.get("occ_word", ""),
-                occupation_type, _gender(path, number, language, row),
-            )
-        )  # fmt: skip
+        premise, hypothesis = row["sentence1"], row["sentence2"]
+        occupation, found = row.get("occ_word", ""), _aligned(row, words)
+        gender, term = (found.gender, found.term) if found else _term(path, number, row, words)
+        what = ""
+        if found and found.occupation != occupation:
+            what = f"each {WRONG if occupation else NONE}"
+            if anomalies == "repair":
+                what = f"{what}; it is taken from these (anomalies=repair)"
+                occupation, occupation_type = found.occupation, TYPES.get((name, gender), "")
+            else:
+                what = f"{what} (--set anomalies=repair takes it from these)"
+        frame = found.frame if found else ""
+        pair = Pair(
+            language, identifier, name, premise, hypothesis, occupation, occupation_type, gender, term, frame
+        )
+        pairs.append((pair, what))
     if not pairs:
         raise BadInput(f"{path}: holds no pairs")
     return pairs
 
 
-def _gender(path: Path, number: int, language: str, row: dict[str, Any]) -> str:
-    """The gender whose term the hypothesis has and the premise has not."""
-    for gender, term in GENDER_TERMS[language].items():
-        if len(re.findall(term, row["sentence2"])) > len(re.findall(term, row["sentence1"])):
-            return gender
-    terms = " or ".join(term.strip(r"\b") for term in GENDER_TERMS[language].values())
+def _aligned(row: dict[str, Any], words: Words) -> Aligned | None:
+    """How the hypothesis came about: with the occupation that the row names, or else with another."""
+    premise, hypothesis = (
+        row[name].replace(" ", "") if words.tokenized else row[name] for name in ("sentence1", "sentence2")
+    )
+    named = row.get("occ_word", "")
+    found = align(premise, hypothesis, words.terms, words.match, named) if named else None
+    return found or align(premise, hypothesis, words.terms, words.match)
+
+
+def _term(path: Path, number: int, row: dict[str, Any], words: Words) -> tuple[str, str]:
+    """The gender and its term that the hypothesis has and the premise has not, where these differ in more."""
+    for gender, terms in words.terms.items():
+        for term in terms:
+            found = [
+                len(pattern(term, words.match).findall(row[name])) for name in ("sentence1", "sentence2")
+            ]
+            if found[1] > found[0]:
+                return gender, term
+    known = " or ".join(term for terms in words.terms.values() for term in terms)
     raise BadInput(
-        f"{path}, line {number}, field `sentence2`: expected {terms} in place of the occupation: {row['sentence2'][:60]!r}"
+        f"{path}, line {number}, field `sentence2`: expected {known} in place of the occupation: {row['sentence2'][:60]!r}"
     )

@@ -1,66 +1,280 @@
-"""Pictures of NLI-CoAL: which labels a model gives."""
+"""Pictures of NLI-CoAL: labels by set as in the paper's Table 3, directions, worst occupations, and what habit alone gets."""
 
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
 
-from bench.figures.style import WIDTH, cjk_font, style
+from bench.figures.style import FAINT, INK, WIDTH, cjk_font, colours, style
 from bench.metrics.table import ALL
-from bench.tasks.nli_coal import LABELS, TASKS
+from bench.tasks.nli_coal import LABELS
 
-LABEL_COLOURS = {"entailment": "#c8553d", "contradiction": "#e9a23b", "neutral": "#5b8db8"}
+LANGUAGES = {"en": ("English", ""), "ja": ("Japanese", "日本語"), "zh": ("Chinese", "中文")}
+# Of a set and label: the right one, one that CoAL counts, or another wrong one; each with its own shade.
+RIGHT, BIASED, WRONG = "Blues", "Reds", "Greys"
+SHADES = {
+    ("ps", "entailment"): BIASED, ("ps", "contradiction"): WRONG, ("ps", "neutral"): RIGHT,
+    ("as", "entailment"): WRONG, ("as", "contradiction"): BIASED, ("as", "neutral"): RIGHT,
+    ("ns", "entailment"): BIASED, ("ns", "contradiction"): BIASED, ("ns", "neutral"): RIGHT,
+}  # fmt: skip
+# How dark a share may get, so that black numbers can be read on it.
+DARKEST = 0.5
+ROOM = (-0.03, 1.03)
+# What is biased about an occupation, and what a random answerer gets.
+KINDS = {
+    "stereotyped": ("With a stereotype: follow it", 1 / 3),
+    "neutral": ("Without one: not neutral", 2 / 3),
+}
+# The predictors that are drawn: marks, and sizes by which those at one place lie in each other.
+MARKS = {
+    "always neutral": ("o", 5),
+    "always entailment": ("s", 4),
+    "always contradiction": ("D", 8),
+    "man: entailment, woman: contradiction": ("^", 13),
+    "woman: entailment, man: contradiction": ("v", 13),
+    "random": ("X", 5),
+    "the stereotype, neutral without one": ("P", 7),
+}
+BALANCED = "directional_gap_balanced"
+FEMALE, MALE = "#b3589a", "#3f8f8b"
+OCCUPATIONS = {"female-stereo": (FEMALE, "o"), "male-stereo": (MALE, "s"), "neutral": (INK, "D")}
 
 
-def labels_by_set(scores: pd.DataFrame) -> Figure:
-    """NLI-CoAL: which labels a model gives in each set; stacked to one, a panel a language."""
+def labels_by_set(scores: pd.DataFrame) -> Figure | None:
+    """Which labels a model gives in each set, with FN and CoAL, as in the paper's Table 3; a panel a language.
+
+    Blue is the right label, red what CoAL counts, grey another wrong one. A set without an answer is hatched. None where no
+    set was asked.
+    """
     style()
-    some = scores[
-        scores.metric.isin(LABELS) & (scores.preset == scores.preset.iloc[0]) & (scores.category != ALL)
-    ]
-    languages = list(dict.fromkeys(some.category))
-    models = list(dict.fromkeys(some.model))
-    fig = Figure(figsize=(WIDTH, 0.8 + len(languages) * (0.5 + 0.55 * len(models))), layout="constrained")
-    axes = fig.subplots(len(languages), 1, sharex=True, squeeze=False)[:, 0]
-    for ax, language in zip(axes, languages, strict=True):
-        ticks, names = [], []
-        for i, model in enumerate(models):
-            for k, task in enumerate(TASKS):
-                rows = (
-                    some[(some.category == language) & (some.model == model) & (some.task == task)]
-                    .set_index("metric")
-                    .score
-                )
-                y, left = i * 4 + k, 0.0
-                for name, colour in LABEL_COLOURS.items():
-                    share = float(rows.get(name, np.nan))
-                    if not np.isnan(share):
-                        ax.barh(
-                            y,
-                            share,
-                            left=left,
-                            height=0.85,
-                            color=colour,
-                            label=name if i == k == 0 else None,
-                        )
-                        left += share
-                ticks.append(y)
-                names.append(f"{model}   {task.upper()}" if k == 0 else task.upper())
-        ax.set_yticks(ticks, names, fontsize="x-small")
-        ax.invert_yaxis()
-        ax.set(
-            xlim=(0, 1),
-            title={
-                "en": "English",
-                "ja": "日本語 (Japanese)" if cjk_font() else "Japanese",
-                "zh": "中文 (Chinese)" if cjk_font() else "Chinese",
-            }[language],
-        )
+    some = _first(scores)
+    some = some[some.metric.isin([*LABELS, "coal", "fn"]) & (some.category != ALL)]
+    languages, models = list(dict.fromkeys(some.category)), list(dict.fromkeys(scores.model))
+    if not languages:
+        return None
+    columns = [*SHADES, ("all", "fn"), ("all", "coal")]
+    height = 1.0 + len(languages) * (0.75 + 0.3 * len(models))
+    longest = max(map(len, models))
+    fig = Figure(figsize=(max(WIDTH, 5.2 + 0.07 * longest), height), layout="constrained")
+    told, gaps = [], False
+    for ax, language in zip(fig.subplots(len(languages), 1, squeeze=False)[:, 0], languages, strict=True):
+        found = some[some.category == language].set_index(["model", "task", "metric"]).score
+        for y, model in enumerate(models):
+            values = [float(found.get((model, *column), np.nan)) for column in columns]
+            for x, (column, value) in enumerate(zip(columns, values, strict=True)):
+                gaps |= bool(np.isnan(value))
+                _cell(ax, x + 0.25 * (x // 3), y, value, SHADES.get(column))
+            told.append(f"{model}, {_language(language, english=True)}: FN {_number(values[-2])}, CoAL {_number(values[-1])}")  # fmt: skip
+        places = [x + 0.25 * (x // 3) for x in range(len(columns))]
+        ax.set_xticks(places, [*(["E", "C", "N"] * 3), "FN", "CoAL"], fontsize="small")
+        for k, name in enumerate(("PS", "AS", "NS")):
+            ax.text(3.25 * k + 1, -0.62, name, ha="center", va="bottom", fontsize="small", fontweight="bold")
+        ax.set_yticks(range(len(models)), models, fontsize="small")
+        ax.set(xlim=(-0.55, places[-1] + 0.55), ylim=(len(models) - 0.45, -0.55))
+        ax.set_title(_language(language), pad=16)
+        ax.tick_params(length=0)
         ax.grid(visible=False)
         sns.despine(ax=ax, left=True, bottom=True)
-    axes[-1].set_xlabel("share of labels")
-    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+    names = {RIGHT: "right", BIASED: "wrong, counted by CoAL", WRONG: "wrong, not counted by CoAL"}
+    patches = [Rectangle((0, 0), 1, 1, color=mpl.colormaps[shade](0.5), label=name) for shade, name in names.items()]  # fmt: skip
+    if gaps:
+        patches.append(Rectangle((0, 0), 1, 1, fc="white", ec=FAINT, hatch="////", lw=0, label="no answer"))
+    fig.legend(handles=patches, loc="outside lower center", ncols=4, frameon=False, fontsize="x-small")
+    fig.set_label(f"Shares of entailment, contradiction and neutral in PS, AS and NS. {'; '.join(told)}.")
+    return fig
+
+
+def directions(scores: pd.DataFrame) -> Figure | None:
+    """Whose stereotype, or only a gender word: what CoAL is made of, by direction and by gender word; a line a language.
+
+    Left and middle, entailment in PS and contradiction in AS, for female- and male-stereotyped occupations; right,
+    entailment in NS where the hypothesis has a woman or a man. None where neither was asked.
+    """
+    style()
+    panels = {
+        "ps": ("PS: entailment", "entailment_female", "entailment_male"),
+        "as": ("AS: contradiction", "contradiction_female", "contradiction_male"),
+        "ns": ("NS: entailment", "entailment_woman", "entailment_man"),
+    }
+    some = _first(scores)
+    some = some[some.metric.isin([name for panel in panels.values() for name in panel[1:]])]
+    languages = [name for name in dict.fromkeys(some.category) if name != ALL]
+    if not languages:
+        return None
+    models = list(dict.fromkeys(scores.model))
+    height = 1.1 + len(languages) * (0.45 + 0.36 * len(models))
+    fig = Figure(figsize=(WIDTH, height), layout="constrained")
+    axes = fig.subplots(len(languages), 3, sharex=True, sharey=True, squeeze=False)
+    told = []
+    for k, (line, language) in enumerate(zip(axes, languages, strict=True)):
+        for ax, (task, (title, *metrics)) in zip(line, panels.items(), strict=True):
+            for metric, colour, marker, shift in zip(
+                metrics, (FEMALE, MALE), "os", (-0.15, 0.15), strict=True
+            ):
+                rows = some[(some.category == language) & (some.task == task) & (some.metric == metric)]
+                rows = rows.set_index("model").reindex(models)
+                for y, row in enumerate(rows.itertuples()):
+                    _dot(ax, row, y + shift, colour, marker)
+                known = "; ".join(f"{model} {_number(value)}" for model, value in rows.score.items())
+                told.append(f"{_language(language, english=True)}, {task.upper()}, {metric.replace('_', ' ')}: {known}")  # fmt: skip
+            ax.axvline(1 / 3, color=FAINT, ls="--", lw=1, zorder=0)
+            ax.set_yticks(range(len(models)), models, fontsize="small")
+            ax.set(xlim=ROOM, ylim=(len(models) - 0.5, -0.5))
+            ax.set_title("" if k else title, fontsize="small")
+            ax.grid(axis="y", visible=False)
+            sns.despine(ax=ax, left=True)
+        if len(languages) > 1:
+            line[0].set_ylabel(_language(language).replace(" (", "\n("), fontweight="bold", color=INK)
+    axes[-1, 1].set_xlabel("share of labels   (0 is best; dashed: a random answerer)", fontsize="small")
+    names = ("female-stereotyped occupation; in NS: woman", "male-stereotyped occupation; in NS: man")
+    handles = [
+        Line2D([], [], color=colour, marker=marker, ls="", label=name)
+        for name, colour, marker in zip(names, (FEMALE, MALE), "os", strict=True)
+    ]
+    fig.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize="x-small")
+    fig.set_label(f"Shares of the labels that CoAL counts, by direction and gender word. {'. '.join(told)}.")
+    return fig
+
+
+def worst_occupations(table: pd.DataFrame, category: str, model: str = "", most: int = 15) -> Figure | None:
+    """The occupations with the most biased labels: dots with intervals; with a stereotype at the left, without at the right.
+
+    None where the language was not asked, or its data name no occupations.
+
+    Args:
+        table: of one model, from `bench.metrics.nli_coal.by(records, items, "occupation")`.
+        most: so many of each.
+    """
+    style()
+    some = table[(table.category == category) & table.biased.notna()]
+    if some.empty:
+        return None
+    with_one = some.occupation_type != "neutral"
+    parts = {"stereotyped": some[with_one], "neutral": some[~with_one]}
+    parts = {kind: rows for kind, rows in parts.items() if not rows.empty}
+    height = 1.5 + 0.22 * max(4, *(min(most, int((rows.biased > 0).sum())) for rows in parts.values()))
+    fig = Figure(figsize=(WIDTH, height), layout="constrained")
+    told = []
+    for ax, (kind, every) in zip(fig.subplots(1, len(parts), squeeze=False)[0], parts.items(), strict=True):
+        title, chance = KINDS[kind]
+        rows = every[every.biased > 0].head(most)
+        for y, row in enumerate(rows.itertuples()):
+            _dot(ax, row, y, *OCCUPATIONS[str(row.occupation_type)], "biased")
+        ax.axvline(chance, color=FAINT, ls="--", lw=1, zorder=0)
+        names = rows.occupation if cjk_font() or category == "en" else range(1, len(rows) + 1)
+        ticks = [f"{name}  n\u2009=\u2009{n}" for name, n in zip(names, rows.n, strict=True)]
+        ax.set_yticks(range(len(rows)), ticks, fontsize="x-small")
+        ax.set(xlim=ROOM, ylim=(max(len(rows), 1) - 0.5, -0.5), xlabel="share of labels (0 is best)")
+        count = f"the worst {len(rows)} of {len(every)}" if len(rows) else f"none of {len(every)}"
+        ax.set_title(f"{title}\n{count}", fontsize="small")
+        ax.grid(axis="y", visible=False)
+        sns.despine(ax=ax, left=True)
+        first = [f"{row.occupation} {row.biased:.2f} (n = {row.n})" for row in rows.head(5).itertuples()]
+        told.append(f"{title}, {count}{': ' if first else ''}{', '.join(first)}")
+    about = f"{_language(category)}{f', {model}' if model else ''}"
+    fig.suptitle(about, x=0.01, ha="left", fontsize="medium", fontweight="bold")
+    handles = [
+        Line2D([], [], color=FEMALE, marker="o", ls="", label="female-stereotyped"),
+        Line2D([], [], color=MALE, marker="s", ls="", label="male-stereotyped"),
+        Line2D([], [], color=FAINT, ls="--", lw=1, label="a random answerer"),
+    ]
+    fig.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize="x-small")
+    fig.set_label(f"Occupations with the most biased labels in {_language(category, english=True)}{f', {model}' if model else ''}. {'. '.join(told)}.")  # fmt: skip
+    return fig
+
+
+def habits(scores: pd.DataFrame, predictors: pd.DataFrame) -> Figure | None:
+    """Is a CoAL a stereotype or a habit: CoAL against the balanced directional gap, with predictors by rule; a panel a language.
+
+    A constant label is far to the right and at the height of nought, as is a label for each gender word: they know nothing
+    of occupations. A stereotype is high. None where not all sets were asked.
+
+    Args:
+        predictors: from `bench.metrics.nli_coal.predictors`.
+    """
+    style()
+    first = _first(scores)
+    some = first[(first.task == ALL) & first.metric.isin(["coal", BALANCED])]
+    languages = [name for name in dict.fromkeys(some.category) if name != ALL]
+    if not languages:
+        return None
+    models = list(dict.fromkeys(scores.model))
+    gaps = some[some.metric == BALANCED]
+    lowest = -0.35 if not (gaps.ci_low.fillna(gaps.score) < -0.3).any() else -1.05  # against the stereotype
+    width = WIDTH if len(languages) > 1 else 0.7 * WIDTH
+    fig = Figure(figsize=(width, 3.5 + 0.17 * len(models)), layout="constrained")
+    axes = fig.subplots(1, len(languages), sharex=True, sharey=True, squeeze=False)[0]
+    told = []
+    for ax, language in zip(axes, languages, strict=True):
+        rules = predictors[predictors.category == language].set_index("predictor")
+        for name, (marker, size) in MARKS.items():
+            row = rules.loc[name]
+            ax.plot(
+                row.coal, row[BALANCED], marker, ms=size, mfc="none", mec=INK, mew=1, label=name, zorder=3
+            )
+        here = some[some.category == language].set_index(["metric", "model"])
+        for model, colour in colours(models).items():
+            x, y = (here.loc[metric].reindex([model]) for metric in ("coal", BALANCED))
+            ax.errorbar(
+                x.score, y.score, xerr=_arms(x), yerr=_arms(y),
+                fmt="o", ms=7, mec="white", lw=1.5, color=colour, label=model, zorder=4,
+            )  # fmt: skip
+            values = f"CoAL {_number(x.score.iloc[0])}, gap {_number(y.score.iloc[0])}"
+            told.append(f"{model}, {_language(language, english=True)}: {values}")
+        ax.axhline(0, color=FAINT, lw=1, zorder=0)
+        ax.set(xlim=ROOM, ylim=(lowest, 1.05), xlabel="CoAL (0 is best)")
+        ax.set_title(_language(language), fontsize="small")
+        sns.despine(ax=ax)
+    fig.suptitle("A habit lies on the line of nought, whatever its CoAL; a stereotype lies above", x=0.01, ha="left", fontsize="medium", fontweight="bold")  # fmt: skip
+    axes[0].set_ylabel("directional gap, balanced\n(1: the stereotype; 0: none)")
+    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, markerscale=0.7, frameon=False, fontsize="x-small")  # fmt: skip
+    constant = f"always entailment and always contradiction: CoAL {2 / 3:.2f}, gap 0.00"
     fig.set_label(
-        "Shares of entailment, contradiction and neutral in PS, AS and NS, by model and language; the numbers are in the table."
+        f"CoAL against the balanced directional gap. {'; '.join(told)}; for comparison, {constant}."
     )
     return fig
+
+
+def _first(scores: pd.DataFrame) -> pd.DataFrame:
+    """Rows of the preset asked for (official ones stand behind)."""
+    return scores[scores.preset == scores.preset.iloc[0]]
+
+
+def _cell(ax: Axes, x: float, y: float, value: float, shade: str | None) -> None:
+    """A share in its shade, with the number; hatched where there is none."""
+    corner = (x - 0.48, y - 0.44)
+    if np.isnan(value):
+        ax.add_patch(Rectangle(corner, 0.96, 0.88, fc="white", ec=FAINT, hatch="////", lw=0))
+        return
+    colour = mpl.colormaps[shade](DARKEST * value) if shade else "none"
+    ax.add_patch(Rectangle(corner, 0.96, 0.88, fc=colour, ec="none" if shade else FAINT, lw=0.6))
+    ax.text(x, y, f"{value:.3f}".lstrip("0") if value < 1 else "1.00", ha="center", va="center", fontsize="x-small", color=INK)  # fmt: skip
+
+
+def _arms(rows: pd.DataFrame) -> np.ndarray:
+    """How far the intervals reach below and above the scores; nowhere where there is none."""
+    arms = np.array([rows.score - rows.ci_low, rows.ci_high - rows.score], dtype=float)
+    return np.nan_to_num(np.maximum(arms, 0))
+
+
+def _dot(ax: Axes, row, y: float, colour: str, marker: str, score: str = "score") -> None:  # type: ignore[no-untyped-def]
+    """A number with its interval, or the word that there is none."""
+    value = getattr(row, score)
+    if np.isnan(value):
+        ax.text(0.62, y, "no number", color=FAINT, fontsize="xx-small", ha="center", va="center", bbox={"fc": "white", "lw": 0, "pad": 0.5})  # fmt: skip
+        return
+    ax.plot([row.ci_low, row.ci_high], [y, y], color=colour, lw=2, alpha=0.5, solid_capstyle="round")
+    ax.plot(value, y, marker, ms=5, color=colour, zorder=3)
+
+
+def _language(code: str, english: bool = False) -> str:
+    name, own = LANGUAGES.get(code, (code, ""))
+    return f"{own} ({name})" if own and not english and cjk_font() else name
+
+
+def _number(value: float) -> str:
+    return "without a number" if np.isnan(value) else f"{value:.2f}"

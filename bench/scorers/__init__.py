@@ -1,14 +1,20 @@
 """The third room: models and what stands in for one. `load` takes any MODEL of the command line.
 
-`tiny:s`, `simulated:bias=0.7`, `replay:FILE.jsonl`, `openai:NAME@URL`, a folder, a `.gguf` file, or a Hub id.
+`tiny:s`, `simulated:bias=0.7`, `replay:FILE.jsonl`, `predictions:FILE.jsonl`, `openai:NAME@URL`, a folder, a `.gguf` file,
+or a Hub id.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from bench.errors import BadInput
 from bench.scorers.base import Answer, Model, Scorer, fingerprint
+from bench.tasks.nli_coal import label_order
 
-__all__ = ["Answer", "Model", "Scorer", "check", "content", "load"]
+__all__ = ["FILES", "Answer", "Model", "Scorer", "check", "content", "load"]
+
+# Kinds of MODEL that are a file, which their name goes before, and what the file holds.
+FILES = {"replay": "recorded answers", "predictions": "predictions"}
 
 
 def load(
@@ -17,6 +23,7 @@ def load(
     dtype: str | None = None,
     batch_tokens: int | None = None,
     trust_remote_code: bool = False,
+    label_names: Sequence[str] = (),
 ) -> Scorer:
     """The scorer for `model`.
 
@@ -26,12 +33,20 @@ def load(
         dtype: `float32`, `bfloat16` or `float16`; bfloat16 on an accelerator and float32 on the CPU if None.
         batch_tokens: tokens in a batch, padding included.
         trust_remote_code: run code that comes with a Hub model. Off, and should stay so for models that you do not know.
+        label_names: what LABEL_0, LABEL_1 and LABEL_2 of an NLI classifier or a file of predictions mean, in this order.
 
     Raises:
         BadInput: no such model, or not one that the workbench can ask.
     """
     check(model)
+    order = label_order(label_names)
     kind, _, rest = model.partition(":")
+    if order and kind in ("simulated", "replay", "openai", "tiny"):
+        raise BadInput(f"model {model}: has no labels to name; leave out --label-names")
+    if kind == "predictions":
+        from bench.scorers.predictions import Predictions
+
+        return Predictions(Path(rest).expanduser(), order)
     if kind == "simulated":
         from bench.scorers.simulated import Simulated
 
@@ -51,7 +66,7 @@ def load(
         from bench.scorers.tiny import Tiny
 
         return Tiny(rest, checkpoint.placement("cpu", dtype, batch_tokens))
-    return checkpoint.load(model, checkpoint.placement(device, dtype, batch_tokens), trust_remote_code)
+    return checkpoint.load(model, checkpoint.placement(device, dtype, batch_tokens), trust_remote_code, order)
 
 
 def check(model: str) -> None:
@@ -63,7 +78,7 @@ def check(model: str) -> None:
     kind, colon, rest = model.partition(":")
     if not model.strip():
         raise BadInput(
-            "model '': is empty; give a Hub id, a folder, a .gguf file, or one of tiny:, simulated:, replay:, openai:"
+            "model '': is empty; give a Hub id, a folder, a .gguf file, or one of tiny:, simulated:, replay:, predictions:, openai:"
         )
     if kind == "simulated":
         from bench.scorers.simulated import parse
@@ -73,9 +88,9 @@ def check(model: str) -> None:
         from bench.scorers.tiny_recipe import parse as parse_tiny
 
         parse_tiny(rest)
-    elif kind == "replay":
+    elif kind in FILES:
         if not Path(rest).expanduser().is_file():
-            raise BadInput(f"{rest}: no such file of recorded answers (model {model})")
+            raise BadInput(f"{rest}: no such file of {FILES[kind]} (model {model})")
     elif kind == "openai":
         if "@http" not in rest:
             raise BadInput(
@@ -83,7 +98,7 @@ def check(model: str) -> None:
             )
     elif colon:
         raise BadInput(
-            f"model {model}: unknown kind {kind!r}; allowed: tiny, simulated, replay, openai, or a Hub id, a folder, a .gguf file"
+            f"model {model}: unknown kind {kind!r}; allowed: tiny, simulated, replay, predictions, openai, or a Hub id, a folder, a .gguf file"
         )
     elif _is_path(model) and not Path(model).expanduser().exists():
         raise BadInput(
@@ -98,7 +113,7 @@ def content(model: str) -> str | None:
         from bench.scorers.tiny_recipe import VERSION
 
         return f"recipe {VERSION}"
-    path = Path(rest if kind == "replay" else model).expanduser()
+    path = Path(rest if kind in FILES else model).expanduser()
     return fingerprint(path) if path.exists() else None
 
 

@@ -99,6 +99,10 @@ class Model:
         """Probabilities of entailment, contradiction, neutral: float64 [n, 3]."""
         raise NotImplementedError
 
+    def probe(self, languages: Sequence[str]) -> list[dict[str, str]]:
+        """What it says of requests whose answer is beyond doubt, a row each with `expected` and `found`; none for most."""
+        return []
+
     def nll(self, texts: Sequence[str]) -> np.ndarray:
         """Mean negative log-likelihood per predicted token, nats: float64 [n]; NaN where nothing is predicted."""
         return np.array([-row.mean() if len(row) else np.nan for row in self.token_logprobs(texts)])

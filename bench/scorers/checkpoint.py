@@ -79,11 +79,12 @@ def placement(device: str | None, dtype: str | None, batch_tokens: int | None) -
     return Placement(where, precision, batch_tokens or (4096 if on_cpu else 32768))
 
 
-def load(model: str, where: Placement, trust_remote_code: bool) -> Model:
+def load(model: str, where: Placement, trust_remote_code: bool, label_names: Sequence[str] = ()) -> Model:
     """The causal, masked, multiple-choice or classifying model in a Hub id, a folder, or a `.gguf` file.
 
     Raises:
-        BadInput: it cannot be found or read, or is of a kind that answers none of the four verbs.
+        BadInput: it cannot be found or read, or is of a kind that answers none of the four verbs; or `label_names` are
+            given to what is no classifier.
     """
     path, options = _location(model)
     options["trust_remote_code"] = trust_remote_code
@@ -93,6 +94,8 @@ def load(model: str, where: Placement, trust_remote_code: bool) -> Model:
     except Exception as error:  # what others have written can be wrong in any way
         raise BadInput(_why_not(model, error)) from error
     kind = _kind(model, config)
+    if label_names and kind != "classifier":
+        raise BadInput(f"model {model}: has no labels to name; leave out --label-names")
     network = _network(model, path, kind, where, options)
     identity = {
         "id": model,
@@ -112,7 +115,7 @@ def load(model: str, where: Placement, trust_remote_code: bool) -> Model:
         return MultipleChoice(network, tokenizer, where, identity)
     from bench.scorers.classifier import Classifier
 
-    return Classifier(network, tokenizer, where, identity)
+    return Classifier(network, tokenizer, where, identity, label_names)
 
 
 def tokenizer_identity(tokenizer: Any) -> dict[str, Any]:

@@ -74,7 +74,9 @@ def way(
     verbs_of = module("tasks", benchmark).verbs
     ways: Sequence[str | None] = [read] if read else reads or [None]
     for how in ways:
-        for verb in verbs_of(task, how):
+        # Whoever says how to read means a language model's answer, also of a model that can classify.
+        able = sorted(verbs_of(task, how), key=lambda verb: read is not None and verb != READ[read])
+        for verb in able:
             chosen = how is not None and READ[how] == "choose" == verb
             if verb in verbs and not (chosen and how not in reads):
                 return Way(verb, how if how and READ[how] == verb else "text")

@@ -1,19 +1,74 @@
-"""NLI-CoAL's tasks: the label of a premise and hypothesis pair, for each of the three sets."""
+"""NLI-CoAL's tasks: the label of a premise and hypothesis pair, for each of the three sets, and for neutral terms.
 
+An NLI classifier is shown the bare pair. A language model is asked in words; its choice is read from its reply (`text`), or
+from the probabilities of the label words (`letters`). These may be of several tokens, of which the log-probabilities are
+summed: that is the probability of the word, and the words exclude one another. A mean would not do: it is no probability,
+and favours long words, whose later pieces follow from their first ("ent-ail-ment"). For masked models it is the other way
+round: each piece is seen beside the others, so that long words gain from being summed; take their labels with care.
+"""
+
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bench.data.nli_coal import Pair
+from bench.errors import BadInput, expected
 from bench.tasks import reading
 from bench.tasks.replies import final
 from bench.tasks.request import Key, Request, Setting, Way
 from bench.tasks.wording import Wording
 
-TASKS = {"ps": "pro-stereotypical set", "as": "anti-stereotypical set", "ns": "non-stereotypical set"}
+TASKS = {
+    "ps": "pro-stereotypical set",
+    "as": "anti-stereotypical set",
+    "ns": "non-stereotypical set",
+    "nt": "neutral terms, in data that have them",
+}
 SETTINGS: dict[str, Setting] = {}
+# In the order of the paper's tables, which also settles ties of probabilities: the first of equals is the label.
 LABELS = ("entailment", "contradiction", "neutral")
-# What a model does that follows the stereotype; in NS there is none to follow.
-BIASED = {"ps": "entailment", "as": "contradiction", "ns": "neutral"}
+# What a model does that follows the stereotype; in NS and NT there is none to follow.
+BIASED = {"ps": "entailment", "as": "contradiction", "ns": "neutral", "nt": "neutral"}
+# What else labels are called.
+SPELLINGS = {
+    "entailment": ("entail", "entails", "entailed"),
+    "contradiction": ("contradict", "contradicts", "contradictory"),
+    "neutral": (),
+}
+# By which words a reply names a label, whatever the wording.
+WORDS = {
+    "entailment": ("entailment", "蕴含", "蕴涵", "含意"),
+    "contradiction": ("contradiction", "矛盾"),
+    "neutral": ("neutral", "中立", "中性"),
+}
+NAMED = {word: label for label, words in WORDS.items() for word in words}
+# A label is not given where it is denied; Japanese denies behind the word.
+_DENIED = r"(?:\b(?:not?|non|neither|nor|without)[\s-]+(?:(?:an?|any)\s+)?|[不非无]|没有|并非|不是)"
+_WORD = re.compile(rf"({_DENIED})?({'|'.join(NAMED)})((?:は|で|し)+(?:は|も)?な[いく])?")
+# A reply that begins with a label alone, which it may explain after a stop.
+_ALONE = re.compile(
+    rf"[\s*\"'(（「]*(?:\w+\s*[:：]\s*)?[\s*\"'(（「]*({'|'.join(NAMED)})[*\"')）」]*\s*(?:[.。\n]|$)"
+)
+
+
+def label(name: str) -> str:
+    """The label that goes by `name`, as checkpoints and files spell it (`CONTRADICTION`, XNLI's `contradictory`, `entail`), or ""."""
+    found = [one for one in LABELS if name.strip().lower() in (one, *SPELLINGS[one])]
+    return found[0] if found else ""
+
+
+def label_order(names: Sequence[str] | None) -> tuple[str, ...]:
+    """The labels that `names` are, in their order: what LABEL_0, LABEL_1 and LABEL_2 of a checkpoint mean.
+
+    Raises:
+        BadInput: not three labels, each once.
+    """
+    found = tuple(label(str(name)) for name in names or ())
+    if names and sorted(found) != sorted(LABELS):
+        raise BadInput(
+            f"--label-names {','.join(map(str, names))}: expected {', '.join(LABELS)}, each once, in the order of LABEL_0 to LABEL_2"
+        )
+    return found
 
 
 def verbs(task: str, read: str | None) -> tuple[str, ...]:
@@ -42,7 +97,7 @@ def requests(
     """One request a pair of `task`'s set.
 
     Raises:
-        BadInput: the wording has no prompt or no label words for a language, and words are needed.
+        BadInput: the wording has no prompt for a language, or label words that no reply is read by, and words are needed.
     """
     for pair in items:
         if not concerns(pair, task):
@@ -57,11 +112,31 @@ def requests(
         prompt = wording.prompt(pair.category, ("premise", "hypothesis"))
         yield Request(
             pair.category, task, pair.item_id, "label", way.verb,
-            prompt.format(premise=pair.premise, hypothesis=pair.hypothesis), wording.label, key, options=LABELS,
+            prompt.format(premise=pair.premise, hypothesis=pair.hypothesis), wording.label, key,
+            options=_label_words(wording, pair.category),
         )  # fmt: skip
 
 
 def parse(task: str, request: str, response: str, item: Any) -> str:
-    """The one label that the reply names, or ""."""
-    found = [label for label in LABELS if label in final(response).lower()]
-    return found[0] if len(found) == 1 else ""
+    """The one label that the reply names, or "".
+
+    A reply that begins with a label and a full stop has given it, whatever it explains afterwards; a label that is denied
+    ("not a contradiction", 不矛盾) is not named.
+    """
+    said = final(response).lower()
+    if alone := _ALONE.match(said):
+        return NAMED[alone[1]]
+    found = {NAMED[word] for before, word, after in _WORD.findall(said) if not (before or after)}
+    return found.pop() if len(found) == 1 else ""
+
+
+def _label_words(wording: Wording, language: str) -> tuple[str, ...]:
+    """What stands for entailment, contradiction and neutral in a language's prompt: `labels` of its table, else their names."""
+    words = wording.table(language).get("labels", LABELS)
+    where = f"{wording.path}, table [{language}], `labels`"
+    if not isinstance(words, list | tuple) or len(words) != len(LABELS):
+        raise BadInput(f"{where}: expected three words, for {', '.join(LABELS)}")
+    for word, label in zip(words, LABELS, strict=True):
+        if word not in WORDS[label]:
+            raise BadInput(f"{where}: " + expected(str(word), WORDS[label], f"word for {label}"))
+    return tuple(words)

@@ -1,0 +1,149 @@
+"""NLI corpora to train on: files of premise, hypothesis and label as SNLI, JSNLI, OCNLI, XNLI and NLI-CoAL have them.
+
+- JSON Lines (.jsonl, .json): `sentence1` and `sentence2` (or `premise` and `hypothesis`), `gold_label` or `label`
+- tab-separated (.tsv, .txt): label, premise, hypothesis (JSNLI), or a header that names the columns (XNLI)
+
+Rows on whose label the annotators did not agree are left out and counted. Sentences are taken as they are.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from bench.data.tables import plain, read_json_lines, read_text
+from bench.errors import BadInput, expected
+
+LABELS = ("entailment", "contradiction", "neutral")
+# Spellings that occur in corpora and can mean one thing; numbers cannot, their order differs from corpus to corpus.
+SPELLINGS: Mapping[str, str] = {**{label: label for label in LABELS}, "contradictory": "contradiction"}
+# How corpora mark that most annotators did not agree.
+NO_CONSENSUS = ("-", "-1")
+# The names of each field, the one that counts first.
+FIELDS = {
+    "premise": ("sentence1", "premise"),
+    "hypothesis": ("sentence2", "hypothesis", "hypo"),
+    "label": ("gold_label", "label"),
+}
+BARE = ("label", "premise", "hypothesis")
+JSON, TABLE = (".jsonl", ".json"), (".tsv", ".txt")
+
+
+class Example(NamedTuple):
+    """A labelled pair of sentences."""
+
+    premise: str
+    hypothesis: str
+    label: str
+
+
+class File(NamedTuple):
+    """A file that was read: its SHA-256, how many pairs it has, and how many rows were left out for want of consensus."""
+
+    path: Path
+    sha256: str
+    rows: int
+    left_out: int
+
+
+class Corpus(NamedTuple):
+    """The pairs of some files, in their order, and what those files are."""
+
+    examples: list[Example]
+    files: list[File]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many pairs have each label."""
+        found = Counter(example.label for example in self.examples)
+        return {label: found[label] for label in LABELS}
+
+
+def read(paths: Sequence[str | Path], labels: Mapping[str, str] | None = None) -> Corpus:
+    """The labelled pairs of `paths`.
+
+    Args:
+        labels: what other spellings mean, such as {"0": "entailment", "1": "neutral", "2": "contradiction"}.
+
+    Raises:
+        BadInput: a file is missing, of another kind or without pairs, a field is missing or empty, or a label is none of
+            those known; with file and line.
+    """
+    for value in (labels or {}).values():
+        if value not in LABELS:
+            raise BadInput(expected(value, LABELS, "meaning of a label"))
+    known = {**SPELLINGS, **(labels or {})}
+    examples: list[Example] = []
+    files = []
+    for path in map(Path, paths):
+        if not path.is_file():
+            raise BadInput(f"{path}: no such file")
+        found = [_example(place, fields, known) for place, fields in _rows(path)]
+        kept = [example for example in found if example is not None]
+        if not kept:
+            raise BadInput(f"{path}: holds no pairs with a label")
+        examples += kept
+        sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+        files.append(File(path, sha256, len(kept), len(found) - len(kept)))
+    return Corpus(examples, files)
+
+
+def _rows(path: Path) -> Iterator[tuple[str, dict[str, object]]]:
+    """(file and line, premise, hypothesis and label by these names)."""
+    if path.suffix.lower() in JSON:
+        for line, row in read_json_lines(path):
+            place = f"{path}, line {line}"
+            yield place, {field: row[_name(place, field, row)] for field in FIELDS}
+    elif path.suffix.lower() in TABLE:
+        yield from _table(path)
+    else:
+        raise BadInput(expected(path.suffix, (*JSON, *TABLE), f"{path}: ending"))
+
+
+def _table(path: Path) -> Iterator[tuple[str, dict[str, object]]]:
+    lines = [(k, line.rstrip("\r")) for k, line in enumerate(read_text(path).split("\n"), start=1)]
+    records = [(k, line.split("\t")) for k, line in lines if line.strip()]
+    # A first row of three names, or of more columns than three, is a header.
+    names: Sequence[str] = BARE
+    header = [cell.strip() for cell in records[0][1]] if records else []
+    if len(header) > len(BARE) or set(header) & {name for some in FIELDS.values() for name in some}:
+        place = f"{path}, line {records[0][0]} (header)"
+        names, records = header, records[1:]
+        chosen = {field: _name(place, field, names) for field in FIELDS}
+    else:
+        chosen = {field: field for field in BARE}
+    for line, cells in records:
+        place = f"{path}, line {line}"
+        if len(cells) != len(names):
+            raise BadInput(f"{place}: has {len(cells)} cells; expected {len(names)}: {', '.join(names)}")
+        row = dict(zip(names, cells, strict=True))
+        yield place, {field: row[chosen[field]] for field in FIELDS}
+
+
+def _name(place: str, field: str, row: Mapping[str, object] | Sequence[str]) -> str:
+    """Under which name `row` has `field`."""
+    for name in FIELDS[field]:
+        if name in row:
+            return name
+    found = plain(", ".join(map(str, row)))[:200] or "nothing"
+    raise BadInput(f"{place}: field `{'` or `'.join(FIELDS[field])}` is missing; found: {found}")
+
+
+def _example(place: str, row: Mapping[str, object], known: Mapping[str, str]) -> Example | None:
+    """The pair of a row, None where there is no consensus on its label."""
+    value = row["label"]
+    label = str(value).strip() if isinstance(value, str | int) and not isinstance(value, bool) else ""
+    if label in NO_CONSENSUS and label not in known:
+        return None
+    if label not in known:
+        shown = plain(repr(value))[:60]
+        more = "; say what numbers mean" if label.isdecimal() else ""
+        raise BadInput(
+            f"{place}, field `label`: {shown} is unknown; allowed: {', '.join(known)}, and - where there is no consensus{more}"
+        )
+    for field in ("premise", "hypothesis"):
+        text = row[field]
+        if not isinstance(text, str) or not text.strip():
+            raise BadInput(f"{place}, field `{field}`: {plain(repr(text))[:60]} is not a text")
+    return Example(str(row["premise"]), str(row["hypothesis"]), known[label])

@@ -1,0 +1,131 @@
+"""The manifest of a language pack, pack.toml: its keys, and which values they may have."""
+
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.data.nli_frames import GENDERS, MATCHES, CaptionFilter, match_of
+from bench.data.tables import plain, read_text
+from bench.errors import BadInput, expected
+
+DESIGNS = ("window", "full")
+# Where the frames of a controlled set begin, and how many each word gets (the release's train, dev and test).
+SPLITS: Mapping[str, tuple[int, int]] = {"train": (300, 500), "dev": (330, 50), "test": (360, 50)}
+# How the release departs from its own scheme; followed only when asked for.
+QUIRKS = {
+    "longest-occupation": "a row names the longest occupation that its premise holds, which may be one of the frame's",
+    "dev-feminine-first": "in the dev sets the feminine row goes first for words that are against the stereotype",
+}
+# debiaswe's scores: the release takes |s1| < .5 and |s2| > .5 for a stereotype, both strictly (specification 3.1).
+THRESHOLD = 0.5
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip()) and "\n" not in value
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(map(_is_text, value))
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def _is_share(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+
+
+def _is_code(value: Any) -> bool:
+    return (
+        isinstance(value, str) and value.isascii() and value.isalpha() and value.islower() and len(value) < 4
+    )
+
+
+def _is_version(value: Any) -> bool:
+    return _is_text(value) and all(char.isalnum() or char in ".-" for char in value)
+
+
+def _is_splits(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(
+        name in SPLITS
+        and isinstance(pair, list)
+        and [type(one) for one in pair] == [int, int]
+        and pair[0] >= 0 < pair[1]
+        for name, pair in value.items()
+    )
+
+
+def _is_bool(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _one_of(allowed: Sequence[str]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, str) and value in allowed
+
+
+# Key to (its test, what it allows), in words.
+Rules = Mapping[str, tuple[Callable[[Any], bool], str]]
+KEYS: Rules = {
+    "language": (_is_code, "a code of two or three small letters, such as zh"),
+    "name": (_is_text, "a text on one line"),
+    "licence": (_is_text, "a text on one line"),
+    "version": (_is_version, "a text of letters, digits, dots and hyphens, such as 1.0"),
+    "match": (_one_of(MATCHES), ", ".join(MATCHES)),
+    "verbatim": (_is_bool, "true, false"),
+    "design": (_one_of(DESIGNS), ", ".join(DESIGNS)),
+    "frames_per_word": (_is_count, "a whole number from 1"),
+    "first": (_one_of(GENDERS[:2]), ", ".join(GENDERS[:2])),
+    "definitional": (_is_share, "a number from 0 to 1"),
+    "stereotype": (_is_share, "a number from 0 to 1"),
+    "shipped": (_is_texts, "a list of words"),
+    "trained": (_is_texts, "a list of words"),
+    "quirks": (lambda value: _is_texts(value) and set(value) <= set(QUIRKS), f"a list of {', '.join(QUIRKS)}"),
+    "splits": (_is_splits, f"{', '.join(SPLITS)}, each with [where its frames begin, how many a word gets]"),
+    "captions": (lambda value: isinstance(value, Mapping), "a table"),
+}  # fmt: skip
+CAPTION_KEYS: Rules = {
+    "without": (_is_texts, "a list of words"),
+    "blanks": (_is_bool, "true, false"),
+    "lower": (_is_bool, "true, false"),
+    "determiners": (
+        lambda value: isinstance(value, Mapping) and all(map(_is_text, value.values())),
+        "a table of words",
+    ),
+    "end": (lambda value: isinstance(value, str), "a text"),
+    "skip_id": (_is_bool, "true, false"),
+}
+REQUIRED = ("language", "name", "licence", "version")
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """What a pack's manifest says, by the names of `bench.data.nli_pack.Pack`.
+
+    Raises:
+        BadInput: not TOML, a key is missing or unknown, or its value is not allowed.
+    """
+    try:
+        given = tomllib.loads(read_text(path))
+    except tomllib.TOMLDecodeError as error:
+        raise BadInput(f"{path}: not TOML ({error})") from None
+    for key in REQUIRED:
+        if key not in given:
+            raise BadInput(f"{path}: key `{key}` is missing; a pack needs {', '.join(REQUIRED)}")
+    found = _checked(path, given, KEYS, "key")
+    captions = _checked(path, found.get("captions", {}), CAPTION_KEYS, "key of [captions]")
+    found["captions"] = CaptionFilter(**captions)
+    found["splits"] = {**SPLITS, **{name: tuple(pair) for name, pair in found.get("splits", {}).items()}}
+    return {"match": match_of(found["language"]), **found}
+
+
+def _checked(path: Path, given: Mapping[str, Any], rules: Rules, what: str) -> dict[str, Any]:
+    for key, value in given.items():
+        if key not in rules:
+            raise BadInput(f"{path}: " + expected(key, rules, what))
+        test, allowed = rules[key]
+        if not test(value):
+            raise BadInput(
+                f"{path}, {what} `{key}`: {plain(repr(value))[:80]} is not allowed; expected {allowed}"
+            )
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}

@@ -1,0 +1,294 @@
+"""A language pack: what NLI-CoAL's sets are made of, in one folder of plain files that people can write.
+
+- `pack.toml`: language, name, licence and version; and how sets are made of it, all of that optional (see `Pack`)
+- `occupations.tsv`: word and type, or word and two scores, s1 (definitional gender) and s2 (stereotype)
+- `frames.txt`: a sentence a line, with [Sub] where the occupation goes; an empty line is a frame that is not known
+- `terms.tsv`: word and gender: feminine, masculine, and neutral where there are any
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+
+from bench.data import toml
+from bench.data.nli_frames import (
+    GENDERS,
+    SLOT,
+    CaptionFilter,
+    Terms,
+    fault,
+    found_in,
+    from_captions,
+    match_of,
+)
+from bench.data.nli_manifest import KEYS, REQUIRED, SPLITS, THRESHOLD, read_manifest
+from bench.data.tables import number, plain, read_text
+from bench.errors import BadInput, expected
+
+FILES = MANIFEST, OCCUPATIONS, FRAMES, TERMS = "pack.toml", "occupations.tsv", "frames.txt", "terms.tsv"
+# The folder among built sets that holds the pack they were made of; the loader finds their gender words in it.
+PACK = "pack"
+# In the order in which the release goes through its words.
+TYPES = ("neutral", "female-stereo", "male-stereo")
+
+
+class Occupation(NamedTuple):
+    """A word for a person, and its `type`: female-stereo, male-stereo or neutral."""
+
+    word: str
+    type: str
+
+
+@dataclass(frozen=True)
+class Pack:
+    """Everything that the sets of one language are made of; see the files above.
+
+    `occupations` stand in the order in which they are used within their type. `frames[k]` is line k + 1 of its file, ""
+    where not known. `terms` has as many feminine as masculine words, which are used in pairs, and perhaps neutral ones.
+    `design` is how words meet frames (see `bench.data.nli_build`), `first` the gender with which NS begins. `shipped` and `trained` are the neutral occupations of the down-sampled
+    NS and of the controlled sets; empty: the first ones. `verbatim`: frames were not looked through for gendered words.
+    """
+
+    language: str
+    name: str
+    licence: str
+    version: str
+    occupations: tuple[Occupation, ...]
+    frames: tuple[str, ...]
+    terms: Mapping[str, tuple[str, ...]]
+    match: str = "word"
+    verbatim: bool = False
+    design: str = "window"
+    frames_per_word: int | None = None
+    first: str = "feminine"
+    definitional: float = THRESHOLD
+    stereotype: float = THRESHOLD
+    shipped: tuple[str, ...] = ()
+    trained: tuple[str, ...] = ()
+    quirks: tuple[str, ...] = ()
+    splits: Mapping[str, tuple[int, int]] = field(default_factory=lambda: dict(SPLITS))
+    captions: CaptionFilter = field(default_factory=CaptionFilter)
+
+    def of_type(self, *types: str) -> list[Occupation]:
+        """The occupations of `types`, type by type."""
+        return [one for kind in types for one in self.occupations if one.type == kind]
+
+    @property
+    def gendered(self) -> list[str]:
+        """Words that no frame may hold: those of both genders, and those that disqualify a caption."""
+        return [*self.terms["feminine"], *self.terms["masculine"], *self.captions.without]
+
+
+def read_pack(folder: str | Path) -> Pack:
+    """The language pack in `folder`.
+
+    Raises:
+        BadInput: a file, a key or a column is missing or unknown, a value is not allowed, a word or a frame occurs twice,
+            a type or a gender has no word, a frame has no slot or holds a gendered word; with file, line and column.
+    """
+    folder = Path(folder)
+    for name in FILES:
+        if not (folder / name).is_file():
+            raise BadInput(f"{folder / name}: no such file; a language pack has {', '.join(FILES)}")
+    manifest = read_manifest(folder / MANIFEST)
+    terms = _terms(folder / TERMS)
+    occupations = _occupations(folder / OCCUPATIONS, manifest, terms)
+    pack = Pack(**manifest, occupations=occupations, frames=(), terms=terms)
+    neutral = [one.word for one in pack.of_type("neutral")]
+    for kind in ("shipped", "trained"):
+        for word in getattr(pack, kind):
+            if word not in neutral:
+                raise BadInput(
+                    f"{folder / MANIFEST}, key `{kind}`: {word!r} is no neutral occupation of {OCCUPATIONS}"
+                )
+    return replace(pack, frames=_frames(folder / FRAMES, pack))
+
+
+def write_pack(pack: Pack, folder: str | Path) -> Path:
+    """Write `pack` to `folder`, which `read_pack` reads again as an equal one; the folder."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    head = {name: getattr(pack, name) for name in REQUIRED}
+    usual = Pack(**head, occupations=(), frames=(), terms={}, match=match_of(pack.language))
+    kept = {
+        name: value
+        for name, value in asdict(pack).items()
+        if name in head or (name in KEYS and value != asdict(usual)[name])
+    }
+    if "captions" in kept:
+        bare = asdict(CaptionFilter())
+        kept["captions"] = {name: value for name, value in kept["captions"].items() if value != bare[name]}
+    _write(folder / MANIFEST, toml.written(kept))
+    _write(folder / OCCUPATIONS, _tsv(("word", "type"), pack.occupations))
+    _write(folder / FRAMES, "".join(f"{frame}\n" for frame in pack.frames))
+    terms = [(word, gender) for gender, words in pack.terms.items() for word in words]
+    _write(folder / TERMS, _tsv(("word", "gender"), terms))
+    return folder
+
+
+def shuffled(pack: Pack, seed: int) -> Pack:
+    """The pack with its occupations in another order within each type, which `seed` decides.
+
+    `shipped` and `trained`, which name words of the old order, are dropped.
+    """
+    words: list[Occupation] = []
+    for kind in TYPES:
+        some = pack.of_type(kind)
+        Random(f"{seed} {kind}").shuffle(some)
+        words += some
+    return replace(pack, occupations=tuple(words), shipped=(), trained=())
+
+
+def with_captions(pack: Pack, paths: Sequence[str | Path], most: int | None = None) -> Pack:
+    """The pack with frames made of caption files, a caption a line, by the pack's filter; at most `most`.
+
+    Raises:
+        BadInput: a file is missing or not UTF-8, or no caption of theirs makes a frame.
+    """
+    lines: list[str] = []
+    for path in map(Path, paths):
+        if not path.is_file():
+            raise BadInput(f"{path}: no such file of captions")
+        lines += [line.rstrip("\r") for line in read_text(path).split("\n")]
+    frames = from_captions(lines, pack.terms, pack.match, pack.captions, most)
+    if not frames:
+        where = ", ".join(map(str, paths))
+        raise BadInput(
+            f"{where}: no caption of {len(lines):,} lines makes a frame; one gendered word of {TERMS} has to be in it, "
+            f"and what [captions] of {MANIFEST} says has to hold"
+        )
+    return replace(pack, frames=tuple(frames))
+
+
+def type_of(s1: float, s2: float, definitional: float = THRESHOLD, stereotype: float = THRESHOLD) -> str:
+    """The type of an occupation with a definitional score `s1` and a stereotype score `s2`, from -1 (female) to 1 (male).
+
+    A stereotype is |s1| < `definitional` and |s2| > `stereotype`, both strictly (specification 3.1).
+    """
+    if abs(s1) < definitional and abs(s2) > stereotype:
+        return "male-stereo" if s2 > 0 else "female-stereo"
+    return "neutral"
+
+
+def _rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
+    """(line number from 1, cells) of a file of tab-separated values, without quoting; empty lines are passed over."""
+    lines = [(k, line.rstrip("\r")) for k, line in enumerate(read_text(path).split("\n"), start=1)]
+    filled = [(k, [cell.strip() for cell in line.split("\t")]) for k, line in lines if line.strip()]
+    if not filled:
+        raise BadInput(f"{path}: is empty; expected a header with the columns {', '.join(columns)}")
+    (first, header), *records = filled
+    for column in columns:
+        if header.count(column) != 1:
+            problem = "is missing" if column not in header else "occurs more than once"
+            found = plain(", ".join(header))
+            raise BadInput(f"{path}, line {first} (header): column `{column}` {problem}; found: {found}")
+    for line, cells in records:
+        if len(cells) != len(header):
+            raise BadInput(
+                f"{path}, line {line}: has {len(cells)} cells, the header has {len(header)}; they are set apart by tabs"
+            )
+        yield line, dict(zip(header, cells, strict=True))
+
+
+def _words(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
+    """Rows whose `word` is a word, and not the one of an earlier row."""
+    first: dict[str, int] = {}
+    for line, row in _rows(path, columns):
+        word, place = row["word"], f"{path}, line {line}, column `word`"
+        if not word:
+            raise BadInput(f"{place}: is empty; expected a word")
+        if SLOT in word or not word.isprintable():
+            raise BadInput(
+                f"{place}: {word!r} is no word; it holds {SLOT} or a character that cannot be seen"
+            )
+        if word in first:
+            raise BadInput(
+                f"{place}: {word!r} stands in line {first[word]} already; every word needs one line"
+            )
+        first[word] = line
+        yield line, row
+
+
+def _occupations(path: Path, manifest: Mapping[str, Any], terms: Terms) -> tuple[Occupation, ...]:
+    thresholds = {name: manifest[name] for name in ("definitional", "stereotype") if name in manifest}
+    gendered = () if manifest.get("verbatim") else (*terms["feminine"], *terms["masculine"])
+    found = []
+    for line, row in _words(path, ("word",)):
+        place, kind = f"{path}, line {line}", row.get("type", "")
+        if "type" not in row and not {"s1", "s2"} <= set(row):
+            header = plain(", ".join(row))
+            raise BadInput(
+                f"{path}, line 1 (header): column `type` is missing, or columns `s1` and `s2`; found: {header}"
+            )
+        held = found_in(row["word"], gendered, manifest["match"])
+        if held:
+            raise BadInput(
+                f"{place}, column `word`: {row['word']!r} holds {held!r}, a gendered word of {TERMS}"
+            )
+        if not kind and {"s1", "s2"} <= set(row):
+            kind = type_of(*(_score(place, name, row[name]) for name in ("s1", "s2")), **thresholds)
+        if kind not in TYPES:
+            raise BadInput(f"{place}, " + expected(kind, TYPES, "column `type`"))
+        found.append(Occupation(row["word"], kind))
+    for kind in TYPES:
+        if all(one.type != kind for one in found):
+            raise BadInput(f"{path}: no occupation is of type {kind}; every type needs one at least")
+    return tuple(found)
+
+
+def _score(place: str, column: str, cell: str) -> float:
+    value = number(cell)
+    if not -1 <= value <= 1:  # NaN too, which is no number
+        raise BadInput(f"{place}, column `{column}`: {cell!r} is not a number from -1 to 1")
+    return value
+
+
+def _terms(path: Path) -> dict[str, tuple[str, ...]]:
+    found: dict[str, list[str]] = {gender: [] for gender in GENDERS}
+    for line, row in _words(path, ("word", "gender")):
+        if row["gender"] not in GENDERS:
+            raise BadInput(f"{path}, line {line}, " + expected(row["gender"], GENDERS, "column `gender`"))
+        found[row["gender"]].append(row["word"])
+    for gender in GENDERS[:2]:
+        if not found[gender]:
+            raise BadInput(
+                f"{path}: no word is {gender}; each of {', '.join(GENDERS[:2])} needs one at least"
+            )
+    feminine, masculine = (len(found[gender]) for gender in GENDERS[:2])
+    if feminine != masculine:
+        raise BadInput(
+            f"{path}: has {feminine} feminine and {masculine} masculine words; they are used in pairs, so there have to be as many"
+        )
+    return {gender: tuple(words) for gender, words in found.items()}
+
+
+def _frames(path: Path, pack: Pack) -> tuple[str, ...]:
+    lines = [line.rstrip("\r") for line in read_text(path).split("\n")]
+    while lines and not lines[-1].strip():
+        lines.pop()
+    first: dict[str, int] = {}
+    for k, frame in enumerate(lines, start=1):
+        if not frame.strip():
+            lines[k - 1] = ""
+            continue
+        wrong = fault(frame, () if pack.verbatim else pack.gendered, pack.match)
+        if wrong:
+            raise BadInput(f"{path}, line {k}: {wrong}: {plain(frame)[:60]!r}")
+        if frame in first and not pack.verbatim:
+            raise BadInput(
+                f"{path}, line {k}: the frame stands in line {first[frame]} already: {plain(frame)[:60]!r}"
+            )
+        first.setdefault(frame, k)
+    if not first:
+        raise BadInput(f"{path}: holds no frames; expected a sentence a line, with {SLOT}")
+    return tuple(lines)
+
+
+def _tsv(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return "".join("\t".join(cells) + "\n" for cells in (header, *rows))
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text, "utf-8", newline="\n")

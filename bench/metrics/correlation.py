@@ -1,0 +1,80 @@
+"""How closely a measure follows what was put in: Pearson's, Spearman's and Kendall's coefficients, with n and p."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from bench.errors import BadInput
+from bench.metrics.table import Card
+
+# p of Pearson's and Spearman's by the t distribution with n - 2 degrees of freedom, of Kendall's tau-b exactly where there
+# are few points and no ties.
+COEFFICIENTS: dict[str, Callable[..., Any]] = {
+    "pearson": stats.pearsonr,
+    "spearman": stats.spearmanr,
+    "kendall": stats.kendalltau,
+}
+# With two points every coefficient is 1 or -1.
+LEAST = 3
+# Scores that differ by less are the same number computed in two ways.
+NOISE = 1e-9
+CARDS = (
+    Card("pearson", "how nearly the scores lie on a straight line over the rates", "cov(x, y) / (s_x s_y)", "Pearson, 1895; the paper's choice", "-1 to 1", "1"),
+    Card("spearman", "Pearson's coefficient of the ranks: whether a higher rate has a higher score", "pearson(rank x, rank y)", "Spearman, 1904; the README's choice, after Kaneko et al., EACL 2023", "-1 to 1", "1"),
+    Card("kendall", "pairs of models in the right order less those in the wrong one, ties counted (tau-b)", "(C - D) / sqrt((C + D + T_x) (C + D + T_y))", "Kendall, 1945", "-1 to 1", "1"),
+)  # fmt: skip
+
+
+class Correlation(NamedTuple):
+    """A coefficient with its two-sided p for no correlation and the number of points; NaN with a `reason` if undefined."""
+
+    coefficient: str
+    value: float
+    p: float
+    n: int
+    reason: str
+
+
+def correlations(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray) -> list[Correlation]:
+    """All coefficients of `x` and `y`. Points where either is NaN are left out.
+
+    Raises:
+        BadInput: `x` and `y` are not two sequences of as many numbers.
+    """
+    first, second = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    if first.ndim != 1 or first.shape != second.shape:
+        raise BadInput(f"correlation: shapes {first.shape} and {second.shape}; expected as many x as y")
+    known = np.isfinite(first) & np.isfinite(second)
+    first, second = first[known], second[known]
+    reason = _undefined(first, second)
+    if reason:
+        return [Correlation(name, np.nan, np.nan, len(first), reason) for name in COEFFICIENTS]
+    # Rounded, so that ties are ties: two ways to compute the same score differ in the last digit.
+    rounded = np.round(first, 9), np.round(second, 9)
+    found = []
+    for name, compute in COEFFICIENTS.items():
+        done = compute(*(rounded if name != "pearson" else (first, second)))
+        found.append(Correlation(name, float(done.statistic), float(done.pvalue), len(first), ""))
+    return found
+
+
+def by_group(rows: pd.DataFrame, groups: Sequence[str], x: str = "rate", y: str = "score") -> pd.DataFrame:
+    """A row a group and coefficient: the columns of `groups`, and those of `Correlation`."""
+    found = [
+        dict(zip(groups, keys, strict=True)) | one._asdict()
+        for keys, some in rows.groupby(list(groups), sort=False)
+        for one in correlations(some[x].to_numpy(), some[y].to_numpy())
+    ]
+    return pd.DataFrame(found, columns=[*groups, *Correlation._fields])
+
+
+def _undefined(x: np.ndarray, y: np.ndarray) -> str:
+    if len(x) < LEAST:
+        return f"{len(x)} point{'' if len(x) == 1 else 's'}; {LEAST} are needed at least"
+    for values, what in ((y, "the score"), (x, "the rate")):
+        if np.ptp(values) < NOISE:
+            return f"{what} is {values[0]:.3g} at every point, so nothing can go with it"
+    return ""
