@@ -300,10 +300,10 @@ def test_the_notes_tell_how_many_questions_labels_and_polarity_touch(own_folder:
         templates(own_folder / "d", {}, wrong, non_neg=[{}, {"question_polarity": "neg"}], condition=condition)  # fmt: skip
     label = "has the stereotyped answer for its label, though its facts are to go against it"
     for settings, task, number, said in (
-        ({}, A, "4 questions", "polarity as in the file's name, not as in the column (polarity=file)"),
-        ({}, D, "4 questions", "polarity as in the file's name, not as in the column (polarity=file)"),
-        ({}, D, "4 questions", f"each {label} (--set labels=audited corrects it or leaves it out)"),
-        ({"polarity": "column"}, A, "4 questions", "polarity as in the column, not as in the file's name"),
+        ({}, A, "4 instances", "polarity as in the file's name, not as in the column (polarity=file)"),
+        ({}, D, "4 instances", "polarity as in the file's name, not as in the column (polarity=file)"),
+        ({}, D, "4 instances", f"each {label} (--set labels=audited corrects it or leaves it out)"),
+        ({"polarity": "column"}, A, "4 instances", "polarity as in the column, not as in the file's name"),
         ({"labels": "audited"}, D, "4 instances are left out", f"each {label} (labels=audited)"),
     ):
         done = run.evaluate("cbbq", "simulated:bias=1", settings=settings, data=own_folder / "d", out=own_folder / str(settings))  # fmt: skip
