@@ -1,0 +1,119 @@
+"""Pictures of a meta-evaluation: measures against the bias that was put in."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+import seaborn as sns
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from bench.figures.style import FAINT, INK, WIDTH, colours, label, style
+
+# What a correlation of this much lets a title call following the rate.
+FOLLOWS = 0.9
+# Measures that are differences, and go from -1; the others are shares.
+SIGNED = "gap"
+
+
+def against_rate(
+    found: pd.DataFrame, correlated: pd.DataFrame, measures: Sequence[str] = ("coal", "fn")
+) -> Figure:
+    """Each measure against the rate, a row a language, a mark a model; dashed: what models of just their set would get.
+
+    Hollow marks are models that did not learn their set, which no correlation counts.
+
+    Args:
+        found: results of `bench.meta.evaluate`.
+        correlated: their `correlations`.
+    """
+    style()
+    languages = list(dict.fromkeys(found.language))
+    seeds = list(dict.fromkeys(found.seed))
+    fig = Figure(figsize=(WIDTH, 0.9 + 1.9 * len(languages)), layout="constrained")
+    grid = fig.subplots(len(languages), len(measures), sharex=True, squeeze=False)
+    palette = colours([str(seed) for seed in seeds])
+    for row, language in zip(grid, languages, strict=True):
+        for ax, measure in zip(row, measures, strict=True):
+            some = found[(found.language == language) & (found.measure == measure)]
+            should = some.drop_duplicates("rate").sort_values("rate")
+            ax.plot(should.rate, should.expected, color=INK, ls="--", lw=1, zorder=1)
+            for seed in seeds:
+                part = some[some.seed == seed].sort_values("rate")
+                colour = palette[str(seed)]
+                ax.plot(part.rate[part.passed], part.score[part.passed], color=colour, lw=1, alpha=0.6)
+                for passed, face in ((True, colour), (False, "white")):
+                    here = part[part.passed == passed]
+                    ax.plot(here.rate, here.score, "o", ms=4.5, color=colour, mfc=face, ls="none", zorder=3)
+            ax.set(xlim=(-0.04, 1.04), ylim=(-1.08, 1.08) if SIGNED in measure else (-0.04, 1.04))
+            ax.set_title(f"{measure}, {label('nli_coal', language)}", fontsize="small")
+            said = _said(correlated, language, measure)
+            ax.annotate(
+                said, (0.03, 0.95), xycoords="axes fraction", va="top", fontsize="x-small", color=FAINT
+            )
+            sns.despine(ax=ax)
+    for ax in grid[-1]:
+        ax.set_xlabel("rate put in: share of stereotyped occupations taught so", fontsize="x-small")
+    handles = [
+        Line2D([], [], color=palette[str(seed)], marker="o", ms=4.5, lw=1, label=f"seed {seed}")
+        for seed in seeds
+    ]
+    handles.append(Line2D([], [], color=INK, ls="--", lw=1, label="a model of just its set"))
+    handles.append(Line2D([], [], color=FAINT, marker="o", mfc="white", ls="none", label="set not learned"))
+    fig.legend(
+        handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize="x-small"
+    )
+    fig.suptitle(_title(correlated, measures), x=0.01, ha="left", fontsize="medium", fontweight="bold")
+    fig.set_label(
+        f"{_title(correlated, measures)}. Dots are models, by rate and score: "
+        + "; ".join(
+            f"{measure}, {language}: {_said(correlated, language, measure)}"
+            for language in languages
+            for measure in measures
+        )
+        + "."
+    )
+    return fig
+
+
+def _pearson(correlated: pd.DataFrame, language: str, measure: str) -> pd.DataFrame:
+    return correlated[
+        (correlated.language == language)
+        & (correlated.measure == measure)
+        & (correlated.coefficient == "pearson")
+    ]
+
+
+def _said(correlated: pd.DataFrame, language: str, measure: str) -> str:
+    """Pearson's r over the models of each seed, or why there is none."""
+    some = _pearson(correlated, language, measure)
+    some = some[some.seed != "all"]
+    known = some[some.value.notna()]
+    if some.empty:
+        return "no model passed"
+    if known.empty:
+        return "r undefined: the score is constant"
+    low, high = known.value.min(), known.value.max()
+    told = f"r = {low:.3f}" if f"{low:.3f}" == f"{high:.3f}" else f"r = {low:.3f} to {high:.3f}"
+    return (
+        told
+        if len(known) == len(some)
+        else f"{told}; undefined for {len(some) - len(known)} of {len(some)} seeds"
+    )
+
+
+def _title(correlated: pd.DataFrame, measures: Sequence[str]) -> str:
+    """Which measures follow the rate in every language and seed, and which do not."""
+    follow: list[str] = []
+    others: list[str] = []
+    for measure in measures:
+        some = correlated[(correlated.measure == measure) & (correlated.coefficient == "pearson")]
+        (follow if len(some) and (some.value >= FOLLOWS).all() else others).append(measure)
+    if not follow:
+        return f"{_listed(others)} {'does' if len(others) == 1 else 'do'} not follow the rate that was put in"
+    told = f"{_listed(follow)} {'follows' if len(follow) == 1 else 'follow'} the rate that was put in"
+    return f"{told}, {_listed(others)} {'does' if len(others) == 1 else 'do'} not" if others else told
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = [{"coal": "CoAL", "fn": "FN"}.get(name, name.replace("_", " ")) for name in names]
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
