@@ -14,7 +14,7 @@ import typer
 
 from bench import __version__, cli_make, printing
 from bench.benchmarks import NAMES, module
-from bench.cli_make import listed
+from bench.cli_make import Data, listed
 from bench.errors import BadInput, RunFailed, expected
 from bench.progress import say
 
@@ -26,12 +26,6 @@ app = typer.Typer(
 )
 FORMATS = ("table", "csv", "json", "latex")
 
-Data = Annotated[
-    str,
-    typer.Option(
-        "--data", help="Folder of the data set; else $BENCH_DATA, the user's data folder, the samples."
-    ),
-]
 Settings = Annotated[
     list[str] | None,
     typer.Option(

@@ -11,16 +11,18 @@ from bench.benchmarks import resolve
 from bench.errors import BadInput, expected
 from bench.progress import say
 
+Data = Annotated[
+    str,
+    typer.Option(
+        "--data", help="Folder of the data set; else $BENCH_DATA, the user's data folder, the samples."
+    ),
+]
+
 
 def expand(
     benchmark: Annotated[str, typer.Argument(help="cbbq.")],
     out: Annotated[str, typer.Option(help="Folder for CATEGORY/CONTEXT/CONTEXT.csv and .json.")],
-    data: Annotated[
-        str,
-        typer.Option(
-            "--data", help="Folder of the data set; else $BENCH_DATA, the user's data folder, the samples."
-        ),
-    ] = "",
+    data: Data = "",
     form: Annotated[str, typer.Option("--as", help="csv, json or both.")] = "both",
     strict: Annotated[bool, typer.Option("--strict", help="Refuse templates with a fault.")] = False,
     repair: Annotated[bool, typer.Option("--repair", help="Fill misspelt placeholders as meant.")] = False,

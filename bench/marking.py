@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from bench.benchmarks import module
-from bench.data.mcbe_check import FORMULA
+from bench.data.audit import FORMULA
 from bench.errors import BadInput, RunFailed
 from bench.run import Run
 

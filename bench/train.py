@@ -31,6 +31,7 @@ from bench.errors import BadInput, RunFailed
 from bench.progress import Progress, progress, say
 from bench.scorers.base import digest
 from bench.scorers.checkpoint import DTYPES, placement
+from bench.scorers.classifier import label_columns
 from bench.train_card import card
 from bench.train_network import encode, load
 
@@ -113,10 +114,9 @@ def nli(
     network, tokenizer, fresh = load(model, seed, new_head, trust_remote_code)
     work = _begun(out, identity)
     epochs = epochs or (EPOCHS if fresh else EPOCHS_ON)
-    columns = {str(name).lower()[:6]: int(column) for column, name in network.config.id2label.items()}
-    label_ids = {label: columns[label[:6]] for label in LABELS}
-    train, cut = encode(tokenizer, corpus.examples, label_ids, max_length)
-    test, _ = encode(tokenizer, held_out.examples, label_ids, max_length)
+    columns = dict(zip(LABELS, label_columns(network.config.id2label, model), strict=True))
+    train, cut = encode(tokenizer, corpus.examples, columns, max_length)
+    test, _ = encode(tokenizer, held_out.examples, columns, max_length)
     arguments = transformers.TrainingArguments(
         output_dir=str(work), num_train_epochs=epochs, learning_rate=learning_rate, per_device_train_batch_size=batch_size,
         per_device_eval_batch_size=4 * batch_size, seed=seed, save_strategy="steps", save_steps=save_every, save_total_limit=1,
@@ -124,12 +124,43 @@ def nli(
         bf16=precision == "bfloat16", fp16=precision == "float16", remove_unused_columns=False, dataloader_pin_memory=device != "cpu" and torch.cuda.is_available(),
     )  # fmt: skip
     arguments._n_gpu = min(arguments.n_gpu, 1)  # Trainer would take them all, and multiply the batch
-    steps = int(np.ceil(len(train) / batch_size) * epochs)
-    start = _checkpoint(work)
+    accuracy, history = _fitted(network, tokenizer, arguments, train, test, out.name)
+    about = {
+        "identity": identity,
+        "model": {
+            "id": Path(model.rstrip("/")).name if asked["model_content"] else model, "content": asked["model_content"],
+            "revision": getattr(network.config, "_commit_hash", None), "fresh_head": fresh,
+        },
+        "labels": {str(k): v for k, v in network.config.id2label.items()}, "files": _described(corpus), "dev": _described(held_out),
+        "pairs": corpus.counts, "cut": cut, "accuracy": {name: share for name, (share, _) in accuracy.items()},
+        "accuracy_pairs": {name: pairs for name, (_, pairs) in accuracy.items()}, "history": history,
+        "hyperparameters": {
+            "epochs": epochs, "learning_rate": learning_rate, "batch_size": batch_size, "max_length": max_length,
+            "steps": _steps(arguments, train), "seed": seed, "optimizer": str(getattr(arguments.optim, "value", arguments.optim)),
+            "schedule": str(getattr(arguments.lr_scheduler_type, "value", arguments.lr_scheduler_type)),
+            "warmup_steps": arguments.warmup_steps, "weight_decay": arguments.weight_decay, "arithmetic": precision,
+            "device": str(arguments.device),
+        },
+        "packages": {"bias-workbench": __version__, **{name: version(name) for name in PACKAGES}},
+        "when": datetime.now(UTC).isoformat(timespec="seconds"),
+    }  # fmt: skip
+    _keep(network, tokenizer, about, work, out)
+    return Trained(out, about)
+
+
+def _fitted(
+    network: Any, tokenizer: Any, arguments: Any, train: list[dict[str, Any]], test: list[dict[str, Any]], name: str
+) -> tuple[dict[str, tuple[float, int]], list[dict[str, float]]]:  # fmt: skip
+    """Train `network` in place, from the last whole state if there is one.
+
+    Returns:
+        Share of right labels and number of pairs, by `train` and `dev`; and Trainer's losses and accuracies by epoch.
+    """
+    steps, start = _steps(arguments, train), _checkpoint(Path(arguments.output_dir))
     at = int(start.name.rpartition("-")[2]) if start else 0
     if start:
         say(f"continuing from step {at:,} of {steps:,}")
-    with progress(steps, f"training {out.name}", "steps", at) as bar:
+    with progress(steps, f"training {name}", "steps", at) as bar:
         trainer = transformers.Trainer(
             model=network, args=arguments, train_dataset=train, eval_dataset=test or None, processing_class=tokenizer,
             data_collator=transformers.DataCollatorWithPadding(tokenizer), compute_metrics=_accuracy, callbacks=[_Bar(bar)],
@@ -139,29 +170,27 @@ def nli(
             trainer.train(resume_from_checkpoint=str(start) if start else None)
             measured = {"train": evenly(train, MEASURED), **({"dev": test} if test else {})}
             accuracy = {
-                name: trainer.predict(rows).metrics["test_accuracy"] for name, rows in measured.items()
+                part: (trainer.predict(rows).metrics["test_accuracy"], len(rows))
+                for part, rows in measured.items()
             }
         except torch.OutOfMemoryError as error:
             raise RunFailed(
-                f"--batch-size {batch_size}: does not fit into the memory of {arguments.device}; take a smaller one"
+                f"--batch-size {arguments.per_device_train_batch_size}: does not fit into the memory of {arguments.device}; "
+                "take a smaller one"
             ) from error
         except (RuntimeError, OSError) as error:
             first = (str(error).splitlines() or [type(error).__name__])[0]
             raise RunFailed(f"the training broke off ({first}); the same command continues it") from error
-    about = {
-        "identity": identity, "model": {"id": Path(model.rstrip("/")).name if asked["model_content"] else model, "content": asked["model_content"], "revision": getattr(network.config, "_commit_hash", None), "fresh_head": fresh},
-        "labels": {str(k): v for k, v in network.config.id2label.items()}, "files": _described(corpus), "dev": _described(held_out),
-        "pairs": corpus.counts, "cut": cut, "accuracy": accuracy, "accuracy_pairs": {name: len(rows) for name, rows in measured.items()},
-        "history": [{k: row[k] for k in ("epoch", "loss", "eval_loss", "eval_accuracy") if k in row} for row in trainer.state.log_history if "epoch" in row and ("loss" in row or "eval_loss" in row)],
-        "hyperparameters": {
-            "epochs": epochs, "learning_rate": learning_rate, "batch_size": batch_size, "max_length": max_length, "steps": steps, "seed": seed,
-            "optimizer": str(getattr(arguments.optim, "value", arguments.optim)), "schedule": str(getattr(arguments.lr_scheduler_type, "value", arguments.lr_scheduler_type)), "warmup_steps": arguments.warmup_steps,
-            "weight_decay": arguments.weight_decay, "arithmetic": precision, "device": str(arguments.device),
-        },
-        "packages": {"bias-workbench": __version__, **{name: version(name) for name in PACKAGES}}, "when": datetime.now(UTC).isoformat(timespec="seconds"),
-    }  # fmt: skip
-    _keep(network, tokenizer, about, work, out)
-    return Trained(out, about)
+    history = [
+        {name: row[name] for name in ("epoch", "loss", "eval_loss", "eval_accuracy") if name in row}
+        for row in trainer.state.log_history
+        if "epoch" in row and ("loss" in row or "eval_loss" in row)
+    ]
+    return accuracy, history
+
+
+def _steps(arguments: Any, train: Sequence[Any]) -> int:
+    return int(np.ceil(len(train) / arguments.per_device_train_batch_size) * arguments.num_train_epochs)
 
 
 class _Bar(transformers.TrainerCallback):

@@ -8,11 +8,7 @@ from transformers.utils import logging as transformers_logging
 
 from bench.data.nli_corpora import LABELS, Example
 from bench.errors import BadInput
-from bench.scorers.checkpoint import (
-    _location,
-    _tokenizer,
-    _why_not,
-)  # the one way in which checkpoints are read
+from bench.scorers.checkpoint import location, tokenizer_of, why_not
 from bench.scorers.classifier import label_columns
 
 # Parts of the body that are not pretrained in every checkpoint, and learned with the head.
@@ -31,7 +27,7 @@ def load(
     Raises:
         BadInput: it cannot be loaded, is a classifier of other labels, or lacks weights of its body.
     """
-    path, options = _location(model)
+    path, options = location(model)
     if "gguf_file" in options:
         raise BadInput(
             f"{model}: a GGUF file is for asking alone; give the folder or the Hub id that it was made from"
@@ -40,7 +36,7 @@ def load(
     transformers.set_seed(seed)
     try:
         config = transformers.AutoConfig.from_pretrained(path, **options)
-        tokenizer = _tokenizer(path, options)
+        tokenizer = tokenizer_of(path, options)
         fresh = new_head or not any(
             name.endswith("ForSequenceClassification") for name in config.architectures or []
         )
@@ -58,7 +54,7 @@ def load(
     except BadInput:
         raise
     except Exception as error:  # what others have written can be wrong in any way
-        raise BadInput(_why_not(model, error)) from error
+        raise BadInput(why_not(model, error)) from error
     body = f"{network.base_model_prefix}."
     lacking = [
         name

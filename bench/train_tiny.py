@@ -20,7 +20,7 @@ from bench.data.nli_pack import Pack
 from bench.progress import progress
 from bench.scorers.checkpoint import placement
 from bench.scorers.classifier import Classifier
-from bench.scorers.tiny import _one_thread  # one way to hold torch to a thread
+from bench.scorers.tiny import one_thread
 from bench.tasks.nli_coal import LABELS
 
 SPECIAL = ["<pad>", "<unk>", "[CLS]", "[SEP]"]
@@ -49,7 +49,7 @@ def train(pack: Pack, rows: Sequence[Row], seed: int, what: str = NAME) -> Class
     pairs = _encoded(coder, [(row.premise, row.hypothesis, row.label) for row in rows])
     epochs = -(-RECIPE["steps"] * RECIPE["batch"] // len(rows))
     steps = epochs * -(-len(rows) // RECIPE["batch"])
-    with _one_thread(), progress(steps, f"training {what}", "steps") as bar:
+    with one_thread(), progress(steps, f"training {what}", "steps") as bar:
         optimizer = torch.optim.AdamW(network.parameters(), lr=RECIPE["learning_rate"], betas=(0.9, 0.98))
         network.train()
         bare = _encoded(coder, words)

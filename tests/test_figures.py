@@ -5,6 +5,7 @@ import warnings
 
 import pandas as pd
 import pytest
+from drawing import drawn
 
 from bench import figures
 from bench.metrics.findings import findings, leading, sentence
@@ -62,8 +63,7 @@ def test_labels_are_chinese_where_a_font_can_show_it_and_never_boxes(scores, mon
     headline = Headline("ambiguous", "s_amb", "Ambiguous", "", True, True, (0, 1))
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # matplotlib warns of a glyph that the font lacks
-        fig = figures.categories_by_model(scores, "cbbq", headline)
-        fig.canvas.draw()
+        fig = drawn(figures.categories_by_model(scores, "cbbq", headline))
     labels = [tick.get_text() for tick in fig.axes[0].get_yticklabels()]
     assert labels == (
         ["性别 (gender)", "户籍 (household registration)"] if font else ["gender", "household registration"]

@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
+from drawing import drawn, ticks, told
 
 from bench import run
 from bench.figures import cbbq, cjk_font
@@ -42,23 +43,6 @@ def table():
         rows, columns=["category", "name", "topic", "s_amb", "s_disamb", "n_amb", "n_disamb"]
     )
     return found.assign(s_total=0.4 * found.s_amb + 0.6 * found.s_disamb)
-
-
-def drawn(fig):
-    """Draws a figure; a glyph that no font has, or an axis that cannot be laid out, is an error."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        fig.canvas.draw()
-    assert fig.get_label().endswith(".")
-    return fig
-
-
-def told(axis):
-    return [text.get_text() for text in axis.texts]
-
-
-def ticks(axis):
-    return [tick.get_text() for tick in axis]
 
 
 def hatched(axis):

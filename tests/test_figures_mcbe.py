@@ -1,10 +1,9 @@
 """McBE's pictures show the numbers of the table, leave gaps open, and say in words what they show."""
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import pytest
+from drawing import drawn, told
 from matplotlib.colors import same_color
 
 from bench import run
@@ -25,19 +24,6 @@ def runs(tmp_path_factory):
 @pytest.fixture(scope="module")
 def scores(runs):
     return run.table(runs)
-
-
-def drawn(fig):
-    """Draws a figure; a glyph that no font has, or an axis that cannot be laid out, is an error."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        fig.canvas.draw()
-    assert fig.get_label().endswith(".")
-    return fig
-
-
-def told(axis):
-    return [text.get_text() for text in axis.texts]
 
 
 def test_tasks_by_model_prints_the_means_over_categories(scores):

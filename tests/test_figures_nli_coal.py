@@ -1,11 +1,9 @@
 """NLI-CoAL's pictures show the numbers of the table, leave gaps open, and say in words what they show."""
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
+from drawing import drawn, ticks, told
 from matplotlib.colors import to_hex
 
 from bench import data, run
@@ -35,23 +33,6 @@ def one_set(tmp_path_factory):
     folder = tmp_path_factory.mktemp("one_set")
     options = {"tasks": ["ps"], "categories": ["en"], "data": data.SAMPLES / "nli_coal"}
     return run.table(run.evaluate_all("nli_coal", NAMES[:1], folder, **options))
-
-
-def drawn(fig):
-    """Draws a figure; a glyph that no font has, or an axis that cannot be laid out, is an error."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        FigureCanvasAgg(fig).draw()
-    assert fig.get_label().endswith(".")
-    return fig
-
-
-def told(axis):
-    return [text.get_text() for text in axis.texts]
-
-
-def ticks(axis):
-    return [tick.get_text() for tick in axis]
 
 
 def value(scores, model, category, task, metric):

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from bench.data import cbbq
+from bench.data import audit, cbbq
+from bench.data.audit import Finding, shown
 from bench.data.cbbq_faults import (  # fmt: skip
     FAULTS,
     Fault,
@@ -22,7 +23,6 @@ from bench.data.cbbq_faults import (  # fmt: skip
     of_template,
     of_text,
     polarity_blocks,
-    shown,
 )
 from bench.data.cbbq_labels import BIASED_LABEL, target_option, verdicts
 from bench.data.cbbq_released import RELEASED, Numbers, total
@@ -49,20 +49,6 @@ NUMBER = re.compile(r"\d+")
 LOCK = "~$"
 
 
-class Finding(NamedTuple):
-    """One thing found: `row` counts from 1, 0 is the whole file; `fault` is its name in `FAULTS`, `questions` how many it
-    touches."""
-
-    file: str
-    row: int
-    column: str
-    kind: str
-    what: str
-    value: str = ""
-    fault: str = ""
-    questions: int = 0
-
-
 class Asked(NamedTuple):
     """A question as a model sees it, with its label."""
 
@@ -85,8 +71,7 @@ def check(folder: Path, **settings: str) -> pd.DataFrame:
     Source: the faults that the authors' files were found to have (their repository, commit 95eaf2e).
     """
     folder = Path(folder)
-    findings = list(_check(folder, settings.get("expansion", "compat")))
-    return pd.DataFrame(findings, columns=list(Finding._fields)).astype({"row": int, "questions": int})
+    return audit.table(_check(folder, settings.get("expansion", "compat")), "questions")
 
 
 def summary(found: pd.DataFrame) -> pd.DataFrame:
@@ -165,15 +150,15 @@ def _condition(
             yield _refused(path, folder, error)
             rows = []
         asked = [_asked_row(row) for row in rows]
-        yield from _in_instances(_name(path, folder), category, condition, rows)
-    yield from _twice(_name(place, folder), asked)
+        yield from _in_instances(audit.name(path, folder), category, condition, rows)
+    yield from _twice(audit.name(place, folder), asked)
     return some, asked
 
 
 def _in_templates(
     folder: Path, some: Sequence[Template], fillings: Sequence[Sequence[Filling]]
 ) -> Iterator[Finding]:
-    places = [(_name(one.path, folder), one.record) for one in some]
+    places = [(audit.name(one.path, folder), one.record) for one in some]
     halves, mended = verdicts(some), verdicts(some, "repair")
     for place, one, made, half, mend in zip(places, some, fillings, halves, mended, strict=True):
         for fault in of_template(one, made, half, mend):
@@ -279,7 +264,7 @@ def _beside(
     folder: Path, path: Path, condition: str, some: Sequence[Template], fillings: Sequence[Sequence[Filling]]
 ) -> Iterator[Finding]:
     """An expanded file that is not what the templates beside it, which are read instead, yield."""
-    name = _name(path, folder)
+    name = audit.name(path, folder)
     wanted = [
         one.cells | {"context": each.context, "ans0": each.ans0, "ans1": each.ans1}
         for one, made in zip(some, fillings, strict=True)
@@ -288,7 +273,7 @@ def _beside(
     try:
         rows = _read(path)
     except (BadInput, OSError) as error:
-        what = f"cannot be compared with the templates beside it: {_reason(path, error)}"
+        what = f"cannot be compared with the templates beside it: {audit.reason(path, error)}"
         yield Finding(name, 0, "", "odd", what, "", "expanded_differ")
         return
     differ = [
@@ -328,13 +313,13 @@ def _marks(folder: Path, paths: Sequence[Path]) -> Iterator[Finding]:
     if len(bare) < len(paths):
         for path in bare:
             what = "has no byte order mark, while the file beside it has one"
-            yield Finding(_name(path, folder), 0, "", "odd", what, "", "no_byte_order_mark")
+            yield Finding(audit.name(path, folder), 0, "", "odd", what, "", "no_byte_order_mark")
 
 
 def _others(folder: Path, root: Path) -> Iterator[Finding]:
     for path in sorted(root.rglob(f"{LOCK}*")):
         what = "is a lock file that a spreadsheet program left there, and is not read"
-        yield Finding(_name(path, folder), 0, "", "odd", what, "", "lock_file")
+        yield Finding(audit.name(path, folder), 0, "", "odd", what, "", "lock_file")
 
 
 def _counts(counts: dict[str, Numbers]) -> Iterator[Finding]:
@@ -354,20 +339,15 @@ def _finding(file: str, row: int, fault: Fault) -> Finding:
 
 def _refused(path: Path, folder: Path, error: Exception) -> Finding:
     """What the loader says, with the place it names in columns of its own."""
-    reason = _reason(path, error)
+    reason = audit.reason(path, error)
     row = re.match(r"row (\d+)(?: \(header\))?[,:] ", reason)
     reason = reason[row.end() :] if row else reason
     column = re.match(r"(?:column|field) `(\w+)`(?:: )?", reason)
     reason = reason[column.end() :] if column else reason
-    place = _name(path, folder) if path != folder else ""
+    place = audit.name(path, folder) if path != folder else ""
     header = row is not None and "header" in row[0]
     number = int(row[1]) if row and not header else 0
     return Finding(place, number, column[1] if column else "", "refused", reason.lstrip(": "), "", "refused")
-
-
-def _reason(path: Path, error: Exception) -> str:
-    """A message without the name of the file, which stands beside it."""
-    return plain(str(error).removeprefix(str(path)).lstrip(":, /\\"))
 
 
 def _read(path: Path) -> list[Row]:
@@ -382,7 +362,3 @@ def _asked(template: Template, filling: Filling) -> Asked:
 
 def _asked_row(row: Row) -> Asked:
     return Asked(*itemgetter("context", "question", "ans0", "ans1", "ans2", "label")(row))
-
-
-def _name(path: Path, folder: Path) -> str:
-    return plain(path.relative_to(folder).as_posix())

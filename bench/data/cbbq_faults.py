@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from bench.data.audit import shown
 from bench.data.cbbq_labels import (
     BIASED_LABEL,
     BROKEN_SWAP,
@@ -77,7 +78,6 @@ ATTACHED = re.compile(
     rf"|{PERSON}[^。；]{{0,6}}分别[^，。；]{{0,4}}?{PLACEHOLDER.pattern}"
 )
 PRONOUNS = re.compile(r"[他她它]\s*/\s*[他她它]")
-SHOWN = 60
 
 
 class Fault(NamedTuple):
@@ -144,11 +144,6 @@ def of_text(texts: Mapping[str, str], questions: int) -> Iterator[Fault]:
         tokens = dict.fromkeys(token for column in found for token in wrong[column])
         what = f"has {' and '.join(tokens)} for a placeholder, which stays in the text; `--set expansion=repair` mends it"
         yield Fault("malformed_placeholder", ", ".join(found), what, "", questions)
-
-
-def shown(cell: str) -> str:
-    """The beginning of a cell in quotes and with escapes, which neither a terminal nor a spreadsheet acts on."""
-    return repr(cell if len(cell) <= SHOWN else cell[: SHOWN - 1] + "…")
 
 
 def of(some: int, total: int) -> str:

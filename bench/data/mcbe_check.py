@@ -11,33 +11,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, permutations
 from pathlib import Path
-from typing import NamedTuple
 
 import pandas as pd
 
-from bench.data import mcbe
+from bench.data import audit, mcbe
+from bench.data.audit import FORMULA, Finding, shown
 from bench.data.mcbe import CATEGORIES, SLOT, Fault, Instance
 from bench.data.tables import Row, number, plain
 from bench.errors import BadInput
 
-# What a spreadsheet program takes for a formula, when such a cell is exported to it.
-FORMULA = ("=", "+", "-", "@")
 PLAIN_NUMBER = re.compile(r"(0|[1-9]\d?)(\.\d+)?", re.ASCII)
 TABLES = (".csv", ".xlsx", ".xls", ".ods", ".tsv", ".json", ".jsonl")
 # Row counts that the published scores allow: a score of a category of N rows is k/N. A guess, not a fact of the release.
 MULTIPLES = {"race": 150, "health": 135, "appearance": 235}
-SHOWN = 60
-
-
-class Finding(NamedTuple):
-    """One thing found: `row` counts from 1, 0 is the whole file; `value` is the cell as Python would write it, cut."""
-
-    file: str
-    row: int
-    column: str
-    kind: str
-    what: str
-    value: str = ""
 
 
 @dataclass
@@ -62,8 +48,7 @@ def check(
     """
     mcbe.check_settings(encoding=encoding, separators=separators, bad_rows=bad_rows)
     folder = Path(folder)
-    findings = list(_check(folder, encoding, separators))
-    return pd.DataFrame(findings, columns=list(Finding._fields)).astype({"row": int})
+    return audit.table(_check(folder, encoding, separators))
 
 
 def _check(folder: Path, encoding: str, separators: str) -> Iterator[Finding]:
@@ -76,11 +61,11 @@ def _check(folder: Path, encoding: str, separators: str) -> Iterator[Finding]:
     good: list[Instance] = []
     resplit = 0
     for category, (path, *_) in found.items():
-        name = _name(path, folder)
+        name = audit.name(path, folder)
         try:
             rows = mcbe.read(path, category, encoding=encoding, separators=separators)
         except (BadInput, OSError) as error:
-            yield Finding(name, 0, "", "refused", _reason(path, error))
+            yield Finding(name, 0, "", "refused", audit.reason(path, error))
             continue
         instances = [one for _, one in rows if isinstance(one, Instance)]
         yield from _file(name, category, rows, separators, seen)
@@ -118,9 +103,9 @@ def _file(
         yield Finding(name, 0, "", "odd", what, str(len(rows)))
     for row, (cells, one) in enumerate(rows, start=1):
         if isinstance(one, Fault):
-            yield Finding(name, row, one.column, "refused", one.what, _shown(one.value))
+            yield Finding(name, row, one.column, "refused", one.what, shown(one.value))
         for column, what, value in _cells(category, cells, separators):
-            yield Finding(name, row, column, "odd", what, _shown(value))
+            yield Finding(name, row, column, "odd", what, shown(value))
         if isinstance(one, Instance):
             yield from _instance(name, one, seen)
 
@@ -130,7 +115,7 @@ def _columns(name: str, rows: Sequence[tuple[Row, object]]) -> Iterator[Finding]
     header = next((cells for cells, _ in rows if cells), {})
     for column in header:
         if column not in mcbe.COLUMNS:
-            yield Finding(name, 0, plain(column), "odd", "is a column that is not read", _shown(column))
+            yield Finding(name, 0, plain(column), "odd", "is a column that is not read", shown(column))
 
 
 def _cells(category: str, cells: Row, separators: str) -> Iterator[tuple[str, str, str]]:
@@ -191,21 +176,21 @@ def _instance(name: str, one: Instance, seen: Seen) -> Iterator[Finding]:
     first, earlier = seen.templates.setdefault((one.sentence, one.words), (place, one))
     if one.content_hash in seen.hashes:
         what = f"repeats {seen.hashes[one.content_hash]}"
-        yield Finding(name, one.row, "", "odd", what, _shown(one.sentence))
+        yield Finding(name, one.row, "", "odd", what, shown(one.sentence))
     elif earlier is not one:
         columns = ("context", "subtype", "explanation", "score")
         differing = [name for name in columns if getattr(one, name) != getattr(earlier, name)]
         other = f"with another {', '.join(differing)}" if differing else "written otherwise"
         what = f"repeats the sentence and the words of {first} {other}"
-        yield Finding(name, one.row, "sentence", "odd", what, _shown(one.sentence))
+        yield Finding(name, one.row, "sentence", "odd", what, shown(one.sentence))
     seen.hashes.setdefault(one.content_hash, place)
     if len(one.words) == 1 and one.category not in mcbe.WITHOUT_GROUPS:
         what = "lists one word, so that the row has no place in pc and ss"
-        yield Finding(name, one.row, "words", "odd", what, _shown(one.words[0]))
+        yield Finding(name, one.row, "words", "odd", what, shown(one.words[0]))
     for part, whole in permutations(one.words, 2):
         if part in whole:
-            what = f"has a word that is part of another, {_shown(whole)}"
-            yield Finding(name, one.row, "words", "odd", what, _shown(part))
+            what = f"has a word that is part of another, {shown(whole)}"
+            yield Finding(name, one.row, "words", "odd", what, shown(part))
 
 
 def _labels(name: str, instances: Sequence[Instance]) -> Iterator[Finding]:
@@ -213,21 +198,21 @@ def _labels(name: str, instances: Sequence[Instance]) -> Iterator[Finding]:
     labels = mcbe.labels_of(instances)
     for part, whole in permutations(labels, 2):
         if part in whole:
-            what = f"is a label that is part of another, {_shown(whole)}: the released code takes one for the other"
-            yield Finding(name, 0, "subtype", "odd", what, _shown(part))
+            what = f"is a label that is part of another, {shown(whole)}: the released code takes one for the other"
+            yield Finding(name, 0, "subtype", "odd", what, shown(part))
     alike = defaultdict(list)
     for label in labels:
         alike["".join(unicodedata.normalize("NFKC", label).casefold().split())].append(label)
     for group in alike.values():
         for one, other in combinations(group, 2):
-            what = f"is a label that differs from {_shown(other)} in case, width or blanks alone"
-            yield Finding(name, 0, "subtype", "odd", what, _shown(one))
+            what = f"is a label that differs from {shown(other)} in case, width or blanks alone"
+            yield Finding(name, 0, "subtype", "odd", what, shown(one))
     uses = Counter(instance.subtype for instance in instances)
     for instance in instances:
         label = instance.subtype
         if uses[label] == 1:
             what = "is a label that no other row has"
-            yield Finding(name, instance.row, "subtype", "odd", what, _shown(label))
+            yield Finding(name, instance.row, "subtype", "odd", what, shown(label))
 
 
 def _others(
@@ -245,12 +230,12 @@ def _others(
         else:
             meant = known.get(stem.strip().lower())
             named = f"; if it is {meant}, name it {meant}.xlsx or {meant}.csv" if meant else ""
-            what, value = f"is no category of {mcbe.TITLE}, and is not read{named}", _shown(stem)
+            what, value = f"is no category of {mcbe.TITLE}, and is not read{named}", shown(stem)
         if what:
-            yield Finding(_name(path, folder), 0, "", "odd", what, value)
+            yield Finding(audit.name(path, folder), 0, "", "odd", what, value)
     for category in CATEGORIES:
         if category not in found:
-            yield Finding("", 0, "", "odd", f"category {category} has no file that is read", _shown(category))
+            yield Finding("", 0, "", "odd", f"category {category} has no file that is read", shown(category))
 
 
 def _second(
@@ -262,13 +247,13 @@ def _second(
     folder: Path,
 ) -> tuple[str, str]:
     """(what, value) of a file of a category that is not read; nothing where another is, with as many rows."""
-    read = _name(found.get(category, next(iter(found.values())))[0], folder)
+    read = audit.name(found.get(category, next(iter(found.values())))[0], folder)
     if category not in found:
         return f"is not read, because files such as {read} go first", ""
     try:
         rows = len(mcbe.table(path, encoding=encoding))
     except (BadInput, OSError) as error:
-        return f"cannot be compared with {read}, which is read: {_reason(path, error)}", ""
+        return f"cannot be compared with {read}, which is read: {audit.reason(path, error)}", ""
     if rows == counts.get(category, rows):
         return "", ""
     return f"has {_rows(rows)}, but {read}, which is read, has {counts[category]:,}", str(rows)
@@ -298,22 +283,6 @@ def _characters(cell: str) -> Iterator[str]:
 def _words(cells: Row, separators: str) -> list[str]:
     items = mcbe.split(cells["words"], separators) if cells else []
     return [item.strip() for item in items if item.strip()]
-
-
-def _reason(path: Path, error: Exception) -> str:
-    """A message without the name of the file, which stands beside it."""
-    return plain(str(error).removeprefix(str(path)).lstrip(":, "))
-
-
-def _name(path: Path, folder: Path) -> str:
-    return plain(path.relative_to(folder).as_posix())
-
-
-def _shown(cell: str) -> str:
-    """The beginning of a cell in quotes and with escapes, which neither a terminal nor a spreadsheet acts on."""
-    if not cell:
-        return ""
-    return repr(cell if len(cell) <= SHOWN else cell[: SHOWN - 1] + "…")
 
 
 def _rows(number: int) -> str:

@@ -177,19 +177,8 @@ def build_controlled(
                     if word.type != "neutral":
                         label = "entailment" if (gender == PRO[word.type]) == follows else "contradiction"
                     text = pack.frames[frame]
-                    rows.append(
-                        Row(
-                            None,
-                            fill(text, word.word),
-                            fill(text, term),
-                            label,
-                            word,
-                            word,
-                            frame,
-                            gender,
-                            term,
-                        )
-                    )
+                    premise, hypothesis = fill(text, word.word), fill(text, term)
+                    rows.append(Row(None, premise, hypothesis, label, word, word, frame, gender, term))
     return rows
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import pandas as pd
 
-from bench.data import nli_coal
+from bench.data import audit, nli_coal
+from bench.data.audit import Finding, shown
 from bench.data.nli_extract import extract
 from bench.data.nli_faults import (
     FAULTS,
@@ -21,14 +22,12 @@ from bench.data.nli_frames import RELEASED_TERMS, match_of
 from bench.data.nli_oddities import (
     SETS,
     TOKENIZED,
-    Finding,
     Place,
     Read,
     aligned,
     of_frames,
     of_rows,
     of_words,
-    shown,
 )
 from bench.data.nli_pack import PACK, Pack, read_pack
 from bench.data.tables import plain, read_json_lines
@@ -53,7 +52,7 @@ def check(folder: Path, **settings: str) -> pd.DataFrame:
     if not findings:
         what = f"the folder holds no data of {nli_coal.TITLE}; expected {nli_coal.LAYOUT}"
         findings = [Finding("", 0, "", "refused", what, fault="refused")]
-    return pd.DataFrame(findings, columns=list(Finding._fields)).astype({"row": int, "pairs": int})
+    return audit.table(findings, "pairs")
 
 
 def summary(found: pd.DataFrame) -> pd.DataFrame:

@@ -6,28 +6,16 @@ from itertools import permutations
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bench.data import audit
+from bench.data.audit import Finding, shown
 from bench.data.nli_faults import DEFINITIONAL, FULL_STOP, GENDERED, MISTRANSLATED
 from bench.data.nli_frames import SLOT, Aligned, align, found_in
 from bench.data.nli_pack import Pack
-from bench.data.tables import plain, read_text
+from bench.data.tables import read_text
 
 SETS = ("1-prostereo", "2-antistereo", "3-nonstereo")
 TOKENIZED = "tokenized"
 PRO = {"female-stereo": "feminine", "male-stereo": "masculine"}
-SHOWN = 60
-
-
-class Finding(NamedTuple):
-    """One thing found: `row` is the line, 0 the whole file; `fault` its name in `FAULTS`, `pairs` how many it touches."""
-
-    file: str
-    row: int
-    column: str
-    kind: str
-    what: str
-    value: str = ""
-    fault: str = ""
-    pairs: int = 0
 
 
 class Read(NamedTuple):
@@ -48,7 +36,7 @@ class Place(NamedTuple):
     match: str
 
     def name(self, path: Path) -> str:
-        return plain(path.relative_to(self.root).as_posix())
+        return audit.name(path, self.root)
 
 
 def aligned(place: Place, path: Path, line: int, row: dict[str, Any]) -> Read:
@@ -94,13 +82,7 @@ def of_rows(place: Place, name: str, path: Path, rows: Sequence[Read]) -> Iterat
 
 def of_words(place: Place, whole: Sequence[tuple[Path, list[Read]]]) -> Iterator[Finding]:
     """What is odd about occupations: those that tell a gender, those that mean something else, and those within others."""
-    first: dict[str, tuple[str, int]] = {}
-    pairs: Counter[str] = Counter()
-    for path, rows in whole:
-        for one in rows:
-            if one.found:
-                first.setdefault(one.found.occupation, (place.name(path), one.line))
-                pairs[one.found.occupation] += 1
+    first, pairs = _first(place, whole, "occupation")
     english = _english(place)
     for word in first:
         origin = english.get(word, word if place.language == "en" else "")
@@ -127,13 +109,7 @@ def of_words(place: Place, whole: Sequence[tuple[Path, list[Read]]]) -> Iterator
 
 def of_frames(place: Place, whole: Sequence[tuple[Path, list[Read]]], pack: Pack | None) -> Iterator[Finding]:
     """What is odd about frames, each told at the first row that has it."""
-    first: dict[str, tuple[str, int]] = {}
-    pairs: Counter[str] = Counter()
-    for path, rows in whole:
-        for one in rows:
-            if one.found:
-                first.setdefault(one.found.frame, (place.name(path), one.line))
-                pairs[one.found.frame] += 1
+    first, pairs = _first(place, whole, "frame")
     words = {one.found.occupation for _, rows in whole for one in rows if one.found}
     gendered = (*place.terms["feminine"], *place.terms["masculine"], *GENDERED.get(place.language, ()))
     times = Counter(pack.frames if pack else ())
@@ -159,6 +135,21 @@ def of_frames(place: Place, whole: Sequence[tuple[Path, list[Read]]], pack: Pack
             yield tell("does not end with a full stop", "no_full_stop")
 
 
+def _first(
+    place: Place, whole: Sequence[tuple[Path, list[Read]]], what: str
+) -> tuple[dict[str, tuple[str, int]], Counter[str]]:
+    """File and line where each occupation or frame stands first, and how many pairs have it."""
+    first: dict[str, tuple[str, int]] = {}
+    pairs: Counter[str] = Counter()
+    for path, rows in whole:
+        for one in rows:
+            if one.found:
+                found = getattr(one.found, what)
+                first.setdefault(found, (place.name(path), one.line))
+                pairs[found] += 1
+    return first, pairs
+
+
 def _english(place: Place) -> dict[str, str]:
     """Occupation to its English word, by the list of occupations, where there is one."""
     found: dict[str, str] = {}
@@ -166,8 +157,3 @@ def _english(place: Place) -> dict[str, str]:
         cells = [line.split("\t") for line in read_text(path).splitlines()]
         found |= {row[1].strip(): row[0].strip().replace("_", " ") for row in cells if len(row) > 1}
     return found
-
-
-def shown(cell: str) -> str:
-    """The beginning of a cell in quotes and with escapes, which neither a terminal nor a spreadsheet acts on."""
-    return repr(cell if len(cell) <= SHOWN else cell[: SHOWN - 1] + "…")

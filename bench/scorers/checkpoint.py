@@ -86,13 +86,13 @@ def load(model: str, where: Placement, trust_remote_code: bool, label_names: Seq
         BadInput: it cannot be found or read, or is of a kind that answers none of the four verbs; or `label_names` are
             given to what is no classifier.
     """
-    path, options = _location(model)
+    path, options = location(model)
     options["trust_remote_code"] = trust_remote_code
     try:
         config = AutoConfig.from_pretrained(path, **options)
-        tokenizer = _tokenizer(path, options)
+        tokenizer = tokenizer_of(path, options)
     except Exception as error:  # what others have written can be wrong in any way
-        raise BadInput(_why_not(model, error)) from error
+        raise BadInput(why_not(model, error)) from error
     kind = _kind(model, config)
     if label_names and kind != "classifier":
         raise BadInput(f"model {model}: has no labels to name; leave out --label-names")
@@ -185,7 +185,12 @@ def batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
         yield batch
 
 
-def _location(model: str) -> tuple[str, dict[str, Any]]:
+def location(model: str) -> tuple[str, dict[str, Any]]:
+    """What transformers takes for `model`, a folder or an id, and options that name the file where it is a GGUF.
+
+    Raises:
+        BadInput: a folder without a checkpoint or with a pickled one, or a file of another kind.
+    """
     path = Path(model).expanduser()
     if model.endswith(".gguf"):
         return str(path.parent), {"gguf_file": path.name}
@@ -223,7 +228,8 @@ def _kind(model: str, config: Any) -> str:
     )
 
 
-def _tokenizer(path: str, options: dict[str, Any]) -> Any:
+def tokenizer_of(path: str, options: dict[str, Any]) -> Any:
+    """The tokenizer of a `location`."""
     declared = {} if "gguf_file" in options else get_tokenizer_config(path)
     # Where a checkpoint says that its tokenizer.json is all, that is believed: for some architectures (Qwen2's is one)
     # AutoTokenizer takes the family's own splitting instead, and leaves nothing of a text in another vocabulary.
@@ -248,7 +254,7 @@ def _network(model: str, path: str, kind: str, where: Placement, options: dict[s
             path, dtype=where.dtype, output_loading_info=True, **weights, **options
         )
     except Exception as error:
-        raise BadInput(_why_not(model, error)) from error
+        raise BadInput(why_not(model, error)) from error
     if loading["missing_keys"]:
         # transformers fills them with random numbers: a discriminator's or an encoder-decoder's are not what is asked here.
         raise BadInput(
@@ -258,7 +264,8 @@ def _network(model: str, path: str, kind: str, where: Placement, options: dict[s
     return network.to(where.device).eval()
 
 
-def _why_not(model: str, error: Exception) -> str:
+def why_not(model: str, error: Exception) -> str:
+    """What to say where `model` could not be loaded."""
     first = (str(error).strip().splitlines() or [""])[0][:200]
     if not first or isinstance(error, LookupError):  # whose message is the bare key
         first = f"{type(error).__name__} {first}".strip()

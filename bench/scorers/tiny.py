@@ -262,7 +262,7 @@ def _train(network: torch.nn.Module, loss: Callable[[], torch.Tensor], steps: in
         network.parameters(), lr=LEARNING_RATE, weight_decay=0.01, betas=(0.9, 0.98)
     )
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, LEARNING_RATE, total_steps=steps, pct_start=0.1)
-    with _one_thread(), progress(steps, what, "steps") as bar:
+    with one_thread(), progress(steps, what, "steps") as bar:
         for _ in range(steps):
             optimizer.zero_grad()
             loss().backward()
@@ -273,7 +273,7 @@ def _train(network: torch.nn.Module, loss: Callable[[], torch.Tensor], steps: in
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
+def one_thread() -> Iterator[None]:
     """So small a model trains faster on one thread, and the same way on every machine with the same processor."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
