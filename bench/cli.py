@@ -32,7 +32,7 @@ Settings = Annotated[
         "--set",
         metavar="NAME=VALUE",
         help="What a benchmark lets you choose, once each. mcbe: context_order, label_order, bos, separators, encoding, bad_rows; "
-        "cbbq: prompting, explanation, option_order, labels, polarity, dedupe, expansion; nli_coal: set, tokens, anomalies.",
+        "cbbq: prompting, explanation, option_order, labels, polarity, dedupe, expansion; nli_coal: set, tokens, anomalies, definitional.",
     ),
 ]
 Format = Annotated[str, typer.Option("--format", help="table, csv, json or latex.")]

@@ -138,7 +138,10 @@ def evaluate(
             if cell.rate not in should:
                 should[cell.rate] = _expected(cell, ns_words)
             found += [
-                {**row, "measure": name, "score": score, "expected": should[cell.rate].get(name, np.nan), "source": source}
+                {
+                    **row, "measure": name, "score": score, "expected": should[cell.rate].get(name, np.nan), "source": source,
+                    "data": f"{pack.name}, {pack.version}",
+                }
                 for name, score in scores.items()
             ]  # fmt: skip
     return pd.DataFrame(found)
@@ -171,26 +174,15 @@ def wide(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def models(found: pd.DataFrame) -> pd.DataFrame:
-    """A row a model: how well it learned, after how many tries, and where its answers are from."""
-    columns = [
-        "language",
-        "rate",
-        "seed",
-        "model",
-        "train_accuracy",
-        "tries",
-        "passed",
-        "seconds",
-        "source",
-        "key",
-    ]
+    """A row a model: how well it learned, after how many tries, from what, and where its answers are from."""
+    columns = ["language", "rate", "seed", "model", "train_accuracy", "tries", "passed", "seconds", "data", "source", "key"]  # fmt: skip
     return found.drop_duplicates("key")[columns]
 
 
 def origin(found: pd.DataFrame) -> pd.DataFrame:
-    """Where the models' answers are from: trained now, kept in the cache, or carried by the package."""
+    """Which models the numbers rest on, and where their answers are from: trained now, the cache, or the package."""
     every = models(found)
-    return every.groupby(["model", "source"], sort=False, as_index=False).agg(
+    return every.groupby(["model", "data", "source"], sort=False, as_index=False).agg(
         models=("key", "count"), seconds_each=("seconds", "median")
     )
 

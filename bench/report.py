@@ -121,13 +121,18 @@ def run_notebook(source: Path, target: Path, parameters: Mapping[str, Any]) -> b
 
 def check_parameters(source: Path, parameters: Mapping[str, Any]) -> None:
     """Refuse a parameter that a notebook does not have."""
+    known = _parameters(source)
+    for name in parameters:
+        if name not in known:
+            raise BadInput(f"{source}: " + expected(name, known, "parameter"))
+
+
+def _parameters(source: Path) -> list[str]:
+    """The names of a notebook's parameters."""
     if not source.is_file():
         known = ", ".join(sorted(path.stem for path in source.parent.glob("*.ipynb")))
         raise BadInput(f"{source}: no such notebook; there are {known or 'none'}")
-    known_parameters = papermill.inspect_notebook(str(source))
-    for name in parameters:
-        if name not in known_parameters:
-            raise BadInput(f"{source}: " + expected(name, known_parameters, "parameter"))
+    return list(papermill.inspect_notebook(str(source)))
 
 
 def drop_blank_outputs(book: nbformat.NotebookNode) -> None:
@@ -147,7 +152,10 @@ def _notebooks(plan: Study, folder: Path) -> dict[str, dict[str, Any]]:
         asking = {key: value for key, value in options.items() if key not in WHERE}
         found[name] = {**asking, "models": list(plan.models), "runs": str(runs.resolve()), "tables": ""}
     for name, given in plan.analyses.items():
-        found[name] = {**given, "runs": [], "tables": ""}
+        found[name] = {**given, "tables": ""}
+        # An analysis is of the study's runs, or, as the meta-evaluation, of models of its own.
+        if "runs" in _parameters(NOTEBOOKS / f"{name}.ipynb"):
+            found[name]["runs"] = []
     for name, parameters in found.items():
         parameters["tables"] = str((folder / "tables" / name).resolve())
         check_parameters(NOTEBOOKS / f"{name}.ipynb", parameters)
@@ -223,9 +231,9 @@ def _pages(
         parameters = dict(notebooks[name])
         if name in plan.options:
             parameters["models"] = done[name]
-        else:
+        elif "runs" in parameters:
             parameters["runs"] = everything
-        if not (done.get(name) if name in plan.options else everything):
+        if not parameters.get("models" if name in plan.options else "runs", True):
             return None
         target = folder / "notebooks" / f"{name}.ipynb"
         fine = run_notebook(NOTEBOOKS / f"{name}.ipynb", target, parameters)

@@ -46,7 +46,7 @@ def into(folder: str | Path) -> None:
 def table(frame: pd.DataFrame, name: str, *, digits: int = 3) -> None:
     """Show a frame; every cell is text, whatever it holds. Saved as NAME.csv with full precision.
 
-    Bounds in columns `ci_low` and `ci_high` are shown as one.
+    Bounds in columns `ci_low` and `ci_high` are shown as one; a p value (`p`, `p_...`) is never shown as nought.
     """
     if _folder:
         frame.to_csv(_folder / f"{_file_name(name)}.csv", index=False)
@@ -64,12 +64,14 @@ def table(frame: pd.DataFrame, name: str, *, digits: int = 3) -> None:
             .drop(columns="ci_high")
             .rename(columns={"ci_low": "95\u00a0% interval"})
         )
+    # What is below the last digit that is shown.
+    leasts = [10**-digits if re.match(r"p(_|$)", str(column)) else 0 for column in shown.columns]
     head = "".join(
         f"<th scope='col' style='text-align: left'>{html.escape(str(column).replace('_', ' '))}</th>"
         for column in shown.columns
     )
     body = "".join(
-        f"<tr>{''.join(_cell(value, digits) for value in row)}</tr>"
+        f"<tr>{''.join(_cell(value, digits, least) for value, least in zip(row, leasts, strict=True))}</tr>"
         for row in shown.itertuples(index=False, name=None)
     )
     saved = (
@@ -271,12 +273,14 @@ def _list(sentences: Iterable[str]) -> str:
     return "<ul>" + "".join(f"<li>{html.escape(text)}</li>" for text in sentences) + "</ul>"
 
 
-def _cell(value: object, digits: int) -> str:
+def _cell(value: object, digits: int, least: float = 0) -> str:
     if isinstance(value, bool) or not isinstance(value, int | float):
         # Jupyter aligns cells to the right unless told otherwise.
         return f"<td style='text-align: left'>{html.escape(str(value))}</td>"
     if value != value:
         return "<td class='number'>—</td>"
+    if value < least:
+        return f"<td class='number'>&lt;\u00a0{least:.{digits}f}</td>"
     return (
         f"<td class='number'>{value:,}</td>"
         if isinstance(value, int)

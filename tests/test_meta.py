@@ -18,7 +18,8 @@ from bench.figures import meta as pictures
 from bench.metrics import nli_coal
 from bench.tasks.nli_coal import LABELS
 
-CARRIED = pytest.mark.skipif(not meta.CARRIED.is_file(), reason="the package carries no results yet")
+# What r of rate and CoAL has to be, with neutral words that models were taught and with those of the release.
+LEAST = {"trained": 0.99, "shipped": 0.9}
 
 
 class Oracle:
@@ -186,22 +187,23 @@ def test_a_damaged_cache_is_named(tmp_path: Path) -> None:
         meta.evaluate(["en"], rates=[0], seeds=[0], learner=Oracle(), cache=tmp_path)
 
 
-@CARRIED
 def test_carried_results_are_those_of_the_default_call(tmp_path: Path) -> None:
-    """None is trained, every model passed, and CoAL gives the rate back."""
-    found = meta.evaluate(cache=tmp_path)
-    assert set(found.source) == {"carried by the package"}
-    assert not list(tmp_path.iterdir())
-    assert found.passed.all()
-    assert len(set(found.key)) == 2 * 11 * 2
-    table = meta.correlations(found, ["coal"])
-    assert (table.value[table.coefficient == "pearson"] >= 0.99).all()
-    assert set(table.n) == {11, 22}
+    """None is trained, every model passed, and CoAL follows the rate: closely, where models know the words of NS."""
+    for ns_words, least in LEAST.items():
+        found = meta.evaluate(ns_words=ns_words, cache=tmp_path)
+        assert set(found.source) == {"carried by the package"}
+        assert not list(tmp_path.iterdir())
+        assert found.passed.all()
+        assert len(set(found.key)) == 2 * 11 * 2
+        table = meta.correlations(found, ["coal"])
+        assert set(table.n) == {11, 22}
+        assert (table.value[table.coefficient == "pearson"] >= least).all()
+        # Words that no set teaches count as biased, and lift every score.
+        assert (table.off.max() < 0.01) if ns_words == "trained" else (table.off.min() > 0.1)
 
 
-@CARRIED
 def test_carried_results_reach_what_the_specification_asks(shared: Path, tmp_path: Path) -> None:
-    for ns_words, least in (("trained", 0.99), ("shipped", 0.9)):
+    for ns_words, least in LEAST.items():
         found = meta.evaluate(data=shared / "data" / "nli_coal", ns_words=ns_words, cache=tmp_path)
         assert set(found.source) == {"carried by the package"}
         assert found.passed.all()

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.data import Touched
+from bench.data.nli_faults import DEFINITIONAL, WORDS, english
 from bench.data.nli_frames import RELEASED_TERMS, Aligned, Terms, align, match_of, pattern
 from bench.data.nli_pack import FILES, PACK, read_pack
 from bench.data.tables import read_json_lines
@@ -29,6 +30,8 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "tokens": ("plain", "tokenized"),
     # A row that names another occupation than it has, or none: by its sentences, or as released.
     "anomalies": ("repair", "keep"),
+    # Occupations of NS that mean a man or a woman by themselves, such as salesman, and what was translated from them.
+    "definitional": ("keep", "leave_out"),
 }
 LAYOUT = "folders like zh_v1.0/bias-eval-set_v1.0/all-words/ with 1-prostereo_v1.0.json, 2-antistereo and 3-nonstereo"
 # Settings under which `bench fetch` takes a release that has faults, so that it can be looked at.
@@ -53,6 +56,7 @@ TYPES = {
     ("as", "masculine"): "female-stereo", ("ns", "feminine"): "neutral", ("ns", "masculine"): "neutral",
 }  # fmt: skip
 FIELDS = ("sentence1", "sentence2", "label")
+DEFINED = "their occupation means a man or a woman by itself"
 WRONG = "names another occupation than its sentences have"
 NONE = "names no occupation"
 
@@ -105,8 +109,9 @@ class Words(NamedTuple):
 def files(folder: Path) -> dict[str, list[Path]]:
     """Language to its evaluation files: PS, AS, NS (and NT) of each variant that is whole, all words untokenized first.
 
-    Behind them the files of the pack that they were made of, where it is there: their gender words stand in it, and other
-    languages than the release's are read only with it. A folder of one language may be given itself.
+    Behind them the list of occupations, and the files of the pack that they were made of, where these are there: gender
+    words stand in the pack, and other languages than the release's are read only with it. A folder of one language may be
+    given itself.
     """
     places = [*sorted(folder.glob("*_v*")), folder]
     found: dict[str, list[Path]] = {}
@@ -116,9 +121,11 @@ def files(folder: Path) -> dict[str, list[Path]]:
             continue
         paths = [path for set_, tokens in VARIANTS for path in _variant(place, set_, tokens)]
         if paths:
-            found[language] = paths + [
-                place / PACK / name for name in FILES if (place / PACK / name).is_file()
+            beside = [
+                *sorted(place.glob(WORDS.format(language=language))),
+                *(place / PACK / name for name in FILES),
             ]
+            found[language] = [*paths, *(path for path in beside if path.is_file())]
     known = [language for language in CATEGORIES if language in found]
     return {language: found[language] for language in dict.fromkeys([*known, *found])}
 
@@ -137,9 +144,12 @@ def load(folder: Path, categories: Sequence[str], **settings: str) -> list[Pair]
 
 
 def touched(folder: Path, categories: Sequence[str] | None, **settings: str) -> list[Touched]:
-    """What `anomalies` corrects, or would, by language and set; with how many pairs."""
+    """What `anomalies` corrects, or would, and what `definitional` leaves out, by language and set; with how many pairs."""
     counts = _loaded(folder, categories or list(files(folder)), settings).touched
-    return [Touched(language, name, rows, what, False) for (language, name, what), rows in counts.items()]
+    return [
+        Touched(language, name, rows, what, what == DEFINED)
+        for (language, name, what), rows in counts.items()
+    ]
 
 
 def _loaded(folder: Path, categories: Sequence[str], given: Mapping[str, str]) -> Loaded:
@@ -161,13 +171,29 @@ def _loaded(folder: Path, categories: Sequence[str], given: Mapping[str, str]) -
                 f"bias-eval-set_v*/{names[0]}/1-prostereo{suffix}_v*.json and the other two; other languages may have them"
             )
         words = _words(place, language, tokens == "tokenized")
+        defined = _defined(place, language) if settings["definitional"] == "leave_out" else set()
         seen: set[int] = set()
         for name, path in zip({**SETS, **NEUTRAL_TERMS}, paths, strict=False):
             for pair, what in _read(path, language, name, len(seen), seen, words, settings["anomalies"]):
+                if name == "ns" and pair.occupation in defined:
+                    loaded.touched[language, name, DEFINED] += 1
+                    continue
                 loaded.pairs.append(pair)
                 if what:
                     loaded.touched[language, name, what] += 1
     return loaded
+
+
+def _defined(place: Path, language: str) -> set[str]:
+    """The occupations of a language that mean a man or a woman by themselves, or are translated from such."""
+    if language == "en":
+        return set(DEFINITIONAL)
+    known = english(place, language)
+    if not known:
+        raise BadInput(
+            f"{place}: definitional=leave_out needs {WORDS.format(language=language)}, which says what occupations are in English"
+        )
+    return {word for word, origin in known.items() if origin in DEFINITIONAL}
 
 
 def _words(place: Path, language: str, tokenized: bool) -> Words:

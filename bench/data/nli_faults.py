@@ -4,6 +4,9 @@ Source: specification 1.3 and 1.5, which were found by going through the release
 """
 
 from collections.abc import Mapping
+from pathlib import Path
+
+from bench.data.tables import read_text
 
 # Name of a fault to what it is about, in the order of a summary.
 FAULTS = {
@@ -63,4 +66,15 @@ GENDERED: Mapping[str, tuple[str, ...]] = {
     "ja": ("彼", "女の子", "男の子", "少年", "少女", "女子", "男子", "男女", "おばさん", "おじさん", "夫", "妻", "父", "母"),
     "zh": ("他", "她", "男孩", "女孩", "男子", "女子", "妇女", "女士", "先生", "男士", "小伙", "姑娘", "男性", "女性", "男女", "母亲", "父亲", "妈妈", "爸爸", "妻子", "丈夫"),
 }  # fmt: skip
+# The list of occupations of a language, with their English words first.
+WORDS = "occupation-words/occup_en-{language}_v*.tsv"
 FULL_STOP = {"en": ".", "ja": "。", "zh": "。"}
+
+
+def english(folder: Path, language: str) -> dict[str, str]:
+    """Occupation to its English word, by a language's list of occupations, where there is one."""
+    found: dict[str, str] = {}
+    for path in sorted(folder.glob(WORDS.format(language=language))):
+        cells = [line.split("\t") for line in read_text(path).splitlines()]
+        found |= {row[1].strip(): row[0].strip().replace("_", " ") for row in cells if len(row) > 1}
+    return found

@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 
 from bench.data import audit
 from bench.data.audit import Finding, shown
-from bench.data.nli_faults import DEFINITIONAL, FULL_STOP, GENDERED, MISTRANSLATED
+from bench.data.nli_faults import DEFINITIONAL, FULL_STOP, GENDERED, MISTRANSLATED, english
 from bench.data.nli_frames import SLOT, Aligned, align, found_in
 from bench.data.nli_pack import Pack
-from bench.data.tables import read_text
 
 SETS = ("1-prostereo", "2-antistereo", "3-nonstereo")
 TOKENIZED = "tokenized"
@@ -83,9 +82,9 @@ def of_rows(place: Place, name: str, path: Path, rows: Sequence[Read]) -> Iterat
 def of_words(place: Place, whole: Sequence[tuple[Path, list[Read]]]) -> Iterator[Finding]:
     """What is odd about occupations: those that tell a gender, those that mean something else, and those within others."""
     first, pairs = _first(place, whole, "occupation")
-    english = _english(place)
+    known = english(place.folder, place.language)
     for word in first:
-        origin = english.get(word, word if place.language == "en" else "")
+        origin = known.get(word, word if place.language == "en" else "")
         if origin in DEFINITIONAL and first[word][0] == place.name(whole[2][0]):
             what = (
                 "means a man or a woman by itself"
@@ -148,12 +147,3 @@ def _first(
                 first.setdefault(found, (place.name(path), one.line))
                 pairs[found] += 1
     return first, pairs
-
-
-def _english(place: Place) -> dict[str, str]:
-    """Occupation to its English word, by the list of occupations, where there is one."""
-    found: dict[str, str] = {}
-    for path in sorted(place.folder.glob(f"occupation-words/occup_en-{place.language}_v*.tsv")):
-        cells = [line.split("\t") for line in read_text(path).splitlines()]
-        found |= {row[1].strip(): row[0].strip().replace("_", " ") for row in cells if len(row) > 1}
-    return found

@@ -1,13 +1,13 @@
 """The room of pictures: seaborn, one function a picture, frames in and a figure out. No torch, no models.
 
-What every benchmark has is here; what one benchmark has is in its module. A figure's label (`get_label()`) says in a
+What every benchmark has is here; what one benchmark or analysis has is in its module. A figure's label (`get_label()`) says in a
 sentence what it shows, for those who cannot see it.
 """
 
-from bench.figures import cbbq, mcbe, nli_coal
+from bench.figures import cbbq, mcbe, meta, nli_coal
 from bench.figures.scores import by_category, categories_by_model, score_and_validity, scores_by_model
 from bench.figures.style import FONT_ADVICE, cjk_font
 
 __all__ = [
-    "FONT_ADVICE", "by_category", "categories_by_model", "cbbq", "cjk_font", "mcbe", "nli_coal", "score_and_validity", "scores_by_model",
+    "FONT_ADVICE", "by_category", "categories_by_model", "cbbq", "cjk_font", "mcbe", "meta", "nli_coal", "score_and_validity", "scores_by_model",
 ]  # fmt: skip

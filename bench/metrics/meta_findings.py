@@ -31,21 +31,25 @@ def findings(
             sentences.append(
                 f"{NAMES.get(measure, measure)}, {LANGUAGES.get(language, language)}: {_told(some, scores)}."
             )
-    models = found.drop_duplicates("key")
-    again, out = int((models.tries > 1).sum()), int((~models.passed).sum())
-    sentences.append(
-        f"{len(models)} models, of which {again} had to be trained again from another seed and {out} never learned "
-        f"{'its' if out == 1 else 'their'} set and {'is' if out == 1 else 'are'} left out; lowest train accuracy of the others "
-        f"{models.train_accuracy[models.passed].min():.4f}."
-        if out < len(models)
-        else f"None of {len(models)} models learned its set, so nothing can be said about any measure."
-    )
-    return sentences
+    return [*sentences, _learned(found.drop_duplicates("key"))]
 
 
 def as_markdown(sentences: Sequence[str]) -> str:
     """The sentences as a list."""
     return "\n".join(f"- {sentence}" for sentence in sentences)
+
+
+def _learned(models: pd.DataFrame) -> str:
+    n, again, out = len(models), int((models.tries > 1).sum()), int((~models.passed).sum())
+    if out == n:
+        return f"None of {n} models learned its set, so nothing can be said about any measure."
+    lowest = f"{models.train_accuracy[models.passed].min():.4f}"
+    if not (again or out):
+        return f"All {n} models learned their set at the first try; the lowest train accuracy is {lowest}."
+    return (
+        f"Of {n} models {again} had to be trained again from another seed; {out} never learned {'its' if out == 1 else 'their'} "
+        f"set and {'is' if out == 1 else 'are'} left out. The lowest train accuracy of the others is {lowest}."
+    )
 
 
 def _told(some: pd.DataFrame, scores: pd.DataFrame) -> str:

@@ -144,11 +144,12 @@ def holm(p: Sequence[float] | np.ndarray) -> np.ndarray:
 
     A comparison without a p value is none.
     """
-    values = np.asarray(p, dtype=np.float64)
-    found, defined = np.full(len(values), np.nan), np.flatnonzero(~np.isnan(values))
-    order = defined[np.argsort(values[defined], kind="stable")]
-    factors = np.arange(len(order), 0, -1)
-    found[order] = np.minimum(1.0, np.maximum.accumulate(values[order] * factors))
+    from statsmodels.stats.multitest import multipletests  # type: ignore[import-untyped]  # slow to load
+
+    found = np.array(p, dtype=np.float64)
+    defined = ~np.isnan(found)
+    if defined.any():
+        found[defined] = multipletests(found[defined], method="holm")[1]
     return found
 
 
