@@ -52,6 +52,7 @@ def build(
     source: Annotated[
         str, typer.Option("--from", help="A released folder, whose words and frames are taken.")
     ] = "",
+    categories: Annotated[str, typer.Option(help="Only these languages of --from, comma-separated.")] = "",
     captions: Annotated[
         list[str] | None,
         typer.Option(help="A file of captions, one a line, to make frames of; once or more."),
@@ -97,6 +98,8 @@ def build(
         raise BadInput(f"build {benchmark}: is not made of words and frames; allowed: nli-coal")
     if bool(pack) == bool(source):
         raise BadInput("build: give what to build from, either --pack DIR or --from DIR")
+    if categories and not source:
+        raise BadInput("--categories: chooses languages of a released folder; leave it out with --pack")
     rates = [one for text in rate or () for one in _rates(text)]
     given = {
         "split": bool(split),
@@ -107,7 +110,10 @@ def build(
     for name, there in given.items():
         if there and not rates:
             raise BadInput(f"--{name}: is about bias-controlled sets; say at which rates, like --rate all")
-    packs = extract(Path(source).expanduser()) if source else [read_pack(one) for one in _paths(pack)]
+    if source:
+        packs = extract(Path(source).expanduser(), listed(categories))
+    else:
+        packs = [read_pack(one) for one in _paths(pack)]
     if captions:
         if len(packs) > 1:
             names = ", ".join(one.language for one in packs)

@@ -11,7 +11,7 @@ correlations(found)
 A model's answers are kept in the user's cache, so that a call that was killed goes on with the next model, and a second
 one trains nobody; scores are computed from the answers.
 
-Sources: Anantaprayoon et al., LREC-COLING 2024, section 5, after Kaneko et al., EACL 2023; specification, section 4.
+Sources: Anantaprayoon et al., LREC-COLING 2024, section 5, after Kaneko et al., EACL 2023.
 """
 
 import json
@@ -36,7 +36,7 @@ from bench.data.nli_extract import extract
 from bench.data.nli_frames import SLOT
 from bench.data.nli_pack import MANIFEST, Pack, read_pack
 from bench.errors import BadInput, RunFailed, expected
-from bench.metrics.correlation import by_group
+from bench.metrics.correlation import PEARSON, by_group
 from bench.metrics.nli_coal_answers import SUMS, answers, arranged
 from bench.metrics.nli_coal_measures import measures
 from bench.metrics.table import ALL
@@ -163,12 +163,16 @@ def correlations(found: pd.DataFrame, only: Sequence[str] = ()) -> pd.DataFrame:
 
 
 def wide(table: pd.DataFrame) -> pd.DataFrame:
-    """`correlations` as people read it: a row a language, measure and seed; a value and a p a coefficient."""
+    """`correlations` as people read it: a row a language, measure and seed; a value and a p a coefficient, Pearson's first,
+    with its interval."""
     rows = []
     for keys, some in table.groupby(GROUPS, sort=False):
         row: dict[str, Any] = {**dict(zip(GROUPS, keys, strict=True)), "n": int(some.n.iloc[0])}
         for one in some.itertuples():
-            row |= {str(one.coefficient): one.value, f"p_{one.coefficient}": one.p}
+            row |= {str(one.coefficient): one.value}
+            if one.coefficient == PEARSON:
+                row |= {"ci_low": one.ci_low, "ci_high": one.ci_high}
+            row |= {f"p_{one.coefficient}": one.p}
         rows.append(row | {"off": some.off.iloc[0], "note": some.reason.iloc[0]})
     return pd.DataFrame(rows)
 

@@ -120,7 +120,10 @@ def _print_table(run: Any, scores: pd.DataFrame) -> None:
         for name in ("score", "95 % interval", "n", "valid", "baseline"):
             shown.add_column(name, justify="right")
         shown.add_column("note", overflow="fold")
+        above = ""
         for row in some.to_dict("records"):
+            # What is wrong with a model as a whole is a note of many rows in sequence.
+            note, above = "as above" if row["note"] and row["note"] == above else row["note"], row["note"]
             low, high, baseline = row["ci_low"], row["ci_high"], row["baseline"]
             shown.add_row(
                 *(row[name] for name in ("category", "task", "metric")),
@@ -129,7 +132,7 @@ def _print_table(run: Any, scores: pd.DataFrame) -> None:
                 f"{row['n']:,}",
                 "" if math.isnan(row["valid_rate"]) else f"{row['valid_rate']:.0%}",
                 "" if math.isnan(baseline) else _told(baseline),
-                escape(row["note"]),
+                escape(note),
                 style="bold" if row["category"] == "all" else "",
             )
         console.print(shown)

@@ -279,7 +279,7 @@ def _cell(value: object, digits: int, least: float = 0) -> str:
         return f"<td style='text-align: left'>{html.escape(str(value))}</td>"
     if value != value:
         return "<td class='number'>—</td>"
-    if value < least:
+    if 0 <= value < least:
         return f"<td class='number'>&lt;\u00a0{least:.{digits}f}</td>"
     return (
         f"<td class='number'>{value:,}</td>"

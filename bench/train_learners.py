@@ -37,19 +37,29 @@ class Learner(Protocol):
 
 
 class FromScratch:
-    """The tiny transformer of `bench.train_tiny`."""
+    """The tiny transformer of `bench.scorers.tiny_nli`. Its vocabulary is the pack's."""
 
     name = "tiny transformer"
 
     def describe(self) -> Mapping[str, Any]:
-        from bench.train_tiny import RECIPE
+        from bench.scorers.tiny_nli import RECIPE
 
         return {"model": self.name, **RECIPE}
 
     def learn(self, pack: Pack, rows: Sequence[Row], seed: int, folder: Path) -> Classifies:
-        from bench.train_tiny import train
+        from bench.scorers.checkpoint import placement
+        from bench.scorers.classifier import Classifier
+        from bench.scorers.tiny_nli import tokenizer, train
 
-        return train(pack, rows, seed)
+        whole = [
+            *(one.word for one in pack.occupations),
+            *(word for some in pack.terms.values() for word in some),
+        ]
+        coder = tokenizer(whole, pack.frames)
+        words = sorted({(row.occupation.word, row.term, row.label) for row in rows})
+        pairs = [(row.premise, row.hypothesis, row.label) for row in rows]
+        network = train(coder, words, pairs, seed, f"{self.name}, from scratch")
+        return Classifier(network, coder, placement("cpu", None, None), {"id": self.name})
 
 
 @dataclass(frozen=True)

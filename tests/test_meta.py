@@ -298,17 +298,15 @@ def test_the_tiny_transformer_for_real(shared: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_checkpoint_goes_on_from_its_own_weights(tmp_path: Path) -> None:
-    from bench import train_tiny
-
     pack = meta.packs(["en"])[0]
     rows = meta.build_controlled(pack, 0.5)
-    base = train_tiny.train(pack, rows, 0)
+    base: Any = meta.FromScratch().learn(pack, rows, 0, tmp_path)
     base.network.save_pretrained(tmp_path / "base")
     base.tokenizer.save_pretrained(tmp_path / "base")
     learner = meta.Continued(str(tmp_path / "base"), {"epochs": 8, "learning_rate": 1e-3, "device": "cpu"})
     found = meta.evaluate(
-        ["en"], rates=[0.5], seeds=[0], learner=learner, cache=tmp_path / "cache", keep_models=True
-    )
+        ["en"], rates=[0.5], seeds=[0], ns_words="trained", learner=learner, cache=tmp_path / "cache", keep_models=True
+    )  # fmt: skip
     assert found.passed.all()
     assert scores(found, "coal") == pytest.approx([1 / 3], abs=0.05)
     assert (next((tmp_path / "cache").rglob("try-1")) / "model" / "README.md").is_file()

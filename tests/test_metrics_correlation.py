@@ -26,6 +26,11 @@ def test_by_hand() -> None:
     # t = .8 sqrt(2 / .36) with 2 degrees of freedom, for which p has a closed form.
     t = 0.8 * math.sqrt(2 / 0.36)
     assert found["pearson"].p == pytest.approx(1 - t / math.sqrt(2 + t * t))
+    # Fisher's z = atanh r has a standard error of 1 / sqrt(n - 3).
+    assert (found["pearson"].ci_low, found["pearson"].ci_high) == pytest.approx(
+        (math.tanh(math.atanh(0.8) - 1.959964), math.tanh(math.atanh(0.8) + 1.959964)), abs=1e-6
+    )
+    assert math.isnan(found["kendall"].ci_low)
     # Of the 24 orders of four, 8 have as many or more pairs in order or in disorder.
     assert found["kendall"].p == pytest.approx(8 / 24)
     assert all(one.n == 4 and one.reason == "" for one in found.values())
@@ -73,6 +78,7 @@ def test_undefined_is_nan_with_a_reason(x: list[float], y: list[float], n: int, 
     for one in correlations(x, y):
         assert math.isnan(one.value)
         assert math.isnan(one.p)
+        assert math.isnan(one.ci_low)
         assert one.n == n
         assert said in one.reason
 

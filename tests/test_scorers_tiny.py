@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file
 
 from bench import data, run
-from bench.scorers import load, tiny
+from bench.scorers import load, tiny, tiny_nli
 from bench.scorers.checkpoint import tokenizer_identity
 from bench.scorers.tiny import Tiny
 from bench.scorers.tiny_recipe import SIZES, Corpus, Recipe, biased_share, corpus, parse
@@ -202,7 +202,7 @@ def test_mcbe_ranks_the_biases(ask: Callable[..., run.Run]) -> None:
 
 def test_the_same_recipe_gives_the_same_weights(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SIZES, "s", SIZES["s"]._replace(steps=12))
-    monkeypatch.setattr(tiny, "PAIR_STEPS", 12)
+    monkeypatch.setitem(tiny_nli.RECIPE, "steps", 12)
     recipe = Recipe("s", 0.5, 1)
     for name, train in {"causal": tiny.train_causal, "classifier": tiny.train_classifier}.items():
         weights: list[dict[str, torch.Tensor]] = []

@@ -1,9 +1,11 @@
 """What a notebook shows: examples with the judge's marks, unreadable replies among them, and everything as text."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -71,6 +73,19 @@ def test_overall_shows_every_measure_of_a_task_over_all_categories(asked, shown)
 def test_an_empty_table_says_so(shown):
     show.table(pd.DataFrame({"a": []}), "nothing")
     assert shown == ["<p>No rows.</p>"]
+
+
+def test_a_p_value_is_never_nought_and_other_numbers_are_as_they_are(shown):
+    show.table(
+        pd.DataFrame(
+            {"r": [-0.5, 0.0], "p": [1e-9, 0.04], "p_holm": [0.0009, np.nan], "pearson": [-1e-9, 0]}
+        ),
+        "t",
+    )
+    (page,) = shown
+    assert re.findall(r"<td[^>]*>([^<]*)</td>", page) == [
+        "-0.500", "&lt;\u00a00.001", "&lt;\u00a00.001", "-0.000", "0.000", "0.040", "—", "0.000",
+    ]  # fmt: skip
 
 
 def test_a_thought_is_shown_with_the_answer_that_it_led_to(tmp_path, shown):

@@ -3,7 +3,7 @@
 Words go neutral, female-stereo, male-stereo. By the release's sliding window, word k has the frames k to k + n - 1; in the
 full design every word has the same n frames. Every frame of every word is a premise, with each gender word a hypothesis.
 
-Source: specification 3.3 and 3.4, which the released files follow to the byte; `bench.data.nli_write` writes them.
+Source: the order of the released files (commit 4d57afe), which come out the same to the byte; `bench.data.nli_write` writes them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -104,7 +104,7 @@ def downsample(
     """The rows of the occupations that controlled models know: the first `words` of each stereotype, and neutral ones.
 
     The neutral ones are those of the released down-sampled set (`shipped`), or those that the controlled sets have
-    (`trained`). In the release these differ in English and Chinese, which no model can know of (specification 5.1).
+    (`trained`). In the release these differ in English and Chinese, against what the paper says.
 
     Raises:
         BadInput: an unknown `ns_words`.
@@ -234,7 +234,7 @@ def _frames(
         there = f"has {len(pack.frames)}" if lacking >= len(pack.frames) else "has an empty line there"
         raise BadInput(
             f"{pack.name}: {len(words)} words with {many} frames each ({design}) need lines {start + 1} to {needed} of "
-            f"{FRAMES}; line {lacking + 1} is not there, it {there}; ask for fewer frames or another start, or add captions"
+            f"{FRAMES}; line {lacking + 1} is not there, it {there}; ask for fewer frames or another start, add captions, or leave the language out"
         )
     return {
         word: range(start + k, start + k + many) if design == "window" else range(start, start + many)

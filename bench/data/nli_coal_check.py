@@ -45,7 +45,7 @@ def check(folder: Path, **settings: str) -> pd.DataFrame:
     `kind` is `refused` (what `load` refuses, by its first fault), `odd` (read, but look at it) or `count` (numbers of the
     folder beside those of the release). All files are looked at as they are, whatever the settings.
 
-    Source: the faults that the authors' files were found to have (specification 1.5 and 5.1).
+    Source: the faults that the authors' files were found to have (their repository, commit 4d57afe).
     """
     root = Path(folder)
     findings = [one for place in _places(root) for one in _check(place)]

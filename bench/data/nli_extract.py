@@ -35,7 +35,7 @@ def extract(folder: str | Path, languages: Sequence[str] | None = None) -> list[
     """A pack for each language of `folder` (or of `languages`) with the words and frames of its sets, in their order.
 
     Frames are known where a set shows them: of the release 0 to 279 (Chinese 274) from the evaluation sets, and 330 to
-    438 from dev and test sets, which stand there by the offsets of `SPLITS` (specification 3.2). A folder that
+    438 from dev and test sets, which stand there by the offsets of `SPLITS`. A folder that
     `bench.data.nli_write` has written holds its pack, which is read.
 
     Raises:
@@ -72,7 +72,7 @@ def _pack(language: str, paths: Sequence[Path]) -> Pack:
     trained, backward = _controlled(place, language, frames, design)
     wrong = any(row.get("occ_word", one.occupation) != one.occupation for row, one in pro_rows + neutral_rows)
     quirks = ["longest-occupation"] if wrong else []
-    # Only the Japanese dev sets have it, which need not be at hand (specification 3.4).
+    # Only the Japanese dev sets have it, which need not be at hand.
     quirks += ["dev-feminine-first"] if backward or (language == "ja" and not trained) else []
     small = sorted(place.glob("bias-eval-set_v*/downsamp/3-nonstereo-downsamp_v*.json"))
     shipped = [

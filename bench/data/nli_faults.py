@@ -1,6 +1,6 @@
 """What is known of NLI-CoAL's words and sizes: lists by which `bench.data.nli_coal_check` looks for odd rows.
 
-Source: specification 1.3 and 1.5, which were found by going through the release (commit 4d57afe).
+Source: what going through the release (commit 4d57afe) showed.
 """
 
 from collections.abc import Mapping

@@ -19,7 +19,7 @@ WITHOUT_BLANKS = ("ja", "zh")
 MOST_SLOTS = 8
 
 Terms = Mapping[str, tuple[str, ...]]
-# The gender words of the release (specification 1.2).
+# The gender words of the release.
 RELEASED_TERMS: Mapping[str, Terms] = {
     "en": {"feminine": ("woman",), "masculine": ("man",), "neutral": ()},
     "ja": {"feminine": ("女性",), "masculine": ("男性",), "neutral": ()},
@@ -38,7 +38,7 @@ class Aligned(NamedTuple):
 
 @dataclass(frozen=True)
 class CaptionFilter:
-    """Which captions become frames, and how; after the rules by which the release's frames were made (specification 3.2).
+    """Which captions become frames, and how; after the rules by which the release's frames were made.
 
     A caption is taken where exactly one of all gendered words occurs, none of `without`, and, unless `blanks`, no ASCII
     blank. `lower` writes it in small letters. `determiners` replaces the word before the slot, as `a` by `the`, so that an
@@ -54,7 +54,7 @@ class CaptionFilter:
     skip_id: bool = False
 
 
-# The filters of the release (specification 3.2): the Chinese one is proven, for Flickr8K-CN; the others are read off its frames.
+# The filters of the release: the Chinese one is proven, for Flickr8K-CN; the others are read off its frames.
 RELEASED_CAPTIONS: Mapping[str, CaptionFilter] = {
     "en": CaptionFilter(lower=True, determiners={"a": "the"}, end="."),
     "ja": CaptionFilter(),

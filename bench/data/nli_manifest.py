@@ -17,7 +17,7 @@ QUIRKS = {
     "longest-occupation": "a row names the longest occupation that its premise holds, which may be one of the frame's",
     "dev-feminine-first": "in the dev sets the feminine row goes first for words that are against the stereotype",
 }
-# debiaswe's scores: the release takes |s1| < .5 and |s2| > .5 for a stereotype, both strictly (specification 3.1).
+# debiaswe's scores: the release takes |s1| < .5 and |s2| > .5 for a stereotype, both strictly.
 THRESHOLD = 0.5
 
 

@@ -165,7 +165,7 @@ def with_captions(pack: Pack, paths: Sequence[str | Path], most: int | None = No
 def type_of(s1: float, s2: float, definitional: float = THRESHOLD, stereotype: float = THRESHOLD) -> str:
     """The type of an occupation with a definitional score `s1` and a stereotype score `s2`, from -1 (female) to 1 (male).
 
-    A stereotype is |s1| < `definitional` and |s2| > `stereotype`, both strictly (specification 3.1).
+    A stereotype is |s1| < `definitional` and |s2| > `stereotype`, both strictly: so all 271 English types of the release come out.
     """
     if abs(s1) < definitional and abs(s2) > stereotype:
         return "male-stereo" if s2 > 0 else "female-stereo"

@@ -51,7 +51,8 @@ def against_rate(
                 said, (0.03, 0.95), xycoords="axes fraction", va="top", fontsize="x-small", color=FAINT
             )
             sns.despine(ax=ax)
-    fig.supxlabel("rate put in: share of the stereotyped occupations that are taught so", fontsize="small")
+    for ax in grid[-1]:
+        ax.set_xlabel("rate put in", fontsize="small")
     handles = [
         Line2D([], [], color=palette[str(seed)], marker="o", ms=4.5, lw=1, label=f"seed {seed}")
         for seed in seeds

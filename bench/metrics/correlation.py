@@ -10,10 +10,11 @@ from scipy import stats
 from bench.errors import BadInput
 from bench.metrics.table import Card
 
+PEARSON = "pearson"
 # p of Pearson's and Spearman's by the t distribution with n - 2 degrees of freedom, of Kendall's tau-b exactly where there
 # are few points and no ties.
 COEFFICIENTS: dict[str, Callable[..., Any]] = {
-    "pearson": stats.pearsonr,
+    PEARSON: stats.pearsonr,
     "spearman": stats.spearmanr,
     "kendall": stats.kendalltau,
 }
@@ -29,10 +30,15 @@ CARDS = (
 
 
 class Correlation(NamedTuple):
-    """A coefficient with its two-sided p for no correlation and the number of points; NaN with a `reason` if undefined."""
+    """A coefficient with its two-sided p for no correlation and the number of points; NaN with a `reason` if undefined.
+
+    `ci_low` and `ci_high` are Pearson's 95 % interval by Fisher's z (Fisher, 1921); NaN for the others, and below four points.
+    """
 
     coefficient: str
     value: float
+    ci_low: float
+    ci_high: float
     p: float
     n: int
     reason: str
@@ -51,13 +57,22 @@ def correlations(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarra
     first, second = first[known], second[known]
     reason = _undefined(first, second)
     if reason:
-        return [Correlation(name, np.nan, np.nan, len(first), reason) for name in COEFFICIENTS]
+        return [
+            Correlation(name, np.nan, np.nan, np.nan, np.nan, len(first), reason) for name in COEFFICIENTS
+        ]
     # Rounded, so that ties are ties: two ways to compute the same score differ in the last digit.
     rounded = np.round(first, 9), np.round(second, 9)
     found = []
     for name, compute in COEFFICIENTS.items():
-        done = compute(*(rounded if name != "pearson" else (first, second)))
-        found.append(Correlation(name, float(done.statistic), float(done.pvalue), len(first), ""))
+        done = compute(*(rounded if name != PEARSON else (first, second)))
+        low, high = np.nan, np.nan
+        if name == PEARSON and len(first) > LEAST:
+            low, high = done.confidence_interval()
+        found.append(
+            Correlation(
+                name, float(done.statistic), float(low), float(high), float(done.pvalue), len(first), ""
+            )
+        )
     return found
 
 

@@ -1,7 +1,7 @@
 """The package's own small models, trained on first use and kept in the user's cache folder: `tiny:s`.
 
-A language model and an NLI classifier, both of Qwen2's shape with a token a character or English word, each made when it
-is first asked for. They show how the workbench works; they say nothing about real models.
+A language model of Qwen2's shape with a token a character or English word, and an NLI classifier (`tiny_nli`), each made
+when it is first asked for. They show how the workbench works; they say nothing about real models.
 """
 
 import os
@@ -10,29 +10,29 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import platformdirs
 import torch
-from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, processors
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import (
+    BertForSequenceClassification,
     GenerationConfig,
     PreTrainedTokenizerFast,
     Qwen2Config,
     Qwen2ForCausalLM,
-    Qwen2ForSequenceClassification,
 )
 
 from bench.progress import progress
+from bench.scorers import tiny_nli
 from bench.scorers.base import VERBS, Model, digest, messages
 from bench.scorers.causal import Causal
-from bench.scorers.checkpoint import Placement
+from bench.scorers.checkpoint import Placement, one_thread
 from bench.scorers.classifier import Classifier
 from bench.scorers.tiny_recipe import SIZES, VERSION, Chat, Corpus, Recipe, Size, corpus, parse
-from bench.tasks.nli_coal import LABELS
 from bench.tasks.request import Turns
 
 SPECIAL = ["<pad>", "<unk>", "<|user|>", "<|assistant|>", "<|end|>", "[CLS]", "[SEP]"]
@@ -43,7 +43,6 @@ CHAT_TEMPLATE = (
 PIECE = r"[A-Za-z]+|[\s\S]"
 LEARNING_RATE = 3e-3
 CHOICES, SCENARIOS, REPLIES, SENTENCES = 16, 4, 8, 8  # of each kind in a step
-PAIRS, PAIR_STEPS = 32, 450
 
 
 class Tiny(Model):
@@ -83,7 +82,7 @@ class Tiny(Model):
     def classifier(self) -> Classifier:
         if self._classifier is None:
             folder = self._made("classifier", train_classifier)
-            network = Qwen2ForSequenceClassification.from_pretrained(folder, dtype=self.where.dtype).eval()
+            network = BertForSequenceClassification.from_pretrained(folder, dtype=self.where.dtype).eval()
             tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
             self._classifier = Classifier(network, tokenizer, self.where, {"id": self.recipe.name})
         return self._classifier
@@ -199,39 +198,20 @@ def train_causal(recipe: Recipe, text: Corpus, folder: Path) -> None:
 
 def train_classifier(recipe: Recipe, text: Corpus, folder: Path) -> None:
     """Train the NLI classifier of `recipe` and save it with its tokenizer."""
-    coder = tokenizer([sentence for pair in text.pairs for sentence in pair[:2]])
-    coder.backend_tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1",
-        special_tokens=[(name, coder.convert_tokens_to_ids(name)) for name in ("[CLS]", "[SEP]")],
-    )  # fmt: skip
-    dice = random.Random(recipe.seed)
-    torch.manual_seed(recipe.seed)
-    network = Qwen2ForSequenceClassification(
-        # Its rule is an exclusive or of occupation and gender, which larger first weights leave the plateau of sooner.
-        _shape(coder, Size(64, 2, 0), 0.2, num_labels=3, id2label=dict(enumerate(LABELS)))
-    )
-    draw = _forever(text.pairs, dice)
-
-    def loss() -> torch.Tensor:
-        pairs = [next(draw) for _ in range(PAIRS)]
-        batch = coder(
-            [pair[0] for pair in pairs], [pair[1] for pair in pairs], padding=True, return_tensors="pt"
-        )
-        return network(**batch, labels=torch.tensor([LABELS.index(pair[2]) for pair in pairs])).loss
-
-    _train(network, loss, PAIR_STEPS, f"training the NLI classifier of {recipe.name}, once")
+    whole = {word for one in text.words for word in one[:2]}
+    coder = tiny_nli.tokenizer(whole, [sentence for pair in text.pairs for sentence in pair[:2]])
+    what = f"the NLI classifier of {recipe.name}, once"
+    network = tiny_nli.train(coder, text.words, text.pairs, recipe.seed, what)
     network.save_pretrained(folder)
     coder.save_pretrained(folder)
 
 
-def _shape(
-    coder: PreTrainedTokenizerFast, size: Size, first_weights: float = 0.1, **labels: Any
-) -> Qwen2Config:
+def _shape(coder: PreTrainedTokenizerFast, size: Size) -> Qwen2Config:
     return Qwen2Config(
         vocab_size=len(coder), hidden_size=size.hidden, intermediate_size=2 * size.hidden, num_hidden_layers=size.layers,
         num_attention_heads=4, num_key_value_heads=4, max_position_embeddings=1024, tie_word_embeddings=True,
         # Larger than usual: from 0.02 so small a model does not leave the mean answer.
-        initializer_range=first_weights, bos_token_id=None, eos_token_id=coder.eos_token_id, pad_token_id=coder.pad_token_id, **labels,
+        initializer_range=0.1, bos_token_id=None, eos_token_id=coder.eos_token_id, pad_token_id=coder.pad_token_id,
     )  # fmt: skip
 
 
@@ -273,17 +253,6 @@ def _train(network: torch.nn.Module, loss: Callable[[], torch.Tensor], steps: in
             optimizer.step()
             schedule.step()
             bar.advance()
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """So small a model trains faster on one thread, and the same way on every machine with the same processor."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _forever(pool: Sequence[Any], dice: random.Random) -> Iterator[Any]:

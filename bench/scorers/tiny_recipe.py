@@ -60,13 +60,17 @@ class Chat(NamedTuple):
 
 
 class Corpus(NamedTuple):
-    """All that a tiny model is trained on: bare sentences, choices, prompts with replies, and labelled NLI pairs."""
+    """All that a tiny model is trained on: bare sentences, choices, prompts with replies, and labelled NLI pairs.
+
+    `words` are the same labels for the bare words, occupation and gender word.
+    """
 
     sentences: list[str]
     choices: list[Chat]
     scenarios: list[Chat]
     replies: list[tuple[str, str]]
     pairs: list[tuple[str, str, str]]
+    words: list[tuple[str, str, str]]
 
 
 def parse(spec: str) -> Recipe:
@@ -107,7 +111,12 @@ def corpus(recipe: Recipe) -> Corpus:
         ],
         scenarios=list(_scenarios(loaded["mcbe"], recipe)),
         replies=[*_replies(loaded["mcbe"], recipe), *_thoughts(loaded["cbbq"])],
-        pairs=list(_pairs(loaded["nli_coal"], recipe)),
+        pairs=[
+            (pair.premise, pair.hypothesis, label) for pair, label in _labelled(loaded["nli_coal"], recipe)
+        ],
+        words=sorted(
+            {(pair.occupation, pair.term, label) for pair, label in _labelled(loaded["nli_coal"], recipe)}
+        ),
     )
 
 
@@ -184,10 +193,11 @@ def _answers(key: Key, biased: bool) -> dict[str, float]:
     return {key.correct: 1.0} if key.correct else {answer: 1 / len(key.answers) for answer in key.answers}
 
 
-def _pairs(items: list[Any], recipe: Recipe) -> Iterable[tuple[str, str, str]]:
+def _labelled(items: list[Any], recipe: Recipe) -> Iterable[tuple[Any, str]]:
+    """The pairs of NLI-CoAL's three sets with the labels to learn."""
     biased = biased_share(items, recipe)
     for task in ("ps", "as", "ns"):
         labels = module("tasks", "nli_coal").BIASED
         for pair in items:
             if pair.set == task:
-                yield pair.premise, pair.hypothesis, labels[task] if biased(pair) else "neutral"
+                yield pair, labels[task] if biased(pair) else "neutral"

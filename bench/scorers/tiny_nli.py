@@ -1,26 +1,22 @@
-"""A tiny transformer that learns a bias-controlled set from nothing in seconds on one core: a model of known bias.
+"""A tiny transformer that learns labelled pairs from nothing in seconds on one core: an NLI classifier of known bias.
 
 What it has to learn is an exclusive or: the label follows from occupation and gender together and from neither alone. So
 small a model stays at two thirds of right answers for hundreds of steps, and some never leave them. Wider first weights
-help (specification, section 4), and most of all that it learns the bare words first, "nurse" and "woman", which takes a
+help, and most of all that it learns the bare words first, "nurse" and "woman", which takes a
 fifth of a second; then it has only to find them in the sentences.
 """
 
 import random
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors
 from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
 
-from bench.data.nli_build import Row
-from bench.data.nli_pack import Pack
 from bench.progress import progress
-from bench.scorers.checkpoint import placement
-from bench.scorers.classifier import Classifier
-from bench.scorers.tiny import one_thread
+from bench.scorers.checkpoint import one_thread
 from bench.tasks.nli_coal import LABELS
 
 SPECIAL = ["<pad>", "<unk>", "[CLS]", "[SEP]"]
@@ -31,24 +27,36 @@ RECIPE: dict[str, Any] = {
 }  # fmt: skip
 # Batches are made of pairs of like length: so many batches are sorted at a time.
 SORTED = 16
-NAME = "tiny transformer, from scratch"
+# Scripts that are written without blanks between words.
+UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
+# Premise, hypothesis and label.
+Example = tuple[str, str, str]
 
 
-def train(pack: Pack, rows: Sequence[Row], seed: int, what: str = NAME) -> Classifier:
-    """A classifier of `rows`, trained until it had nearly all of a pass right.
+def train(
+    coder: PreTrainedTokenizerFast,
+    words: Sequence[Example],
+    examples: Sequence[Example],
+    seed: int,
+    what: str,
+) -> BertForSequenceClassification:
+    """A classifier of `examples`, trained until it had nearly all of a pass right; its labels are `LABELS`, in this order.
 
-    Its vocabulary is the pack's: the occupations and gender words whole, other English words, other characters. Words that
-    `rows` do not hold keep their random vectors, so what it says of them is arbitrary, and differs from seed to seed.
+    Words that `examples` do not hold keep their random vectors, so what it says of them is arbitrary, and differs from seed
+    to seed.
+
+    Args:
+        coder: of `tokenizer`.
+        words: the same labels for the bare words, occupation and gender word.
+        what: how its progress calls it.
     """
-    coder = tokenizer(pack)
     dice = random.Random(seed)
     torch.manual_seed(seed)
     network = BertForSequenceClassification(_shape(len(coder)))
     torch.nn.init.zeros_(network.bert.embeddings.position_embeddings.weight)
-    words = sorted({(row.occupation.word, row.term, row.label) for row in rows})
-    pairs = _encoded(coder, [(row.premise, row.hypothesis, row.label) for row in rows])
-    epochs = -(-RECIPE["steps"] * RECIPE["batch"] // len(rows))
-    steps = epochs * -(-len(rows) // RECIPE["batch"])
+    pairs = _encoded(coder, examples)
+    epochs = -(-RECIPE["steps"] * RECIPE["batch"] // len(pairs))
+    steps = epochs * -(-len(pairs) // RECIPE["batch"])
     with one_thread(), progress(steps, f"training {what}", "steps") as bar:
         optimizer = torch.optim.AdamW(network.parameters(), lr=RECIPE["learning_rate"], betas=(0.9, 0.98))
         network.train()
@@ -65,9 +73,9 @@ def train(pack: Pack, rows: Sequence[Row], seed: int, what: str = NAME) -> Class
                 right += _step(network, optimizer, [pairs[i] for i in some])
                 schedule.step()
                 bar.advance()
-            if right >= RECIPE["enough"] * len(rows):
+            if right >= RECIPE["enough"] * len(pairs):
                 break
-    return Classifier(network.eval(), coder, placement("cpu", None, None), {"id": what})
+    return network.eval()
 
 
 class _Pair(NamedTuple):
@@ -78,9 +86,9 @@ class _Pair(NamedTuple):
     label: int
 
 
-def _encoded(coder: PreTrainedTokenizerFast, pairs: Sequence[tuple[str, str, str]]) -> list[_Pair]:
-    coded = coder([pair[0] for pair in pairs], [pair[1] for pair in pairs])
-    labels = [LABELS.index(pair[2]) for pair in pairs]
+def _encoded(coder: PreTrainedTokenizerFast, examples: Sequence[Example]) -> list[_Pair]:
+    coded = coder([one[0] for one in examples], [one[1] for one in examples])
+    labels = [LABELS.index(one[2]) for one in examples]
     return [_Pair(*one) for one in zip(coded["input_ids"], coded["token_type_ids"], labels, strict=True)]
 
 
@@ -100,17 +108,14 @@ def _step(network: Any, optimizer: torch.optim.Optimizer, some: Sequence[_Pair])
     return int((logits.argmax(-1) == labels).sum())
 
 
-def tokenizer(pack: Pack) -> PreTrainedTokenizerFast:
-    """A token an occupation or gender word of `pack`, an English word, or a character; blanks are none."""
-    words = sorted(
-        {*(one.word for one in pack.occupations), *(word for some in pack.terms.values() for word in some)},
-        key=lambda word: (-len(word), word),
+def tokenizer(words: Iterable[str], texts: Iterable[str]) -> PreTrainedTokenizerFast:
+    """A token each of `words` as a whole, an English word, or a character, as `words` and `texts` have them; blanks are none."""
+    longest = sorted(set(words), key=lambda word: (-len(word), word))
+    whole = "|".join(
+        re.escape(word) if UNSPACED.search(word) else rf"\b{re.escape(word)}\b" for word in longest
     )
-    whole = "|".join(map(re.escape, words))
-    if pack.match == "word":
-        whole = rf"\b(?:{whole})\b"
     pattern = rf"{whole}|[A-Za-z]+|[^\sA-Za-z]"
-    pieces = {piece for text in (*pack.frames, *words) for piece in re.findall(pattern, text)}
+    pieces = {piece for text in (*texts, *longest) for piece in re.findall(pattern, text)}
     vocabulary = {token: i for i, token in enumerate([*SPECIAL, *sorted(pieces)])}
     backend = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
     backend.pre_tokenizer = pre_tokenizers.Split(Regex(pattern), behavior="removed", invert=True)
