@@ -40,7 +40,7 @@ from bench.metrics.correlation import PEARSON, by_group
 from bench.metrics.nli_coal_answers import SUMS, answers, arranged
 from bench.metrics.nli_coal_measures import measures
 from bench.metrics.table import ALL
-from bench.progress import say
+from bench.progress import progress, say
 from bench.scorers.base import digest
 from bench.tasks.nli_coal import LABELS
 from bench.train_learners import Continued, FromScratch, Learner
@@ -122,28 +122,31 @@ def evaluate(
     folder = Path(cache or platformdirs.user_cache_path("bias-workbench", appauthor=False) / "meta")
     known = _carried() if carried else {}
     found = []
-    for pack in packs(languages, data):
-        should: dict[float, dict[str, float]] = {}
-        for cell in _cells(pack, rates, seeds, learner, assignment):
-            row, scores = known.get((cell.key, ns_words), ({}, {}))
-            source = "carried by the package"
-            if not row:
-                made, source = _made(cell, learner, folder.expanduser(), keep_models)
-                scores = _scores(cell.asked[ns_words], made.answers)
-                row = {
-                    "language": pack.language, "rate": cell.rate, "seed": cell.seed, "ns_words": ns_words, "model": learner.name,
-                    **{name: made.about[name] for name in ("train_accuracy", "tries", "seconds")},
-                    "passed": made.about["train_accuracy"] >= GATE, "key": cell.key,
-                }  # fmt: skip
-            if cell.rate not in should:
-                should[cell.rate] = _expected(cell, ns_words)
-            found += [
-                {
-                    **row, "measure": name, "score": score, "expected": should[cell.rate].get(name, np.nan), "source": source,
-                    "data": f"{pack.name}, {pack.version}",
-                }
-                for name, score in scores.items()
-            ]  # fmt: skip
+    every = packs(languages, data)
+    with progress(len(every) * len(rates) * len(seeds), "meta-evaluation", "models") as bar:
+        for pack in every:
+            should: dict[float, dict[str, float]] = {}
+            for cell in _cells(pack, rates, seeds, learner, assignment):
+                row, scores = known.get((cell.key, ns_words), ({}, {}))
+                source = "carried by the package"
+                if not row:
+                    made, source = _made(cell, learner, folder.expanduser(), keep_models)
+                    scores = _scores(cell.asked[ns_words], made.answers)
+                    row = {
+                        "language": pack.language, "rate": cell.rate, "seed": cell.seed, "ns_words": ns_words, "model": learner.name,
+                        **{name: made.about[name] for name in ("train_accuracy", "tries", "seconds")},
+                        "passed": made.about["train_accuracy"] >= GATE, "key": cell.key,
+                    }  # fmt: skip
+                if cell.rate not in should:
+                    should[cell.rate] = _expected(cell, ns_words)
+                found += [
+                    {
+                        **row, "measure": name, "score": score, "expected": should[cell.rate].get(name, np.nan), "source": source,
+                        "data": f"{pack.name}, {pack.version}",
+                    }
+                    for name, score in scores.items()
+                ]  # fmt: skip
+                bar.advance()
     return pd.DataFrame(found)
 
 

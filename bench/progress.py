@@ -1,13 +1,14 @@
 """Progress of long work: a bar on a terminal and in a notebook, a line now and then elsewhere. On standard error.
 
-In notebooks the bar is text too, because a widget is dead when a saved notebook is opened again, and on standard output,
-because Jupyter paints the other one red.
+In notebooks the bar is text too, because a widget is dead when a saved notebook is opened again. It is an output that
+changes and is empty in the end, because a saved notebook would keep every state of a line that is written over.
 """
 
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from tqdm import tqdm
 
@@ -29,7 +30,10 @@ class Progress:
                 unit=f" {unit}",
                 leave=False,
                 delay=3,
-                file=sys.stdout if _in_notebook() else sys.stderr,
+                file=_Output() if _in_notebook() else sys.stderr,
+                ncols=100 if _in_notebook() else None,
+                # Each has an output of its own in a notebook, and none has to move to another's line.
+                position=0 if _in_notebook() else None,
             )
             if _interactive()
             else None
@@ -56,6 +60,25 @@ class Progress:
             self._bar.close()
 
 
+class _Output:
+    """An output of a notebook's cell that shows the last line written, as a file for tqdm."""
+
+    def __init__(self) -> None:
+        self._shown: Any = None
+
+    def write(self, text: str) -> None:
+        from IPython.display import display
+
+        line = {"text/plain": text.rsplit("\r", 1)[-1].strip()}
+        if self._shown is None:
+            self._shown = display(line, raw=True, display_id=True)
+        else:
+            self._shown.update(line, raw=True)
+
+    def flush(self) -> None:
+        pass
+
+
 @contextmanager
 def progress(total: int, what: str, unit: str, done: int = 0) -> Iterator[Progress]:
     """`with progress(100, "asking tiny:s", "requests") as bar: ...; bar.advance(10)`"""
@@ -67,8 +90,11 @@ def progress(total: int, what: str, unit: str, done: int = 0) -> Iterator[Progre
 
 
 def say(message: str) -> None:
-    """A line for people, on standard error, so that standard output holds results alone."""
-    print(message, file=sys.stderr, flush=True)
+    """A line for people, on standard error, so that standard output holds results alone.
+
+    In a notebook, where results are not printed, on standard output, because Jupyter paints the other one red.
+    """
+    print(message, file=sys.stdout if _in_notebook() else sys.stderr, flush=True)
 
 
 def _interactive() -> bool:
@@ -76,4 +102,6 @@ def _interactive() -> bool:
 
 
 def _in_notebook() -> bool:
-    return "ipykernel" in sys.modules
+    # Whether this very process is a kernel: one that only drives notebooks has imported as much.
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    return getattr(shell, "kernel", None) is not None

@@ -136,12 +136,15 @@ def _parameters(source: Path) -> list[str]:
 
 
 def drop_blank_outputs(book: nbformat.NotebookNode) -> None:
-    """Take out of a notebook what a finished progress bar leaves behind: text that shows nothing."""
+    """Take out of a notebook what a finished progress bar leaves behind: an output of no text."""
     for cell in book.cells:
         if cell.cell_type == "code":
-            cell.outputs = [
-                output for output in cell.outputs if output.get("text", "x").rsplit("\r", 1)[-1].strip()
-            ]
+            cell.outputs = [output for output in cell.outputs if not _blank(output)]
+
+
+def _blank(output: nbformat.NotebookNode) -> bool:
+    data = output.get("data", {})
+    return list(data) == ["text/plain"] and not data["text/plain"].strip()
 
 
 def _notebooks(plan: Study, folder: Path) -> dict[str, dict[str, Any]]:
