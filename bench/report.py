@@ -89,7 +89,8 @@ def make(
     """
     path = Path(study_file) if study_file else DEMO
     plan = study.load(path)
-    folder = Path(out) if out else path.resolve().parent / plan.name
+    # Absolute, because papermill changes the working folder, also that of other threads.
+    folder = Path(out).resolve() if out else path.resolve().parent / plan.name
     notebooks = _notebooks(plan, folder)
     folder.mkdir(parents=True, exist_ok=True)
     cells = _ask(plan, folder, _jobs(plan, jobs))

@@ -1,5 +1,6 @@
 """Reports: pages that answer, tables beside them, nothing that leaves the page, and failures that stay where they are."""
 
+import contextlib
 import json
 import re
 
@@ -20,6 +21,8 @@ models: ["simulated:bias=1", "simulated:refuse=1", "{replay}"]
 benchmarks:
   cbbq: {{categories: [gender, age], limit: 2}}
   nli_coal: {{categories: [zh], limit: 4}}
+analyses:
+  meta_evaluation: {{languages: [zh], rates: [0, 0.5, 1], seeds: [0]}}
 """
 
 
@@ -41,7 +44,8 @@ def made(tmp_path_factory):
                 named = {"task": task, "item_id": request.item_id, "request": request.request}
                 stream.write(json.dumps({**named, "response": f"A {PLANTED}"}) + "\n")
     (folder / "mine.yml").write_text(STUDY.format(replay="replay:planted.jsonl"), "utf-8")
-    return report.make(folder / "mine.yml")
+    with contextlib.chdir(folder):
+        return report.make("mine.yml", "mine")
 
 
 def page(made, name):
@@ -51,7 +55,8 @@ def page(made, name):
 def test_the_report_has_an_index_and_a_page_a_notebook(made):
     folder = made.page.parent
     assert made.page.name == "index.html"
-    assert {path.name for path in folder.glob("*.html")} == {"index.html", "cbbq.html", "nli_coal.html"}
+    pages = {path.name for path in folder.glob("*.html")}
+    assert pages == {"index.html", "cbbq.html", "nli_coal.html", "meta_evaluation.html"}
     assert 'href="cbbq.html"' in page(made, "index.html")
     assert "Report &lt;of&gt; tests" in page(made, "index.html")
 
