@@ -52,6 +52,14 @@ class Scorer(Protocol):
     def answer(self, requests: Sequence[Request]) -> list[Answer]: ...
 
 
+@dataclass(slots=True)
+class Tally:
+    """Tokens of the texts that a model was asked about, and tokens that went through it."""
+
+    asked: int = 0
+    computed: int = 0
+
+
 class TooLong(BadInput):
     """Texts that a model cannot read whole; `why` says so of each, by its position among the texts of the call."""
 

@@ -1,12 +1,7 @@
-"""Causal language models: likelihood of texts, choice among options, generated replies.
-
-Log-probabilities are computed where they are read and nowhere else: the hidden states of those positions are gathered,
-and only they meet the output matrix, in float32 from there on.
-"""
+"""Causal language models: likelihood of texts, choice among options (both by `bench.scorers.reading`), generated replies."""
 
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,18 +17,8 @@ from transformers.generation import (
 from bench.errors import BadInput
 from bench.scorers.base import Model, digest, each, messages
 from bench.scorers.checkpoint import Placement, batches, check_lengths, special_behind, tokenizer_identity
+from bench.scorers.reading import Reader, Row, padded
 from bench.tasks.request import Turns
-
-# Rows of the output matrix product at a time: 512 of a vocabulary of 150,000 are 0.3 GB in float32.
-HEAD_ROWS = 512
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """Token ids, and which log-probabilities to read: of token `target` after position `position`."""
-
-    ids: tuple[int, ...]
-    reads: tuple[tuple[int, int], ...]
 
 
 class Causal(Model):
@@ -50,7 +35,8 @@ class Causal(Model):
         self._first = tokenizer.eos_token_id if tokenizer.bos_token_id is None else tokenizer.bos_token_id
         self._coder = tokenizer_identity(tokenizer)
         self._sampling = _take_sampling(network.generation_config)
-        self._body_and_head = self._body_and_head_agree()
+        self._reader = Reader(network, where, tokenizer.pad_token_id or 0)
+        self.tally = self._reader.tally
 
     def describe(self) -> dict[str, Any]:
         return {
@@ -78,7 +64,7 @@ class Causal(Model):
             encoded = [[self._first, *ids] for ids in encoded]
         self._check([len(ids) for ids in encoded], "the text")
         rows = [Row(tuple(ids), tuple((i, ids[i + 1]) for i in range(len(ids) - 1))) for ids in encoded]
-        return self._read(rows)
+        return self._reader.read(rows)
 
     def choose(
         self, prompts: Sequence[Turns], options: Sequence[str] | Sequence[Sequence[str]]
@@ -93,7 +79,7 @@ class Causal(Model):
                 rows.setdefault(ids, {}).update(dict.fromkeys(reads))
         longest = [max((len(ids) for ids, _ in line), default=0) for line in wanted]
         self._check(longest, "the text with its reply")
-        values = self._read([Row(ids, tuple(reads)) for ids, reads in rows.items()])
+        values = self._reader.read([Row(ids, tuple(reads)) for ids, reads in rows.items()])
         found = {
             (ids, read): value
             for (ids, reads), row in zip(rows.items(), values, strict=True)
@@ -149,72 +135,8 @@ class Causal(Model):
         return tuple(whole[:-1]), reads
 
     @torch.inference_mode()
-    def _read(self, rows: Sequence[Row]) -> list[np.ndarray]:
-        """The log-probabilities that each row asks for, in the order of its reads."""
-        values: list[np.ndarray] = [np.empty(0)] * len(rows)
-        busy = [i for i, row in enumerate(rows) if row.reads]
-        for batch in batches([len(rows[i].ids) for i in busy], self.where.batch_tokens):
-            numbers = [busy[i] for i in batch]
-            ids, mask = self._pad([rows[i].ids for i in numbers])
-            line = [k for k, i in enumerate(numbers) for _ in rows[i].reads]
-            position = [read[0] for i in numbers for read in rows[i].reads]
-            target = torch.tensor(
-                [read[1] for i in numbers for read in rows[i].reads], device=self.where.device
-            )
-            flat = (
-                self._logprobs(ids, mask, torch.tensor(line), torch.tensor(position), target)
-                .cpu()
-                .double()
-                .numpy()
-            )
-            ends = np.cumsum([len(rows[i].reads) for i in numbers])[:-1]
-            for i, part in zip(numbers, np.split(flat, ends), strict=True):
-                values[i] = part
-        return values
-
-    def _logprobs(
-        self,
-        ids: torch.Tensor,
-        mask: torch.Tensor,
-        line: torch.Tensor,
-        position: torch.Tensor,
-        target: torch.Tensor,
-    ) -> torch.Tensor:
-        if not self._body_and_head:
-            picked = (
-                self.network(input_ids=ids, attention_mask=mask, use_cache=False)
-                .logits[line, position]
-                .float()
-            )
-            return picked.gather(1, target[:, None])[:, 0] - picked.logsumexp(1)
-        hidden = self.network.base_model(
-            input_ids=ids, attention_mask=mask, use_cache=False
-        ).last_hidden_state[line, position]
-        head = self.network.get_output_embeddings()
-        parts = []
-        for some, wanted in zip(hidden.split(HEAD_ROWS), target.split(HEAD_ROWS), strict=True):
-            logits = head(some).float()
-            parts.append(logits.gather(1, wanted[:, None])[:, 0] - logits.logsumexp(1))
-        return torch.cat(parts)
-
-    @torch.inference_mode()
-    def _body_and_head_agree(self) -> bool:
-        """Whether body and output matrix alone give the model's logits: some models scale or cap them in between."""
-        ids = (
-            torch.arange(1, 9, device=self.where.device)[None]
-            % self.network.config.get_text_config().vocab_size
-        )
-        try:
-            body = self.network.base_model(input_ids=ids, use_cache=False).last_hidden_state
-            ours = self.network.get_output_embeddings()(body).float()
-        except (AttributeError, TypeError):
-            return False
-        theirs = self.network(input_ids=ids, use_cache=False).logits.float()
-        return ours.shape == theirs.shape and torch.allclose(ours, theirs, rtol=1e-5, atol=1e-5)
-
-    @torch.inference_mode()
     def _generate(self, encoded: list[list[int]], dice: list[str], max_new_tokens: int) -> list[str]:
-        ids, mask = self._pad(encoded, left=True)
+        ids, mask = padded(encoded, self.tokenizer.pad_token_id or 0, self.where.device, left=True)
         processors = LogitsProcessorList()
         if self._sampling and dice:
             processors += _warpers(self._sampling)
@@ -224,15 +146,6 @@ class Causal(Model):
             logits_processor=processors, pad_token_id=self.tokenizer.pad_token_id,
         )  # fmt: skip
         return list(self.tokenizer.batch_decode(out[:, ids.shape[1] :], skip_special_tokens=True))
-
-    def _pad(self, encoded: Sequence[Sequence[int]], left: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
-        width = max(map(len, encoded))
-        ids = torch.full((len(encoded), width), self.tokenizer.pad_token_id or 0)
-        mask = torch.zeros_like(ids)
-        for k, row in enumerate(encoded):
-            place = slice(width - len(row), width) if left else slice(0, len(row))
-            ids[k, place], mask[k, place] = torch.tensor(row), 1
-        return ids.to(self.where.device), mask.to(self.where.device)
 
 
 class SeededSampling(LogitsProcessor):

@@ -45,11 +45,15 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Placement:
-    """Where a model runs, in which precision, and how many tokens a batch may hold, padding included."""
+    """Where a model runs, in which precision, and how many tokens a batch may hold, padding included.
+
+    `tree_tokens` is the same for texts that are computed as a tree, where every token meets every other.
+    """
 
     device: torch.device
     dtype: torch.dtype
     batch_tokens: int
+    tree_tokens: int = 512
 
     def describe(self) -> dict[str, Any]:
         return {"device": str(self.device), "dtype": str(self.dtype).removeprefix("torch.")}
