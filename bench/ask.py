@@ -6,10 +6,12 @@ goes on like one that was not.
 
 import platform
 import subprocess
+import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from bench import __version__, data, records
 from bench.benchmarks import module
 from bench.errors import AnotherRun, BadInput, RunFailed
 from bench.plan import Plan, Requests
-from bench.progress import progress
+from bench.progress import progress, say
 from bench.scorers.base import Answer, Model, Scorer, digest
 from bench.scorers.predictions import Predictions
 from bench.tasks.request import Request
@@ -104,6 +106,7 @@ def begin(
         "probe": model.probe(list(languages)) if isinstance(model, Model) and languages else [],
         "requests": requests.total,
         "shard": shard,
+        "order": "prompt",
         "data": plan.source.describe(),
         "wording": {
             "version": plan.wording.version,
@@ -142,13 +145,14 @@ def ask(
         BadInput: the model is another one than that with which the run was begun.
         RunFailed: the model or the judge did not answer.
     """
-    shards = requests.shards(int(about["shard"]))
+    places = {id(request): place for place, request in enumerate(chain(*requests.stages))}
+    shards = requests.shards(int(about["shard"]), about.get("order", "plan"))
     missing = [k for k in range(len(shards)) if not records.shard_path(folder, k).is_file()]
     for role, scorer in (("model", model), ("judge", judge)):
         wanted = any(request.of_judge == (role == "judge") for k in missing for request in shards[k])
         if wanted and about[role] and not scorer.loaded:
             _same(folder, role, about[role], scorer.load())
-    what = f"asking {plan.asked['model']} {plan.benchmark}"
+    what, began = f"asking {plan.asked['model']} {plan.benchmark}", time.perf_counter()
     with progress(
         requests.total, what, "requests", requests.total - sum(len(shards[k]) for k in missing)
     ) as bar:
@@ -157,8 +161,23 @@ def ask(
             some = shards[k]
             if any(request.after and _earlier(request) not in replies for request in some):
                 replies = _replies(folder, {(request.task, request.after) for request in some})
-            records.write_shard(folder, k, _rows(plan, some, replies, model, judge))
+            rows = _rows(plan, some, replies, model, judge)
+            for request, row in zip(some, rows, strict=True):
+                row["place"] = places[id(request)]
+            records.write_shard(folder, k, rows)
             bar.advance(len(some))
+    _tell(what, [model, judge], time.perf_counter() - began)
+
+
+def _tell(what: str, scorers: Sequence[Lazy], seconds: float) -> None:
+    """How many tokens were asked about, how many were computed, and how fast."""
+    loaded = [lazy.load() for lazy in dict.fromkeys(scorers) if lazy.loaded]
+    tallies = [scorer.tally for scorer in loaded if isinstance(scorer, Model)]
+    asked, computed = (sum(getattr(tally, name) for tally in tallies) for name in ("asked", "computed"))
+    if asked:
+        say(
+            f"{what}: {asked:,} tokens asked, {computed:,} computed ({computed / asked:.0%}), {computed / seconds:,.0f} a second"
+        )
 
 
 def _rows(

@@ -26,9 +26,15 @@ class Requests(NamedTuple):
     ways: dict[str, Way]
     left_out: dict[str, str]
 
-    def shards(self, size: int) -> list[list[Request]]:
-        """The requests in portions that are asked and recorded together; none reaches over two stages."""
-        return [stage[k : k + size] for stage in self.stages for k in range(0, len(stage), size)]
+    def shards(self, size: int, order: str) -> list[list[Request]]:
+        """The requests in portions that are asked and recorded together; none reaches over two stages.
+
+        Args:
+            order: `prompt` puts those together whose texts begin alike, which are computed together; `plan` leaves them as
+                they were planned, as older runs have them.
+        """
+        stages = [sorted(stage, key=_prompt) if order == "prompt" else stage for stage in self.stages]
+        return [stage[k : k + size] for stage in stages for k in range(0, len(stage), size)]
 
     @property
     def total(self) -> int:
@@ -193,6 +199,10 @@ class Plan:
                 f"{self.source.folder}: leaves nothing to ask for tasks {', '.join(self.tasks)}; choose other --tasks or --categories"
             )
         return requests
+
+
+def _prompt(request: Request) -> tuple[Any, ...]:
+    return request.of_judge, request.verb, len(request.options), request.text
 
 
 def _staged(requests: Sequence[Request]) -> list[list[Request]]:

@@ -34,6 +34,8 @@ SCHEMA = pa.schema(
         ("valid", pa.bool_()),
         ("error", pa.string()),
         ("seconds", pa.float64()),
+        # The request's place in the plan: what begins alike is asked together, whatever its place.
+        ("place", pa.int64()),
     ]
 )
 ABOUT = "run.json"
@@ -122,10 +124,13 @@ def read(folder: Path) -> pd.DataFrame:
     paths = sorted((folder / "records").glob("[0-9]*.parquet"))
     if not paths:
         raise BadInput(f"{folder}: holds no records yet; start its `bench run` again to continue it")
-    tables = []
+    tables: list[pa.Table] = []
     for path in paths:
         try:
             table = pq.read_table(path, partitioning=None)
+            if "place" not in table.schema.names:  # an older run's, which was asked in the plan's order
+                done = sum(len(earlier) for earlier in tables)
+                table = table.append_column("place", pa.array(range(done, done + len(table)), pa.int64()))
             if table.schema.names != SCHEMA.names:
                 raise pa.ArrowInvalid(f"its columns are {', '.join(table.schema.names[:5])}...")
             tables.append(table.cast(SCHEMA))
@@ -134,7 +139,7 @@ def read(folder: Path) -> pd.DataFrame:
                 f"{path}: is not a whole record file ({error}); remove it and those with a higher number, and run again: they are asked anew"
             ) from None
     frame: pd.DataFrame = pa.concat_tables(tables).to_pandas()
-    return frame
+    return frame.sort_values("place", kind="stable", ignore_index=True).drop(columns="place")
 
 
 def _whole(path: Path, write: Any) -> None:

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from bench import data, records, run, scorers
@@ -63,6 +65,36 @@ def test_a_record_file_that_is_cut_off_is_named(refusal, length: int) -> None:
     assert message.startswith(f"{path}: is not a whole record file")
     path.unlink()
     ask().scores()
+
+
+def test_an_older_run_has_no_places_and_goes_on_in_its_own_order() -> None:
+    result = ask()
+    whole, about = result.records, records.read_about(result.folder)
+    paths = sorted((result.folder / "records").iterdir())
+    assert len(paths) > 2
+    schema = records.SCHEMA.remove(records.SCHEMA.get_field_index("place"))
+    for k, path in enumerate(paths):
+        some = pa.Table.from_pandas(whole[k * 16 : (k + 1) * 16], schema, preserve_index=False)
+        pq.write_table(some, path)
+    paths[1].unlink()
+    del about["order"]
+    records.write_about(result.folder, about)
+    again = ask().records
+    assert again.drop(columns="seconds").equals(whole.drop(columns="seconds"))
+
+
+def test_what_begins_alike_is_asked_together_and_read_in_the_plan_s_order() -> None:
+    result = ask()
+    asked = [
+        text
+        for path in sorted((result.folder / "records").iterdir())
+        for text in pq.read_table(path)["prompt"].to_pylist()
+    ]
+    assert asked == sorted(asked)
+    assert result.records.item_id.tolist() == sorted(
+        result.records.item_id, key=lambda name: int(name.partition(":")[2])
+    )
+    assert result.records.prompt.tolist() != asked
 
 
 def test_a_folder_without_a_run_or_without_records_is_named(refusal) -> None:

@@ -76,6 +76,7 @@ class Model:
 
     verbs: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
+    tally: Tally
 
     def describe(self) -> dict[str, Any]:
         """What the model is, for `run.json`."""
@@ -179,7 +180,8 @@ def _alike(requests: Sequence[Request]) -> Iterable[list[int]]:
             request.verb,
             len(request.options),
             request.max_new_tokens,
-            request.seed,
+            # Only what is sampled depends on it: the repeats of all else are asked once.
+            request.seed if request.verb == "generate" else 0,
             request.bos,
             request.of_judge,
         )

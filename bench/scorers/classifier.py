@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from bench.errors import BadInput
-from bench.scorers.base import Model
+from bench.scorers.base import Model, Tally
 from bench.scorers.checkpoint import Placement, batches, check_lengths, tokenizer_identity
 from bench.tasks.nli_coal import LABELS, label
 
@@ -36,6 +36,7 @@ class Classifier(Model):
         label_names: Sequence[str] = (),
     ) -> None:
         self.network, self.tokenizer, self.where, self.identity = network, tokenizer, where, identity
+        self.tally = Tally()
         self.columns = label_columns(network.config.id2label, str(identity["id"]), label_names)
 
     def describe(self) -> dict[str, Any]:
@@ -59,8 +60,10 @@ class Classifier(Model):
         lengths = [len(one["input_ids"]) for one in encoded]
         known = self.tokenizer.model_max_length
         check_lengths(self.identity["id"], lengths, self.network, "the pair", known)
+        self.tally.asked += sum(lengths)
         for numbers in batches(lengths, self.where.batch_tokens):
             batch = self.tokenizer.pad([encoded[i] for i in numbers], return_tensors="pt")
+            self.tally.computed += batch["input_ids"].numel()
             rows = self.network(**batch.to(self.where.device)).logits.float().softmax(-1)[:, self.columns]
             probabilities[numbers] = rows.cpu().double().numpy()
         return probabilities

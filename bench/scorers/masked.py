@@ -1,6 +1,7 @@
 """Masked language models: pseudo-log-likelihoods (Salazar et al., ACL 2020), each token masked in turn."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
 
@@ -8,8 +9,9 @@ import numpy as np
 import torch
 
 from bench.errors import BadInput
-from bench.scorers.base import Model, each
+from bench.scorers.base import Model, Tally, each
 from bench.scorers.checkpoint import Placement, batches, check_lengths, special_behind, tokenizer_identity
+from bench.scorers.reading import padded
 from bench.tasks.request import Turns
 
 
@@ -26,6 +28,7 @@ class Masked(Model):
                 f"{identity['id']}: its tokenizer has no mask token, so it cannot be asked as a masked model"
             )
         self.network, self.tokenizer, self.where, self.identity = network, tokenizer, where, identity
+        self.tally = Tally()
         self._behind = special_behind(tokenizer)
 
     def describe(self) -> dict[str, Any]:
@@ -79,20 +82,35 @@ class Masked(Model):
         self, encoded: Sequence[Sequence[int]], positions: Sequence[Sequence[int]]
     ) -> list[np.ndarray]:
         """Log-probability of the tokens at the `positions` of each text, one masked at a time."""
+        self.tally.asked += sum(map(len, encoded))
         jobs = [(i, position) for i, places in enumerate(positions) for position in places]
         scores = np.empty(len(jobs))
         for numbers in batches([len(encoded[i]) for i, _ in jobs], self.where.batch_tokens):
             some = [jobs[k] for k in numbers]
-            ids = torch.full((len(some), len(encoded[some[0][0]])), self.tokenizer.pad_token_id or 0)
-            mask = torch.zeros_like(ids)
-            for k, (i, position) in enumerate(some):
-                ids[k, : len(encoded[i])], mask[k, : len(encoded[i])] = torch.tensor(encoded[i]), 1
-                ids[k, position] = self.tokenizer.mask_token_id
-            logits = self.network(
-                input_ids=ids.to(self.where.device), attention_mask=mask.to(self.where.device)
-            ).logits
-            rows = logits[torch.arange(len(some)), torch.tensor([position for _, position in some])].float()
+            texts = [list(encoded[i]) for i, _ in some]
+            for text, (_, position) in zip(texts, some, strict=True):
+                text[position] = self.tokenizer.mask_token_id
+            ids, mask = padded(texts, self.tokenizer.pad_token_id or 0, self.where.device)
+            self.tally.computed += ids.numel()
+            with reading_at(self.network, [position for _, position in some]):
+                rows = self.network(input_ids=ids, attention_mask=mask).logits[0].float()
             targets = torch.tensor([encoded[i][position] for i, position in some], device=rows.device)
             scores[numbers] = (rows.gather(1, targets[:, None])[:, 0] - rows.logsumexp(1)).cpu().numpy()
         ends = np.cumsum([0, *map(len, positions)])
         return [scores[start:end] for start, end in pairwise(ends)]
+
+
+@contextmanager
+def reading_at(network: Any, positions: Sequence[int]) -> Iterator[None]:
+    """The network's head sees one state a text, that at its position: logits are [1, texts, vocabulary], not a row a token."""
+
+    def gather(body: Any, args: Any, output: Any) -> Any:
+        states = output.last_hidden_state
+        output.last_hidden_state = states[torch.arange(len(positions)), torch.tensor(positions)][None]
+        return output
+
+    hook = network.base_model.register_forward_hook(gather)
+    try:
+        yield
+    finally:
+        hook.remove()

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from bench.scorers.base import Model, each
+from bench.scorers.base import Model, Tally, each
 from bench.scorers.checkpoint import Placement, batches, check_lengths, tokenizer_identity
 from bench.tasks.request import Turns
 
@@ -27,6 +27,7 @@ class MultipleChoice(Model):
 
     def __init__(self, network: Any, tokenizer: Any, where: Placement, identity: dict[str, Any]) -> None:
         self.network, self.tokenizer, self.where, self.identity = network, tokenizer, where, identity
+        self.tally = Tally()
 
     def describe(self) -> dict[str, Any]:
         return {
@@ -60,9 +61,11 @@ class MultipleChoice(Model):
         known = self.tokenizer.model_max_length
         check_lengths(self.identity["id"], longest, self.network, "the text with an option", known)
         scores = torch.empty(len(pairs))
+        self.tally.asked += sum(lengths)
         for numbers in batches(lengths, self.where.batch_tokens):
             some = {name: [rows[i] for i in numbers] for name, rows in encoded.items()}
             batch = self.tokenizer.pad(some, return_tensors="pt").to(self.where.device)
+            self.tally.computed += batch["input_ids"].numel()
             # The head scores each pair by itself, so those of a batch can be shown as the options of a single item.
             logits = self.network(**{name: rows[None] for name, rows in batch.items()}).logits[0]
             scores[numbers] = logits.float().cpu()

@@ -28,7 +28,7 @@ from transformers import (
 
 from bench.progress import progress
 from bench.scorers import tiny_nli
-from bench.scorers.base import VERBS, Model, digest, messages
+from bench.scorers.base import VERBS, Model, Tally, digest, messages
 from bench.scorers.causal import Causal
 from bench.scorers.checkpoint import Placement, one_thread
 from bench.scorers.classifier import Classifier
@@ -67,6 +67,11 @@ class Tiny(Model):
             "decoding": "sampled",
             "adds_bos": False,  # its tokenizer has no token for the beginning
         }
+
+    @property
+    def tally(self) -> Tally:  # type: ignore[override]
+        parts = [part.tally for part in (self._causal, self._classifier) if part]
+        return Tally(sum(part.asked for part in parts), sum(part.computed for part in parts))
 
     @property
     def causal(self) -> Causal:
