@@ -189,6 +189,16 @@ def _positions(network: Any) -> int | None:
     return known if known is None or unused is None else known - unused - 1
 
 
+def together(lengths: Sequence[int], budget: int) -> int:
+    """How many of the first texts a batch holds, so that the longest of them times their number stays within `budget` tokens."""
+    longest = 0
+    for n, length in enumerate(lengths):
+        longest = max(longest, length)
+        if n and longest * (n + 1) > budget:
+            return n
+    return len(lengths)
+
+
 def batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
     """Positions grouped longest first, so that a batch of the longest times its size stays within `budget` tokens."""
     batch: list[int] = []

@@ -155,6 +155,44 @@ class Reader:
         mask.masked_fill_(~torch.from_numpy(part.sees), torch.finfo(mask.dtype).min)
         yield mask[None, None].to(self.where.device)
 
+    def begun(self, texts: Sequence[Sequence[int]]) -> Any:
+        """Keys and values of all tokens but the last of each text, as `generate` goes on from them: padded on the left.
+
+        What the texts begin with is computed once. None where the model cannot do that, or they begin with nothing alike.
+        """
+        lengths = [len(text) - 1 for text in texts]
+        if not self._trees or (self._window is not None and max(lengths) >= self._window):
+            return None
+        tree = Tree([text[:-1] for text in texts])
+        if len(tree) > SPARSE * sum(lengths):
+            return None
+        nothing, before, cache, first = np.empty(0, np.int64), None, None, 0
+        found: list[list[tuple[torch.Tensor, torch.Tensor]]] = []
+        while first < len(tree):
+            part = tree.part(first, self._tree_tokens, before)
+            try:
+                _, cache = self._pass(tree, part, nothing, before, cache, more=True)
+            except torch.OutOfMemoryError:
+                if self._tree_tokens == 1:
+                    raise
+                self._tree_tokens //= 2
+                continue
+            new = slice(len(part.above), None)
+            found.append([(layer.keys[0, :, new], layer.values[0, :, new]) for layer in cache.layers])
+            before, first = part, first + len(part.nodes)
+        # The nodes of each text behind any of another, which the mask hides.
+        paths = np.zeros((len(texts), max(lengths)), np.int64)
+        for row, path in zip(paths, tree.paths, strict=True):
+            row[len(row) - len(path) :] = path
+        places = torch.from_numpy(paths).to(self.where.device)
+        begun = DynamicCache()
+        for k in range(len(found[0])):
+            keys, values = (
+                torch.cat([part[k][j] for part in found], 1)[:, places].transpose(0, 1) for j in (0, 1)
+            )
+            begun.update(keys, values, k)
+        return begun
+
     def _off_batch(self, rows: Sequence[Row]) -> list[np.ndarray]:
         ids, mask = padded([row.ids for row in rows], self.padding, self.where.device)
         self.tally.computed += ids.numel()
