@@ -26,7 +26,7 @@ def test_a_node_is_a_beginning_and_sees_its_own_beginnings(rows: list[list[int]]
         assert part.nodes.tolist() == list(range(first, min(first + size, len(tree))))
         assert set(part.above.tolist()) <= known, "what is above was there after the pass before"
         names = part.known.tolist()
-        for node, sees in zip(part.nodes.tolist(), part.sees, strict=True):
+        for node, sees in zip(part.nodes.tolist(), part.sees(), strict=True):
             seen = [names[k] for k in np.flatnonzero(sees)]
             assert [stands[k] for k in seen] == [stands[node][:k] for k in range(1, len(stands[node]) + 1)]
         before, known, first = part, set(names), first + len(part.nodes)
@@ -40,11 +40,11 @@ def test_by_hand() -> None:
     assert tree.depth.tolist() == [0, 1, 2, 1]
     assert tree.end.tolist() == [4, 3, 3, 4]
     assert [path.tolist() for path in tree.paths] == [[0, 3], [0, 1], [0, 1, 2]]
-    assert tree.part(0, 10, None).sees.astype(int).tolist() == [
+    assert tree.part(0, 10, None).sees().astype(int).tolist() == [
         [1, 0, 0, 0],
         [1, 1, 0, 0],
         [1, 1, 1, 0],
         [1, 0, 0, 1],
     ]
     last = tree.part(3, 10, tree.part(0, 3, None))
-    assert (last.above.tolist(), last.nodes.tolist(), last.sees.tolist()) == ([0], [3], [[True, True]])
+    assert (last.above.tolist(), last.nodes.tolist(), last.sees().tolist()) == ([0], [3], [[True, True]])

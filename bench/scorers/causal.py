@@ -76,8 +76,16 @@ class Causal(Model):
         """Sum of log-probabilities of each option's tokens after the prompt: float64 [n, k]."""
         rows: dict[tuple[int, ...], dict[tuple[int, int], None]] = {}
         wanted: list[list[tuple[tuple[int, ...], tuple[tuple[int, int], ...]]]] = []
-        for text, some in zip(map(self._turn, prompts), each(options, len(prompts)), strict=True):
-            wanted.append([self._continuation(text, option) for option in some])
+        choices = each(options, len(prompts))
+        texts = list(map(self._turn, prompts))
+        before = self._encode(texts)
+        whole = iter(
+            self._encode(
+                [text + option for text, some in zip(texts, choices, strict=True) for option in some]
+            )
+        )
+        for start, some in zip(before, choices, strict=True):
+            wanted.append([self._continuation(start, next(whole), option) for option in some])
             # Options that part only in their last token are read off the same row.
             for ids, reads in wanted[-1]:
                 rows.setdefault(ids, {}).update(dict.fromkeys(reads))
@@ -98,7 +106,8 @@ class Causal(Model):
         self, prompts: Sequence[Turns], *, max_new_tokens: int = 32, seed: int = 0, greedy: bool = False
     ) -> list[str]:
         """Replies, decoded as the model's own generation configuration says (sampled or greedy), or greedily."""
-        encoded = {prompt: self._encode(self._turn(prompt)) for prompt in dict.fromkeys(prompts)}
+        unique = list(dict.fromkeys(prompts))
+        encoded = dict(zip(unique, self._encode([self._turn(prompt) for prompt in unique]), strict=True))
         lengths = {prompt: len(ids) + max_new_tokens for prompt, ids in encoded.items()}
         self._check([lengths[prompt] for prompt in prompts], "the text with its reply")
         # Neighbours begin alike, and have much the same length.
@@ -128,19 +137,26 @@ class Causal(Model):
             self.tokenizer.apply_chat_template(messages(prompt), tokenize=False, add_generation_prompt=True)
         )
 
-    def _encode(self, text: str) -> list[int]:
+    def _encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Token ids of texts that go on."""
+        if not texts:
+            return []
         if self.tokenizer.chat_template:  # which writes the special tokens itself
-            return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
-        ids = self.tokenizer(text)["input_ids"]
-        # The text goes on, so what the tokenizer puts behind it is left out.
-        return list(ids[: len(ids) - self._behind])
+            return list(self.tokenizer(list(texts), add_special_tokens=False)["input_ids"])
+        # What the tokenizer puts behind a text is left out.
+        return [ids[: len(ids) - self._behind] for ids in self.tokenizer(list(texts))["input_ids"]]
 
     def _check(self, lengths: Sequence[int], what: str) -> None:
         check_lengths(self.identity["id"], lengths, self.network, what)
 
-    def _continuation(self, text: str, option: str) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]:
-        """Token ids of text and option without the last one, and the reads that give the option's tokens."""
-        before, whole = self._encode(text), self._encode(text + option)
+    def _continuation(
+        self, before: list[int], whole: list[int], option: str
+    ) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]:
+        """Token ids of a text and option without the last one, and the reads that give the option's tokens.
+
+        Args:
+            before, whole: token ids of the text, and of the text with the option behind it.
+        """
         if whole[: len(before)] != before or len(whole) == len(before):
             # The tokenizer merged across the boundary, so the option is encoded by itself.
             whole = before + list(self.tokenizer(option, add_special_tokens=False)["input_ids"])

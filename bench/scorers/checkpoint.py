@@ -53,7 +53,7 @@ class Placement:
     device: torch.device
     dtype: torch.dtype
     batch_tokens: int
-    tree_tokens: int = 512
+    tree_tokens: int
 
     def describe(self) -> dict[str, Any]:
         return {"device": str(self.device), "dtype": str(self.dtype).removeprefix("torch.")}
@@ -81,7 +81,9 @@ def placement(device: str | None, dtype: str | None, batch_tokens: int | None) -
         raise BadInput(f"--batch-tokens {batch_tokens}: a batch holds at least one token")
     on_cpu = where.type == "cpu"
     precision = DTYPES[dtype] if dtype else (torch.float32 if on_cpu else torch.bfloat16)
-    return Placement(where, precision, batch_tokens or (4096 if on_cpu else 32768))
+    # On a CPU more tokens at a time are no faster; an accelerator wants many, while every one meets every other.
+    size, tree = (4096, 512) if on_cpu else (32768, 4096)
+    return Placement(where, precision, batch_tokens or size, min(tree, batch_tokens or tree))
 
 
 @contextmanager

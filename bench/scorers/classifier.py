@@ -56,13 +56,18 @@ class Classifier(Model):
         Nothing is cut. The paper's code cuts at 128 tokens, which no released pair comes near.
         """
         probabilities = np.empty((len(pairs), 3))
-        encoded = [self.tokenizer(premise, hypothesis) for premise, hypothesis in pairs]
-        lengths = [len(one["input_ids"]) for one in encoded]
+        encoded = (
+            self.tokenizer([pair[0] for pair in pairs], [pair[1] for pair in pairs])
+            if pairs
+            else {"input_ids": []}
+        )
+        lengths = [len(ids) for ids in encoded["input_ids"]]
         known = self.tokenizer.model_max_length
         check_lengths(self.identity["id"], lengths, self.network, "the pair", known)
         self.tally.asked += sum(lengths)
         for numbers in batches(lengths, self.where.batch_tokens):
-            batch = self.tokenizer.pad([encoded[i] for i in numbers], return_tensors="pt")
+            some = {name: [rows[i] for i in numbers] for name, rows in encoded.items()}
+            batch = self.tokenizer.pad(some, return_tensors="pt")
             self.tally.computed += batch["input_ids"].numel()
             rows = self.network(**batch.to(self.where.device)).logits.float().softmax(-1)[:, self.columns]
             probabilities[numbers] = rows.cpu().double().numpy()

@@ -147,13 +147,17 @@ class Reader:
     def _attending(self, part: Part) -> Iterator[torch.Tensor]:
         """The network lets every token of a stretch see those that it is given; the mask to call it with."""
         if self._by_block:
-            with attending(self.network, blocks(part.sees, self.network.dtype)):
+            with attending(self.network, blocks(part.sees(), self.network.dtype)):
                 # Any mask of four axes keeps transformers from making one of its own.
                 yield torch.zeros(1, 1, 1, 1)
             return
-        mask = torch.zeros(part.sees.shape, dtype=self.network.dtype)
-        mask.masked_fill_(~torch.from_numpy(part.sees), torch.finfo(mask.dtype).min)
-        yield mask[None, None].to(self.where.device)
+        # Made on the device, of numbers alone: the mask itself is large.
+        nodes, known, ends = (
+            torch.from_numpy(some).to(self.where.device) for some in (part.nodes, part.known, part.ends)
+        )
+        sees = (known <= nodes[:, None]) & (nodes[:, None] < ends)
+        mask = torch.zeros(sees.shape, dtype=self.network.dtype, device=self.where.device)
+        yield mask.masked_fill_(~sees, torch.finfo(mask.dtype).min)[None, None]
 
     def begun(self, texts: Sequence[Sequence[int]]) -> Any:
         """Keys and values of all tokens but the last of each text, as `generate` goes on from them: padded on the left.

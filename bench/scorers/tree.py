@@ -14,17 +14,18 @@ import numpy as np
 class Part(NamedTuple):
     """A stretch of a tree: `nodes`, and those above the first of them, from the root (`above`).
 
-    `sees` [nodes, above + nodes] says which of them each is given, itself included.
+    `known` are both, whose keys and values are there after the pass, and `ends` the numbers behind the last nodes below them.
     """
 
     nodes: np.ndarray
     above: np.ndarray
-    sees: np.ndarray
+    known: np.ndarray
+    ends: np.ndarray
 
-    @property
-    def known(self) -> np.ndarray:
-        """The nodes whose keys and values are there after the pass, in their order."""
-        return np.concatenate([self.above, self.nodes])
+    def sees(self, nodes: np.ndarray | None = None) -> np.ndarray:
+        """Which of the known ones each of `nodes` (all of the stretch) is given, itself included: [nodes, known]."""
+        some = (self.nodes if nodes is None else nodes)[:, None]
+        return (self.known <= some) & (some < self.ends)
 
 
 class Tree:
@@ -65,11 +66,10 @@ class Tree:
         above = np.empty(0, np.int64)
         if before is not None:
             # The last node of the stretch before, and those above it.
-            above = before.known[before.sees[-1]][: self.depth[first]]
+            above = before.known[before.sees(before.nodes[-1:])[0]][: self.depth[first]]
         nodes = np.arange(first, min(first + size, len(self)))
         known = np.concatenate([above, nodes])
-        sees = (known <= nodes[:, None]) & (nodes[:, None] < self.end[known])
-        return Part(nodes, above, sees)
+        return Part(nodes, above, known, self.end[known])
 
 
 def _shared(before: np.ndarray, row: np.ndarray) -> int:
