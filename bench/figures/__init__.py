@@ -4,10 +4,11 @@ What every benchmark has is here; what one benchmark or analysis has is in its m
 sentence what it shows, for those who cannot see it.
 """
 
-from bench.figures import cbbq, mcbe, meta, nli_coal
+from bench.figures import cbbq, mcbe, meta, nli_coal, speed
 from bench.figures.scores import by_category, categories_by_model, score_and_validity, scores_by_model
 from bench.figures.style import FONT_ADVICE, cjk_font
 
 __all__ = [
     "FONT_ADVICE", "by_category", "categories_by_model", "cbbq", "cjk_font", "mcbe", "meta", "nli_coal", "score_and_validity", "scores_by_model",
+    "speed",
 ]  # fmt: skip
