@@ -36,6 +36,7 @@ from bench.progress import progress
 from bench.results import short_name
 from bench.scorers import checkpoint
 from bench.scorers.causal import Causal
+from bench.scorers.tree import Tree
 from bench.speed_peers import Contestant, contestants, turn
 from bench.speed_turns import in_turns
 from bench.tasks import settings, wording
@@ -262,21 +263,10 @@ def sharing(setup: Setup) -> pd.DataFrame:
     """
     model = setup.loaded
     rows = [turn(model.tokenizer, one.turns)[1] for one in setup.questions]
-    asked, left = sum(map(len, rows)), distinct(rows)
+    asked, left = sum(map(len, rows)), len(Tree(rows))
     told = {"times": asked / left, "at_least": LEFT, "note": "counted, not timed"}
     counts = {"items": len(rows), "tokens_asked": asked, "tokens_computed": left}
     return _table([{**_about(setup, model), "work": TOKENS, "who": ALONE, **counts, **told}])
-
-
-def distinct(rows: Sequence[Sequence[int]]) -> int:
-    """Tokens of the tree that sequences make, in which what several begin with stands once."""
-    total = 0
-    before: list[int] = []
-    for row in sorted(map(list, rows)):
-        shared = next((k for k, (a, b) in enumerate(zip(before, row, strict=False)) if a != b), None)
-        total += len(row) - (min(len(before), len(row)) if shared is None else shared)
-        before = row
-    return total
 
 
 def carry(found: pd.DataFrame, path: str | Path = CARRIED) -> None:

@@ -16,6 +16,7 @@ import torch
 
 from bench.data import evenly
 from bench.scorers.causal import Causal
+from bench.scorers.checkpoint import threads
 from bench.speed_peers import OURS, WHOLE, Contestant, Run, Said, encoded, turn
 from bench.tasks.letters import letter
 from bench.tasks.request import Request
@@ -232,17 +233,6 @@ def _on_cpu(watch: Watch) -> Iterator[None]:
     finally:
         over.set()
         looking.join()
-
-
-@contextmanager
-def threads(n: int) -> Iterator[None]:
-    """So many threads for torch, and as many as before afterwards."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(n)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 @contextmanager

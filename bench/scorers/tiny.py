@@ -30,7 +30,7 @@ from bench.progress import progress
 from bench.scorers import tiny_nli
 from bench.scorers.base import VERBS, Model, Tally, digest, messages
 from bench.scorers.causal import Causal
-from bench.scorers.checkpoint import Placement, one_thread
+from bench.scorers.checkpoint import Placement, threads
 from bench.scorers.classifier import Classifier
 from bench.scorers.tiny_recipe import SIZES, VERSION, Chat, Corpus, Recipe, Size, corpus, parse
 from bench.tasks.request import Turns
@@ -250,7 +250,7 @@ def _train(network: torch.nn.Module, loss: Callable[[], torch.Tensor], steps: in
         network.parameters(), lr=LEARNING_RATE, weight_decay=0.01, betas=(0.9, 0.98)
     )
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, LEARNING_RATE, total_steps=steps, pct_start=0.1)
-    with one_thread(), progress(steps, what, "steps") as bar:
+    with threads(1), progress(steps, what, "steps") as bar:
         for _ in range(steps):
             optimizer.zero_grad()
             loss().backward()

@@ -16,7 +16,7 @@ from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors
 from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
 
 from bench.progress import progress
-from bench.scorers.checkpoint import one_thread
+from bench.scorers.checkpoint import threads
 from bench.tasks.nli_coal import LABELS
 
 SPECIAL = ["<pad>", "<unk>", "[CLS]", "[SEP]"]
@@ -57,7 +57,7 @@ def train(
     pairs = _encoded(coder, examples)
     epochs = -(-RECIPE["steps"] * RECIPE["batch"] // len(pairs))
     steps = epochs * -(-len(pairs) // RECIPE["batch"])
-    with one_thread(), progress(steps, f"training {what}", "steps") as bar:
+    with threads(1), progress(steps, f"training {what}", "steps") as bar:
         optimizer = torch.optim.AdamW(network.parameters(), lr=RECIPE["learning_rate"], betas=(0.9, 0.98))
         network.train()
         bare = _encoded(coder, words)
