@@ -14,7 +14,7 @@ import typer
 
 from bench import __version__, cli_make, printing
 from bench.benchmarks import NAMES, module
-from bench.cli_make import Data, listed
+from bench.cli_make import Data, TrustRemoteCode, listed
 from bench.errors import BadInput, RunFailed, expected
 from bench.progress import say
 
@@ -155,9 +155,7 @@ def run(
     ] = "",
     dtype: Annotated[str, typer.Option(help="float32, bfloat16 or float16.")] = "",
     batch_tokens: Annotated[int | None, typer.Option(help="Tokens in a batch, padding included.")] = None,
-    trust_remote_code: Annotated[
-        bool, typer.Option("--trust-remote-code", help="Run code that comes with a Hub model.")
-    ] = False,
+    trust_remote_code: TrustRemoteCode = False,
     label_names: Annotated[
         str,
         typer.Option(

@@ -18,6 +18,10 @@ Data = Annotated[
     ),
 ]
 
+TrustRemoteCode = Annotated[
+    bool, typer.Option("--trust-remote-code", help="Run code that comes with a Hub model.")
+]
+
 
 def expand(
     benchmark: Annotated[str, typer.Argument(help="cbbq.")],
@@ -201,9 +205,7 @@ def train(
         str,
         typer.Option(help="Arithmetic: float32, bfloat16 or float16; bfloat16 on an accelerator without it."),
     ] = "",
-    trust_remote_code: Annotated[
-        bool, typer.Option("--trust-remote-code", help="Run code that comes with a Hub model.")
-    ] = False,
+    trust_remote_code: TrustRemoteCode = False,
 ) -> None:
     """Fine-tune an NLI classifier, also on bias-controlled sets. A training that was interrupted continues."""
     if kind != "nli":

@@ -152,6 +152,26 @@ def test_what_does_not_fit_into_memory_is_halved_and_stays_so(monkeypatch: Any, 
     assert refused == 2, "the size that was found is kept"
 
 
+@pytest.mark.parametrize("which", range(1, 9))
+def test_a_stretch_whose_logits_do_not_fit_is_computed_again_from_the_one_before(
+    monkeypatch: Any, which: int
+) -> None:
+    model = network("llama, grouped queries")
+    asked = reader(model, 16)
+    logprobs, calls = asked._logprobs, []
+
+    def small(*args: Any) -> Any:
+        calls.append(args)
+        if len(calls) == which:
+            raise torch.OutOfMemoryError("too much")
+        return logprobs(*args)
+
+    monkeypatch.setattr(asked, "_logprobs", small)
+    for ids, found in zip(texts(), asked.read(rows(texts())), strict=True):
+        np.testing.assert_allclose(found, slow(model, ids), atol=1e-5)
+    assert asked._tree_tokens == 8
+
+
 def slow_by(forward: Any, model: Any, ids: list[int]) -> np.ndarray:
     with torch.no_grad():
         states = forward(input_ids=torch.tensor([ids])).last_hidden_state

@@ -6,15 +6,15 @@ from itertools import permutations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.data import audit
+from bench.data import audit, nli_coal
 from bench.data.audit import Finding, shown
+from bench.data.nli_build import PRO
 from bench.data.nli_faults import DEFINITIONAL, FULL_STOP, GENDERED, MISTRANSLATED, english
 from bench.data.nli_frames import SLOT, Aligned, align, found_in
 from bench.data.nli_pack import Pack
 
-SETS = ("1-prostereo", "2-antistereo", "3-nonstereo")
+SETS = tuple(nli_coal.SETS.values())
 TOKENIZED = "tokenized"
-PRO = {"female-stereo": "feminine", "male-stereo": "masculine"}
 
 
 class Read(NamedTuple):

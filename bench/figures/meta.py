@@ -8,6 +8,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from bench.figures.style import FAINT, INK, WIDTH, colours, label, style
+from bench.metrics.findings import listing
+from bench.metrics.meta_findings import NAMES
 
 # What a correlation of this much lets a title call following the rate.
 FOLLOWS = 0.9
@@ -115,5 +117,4 @@ def _title(correlated: pd.DataFrame, measures: Sequence[str]) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    shown = [{"coal": "CoAL", "fn": "FN"}.get(name, name.replace("_", " ")) for name in names]
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+    return listing([NAMES.get(name, name.replace("_", " ")) for name in names])

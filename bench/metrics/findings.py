@@ -26,6 +26,11 @@ def findings(scores: pd.DataFrame, benchmark: str) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*scores.columns, "title", "sentence"])
 
 
+def listing(parts: Sequence[str]) -> str:
+    """Several things in a sentence: a, b and c."""
+    return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
+
+
 def leading(found: pd.DataFrame, benchmark: str) -> pd.DataFrame:
     """Of `findings`, for each headline the one on the model that shows most bias; simulated respondents only among themselves."""
     rows = []

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from bench.metrics.findings import listing
+
 OURS = "workbench"
 WORKS = {
     "nll": "likelihood of sentences", "letters": "letters of questions", "ss": "scenario selection", "generate": "short replies",
@@ -57,7 +59,7 @@ def findings(found: pd.DataFrame, aims: bool = True) -> list[str]:
             f"{one['against']} takes {one['times']:,.1f} times its memory{_sure(one, aims)}" for one in larger
         ]
         rate = f"{name.capitalize()}, {row['items']} items: {pace:,.{0 if pace >= 10 else 1}f} a second"
-        told.append(f"{rate}{', ' * bool(said)}{_listed(said)}{'; ' * bool(also)}{_listed(also)}.")
+        told.append(f"{rate}{', ' * bool(said)}{listing(said)}{'; ' * bool(also)}{listing(also)}.")
     for one in _records(table[table.what == "fewer tokens"]):
         told.append(
             f"All questions of CBBQ have {one['times']:,.1f} times as many tokens as are left where what they begin with in "
@@ -90,7 +92,3 @@ def _sure(row: dict[str, Any], aims: bool) -> str:
     guess = GUESS if str(row["note"]).startswith(GUESS) else ""
     said = "; ".join(filter(None, (span, guess, aim)))
     return f" ({said})" if said else ""
-
-
-def _listed(parts: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))

@@ -8,7 +8,7 @@ The hidden states that are read are gathered, and only they meet the output matr
 that no tensor is as large as texts times vocabulary. Sums over the vocabulary are in float32.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -30,6 +30,8 @@ SPARSE = 0.9
 # How far hidden states may be off for the same text computed otherwise, relative to their norm.
 OFF = {torch.float32: 1e-3}
 ROUGH = 0.05
+# Tokens of a stretch when a model is tried.
+TRIAL = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +47,7 @@ class Reader:
 
     def __init__(self, network: Any, where: Placement, padding: int) -> None:
         self.network, self.where, self.padding = network, where, padding
-        # What does not fit into memory is halved, and stays so.
-        self._tree_tokens, self._batch_tokens = where.tree_tokens, where.batch_tokens
+        self._tree_tokens = TRIAL
         self._alone = self._body_and_head_agree()
         # On a CPU by blocks, where the model attends through transformers' interface; else by a mask.
         self._by_block = where.device.type == "cpu"
@@ -56,6 +57,8 @@ class Reader:
             self._trees = self._trees_agree()
         self._window = _window(network.config.get_text_config())
         self.tally = Tally()  # without the trials
+        # What does not fit into memory is halved, and stays so.
+        self._tree_tokens, self._batch_tokens = where.tree_tokens, where.batch_tokens
 
     @torch.inference_mode()
     def read(self, rows: Sequence[Row]) -> list[np.ndarray]:
@@ -96,23 +99,51 @@ class Reader:
         nodes = np.concatenate([path[at] for path, at in zip(tree.paths, positions, strict=True)])
         targets = np.array([target for row in rows for _, target in row.reads])
         order = np.argsort(nodes, kind="stable")
+        ordered = nodes[order]
         found = np.empty(len(nodes))
+
+        def asked(part: Part) -> np.ndarray:
+            ends = np.searchsorted(ordered, [part.nodes[0], part.nodes[-1] + 1])
+            return order[slice(*ends)]
+
+        def places(part: Part) -> np.ndarray:
+            return np.unique(nodes[asked(part)] - part.nodes[0])
+
+        def take(part: Part, states: torch.Tensor, cache: Any) -> None:
+            some = asked(part)
+            line = np.searchsorted(places(part), nodes[some] - part.nodes[0])
+            found[some] = self._logprobs(states, line, targets[some])
+
+        self._walk(tree, places, take)
+        return np.split(found, np.cumsum([len(at) for at in positions])[:-1])
+
+    def _walk(
+        self,
+        tree: Tree,
+        places: Callable[[Part], np.ndarray],
+        take: Callable[[Part, torch.Tensor, Any], None],
+        keep: bool = False,
+    ) -> None:
+        """Compute a tree, a stretch a pass.
+
+        Args:
+            places: which tokens of a stretch are read.
+            take: called with each stretch, their states, and the cache.
+            keep: the last stretch has a cache, too.
+        """
         before, cache, first = None, None, 0
         while first < len(tree):
             part = tree.part(first, self._tree_tokens, before)
             last = first + len(part.nodes)
-            some = order[slice(*np.searchsorted(nodes[order], [first, last]))]
-            read, line = np.unique(nodes[some] - first, return_inverse=True)
             try:
-                states, cache = self._pass(tree, part, read, before, cache, last < len(tree))
-                found[some] = self._logprobs(states, line, targets[some])
+                states, kept = self._pass(tree, part, places(part), before, cache, keep or last < len(tree))
+                take(part, states, kept)
             except torch.OutOfMemoryError:
                 if self._tree_tokens == 1:
                     raise
                 self._tree_tokens //= 2
                 continue
-            before, first = part, last
-        return np.split(found, np.cumsum([len(at) for at in positions])[:-1])
+            before, cache, first = part, kept, last
 
     def _pass(
         self, tree: Tree, part: Part, read: np.ndarray, before: Part | None, cache: Any, more: bool
@@ -170,20 +201,13 @@ class Reader:
         tree = Tree([text[:-1] for text in texts])
         if len(tree) > SPARSE * sum(lengths):
             return None
-        nothing, before, cache, first = np.empty(0, np.int64), None, None, 0
         found: list[list[tuple[torch.Tensor, torch.Tensor]]] = []
-        while first < len(tree):
-            part = tree.part(first, self._tree_tokens, before)
-            try:
-                _, cache = self._pass(tree, part, nothing, before, cache, more=True)
-            except torch.OutOfMemoryError:
-                if self._tree_tokens == 1:
-                    raise
-                self._tree_tokens //= 2
-                continue
+
+        def take(part: Part, states: torch.Tensor, cache: Any) -> None:
             new = slice(len(part.above), None)
             found.append([(layer.keys[0, :, new], layer.values[0, :, new]) for layer in cache.layers])
-            before, first = part, first + len(part.nodes)
+
+        self._walk(tree, lambda part: np.empty(0, np.int64), take, keep=True)
         # The nodes of each text behind any of another, which the mask hides.
         paths = np.zeros((len(texts), max(lengths)), np.int64)
         for row, path in zip(paths, tree.paths, strict=True):
@@ -258,13 +282,13 @@ class Reader:
         ids = self._some(24).tolist()
         texts = [ids[:9], ids[:5] + ids[10:16], ids[:5] + ids[16:18], ids[:2] + ids[18:24]]
         tree = Tree(texts)
-        found, before, cache, first = [], None, None, 0
+        found: list[torch.Tensor] = []
         try:
-            while first < len(tree):
-                part = tree.part(first, 7, before)
-                states, cache = self._pass(tree, part, np.arange(len(part.nodes)), before, cache, more=True)
-                found.append(states)
-                before, first = part, first + len(part.nodes)
+            self._walk(
+                tree,
+                lambda part: np.arange(len(part.nodes)),
+                lambda part, states, cache: found.append(states),
+            )
             whole = torch.cat(found)
             for text, path in zip(texts, tree.paths, strict=True):
                 call = self.network.base_model if self._alone else self.network
