@@ -31,7 +31,7 @@ Settings = Annotated[
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="What a benchmark lets you choose, once each. mcbe: context_order, label_order, bos, separators, encoding, bad_rows; "
+        help="What a benchmark lets you choose, once each. mcbe: context_order, label_order, bos, replies, separators, encoding, bad_rows; "
         "cbbq: prompting, explanation, option_order, labels, polarity, dedupe, expansion; nli_coal: set, tokens, anomalies, definitional.",
     ),
 ]

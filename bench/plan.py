@@ -202,9 +202,8 @@ class Plan:
 
 
 def _prompt(request: Request) -> tuple[Any, ...]:
-    """What is asked in one call stands together, what begins alike side by side; all repeats of what is not sampled, too."""
-    sampled = request.repeat if request.verb == "generate" else 0
-    return request.of_judge, request.verb, len(request.options), sampled, request.text
+    """What is asked in one call stands together, and in it what begins alike side by side, the repeats of a request too."""
+    return request.of_judge, request.verb, len(request.options), request.text
 
 
 def _staged(requests: Sequence[Request]) -> list[list[Request]]:

@@ -27,7 +27,7 @@ from transformers import (
 )
 
 from bench.scorers import load
-from bench.scorers.causal import SeededSampling
+from bench.scorers.sampling import SeededSampling
 from bench.tasks.request import Key, Request
 
 FAMILIES: dict[str, tuple[Any, Any, dict[str, Any]]] = {
@@ -330,14 +330,14 @@ def test_dice_never_fall_on_what_is_impossible() -> None:
     )
     ids = torch.zeros(4, 7, dtype=torch.long)
     for draw in (0.0, 1e-300, 0.5, 1 - 2**-53):
-        dice = SeededSampling(["a", "b", "c", "d"], steps=3, start=5)
+        dice = SeededSampling(["a", "b", "c", "d"], [0] * 4, steps=3, start=5)
         dice.uniform[:] = draw
         chosen = dice(ids, scores).argmax(-1)
         assert torch.isfinite(scores[torch.arange(4), chosen]).all()
     # The sum of many small probabilities is rounded, and the end of the vocabulary is closed.
     wide = torch.randn(1, 150_000, generator=torch.manual_seed(0))
     wide[:, 100_000:] = -inf
-    dice = SeededSampling(["a"], steps=1, start=7)
+    dice = SeededSampling(["a"], [0], steps=1, start=7)
     dice.uniform[:] = 1 - 2**-53
     assert dice(ids[:1], wide).argmax(-1) < 100_000
 
@@ -350,14 +350,14 @@ def test_dice_follow_the_scores_and_their_seed() -> None:
         .masked_fill(torch.tensor(p == 0), -math.inf)
         .expand(4000, 5)
     )
-    dice = SeededSampling(seeds, steps=2, start=3)
+    dice = SeededSampling(seeds, [0] * 4000, steps=2, start=3)
     first, second = (dice(torch.zeros(4000, n, dtype=torch.long), scores).argmax(-1) for n in (3, 4))
     for drawn in (first, second):
         counts = np.bincount(drawn.numpy(), minlength=5)
         assert counts[1] == 0
         assert chisquare(counts[p > 0], 4000 * p[p > 0]).pvalue > 1e-3
     assert (first == second).float().mean() < 0.45  # 0.365 if the steps are independent
-    again = SeededSampling(seeds[7:8], steps=2, start=9)
+    again = SeededSampling(seeds[7:8], [0], steps=2, start=9)
     assert again(torch.zeros(1, 9, dtype=torch.long), scores[:1]).argmax(-1) == first[7]
 
 

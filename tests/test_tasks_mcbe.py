@@ -109,6 +109,15 @@ def test_the_judge_s_2_and_nothing_else_puts_the_sentence_first(reply: str | Non
     assert text in finished.prompt
 
 
+def test_replies_are_written_until_they_answer_if_wanted() -> None:
+    for task in ("sc", "ba", "bs"):
+        assert not any(request.until for request in asked(task))
+    for task, those in (("sc", []), ("bs", ["answer"]), ("ba", ["judge:1", "judge:2", "judge:3", "judge:4"])):
+        found = asked(task, replies="until_answered")
+        assert [request.request for request in found if request.until] == those
+        assert all(request.until("8分\n因为") and not request.until("8分") for request in found if request.until)
+
+
 def test_shuffled_labels_are_the_same_within_a_category_and_others_by_seed() -> None:
     items = [instance("age", row=k) for k in range(4)] + [instance("race", row=k) for k in range(4)]
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from bench.errors import BadInput
 from bench.tasks.nli_coal import LABELS
-from bench.tasks.request import Request, Turns
+from bench.tasks.request import Request, Turns, Until
 
 VERBS: tuple[str, ...] = ("nll", "choose", "generate", "classify")
 
@@ -96,11 +96,18 @@ class Model:
         raise NotImplementedError
 
     def generate(
-        self, prompts: Sequence[Turns], *, max_new_tokens: int = 32, seed: int = 0, greedy: bool = False
+        self,
+        prompts: Sequence[Turns],
+        *,
+        max_new_tokens: int = 32,
+        seed: int | Sequence[int] = 0,
+        greedy: bool = False,
+        until: Until = None,
     ) -> list[str]:
         """A reply to each prompt, decoded as the model's own configuration says, or always the likeliest token (greedy).
 
-        A prompt's reply depends on itself and the seed, not on its neighbours.
+        A prompt's reply depends on itself and the seed, not on its neighbours. Each prompt may have a seed of its own.
+        No more is written of a reply of which `until` is true.
         """
         raise NotImplementedError
 
@@ -148,8 +155,13 @@ class Model:
             for row, some in zip(self.choose(prompts, options), options, strict=True):
                 yield some[int(row.argmax())], tuple(map(float, row))
         elif first.verb == "generate":
+            seeds = [request.seed for request in requests]
             replies = self.generate(
-                prompts, max_new_tokens=first.max_new_tokens, seed=first.seed, greedy=first.of_judge
+                prompts,
+                max_new_tokens=first.max_new_tokens,
+                seed=seeds,
+                greedy=first.of_judge,
+                until=first.until,
             )
             for reply in replies:
                 yield reply, None
@@ -171,6 +183,11 @@ def each(options: Sequence[str] | Sequence[Sequence[str]], n: int) -> list[tuple
     return [tuple(some) for some in options]
 
 
+def each_seed(seed: int | Sequence[int], n: int) -> list[int]:
+    """The seed of each of `n` prompts, of which each may have its own."""
+    return [seed] * n if isinstance(seed, int) else list(seed)
+
+
 def _alike(requests: Sequence[Request]) -> Iterable[list[int]]:
     """Positions of requests that one call of a verb can answer together."""
 
@@ -180,8 +197,7 @@ def _alike(requests: Sequence[Request]) -> Iterable[list[int]]:
             request.verb,
             len(request.options),
             request.max_new_tokens,
-            # Only what is sampled depends on it: the repeats of all else are asked once.
-            request.seed if request.verb == "generate" else 0,
+            id(request.until),
             request.bos,
             request.of_judge,
         )

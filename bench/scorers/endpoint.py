@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 import openai
 
 from bench.errors import BadInput, RunFailed
-from bench.scorers.base import Answer, Model, messages
-from bench.tasks.request import Request, Turns
+from bench.scorers.base import Answer, Model, each_seed, messages
+from bench.tasks.request import Request, Turns, Until
 
 KEY = "OPENAI_API_KEY"
 AT_ONCE = 8
@@ -81,10 +81,24 @@ class Endpoint(Model):
         }
 
     def generate(
-        self, prompts: Sequence[Turns], *, max_new_tokens: int = 32, seed: int = 0, greedy: bool = False
+        self,
+        prompts: Sequence[Turns],
+        *,
+        max_new_tokens: int = 32,
+        seed: int | Sequence[int] = 0,
+        greedy: bool = False,
+        until: Until = None,
     ) -> list[str]:
-        """A reply to each prompt, "" where there is none; at temperature 0 where it is to be greedy."""
-        answers = self._all([(prompt, max_new_tokens, seed, greedy) for prompt in prompts])
+        """A reply to each prompt, "" where there is none; at temperature 0 where it is to be greedy.
+
+        Where a reply is written to is the server's to say, so `until` is not looked at.
+        """
+        answers = self._all(
+            [
+                (prompt, max_new_tokens, one, greedy)
+                for prompt, one in zip(prompts, each_seed(seed, len(prompts)), strict=True)
+            ]
+        )
         return [answer.response for answer in answers]
 
     def answer(self, requests: Sequence[Request]) -> list[Answer]:

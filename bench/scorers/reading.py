@@ -190,17 +190,17 @@ class Reader:
         mask = torch.zeros(sees.shape, dtype=self.network.dtype, device=self.where.device)
         yield mask.masked_fill_(~sees, torch.finfo(mask.dtype).min)[None, None]
 
-    def begun(self, texts: Sequence[Sequence[int]]) -> Any:
-        """Keys and values of all tokens but the last of each text, as `generate` goes on from them: padded on the left.
+    def can_begin(self, lengths: Sequence[int]) -> bool:
+        """Whether `begun` can be asked for texts of such lengths."""
+        return self._trees and min(lengths) > 1 and (self._window is None or max(lengths) <= self._window)
 
-        What the texts begin with is computed once. None where the model cannot do that, or they begin with nothing alike.
+    def begun(self, texts: Sequence[Sequence[int]]) -> list[tuple[torch.Tensor, ...]]:
+        """Keys and values of all tokens but the last of each text, a pair for each layer: [texts, heads, tokens, width].
+
+        Texts are padded on the left. What they begin with is computed once.
         """
         lengths = [len(text) - 1 for text in texts]
-        if not self._trees or (self._window is not None and max(lengths) >= self._window):
-            return None
         tree = Tree([text[:-1] for text in texts])
-        if len(tree) > SPARSE * sum(lengths):
-            return None
         found: list[list[tuple[torch.Tensor, torch.Tensor]]] = []
 
         def take(part: Part, states: torch.Tensor, cache: Any) -> None:
@@ -213,13 +213,10 @@ class Reader:
         for row, path in zip(paths, tree.paths, strict=True):
             row[len(row) - len(path) :] = path
         places = torch.from_numpy(paths).to(self.where.device)
-        begun = DynamicCache()
-        for k in range(len(found[0])):
-            keys, values = (
-                torch.cat([part[k][j] for part in found], 1)[:, places].transpose(0, 1) for j in (0, 1)
-            )
-            begun.update(keys, values, k)
-        return begun
+        return [
+            tuple(torch.cat([part[k][j] for part in found], 1)[:, places].transpose(0, 1) for j in (0, 1))
+            for k in range(len(found[0]))
+        ]
 
     def _off_batch(self, rows: Sequence[Row]) -> list[np.ndarray]:
         ids, mask = padded([row.ids for row in rows], self.padding, self.where.device)

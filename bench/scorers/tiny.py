@@ -33,7 +33,7 @@ from bench.scorers.causal import Causal
 from bench.scorers.checkpoint import Placement, threads
 from bench.scorers.classifier import Classifier
 from bench.scorers.tiny_recipe import SIZES, VERSION, Chat, Corpus, Recipe, Size, corpus, parse
-from bench.tasks.request import Turns
+from bench.tasks.request import Turns, Until
 
 SPECIAL = ["<pad>", "<unk>", "<|user|>", "<|assistant|>", "<|end|>", "[CLS]", "[SEP]"]
 CHAT_TEMPLATE = (
@@ -101,9 +101,17 @@ class Tiny(Model):
         return self.causal.choose(prompts, options)
 
     def generate(
-        self, prompts: Sequence[Turns], *, max_new_tokens: int = 32, seed: int = 0, greedy: bool = False
+        self,
+        prompts: Sequence[Turns],
+        *,
+        max_new_tokens: int = 32,
+        seed: int | Sequence[int] = 0,
+        greedy: bool = False,
+        until: Until = None,
     ) -> list[str]:
-        return self.causal.generate(prompts, max_new_tokens=max_new_tokens, seed=seed, greedy=greedy)
+        return self.causal.generate(
+            prompts, max_new_tokens=max_new_tokens, seed=seed, greedy=greedy, until=until
+        )
 
     def classify(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
         return self.classifier.classify(pairs)

@@ -24,8 +24,8 @@ from bench.errors import BadInput
 from bench.tasks import reading
 from bench.tasks.letters import letter
 from bench.tasks.ratings import rating
-from bench.tasks.replies import final
-from bench.tasks.request import Key, Request, Setting, Way
+from bench.tasks.replies import answered, final
+from bench.tasks.request import Key, Request, Setting, Until, Way
 from bench.tasks.wording import Wording
 
 TASKS = {
@@ -42,6 +42,9 @@ SETTINGS = {
     "label_order": Setting(("sorted", "shuffled"), task="sc"),
     # Without a first special token the first token is never predicted; if it is the group's name, it is not compared.
     "bos": Setting(("tokenizer", "forced"), task="pc"),
+    # Where a reply's first line is a rating or a letter alone, no more of it is written. A rating that it would have taken
+    # back later is not seen then.
+    "replies": Setting(("whole", "until_answered")),
 }
 LETTERS = "AB"
 # Names of the two groups in a scenario selection request, sentence 1's first.
@@ -104,13 +107,14 @@ def requests(
             f"{wording.path}: is one wording, {wording.variant!r} a part of it; give the file without #{wording.variant}"
         )
     about = [item for item in items if not unfit(item, task)]
+    until = answered if settings["replies"] == "until_answered" else None
     if task == "pc":
         return _preference(about, settings["bos"] == "forced")
     if task == "ss":
-        return _scenarios(about, wording, way.verb)
+        return _scenarios(about, wording, way.verb, until)
     if task == "sc":
         return _classification(about, wording, settings, seed)
-    return _analysis(about, wording) if task == "ba" else _scoring(about, wording)
+    return (_analysis if task == "ba" else _scoring)(about, wording, until)
 
 
 def parse(task: str, request: str, response: str, item: Any) -> str:
@@ -206,7 +210,7 @@ def _text(item: Instance, order: str) -> str:
     }[order]
 
 
-def _scenarios(items: Sequence[Instance], wording: Wording, verb: str) -> Iterator[Request]:
+def _scenarios(items: Sequence[Instance], wording: Wording, verb: str, until: Until) -> Iterator[Request]:
     template = wording.prompt("scenario_selection", ("sentence1", "sentence2"))
     for item in items:
         pairs = list(combinations(item.words, 2))
@@ -219,10 +223,11 @@ def _scenarios(items: Sequence[Instance], wording: Wording, verb: str) -> Iterat
                 yield Request(
                     item.category, "ss", item.item_id, f"{first}{SEPARATOR}{second}", verb, prompt, wording.label,
                     Key(answers=tuple(LETTERS), biased=biased), options=tuple(LETTERS), max_new_tokens=SHORT,
+                    until=until,
                 )  # fmt: skip
 
 
-def _analysis(items: Sequence[Instance], wording: Wording) -> Iterator[Request]:
+def _analysis(items: Sequence[Instance], wording: Wording, until: Until) -> Iterator[Request]:
     template = wording.prompt("bias_analysis", ("word", "sentence"))
     judge = wording.prompt("bias_analysis.judge", ("analysis", "reference", "maximum", "criterion"))
     criteria = _criteria(wording)
@@ -236,7 +241,7 @@ def _analysis(items: Sequence[Instance], wording: Wording) -> Iterator[Request]:
             yield Request(
                 item.category, "ba", item.item_id, f"judge:{k}", "generate", "", wording.label,
                 Key(answers=tuple(map(str, range(one.maximum + 1)))), max_new_tokens=MARK,
-                after="answer", then=partial(_to_be_marked, judge, one.maximum, text, item.explanation),
+                until=until, after="answer", then=partial(_to_be_marked, judge, one.maximum, text, item.explanation),
             )  # fmt: skip
 
 
@@ -253,12 +258,13 @@ def _to_be_marked(
     return replace(request, prompt=prompt, key=replace(request.key, correct=str(mark)))
 
 
-def _scoring(items: Sequence[Instance], wording: Wording) -> Iterator[Request]:
+def _scoring(items: Sequence[Instance], wording: Wording, until: Until) -> Iterator[Request]:
     template = wording.prompt("bias_scoring", ("sentence",))
     for item in items:
         yield Request(
             item.category, "bs", item.item_id, "answer", "generate", template.format(sentence=_default(item)), wording.label,
             Key(answers=tuple(map(str, range(SEVEREST + 1))), biased="0", correct=f"{item.score:g}"), max_new_tokens=WHOLE,
+            until=until,
         )  # fmt: skip
 
 

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 # A user's turn; or a conversation of turns by user and model, which the user begins and ends.
 Turns = str | tuple[str, ...]
+# Whether a reply in the making says enough already; None where it is to be written to its end.
+Until = Callable[[str], bool] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,7 @@ class Request:
         earlier: what was said before the prompt, user and model by turns, the user first (choose, generate).
         hypothesis: the second sentence (classify).
         options: what to choose from (choose).
+        until: whether a reply in the making says enough already; None where it is to be written to its end (generate).
         bos: put a beginning-of-sequence token before the text, also where the tokenizer would not (nll).
         after: name of the request, of the same item and repeat, whose reply this one needs; empty where it needs none.
         then: this request finished, given that reply (None where none came), or None where it cannot be asked.
@@ -61,6 +64,7 @@ class Request:
     hypothesis: str = ""
     options: tuple[str, ...] = ()
     max_new_tokens: int = 32
+    until: Until = None
     repeat: int = 0
     seed: int = 0
     bos: bool = False

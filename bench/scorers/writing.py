@@ -1,0 +1,202 @@
+"""Replies of a causal language model, many at a time.
+
+What prompts begin with is computed once (`bench.scorers.reading`). When half of the replies of a batch have ended, they
+leave it, and others take their places, so that a long reply does not hold up the rest.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from transformers import LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
+from transformers.cache_utils import Cache, DynamicLayer
+
+from bench.scorers.checkpoint import together
+from bench.scorers.reading import Reader, padded
+from bench.scorers.sampling import SeededSampling, warpers
+
+# Replies are written by so many times the tokens of a batch: each step has one token a text, and reads all weights.
+TOGETHER = 4
+# Whether so many tokens of a reply are enough; None where it is written to its end.
+Enough = Callable[[list[int]], bool] | None
+# The share of a batch that has to have ended before it is made anew, which copies the keys and values of the others.
+LEAVING = 0.5
+
+
+@dataclass(slots=True)
+class Reply:
+    """A reply in the making: `ids` are its prompt, of `start` tokens, and what is written of it; `left` may follow."""
+
+    ids: list[int]
+    start: int
+    left: int
+    seed: str
+
+    @property
+    def longest(self) -> int:
+        return len(self.ids) + self.left
+
+
+class Writer:
+    """Writes replies with a causal language model, and counts tokens in the tally of its `reader`.
+
+    Args:
+        sampling: how tokens are drawn, as `bench.scorers.sampling.take_sampling` found it; the likeliest where empty.
+    """
+
+    def __init__(self, reader: Reader, sampling: dict[str, Any]) -> None:
+        self.reader, self.network, self.where = reader, reader.network, reader.where
+        self.sampling = sampling
+        # What does not fit into memory is halved, and stays so.
+        self._tokens = TOGETHER * self.where.batch_tokens
+
+    @torch.inference_mode()
+    def write(
+        self, prompts: Sequence[Sequence[int]], limit: int, seeds: Sequence[str], until: Enough = None
+    ) -> list[list[int]]:
+        """Token ids of a reply of at most `limit` tokens to each prompt.
+
+        Args:
+            seeds: of the dice of each; its likeliest tokens where empty.
+            until: whether a reply is long enough.
+        """
+        replies = [Reply(list(ids), len(ids), limit, seed) for ids, seed in zip(prompts, seeds, strict=True)]
+        # Neighbours begin alike, and have much the same length.
+        waiting = sorted(replies, key=lambda reply: reply.ids)
+        joining = bool(replies) and self.reader.can_begin([len(ids) for ids in prompts])
+        live: list[Reply] = []
+        cache, rows = None, list[int]()
+        while waiting or live:
+            size = together([reply.longest for reply in live + waiting], self._tokens)
+            new = max(size - len(live), 0)
+            batch, rest = live + waiting[:new], waiting[new:]
+            try:
+                cache = self._cache(batch, cache, rows) if joining else None
+                over = self._round(batch, cache, until)
+            except torch.OutOfMemoryError:
+                if len(batch) == 1:
+                    raise
+                self._tokens = max(self._tokens // 2, 1)
+                # What is written stays; its keys and values are computed again.
+                live, waiting, cache, rows = [], batch + rest, None, []
+                continue
+            rows = [row for row, ended in enumerate(over) if not ended]
+            live, waiting = [batch[row] for row in rows], rest
+        self.reader.tally.asked += sum(len(reply.ids) for reply in replies)
+        return [reply.ids[reply.start :] for reply in replies]
+
+    def _round(self, batch: Sequence[Reply], cache: Cache | None, until: Enough) -> list[bool]:
+        """Write on until enough of `batch` have ended, all where there is no `cache`; which of them have."""
+        ids, mask = padded([reply.ids for reply in batch], self.reader.padding, self.where.device, left=True)
+        end = self.network.generation_config.eos_token_id
+        ends = torch.tensor([] if end is None else end, dtype=torch.long, device=self.where.device)
+        ending = Ending(batch, ends, until, LEAVING if cache else 1)
+        steps, width = max(reply.left for reply in batch), ids.shape[1]
+        processors = LogitsProcessorList()
+        if self.sampling and batch[0].seed:
+            written = [len(reply.ids) - reply.start for reply in batch]
+            processors += warpers(self.sampling)
+            processors.append(SeededSampling([reply.seed for reply in batch], written, steps, width))
+        out = self.network.generate(
+            input_ids=ids, attention_mask=mask, past_key_values=cache, max_new_tokens=steps, do_sample=False,
+            logits_processor=processors, stopping_criteria=StoppingCriteriaList([ending]),
+            pad_token_id=self.reader.padding,
+        )  # fmt: skip
+        self.reader.tally.computed += out[:, width:].numel() + (0 if cache else ids.numel())
+        for reply, row, length in zip(batch, out[:, width:].tolist(), ending.lengths(), strict=True):
+            reply.ids += row[:length]
+            reply.left -= length
+        return list(ending.over.tolist())
+
+    def _cache(self, batch: Sequence[Reply], before: Cache | None, rows: Sequence[int]) -> Cache:
+        """Keys and values of all tokens but the last of each, padded on the left: those of `rows` of `before`, then new ones."""
+        begun = (
+            self.reader.begun([reply.ids for reply in batch[len(rows) :]]) if len(batch) > len(rows) else []
+        )
+        width = max(len(reply.ids) for reply in batch) - 1
+        room = max(reply.left for reply in batch)
+        kept = torch.tensor(rows, device=self.where.device)
+        layers = []
+        for k in range(len(before.layers) if before else len(begun)):
+            keys: list[torch.Tensor] = []
+            values: list[torch.Tensor] = []
+            if before and rows:
+                layer: Any = before.layers[k]
+                keys, values = [layer.keys[kept]], [layer.values[kept]]
+                before.layers[k] = layer = None  # so that its memory is free for the new one
+            if begun:
+                keys, values = [*keys, begun[k][0]], [*values, begun[k][1]]
+            layers.append(Roomy(keys, values, width, room))
+        return Cache(layers=layers)
+
+
+class Roomy(DynamicLayer):
+    """Keys and values of a layer with room for what is to come, so that a step does not copy those that are there.
+
+    Args:
+        keys, values: [texts, heads, tokens, width] each, to stand below each other; longer ones are cut on the left to
+            `width` tokens, shorter ones are padded there.
+        room: for how many more tokens.
+    """
+
+    def __init__(
+        self, keys: Sequence[torch.Tensor], values: Sequence[torch.Tensor], width: int, room: int
+    ) -> None:
+        super().__init__()
+        self.lazy_initialization(keys[0], values[0])
+        self._room = [_below(some, width, room) for some in (keys, values)]
+        self.keys, self.values = (some[:, :, :width] for some in self._room)
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **options: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        first = self.get_seq_length()
+        last = first + key_states.shape[-2]
+        for room, some in zip(self._room, (key_states, value_states), strict=True):
+            room[:, :, first:last] = some
+        self.keys, self.values = (room[:, :, :last] for room in self._room)
+        return self.keys, self.values
+
+
+def _below(some: Sequence[torch.Tensor], width: int, room: int) -> torch.Tensor:
+    _, heads, _, size = some[0].shape
+    # Padding is masked, but must not be what no number is.
+    found = some[0].new_zeros(sum(map(len, some)), heads, width + room, size)
+    first = 0
+    for one in some:
+        one = one[:, :, -width:]
+        found[first : first + len(one), :, width - one.shape[2] : width] = one
+        first += len(one)
+    return found
+
+
+class Ending(StoppingCriteria):
+    """Which replies have ended: by a token of `ends`, at their limit, or by `until`.
+
+    All are ended when that `share` of them have.
+    """
+
+    def __init__(self, batch: Sequence[Reply], ends: torch.Tensor, until: Enough, share: float) -> None:
+        self.ends, self.until, self.share, self.steps = ends, until, share, 0
+        self.written = [reply.ids[reply.start :] for reply in batch]
+        self.limits = torch.tensor([reply.left for reply in batch], device=ends.device)
+        self.ended = self.limits.clone()  # after how many tokens
+        self.over = torch.zeros(len(batch), dtype=torch.bool, device=ends.device)
+
+    def __call__(self, input_ids: torch.Tensor, scores: Any, **options: Any) -> torch.Tensor:
+        self.steps += 1
+        last = input_ids[:, -1]
+        ends = torch.isin(last, self.ends) | (self.limits <= self.steps)
+        if self.until:
+            for row, token in zip(self.written, last.tolist(), strict=True):
+                row.append(token)
+            ends |= torch.tensor([*map(self.until, self.written)], device=ends.device)
+        self.ended = torch.where(ends & ~self.over, self.steps, self.ended)
+        self.over |= ends
+        enough = self.over.sum() >= self.share * len(self.over)
+        return self.over | enough
+
+    def lengths(self) -> list[int]:
+        """How many tokens each has got."""
+        return torch.where(self.over, self.ended, self.steps).tolist()
