@@ -55,11 +55,11 @@ SHAPES = {
 }  # fmt: skip
 VOCABULARY = 151_936
 CARRIED = data.SAMPLES / "speed.csv"
-COUNTS = ["threads", "parameters", "at", "items", "tokens_asked", "tokens_computed"]
+COUNTS = ["threads", "parameters", "at", "items", "tokens_asked", "tokens_computed", "tokens_read"]
 COLUMNS = [
     "model", "device", "dtype", "threads", "parameters", "along", "at", "work", "who", "items", "seconds", "items_per_second",
-    "times", "times_low", "times_high", "at_least", "tokens_asked", "tokens_computed", "tokens_per_second", "matmul_gflops",
-    "share_of_matmul", "peak_mib", "memory_times", "memory_at_least", "same", "agree", "note",
+    "times", "times_low", "times_high", "at_least", "tokens_asked", "tokens_computed", "tokens_read", "tokens_per_second",
+    "matmul_gflops", "share_of_matmul", "peak_mib", "memory_times", "memory_at_least", "same", "agree", "note",
 ]  # fmt: skip
 PACKAGES = ("torch", "transformers", "lm-eval", "minicons")
 

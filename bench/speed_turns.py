@@ -6,12 +6,12 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from importlib import import_module
 from statistics import median
 from threading import Event, Thread
 from typing import Any
 
 import numpy as np
+import psutil
 import torch
 
 from bench.data import evenly
@@ -39,10 +39,17 @@ clock = time.perf_counter
 
 @dataclass
 class Watch:
-    """What a turn took: seconds, tokens through the network, padding included, and bytes beyond what lay there before."""
+    """What a turn took.
+
+    Attributes:
+        tokens: that went through the network, padding included.
+        read: of those, the ones that met the output matrix.
+        peak: bytes beyond what lay there before.
+    """
 
     seconds: float = 0.0
     tokens: int = 0
+    read: int = 0
     peak: float = 0.0
 
 
@@ -92,11 +99,12 @@ def in_turns(
 
 def timed(model: Causal, run: Run, asked: Sequence[Request]) -> tuple[Watch, Said]:
     """What a turn took, and what came of it."""
-    before = model.tally.computed
+    computed, read = model.tally.computed, model.tally.read
     with watched(model.network) as watch:
         said = run(asked)
     # The workbench counts for itself, too, what it computes where no watch sees it.
-    watch.tokens = max(watch.tokens, model.tally.computed - before)
+    watch.tokens = max(watch.tokens, model.tally.computed - computed)
+    watch.read = max(watch.read, model.tally.read - read)
     return watch, said
 
 
@@ -112,7 +120,10 @@ def _rows(
 ) -> list[dict[str, Any]]:  # fmt: skip
     table = model.network.get_input_embeddings().weight.numel()
     body = sum(some.numel() for some in model.network.base_model.parameters()) - table
-    computed, asked = mine[-1][0].tokens, int(lengths[places].sum())
+    head = model.network.get_output_embeddings().weight.numel()
+    last = mine[-1][0]
+    needed = 2 * (body * last.tokens + head * last.read)
+    asked = int(lengths[places].sum())
     peak, least = (max(watch.peak for watch, _ in some) for some in (mine, ours))
     same, agree = differing(work, ours[-1][1], mine[-1][1], places, lengths)
     row = {
@@ -124,11 +135,11 @@ def _rows(
         "agree": agree,
     }
     row |= _pace(row, [watch.seconds for watch, _ in mine], len(lengths), ours)
-    speed = computed / median(watch.seconds for watch, _ in mine)
+    seconds = median(watch.seconds for watch, _ in mine)
     rows = [
         {
-            **row, "tokens_computed": computed, "tokens_per_second": speed, "matmul_gflops": rate / 1e9,
-            "share_of_matmul": 2 * body * speed / rate, "peak_mib": peak / 2**20,
+            **row, "tokens_computed": last.tokens, "tokens_read": last.read, "tokens_per_second": last.tokens / seconds,
+            "matmul_gflops": rate / 1e9, "share_of_matmul": needed / seconds / rate, "peak_mib": peak / 2**20,
             "memory_times": peak / least if who != OURS and least >= LEAST else np.nan,
             "memory_at_least": SMALLER.get((work, who), np.nan), "note": "",
         }
@@ -191,7 +202,13 @@ def watched(network: Any) -> Iterator[Watch]:
         ids = named.get("input_ids", given[0] if given else None)
         watch.tokens += 0 if ids is None else ids.numel()
 
-    hook = network.base_model.register_forward_pre_hook(count, with_kwargs=True)
+    def count_read(head: Any, given: tuple[Any, ...]) -> None:
+        watch.read += given[0].numel() // given[0].shape[-1]
+
+    hooks = [
+        network.base_model.register_forward_pre_hook(count, with_kwargs=True),
+        network.get_output_embeddings().register_forward_pre_hook(count_read),
+    ]
     gc.collect()
     try:
         with _on_cuda(watch, device) if device.type == "cuda" else _on_cpu(watch):
@@ -201,7 +218,8 @@ def watched(network: Any) -> Iterator[Watch]:
                 torch.cuda.synchronize(device)
             watch.seconds = clock() - start
     finally:
-        hook.remove()
+        for hook in hooks:
+            hook.remove()
 
 
 @contextmanager
@@ -217,7 +235,7 @@ def _on_cuda(watch: Watch, device: torch.device) -> Iterator[None]:
 def _on_cpu(watch: Watch) -> Iterator[None]:
     with suppress(AttributeError, OSError, TypeError):  # not every C library keeps what was freed
         ctypes.CDLL(None).malloc_trim(0)
-    process = import_module("psutil").Process()  # which comes with accelerate
+    process = psutil.Process()
     before, over = process.memory_info().rss, Event()
 
     def look() -> None:

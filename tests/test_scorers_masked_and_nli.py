@@ -119,10 +119,20 @@ def test_no_batch_is_wider_or_larger_than_it_has_to_be(
         return forward(**inputs)
 
     monkeypatch.setattr(scorer.network, "forward", watched)
-    scorer.nll(["a" * 38, *["ab"] * 15])
+    pairs = [f"{one}{other}" for one, other in zip(LETTERS[:15], LETTERS[15:30], strict=True)]
+    scorer.nll(["a" * 38, *pairs])
     # 40 tokens leave no room for a second such text; texts of two letters are four tokens, 15 of them a batch.
     assert [tuple(mask.shape) for mask in seen] == [(1, 40)] * 38 + [(15, 4)] * 2
     assert all(mask.all() for mask in seen), "nothing is padded"
+
+
+def test_what_differs_behind_the_mask_alone_is_computed_once(tmp_path: Path) -> None:
+    scorer = masked(tmp_path)
+    found = scorer.choose(["is she?", "x"], ["A", "B", "C"])
+    assert scorer.tally.asked == 3 * (10 + 4)
+    assert scorer.tally.computed == 2 * 10, "two texts, padded to the longer one"
+    apart = [[scorer.choose([prompt], [option])[0, 0] for option in "ABC"] for prompt in ("is she?", "x")]
+    np.testing.assert_allclose(found, apart, rtol=1e-5)
 
 
 def test_each_prompt_may_have_options_of_its_own(tmp_path: Path) -> None:

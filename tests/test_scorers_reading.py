@@ -1,6 +1,7 @@
 """Reading off a tree: equal to a model's own logits for texts that share every possible beginning, whatever the model."""
 
 import random
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,9 @@ import transformers
 from checkpoints import SHAPE
 
 from bench.scorers import reading
-from bench.scorers.checkpoint import placement
-from bench.scorers.reading import Reader, Row
+from bench.scorers.base import Tally
+from bench.scorers.checkpoint import Placement, placement
+from bench.scorers.reading import Found, Reader, Row
 
 VOCABULARY = 61
 # Name to architecture, what its shape has besides, and whether it can be asked by blocks, and by trees at all.
@@ -197,3 +199,46 @@ def test_the_network_attends_as_before_afterwards(tmp_path: Path) -> None:
     before = model.config._attn_implementation
     reader(model).read(rows(texts()))
     assert model.config._attn_implementation == before
+
+
+def test_nothing_waits_for_an_accelerator_before_all_is_asked(monkeypatch: Any) -> None:
+    """Tensors without numbers: whatever looks at one, or leaves one on another device, fails."""
+    model: Any = network("qwen2, tied").to(device="meta", dtype=torch.bfloat16)
+    reader = object.__new__(Reader)
+    reader.network, reader.where = model, Placement(torch.device("meta"), torch.bfloat16, 64, 16)
+    reader.padding, reader.tally, reader._tree_tokens, reader._batch_tokens = 0, Tally(), 16, 64
+    reader._alone, reader._trees, reader._by_block, reader._window = True, True, False, None
+    given: list[tuple[Any, torch.Tensor]] = []
+
+    def values(found: Found) -> np.ndarray:
+        given.extend(found._some)
+        return np.zeros(found.n)
+
+    monkeypatch.setattr(Found, "values", values)
+    rows = [Row(tuple(ids), tuple(enumerate(ids[1:]))) for ids in texts()]
+    assert [len(found) for found in reader.read(rows)] == [len(row.reads) for row in rows]
+    assert len(given) > 5
+    assert {(some.device.type, some.dtype) for _, some in given} == {("meta", torch.float32)}
+    assert sorted(np.concatenate([places for places, _ in given])) == list(
+        range(sum(len(row.reads) for row in rows))
+    )
+    longest = max(map(len, texts())) - 1
+    (keys, values_), *_ = reader.begun(texts())
+    assert (
+        keys.shape
+        == values_.shape
+        == (len(texts()), 1, longest, SHAPE["hidden_size"] // SHAPE["num_attention_heads"])
+    )
+    assert (keys.device.type, keys.dtype) == ("meta", torch.bfloat16)
+
+
+def test_on_an_accelerator_as_many_words_meet_as_there_is_room_for(monkeypatch: Any) -> None:
+    monkeypatch.setattr(reading, "VOCABULARY", 8)
+    monkeypatch.setattr(reading, "LOGITS", 100)
+    model: Any = network("qwen2, tied")
+    reader = Reader(model, placement("cpu", None, None), 0)
+    pieces = []
+    for kind, n in (("cpu", 3), ("meta", 3), ("meta", 5), ("meta", 99)):
+        reader.where = replace(reader.where, device=torch.device(kind))
+        pieces.append([logits.shape[1] for logits in reader._logits(torch.zeros(n, SHAPE["hidden_size"]))])
+    assert pieces == [[8] * 7 + [5], [33, 28], [20, 20, 20, 1], [8] * 7 + [5]]

@@ -115,7 +115,9 @@ def test_replies_are_written_until_they_answer_if_wanted() -> None:
     for task, those in (("sc", []), ("bs", ["answer"]), ("ba", ["judge:1", "judge:2", "judge:3", "judge:4"])):
         found = asked(task, replies="until_answered")
         assert [request.request for request in found if request.until] == those
-        assert all(request.until("8分\n因为") and not request.until("8分") for request in found if request.until)
+        assert all(
+            request.until("8分\n因为") and not request.until("8分") for request in found if request.until
+        )
 
 
 def test_shuffled_labels_are_the_same_within_a_category_and_others_by_seed() -> None:

@@ -75,7 +75,17 @@ def test_the_judge_is_shown_the_analysis_alone(tmp_path):
     assert marks.error["age:2"].startswith("not asked")
 
 
-SAID = ["7\n因为", "7分\n\n理由：", "得分：7\n这句话", "**7**\nThe sentence", "Score: 7/10\nIt is", "7.5\nok", "A\nbecause", "(B)\n因为", "选项：A。\n我"]
+SAID = [
+    "7\n因为",
+    "7分\n\n理由：",
+    "得分：7\n这句话",
+    "**7**\nThe sentence",
+    "Score: 7/10\nIt is",
+    "7.5\nok",
+    "A\nbecause",
+    "(B)\n因为",
+    "选项：A。\n我",
+]
 NOT_YET = [
     "", "7", "7分", "7\n", "7\n\n", "7\n8", "1.\n因为", "A", "A\nB", "A\n\nB", "我给7分\n因为", "在0到10的范围内\n我", "A woman\nis", "<think>7\n因为",
     "A. 医生\nB. 护士",
@@ -97,7 +107,10 @@ def test_a_reply_may_still_say_otherwise(reply: str) -> None:
     st.sampled_from(["", "得分：", "Score: ", "**"]),
     st.integers(0, 10),
     st.sampled_from(["", "分", "/10", "**"]),
-    st.lists(st.sampled_from(["因为这句话有偏见", "The sentence is biased", "没有", "女性", ". ", "，", "\n"]), min_size=1),
+    st.lists(
+        st.sampled_from(["因为这句话有偏见", "The sentence is biased", "没有", "女性", ". ", "，", "\n"]),
+        min_size=1,
+    ),
 )
 def test_what_is_read_does_not_change_with_what_would_have_followed(before: str, n: int, behind: str, more: list[str]) -> None:  # fmt: skip
     whole = f"{before}{n}{behind}\n" + "".join(more)

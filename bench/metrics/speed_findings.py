@@ -16,23 +16,29 @@ WORKS = {
 TOKENS, ALONE = "tokens", "each text alone"
 # How the note of a time begins that was not measured as a whole.
 GUESS = "extrapolated"
-COLUMNS = ["work", "against", "what", "times", "low", "high", "at_least", "reached", "note"]
+COLUMNS = ["work", "against", "what", "times", "low", "high", "at_most", "at_least", "reached", "note"]
 
 
 def ratios(found: pd.DataFrame) -> pd.DataFrame:
     """How many times as fast, and in how many times less memory, the workbench works than each of the others.
 
-    `low` and `high` are over the turns; `at_least` is what is meant to be reached, and `reached` whether it is.
+    `low` and `high` are over the turns; `at_most` is what it would be if the workbench did what it does at the machine's own
+    speed at products of matrices; `at_least` is what is meant to be reached, and `reached` whether it is.
 
     Args:
         found: results of `bench.speed.measure`; those of a growth are left out.
     """
+    ours = found[(found.along == "") & (found.who == OURS)]
+    shares = dict(zip(ours.work, ours.share_of_matmul, strict=True))
     rows = []
     for row in _records(found[(found.along == "") & (found.who != OURS)]):
         of = {"work": WORKS.get(row["work"], "all questions of CBBQ"), "against": row["who"]}
         what = "fewer tokens" if row["work"] == TOKENS else "faster"
         span = {"times": row["times"], "low": row["times_low"], "high": row["times_high"]}
-        rows.append({**of, "what": what, **span, "at_least": row["at_least"], "note": row["note"]})
+        most = row["times"] / shares.get(row["work"], np.nan)
+        rows.append(
+            {**of, "what": what, **span, "at_most": most, "at_least": row["at_least"], "note": row["note"]}
+        )
         if row["memory_times"] == row["memory_times"]:
             memory = {"times": row["memory_times"], "at_least": row["memory_at_least"], "note": ""}
             rows.append({**of, "what": "less memory", **memory})
@@ -88,7 +94,8 @@ def _sure(row: dict[str, Any], aims: bool) -> str:
     """The span of the turns, and whether the aim is reached, in brackets."""
     span = "" if row["low"] != row["low"] else f"{row['low']:,.1f} to {row['high']:,.1f}"
     met = {"yes": "reached", "no": "missed"}.get(row["reached"], "")
-    aim = f"aim {row['at_least']:g}, {met}" if aims and met else ""
+    limit = f", at most {row['at_most']:,.1f} on this machine" if row["at_most"] < row["at_least"] else ""
+    aim = f"aim {row['at_least']:g}, {met}{limit}" if aims and met else ""
     guess = GUESS if str(row["note"]).startswith(GUESS) else ""
     said = "; ".join(filter(None, (span, guess, aim)))
     return f" ({said})" if said else ""

@@ -54,10 +54,11 @@ class Scorer(Protocol):
 
 @dataclass(slots=True)
 class Tally:
-    """Tokens of the texts that a model was asked about, and tokens that went through it."""
+    """Tokens of the texts that a model was asked about, tokens that went through it, and those that met the output matrix."""
 
     asked: int = 0
     computed: int = 0
+    read: int = 0
 
 
 class TooLong(BadInput):

@@ -1,5 +1,6 @@
 """Loading a checkpoint from the Hub, a folder or a GGUF file, and choosing its device and dtype, once."""
 
+import math
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+import psutil
 import torch
 from tqdm.auto import tqdm
 from transformers import (
@@ -84,6 +86,17 @@ def placement(device: str | None, dtype: str | None, batch_tokens: int | None) -
     # On a CPU more tokens at a time are no faster; an accelerator wants many, while every one meets every other.
     size, tree = (4096, 512) if on_cpu else (32768, 4096)
     return Placement(where, precision, batch_tokens or size, min(tree, batch_tokens or tree))
+
+
+def free_memory(device: torch.device) -> float:
+    """Bytes that are free for tensors on `device`; infinite where nobody can say."""
+    if device.type == "cpu":
+        return float(psutil.virtual_memory().available)
+    if device.type != "cuda":
+        return math.inf
+    # What torch keeps for itself and does not use is free, too.
+    kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return float(torch.cuda.mem_get_info(device)[0] + kept)
 
 
 @contextmanager
@@ -278,8 +291,12 @@ def _network(model: str, path: str, kind: str, where: Placement, options: dict[s
         "classifier": transformers.AutoModelForSequenceClassification,
         "multiple choice": transformers.AutoModelForMultipleChoice,
     }[kind]
-    # Pickled weights can run code when they are loaded; safetensors and GGUF cannot.
-    weights = {} if "gguf_file" in options else {"use_safetensors": True}
+    # Pickled weights can run code when they are loaded; safetensors and GGUF cannot. Nor is any fetched from the Hub to
+    # compute with quantized ones.
+    weights: dict[str, Any] = {"use_safetensors": True}
+    if "gguf_file" in options:
+        whole = getattr(transformers, "GgufConfig", None)
+        weights = {"quantization_config": whole(dequantize=True)} if whole else {}
     try:
         network, loading = factory.from_pretrained(
             path, dtype=where.dtype, output_loading_info=True, **weights, **options

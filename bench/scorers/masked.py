@@ -81,21 +81,36 @@ class Masked(Model):
     def _masked(
         self, encoded: Sequence[Sequence[int]], positions: Sequence[Sequence[int]]
     ) -> list[np.ndarray]:
-        """Log-probability of the tokens at the `positions` of each text, one masked at a time."""
+        """Log-probability of the tokens at the `positions` of each text, one masked at a time.
+
+        Texts that differ in the masked token alone are one text then, and are computed once.
+        """
         self.tally.asked += sum(map(len, encoded))
-        jobs = [(i, position) for i, places in enumerate(positions) for position in places]
-        scores = np.empty(len(jobs))
-        for numbers in batches([len(encoded[i]) for i, _ in jobs], self.where.batch_tokens):
-            some = [jobs[k] for k in numbers]
-            texts = [list(encoded[i]) for i, _ in some]
-            for text, (_, position) in zip(texts, some, strict=True):
-                text[position] = self.tokenizer.mask_token_id
-            ids, mask = padded(texts, self.tokenizer.pad_token_id or 0, self.where.device)
+        masked: dict[
+            tuple[tuple[int, ...], int], list[tuple[int, int]]
+        ] = {}  # to the tokens read there, and where they belong
+        n = 0
+        for text, places in zip(encoded, positions, strict=True):
+            for place in places:
+                hidden = (*text[:place], self.tokenizer.mask_token_id, *text[place + 1 :])
+                masked.setdefault((hidden, place), []).append((text[place], n))
+                n += 1
+        scores, texts = np.empty(n), list(masked)
+        for numbers in batches([len(ids) for ids, _ in texts], self.where.batch_tokens):
+            some = [texts[k] for k in numbers]
+            ids, mask = padded(
+                [text for text, _ in some], self.tokenizer.pad_token_id or 0, self.where.device
+            )
             self.tally.computed += ids.numel()
-            with reading_at(self.network, [position for _, position in some]):
+            with reading_at(self.network, [place for _, place in some]):
                 rows = self.network(input_ids=ids, attention_mask=mask).logits[0].float()
-            targets = torch.tensor([encoded[i][position] for i, position in some], device=rows.device)
-            scores[numbers] = (rows.gather(1, targets[:, None])[:, 0] - rows.logsumexp(1)).cpu().numpy()
+            reads = [(row, *read) for row, text in enumerate(some) for read in masked[text]]
+            lines, targets, where = torch.tensor(reads).T
+            found = (
+                rows[lines.to(rows.device), targets.to(rows.device)]
+                - rows.logsumexp(1)[lines.to(rows.device)]
+            )
+            scores[where.numpy()] = found.cpu().numpy()
         ends = np.cumsum([0, *map(len, positions)])
         return [scores[start:end] for start, end in pairwise(ends)]
 

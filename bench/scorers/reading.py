@@ -23,8 +23,8 @@ from bench.scorers.checkpoint import Placement, batches
 from bench.scorers.tree import Part, Tree
 
 # Words of the vocabulary that states meet at a time: on a CPU so many logits stay in its cache, so that summing over them
-# costs next to nothing beside the product.
-VOCABULARY, ON_ACCELERATOR = 2048, 65536
+# costs next to nothing beside the product. On an accelerator more, as far as there are no more logits than this.
+VOCABULARY, LOGITS = 2048, 2**28
 # Of all tokens, the share that has to be different for padded batches to be as fast as a tree.
 SPARSE = 0.9
 # How far hidden states may be off for the same text computed otherwise, relative to their norm.
@@ -40,6 +40,24 @@ class Row:
 
     ids: tuple[int, ...]
     reads: tuple[tuple[int, int], ...]
+
+
+class Found:
+    """Numbers as a device gives them, put in their places when all are asked for: that is when the device is waited for."""
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+        self._some: list[tuple[np.ndarray, torch.Tensor]] = []
+
+    def add(self, places: np.ndarray, values: torch.Tensor) -> None:
+        self._some.append((places, values))
+
+    def values(self) -> np.ndarray:
+        """All of them: float64 [n]."""
+        found = np.empty(self.n)
+        places = np.concatenate([some for some, _ in self._some])
+        found[places] = torch.cat([values for _, values in self._some]).double().cpu().numpy()
+        return found
 
 
 class Reader:
@@ -100,7 +118,7 @@ class Reader:
         targets = np.array([target for row in rows for _, target in row.reads])
         order = np.argsort(nodes, kind="stable")
         ordered = nodes[order]
-        found = np.empty(len(nodes))
+        found = Found(len(nodes))
 
         def asked(part: Part) -> np.ndarray:
             ends = np.searchsorted(ordered, [part.nodes[0], part.nodes[-1] + 1])
@@ -112,10 +130,10 @@ class Reader:
         def take(part: Part, states: torch.Tensor, cache: Any) -> None:
             some = asked(part)
             line = np.searchsorted(places(part), nodes[some] - part.nodes[0])
-            found[some] = self._logprobs(states, line, targets[some])
+            self._logprobs(states, line, targets[some], some, found)
 
         self._walk(tree, places, take)
-        return np.split(found, np.cumsum([len(at) for at in positions])[:-1])
+        return np.split(found.values(), np.cumsum([len(at) for at in positions])[:-1])
 
     def _walk(
         self,
@@ -155,13 +173,11 @@ class Reader:
         self.tally.computed += len(part.nodes)
         kept = DynamicCache() if more or before is not None else None
         if kept is not None and before is not None:
-            above = torch.from_numpy(np.searchsorted(before.known, part.above)).to(self.where.device)
+            above = self._send(np.searchsorted(before.known, part.above))
             for k, layer in enumerate(cache.layers):
                 kept.update(layer.keys.index_select(2, above), layer.values.index_select(2, above), k)
-        ids, position = (
-            torch.from_numpy(some[part.nodes])[None].to(self.where.device) for some in (tree.ids, tree.depth)
-        )
-        places = torch.from_numpy(read).to(self.where.device)
+        ids, position = (self._send(some[part.nodes])[None] for some in (tree.ids, tree.depth))
+        places = self._send(read)
         options = {
             "input_ids": ids,
             "position_ids": position,
@@ -183,9 +199,7 @@ class Reader:
                 yield torch.zeros(1, 1, 1, 1)
             return
         # Made on the device, of numbers alone: the mask itself is large.
-        nodes, known, ends = (
-            torch.from_numpy(some).to(self.where.device) for some in (part.nodes, part.known, part.ends)
-        )
+        nodes, known, ends = map(self._send, (part.nodes, part.known, part.ends))
         sees = (known <= nodes[:, None]) & (nodes[:, None] < ends)
         mask = torch.zeros(sees.shape, dtype=self.network.dtype, device=self.where.device)
         yield mask.masked_fill_(~sees, torch.finfo(mask.dtype).min)[None, None]
@@ -212,7 +226,7 @@ class Reader:
         paths = np.zeros((len(texts), max(lengths)), np.int64)
         for row, path in zip(paths, tree.paths, strict=True):
             row[len(row) - len(path) :] = path
-        places = torch.from_numpy(paths).to(self.where.device)
+        places = self._send(paths)
         return [
             tuple(torch.cat([part[k][j] for part in found], 1)[:, places].transpose(0, 1) for j in (0, 1))
             for k in range(len(found[0]))
@@ -227,24 +241,32 @@ class Reader:
         places, inverse = np.unique(np.stack([line, position]), axis=1, return_inverse=True)
         call = self.network.base_model if self._alone else self.network
         out = call(input_ids=ids, attention_mask=mask, use_cache=False)
-        states = out.last_hidden_state if self._alone else out.logits
-        found = self._logprobs(states[tuple(torch.from_numpy(axis) for axis in places)], inverse, targets)
-        return np.split(found, np.cumsum([len(row.reads) for row in rows])[:-1])
+        states = (out.last_hidden_state if self._alone else out.logits)[tuple(map(self._send, places))]
+        found = Found(len(targets))
+        self._logprobs(states, inverse, targets, np.arange(len(targets)), found)
+        return np.split(found.values(), np.cumsum([len(row.reads) for row in rows])[:-1])
 
-    def _logprobs(self, states: torch.Tensor, line: np.ndarray, targets: np.ndarray) -> np.ndarray:
-        """Of each of `targets` after the state `states[line]`, as `_pass` has states."""
-        values, totals = torch.empty(len(targets)), []
+    def _logprobs(
+        self, states: torch.Tensor, line: np.ndarray, targets: np.ndarray, places: np.ndarray, found: "Found"
+    ) -> None:
+        """Of each of `targets` after the state `states[line]`, as `_pass` has states; they belong at `places` of what is found.
+
+        Nothing waits for the device: which targets are in a piece of the vocabulary is known without it.
+        """
+        self.tally.read += len(states)
+        if not len(states):
+            return
         order = np.argsort(targets, kind="stable")
-        first = 0
+        lines, columns = self._send(line[order]), self._send(targets[order])
+        values, totals, first = [], [], 0
         for logits in self._logits(states):
             last = first + logits.shape[1]
-            some = order[slice(*np.searchsorted(targets[order], [first, last]))]
-            places = (torch.from_numpy(axis) for axis in (line[some], targets[some] - first))
-            values[torch.from_numpy(some)] = logits[tuple(places)].cpu()
+            some = slice(*np.searchsorted(targets[order], [first, last]))
+            values.append(logits[lines[some], columns[some] - first])
             totals.append(logits.logsumexp(1))
             first = last
-        total = torch.stack(totals).logsumexp(0).cpu() if totals else torch.empty(0)
-        return (values - total[torch.from_numpy(line)]).double().numpy()
+        total = torch.stack(totals).logsumexp(0)
+        found.add(places[order], torch.cat(values) - total[lines])
 
     def _logits(self, states: torch.Tensor) -> Iterator[torch.Tensor]:
         """Float32 logits [tokens, some of the vocabulary], piece by piece."""
@@ -252,12 +274,19 @@ class Reader:
             yield states.float()
             return
         head = self.network.get_output_embeddings()
-        step = VOCABULARY if self.where.device.type == "cpu" else ON_ACCELERATOR
+        step = VOCABULARY if self.where.device.type == "cpu" else max(VOCABULARY, LOGITS // len(states))
         weights = head.weight.split(step)
         bias = getattr(head, "bias", None)
         biases = [None] * len(weights) if bias is None else bias.split(step)
         for weight, some in zip(weights, biases, strict=True):
             yield torch.nn.functional.linear(states, weight, some).float()
+
+    def _send(self, some: np.ndarray) -> torch.Tensor:
+        """Numbers on the device, on the way while the next ones are prepared."""
+        sent = torch.from_numpy(some)
+        if self.where.device.type == "cuda":
+            sent = sent.pin_memory()
+        return sent.to(self.where.device, non_blocking=True)
 
     @torch.inference_mode()
     def _body_and_head_agree(self) -> bool:

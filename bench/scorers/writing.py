@@ -12,12 +12,15 @@ import torch
 from transformers import LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 from transformers.cache_utils import Cache, DynamicLayer
 
-from bench.scorers.checkpoint import together
+from bench.scorers.checkpoint import free_memory, together
 from bench.scorers.reading import Reader, padded
 from bench.scorers.sampling import SeededSampling, warpers
 
-# Replies are written by so many times the tokens of a batch: each step has one token a text, and reads all weights.
-TOGETHER = 4
+# Replies are written by so many times the tokens of a batch: each step has one token a text, and reads all weights. On an
+# accelerator rather as many as fit into memory.
+TOGETHER, ON_ACCELERATOR = 4, 16
+# The share of the free memory that keys and values may take: they are there twice, and in parts, when a batch is made.
+SHARE = 0.25
 # Whether so many tokens of a reply are enough; None where it is written to its end.
 Enough = Callable[[list[int]], bool] | None
 # The share of a batch that has to have ended before it is made anew, which copies the keys and values of the others.
@@ -49,7 +52,10 @@ class Writer:
         self.reader, self.network, self.where = reader, reader.network, reader.where
         self.sampling = sampling
         # What does not fit into memory is halved, and stays so.
-        self._tokens = TOGETHER * self.where.batch_tokens
+        self._tokens = self.where.batch_tokens * (
+            TOGETHER if self.where.device.type == "cpu" else ON_ACCELERATOR
+        )
+        self._bytes = self._bytes_of_a_token()
 
     @torch.inference_mode()
     def write(
@@ -67,8 +73,9 @@ class Writer:
         joining = bool(replies) and self.reader.can_begin([len(ids) for ids in prompts])
         live: list[Reply] = []
         cache, rows = None, list[int]()
+        room = int(SHARE * min(free_memory(self.where.device) / self._bytes, 2**40))
         while waiting or live:
-            size = together([reply.longest for reply in live + waiting], self._tokens)
+            size = together([reply.longest for reply in live + waiting], min(self._tokens, room))
             new = max(size - len(live), 0)
             batch, rest = live + waiting[:new], waiting[new:]
             try:
@@ -85,6 +92,20 @@ class Writer:
             live, waiting = [batch[row] for row in rows], rest
         self.reader.tally.asked += sum(len(reply.ids) for reply in replies)
         return [reply.ids[reply.start :] for reply in replies]
+
+    @torch.inference_mode()
+    def _bytes_of_a_token(self) -> float:
+        """Bytes that keys and values of a token take in all layers; next to none where the model does not show them."""
+        ids = torch.ones(1, 2, dtype=torch.long, device=self.where.device)
+        cache = self.network(input_ids=ids, use_cache=True).get("past_key_values")
+        layers = getattr(cache, "layers", [])
+        both = [
+            some
+            for layer in layers
+            for name in ("keys", "values")
+            if (some := getattr(layer, name, None)) is not None
+        ]
+        return max(1.0, sum(some.nbytes for some in both) / ids.numel())
 
     def _round(self, batch: Sequence[Reply], cache: Cache | None, until: Enough) -> list[bool]:
         """Write on until enough of `batch` have ended, all where there is no `cache`; which of them have."""

@@ -9,7 +9,9 @@ _JOINED = rf"(?!\s*(?:{_CONJUNCTION}\s*)?(?:选项|option\s)?\s*(?-i:[A-H])(?![A
 _ALONE = r"(?![A-Za-z0-9'])"
 _BOUNDED = rf"{_ALONE}(?i:{_JOINED})"
 # A capital A before a small English word on its line is the article, unless that word goes on about the answer.
-_ARTICLE = r"A(?=[^\S\n]+(?!(?:is|was|are|seems|would|will|should|because|since|as|has|or|and|nor|more)\b)[a-z])"
+_ARTICLE = (
+    r"A(?=[^\S\n]+(?!(?:is|was|are|seems|would|will|should|because|since|as|has|or|and|nor|more)\b)[a-z])"
+)
 _NAMED = r"(?:答案|选项|选择|选|answer|option|choice)(?:\s|is|是|为|应该|应当|会|[:\"'*(\[])*"
 
 
