@@ -15,6 +15,7 @@ import pandas as pd
 from bench import records
 from bench.benchmarks import module
 from bench.errors import BadInput, expected
+from bench.metrics.bootstrap import Replicates
 from bench.metrics.table import ALL, Score, frame, joined
 
 # Two ways to compute the same number differ by less.
@@ -80,6 +81,29 @@ class Run:
             unfinished = f"unfinished run: {len(rows)} of {self.about['requests']} answers"
             table["note"] = [joined(unfinished, note) for note in table.note]
         return table
+
+    def replicates(self, preset: str | None = None, like: Sequence["Run"] = ()) -> Replicates:
+        """The headline scores, observed and resampled, of the answers that the runs `like` this one have too.
+
+        The k-th resample of two runs over the same answers draws the same items, so scores can be subtracted one by one.
+
+        Raises:
+            BadInput: an unknown preset, no records yet, or nothing that all were asked.
+        """
+        preset = preset or str(self.about["preset"])
+        check_preset(preset)
+        rows = self.records
+        keys = ["task", "item_id", "request", "repeat"]
+        for other in like:
+            theirs = other.records
+            rows = rows.merge(theirs.loc[theirs.error == "", keys].drop_duplicates(), on=keys)
+        if like:
+            rows = rows[rows.error == ""]
+        if rows.empty:
+            raise BadInput(
+                f"{self.folder}: has no answer that {', '.join(str(one.folder) for one in like)} has too"
+            )
+        return module("metrics", self.benchmark).replicates(rows, self.items, preset)
 
     def _told(self, table: pd.DataFrame, rows: pd.DataFrame, preset: str) -> pd.DataFrame:
         """A score table that tells what was left out, who judged, and where it was not asked as the preset does."""

@@ -10,6 +10,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+# A score's observed value and its resamples, by category, task and metric: float64 [1 + DRAWS] each.
+Replicates = dict[tuple[str, str, str], np.ndarray]
 DRAWS = 1000
 LEVEL = 0.95
 
@@ -72,6 +74,15 @@ def estimate(totals: Totals, statistic: Callable[[np.ndarray], np.ndarray]) -> E
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         return interval(float(statistic(totals.observed)[0]), statistic(totals.drawn))
+
+
+def whole(totals: Totals, statistic: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """`statistic` of the observed sums, and of each resample behind it: float64 [1 + draws].
+
+    Resamples of the same clusters draw the same ones, so that two models' can be subtracted one by one.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.concatenate([statistic(totals.observed), statistic(totals.drawn)])
 
 
 def interval(value: float, drawn: np.ndarray) -> Estimate:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from bench.metrics.bootstrap import Totals, estimate, resample
+from bench.metrics.bootstrap import Replicates, Totals, estimate, resample, whole
 from bench.metrics.cbbq_answers import SUMS, answers
 from bench.metrics.table import ALL, Card, Headline, Score, frame
 from bench.tasks.cbbq import TASKS
@@ -84,10 +84,26 @@ def score_records(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd
     letter anywhere in the reply counts, the stereotyped option is always the first, and the second score takes it to
     be the other one.
     """
-    rows = answers(records, items, preset)
-    rows["stratum"] = rows.category + "|" + rows.task
+    rows = _stratified(records, items, preset)
     totals = resample(rows, "stratum", "cluster", SUMS)
     return frame(_rows(totals, rows[["category", "task", "shown", *SUMS]], _measures(rows, preset), preset))
+
+
+def replicates(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> Replicates:
+    """The headline scores of each category and over all, observed and resampled (see `bench.metrics.bootstrap.whole`)."""
+    rows = _stratified(records, items, preset)
+    totals = resample(rows, "stratum", "cluster", SUMS)
+    categories, asked = list(dict.fromkeys(rows.category)), set(rows.task)
+    wanted = {(headline.task, headline.metric) for headline in HEADLINES}
+    found = {}
+    for measure in _measures(rows, preset):
+        task = measure.tasks[0] if len(measure.tasks) == 1 else ALL
+        if (task, measure.metric) in wanted and set(measure.tasks) <= asked:
+            for category in [*categories, ALL]:
+                names = categories if category == ALL else [category]
+                statistics = [_statistic(totals, measure, name) for name in names]
+                found[category, task, measure.metric] = whole(totals, _mean(statistics, totals.observed))
+    return found
 
 
 def by_name_and_topic(records: pd.DataFrame, items: pd.DataFrame, preset: str = "robust") -> pd.DataFrame:
@@ -109,6 +125,13 @@ def by_name_and_topic(records: pd.DataFrame, items: pd.DataFrame, preset: str = 
     found["s_total"] = WEIGHTS[0] * found.s_amb + WEIGHTS[1] * found.s_disamb
     found["n_amb"], found["n_disamb"] = amb.n.fillna(0).astype(int), dis.decided.fillna(0).astype(int)
     return found.reset_index().rename(columns={"target_name": "name"})
+
+
+def _stratified(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.DataFrame:
+    """The answers, with the stratum within which templates are drawn again."""
+    rows = answers(records, items, preset)
+    rows["stratum"] = rows.category + "|" + rows.task
+    return rows
 
 
 def _measures(rows: pd.DataFrame, preset: str) -> Iterator[Measure]:

@@ -14,7 +14,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from bench.metrics.bootstrap import DRAWS, interval
+from bench.metrics.bootstrap import DRAWS, Replicates, interval
 from bench.metrics.mcbe_cells import Cells
 from bench.metrics.mcbe_instances import DECAY, decay
 from bench.metrics.mcbe_instances import values as read
@@ -69,6 +69,18 @@ def score_records(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd
     cells = Cells(found, list(dict.fromkeys(items.category)))
     baselines, told = _baselines(found.terms, items, preset), _warnings(found.terms, records, items)
     return frame(_Rows(cells, baselines, told, preset).all())
+
+
+def replicates(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> Replicates:
+    """The scores of each category and task and over all, observed and resampled (see `bench.metrics.bootstrap.whole`)."""
+    cells = Cells(read(records, items, preset), list(dict.fromkeys(items.category)))
+    found = {(category, task): cells.one(category, task, "score") for category, task in cells.asked}
+    found |= {(ALL, task): cells.task(task) for task in cells.tasks}
+    if len(cells.tasks) > 1:
+        for category in cells.categories:
+            found[category, ALL] = cells.category(category, cells.tasks)
+        found[ALL, ALL] = cells.overall(cells.tasks)
+    return {(*place, "score"): values[: 1 + DRAWS] for place, values in found.items()}
 
 
 def severities(records: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:

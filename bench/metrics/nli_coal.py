@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from bench.errors import BadInput
-from bench.metrics.bootstrap import Totals, estimate, resample
+from bench.metrics.bootstrap import Replicates, Totals, estimate, resample, whole
 from bench.metrics.nli_coal_answers import SETS, SUMS, answers, tables
 from bench.metrics.nli_coal_measures import (
     AS,
@@ -118,6 +118,21 @@ def score_records(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd
     rows = answers(records, items)
     totals = resample(rows, "stratum", "cluster", SUMS)
     return frame(_rows(totals, rows, preset))
+
+
+def replicates(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> Replicates:
+    """The headline scores of each language and over all, observed and resampled (see `bench.metrics.bootstrap.whole`)."""
+    rows = answers(records, items)
+    totals = resample(rows, "stratum", "cluster", SUMS)
+    languages, wanted = list(dict.fromkeys(rows.category)), {(one.task, one.metric) for one in HEADLINES}
+    return {
+        (category, measure.task, measure.metric): whole(
+            totals, _statistic(totals, measure, languages if category == ALL else [category])
+        )
+        for measure in measures(set(rows.task), bool(rows.probable.any()))
+        if (measure.task, measure.metric) in wanted
+        for category in [*languages, ALL]
+    }
 
 
 def _rows(totals: Totals, rows: pd.DataFrame, preset: str) -> Iterator[Score]:

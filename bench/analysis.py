@@ -1,0 +1,60 @@
+"""What every analysis begins with: the runs that it is about.
+
+asked = opened(["reports/mine/runs/*/cbbq"])          # folders of runs, or patterns of them
+asked = opened([], benchmarks=["cbbq"], demo=["simulated:bias=0.2", "simulated:bias=0.8"])
+"""
+
+import glob
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bench import records
+from bench.benchmarks import NAMES, resolve
+from bench.errors import BadInput
+from bench.results import Run
+from bench.run import evaluate_all
+
+
+def opened(
+    runs: Sequence[str | Path],
+    *,
+    benchmarks: Sequence[str] = (),
+    models: Sequence[str] = (),
+    demo: Sequence[str] = (),
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+) -> list[Run]:
+    """The runs that an analysis is about, in the order in which they are named.
+
+    Args:
+        runs: folders of runs, or patterns of them; folders that hold no run are passed over in a pattern.
+        benchmarks: only these; all if empty.
+        models: only these, as they were asked for or as tables name them; all if empty.
+        demo: who is asked about the package's samples in place of that, where no `runs` are given.
+        options: by benchmark, how (see `bench.run.evaluate`).
+
+    Raises:
+        BadInput: a folder without a run, or nothing is left.
+    """
+    wanted = [resolve(name) for name in benchmarks] or list(NAMES)
+    if not runs:
+        given = options or {}
+        return [run for name in wanted for run in evaluate_all(name, demo, **given.get(name, {}))]
+    found = [Run.open(folder) for one in runs for folder in _folders(str(one))]
+    kept = [
+        run
+        for run in found
+        if run.benchmark in wanted and (not models or {run.model, run.label} & set(models))
+    ]
+    if not kept:
+        have = ", ".join(dict.fromkeys(f"{run.label} on {run.benchmark}" for run in found)) or "none"
+        raise BadInput(
+            f"no run of {', '.join(models) or 'any model'} on {', '.join(wanted)}: {', '.join(map(str, runs))} has {have}"
+        )
+    return kept
+
+
+def _folders(pattern: str) -> list[Path]:
+    if not glob.has_magic(pattern):
+        return [Path(pattern)]
+    return [path for path in sorted(map(Path, glob.glob(pattern))) if (path / records.ABOUT).is_file()]

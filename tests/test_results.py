@@ -1,0 +1,48 @@
+"""Scores of runs, observed and resampled, so that models can be compared item by item."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bench import run
+from bench.metrics.bootstrap import DRAWS, LEVEL
+from bench.metrics.table import ALL
+
+HERE: dict[str, dict[str, Any]] = {
+    "mcbe": {"judge": "simulated:"},
+    "cbbq": {"categories": ["gender", "age"]},
+    "nli_coal": {"categories": ["zh"]},
+}
+
+
+@pytest.mark.parametrize("benchmark", HERE)
+def test_replicates_are_what_the_score_table_rests_on(benchmark: str, tmp_path: Path) -> None:
+    one = run.evaluate(benchmark, "simulated:bias=0.6,seed=1", out=tmp_path / "a", **HERE[benchmark])
+    scores, found = one.scores(), one.replicates()
+    shown = 0
+    for row in scores[scores.preset == "robust"].itertuples():
+        values = found.get((row.category, row.task, row.metric))
+        if values is None or np.isnan(row.score):
+            continue
+        shown += 1
+        assert values.shape == (1 + DRAWS,)
+        assert values[0] == pytest.approx(row.score)
+        if not np.isnan(row.ci_low):
+            bounds = np.percentile(values[1:][~np.isnan(values[1:])], [50 * (1 - LEVEL), 50 * (1 + LEVEL)])
+            assert bounds == pytest.approx([row.ci_low, row.ci_high])
+    assert shown > 3
+    assert any(category == ALL for category, _, _ in found)
+
+
+def test_resamples_of_the_same_answers_draw_the_same_items(tmp_path: Path, refusal: Any) -> None:
+    model = "simulated:bias=0.6,seed=1"
+    whole = run.evaluate("cbbq", model, out=tmp_path / "a", categories=["gender", "age"])
+    part = run.evaluate("cbbq", model, out=tmp_path / "b", categories=["gender"])
+    apart = run.evaluate("cbbq", model, out=tmp_path / "c", categories=["race"])
+    place = ("gender", "ambiguous", "s_amb")
+    for like in ([part], [part, whole]):
+        np.testing.assert_array_equal(whole.replicates(like=like)[place], part.replicates()[place])
+    assert set(whole.replicates(like=[part])) == set(part.replicates())
+    assert "has no answer that" in refusal(whole.replicates, like=[apart])
