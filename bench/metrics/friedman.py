@@ -132,10 +132,10 @@ def blocks(
     tidy = wide.round(round(-math.log10(NOISE)))
     signs = [1 if one.biased_is_high else -1 for one in headlines]
     by_task = {one.task: sign for one, sign in zip(headlines, signs, strict=True)}
-    direction = found.drop_duplicates("block").set_index("block").task.map(by_task).reindex(tidy.index)
-    ranks = tidy.mul(direction, axis=0).rank(axis=1)
-    used = set(direction.index.map(found.drop_duplicates("block").set_index("block").task))
-    return Blocks(by, tidy, ranks, left_out, [one for one in headlines if one.task in used])
+    tasks = found.drop_duplicates("block").set_index("block").task.reindex(tidy.index)
+    ranks = tidy.mul(tasks.map(by_task), axis=0).rank(axis=1)
+    used = [one for one in headlines if one.task in set(tasks)]
+    return Blocks(by, tidy, ranks, left_out, used)
 
 
 def test(found: Blocks) -> Friedman:
@@ -163,6 +163,36 @@ def test(found: Blocks) -> Friedman:
         f = (n - 1) * q / (n * (k - 1) - q)
         p_f = float(stats.f.sf(f, *df))
     return Friedman(k, n, q, df[0], p, w, f, df[1], p_f, *ties, note)
+
+
+def as_table(tested: Friedman) -> pd.DataFrame:
+    """A row a statistic: `test`, `statistic`, `df`, `p`, `models`, `blocks`, `note`."""
+    rows = [
+        ("Friedman's Q", tested.statistic, f"{tested.df}", tested.p),
+        ("Iman and Davenport's F", tested.iman_davenport, f"{tested.df}, {tested.df_blocks}", tested.p_iman_davenport),
+        ("Kendall's W", tested.kendall_w, f"{tested.df}", tested.p),
+    ]  # fmt: skip
+    return pd.DataFrame(rows, columns=["test", "statistic", "df", "p"]).assign(
+        models=tested.models, blocks=tested.blocks, note=tested.note
+    )
+
+
+def ties(found: Blocks) -> pd.DataFrame:
+    """Which models share a score where: `block`, `score`, `models`."""
+    rows = [
+        {"block": block, "score": float(str(score)), "models": ", ".join(some.index)}
+        for block, row in found.scores.iterrows()
+        for score, some in row.groupby(row)
+        if len(some) > 1
+    ]
+    return pd.DataFrame(rows, columns=["block", "score", "models"])
+
+
+def overall(scores: pd.DataFrame, found: Blocks) -> pd.DataFrame:
+    """The scores over all categories of the headlines that were ranked, and what stands beside them."""
+    rows = pd.concat([headline_rows(scores, one) for one in found.headlines])
+    columns = ["model", "task", "metric", "score", "ci_low", "ci_high", "n", "valid_rate", "baseline", "note"]
+    return rows.loc[rows.category == ALL, columns].reset_index(drop=True)
 
 
 def ranks_shared(ranks: pd.DataFrame) -> pd.Series:

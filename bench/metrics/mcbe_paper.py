@@ -1,11 +1,15 @@
 """Numbers that the McBE paper prints, and what can be recomputed from them (Lan et al., Findings of ACL 2025)."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import product
 
 import numpy as np
 import pandas as pd
 from scipy import stats
+
+from bench.metrics.correlation import correlations
+from bench.metrics.mcbe import HEADLINES
 
 # Friedman's test of its models, as printed.
 FRIEDMAN, FRIEDMAN_P = "84.27", "7.26e-14"
@@ -34,17 +38,18 @@ TABLE_12_PRINTED = {
 
 
 def table_12() -> pd.DataFrame:
-    """The printed scores: columns `task`, `category`, `model`, `original`, `new`, 0 to 100."""
-    places = [(category, model) for category in TABLE_12_CATEGORIES for model in TABLE_12_MODELS]
-    return pd.DataFrame(
-        [
-            {"task": task, "category": category, "model": model, "original": original, "new": new}
-            for task in ("sc", "bs")
-            for (category, model), original, new in zip(
-                places, TABLE_12[task, "original"], TABLE_12[task, "new"], strict=True
-            )
-        ]
-    )
+    """The printed scores, 0 to 100, as `bench.metrics.robustness` takes them: without intervals, which need the answers."""
+    titles = {one.task: one.title for one in HEADLINES}
+    rows = [
+        {
+            "model": model, "category": category, "task": task, "metric": "score", "title": titles[task], "higher": "better",
+            "first": TABLE_12[task, "original"][k], "second": TABLE_12[task, "new"][k],
+        }
+        for task in ("sc", "bs")
+        for k, (category, model) in enumerate(product(TABLE_12_CATEGORIES, TABLE_12_MODELS))
+    ]  # fmt: skip
+    table = pd.DataFrame(rows)
+    return table.assign(difference=table.second - table["first"])
 
 
 def table_12_recomputed() -> pd.DataFrame:
@@ -56,11 +61,9 @@ def table_12_recomputed() -> pd.DataFrame:
     Returns:
         Columns `task`, `coefficient`, `n`, `value`, `printed`, `p`, `printed_p`, and `same`: whether both are printed so.
     """
-    from bench.metrics.correlation import correlations
-
     table, rows = table_12(), []
     for task, some in table.groupby("task", sort=False):
-        for one in correlations(some.original.to_numpy(), some.new.to_numpy()):
+        for one in correlations(some["first"].to_numpy(), some.second.to_numpy()):
             printed = TABLE_12_PRINTED.get((str(task), one.coefficient))
             if printed:
                 value, p = (
@@ -76,6 +79,17 @@ def table_12_recomputed() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def friedman_by_models(models: Sequence[int]) -> pd.DataFrame:
+    """p of the printed statistic for so many models, and whether both printed numbers go together: `models`, `df`, `p`, `fits`."""
+    fit = friedman_models()
+    return pd.DataFrame(
+        [
+            {"models": k, "df": k - 1, "p": f"{stats.chi2.sf(float(FRIEDMAN), k - 1):.2e}", "fits": "yes" if k in fit else "no"}
+            for k in models
+        ]
+    )  # fmt: skip
+
+
 def friedman_models(statistic: str = FRIEDMAN, p: str = FRIEDMAN_P, most: int = 40) -> list[int]:
     """For how many models a statistic that is printed so can have a p that is printed so."""
     low, high = _bounds(statistic)
@@ -89,20 +103,23 @@ def friedman_models(statistic: str = FRIEDMAN, p: str = FRIEDMAN_P, most: int = 
 
 
 def friedman_designs(
-    models: int, blocks: Sequence[int], statistic: str = FRIEDMAN, p: str = FRIEDMAN_P
+    models: int, blocks: Mapping[str, int], statistic: str = FRIEDMAN, p: str = FRIEDMAN_P
 ) -> pd.DataFrame:
     """Whether tie-free ranks of so many models over so many blocks can give both printed numbers.
 
     Without ties, Q = 12 S / (n k (k + 1)) - 3 n (k + 1). S, the sum of the squared rank sums, is an integer, and even or odd
     as the sum of the rank sums is, which is n k (k + 1) / 2. So only some values can come.
 
+    Args:
+        blocks: how many blocks, by what they are; see `DESIGNS`.
+
     Returns:
-        A row for each of `blocks`: `models`, `blocks`, `statistic` (the value nearest to the printed one that can come, at
+        A row for each of `blocks`: `what`, `models`, `blocks`, `statistic` (the value nearest to the printed one that can come, at
         most n (k - 1)), `p`, `kendall_w`, and `fits`.
     """
     rows = []
     printed = float(statistic)
-    for n in blocks:
+    for what, n in blocks.items():
         step = 12 / (n * models * (models + 1))
         total = n * models * (models + 1) // 2
         nearest = math.floor((printed + 3 * n * (models + 1)) / step)
@@ -117,7 +134,7 @@ def friedman_designs(
         value = float(fits[0] if fits else values[0])
         rows.append(
             {
-                "models": models, "blocks": n, "statistic": value, "p": f"{stats.chi2.sf(value, models - 1):.4e}",
+                "what": what, "models": models, "blocks": n, "statistic": value, "p": f"{stats.chi2.sf(value, models - 1):.4e}",
                 "kendall_w": value / (n * (models - 1)), "fits": "yes" if fits else "no",
             }
         )  # fmt: skip
