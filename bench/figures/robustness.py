@@ -134,17 +134,8 @@ def _limits(ax: Axes, row: dict[Any, Any]) -> None:
     for value, dashes, name in lines:
         if value == value:
             ax.axhline(value, color=INK, ls=dashes, lw=1, zorder=1)
-            ax.annotate(
-                f"{name} {signed(value, row['most'])}",
-                (1, value),
-                xycoords=("axes fraction", "data"),
-                xytext=(-2, 2),
-                textcoords="offset points",
-                ha="right",
-                va="bottom",
-                fontsize="x-small",
-                color=INK,
-            )
+            # Outside, where no mark can be.
+            ax.annotate(f"{name}\n{signed(value, row['most'])}", (1, value), xycoords=("axes fraction", "data"), xytext=(3, 0), textcoords="offset points", va="center", fontsize="x-small", color=INK)  # fmt: skip
     most = max(row["most"], abs(row["limits_low"]), abs(row["limits_high"]), 1e-3)
     if most == most:
         ax.set_ylim(-1.2 * most, 1.2 * most)
