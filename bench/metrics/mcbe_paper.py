@@ -73,7 +73,7 @@ def table_12_recomputed() -> pd.DataFrame:
                 rows.append(
                     {
                         "task": task, "coefficient": one.coefficient, "n": one.n, "value": f"{one.value:.6f}", "printed": printed[0],
-                        "p": f"{one.p:.4e}", "printed_p": printed[1], "same": "yes" if (value, p) == printed else "no",
+                        "p": f"{one.p:.5e}", "printed_p": printed[1], "same": "yes" if (value, p) == printed else "no",
                     }
                 )  # fmt: skip
     return pd.DataFrame(rows)
@@ -108,7 +108,7 @@ def friedman_designs(
     """Whether tie-free ranks of so many models over so many blocks can give both printed numbers.
 
     Without ties, Q = 12 S / (n k (k + 1)) - 3 n (k + 1). S, the sum of the squared rank sums, is an integer, and even or odd
-    as the sum of the rank sums is, which is n k (k + 1) / 2. So only some values can come.
+    as the sum of the rank sums is, which is n k (k + 1) / 2. So only some values can come; whether ranks exist for each of these is not asked.
 
     Args:
         blocks: how many blocks, by what they are; see `DESIGNS`.

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
+from scipy import stats
 
+from bench.metrics.bootstrap import LEVEL
 from bench.metrics.findings import LOW_VALIDITY, listing
 from bench.metrics.friedman_findings import p_told
 from bench.metrics.robustness import HEADLINE
@@ -28,7 +30,8 @@ def findings(
         key = (row["task"], row["metric"])
         title, n = row["title"].partition(" (")[0], int(row["n"])
         here = {one["coefficient"]: one for one in _of(correlated, key).to_dict("records")}
-        told.append(f"{title}: {_orders(here)} {_moves(row, n)} {_places(_of(ranks, key))}")
+        parts = (_orders(here), _moves(row, n), _places(_of(ranks, key)))
+        told.append(f"{title}: {' '.join(filter(None, parts))}")
     return [*told, *_unreadable(table[table.category == ALL])]
 
 
@@ -48,11 +51,14 @@ def title(correlated: pd.DataFrame, limits: pd.DataFrame) -> str:
         if f"{rho.min():.2f}" == f"{rho.max():.2f}"
         else f"{rho.min():.2f} to {rho.max():.2f}"
     )
-    order = (
-        "Both wordings order scores alike"
-        if rho.min() >= ALIKE
-        else "The order of scores depends on the wording"
-    )
+    if rho.min() >= ALIKE:
+        order = "Both wordings order scores alike"
+    elif not limits.of.sum():
+        order = "The wordings order scores differently"
+    elif any(_more_than_chance(row) for row in limits.to_dict("records")):
+        order = "Scores depend on the wording"
+    else:
+        order = "No effect of the wording could be shown"
     return f"{order} (ρ = {told}); single ones move by up to {number(most, most)}"
 
 
@@ -93,6 +99,13 @@ def signed(value: float, scale: float) -> str:
     return plain if float(plain) == 0 else f"{'+' if value > 0 else '−'}{plain}"
 
 
+def _more_than_chance(row: dict[Any, Any]) -> bool:
+    """Whether the mean moved, or more intervals exclude 0 than the one of twenty that would without any effect."""
+    of, p = int(row["of"]), 1 - LEVEL
+    many = of > 0 and stats.binomtest(row["beyond_chance"], of, p, alternative="greater").pvalue < p
+    return bool(many or row["ci_low"] > 0 or row["ci_high"] < 0)
+
+
 def _orders(here: dict[Any, dict[Any, Any]]) -> str:
     rho = here["spearman"]
     if rho["value"] != rho["value"]:
@@ -122,7 +135,7 @@ def _moves(row: dict[Any, Any], n: int) -> str:
         f"{signed(row['limits_low'], scale)} to {signed(row['limits_high'], scale)}"
     )
     if row["of"]:
-        told += f"; {row['beyond_chance']} of {row['of']} by more than chance (were there no effect, about {row['of'] / 20:.0f})"
+        told += f"; {row['beyond_chance']} of {row['of']} by more than chance (without any effect about {row['of'] / 20:.0f} would)"
     return told + "."
 
 
