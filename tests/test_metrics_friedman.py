@@ -231,6 +231,11 @@ def test_findings_are_never_stronger_than_the_test() -> None:
     assert "Two mean ranks would have to lie 1.4 of at most 3 apart." in unclear
     assert "stands first" not in unclear
     assert "its pairs are no finding" in unclear
+    # Three models in the same order twice: one in 3! ways, though Friedman's p is exp(-2).
+    few = all_findings(of([[1, 2, 3]] * 2))
+    assert "So few categories cannot tell 3 models apart by their mean ranks." in few
+    assert "(Friedman's Q = 4.0 with 2 degrees of freedom, p = 0.135)" in few
+    assert "would reach with p = 0.167" in few
     assert "Wilcoxon's test could not have told any apart" in all_findings(of(dice(0, blocks=5)))
     # The least p of five blocks is 2 / 32.
     assert not order_can_show(5, 1)

@@ -1,5 +1,6 @@
 """What a Friedman test found, in sentences made by rule; never stronger than the test."""
 
+import math
 from itertools import combinations
 
 import pandas as pd
@@ -73,12 +74,17 @@ def _whole(found: Blocks, tested: Friedman) -> str:
     w = f"Kendall's W is {tested.kendall_w:.2f}, where 1 is the same order in all {n} {unit}"
     if tested.p < ALPHA:
         return f"{measure}, the {k} models differ over {n} {unit} ({around}). {w}."
-    told = (
-        f"{measure}, no difference between the {k} models could be shown over {n} {unit} ({around}). {w}. "
-        f"Two mean ranks would have to lie {critical_difference(k, n):.1f} of at most {k - 1} apart."
-    )
+    told = f"{measure}, no difference between the {k} models could be shown over {n} {unit} ({around}). {w}. "
+    cd = critical_difference(k, n)
+    if cd > k - 1:
+        told += f"So few {unit} cannot tell {k} models apart by their mean ranks."
+    else:
+        told += f"Two mean ranks would have to lie {cd:.1f} of at most {k - 1} apart."
     if tested.p_iman_davenport < ALPHA:
         told += " The two tests do not agree: the second, which is less timid, does show one."
+    if tested.note and not tested.tied_blocks:
+        exact = math.factorial(k) ** (1 - n)
+        told += f" Yet all have the same order, which models that are alike would reach with {p_told(exact)}: so few are too few for Friedman's p."
     return told
 
 

@@ -156,11 +156,18 @@ def _places(ranks: pd.DataFrame) -> str:
 def _unreadable(whole: pd.DataFrame) -> Sequence[str]:
     """Models whose answers can be read in one wording alone: their scores are about the form of replies."""
     lost = whole[(whole.valid_first < LOW_VALIDITY) | (whole.valid_second < LOW_VALIDITY)]
-    return [
-        f"{row['model']}, {row['title'].partition(' (')[0]}: only {row['valid_first']:.0%} and {row['valid_second']:.0%} of its "
-        "answers could be read; what differs may be the form of its replies."
-        for row in lost.to_dict("records")
-    ]
+    told = []
+    for row in lost.to_dict("records"):
+        first, second = (f"{row[name]:.0%}" for name in ("valid_first", "valid_second"))
+        name = f"{row['model']}, {row['title'].partition(' (')[0]}"
+        if first == second:
+            told.append(f"{name}: only {first} of its answers could be read under either wording.")
+        else:
+            told.append(
+                f"{name}: {first} of its answers could be read under the first wording, {second} under the second; what differs "
+                "may be the form of its replies."
+            )
+    return told
 
 
 def _of(table: pd.DataFrame, key: tuple[object, object]) -> pd.DataFrame:
