@@ -35,12 +35,12 @@ def counts(dice: Dice, n: int, least: int, most: int, shares: list[float]) -> np
     return np.array([dice.multinomial(dice.integers(least, most + 1), some) for some in each])
 
 
-def cbbq_rows(dice: Dice, n: int, decided: float = 0.8) -> pd.DataFrame:
+def cbbq_rows(dice: Dice, n: int) -> pd.DataFrame:
     """A category's answers to both contexts, a row a template: stereotyped, the other person, unknown."""
     parts = []
     for task, shares in (
         ("ambiguous", [0.35, 0.25, 0.4]),
-        ("disambiguous", [0.4 * decided, 0.6 * decided, 1 - decided]),
+        ("disambiguous", [0.32, 0.48, 0.2]),
     ):
         biased, other, unknown = counts(dice, n, 4, 60, shares).T
         rows = pd.DataFrame(0, index=range(n), columns=CBBQ_SUMS)
@@ -134,9 +134,19 @@ def called_different(clusters: int, studies: int) -> float:
     p = []
     for k in range(studies):
         dice = np.random.default_rng([clusters, k])
-        one, other = (cbbq.replicates_of(cbbq_rows(dice, clusters, often), "robust") for often in (0.9, 0.2))
+        one, other = (cbbq.replicates_of(deciding(dice, clusters, often), "robust") for often in (0.9, 0.2))
         p.append(tested(one[place] - other[place], one.samples[place]).p)
     return float(np.mean(np.array(p) < 0.05))
+
+
+def deciding(dice: Dice, n: int, often: float) -> pd.DataFrame:
+    """Answers to a category's disambiguous questions, two in five of those that decide stereotyped, a row a template."""
+    rows = pd.DataFrame(0, index=range(n), columns=CBBQ_SUMS)
+    rows["n"] = rows["valid"] = dice.integers(4, 61, n)
+    rows["decided"] = dice.binomial(rows.n, often)
+    rows["biased"] = dice.binomial(rows.decided, dice.beta(0.4 * (1 / ALIKE - 1), 0.6 * (1 / ALIKE - 1), n))
+    named = rows.assign(category="gender", task="disambiguous", request="answer", stratum="gender|disambiguous")  # fmt: skip
+    return named.assign(cluster=[str(k) for k in range(n)])
 
 
 def test_models_that_decide_unequally_often_are_not_told_apart_by_that() -> None:

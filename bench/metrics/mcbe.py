@@ -90,8 +90,10 @@ def replicates_of(cells: Cells) -> Replicates:
         found[ALL, ALL] = cells.overall(cells.tasks)
     kept = Replicates()
     for (category, task), values in found.items():
-        whole = (category, task) == (ALL, ALL)
-        scored = cells.scored(cells.tasks) if whole else cells.asked_of(category, task)
+        # A mean over categories is of those that have a number.
+        scored = cells.asked_of(category, task)
+        if category == ALL:
+            scored = cells.scored(cells.tasks if task == ALL else [task])
         kept.add((category, task, "score"), values[: 1 + DRAWS], cells.sample(scored))
     return kept
 

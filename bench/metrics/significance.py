@@ -7,10 +7,11 @@ Korn and Graubard, Analysis of Health Surveys, 1999, section 5.2; paired and clu
 Error Bars to Evals, 2024). The interval and p are one test, so that they cannot disagree.
 
 Why not a permutation of units between the models: it asks whether the models are alike in everything, and is wrong about
-scores where they are not. Of two models that follow the stereotype equally often when they name a person, but name one in
-90 % and in 20 % of their answers, it calls from 0.2 to 11 % different at a level of 5 %; this one from 2 to 7 %, with 8 units or
-with 240 (tests/test_metrics_coverage.py; Chung and Romano, Exact and asymptotically robust permutation tests, Annals of
-Statistics 41, 2013, say why).
+scores where they are not (Chung and Romano, Exact and asymptotically robust permutation tests, Annals of Statistics 41, 2013).
+Of two models that follow the stereotype equally often when they name a person, but name one in 90 % and in 20 % of their
+answers, it calls 0.2 to 11 % different at a level of 5 %, as the units' other properties fall; this test 3 to 7 %, from 12 units on
+(tests/test_metrics_coverage.py). Where one of the models decides in a few units only, it errs in 10 % with 12 units and 7 % with
+60 (a permutation in 12 and 14 %): so few answers carry the score.
 
     difference([0.2, 0.4, 0.9], [0.1, 0.4, 0.5])          # a score an item, the same items in both
 """

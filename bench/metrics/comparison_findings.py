@@ -1,0 +1,66 @@
+"""What a comparison of models found, in sentences made by rule; never stronger than the tests."""
+
+import pandas as pd
+
+from bench.benchmarks import module
+from bench.metrics.bootstrap import LEVEL
+from bench.metrics.comparison import named
+from bench.metrics.findings import listing
+
+# So many pairs that could not be told apart are named; of more, their number is.
+NAMED = 3
+
+
+def findings(pairs: pd.DataFrame, ranks: pd.DataFrame, benchmark: str) -> list[str]:
+    """A sentence or two a headline score: who is best as far as the tests can tell, and which pairs cannot be told apart.
+
+    Args:
+        pairs, ranks: results of `bench.metrics.comparison.pairs` and `ranks`.
+    """
+    sentences = []
+    for headline in module("metrics", benchmark).HEADLINES:
+        some, order = (
+            table[(table.task == headline.task) & (table.metric == headline.metric)]
+            for table in (pairs, ranks)
+        )
+        if len(some):
+            title = headline.title.partition(" (")[0]
+            said = [_best(order), _apart(some, named(headline.task, headline.metric))]
+            sentences.append(f"{title}. {' '.join(filter(None, said))}")
+    return sentences
+
+
+def _best(order: pd.DataFrame) -> str:
+    """Who may have the first rank."""
+    if order.empty:
+        return "No model has a score on what all answered."
+    if order.ranks_from.isna().any():
+        return ""
+    first, leader = order[order.ranks_from == 1], order[order["rank"] == 1].iloc[0]
+    if len(first) == 1:
+        return f"{leader.model} is best, ahead of every other model."
+    others = [name for name in first.model if name != leader.model]
+    if len(others) == len(order) - 1:
+        return "Any of the models could be the best."
+    return f"{leader.model} has the best score, and cannot be told from {listing(others)}."
+
+
+def _apart(some: pd.DataFrame, what: str) -> str:
+    """How many pairs were told apart, and which were not."""
+    tests = some[some.p_adjusted.notna()]
+    shown = tests[tests.p_adjusted < 1 - LEVEL]
+    rest = tests.drop(shown.index)
+    count = f"{len(shown)} of {len(tests)} pairs could be told apart in {what}" if len(tests) > 1 else ""
+    gaps = some[some.p_adjusted.isna()]
+    parts = [f"{count} (adjusted p < {1 - LEVEL:.2f})." if count else ""]
+    if len(tests) == 1 or 0 < len(rest) <= NAMED:
+        parts += list((tests if len(tests) == 1 else rest).sentence)
+    elif len(rest):
+        known = rest.detectable[rest.detectable > 0]
+        least = f"; these data would have shown one of {known.min():.2f} to {known.max():.2f}" * bool(len(known))  # fmt: skip
+        parts.append(f"For {len(rest)} no difference could be shown{least}.")
+    if len(gaps):
+        parts.append(
+            f"{len(gaps)} {'pair' if len(gaps) == 1 else 'pairs'} could not be compared: {gaps.note.iloc[0]}."
+        )
+    return " ".join(filter(None, parts))
