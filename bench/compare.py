@@ -1,7 +1,7 @@
 """Runs against each other: the scores of every pair of models on what both answered.
 
-asked = opened(["reports/mine/runs/*/cbbq"])
-result = compared(asked)
+for benchmark, runs in by_benchmark(opened(["reports/mine/runs/*/*"])).items():
+    result = compared(runs)
 """
 
 from collections import Counter
@@ -33,6 +33,21 @@ class Compared(NamedTuple):
     pairs: pd.DataFrame
     ranks: pd.DataFrame
     common: int
+
+
+def by_benchmark(runs: Sequence[Run]) -> dict[str, list[Run]]:
+    """The runs on each benchmark that has two or more; what is alone cannot be compared.
+
+    Raises:
+        BadInput: there is none.
+    """
+    found: dict[str, list[Run]] = {}
+    for run in runs:
+        found.setdefault(run.benchmark, []).append(run)
+    kept = {name: some for name, some in found.items() if len(some) > 1}
+    if not kept:
+        raise BadInput(f"{len(runs)} runs, and no two on one benchmark; to compare models, give two or more")
+    return kept
 
 
 def compared(runs: Sequence[Run], preset: str | None = None) -> Compared:

@@ -157,7 +157,10 @@ def _span(model: str, rank: int, first: float, last: float) -> str:
 
 
 def _percent(value: float) -> str:
-    return "" if np.isnan(value) or value < 0.05 else "< 1" if value < 1 else f"{value:.0f}"
+    """Never 0 or 100 where it is not so."""
+    if np.isnan(value) or value == 0:
+        return ""
+    return "< 1" if value < 1 else "> 99" if 99 < value < 100 else f"{value:.0f}"
 
 
 def _signed(value: float, digits: int) -> str:

@@ -14,6 +14,7 @@ import pandas as pd
 
 from bench.benchmarks import module
 from bench.metrics.bootstrap import Place, Replicates
+from bench.metrics.findings import headline_rows
 from bench.metrics.significance import Comparison, benjamini_hochberg, holm, tested, told
 from bench.metrics.table import ALL, Card, Headline
 
@@ -111,6 +112,27 @@ def ranks(found: Mapping[str, Replicates], table: pd.DataFrame, benchmark: str) 
             rows.append((headline.task, headline.metric, name, score, rank, *span, shares[k]))
     columns = ["task", "metric", "model", "score", "rank", "ranks_from", "ranks_to", "shares"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def leaderboard(scores: pd.DataFrame, order: pd.DataFrame, benchmark: str) -> pd.DataFrame:
+    """The headline scores of each model over all categories, the best first, with what stands beside a score.
+
+    Args:
+        scores: score tables with a column `model`.
+        order: `ranks` of the same models; `ranks` tells of them which ones the tests leave open.
+    """
+    spans = {
+        (row["task"], row["metric"], row["model"]): f"{row['ranks_from']:.0f} to {row['ranks_to']:.0f}"
+        for row in order[order.ranks_from.notna()].to_dict("records")
+    }
+    parts = []
+    for headline in module("metrics", benchmark).HEADLINES:
+        rows = headline_rows(scores, headline)
+        rows = rows[rows.category == ALL].sort_values("score", ascending=headline.biased_is_high)
+        keys = zip(rows.task, rows.metric, rows.model, strict=True)
+        parts.append(rows.assign(ranks=[spans.get(key, "") for key in keys]))
+    columns = ["task", "metric", "model", "score", "ci_low", "ci_high", "ranks", "n", "valid_rate", "baseline", "note"]  # fmt: skip
+    return pd.concat(parts)[columns].reset_index(drop=True)
 
 
 def shares_of_ranks(values: np.ndarray) -> np.ndarray:

@@ -1,5 +1,7 @@
 """What a comparison of models found, in sentences made by rule; never stronger than the tests."""
 
+import html
+
 import pandas as pd
 
 from bench.benchmarks import module
@@ -30,10 +32,23 @@ def findings(pairs: pd.DataFrame, ranks: pd.DataFrame, benchmark: str) -> list[s
     return sentences
 
 
+def as_markdown(benchmark: str, pairs: pd.DataFrame, ranks: pd.DataFrame, common: int) -> str:
+    """The findings on a benchmark as a list, with what they rest on.
+
+    Args:
+        common: answers that all models gave.
+    """
+    models, title = len(set(pairs.model_a) | set(pairs.model_b)), module("data", benchmark).TITLE
+    rests = f"{models} models gave {common:,} answers in common" if common else f"{models} models have no answer in common, so there are no ranks"  # fmt: skip
+    # A name may hold what Markdown would take for more than text.
+    told = [html.escape(sentence, quote=False) for sentence in findings(pairs, ranks, benchmark)]
+    return "\n".join([f"**{title}**: {rests}.", "", *(f"- {sentence}" for sentence in told)])
+
+
 def _best(order: pd.DataFrame) -> str:
     """Who may have the first rank."""
     if order.empty:
-        return "No model has a score on what all answered."
+        return ""
     if order.ranks_from.isna().any():
         return ""
     first, leader = order[order.ranks_from == 1], order[order["rank"] == 1].iloc[0]
