@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 
 from bench.benchmarks import module
-from bench.metrics.bootstrap import Place, Replicates
+from bench.metrics.bootstrap import LEVEL, Place, Replicates
 from bench.metrics.findings import headline_rows
-from bench.metrics.significance import Comparison, benjamini_hochberg, holm, tested, told
+from bench.metrics.significance import Comparison, benjamini_hochberg, by_resamples, told
 from bench.metrics.table import ALL, Card, Headline
 
 # Two ways to compute the same score differ by less.
@@ -28,11 +28,11 @@ CARDS = (
     Card("detectable", "the smallest difference that such data would show in four of five samples, in a single test", "(t_.975 + t_.80) x standard error", "Cohen, 1988", "above 0", "small"),
     Card("d", "difference in standard deviations of a unit's difference", "difference / (standard error x sqrt(units))", f"d_z: {COHEN}", "any", "0.2 is called small, 0.5 medium, 0.8 large"),
     Card("h", "difference of two shares, on a scale on which it is equally hard to find everywhere", "2 asin(sqrt(a)) - 2 asin(sqrt(b))", f"{COHEN}", "-pi to pi", "0.2 is called small, 0.5 medium, 0.8 large"),
-    Card("ranks", "the ranks that a model may have, for all models at once with 95 % confidence", "1 + models shown to be better, to models - those shown to be worse (Holm)", "Mogstad, Romano, Shaikh and Wilhelm, Review of Economic Studies 91, 2024", "1 to models", "-"),
+    Card("ranks", "the ranks that the tests leave open to a model", "1 + models shown to be better, to models - those shown to be worse (p_adjusted below 0.05)", "after Mogstad, Romano, Shaikh and Wilhelm, Review of Economic Studies 91, 2024, who take p values for no error at all", "1 to models", "-"),
     Card("share", "how often a model has a rank over the resamples; equal models share their ranks", "resamples with the rank / resamples", "Goldstein and Spiegelhalter, 1996", "0 to 1", "-"),
 )  # fmt: skip
 COLUMNS = [
-    "task", "metric", "model_a", "model_b", "score_a", "score_b", "difference", "ci_low", "ci_high", "p", "p_adjusted", "p_holm",
+    "task", "metric", "model_a", "model_b", "score_a", "score_b", "difference", "ci_low", "ci_high", "p", "p_adjusted",
     "d", "h", "detectable", "n", "units", "note", "sentence",
 ]  # fmt: skip
 NOTHING = "nothing that both answered"
@@ -55,7 +55,7 @@ def pairs(compared: Mapping[tuple[str, str], Pair], benchmark: str) -> pd.DataFr
 
     Returns:
         A row a headline (`task`, `metric`) and pair, with `score_a` and `score_b` on the answers that both have, `n` of them,
-        what `bench.metrics.significance.Comparison` holds, p adjusted over the pairs of the headline in two ways, effect
+        what `bench.metrics.significance.Comparison` holds, p adjusted over the pairs of the headline, effect
         sizes `d` and `h` (NaN but for shares), and a `sentence` that goes by `p_adjusted`.
     """
     room, rows = module("metrics", benchmark), []
@@ -66,7 +66,7 @@ def pairs(compared: Mapping[tuple[str, str], Pair], benchmark: str) -> pd.DataFr
     table = pd.DataFrame(rows, columns=[*COLUMNS, "found"])
     for some in table.groupby(["task", "metric"]).groups.values():
         p = table.p[some].to_numpy()
-        table.loc[some, "p_adjusted"], table.loc[some, "p_holm"] = benjamini_hochberg(p), holm(p)
+        table.loc[some, "p_adjusted"] = benjamini_hochberg(p)
     table["sentence"] = [
         told(found, a, b, named(task, metric), p=p, units=room.UNITS)
         + (f" Note: {found.note}." if found.note == UNEQUAL else "")
@@ -161,7 +161,7 @@ def _row(names: tuple[str, str], one: Pair, headline: Headline, place: Place) ->
     first, second = one.first[place], one.second[place]
     values = first - second
     rest_on = [side.samples[place] for side in (one.first, one.second)]
-    found = tested(values, min(rest_on))
+    found = by_resamples(values, min(rest_on))
     if rest_on[0] != rest_on[1] and not found.note:
         found = found._replace(note=UNEQUAL)
     error = float(np.std(values[1:][~np.isnan(values[1:])])) if not np.isnan(found.p) else np.nan
@@ -187,7 +187,7 @@ def _open(table: pd.DataFrame, name: str, models: Sequence[str], biased_is_high:
     both = both[both.other.isin(models)]
     if both.p.isna().any() or len(both) < len(models) - 1:
         return np.nan, np.nan
-    shown = both.less[both.p_holm < 0.05]
+    shown = both.less[both.p_adjusted < 1 - LEVEL]
     lower, higher = int((shown < 0).sum()), int((shown > 0).sum())
     better, worse = (lower, higher) if biased_is_high else (higher, lower)
     return 1 + better, len(models) - worse

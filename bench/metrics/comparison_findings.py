@@ -1,6 +1,7 @@
 """What a comparison of models found, in sentences made by rule; never stronger than the tests."""
 
 import html
+from typing import Any
 
 import pandas as pd
 
@@ -27,7 +28,8 @@ def findings(pairs: pd.DataFrame, ranks: pd.DataFrame, benchmark: str) -> list[s
         )
         if len(some):
             title = headline.title.partition(" (")[0]
-            said = [_best(order), _apart(some, named(headline.task, headline.metric))]
+            models = len(set(some.model_a) | set(some.model_b))
+            said = [_best(order, models), _apart(some, named(headline.task, headline.metric))]
             sentences.append(f"{title}. {' '.join(filter(None, said))}")
     return sentences
 
@@ -45,19 +47,23 @@ def as_markdown(benchmark: str, pairs: pd.DataFrame, ranks: pd.DataFrame, common
     return "\n".join([f"**{title}**: {rests}.", "", *(f"- {sentence}" for sentence in told)])
 
 
-def _best(order: pd.DataFrame) -> str:
-    """Who may have the first rank."""
-    if order.empty:
-        return ""
-    if order.ranks_from.isna().any():
+def _best(order: pd.DataFrame, models: int) -> str:
+    """Who may have the first rank, of those that have a score."""
+    if len(order) < 2 or order.ranks_from.isna().any():
         return ""
     first, leader = order[order.ranks_from == 1], order[order["rank"] == 1].iloc[0]
     if len(first) == 1:
-        return f"{leader.model} is best, ahead of every other model."
+        return f"{leader.model} is best, ahead of every other model{' with a score' * (len(order) < models)}."
     others = [name for name in first.model if name != leader.model]
     if len(others) == len(order) - 1:
         return "Any of the models could be the best."
     return f"{leader.model} has the best score, and cannot be told from {listing(others)}."
+
+
+def _size(row: dict[Any, Any]) -> str:
+    """A difference that was not shown, and which one would have been."""
+    would = f"; {row['detectable']:.2f} would have been shown" * (row["detectable"] > 0)
+    return f"{abs(row['difference']):.2f} found{would}"
 
 
 def _apart(some: pd.DataFrame, what: str) -> str:
@@ -68,12 +74,15 @@ def _apart(some: pd.DataFrame, what: str) -> str:
     count = f"{len(shown)} of {len(tests)} pairs could be told apart in {what}" if len(tests) > 1 else ""
     gaps = some[some.p_adjusted.isna()]
     parts = [f"{count} (adjusted p < {1 - LEVEL:.2f})." if count else ""]
-    if len(tests) == 1 or 0 < len(rest) <= NAMED:
-        parts += list((tests if len(tests) == 1 else rest).sentence)
+    if len(tests) == 1:
+        parts += list(tests.sentence)
     elif len(rest):
+        between = listing([f"{row['model_a']} and {row['model_b']} ({_size(row)})" for row in rest.to_dict("records")])  # fmt: skip
         known = rest.detectable[rest.detectable > 0]
-        least = f"; these data would have shown one of {known.min():.2f} to {known.max():.2f}" * bool(len(known))  # fmt: skip
-        parts.append(f"For {len(rest)} no difference could be shown{least}.")
+        least = [f"{value:.2f}" for value in (known.min(), known.max())] if len(known) else []
+        would = f"; these data would have shown one of {' to '.join(dict.fromkeys(least))}" * bool(least)
+        some_or_all = f"between {between}" if len(rest) <= NAMED else f"in {len(rest)}{would}"
+        parts.append(f"No difference could be shown {some_or_all}.")
     if len(gaps):
         parts.append(
             f"{len(gaps)} {'pair' if len(gaps) == 1 else 'pairs'} could not be compared: {gaps.note.iloc[0]}."

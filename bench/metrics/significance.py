@@ -106,10 +106,10 @@ def paired(
     def less(sums: np.ndarray) -> np.ndarray:
         return of(sums[..., :k]) - of(sums[..., k:])
 
-    return tested(whole(drawn, less), sample(drawn, less))
+    return by_resamples(whole(drawn, less), sample(drawn, less))
 
 
-def tested(values: np.ndarray, rests_on: Sample) -> Comparison:
+def by_resamples(values: np.ndarray, rests_on: Sample) -> Comparison:
     """A difference from its observed value and resamples, [1 + draws].
 
     p is never below that of a sign test in which all units agree: five units that all show a difference of 1, with no spread
