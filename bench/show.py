@@ -227,6 +227,15 @@ def _faults(run: Run, settings: Mapping[str, str]) -> pd.DataFrame | None:
     return found
 
 
+def sentences(told: Sequence[str], runs: Sequence[Run] = ()) -> None:
+    """Show warnings about `runs`, and an analysis's findings, the main one first; these are saved as findings.csv."""
+    for text in warnings([run.about for run in runs]):
+        display(HTML(f"<p class='warning'><strong>Note.</strong> {html.escape(text)}</p>"))
+    display(HTML(f"<div class='findings'>{_list(told)}</div>"))
+    if _folder and runs:
+        pd.DataFrame({"sentence": list(told)}).to_csv(_folder / "findings.csv", index=False)
+
+
 def everything(scores: pd.DataFrame) -> None:
     """Keep all rows of the score table as scores.csv; they are too many to show."""
     if _folder:

@@ -44,8 +44,10 @@ class Correlation(NamedTuple):
     reason: str
 
 
-def correlations(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray) -> list[Correlation]:
-    """All coefficients of `x` and `y`. Points where either is NaN are left out.
+def correlations(
+    x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray, names: tuple[str, str] = ("the rate", "the score")
+) -> list[Correlation]:  # fmt: skip
+    """All coefficients of `x` and `y`, which are called by `names` in reasons. Points where either is NaN are left out.
 
     Raises:
         BadInput: `x` and `y` are not two sequences of as many numbers.
@@ -55,7 +57,7 @@ def correlations(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarra
         raise BadInput(f"correlation: shapes {first.shape} and {second.shape}; expected as many x as y")
     known = np.isfinite(first) & np.isfinite(second)
     first, second = first[known], second[known]
-    reason = _undefined(first, second)
+    reason = _undefined(first, second, names)
     if reason:
         return [
             Correlation(name, np.nan, np.nan, np.nan, np.nan, len(first), reason) for name in COEFFICIENTS
@@ -76,20 +78,22 @@ def correlations(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarra
     return found
 
 
-def by_group(rows: pd.DataFrame, groups: Sequence[str], x: str = "rate", y: str = "score") -> pd.DataFrame:
+def by_group(
+    rows: pd.DataFrame, groups: Sequence[str], x: str = "rate", y: str = "score", names: tuple[str, str] = ("the rate", "the score")
+) -> pd.DataFrame:  # fmt: skip
     """A row a group and coefficient: the columns of `groups`, and those of `Correlation`."""
     found = [
         dict(zip(groups, keys, strict=True)) | one._asdict()
         for keys, some in rows.groupby(list(groups), sort=False)
-        for one in correlations(some[x].to_numpy(), some[y].to_numpy())
+        for one in correlations(some[x].to_numpy(), some[y].to_numpy(), names)
     ]
     return pd.DataFrame(found, columns=[*groups, *Correlation._fields])
 
 
-def _undefined(x: np.ndarray, y: np.ndarray) -> str:
+def _undefined(x: np.ndarray, y: np.ndarray, names: tuple[str, str]) -> str:
     if len(x) < LEAST:
         return f"{len(x)} point{'' if len(x) == 1 else 's'}; {LEAST} are needed at least"
-    for values, what in ((y, "the score"), (x, "the rate")):
+    for values, what in ((y, names[1]), (x, names[0])):
         if np.ptp(values) < NOISE:
             return f"{what} is {values[0]:.3g} at every point, so nothing can go with it"
     return ""

@@ -1,0 +1,123 @@
+"""Pictures of ranks over blocks: which models can be told apart, and where their order comes from."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from bench.figures.style import BIAS_PALETTE, FAINT, INK, WIDTH, colours, label, style
+from bench.metrics.bootstrap import LEVEL
+from bench.metrics.friedman import CATEGORY, Blocks, Friedman, critical_difference
+from bench.metrics.friedman_findings import best, title, units
+
+# Characters of a model's name in a line of the diagram.
+LINE = 24
+
+
+def critical_difference_diagram(found: Blocks, tested: Friedman, compared: pd.DataFrame) -> Figure:
+    """Are models different at all: mean ranks on a line; models that a bar joins cannot be told apart (Demšar, 2006).
+
+    Args:
+        tested, compared: what `test` and `pairs` of `bench.metrics.friedman` say of `found`; Nemenyi's p counts.
+    """
+    import scikit_posthocs as posthocs  # type: ignore[import-untyped]  # slow to load
+
+    style()
+    means = found.ranks.mean().sort_values()
+    models, k = list(means.index), len(means)
+    p = compared.pivot_table(index="first", columns="second", values="p_nemenyi").reindex(
+        index=models, columns=models
+    )
+    p = p.fillna(p.T).fillna(1.0)
+    names = {model: folded(model) for model in models}
+    lines = sum(name.count("\n") + 1 for name in names.values()) / 2
+    fig = Figure(figsize=(WIDTH, 1.6 + 0.3 * max(lines, (k + 1) / 2)), layout="constrained")
+    ax = fig.subplots()
+    palette = colours(list(found.ranks.columns))
+    shown = {names[model]: palette[model] for model in models}
+    drawn = posthocs.critical_difference_diagram(
+        means.rename(names), p.rename(index=names, columns=names), ax=ax, alpha=1 - LEVEL, color_palette=shown,
+        label_fmt_left="{label} ({rank:.1f})\u00a0", label_fmt_right="\u00a0({rank:.1f}) {label}", text_h_margin=0.02 * max(k - 1, 1),
+        label_props={"fontsize": "x-small"}, elbow_props={"linewidth": 1.2}, marker_props={"s": 22},
+        crossbar_props={"color": INK, "linewidth": 3, "solid_capstyle": "round"},
+    )  # fmt: skip
+    for text in drawn["labels"]:
+        text.set_color(INK)
+    for artist in (*ax.lines, *ax.collections):
+        artist.set_clip_on(False)  # a mean rank of 1 or k stands at the very edge
+    cd = min(critical_difference(k, tested.blocks), k - 1)
+    wide = critical_difference(k, tested.blocks) > k - 1
+    ax.plot([1, 1 + cd], [1.0, 1.0], color=FAINT, lw=1.5, marker="|", ms=6, clip_on=False)
+    told = f"critical difference {critical_difference(k, tested.blocks):.2f}" + (
+        f", more than the {k - 1} that ranks can differ" if wide else ""
+    )
+    ax.annotate(told, (1, 1.0), xytext=(0, 4), textcoords="offset points", fontsize="x-small", color=FAINT)
+    ax.set_xlim(1, k)
+    ax.set_ylim(top=1.6)
+    ax.set_xticks(range(1, k + 1))
+    ax.tick_params(labelsize="x-small")
+    ax.grid(visible=False)
+    worse = "more bias" if best(found) == "least bias" else "worse"
+    ax.set_xlabel(f"mean rank; {worse} →", fontsize="small", loc="right")
+    fig.suptitle(title(found, tested, compared), x=0.01, ha="left", fontsize="medium", fontweight="bold", wrap=True)  # fmt: skip
+    ranked = ", ".join(f"{model} {rank:.1f}" for model, rank in means.items())
+    fig.set_label(
+        f"{title(found, tested, compared)}. Mean ranks over {tested.blocks} {units(found)}, 1 is {best(found)}: {ranked}. Critical "
+        f"difference {critical_difference(k, tested.blocks):.2f} (Nemenyi, 5 %)."
+    )
+    return fig
+
+
+def ranks_by_block(found: Blocks, benchmark: str) -> Figure:
+    """Where the order comes from: each model's rank in each block, the block left out hatched."""
+    style()
+    order = list(found.ranks.mean().sort_values(kind="stable").index)
+    gone = list(found.left_out.name[found.left_out.what == "block"])
+    ranks = found.ranks[order].reindex([*found.ranks.index, *gone])
+    k = len(order)
+    fig = Figure(
+        figsize=(
+            max(0.75 * WIDTH, 2.6 + 0.75 * k),
+            1.2 + 0.045 * max(map(len, order)) + 0.25 * len(ranks),
+        ),
+        layout="constrained",
+    )
+    ax = fig.subplots()
+    whole = bool((found.ranks % 1 == 0).all(axis=None))
+    sns.heatmap(
+        ranks, ax=ax, annot=True, fmt=".0f" if whole else ".1f", annot_kws={"size": "small"}, cmap=BIAS_PALETTE, vmin=1, vmax=max(k, 2),
+        linewidths=1, linecolor="white", cbar=False,
+    )  # fmt: skip
+    for y, x in np.argwhere(ranks.isna().to_numpy()):
+        ax.add_patch(Rectangle((x, y), 1, 1, fill=False, hatch="///", edgecolor=FAINT, lw=0))
+    ax.set_yticks(np.arange(len(ranks)) + 0.5, [_block(benchmark, found.by, name) for name in ranks.index], rotation=0)  # fmt: skip
+    ax.set_xticks(np.arange(k) + 0.5, [folded(name) for name in order], rotation=30, ha="right")
+    ax.set(xlabel="", ylabel="")
+    top = order[0]
+    first = int((found.ranks[top] == found.ranks.min(axis=1)).sum())
+    head = f"{top} ranks first in {first} of {len(found.ranks)} {units(found)}"
+    fig.suptitle(head, x=0.01, ha="left", fontsize="medium", fontweight="bold", wrap=True)
+    hatched = f"; hatched: {len(gone)} left out" if gone else ""
+    ax.set_title(f"rank in each: 1 (blue) is {best(found)}{hatched}", fontsize="small", fontweight="normal", color=FAINT)  # fmt: skip
+    fig.set_label(
+        f"Heatmap of ranks, {len(ranks)} {units(found)} by {k} models. {head}{hatched}; the scores are in the table."
+    )
+    return fig
+
+
+def folded(name: str, line: int = LINE) -> str:
+    """A long name over several lines, broken behind a comma, dash or underscore where there is one."""
+    lines = [""]
+    for part in re.findall(rf"[^,\-_/ ]{{1,{line}}}[,\-_/ ]?|[,\-_/ ]", name):
+        if lines[-1] and len(lines[-1]) + len(part) > line:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(lines)
+
+
+def _block(benchmark: str, by: str, name: str) -> str:
+    category, _, task = name.rpartition(", ") if by != CATEGORY else (name, "", "")
+    return f"{label(benchmark, category)}, {task}" if task else label(benchmark, category)

@@ -1,0 +1,206 @@
+"""Do two wordings of the same questions give the same scores: correlation, ranks, and how far single scores move.
+
+A correlation over categories and models says whether the order stays; it is high wherever models differ much, whatever the
+wording does. So the differences themselves stand beside it (Bland and Altman, Lancet 1986), each paired on its answers.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from bench.metrics.bootstrap import Replicates, interval
+from bench.metrics.correlation import COEFFICIENTS, NOISE, by_group
+from bench.metrics.significance import DETECTABLE
+from bench.metrics.table import ALL, Card, Headline
+
+# Nineteen of twenty differences lie within so many standard deviations of their mean, where they are spread normally.
+LIMITS = 1.96
+# A headline, in the columns of points.
+HEADLINE = ["task", "metric"]
+SHOWN = [*HEADLINE, "first", "second", "difference", "ci_low", "ci_high", "detectable", "n", "same", "valid_first", "valid_second", "note"]  # fmt: skip
+NAMES = ("the score under the first wording", "the score under the second wording")
+CARDS = (
+    Card("difference", "the score under the second wording less that under the first, on the answers that both have; the interval draws templates or instances again, the same for both", "s_2 - s_1", "Efron and Tibshirani, 1993, chapter 13", "the score's", "0"),
+    Card("same", "share of questions that were answered alike: both replies could be read, and as the same", "alike / all", "ours", "0 to 1", "1"),
+    Card("detectable", "the difference that these data would show in four of five samples", "2.8 standard errors", "ours", "0 or more", "small"),
+    Card("spearman, pearson, kendall, pooled", "correlation of the two scores over all categories and models at once", "rho, r, tau-b", "scipy; the McBE paper's Table 12 has the first two", "-1 to 1", "1; models that differ much raise it, whatever the wording does"),
+    Card("within_category", "mean over categories of the coefficient over models: whether a category's order of models stays", "mean of rho, r, tau-b", "ours", "-1 to 1", "1"),
+    Card("limits_low, limits_high", "between these nineteen of twenty differences of single categories lie: the limits of agreement", "mean - 1.96 sd to mean + 1.96 sd", "Bland and Altman, Lancet 1986", "the score's", "0 to 0"),
+    Card("beyond_chance", "differences of single categories whose interval excludes 0; were there no effect, one of twenty would", "count", "ours", "0 to n", "n / 20"),
+)  # fmt: skip
+
+
+class Points(NamedTuple):
+    """Scores under two wordings.
+
+    Attributes:
+        table: a row a model, category (`all` for the whole) and headline: `model`, `category`, `task`, `metric`, `title`,
+            `higher` (what a higher score means), `first`, `second`, `difference` (second less first), `ci_low`, `ci_high`, `detectable`, `n` (answers of each
+            wording), `same` (share of them that were read as the same), `valid_first`, `valid_second`, `note`.
+        drawn: of each row, by its number, the differences of the resamples: float64 [draws].
+    """
+
+    table: pd.DataFrame
+    drawn: dict[int, np.ndarray]
+
+
+def points(
+    pairs: Mapping[str, tuple[Replicates, Replicates, pd.DataFrame]], headlines: Sequence[Headline]
+) -> Points:
+    """The scores of several models under two wordings, and their differences.
+
+    Args:
+        pairs: by model, its scores observed and resampled under the first and the second wording, of the same answers; and
+            a frame with the index (category, task) and columns `n`, `same`, `valid_first`, `valid_second`.
+        headlines: what to compare.
+    """
+    rows: list[dict[str, object]] = []
+    drawn = {}
+    for model, (first, second, answered) in pairs.items():
+        for headline in headlines:
+            places = [key for key in first if key[1:] == (headline.task, headline.metric) and key in second]
+            for category, task, metric in places:
+                one, other = first[category, task, metric], second[category, task, metric]
+                with np.errstate(invalid="ignore"):
+                    less = other - one
+                found = interval(float(less[0]), less[1:])
+                some = answered[_within(answered, category, task)]
+                drawn[len(rows)] = less[1:]
+                rows.append(
+                    {
+                        "model": model, "category": category, "task": task, "metric": metric, "title": headline.title, "higher": higher(headline),
+                        "first": one[0], "second": other[0], "difference": found.value, "ci_low": found.low, "ci_high": found.high,
+                        "detectable": DETECTABLE * float(np.nanstd(less[1:])) if found.low == found.low else np.nan,
+                        "n": int(some.n.sum()), "same": _mean(some.same, some.n), "valid_first": _mean(some.valid_first, some.n),
+                        "valid_second": _mean(some.valid_second, some.n), "note": _note(one[0], other[0], found.low),
+                    }
+                )  # fmt: skip
+    return Points(pd.DataFrame(rows), drawn)
+
+
+def higher(headline: Headline) -> str:
+    """What a higher score means."""
+    if headline.biased_is_high:
+        return headline.worse
+    return "less bias" if headline.worse == "more bias" else "better"
+
+
+def overall(table: pd.DataFrame) -> pd.DataFrame:
+    """The differences of whole scores, for reading."""
+    return table.loc[table.category == ALL, ["model", *SHOWN]].reset_index(drop=True)
+
+
+def single(table: pd.DataFrame) -> pd.DataFrame:
+    """The differences of single categories, for reading."""
+    return table.loc[table.category != ALL, ["model", "category", *SHOWN]].reset_index(drop=True)
+
+
+def correlated(table: pd.DataFrame) -> pd.DataFrame:
+    """How scores of single categories go together under both wordings.
+
+    Returns:
+        A row a headline and coefficient: `value`, `ci_low`, `ci_high`, `p`, `n`, `reason` of all points pooled (see
+        `bench.metrics.correlation`); and of the coefficients within each category, `within_category` (their mean), `lowest`,
+        `highest`, and in how many of all categories there is one: `defined`, `categories`.
+    """
+    every = table[table.category != ALL]
+    pooled = by_group(every, HEADLINE, "first", "second", NAMES)
+    inside = by_group(every, [*HEADLINE, "category"], "first", "second", NAMES)
+    each = inside.groupby([*HEADLINE, "coefficient"], sort=False).value.agg(
+        within_category="mean", lowest="min", highest="max", defined="count", categories="size"
+    )
+    return pooled.merge(each.reset_index(), on=[*HEADLINE, "coefficient"], how="left")
+
+
+def limits(found: Points) -> pd.DataFrame:
+    """How far scores of single categories move (Bland and Altman).
+
+    Returns:
+        A row a headline: `title`, `n`, `mean` difference with `ci_low`, `ci_high` (of the same draws for all models), `sd`,
+        `limits_low`, `limits_high`, `most` (the largest distance), `beyond_chance`, and `of`, those with an interval.
+    """
+    rows = []
+    kept = found.table[found.table.category != ALL]
+    for (task, metric), every in kept.groupby(HEADLINE, sort=False):
+        some = every[every.difference.notna()]
+        mean, sd = some.difference.mean(), some.difference.std(ddof=1)
+        drawn = [found.drawn[k] for k in some.index if k in found.drawn]
+        around = interval(float(mean), np.mean(drawn, axis=0)) if drawn else interval(np.nan, np.empty(0))
+        known = some[some.ci_low.notna()] if "ci_low" in some else some[:0]
+        beyond = (known.ci_low > NOISE) | (known.ci_high < -NOISE) if len(known) else known.difference > 0
+        rows.append(
+            {
+                "task": task, "metric": metric, "title": every.title.iloc[0], "n": len(some), "mean": mean, "ci_low": around.low,
+                "ci_high": around.high, "sd": sd, "limits_low": mean - LIMITS * sd, "limits_high": mean + LIMITS * sd,
+                "most": some.difference.abs().max(), "beyond_chance": int(beyond.sum()), "of": len(known),
+            }
+        )  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def rank_changes(table: pd.DataFrame, headlines: Sequence[Headline]) -> pd.DataFrame:
+    """The place of each model under both wordings, 1 for least bias; ties share the mean of their ranks.
+
+    Returns:
+        A row a headline and model: `title`, `model`, `first`, `second` (scores over all categories), `rank_first`,
+        `rank_second`, `change`; models without a score under one of them are not ranked.
+    """
+    parts = []
+    for headline in headlines:
+        some = table[
+            (table.task == headline.task) & (table.metric == headline.metric) & (table.category == ALL)
+        ]
+        some = some[some.difference.notna()][[*HEADLINE, "title", "model", "first", "second"]].copy()
+        for name in ("first", "second"):
+            some[f"rank_{name}"] = some[name].round(9).rank(ascending=headline.biased_is_high)
+        some["change"] = some.rank_second - some.rank_first
+        parts.append(some)
+    return pd.concat(parts, ignore_index=True)
+
+
+def same_order(table: pd.DataFrame) -> pd.DataFrame:
+    """In how many categories all models stand in the same order under both wordings: `task`, `metric`, `same`, `categories`.
+
+    Categories with fewer than two models do not count.
+    """
+    rows = []
+    for (task, metric), some in table[table.category != ALL].groupby(HEADLINE, sort=False):
+        kept = some[some.difference.notna()]
+        each = [part for _, part in kept.groupby("category", sort=False) if len(part) > 1]
+        same = [(part["first"].round(9).rank() == part["second"].round(9).rank()).all() for part in each]
+        rows.append({"task": task, "metric": metric, "same": int(sum(same)), "categories": len(each)})
+    return pd.DataFrame(rows)
+
+
+def wide(found: pd.DataFrame) -> pd.DataFrame:
+    """`correlated` for reading: a row a headline and coefficient, what is undefined with its reason."""
+    names = {"value": "pooled", "lowest": "lowest_within", "highest": "highest_within"}
+    columns = ["task", "metric", "coefficient", "pooled", "ci_low", "ci_high", "p", "n", "within_category", "lowest_within", "highest_within", "defined", "categories", "reason"]  # fmt: skip
+    order = {name: k for k, name in enumerate(COEFFICIENTS)}
+    shown = found.rename(columns=names)[columns]
+    return shown.sort_values(
+        "coefficient", key=lambda some: some.map(order), kind="stable", ignore_index=True
+    )
+
+
+def _within(answered: pd.DataFrame, category: str, task: str) -> np.ndarray:
+    categories, tasks = (answered.index.get_level_values(k) for k in (0, 1))
+    here = np.full(len(answered), True)
+    if category != ALL:
+        here &= categories == category
+    if task != ALL:
+        here &= tasks == task
+    return here
+
+
+def _mean(values: pd.Series, weights: pd.Series) -> float:
+    return float(np.average(values, weights=weights)) if weights.sum() else np.nan
+
+
+def _note(first: float, second: float, low: float) -> str:
+    lost = [name for name, value in (("first", first), ("second", second)) if value != value]
+    if lost:
+        return f"no score under the {' and the '.join(lost)} wording"
+    return "no interval: too few items" if low != low else ""
