@@ -82,3 +82,15 @@ def answers(
         name: {setting: counted(run.records, run.items, preset) for setting, run in settings.items()}
         for name, settings in models.items()
     }
+
+
+def scores(models: Mapping[str, Mapping[str, Run]], preset: str = "robust") -> pd.DataFrame:
+    """The score tables of each model and setting, with columns `model` and `prompting`."""
+    return pd.concat(
+        [
+            run.scores(preset).assign(model=name, prompting=setting)
+            for name, settings in models.items()
+            for setting, run in settings.items()
+        ],
+        ignore_index=True,
+    )

@@ -134,7 +134,8 @@ def answers(kinds: pd.DataFrame) -> Figure | None:
                     hatch="////" if kind == "unreadable" else None,
                 )  # fmt: skip
                 left += row[kind]
-        ax.set(xlim=(0, 1), xlabel="share of answers")
+        ax.set(xlim=(0, 1), xticks=(0, 0.25, 0.5, 0.75, 1))
+        ax.set_xlabel("share of answers", fontsize="small")
         ax.set_yticks(list(at.values()), [_bar_name(*bar) for bar in bars], fontsize="x-small")
         ax.tick_params(axis="x", labelsize="x-small")
         ax.set_ylim(max(at.values()) + 0.6, -0.6)
