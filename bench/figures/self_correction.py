@@ -121,9 +121,9 @@ def answers(kinds: pd.DataFrame) -> Figure | None:
     tasks = [task for task in TITLES if task in set(kinds.task)]
     bars = list(kinds[["model", "setting"]].drop_duplicates().itertuples(index=False, name=None))
     models = list(dict.fromkeys(kinds.model))
-    # A little room between models.
-    at = {bar: k + 0.6 * models.index(bar[0]) for k, bar in enumerate(bars)}
-    fig = Figure(figsize=(WIDTH, 1.2 + 0.2 * (len(bars) + 0.6 * len(models))), layout="constrained")
+    # Room above a model's bars for its name.
+    at = {bar: k + models.index(bar[0]) for k, bar in enumerate(bars)}
+    fig = Figure(figsize=(WIDTH, 1.3 + 0.2 * (len(bars) + len(models))), layout="constrained")
     axes = fig.subplots(1, len(tasks), sharey=True, squeeze=False)[0]
     for ax, task in zip(axes, tasks, strict=True):
         for row in kinds[kinds.task == task].to_dict("records"):
@@ -136,12 +136,15 @@ def answers(kinds: pd.DataFrame) -> Figure | None:
                 left += row[kind]
         ax.set(xlim=(0, 1), xticks=(0, 0.25, 0.5, 0.75, 1))
         ax.set_xlabel("share of answers", fontsize="small")
-        ax.set_yticks(list(at.values()), [_bar_name(*bar) for bar in bars], fontsize="x-small")
+        ax.set_yticks(list(at.values()), [setting for _, setting in bars], fontsize="x-small")
         ax.tick_params(axis="x", labelsize="x-small")
-        ax.set_ylim(max(at.values()) + 0.6, -0.6)
+        ax.set_ylim(max(at.values()) + 0.6, -1.5)
         ax.set_title(TITLES[task], fontsize="small")
         ax.grid(visible=False)
         sns.despine(ax=ax, left=True)
+    for model in models:
+        first = min(y for (name, _), y in at.items() if name == model)
+        axes[0].text(0, first - 0.55, model, fontsize="x-small", va="bottom", clip_on=False)
     handles = [
         Patch(
             facecolor=FACES[kind], edgecolor=FAINT, hatch="////" if kind == "unreadable" else None, label=kind
@@ -149,9 +152,7 @@ def answers(kinds: pd.DataFrame) -> Figure | None:
         for kind in KINDS
     ]
     fig.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize="x-small")
-    fig.suptitle(
-        "What the answers are under each prompt", x=0.01, ha="left", fontsize="medium", fontweight="bold"
-    )
+    fig.suptitle(_folded(_shift(kinds), 78), x=0.01, ha="left", fontsize="medium", fontweight="bold")
     told = "; ".join(
         f"{row['model']}, {row['setting']}, {row['task']}: "
         + ", ".join(f"{kind} {row[kind]:.0%}" for kind in KINDS)
@@ -161,9 +162,15 @@ def answers(kinds: pd.DataFrame) -> Figure | None:
     return fig
 
 
-def _bar_name(model: str, setting: str) -> str:
-    """The model beside its first bar alone."""
-    return f"{textwrap.shorten(model, 34, placeholder='…') if setting == BEFORE else ''}  {setting}"
+def _shift(kinds: pd.DataFrame) -> str:
+    """What becomes of the stereotyped answers, from the first setting to the last."""
+    task = AMBIGUOUS if AMBIGUOUS in set(kinds.task) else DISAMBIGUOUS
+    mean = kinds[kinds.task == task].groupby("setting", sort=False).stereotyped.mean()
+    order = [setting for setting in PROMPTING if setting in mean.index]
+    shares = [f"{mean[setting]:.0%} under {setting}" for setting in order]
+    what = "where ambiguous" if task == AMBIGUOUS else "where facts tell"
+    whose = "on average" if len(set(kinds.model)) > 1 else str(kinds.model.iloc[0])
+    return f"Stereotyped answers {what}: {listing(shares)} ({whose})"
 
 
 def _title(found: pd.DataFrame) -> str:
@@ -172,7 +179,7 @@ def _title(found: pd.DataFrame) -> str:
     if some.empty:
         return "No self-correction was shown"
     models = list(dict.fromkeys(some.model))
-    who = listing(models) if len(models) <= 2 else f"{len(models)} of {found.model.nunique()} models"
+    who = listing(models) if len(models) <= 2 else f"{len(models)} of {len(set(found.model))} models"
     return f"Self-correction was shown for {who}"
 
 

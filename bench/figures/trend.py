@@ -12,9 +12,10 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from bench.figures.style import FAINT, INK, WIDTH, colours, label, style
+from bench.metrics.findings import listing
 from bench.metrics.table import ALL, Headline
-from bench.metrics.trend import Series, band
-from bench.metrics.trend_findings import amount, findings, shown, size, title_of
+from bench.metrics.trend import Series, band, size
+from bench.metrics.trend_findings import TOLD, amount, findings, shown, title_of
 
 MARKS = "osD^vP"
 HOLLOW = "^vDs"
@@ -199,6 +200,7 @@ def beside(points: pd.DataFrame, headlines: Sequence[Headline]) -> Figure | None
                     ms=4,
                     lw=1.2,
                     mec="white",
+                    mew=0.5,
                     color=palette[name],
                 )
             _size_axis(ax, list(points.billions), few=True)
@@ -231,9 +233,7 @@ def beside(points: pd.DataFrame, headlines: Sequence[Headline]) -> Figure | None
         for name in names
     ]
     fig.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize="x-small")
-    fig.suptitle(
-        "What changes with size beside the score", x=0.01, ha="left", fontsize="medium", fontweight="bold"
-    )
+    fig.suptitle(_beside_title(points, headlines), x=0.01, ha="left", fontsize="medium", fontweight="bold")
     fig.set_label(f"Scores, readable answers and answers by position over size. {'; '.join(told)}.")
     return fig
 
@@ -299,6 +299,24 @@ def _title(trends: pd.DataFrame, headlines: Sequence[Headline]) -> str:
         for way, names in said.items()
     ]
     return _folded("; ".join(parts))
+
+
+def _beside_title(points: pd.DataFrame, headlines: Sequence[Headline]) -> str:
+    """In which series something moves with size that is not the score."""
+    moved: dict[str, list[str]] = {"valid_rate": [], "position": []}
+    for headline in headlines:
+        for name, part in _at(points, (ALL, headline.task, headline.metric)).groupby("series", sort=False):
+            ends = part.sort_values("billions").iloc[[0, -1]]
+            for column, names in moved.items():
+                if abs(np.diff(ends[column])[0]) >= TOLD and name not in names:
+                    names.append(str(name))
+    said = [
+        f"{what} change with size in {listing(names) if len(names) < 3 else f'{len(names)} series'}"
+        for what, names in zip(("readable answers", "answers by position"), moved.values(), strict=True)
+        if names
+    ]
+    found = listing(said) or "readable answers and answers by position hardly change with size"
+    return _folded(f"Beside the score, {found}")
 
 
 def _folded(text: str, width: int = 78) -> str:

@@ -85,7 +85,7 @@ def trends(series: Series) -> pd.DataFrame:
     """The change of each score with size, a row a series, category, task and metric.
 
     Returns:
-        How many `sizes`, from which to which (`smallest`, `largest`, in billions); `per_doubling` with its interval, `p`;
+        How many `sizes`, from which to which (`span`); `per_doubling` with its interval, `p`;
         `p_holm`, adjusted for the other series and scores where it is over all categories, else for the other categories of
         the same series and score; `detectable`; `note`.
     """
@@ -103,18 +103,16 @@ def trends(series: Series) -> pd.DataFrame:
             gone = [one.model for one in models if one not in some]
             missing = f"no number for {', '.join(gone)}" if gone and len(some) > 1 else ""
             row["note"] = joined(found.note, missing, _composed(models, place))
-            row |= {"sizes": len(some), "smallest": np.nan, "largest": np.nan}
-            if some:
-                row |= {"smallest": some[0].billions, "largest": some[-1].billions}
+            row |= {"sizes": len(some), "span": _span(some)}
             rows.append(row)
-    return _adjusted(rows, "per_doubling", ["sizes", "smallest", "largest"])
+    return _adjusted(rows, "per_doubling", ["sizes", "span"])
 
 
 def gains(series: Series) -> pd.DataFrame:
     """What each step from one size to the next brings, a doubling: a row a series, category, task, metric and step.
 
     Returns:
-        As `trends`, with `gain` in place of the slope, the two models (`smaller`, `larger`) and the step in `doublings`.
+        As `trends`, with `gain` in place of the slope, from which size to which (`step`), and how many `doublings` that is.
     """
     rows = []
     for name, models in series.items():
@@ -123,9 +121,9 @@ def gains(series: Series) -> pd.DataFrame:
                 step = float(np.log2(other.billions / one.billions))
                 found = effect((other.replicates[place] - one.replicates[place]) / step)
                 row = {"series": name, **dict(zip(PLACE, place, strict=True)), **_told(found, "gain")}
-                row |= {"smaller": one.model, "larger": other.model, "doublings": step}
+                row |= {"step": _span([one, other]), "doublings": step}
                 rows.append(row | {"note": joined(found.note, _composed([one, other], place))})
-    return _adjusted(rows, "gain", ["smaller", "larger", "doublings"])
+    return _adjusted(rows, "gain", ["step", "doublings"])
 
 
 def ordered(models: Iterable[Sized], name: str) -> list[Sized]:
@@ -147,6 +145,17 @@ def headline_places(headlines: Sequence[Headline], series: Series) -> list[Headl
     """The headlines of a benchmark for which a series has a number over all categories."""
     asked = {place for models in series.values() for one in models for place in one.replicates}
     return [one for one in headlines if (ALL, one.task, one.metric) in asked]
+
+
+def size(billions: float) -> str:
+    """A size as people write it: 7B, 135M, 93K."""
+    if billions >= 0.3:
+        return f"{billions:.3g}B"
+    return f"{billions * 1e3:.3g}M" if billions >= 0.3e-3 else f"{billions * 1e6:.3g}K"
+
+
+def _span(models: Sequence[Sized]) -> str:
+    return f"{size(models[0].billions)} to {size(models[-1].billions)}" if models else ""
 
 
 def _doublings(billions: Sequence[float] | np.ndarray) -> np.ndarray:

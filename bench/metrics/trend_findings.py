@@ -37,6 +37,8 @@ def findings(trends: pd.DataFrame, points: pd.DataFrame, headlines: Sequence[Hea
             title = title_of(headline)
             told = f"{row['series']}, {title}: {_changed(row, headline)}{_beside(some, row, headline)}"
             rows.append({**row, "title": title, "sentence": told})
+    # What was shown comes first.
+    rows.sort(key=lambda row: not shown(row))
     return pd.DataFrame(rows, columns=[*trends.columns, "title", "sentence"])
 
 
@@ -50,13 +52,6 @@ def shown(row: Mapping[Any, Any]) -> bool:
     return bool(float(row["p_holm"]) < 1 - LEVEL)
 
 
-def size(billions: float) -> str:
-    """A size as people write it: 7B, 135M, 93K."""
-    if billions >= 0.3:
-        return f"{billions:.3g}B"
-    return f"{billions * 1e3:.3g}M" if billions >= 0.3e-3 else f"{billions * 1e6:.3g}K"
-
-
 def amount(headline: Headline, value: float, signed: bool = False) -> str:
     """A change of a score, in points of 100 (shares too)."""
     points = value * (100 if headline.limits[1] <= 1 else 1)
@@ -68,7 +63,7 @@ def _changed(row: Mapping[Any, Any], headline: Headline) -> str:
     note = f" Note: {row['note']}." if row["note"] else ""
     if np.isnan(value):
         return f"nothing can be said.{note}"
-    sizes = f"{row['sizes']} sizes, {size(float(str(row['smallest'])))} to {size(float(str(row['largest'])))}"
+    sizes = f"{row['sizes']} sizes, {row['span']}"
     if row["note"] == EXACT and value == 0:
         return f"the same at every size, and in every resample ({sizes})."
     around = (
