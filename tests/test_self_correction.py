@@ -35,6 +35,7 @@ def answers(given: dict[str, list[str]], category: str = "age") -> pd.DataFrame:
         for k, letter in enumerate(said):
             kind = next(name for name in KINDS if name[:3] == letter[:3])
             row = dict.fromkeys(SUMS, 0.0) | {"n": 1.0, kind: 1.0}
+            row |= {"valid": float(kind != "unreadable")}
             row |= {"decided": float(kind in KINDS[:2]), "correct": float(kind == RIGHT[task])}
             row |= {"task": task, "item_id": f"{category}:{task}:{k}", "request": "answer", "repeat": 0}
             rows.append({**row, "category": category, "stratum": f"{category}|{task}", "cluster": f"t{k}"})

@@ -55,8 +55,9 @@ def _verdict(some: pd.DataFrame, row: Mapping[Any, Any], measure: Measure) -> st
     if np.isnan(row["difference"]):
         return UNDEFINED
     if not shown(row):
-        alike = (some.difference == 0) & (some.ci_low == 0) & (some.ci_high == 0)
-        return SAME if alike.all() else NOTHING
+        # No measure differs, nor does it in any resample.
+        alike = (some[["difference", "ci_low", "ci_high"]].fillna(0) == 0).all(axis=None)
+        return SAME if alike else NOTHING
     if row["difference"] > 0:
         return MORE_BIAS
     unreadable, accuracy = _row(some, measure.task, "unreadable"), _row(some, DISAMBIGUOUS, "accuracy")

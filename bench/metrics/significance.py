@@ -144,12 +144,12 @@ def holm(p: Sequence[float] | np.ndarray) -> np.ndarray:
 
     A comparison without a p value is none.
     """
-    from statsmodels.stats.multitest import multipletests  # type: ignore[import-untyped]  # slow to load
-
     found = np.array(p, dtype=np.float64)
-    defined = ~np.isnan(found)
-    if defined.any():
-        found[defined] = multipletests(found[defined], method="holm")[1]
+    defined = np.flatnonzero(~np.isnan(found))
+    # Not by statsmodels' multipletests, which collects garbage at each call: a fifth of a second, hundreds of times a notebook.
+    order = defined[np.argsort(found[defined], kind="stable")]
+    steps = found[order] * np.arange(len(order), 0, -1)
+    found[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
     return found
 
 
