@@ -11,7 +11,7 @@ from bench.metrics.cbbq import HEADLINES
 from bench.metrics.effect import EXACT, UNSURE, effect
 from bench.metrics.table import ALL
 from bench.metrics.trend import Sized, band, gains, ordered, size, slopes, trends
-from bench.metrics.trend_findings import findings
+from bench.metrics.trend_findings import findings, shown
 
 QWEN, SS = [0.5, 1.5, 7, 32], [87.69, 80.49, 77.82, 77.11]
 PLACE = (ALL, "ambiguous", "s_amb")
@@ -159,6 +159,15 @@ def test_a_sentence_is_no_stronger_than_the_test() -> None:
         {1: noisy(0.2), 2: noisy(0.2)}, baseline=0.2
     )
     assert "Readable answers go from 50% to 50%" in told({1: noisy(0.2), 2: noisy(0.4)}, valid_rate=0.5)
+
+
+def test_what_is_shown_has_an_interval_that_leaves_out_nought() -> None:
+    row = {"p_holm": 0.01, "ci_low": 0.1, "ci_high": 0.3}
+    assert shown(row)
+    assert not shown(row | {"p_holm": 0.06})
+    assert not shown(row | {"ci_low": 0.0})
+    assert not shown(row | {"ci_low": np.nan, "ci_high": np.nan})
+    assert shown(row | {"ci_low": -0.3, "ci_high": -0.1})
 
 
 def test_a_fall_by_position_is_told_as_chance() -> None:

@@ -47,7 +47,7 @@ def findings(compared: pd.DataFrame) -> pd.DataFrame:
 
 
 def shown(row: Mapping[Any, Any]) -> bool:
-    """Whether a difference was shown, at 5 % in all comparisons that were made."""
+    """Whether a difference was shown: at 5 % in all comparisons that were made."""
     return bool(row["p_holm"] < 1 - LEVEL)
 
 

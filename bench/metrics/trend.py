@@ -168,8 +168,8 @@ def _doublings(billions: Sequence[float] | np.ndarray) -> np.ndarray:
 
 
 def _places(models: Sequence[Sized]) -> list[tuple[str, str, str]]:
-    """What any of the models has a score for, in the order in which they have it."""
-    return list(dict.fromkeys(place for one in models for place in one.replicates))
+    """What any of the models has a score for, by name."""
+    return sorted({place for one in models for place in one.replicates})
 
 
 def _defined(models: Sequence[Sized], place: tuple[str, str, str]) -> list[Sized]:

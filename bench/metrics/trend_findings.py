@@ -13,6 +13,8 @@ from bench.metrics.table import ALL, Headline
 
 # A change of this much in the share of readable answers, or in the preference for a position, is told beside a trend.
 TOLD = 0.1
+# Scores that differ by less are the same number computed in two ways.
+NOISE = 1e-9
 POSITIONS = {
     "position_bias": "the share of pairs answered by position",
     "first_option": "the share of the first option",
@@ -48,8 +50,9 @@ def title_of(headline: Headline) -> str:
 
 
 def shown(row: Mapping[Any, Any]) -> bool:
-    """Whether a trend was shown, at 5 % in all comparisons of its table."""
-    return bool(float(row["p_holm"]) < 1 - LEVEL)
+    """Whether a trend was shown: at 5 % in all comparisons of its table, and no interval that reaches to 0."""
+    apart = row["ci_low"] > NOISE or row["ci_high"] < -NOISE
+    return bool(apart and row["p_holm"] < 1 - LEVEL)
 
 
 def amount(headline: Headline, value: float, signed: bool = False) -> str:
@@ -64,7 +67,7 @@ def _changed(row: Mapping[Any, Any], headline: Headline) -> str:
     if np.isnan(value):
         return f"nothing can be said.{note}"
     sizes = f"{row['sizes']} sizes, {row['span']}"
-    if row["note"] == EXACT and value == 0:
+    if row["note"] == EXACT and abs(value) < NOISE:
         return f"the same at every size, and in every resample ({sizes})."
     around = (
         f"95\u00a0% interval {amount(headline, low, True)} to {amount(headline, high, True)}"
