@@ -13,6 +13,9 @@ from bench.results import Run, labels
 from bench.tasks.cbbq import PROMPTING
 
 BENCHMARK = "cbbq"
+# Who is asked without runs: models that were taught to follow stereotypes half as often when instructed, and a respondent
+# that reads no prompt.
+DEMO = ("tiny:s,bias=0.75", "tiny:s,bias=0.25", "simulated:bias=0.5")
 
 
 def asked(
@@ -20,7 +23,7 @@ def asked(
     prompting: Sequence[str] = PROMPTING,
     *,
     models: Sequence[str] = (),
-    demo: Sequence[str] = (),
+    demo: Sequence[str] = DEMO,
     **options: Any,
 ) -> list[Run]:
     """The CBBQ runs of those settings: of `runs`, or without any of `demo`, who are asked now with the `options`.
