@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from scipy.special import stdtr, stdtrit
+from scipy.stats import false_discovery_control
 
 from bench.errors import BadInput
 from bench.metrics.bootstrap import DRAWS, LEVEL, Sample, resample, sample, whole
@@ -135,7 +136,13 @@ def holm(p: Sequence[float] | np.ndarray) -> np.ndarray:
 
     A comparison without a p value is none.
     """
-    return _adjusted(p, "holm")
+    found = np.array(p, dtype=np.float64)
+    defined = np.flatnonzero(~np.isnan(found))
+    # Not by statsmodels' multipletests, which collects garbage at each call: a fifth of a second, hundreds of times a notebook.
+    order = defined[np.argsort(found[defined], kind="stable")]
+    steps = found[order] * np.arange(len(order), 0, -1)
+    found[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
+    return found
 
 
 def benjamini_hochberg(p: Sequence[float] | np.ndarray) -> np.ndarray:
@@ -143,16 +150,10 @@ def benjamini_hochberg(p: Sequence[float] | np.ndarray) -> np.ndarray:
 
     It holds for differences of pairs of models too (Williams, Jones and Tukey, 1999). A comparison without a p value is none.
     """
-    return _adjusted(p, "fdr_bh")
-
-
-def _adjusted(p: Sequence[float] | np.ndarray, method: str) -> np.ndarray:
-    from statsmodels.stats.multitest import multipletests  # type: ignore[import-untyped]  # slow to load
-
     found = np.array(p, dtype=np.float64)
     defined = ~np.isnan(found)
     if defined.any():
-        found[defined] = multipletests(found[defined], method=method)[1]
+        found[defined] = false_discovery_control(found[defined])
     return found
 
 
