@@ -74,8 +74,9 @@ class Browser:
     def _turn(self, _: object = None) -> None:
         start = PAGE * (self.page.value - 1)
         self.table.value = table_page(self.rows, start)
-        # Those on the page: a list of all would be too long to choose from. The first is opened by that.
+        # Those on the page: a list of all would be too long to choose from.
         self.item.options = list(dict.fromkeys(self.rows.item_id.iloc[start : start + PAGE]))
+        self.item.value = next(iter(self.item.options), None)
 
     def _open(self, _: object = None) -> None:
         self.shown.value = item_page(self.answers, self.item.value) if self.item.value else ""
