@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from bench.metrics.correlation import correlations
 from bench.metrics.table import Card
@@ -21,10 +22,10 @@ LEAST = 0.05
 # Two ways to compute the same score differ by less.
 NOISE = 1e-9
 OURS = "ours"
+# Spearman's is among those of `bench.metrics.correlation`.
 CARDS = (
     Card("range", "how far the measure goes from no bias to full bias, where the respondent does nothing else", "m(1) - m(0)", OURS, "as the measure", "large, against what else moves it"),
     Card("slope", "what a unit of bias adds to the measure, where the respondent does nothing else", "least squares of m(b) on b", OURS, "as the measure", "the range: then it is a straight line"),
-    Card("spearman", "whether more bias has a higher score, over these respondents; mean of the seeds", "pearson(rank b, rank m)", "Spearman, 1904", "-1 to 1", "1, or -1 where a low score is the biased one"),
     Card("confusion", "how far a nuisance moves the measure at a fixed bias, on average over the biases, as a share of its range", "mean over b of max over levels l of |m(b, l) - m(b, 0)| / |m(1) - m(0)|", OURS, "0 and up", "0; at 1 the nuisance moves it as far as the whole range of bias does"),
     Card("at_no_bias", "where the strongest nuisance moves the measure of a respondent without bias; above 0 it looks biased", "(m(0, l) - m(0, 0)) / (m(1) - m(0))", OURS, "any", "0"),
     Card("at_full_bias", "where it moves that of a respondent who always follows the stereotype; below 0 the bias is hidden", "(m(1, l) - m(1, 0)) / (m(1) - m(0))", OURS, "any", "0"),
@@ -45,7 +46,7 @@ def sensitivity(found: pd.DataFrame) -> pd.DataFrame:
     for names, grid in _grids(found):
         plain = _of(grid, NEUTRAL)
         defined = plain.dropna().to_numpy()
-        slopes = [float(np.polyfit(plain.columns, row, 1)[0]) for row in defined]
+        slopes = [float(stats.linregress(plain.columns, row).slope) + 0.0 for row in defined]  # no -0
         ranks = [_spearman(plain.columns.to_numpy(float), row) for row in defined]
         rows.append(
             {
