@@ -132,7 +132,7 @@ def overview(found: pd.DataFrame, measures: Sequence[tuple[str, str, str]] = ())
     # What no nuisance reaches is not least confused, but untested.
     reached = [name for name, value in zip(names, worst, strict=True) if value > NOISE]
     title = f"Least confused is {reached[0]}, most {reached[-1]}" if reached else "No nuisance reaches any"
-    fig.suptitle(title, x=0.01, ha="left", fontsize="medium", fontweight="bold")
+    fig.suptitle(title, x=0.01, ha="left", fontsize="small", fontweight="bold")
     told = "; ".join(f"{name} {value:.0%}" for name, value in zip(names, worst, strict=True))
     fig.set_label(f"{title}. The largest share by which a nuisance moves each: {told}.")
     return fig
