@@ -15,7 +15,7 @@ import html
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
@@ -50,7 +50,7 @@ class View:
     """What was found: a frame to go on with, and how a notebook shows it."""
 
     frame: pd.DataFrame
-    page: str
+    page: str = field(repr=False)
 
     def _repr_html_(self) -> str:
         return self.page

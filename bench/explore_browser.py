@@ -54,7 +54,8 @@ class Browser:
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         """The widgets, and for pages without a kernel what they show at first."""
         shown: dict[str, Any] = self.box._repr_mimebundle_()
-        return {**shown, "text/html": f"{NOTE}{self.table.value}"}
+        plain = f"a table of {len(self.answers.rows):,} answers"
+        return {**shown, "text/html": f"{NOTE}{self.table.value}", "text/plain": plain}
 
     def _filter(self, _: object = None) -> None:
         chosen = {name: "" if one.value == EVERY else one.value for name, one in self.filters.items()}
