@@ -137,10 +137,14 @@ def _parameters(source: Path) -> list[str]:
 
 
 def drop_blank_outputs(book: nbformat.NotebookNode) -> None:
-    """Take out of a notebook what a finished progress bar leaves behind: an output of no text."""
+    """Take out of a notebook what a finished progress bar leaves behind, an output of no text, and widgets, dead without a kernel."""
+    book.metadata.pop("widgets", None)
     for cell in book.cells:
         if cell.cell_type == "code":
             cell.outputs = [output for output in cell.outputs if not _blank(output)]
+            for output in cell.outputs:
+                # What stands beside it shows how it begins; a page would ask the network for the widget.
+                output.get("data", {}).pop("application/vnd.jupyter.widget-view+json", None)
 
 
 def _blank(output: nbformat.NotebookNode) -> bool:

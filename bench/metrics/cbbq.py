@@ -200,16 +200,19 @@ def _rows(totals: Totals, rows: pd.DataFrame, measures: Iterator[Measure], prese
     for category in [*categories, ALL]:
         names = categories if category == ALL else [category]
         here = rows[rows.category.isin(names)]
+        # Many measures are of the same answers.
+        parts = {tasks: here[here.task.isin(tasks)] for tasks in {measure.tasks for measure in every}}
+        habits = {tasks: _constant(some) for tasks, some in parts.items()}
         for measure in every:
             if not set(measure.tasks) <= asked:
                 continue
-            some = here[here.task.isin(measure.tasks)]
+            some = parts[measure.tasks]
             statistics = [_statistic(totals, measure, name) for name in names]
             found = estimate(totals, _mean(statistics, totals.observed))
             # A total has two denominators; what was asked stands for it.
             bottom = "probable" if measure.bottom == "p_decided" else measure.bottom
             n = len(some) if len(measure.tasks) > 1 else int(some[bottom].sum())
-            note = _why_undefined(some, measure) if np.isnan(found.value) else _constant(some)
+            note = _why_undefined(some, measure) if np.isnan(found.value) else habits[measure.tasks]
             task = measure.tasks[0] if len(measure.tasks) == 1 else ALL
             valid = some.marked if measure.needs == "marked" else some.valid
             yield Score(
