@@ -117,6 +117,13 @@ def against(
     return diversity.overlaps(sets)
 
 
+def stacked(looked: Sequence[Look], frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """One frame a data set, one below the other, with a first column that names the benchmark."""
+    parts = [frame.assign(benchmark=look.title) for look, frame in zip(looked, frames, strict=True)]
+    table = pd.concat([part for part in parts if len(part)] or parts[:1], ignore_index=True)
+    return table[["benchmark", *(name for name in table if name != "benchmark")]]
+
+
 def annotated(
     looked: Sequence[Look],
     annotations: str = "",

@@ -72,15 +72,21 @@ def audit(source: Source) -> pd.DataFrame:
     # Where a benchmark names its faults, their table stands in the module of its check.
     faults = getattr(import_module(f"bench.data.{source.benchmark}_check"), "FAULTS", {})
     rows: dict[tuple[str, str], list[str]] = {}
-    for one in found.itertuples():
-        if faults:
-            what = faults.get(one.fault, "")
-        else:
-            # What is said of one row names a word or a number, which the next one has not.
-            what = one.what if one.kind == "count" else VARYING.sub("…", one.what)
-        if what:
-            place = f"{one.file}, row {one.row}" if one.row else str(one.file)
-            rows.setdefault((one.kind, what), []).append(": ".join(filter(None, (place, one.value))))
+    for kind, file, row, value, what, fault in zip(
+        found.kind,
+        found.file,
+        found.row,
+        found.value,
+        found.what,
+        found.get("fault", found.what),
+        strict=True,
+    ):
+        # What is said of one row names a word or a number, which the next one has not.
+        alike = what if kind == "count" else VARYING.sub("…", what)
+        told = faults.get(fault, "") if faults else alike
+        if told:
+            place = f"{file}, row {row}" if row else file
+            rows.setdefault((kind, told), []).append(": ".join(filter(None, (place, value))))
     table = [(*key, len(places), places[0]) for key, places in rows.items()]
     frame = pd.DataFrame(table, columns=["kind", "what", "findings", "example"])
     return frame.sort_values(["kind", "findings"], ascending=[False, False]).reset_index(drop=True)

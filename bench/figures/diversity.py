@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from bench.figures.style import FAINT, FONT_ADVICE, INK, WIDTH, cjk_font, colours, label, legend_below, style
 from bench.metrics.annotators import BANDS
@@ -14,7 +15,7 @@ from bench.metrics.diversity_findings import coverage_title, overlap_title
 from bench.metrics.table import ALL
 
 # So many bars a picture has at most; the table has them all.
-MOST = 16
+MOST = 12
 ACROSS = "across"
 
 
@@ -42,7 +43,7 @@ def coverage(counted: pd.DataFrame, by: str, benchmark: str, rows: str) -> Figur
     more = len(counted) - len(shown)
     others = f"; {more:,} more are in the table" if more else ""
     ax.set_xlabel(f"{rows}{others}", fontsize="small")
-    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_title(coverage_title(counted, by, rows))
     ax.grid(axis="y", visible=False)
     sns.despine(ax=ax, left=True)
@@ -105,7 +106,7 @@ def between(found: Diversity, benchmark: str) -> Figure | None:
     if math.isnan(found.table.set_index("category")["mean"][ACROSS]):
         return None
     style()
-    fig = Figure(figsize=(WIDTH, 1.6 + 0.34 * len(wide)), layout="constrained")
+    fig = Figure(figsize=(WIDTH, 1.6 + 0.27 * len(wide)), layout="constrained")
     ax = fig.subplots()
     sns.heatmap(
         wide, ax=ax, annot=True, fmt=".2f", annot_kws={"size": "xx-small" if len(wide) > 8 else "small"}, cmap="Blues", vmin=0,
@@ -115,7 +116,7 @@ def between(found: Diversity, benchmark: str) -> Figure | None:
     ax.set_xticklabels([name.replace("_", " ") for name in wide.columns], rotation=40, ha="right", fontsize="small")  # fmt: skip
     values = wide.to_numpy(copy=True)
     np.fill_diagonal(values, np.nan)
-    first, second = np.unravel_index(np.nanargmax(values), values.shape)
+    first, second = divmod(int(np.nanargmax(values)), len(wide))
     title = f"Of two categories, {wide.index[first]} and {wide.columns[second]} share most ({values[first, second]:.2f})".replace("_", " ")  # fmt: skip
     fig.suptitle(title, x=0.01, ha="left", fontsize="medium", fontweight="bold")
     fig.set_label(f"{title}. Heatmap of the mean ROUGE-L between {len(wide)} categories, within a category on the diagonal.")  # fmt: skip
@@ -154,7 +155,7 @@ def kappas(found: pd.DataFrame, benchmark: str, known: float = math.nan) -> Figu
     names = [ALL if name == ALL else label(benchmark, name) for name in found.category[order]]
     ax.set_yticks(range(len(order)), names)
     ax.tick_params(axis="y", labelsize="small")
-    made = f"; line at {known:.2f}: as simulated" if not math.isnan(known) else ""
+    made = f"; line at {known:.2f}: as simulated in a category" if not math.isnan(known) else ""
     ax.set_xlabel(f"kappa (more agreement →; dashed: chance{made})", fontsize="small")
     ax.grid(visible=False)
     sns.despine(ax=ax, left=True)
@@ -181,4 +182,4 @@ def _name(benchmark: str, by: str, value: str, place: int) -> str:
 
 
 def _unnamed(shown: pd.DataFrame, by: str) -> bool:
-    return by != "category" and cjk_font() is None and shown[by].map(lambda value: bool(CJK.search(str(value)))).any()  # fmt: skip
+    return by != "category" and cjk_font() is None and any(CJK.search(str(value)) for value in shown[by])

@@ -7,16 +7,18 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib import font_manager
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from bench.figures.style import FAINT, FONT_ADVICE, INK, WIDTH, cjk_font, colours, label, style
 from bench.metrics.diversity import CJK
 
 # Words of a cloud, and bars in its place.
-CLOUD, BARS = 40, 10
-COLUMNS = 3
+CLOUD, BARS = 30, 8
+COLUMNS = 4
 # Pixels of a cloud; its size in the picture is less.
-PIXELS = (400, 290)
+PIXELS = (300, 230)
 # Blues that read on white.
 SHADES = ("#08306b", "#08519c", "#2171b5", "#4292c6")
 
@@ -49,7 +51,7 @@ def clouds(counted: pd.DataFrame, benchmark: str) -> Figure | None:
     names = list(dict.fromkeys(counted.category))
     rows = math.ceil(len(names) / COLUMNS)
     columns = min(COLUMNS, len(names))
-    height = rows * ((1.9 if bars else 1.55) + 0.2) + 0.4
+    height = rows * ((1.7 if bars else 1.2) + 0.2) + 0.4
     fig = Figure(figsize=(WIDTH, height), layout="constrained")
     axes = fig.subplots(rows, columns, squeeze=False).ravel()
     for ax, name in zip(axes, names, strict=False):
@@ -68,15 +70,15 @@ def clouds(counted: pd.DataFrame, benchmark: str) -> Figure | None:
     return fig
 
 
-def _cloud(ax, some: pd.DataFrame) -> None:  # type: ignore[no-untyped-def]
-    from wordcloud import WordCloud  # type: ignore[import-not-found]  # slow to load
+def _cloud(ax: Axes, some: pd.DataFrame) -> None:
+    from wordcloud import WordCloud  # slow to load
 
     path = font_manager.findfont(cjk_font() or "DejaVu Sans")
     first = some.head(CLOUD)
     ranks = {word: k for k, word in enumerate(first.word)}
     cloud = WordCloud(
         font_path=path, width=PIXELS[0], height=PIXELS[1], background_color=None, mode="RGBA", random_state=0, prefer_horizontal=1.0,
-        max_font_size=80, min_font_size=9, font_step=2, relative_scaling=0.5,
+        max_font_size=60, min_font_size=11, font_step=2, relative_scaling=0.5,
         color_func=lambda word, **_: SHADES[min(len(SHADES) - 1, ranks[word] * len(SHADES) // max(1, len(ranks)))],
     )  # fmt: skip
     cloud.generate_from_frequencies(dict(zip(first.word, first.texts.astype(float), strict=True)))
@@ -88,7 +90,7 @@ def _cloud(ax, some: pd.DataFrame) -> None:  # type: ignore[no-untyped-def]
         side.set_color("#dddddd")
 
 
-def _bars(ax, some: pd.DataFrame) -> None:  # type: ignore[no-untyped-def]
+def _bars(ax: Axes, some: pd.DataFrame) -> None:
     first = some.head(BARS)
     places = np.arange(len(first))
     ax.barh(places, first.texts, color=colours(["texts"])["texts"], height=0.7)
@@ -96,6 +98,6 @@ def _bars(ax, some: pd.DataFrame) -> None:  # type: ignore[no-untyped-def]
     ax.set_ylim(len(first) - 0.4, -0.6)
     ax.tick_params(labelsize="x-small", colors=INK)
     ax.set_xlabel("texts that have it", fontsize="x-small", color=FAINT)
-    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))
     ax.grid(axis="y", visible=False)
     sns.despine(ax=ax, left=True)

@@ -27,7 +27,7 @@ def of_overlaps(found: pd.DataFrame) -> list[str]:
         return [
             "No two data sets have texts in the same language, so there is nothing to compare between them."
         ]
-    top = found.loc[found["mean"].idxmax()]
+    top = found.iloc[int(found["mean"].argmax())]
     total = int(found.near_duplicates.sum())
     near = (
         "No text has a near-duplicate in another data set"
@@ -51,7 +51,7 @@ def of_kappas(found: pd.DataFrame, who: str) -> str:
     parts = found[(found.category != ALL) & found.kappa.notna()]
     if len(parts) < 2:
         return told
-    low, high = parts.loc[parts.kappa.idxmin()], parts.loc[parts.kappa.idxmax()]
+    low, high = parts.iloc[int(parts.kappa.argmin())], parts.iloc[int(parts.kappa.argmax())]
     return f"{told} By category it runs from {low.kappa:.2f} ({low.category}{_interval(low, '; ')}) to {high.kappa:.2f} ({high.category}{_interval(high, '; ')})."
 
 
@@ -65,8 +65,7 @@ def coverage_title(counted: pd.DataFrame, by: str, rows: str) -> str:
 
 def overlap_title(found: Diversity) -> str:
     """Whether texts of a category share more than texts of two categories, by their intervals."""
-    table = found.table.set_index("category")
-    within, across = table.loc[ALL], table.loc["across"]
+    within, across = _row(found.table, ALL), _row(found.table, "across")
     if math.isnan(across["mean"]) or math.isnan(within.ci_low):
         return f"Two texts of a category share {within['mean']:.2f} on average"
     if within.ci_low > across.ci_high:
@@ -90,8 +89,7 @@ def _covered(title: str, texts: pd.DataFrame, rows: str, items: str) -> str:
 
 
 def _shared(title: str, found: Diversity) -> str:
-    table = found.table.set_index("category")
-    within, across = table.loc[ALL], table.loc["across"]
+    within, across = _row(found.table, ALL), _row(found.table, "across")
     if math.isnan(within["mean"]):
         return f"{title}: no category has two different texts, so that they cannot be compared."
     text = (
@@ -114,6 +112,10 @@ def _twice(title: str, found: Diversity, doubles: pd.DataFrame, rows: str) -> st
     )
     near = len(found.near)
     return f"{title}: {same}; {f'{near:,} pairs' if near > 1 else 'one pair' if near else 'no pair'} of distinct texts {'are near-duplicates' if near > 1 else 'is a near-duplicate'} (ROUGE-L of {NEAR:g} or more)."
+
+
+def _row(table: pd.DataFrame, category: str) -> pd.Series:
+    return table.iloc[list(table.category).index(category)]
 
 
 def _interval(row: pd.Series, before: str = "") -> str:

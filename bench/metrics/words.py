@@ -57,17 +57,17 @@ def _common(language: str) -> frozenset[str]:
     """Words that say nothing of what a text is about, after lists of the packages wordcloud and stopwordsiso."""
     if language == "en":
         # The other package's list of English goes too far: it has man, old and young.
-        from wordcloud import STOPWORDS  # type: ignore[import-not-found]  # slow to load
+        from wordcloud import STOPWORDS  # slow to load
 
         return frozenset(STOPWORDS)
-    import stopwordsiso  # type: ignore[import-not-found]
+    import stopwordsiso
 
     return frozenset(stopwordsiso.stopwords(language)) | set(EXTRA.get(language, ()))
 
 
 @cache
 def _jieba() -> Any:
-    import jieba  # type: ignore[import-not-found]  # slow to load
+    import jieba  # slow to load
     from jieba import posseg
 
     jieba.setLogLevel("WARNING")
