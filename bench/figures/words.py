@@ -15,10 +15,10 @@ from bench.figures.style import FAINT, FONT_ADVICE, INK, WIDTH, cjk_font, colour
 from bench.metrics.diversity import CJK
 
 # Words of a cloud, and bars in its place.
-CLOUD, BARS = 30, 8
+CLOUD, BARS = 20, 8
 COLUMNS = 4
 # Pixels of a cloud; its size in the picture is less.
-PIXELS = (300, 230)
+PIXELS = (240, 180)
 # Blues that read on white.
 SHADES = ("#08306b", "#08519c", "#2171b5", "#4292c6")
 
@@ -51,13 +51,13 @@ def clouds(counted: pd.DataFrame, benchmark: str) -> Figure | None:
     names = list(dict.fromkeys(counted.category))
     rows = math.ceil(len(names) / COLUMNS)
     columns = min(COLUMNS, len(names))
-    height = rows * ((1.7 if bars else 1.2) + 0.2) + 0.4
+    height = rows * ((1.7 if bars else 1.15) + 0.33) + 0.4
     fig = Figure(figsize=(WIDTH, height), layout="constrained")
     axes = fig.subplots(rows, columns, squeeze=False).ravel()
     for ax, name in zip(axes, names, strict=False):
         some = counted[counted.category == name]
         (_bars if bars else _cloud)(ax, some)
-        ax.set_title(f"{label(benchmark, name)}, n = {some.of.iloc[0]:,}", fontsize="x-small", fontweight="normal")  # fmt: skip
+        ax.set_title(f"{label(benchmark, name)}\nn = {some.of.iloc[0]:,}", fontsize="x-small", fontweight="normal")  # fmt: skip
     for ax in axes[len(names) :]:
         ax.set_axis_off()
     tops = {name: counted[counted.category == name].iloc[0] for name in names}
@@ -78,7 +78,7 @@ def _cloud(ax: Axes, some: pd.DataFrame) -> None:
     ranks = {word: k for k, word in enumerate(first.word)}
     cloud = WordCloud(
         font_path=path, width=PIXELS[0], height=PIXELS[1], background_color=None, mode="RGBA", random_state=0, prefer_horizontal=1.0,
-        max_font_size=60, min_font_size=11, font_step=2, relative_scaling=0.5,
+        max_font_size=44, min_font_size=10, font_step=2, relative_scaling=0.5,
         color_func=lambda word, **_: SHADES[min(len(SHADES) - 1, ranks[word] * len(SHADES) // max(1, len(ranks)))],
     )  # fmt: skip
     cloud.generate_from_frequencies(dict(zip(first.word, first.texts.astype(float), strict=True)))
