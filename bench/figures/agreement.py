@@ -119,7 +119,7 @@ def by_category(compared: pd.DataFrame, benchmark: str, scale: Scale) -> Figure 
     sns.despine(ax=ax, left=True)
     legend_below(fig, ax)
     told = title(compared, str(whole.by.iloc[0]))
-    shown = told.replace(str(whole.by.iloc[0]), _short(str(whole.by.iloc[0])), 1)
+    shown = told.replace(str(whole.by.iloc[0]), _short(str(whole.by.iloc[0])), 1).replace("; ", ";\n")
     fig.suptitle(shown, x=0.01, ha="left", fontsize="medium", fontweight="bold")
     each = "; ".join(f"{row.by} {row.distance:.3g}, always the same mark {row.constant:.3g}" for row in whole.itertuples())  # fmt: skip
     fig.set_label(f"{told}. Mean distance from people over all: {each}.")

@@ -76,7 +76,7 @@ def summary(marks: pd.DataFrame) -> pd.DataFrame:
         mean = estimate(totals, lambda s: (s[:, 0, 1] - s[:, 0, 2]) / s[:, 0, 0])
         r = _pearson(totals)
         spread = WIDTH * float(np.std(x - y, ddof=1)) if len(x) > 1 else math.nan
-        note = "one of the two always gives the same mark, so nothing goes with it" if math.isnan(r[0]) else ""  # fmt: skip
+        note = "no r: one of the two always gives the same mark" if math.isnan(r[0]) else ""  # fmt: skip
         rows.append(
             {
                 "by": by, "n": len(some), "items": some.item_id.nunique(), "difference": mean.value, "ci_low": mean.low, "ci_high": mean.high,
@@ -214,7 +214,9 @@ def _told(row: dict[Any, Any], scale: Scale, what: str) -> str:
         if scale.unit
         else f"{row['by']} and people disagree on {tell('distance')} of the verdicts"
     )
-    told += f" ({around}{n}); whoever always gives {row['constant_mark']:g} is at {tell('constant')}."
+    mark = float(row["constant_mark"])
+    always = f"gives {mark:.3g}" if scale.unit else f"says {'biased' if mark else 'unbiased'}"
+    told += f" ({around}{n}); whoever always {always} is at {tell('constant')}."
     p = float(row["p"])
     if math.isnan(p):
         return f"{told} The two cannot be compared: {row['note']}."
