@@ -12,6 +12,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from IPython.display import HTML, display
@@ -248,21 +249,20 @@ def everything(scores: pd.DataFrame) -> None:
 
 def provenance(runs: Sequence[Run]) -> None:
     """Show what every number rests on: model and revision, data and version, wording, preset, when."""
-    rows = []
-    for name, run in zip(labels(runs), runs, strict=True):
-        about = run.about
-        rows.append(
-            {
-                "model": name, "kind": about["model"]["kind"], "revision": about["model"].get("revision", ""),
-                "dtype": about["model"].get("dtype", ""), "device": about["model"].get("device", ""),
-                "data": f"{about['data']['name']} {about['data']['version']}", "data_sha256": about["data"]["sha256"][:12],
-                "adds_bos": about["model"].get("adds_bos", ""), "wording": about["asked"]["prompts"], "preset": about["preset"], "seed": about["asked"]["seed"],
-                "repeats": about["asked"]["repeats"], "judge": short_name(about["asked"]["judge"] or ""),
-                "settings": ", ".join(f"{key}={value}" for key, value in about["asked"]["settings"].items()),
-                "when": about["when"],
-            }
-        )  # fmt: skip
+    rows = [{"model": name, **rests_on(run)} for name, run in zip(labels(runs), runs, strict=True)]
     table(pd.DataFrame(rows), "provenance")
+
+
+def rests_on(run: Run) -> dict[str, Any]:
+    """What the numbers of a run rest on, as columns of a table."""
+    model, data, asked = (run.about[part] for part in ("model", "data", "asked"))
+    return {
+        "kind": model["kind"], "revision": model.get("revision", ""), "dtype": model.get("dtype", ""),
+        "device": model.get("device", ""), "data": f"{data['name']} {data['version']}", "data_sha256": data["sha256"][:12],
+        "adds_bos": model.get("adds_bos", ""), "wording": asked["prompts"], "preset": run.about["preset"], "seed": asked["seed"],
+        "repeats": asked["repeats"], "judge": short_name(asked["judge"] or ""),
+        "settings": ", ".join(f"{key}={value}" for key, value in asked["settings"].items()), "when": run.about["when"],
+    }  # fmt: skip
 
 
 def cards(benchmark: str) -> None:

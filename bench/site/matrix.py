@@ -57,13 +57,15 @@ def _benchmark(name: str, cells: Sequence[Cell], runs: Runs) -> dict[str, Any]:
     for cell in (cell for cell in cells if cell.benchmark == name):
         model = shown.get(cell.model, short_name(cell.model))
         numbers = [_number(scores, headline, model) for headline in headlines if cell.state == "done"]
-        state = words.tell("failed") if cell.state == "failed" else words.tell("not applicable")
+        why = words.note(cell.why)
         rows.append(
             {
                 "asked": cell.model,
                 "model": model,
                 "done": cell.state == "done",
-                "why": f"{state}: {words.note(cell.why)}",
+                "why": words.tell("failed: {why}", why=why)
+                if cell.state == "failed"
+                else words.tell("not applicable: {why}", why=why),
                 "numbers": numbers,
             }
         )
@@ -93,7 +95,7 @@ def _number(scores: pd.DataFrame, headline: Headline, model: str) -> dict[str, s
             "score": "",
             "interval": "",
             "low": "",
-            "note": f"{words.tell('not applicable')}: {gap}",
+            "note": words.tell("not applicable: {why}", why=gap),
         }
     found = some.iloc[0].to_dict()
     low = (

@@ -17,6 +17,7 @@ from bench.benchmarks import NAMES, module
 from bench.metrics.findings import warnings
 from bench.notebooks import Trouble, drop_blank_outputs
 from bench.results import labels
+from bench.show import rests_on
 from bench.site import HOME, downloads, matrix
 from bench.site.matrix import Cell, Runs
 from bench.study import Study
@@ -67,6 +68,9 @@ def page(name: str, notebook: Path, trouble: Trouble | None = None) -> Page:
         book.cells = _until_it_stopped(book, trouble)
     body, _ = exporter.from_notebook_node(book)
     body = re.sub(r'<a class="anchor-link"[^>]*>.*?</a>', "", body)
+    # What scrolls sideways has to be reached by keyboard.
+    body = body.replace("<pre>", '<pre tabindex="0">')
+    body = body.replace('<div class="output_png output_subarea">', '<div class="output_png" tabindex="0">')
     # Files are linked as seen from the notebook; seen from the page they lie elsewhere.
     body = re.sub(rf"""href=(["'])[^"']*?/tables/{name}/([\w.-]+)\1""", rf'href="tables/{name}/\2"', body)
     heading = re.search(r"<h1[^>]*>(.*?)</h1>", body, re.DOTALL)
@@ -125,7 +129,7 @@ def write(plan: Study, folder: Path, cells: Sequence[Cell], pages: Sequence[Page
         benchmarks=shown, overview=matrix.overview(plan.models, shown), findings=found,
         warnings=warnings([run.about for run in everyone]), analyses=[by_name[name] for name in analyses],
         runs=[
-            (name, run, run.folder.relative_to(folder).as_posix())
+            (name, run, run.folder.relative_to(folder).as_posix(), rests_on(run))
             for name, run in zip(labels(everyone), everyone, strict=True)
         ],
         titles={name: module("data", name).TITLE for name in plan.options},
