@@ -32,8 +32,6 @@ from bench.tasks.request import of_judge
 
 # Characters of a reply that an example shows.
 SHOWN = 2000
-# The table that the index of a report takes sentences from, where a notebook has one.
-FINDINGS = "findings"
 
 _folder: Path | None = None
 
@@ -118,7 +116,7 @@ def findings(scores: pd.DataFrame, runs: Sequence[Run]) -> pd.DataFrame:
     more = f"<details><summary>{count}</summary>{_list(rest.sentence)}</details>" if len(rest) else ""
     display(HTML(f"<div class='findings'{_spoken()}>{_list(first.sentence)}{more}</div>"))
     if _folder:
-        keep.table(found, _folder, FINDINGS)
+        keep.table(found, _folder, "findings")
     return found
 
 

@@ -368,12 +368,12 @@ def test_a_notebook_is_run_again_only_where_something_changed(tmp_path, monkeypa
 
 
 def test_findings_are_first_of_every_page_and_an_analysis_may_have_one(tmp_path):
-    (tmp_path / "compare").mkdir()
-    pd.DataFrame({"sentence": ["A is higher than B.", "C too."]}).to_csv(
-        tmp_path / "compare" / "findings.csv"
-    )
-    found = matrix.told([], ["compare", "without"], tmp_path)
-    assert found == [("A is higher than B.", "compare")]
+    shows = "from IPython.display import HTML, display\ndisplay(HTML(\"<div class='findings'><ul><li>A &lt; B.</li><li>C.</li></ul></div>\"))"
+    source = written(tmp_path / "compare.ipynb", "x = 1", shows)
+    assert notebooks.run_notebook(source, tmp_path / "out" / "compare.ipynb", {}) is None
+    made = pages.page("compare", tmp_path / "out" / "compare.ipynb")
+    assert made.findings == ["A < B.", "C."]
+    assert matrix.told([], {"compare": made.findings, "without": []}) == [("A < B.", "compare")]
 
 
 def test_every_benchmark_can_be_cited():

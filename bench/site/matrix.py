@@ -1,7 +1,6 @@
 """What the index tells: a row a model and a column a benchmark, then every headline number, and the findings in words."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -19,7 +18,6 @@ from bench.metrics.findings import (
 )
 from bench.metrics.table import ALL, Headline
 from bench.results import Run, labels, short_name, table
-from bench.show import FINDINGS
 
 # So many findings stand on the index.
 MOST = 5
@@ -136,12 +134,11 @@ def headline_table(shown: Sequence[dict[str, Any]]) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
-def told(shown: Sequence[dict[str, Any]], analyses: Sequence[str], tables: Path) -> list[Finding]:
-    """Three to five findings: the first of every page, then the second, until there are enough.
+def told(shown: Sequence[dict[str, Any]], analyses: Mapping[str, Sequence[str]]) -> list[Finding]:
+    """Three to five findings: the first of every page, then the second of each benchmark, until there are enough.
 
     Args:
-        analyses: names of analysis notebooks; one that keeps a table `findings` with a column `sentence` gives its first.
-        tables: the folder with a folder of tables a page.
+        analyses: names of analysis notebooks, each with the sentences that its page lists as findings.
     """
     sources = []
     for one in shown:
@@ -151,9 +148,6 @@ def told(shown: Sequence[dict[str, Any]], analyses: Sequence[str], tables: Path)
             # What is undefined is said where nothing else can be.
             first = first.iloc[first.score.isna().argsort(kind="stable")]
             sources.append([Finding(text, one["name"]) for text in first.sentence])
-    for name in analyses:
-        path = tables / name / f"{FINDINGS}.csv"
-        if path.is_file() and "sentence" in (found := pd.read_csv(path)) and len(found):
-            sources.append([Finding(str(found.sentence.iloc[0]), name)])
+    sources += [[Finding(text, name) for text in some[:1]] for name, some in analyses.items()]
     longest = max(map(len, sources), default=0)
     return [source[k] for k in range(longest) for source in sources if k < len(source)][:MOST]

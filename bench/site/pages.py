@@ -1,5 +1,6 @@
 """Writing the pages: an executed notebook becomes a page in the frame of the site, and the index stands before them."""
 
+import html
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ class Page:
 
     Attributes:
         contents: marks and headings of its sections.
+        findings: the sentences that it lists as its findings (`<div class='findings'>`).
         trouble: why it did not run to its end, if it did not.
     """
 
@@ -39,6 +41,7 @@ class Page:
     title: str
     body: str
     contents: list[tuple[str, str]]
+    findings: list[str]
     trouble: Trouble | None = None
 
     @property
@@ -79,7 +82,9 @@ def page(name: str, notebook: Path, trouble: Trouble | None = None) -> Page:
         (mark, re.sub(r"<[^>]+>", "", text))
         for mark, text in re.findall(r'<h2 id="([^"]+)">(.*?)</h2>', body, re.DOTALL)
     ]
-    return Page(name, title, body, contents, trouble)
+    listed = "".join(re.findall(r"""<div class=["']findings["'][^>]*>(.*?)</div>""", body, re.DOTALL))
+    findings = [html.unescape(text) for text in re.findall(r"<li>(.*?)</li>", listed, re.DOTALL)]
+    return Page(name, title, body, contents, findings, trouble)
 
 
 def _until_it_stopped(book: nbformat.NotebookNode, trouble: Trouble) -> list[nbformat.NotebookNode]:
@@ -118,16 +123,16 @@ def write(plan: Study, folder: Path, cells: Sequence[Cell], pages: Sequence[Page
     shown = matrix.benchmarks(list(plan.options), cells, runs)
     everyone = list(runs.values())
     by_name = {one.name: one for one in pages}
-    analyses = [one.name for one in pages if one.name in plan.analyses]
+    analyses = [one for one in pages if one.name in plan.analyses]
     cards = downloads.write(folder, list(plan.options), everyone, matrix.headline_table(shown))
     found = [
         (finding.sentence, by_name[finding.page])
-        for finding in matrix.told(shown, analyses, folder / "tables")
+        for finding in matrix.told(shown, {one.name: one.findings for one in analyses})
         if finding.page in by_name
     ]
     text = environment.get_template("index.html.j2").render(
         benchmarks=shown, overview=matrix.overview(plan.models, shown), findings=found,
-        warnings=warnings([run.about for run in everyone]), analyses=[by_name[name] for name in analyses],
+        warnings=warnings([run.about for run in everyone]), analyses=analyses,
         runs=[
             (name, run, run.folder.relative_to(folder).as_posix(), rests_on(run))
             for name, run in zip(labels(everyone), everyone, strict=True)
