@@ -197,31 +197,41 @@ def against_official(scores: pd.DataFrame) -> None:
     """Show where the released code's number differs from ours."""
     rows = disagreements(scores)
     if rows.empty:
-        display(HTML("<p>Nowhere: the released code's numbers are the same on these answers.</p>"))
+        said = words.tell("Nowhere: the released code's numbers are the same on these answers.")
+        display(HTML(f"<p{_spoken()}>{said}</p>"))
     else:
         table(rows, "against_official")
 
 
 def audit(run: Run) -> None:
     """Show what is odd about the data that a run rests on, fault by fault, and which questions its settings touch."""
-    about, settings = run.about, of_data(run.benchmark, run.about["asked"]["settings"])
+    settings = of_data(run.benchmark, run.about["asked"]["settings"])
     faults = _faults(run, settings)
     if faults is None:
-        said = "these data, as they were then, are not on this machine, so they cannot be looked at"
+        said = words.tell(
+            "{data}: these data, as they were then, are not on this machine, so they cannot be looked at.",
+            data=_data(run),
+        )
     elif faults.empty:
-        said = "nothing odd was found"
+        said = words.tell("{data}: nothing odd was found.", data=_data(run))
     else:
-        said = "what is odd, and how many templates and questions it touches"
-    whose = f"{about['data']['name']}, version {about['data']['version']}"
-    display(HTML(f"<p>{html.escape(whose)}: {said}.</p>"))
+        said = words.tell(
+            "{data}: what is odd, and how many templates and questions it touches.", data=_data(run)
+        )
+    display(HTML(f"<p{_spoken()}>{html.escape(said)}</p>"))
     if faults is not None and not faults.empty:
         table(faults, "data_faults")
-    kept, gone = (pd.DataFrame(about[name]) for name in ("touched", "unfit"))
+    kept, gone = (pd.DataFrame(run.about[name]) for name in ("touched", "unfit"))
     touched = pd.concat([kept.assign(left_out="no"), gone.assign(left_out="yes")])
     if len(touched):
         used = ", ".join(f"{name}={value}" for name, value in settings.items())
-        display(HTML(f"<p>Questions that the settings ({html.escape(used)}) concern.</p>"))
+        said = words.tell("Questions that the settings ({used}) concern.", used=used)
+        display(HTML(f"<p{_spoken()}>{html.escape(said)}</p>"))
         table(touched[["category", "task", "items", "why", "left_out"]], "data_touched")
+
+
+def _data(run: Run) -> str:
+    return f"{run.about['data']['name']}, {run.about['data']['version']}"
 
 
 def _faults(run: Run, settings: Mapping[str, str]) -> pd.DataFrame | None:
