@@ -11,20 +11,18 @@ from PIL import Image
 
 HOME = Path(__file__).parents[1]
 TARGET = HOME / ".github" / "pictures"
-# Page, picture, and how many pixels of it from the top.
-SHOWN = (("index.html", "report.png", 1250), ("cbbq.html", "page.png", 1250))
-WIDTH = 1100
-# Few colours make a small file, and a page has few.
-COLOURS = 128
+# Page, picture, and the part of the page that it begins with.
+SHOWN = (("index.html", "report.png", "body"), ("cbbq.html", "page.png", ".findings"))
+WIDTH, HEIGHT = 1200, 1250
 
 
 def main(folder: Path) -> None:
-    for page, name, height in SHOWN:
+    for page, name, part in SHOWN:
         path = TARGET / name
         # Scroll bars are the machine's, not the page's.
-        hide = "document.documentElement.style.overflow = 'hidden'; 1"
-        visit(folder / page, hide, WIDTH, height=height, picture=path)
-        Image.open(path).convert("RGB").quantize(COLOURS).save(path, optimize=True)
+        script = f"document.documentElement.style.overflow = 'hidden'; document.querySelector('{part}').scrollIntoView()"
+        visit(folder / page, script, WIDTH, height=HEIGHT, picture=path)
+        Image.open(path).convert("RGB").save(path, optimize=True)
         print(f"{path.relative_to(HOME)}: {path.stat().st_size // 1024} kB")
 
 
