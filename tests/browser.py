@@ -57,7 +57,7 @@ def visit(
             [PROGRAM, *FLAGS, *sandbox, f"--user-data-dir={profile}", "about:blank"], stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         try:
-            session = _Session(websocket.create_connection(_address(browser), timeout=60))
+            session = _Session(websocket.create_connection(_address(browser), timeout=300))
             session.open(page.resolve().as_uri(), (width, height), dark, paper)
             for key in keys:
                 session.press(key)
