@@ -54,6 +54,19 @@ def opened(
     return kept
 
 
+def same_data(runs: Sequence[Run], whose: str) -> None:
+    """Refuse to compare answers to items of different data, whose names can be alike.
+
+    Raises:
+        BadInput: the runs, which `whose` names, rest on two data sets or versions.
+    """
+    for run in runs[1:]:
+        if run.about["data"]["sha256"] != runs[0].about["data"]["sha256"]:
+            raise BadInput(
+                f"{whose}: {runs[0].folder} and {run.folder} are of different data, so their answers cannot be paired; name runs of one data set"
+            )
+
+
 def _folders(pattern: str) -> list[Path]:
     if not glob.has_magic(pattern):
         return [Path(pattern)]

@@ -15,6 +15,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from bench import __version__, data, records
 from bench.benchmarks import module
 from bench.errors import AnotherRun, BadInput, RunFailed
@@ -167,6 +169,23 @@ def ask(
             records.write_shard(folder, k, rows)
             bar.advance(len(some))
     _tell(what, [model, judge], time.perf_counter() - began)
+
+
+def answers(plan: Plan, requests: Requests, model: Scorer, judge: Scorer | None = None) -> pd.DataFrame:
+    """What `model` and `judge` say to all requests, as records have it; nothing is written.
+
+    For respondents that answer at once and can be asked again: a run on disk can be continued, this cannot.
+    """
+    who = Lazy(lambda: model), Lazy(lambda: judge or model)
+    replies: dict[tuple[Any, ...], str | None] = {}
+    found: list[dict[str, Any]] = []
+    for stage in requests.stages:
+        rows = _rows(plan, stage, replies, *who)
+        for row in rows:
+            key = row["task"], row["item_id"], row["request"], row["repeat"]
+            replies[key] = None if row["error"] else row["response"]
+        found += rows
+    return pd.DataFrame(found)
 
 
 def _tell(what: str, scorers: Sequence[Lazy], seconds: float) -> None:

@@ -36,8 +36,8 @@ def to_mark(run: Run, path: Path) -> int:
             "item_id": some.item_id,
             "request": some.request.str.replace("explanation", "judge", n=1),
             "repeat": some["repeat"],
-            "prompt": some.prompt.map(_plain),
-            "reply": some.response.map(_plain),
+            "prompt": some.prompt.map(plain),
+            "reply": some.response.map(plain),
             "response": "",
         }
     )
@@ -49,6 +49,6 @@ def to_mark(run: Run, path: Path) -> int:
     return len(table)
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """A cell that a spreadsheet program does not take for a formula."""
     return f"'{text}" if text.startswith(FORMULA) else text

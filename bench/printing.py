@@ -67,6 +67,7 @@ def data(found: list[dict[str, Any]], format: str) -> None:
 
 def scores(runs: list[Any], preset: str | None, format: str) -> None:
     """Print the score tables of `runs`; what a reader has to know first goes to standard error."""
+    from bench.keep import latex
     from bench.metrics.findings import warnings
     from bench.run import table
 
@@ -83,9 +84,7 @@ def scores(runs: list[Any], preset: str | None, format: str) -> None:
     elif format == "csv":
         print(table(runs, preset).to_csv(index=False), end="")
     elif format == "latex":
-        print(
-            table(runs, preset).to_latex(index=False, escape=True, float_format="%.3f", na_rep="--"), end=""
-        )
+        print(latex(table(runs, preset)), end="")
     else:
         for run in runs:
             _print_table(run, run.scores(preset))

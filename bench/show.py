@@ -6,18 +6,19 @@ show.table(scores, "scores")
 
 import base64
 import html
-import io
 import os
 import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from IPython.display import HTML, display
 from matplotlib.figure import Figure
 
+from bench import keep, words
 from bench.benchmarks import module
 from bench.data import evenly
 from bench.data import find as find_data
@@ -44,14 +45,14 @@ def into(folder: str | Path) -> None:
 
 
 def table(frame: pd.DataFrame, name: str, *, digits: int = 3) -> None:
-    """Show a frame; every cell is text, whatever it holds. Saved as NAME.csv with full precision.
+    """Show a frame; every cell is text, whatever it holds. Saved as NAME.csv, .parquet and .tex.
 
     Bounds in columns `ci_low` and `ci_high` are shown as one; a p value (`p`, `p_...`) is never shown as nought.
     """
     if _folder:
-        frame.to_csv(_folder / f"{_file_name(name)}.csv", index=False)
+        keep.table(frame, _folder, _file_name(name))
     if frame.empty:
-        display(HTML("<p>No rows.</p>"))
+        display(HTML(f"<p{_spoken()}>{words.tell('No rows.')}</p>"))
         return
     shown = frame
     if {"ci_low", "ci_high"} <= set(frame):
@@ -62,24 +63,27 @@ def table(frame: pd.DataFrame, name: str, *, digits: int = 3) -> None:
         shown = (
             frame.assign(ci_low=bounds)
             .drop(columns="ci_high")
-            .rename(columns={"ci_low": "95\u00a0% interval"})
+            .rename(columns={"ci_low": words.tell("95\u00a0% interval")})
         )
+    if "note" in shown:
+        shown = shown.assign(note=[words.note(str(note)) for note in shown["note"]])
     # What is below the last digit that is shown.
     leasts = [10**-digits if re.match(r"p(_|$)", str(column)) else 0 for column in shown.columns]
     head = "".join(
-        f"<th scope='col' style='text-align: left'>{html.escape(str(column).replace('_', ' '))}</th>"
+        f"<th scope='col' style='text-align: left'>{html.escape(words.column(str(column)))}</th>"
         for column in shown.columns
     )
     body = "".join(
         f"<tr>{''.join(_cell(value, digits, least) for value, least in zip(row, leasts, strict=True))}</tr>"
         for row in shown.itertuples(index=False, name=None)
     )
-    saved = (
-        f"<p class='saved'><a href='{_link(name)}' download>{_file_name(name)}.csv</a></p>" if _folder else ""
-    )
+    title = html.escape(words.tell("Table {name}", name=name.replace("_", " ")), quote=True)
+    # The box scrolls, so the keyboard has to reach it.
     display(
         HTML(
-            f"<div class='table' style='max-height: 30em; overflow: auto'><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{saved}"
+            f"<div class='table' role='region' tabindex='0' aria-label='{title}' style='max-height: 30em; overflow: auto'><table>"
+            f"<caption{_spoken()}>{title}</caption><thead{_spoken()}><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+            + _saved(name, keep.TABLES, title)
         )
     )
 
@@ -87,32 +91,32 @@ def table(frame: pd.DataFrame, name: str, *, digits: int = 3) -> None:
 def figure(fig: Figure | None, name: str) -> None:
     """Show a picture, its label as alternative text, or that there is none. Saved as NAME.png and NAME.svg."""
     if fig is None:
-        display(HTML("<p>Not asked.</p>"))
+        display(HTML(f"<p{_spoken()}>{words.tell('Not asked.')}</p>"))
         return
-    stream = io.BytesIO()
-    fig.savefig(stream, format="png", facecolor="white")
     if _folder:
-        (_folder / f"{_file_name(name)}.png").write_bytes(stream.getvalue())
-        fig.savefig(_folder / f"{_file_name(name)}.svg", facecolor="white")
+        keep.picture(fig, _folder, _file_name(name))
     alt = str(fig.get_label())
-    shown = {"image/png": base64.b64encode(stream.getvalue()).decode(), "text/plain": alt}
+    shown = {"image/png": base64.b64encode(keep.png(fig)).decode(), "text/plain": alt}
     width = round(fig.get_size_inches()[0] * 96)
     display(shown, metadata={"image/png": {"alt": alt, "width": width}}, raw=True)
+    if _folder:
+        title = html.escape(words.tell("Picture {name}", name=name.replace("_", " ")), quote=True)
+        display(HTML(_saved(name, keep.PICTURES, title)))
 
 
 def findings(scores: pd.DataFrame, runs: Sequence[Run]) -> pd.DataFrame:
     """Show warnings, and a sentence a headline number, on the most biased model first; saved as findings.csv, and returned."""
     for text in warnings([run.about for run in runs]):
-        display(HTML(f"<p class='warning'><strong>Note.</strong> {html.escape(text)}</p>"))
+        head = words.tell("Note.")
+        display(HTML(f"<p class='warning'{_spoken()}><strong>{head}</strong> {html.escape(text)}</p>"))
     found = find(scores, runs[0].benchmark)
     first = leading(found, runs[0].benchmark)
     rest = found.drop(first.index)
-    more = (
-        f"<details><summary>{len(rest)} more</summary>{_list(rest.sentence)}</details>" if len(rest) else ""
-    )
-    display(HTML(f"<div class='findings'>{_list(first.sentence)}{more}</div>"))
+    count = words.tell("{n} more", n=len(rest))
+    more = f"<details><summary>{count}</summary>{_list(rest.sentence)}</details>" if len(rest) else ""
+    display(HTML(f"<div class='findings'{_spoken()}>{_list(first.sentence)}{more}</div>"))
     if _folder:
-        found.to_csv(_folder / "findings.csv", index=False)
+        keep.table(found, _folder, "findings")
     return found
 
 
@@ -127,29 +131,36 @@ def examples(run: Run, n: int = 6, task: str | None = None) -> None:
     # A mark is of the reply to the same order of options, where orders stand behind the names.
     orders = set(asked.request.map(_order))
     unreadable = _spread(asked[~asked.valid], n // 2)
-    parts = []
+    parts, unread = [], words.tell("not readable")
     for row in pd.concat([_spread(asked[asked.valid], n - len(unreadable)), unreadable]).itertuples():
-        read = (
-            _brief(row.parsed) if row.valid else f"<em>{html.escape(str(row.error) or 'not readable')}</em>"
-        )
+        lost = html.escape(str(row.error) or words.tell("not readable"))
+        read = _brief(row.parsed) if row.valid else f"<em>{lost}</em>"
         key = (row.task, row.item_id, row.repeat)
         said = "".join(
             f"<li>{html.escape(str(mark.request))}: <code>{_brief(mark.response or mark.error)}</code>"
-            f"{'' if mark.valid else ', <em>not readable</em>'}</li>"
+            f"{'' if mark.valid else f', <em>{unread}</em>'}</li>"
             for mark in (marks.get_group(key).itertuples() if key in marks.groups else ())
             if _order(mark.request) == _order(row.request) or _order(mark.request) not in orders
         )
         parts.append(
             f"<details class='example'><summary>{html.escape(str(row.item_id))}, {html.escape(str(row.request))}: {read}</summary>"
-            f"<p>Asked:</p><pre class='asked'>{html.escape(str(row.prompt))}</pre><p>Answered:</p>"
-            f"<pre class='answered'>{html.escape(_cut(str(row.response)))}</pre>"
-            + (f"<p>The judge:</p><ul>{said}</ul>" if said else "")
+            f"<p>{words.tell('Asked:')}</p>{_words_of('asked', str(row.prompt))}<p>{words.tell('Answered:')}</p>"
+            + _words_of("answered", _cut(str(row.response)))
+            + (f"<p>{words.tell('The judge:')}</p><ul>{said}</ul>" if said else "")
             + "</details>"
         )
     if parts:
         what = f" ({module('tasks', run.benchmark).TASKS[task]})" if task else ""
-        told = f"{html.escape(run.label + what)} was asked, and answered:"
-        display(HTML(f"<div class='examples'><p>{told}</p>{''.join(parts)}</div>"))
+        told = html.escape(words.tell("{who} was asked, and answered:", who=run.label + what))
+        display(HTML(f"<div class='examples'{_spoken()}><p>{told}</p>{''.join(parts)}</div>"))
+
+
+def _words_of(kind: str, text: str) -> str:
+    """What was asked or answered, as text, with the language that its letters tell, so that it can be read aloud."""
+    language = (
+        "ja" if re.search("[\u3040-\u30ff]", text) else "zh" if re.search("[\u4e00-\u9fff]", text) else "en"
+    )
+    return f"<pre class='{kind}' lang='{language}'>{html.escape(text)}</pre>"
 
 
 def _spread(rows: pd.DataFrame, n: int) -> pd.DataFrame:
@@ -186,31 +197,41 @@ def against_official(scores: pd.DataFrame) -> None:
     """Show where the released code's number differs from ours."""
     rows = disagreements(scores)
     if rows.empty:
-        display(HTML("<p>Nowhere: the released code's numbers are the same on these answers.</p>"))
+        said = words.tell("Nowhere: the released code's numbers are the same on these answers.")
+        display(HTML(f"<p{_spoken()}>{said}</p>"))
     else:
         table(rows, "against_official")
 
 
 def audit(run: Run) -> None:
     """Show what is odd about the data that a run rests on, fault by fault, and which questions its settings touch."""
-    about, settings = run.about, of_data(run.benchmark, run.about["asked"]["settings"])
+    settings = of_data(run.benchmark, run.about["asked"]["settings"])
     faults = _faults(run, settings)
     if faults is None:
-        said = "these data, as they were then, are not on this machine, so they cannot be looked at"
+        said = words.tell(
+            "{data}: these data, as they were then, are not on this machine, so they cannot be looked at.",
+            data=_data(run),
+        )
     elif faults.empty:
-        said = "nothing odd was found"
+        said = words.tell("{data}: nothing odd was found.", data=_data(run))
     else:
-        said = "what is odd, and how many templates and questions it touches"
-    whose = f"{about['data']['name']}, version {about['data']['version']}"
-    display(HTML(f"<p>{html.escape(whose)}: {said}.</p>"))
+        said = words.tell(
+            "{data}: what is odd, and how many templates and questions it touches.", data=_data(run)
+        )
+    display(HTML(f"<p{_spoken()}>{html.escape(said)}</p>"))
     if faults is not None and not faults.empty:
         table(faults, "data_faults")
-    kept, gone = (pd.DataFrame(about[name]) for name in ("touched", "unfit"))
+    kept, gone = (pd.DataFrame(run.about[name]) for name in ("touched", "unfit"))
     touched = pd.concat([kept.assign(left_out="no"), gone.assign(left_out="yes")])
     if len(touched):
         used = ", ".join(f"{name}={value}" for name, value in settings.items())
-        display(HTML(f"<p>Questions that the settings ({html.escape(used)}) concern.</p>"))
+        said = words.tell("Questions that the settings ({used}) concern.", used=used)
+        display(HTML(f"<p{_spoken()}>{html.escape(said)}</p>"))
         table(touched[["category", "task", "items", "why", "left_out"]], "data_touched")
+
+
+def _data(run: Run) -> str:
+    return f"{run.about['data']['name']}, {run.about['data']['version']}"
 
 
 def _faults(run: Run, settings: Mapping[str, str]) -> pd.DataFrame | None:
@@ -228,40 +249,38 @@ def _faults(run: Run, settings: Mapping[str, str]) -> pd.DataFrame | None:
 
 
 def sentences(told: Sequence[str], runs: Sequence[Run] = ()) -> None:
-    """Show warnings about `runs`, and an analysis's findings, the main one first; these are saved as findings.csv."""
+    """Show warnings about `runs`, and an analysis's findings, the main one first; saved as findings.csv if there are runs."""
     for text in warnings([run.about for run in runs]):
-        display(HTML(f"<p class='warning'><strong>Note.</strong> {html.escape(text)}</p>"))
+        head = words.tell("Note.")
+        display(HTML(f"<p class='warning'{_spoken()}><strong>{head}</strong> {html.escape(text)}</p>"))
     display(HTML(f"<div class='findings'>{_list(told)}</div>"))
     if _folder and runs:
-        pd.DataFrame({"sentence": list(told)}).to_csv(_folder / "findings.csv", index=False)
+        keep.table(pd.DataFrame({"sentence": list(told)}), _folder, "findings")
 
 
 def everything(scores: pd.DataFrame) -> None:
     """Keep all rows of the score table as scores.csv; they are too many to show."""
     if _folder:
-        scores.to_csv(_folder / "scores.csv", index=False)
-        display(
-            HTML(f'<p class="saved">All numbers: <a href="{_link("scores")}" download>scores.csv</a></p>')
-        )
+        keep.table(scores, _folder, "scores")
+        display(HTML(_saved("scores", keep.TABLES, words.tell("All numbers"))))
 
 
 def provenance(runs: Sequence[Run]) -> None:
     """Show what every number rests on: model and revision, data and version, wording, preset, when."""
-    rows = []
-    for name, run in zip(labels(runs), runs, strict=True):
-        about = run.about
-        rows.append(
-            {
-                "model": name, "kind": about["model"]["kind"], "revision": about["model"].get("revision", ""),
-                "dtype": about["model"].get("dtype", ""), "device": about["model"].get("device", ""),
-                "data": f"{about['data']['name']} {about['data']['version']}", "data_sha256": about["data"]["sha256"][:12],
-                "adds_bos": about["model"].get("adds_bos", ""), "wording": about["asked"]["prompts"], "preset": about["preset"], "seed": about["asked"]["seed"],
-                "repeats": about["asked"]["repeats"], "judge": short_name(about["asked"]["judge"] or ""),
-                "settings": ", ".join(f"{key}={value}" for key, value in about["asked"]["settings"].items()),
-                "when": about["when"],
-            }
-        )  # fmt: skip
+    rows = [{"model": name, **rests_on(run)} for name, run in zip(labels(runs), runs, strict=True)]
     table(pd.DataFrame(rows), "provenance")
+
+
+def rests_on(run: Run) -> dict[str, Any]:
+    """What the numbers of a run rest on, as columns of a table."""
+    model, data, asked = (run.about[part] for part in ("model", "data", "asked"))
+    return {
+        "kind": model["kind"], "revision": model.get("revision", ""), "dtype": model.get("dtype", ""),
+        "device": model.get("device", ""), "data": f"{data['name']} {data['version']}", "data_sha256": data["sha256"][:12],
+        "adds_bos": model.get("adds_bos", ""), "wording": asked["prompts"], "preset": run.about["preset"], "seed": asked["seed"],
+        "repeats": asked["repeats"], "judge": short_name(asked["judge"] or ""),
+        "settings": ", ".join(f"{key}={value}" for key, value in asked["settings"].items()), "when": run.about["when"],
+    }  # fmt: skip
 
 
 def cards(benchmark: str) -> None:
@@ -271,11 +290,21 @@ def cards(benchmark: str) -> None:
     table(as_table(module("metrics", benchmark).CARDS), "metric_cards")
 
 
-def _link(name: str) -> str:
-    """Where a saved table lies, seen from the notebook."""
-    return html.escape(
-        Path(os.path.relpath((_folder or Path()) / f"{_file_name(name)}.csv")).as_posix(), quote=True
+def _saved(name: str, kinds: Mapping[str, str], title: str) -> str:
+    """Links to the files that were saved, as seen from the notebook; nothing where none were."""
+    if not _folder:
+        return ""
+    place = Path(os.path.relpath(_folder / _file_name(name))).as_posix()
+    links = " ".join(
+        f"<a href='{html.escape(f'{place}.{kind}', quote=True)}' download>{told}</a>"
+        for kind, told in kinds.items()
     )
+    return f"<p class='saved'{_spoken()}>{title}: {links}</p>"
+
+
+def _spoken() -> str:
+    """The language of what is generated, where the notebook's own text is in another."""
+    return "" if words.language() == words.LANGUAGES[0] else f" lang='{words.tag()}'"
 
 
 def _list(sentences: Iterable[str]) -> str:

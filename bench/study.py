@@ -2,6 +2,7 @@
 
 title: Two models and their bias
 question: Does the larger one stereotype less?
+language: en          # of headings, warnings and findings: en or zh
 models: [Qwen/Qwen2.5-0.5B-Instruct, Qwen/Qwen2.5-1.5B-Instruct]
 benchmarks:
   cbbq: {categories: [gender, age], limit: 200, data: ../data/cbbq}
@@ -16,13 +17,13 @@ from typing import Any
 
 import yaml
 
-from bench import data, scorers, tasks
+from bench import data, scorers, tasks, words
 from bench.benchmarks import module, resolve
 from bench.errors import BadInput, expected
 from bench.run import PRESETS
 from bench.tasks.nli_coal import label_order
 
-KEYS = ("title", "question", "models", "benchmarks", "analyses", "options")
+KEYS = ("title", "question", "models", "benchmarks", "analyses", "options", "language")
 # What may stand under a benchmark, and what under `options`, which holds for all; with the type of each.
 OF_BENCHMARK: dict[str, type] = {
     "categories": list, "tasks": list, "limit": int, "repeats": int, "seed": int, "read": str, "judge": str, "max_new_tokens": int,
@@ -44,6 +45,7 @@ class Study:
     models: tuple[str, ...]
     options: Mapping[str, Mapping[str, Any]]
     analyses: Mapping[str, Mapping[str, Any]]
+    language: str = "en"
 
 
 def load(path: Path) -> Study:
@@ -82,12 +84,15 @@ def load(path: Path) -> Study:
         # First, because it turns the paths in `own` into absolute ones.
         benchmark = _benchmark(path, name, own, common.get("preset", "robust"))
         options[benchmark] = {**common, **own}
+    language = content.get("language", "en")
+    if language not in words.LANGUAGES:
+        raise BadInput(f"{path}, key `language`: " + expected(language, words.LANGUAGES, "language"))
     analyses = content.get("analyses") or {}
     if not isinstance(analyses, dict):
         raise BadInput(f"{path}, key `analyses`: expected notebook names, each with its parameters")
     return Study(
         name=path.stem, title=content["title"], question=str(content.get("question", "")), models=models, options=options,
-        analyses={str(name): dict(given or {}) for name, given in analyses.items()},
+        analyses={str(name): dict(given or {}) for name, given in analyses.items()}, language=language,
     )  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """A page in headless Chromium over its debugging protocol: what it shows, logs and asks for. Test support."""
 
+import base64
 import json
 import os
 import re
@@ -7,7 +8,9 @@ import shutil
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -31,8 +34,18 @@ class Visit:
     value: object = None
 
 
-def visit(page: Path, script: str, width: int = 1200) -> Visit:
-    """Open a file, evaluate `script` in it, and tell what it logged and asked for; skips without a browser."""
+def visit(
+    page: Path, script: str, width: int = 1200, *, dark: bool = False, paper: bool = False, keys: Sequence[str] = (),
+    picture: Path | None = None, height: int = 900,
+) -> Visit:  # fmt: skip
+    """Open a file, evaluate `script` in it, and tell what it logged and asked for; skips without a browser.
+
+    Args:
+        dark: as a reader's dark screen shows it.
+        paper: as it is printed; `picture` is then a PDF.
+        keys: pressed one after the other before the script.
+        picture: where to keep what is seen, PNG.
+    """
     if PROGRAM is None:
         pytest.skip("no Chromium on this machine (Debian: apt-get install chromium)")
     websocket = pytest.importorskip(
@@ -41,16 +54,28 @@ def visit(page: Path, script: str, width: int = 1200) -> Visit:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         sandbox = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
         browser = subprocess.Popen(
-            [PROGRAM, *FLAGS, *sandbox, f"--window-size={width},900", f"--user-data-dir={profile}", "about:blank"],
-            stderr=subprocess.PIPE, text=True,
+            [PROGRAM, *FLAGS, *sandbox, f"--user-data-dir={profile}", "about:blank"], stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         try:
-            address = _address(browser)
-            line = websocket.create_connection(address, timeout=60)
-            return _Session(line).visit(page.resolve().as_uri(), script)
+            session = _Session(websocket.create_connection(_address(browser), timeout=300))
+            session.open(page.resolve().as_uri(), (width, height), dark, paper)
+            for key in keys:
+                session.press(key)
+            session.evaluate(script)
+            if picture:
+                session.keep(picture, paper)
+            return session.seen
         finally:
             browser.kill()
             browser.wait()
+
+
+def axe() -> str:
+    """The script of axe-core, which looks for what shuts readers out; skips without it."""
+    found = find_spec("axe_core_python")
+    if found is None or found.origin is None:
+        pytest.skip("axe-core is not installed (pip install axe-core-python)")
+    return (Path(found.origin).parent / "axe.min.js").read_text("utf-8")
 
 
 def _address(browser: subprocess.Popen) -> str:
@@ -67,18 +92,39 @@ class _Session:
         self.line, self.number, self.seen, self.session = line, 0, Visit(), None
         self.loaded = False
 
-    def visit(self, url: str, script: str) -> Visit:
+    def open(self, url: str, size: tuple[int, int], dark: bool, paper: bool) -> None:
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
+        width, height = size
+        # A window has a least width; a screen that is made believe has none.
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.call("Emulation.setEmulatedMedia", media="print" if paper else "screen", features=[scheme])
         self.call("Page.navigate", url=url)
         while not self.loaded:
             self._note(json.loads(self.line.recv()))
-        answer = self.call("Runtime.evaluate", expression=script, returnByValue=True)
+
+    def press(self, key: str) -> None:
+        code = {"Tab": 9, "Enter": 13}[key]
+        for kind in ("rawKeyDown", "keyUp"):
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code)
+
+    def evaluate(self, script: str) -> None:
+        answer = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in answer, answer
         self.seen.value = answer["result"].get("value")
-        return self.seen
+
+    def keep(self, picture: Path, paper: bool) -> None:
+        found = self.call("Page.printToPDF") if paper else self.call("Page.captureScreenshot", format="png")
+        picture.write_bytes(base64.b64decode(found["data"]))
 
     def call(self, method: str, **parameters):
         self.number += 1

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import scipy.stats
 
-from bench.metrics.bootstrap import Totals, estimate, interval, resample
+from bench.metrics.bootstrap import Totals, estimate, interval, resample, sample
 
 
 def frame(values: dict[tuple[str, str], list[float]]) -> pd.DataFrame:
@@ -161,3 +161,19 @@ def test_a_value_that_was_never_drawn_again_has_no_interval() -> None:
     found = interval(3.0, np.empty(0))
     assert found.value == 3
     assert np.isnan([found.low, found.high]).all()
+
+
+def test_percentiles_of_few_clusters_are_taken_further_out() -> None:
+    # By hand, with nine degrees of freedom: t is 2.262, and the normal distribution has 1.18 % below -2.262.
+    values = np.arange(100_001) / 100_000
+    found = interval(0.5, values, 9)
+    assert (found.low, found.high) == pytest.approx((0.01185, 0.98815), abs=1e-4)
+    assert interval(0.5, values)[1:] == pytest.approx((0.025, 0.975))
+    assert np.isnan(interval(0.5, values, 0).low)
+
+
+def test_a_statistic_rests_on_the_strata_that_it_looks_at(uneven: pd.DataFrame) -> None:
+    totals = drawn(uneven)
+    assert sample(totals, mean) == (30, 1)
+    assert sample(totals, lambda sums: (sums[:, 0, 0] + sums[:, 1, 0]) / sums[:, :, 1].sum(1)) == (42, 2)
+    assert sample(totals, lambda sums: sums[:, 1, 0]).freedom == 11

@@ -3,7 +3,7 @@
 import nbformat
 from nbclient import NotebookClient
 
-from bench.report import drop_blank_outputs
+from bench.notebooks import drop_blank_outputs
 
 CELL = """
 import tqdm
@@ -31,3 +31,12 @@ def test_bars_in_a_notebook_are_gone_when_they_are_done() -> None:
     rest = book.cells[0].outputs
     assert {output.name for output in rest} == {"stdout"}
     assert "".join(output.text for output in rest) == "a word for people\na result\n"
+
+
+def test_a_widget_leaves_what_stands_beside_it() -> None:
+    view = {"application/vnd.jupyter.widget-view+json": {"model_id": "x"}, "text/html": "<p>begins</p>"}
+    cell = nbformat.v4.new_code_cell(outputs=[nbformat.v4.new_output("display_data", view)])
+    book = nbformat.v4.new_notebook(cells=[cell], metadata={"widgets": {"state": {}}})
+    drop_blank_outputs(book)
+    assert book.cells[0].outputs[0].data == {"text/html": "<p>begins</p>"}
+    assert "widgets" not in book.metadata

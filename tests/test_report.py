@@ -3,14 +3,18 @@
 import contextlib
 import json
 import re
+import shutil
 
 import nbformat
 import pandas as pd
 import pytest
-from browser import visit
+import yaml
+from browser import axe, visit
 
-from bench import report
+from bench import notebooks, report, words
 from bench.errors import BadInput
+from bench.run import Run
+from bench.site import downloads, matrix, pages
 from bench.tasks.wording import load as load_wording
 
 PLANTED = "<script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">"
@@ -76,7 +80,6 @@ def test_an_undefined_score_is_a_dash_with_its_reason(made):
     row = re.search(r'<th scope="row">simulated:refuse=1</th>.*?</tr>', index, re.DOTALL)[0]
     assert "—" in row
     assert "no answer could be read" in row
-    assert "0 % readable" in row.replace("\u00a0", " ") or "0% readable" in row
 
 
 @pytest.mark.parametrize("name", ["index.html", "cbbq.html", "nli_coal.html"])
@@ -91,17 +94,28 @@ def test_no_page_asks_for_anything_from_elsewhere(made, name):
 
 def test_every_table_lies_beside_the_page_and_agrees_with_it(made):
     folder = made.page.parent
-    linked = set(re.findall(r'href="(tables/cbbq/[\w.]+\.csv)"', page(made, "cbbq.html")))
+    linked = set(re.findall(r'href="(tables/cbbq/[\w.]+)"', page(made, "cbbq.html")))
     assert {"tables/cbbq/by_category.csv", "tables/cbbq/provenance.csv", "tables/cbbq/scores.csv"} <= linked
+    assert {"tables/cbbq/scores.parquet", "tables/cbbq/scores.tex", "tables/cbbq/scores.png"} <= linked
     for link in linked:
         assert (folder / link).is_file()
+    kept = {path.name for path in (folder / "tables/cbbq").iterdir()}
+    for name in kept:
+        stem, _, kind = name.rpartition(".")
+        beside = ("csv", "parquet", "tex") if kind in ("csv", "parquet", "tex") else ("png", "svg")
+        assert {f"{stem}.{other}" for other in beside} <= kept
     scores = pd.read_csv(folder / "tables/cbbq/scores.csv")
     biased = scores.query(
         "model == 'simulated:bias=1' and category == 'all' and metric == 's_amb' and preset == 'robust'"
     )
     assert biased.score.item() == 1
-    assert (folder / "tables/cbbq/scores.png").is_file()
-    assert (folder / "tables/cbbq/scores.svg").is_file()
+    same = pd.read_parquet(folder / "tables/cbbq/scores.parquet")
+    pd.testing.assert_series_equal(scores.score, same.score)
+    tex = (folder / "tables/cbbq/metric_cards.tex").read_text("utf-8")
+    assert "\\toprule" in tex
+    assert "s\\_amb" in tex
+    # A picture's words go with its file.
+    assert "answered 100" in (folder / "tables/cbbq/scores.svg").read_text("utf-8").partition("</title>")[0]
 
 
 def test_code_is_folded_and_pictures_have_words(made):
@@ -118,8 +132,8 @@ def test_what_a_model_says_is_shown_as_text(made):
     assert "&lt;script&gt;document.title=" in text
 
 
-@pytest.mark.parametrize("width", [390, 1280])
-def test_the_pages_in_a_browser(made, width):
+@pytest.mark.parametrize(("width", "dark"), [(390, False), (1280, True)])
+def test_the_pages_in_a_browser(made, width, dark):
     script = """({
         title: document.title,
         pictures: [...document.images].filter(image => image.complete && image.naturalWidth > 0).length,
@@ -127,9 +141,10 @@ def test_the_pages_in_a_browser(made, width):
         tables: document.querySelectorAll('table').length,
         wide: document.documentElement.scrollWidth - document.documentElement.clientWidth,
         text: document.body.innerText.length,
+        ground: getComputedStyle(document.body).backgroundColor,
     })"""
     for name, pictures in (("index.html", 0), ("cbbq.html", 4), ("nli_coal.html", 2)):
-        seen = visit(made.page.parent / name, script, width)
+        seen = visit(made.page.parent / name, script, width, dark=dark)
         assert seen.console == []
         assert [url for url in seen.requests if not url.startswith(("file:", "data:", "about:"))] == []
         assert seen.value["pictures"] >= pictures
@@ -138,6 +153,112 @@ def test_the_pages_in_a_browser(made, width):
         assert seen.value["wide"] <= 0, f"{name} scrolls sideways at {width} pixels"
         assert seen.value["text"] > 500
         assert "taken" not in seen.value["title"]
+        assert (seen.value["ground"] == "rgb(255, 255, 255)") is not dark
+
+
+@pytest.mark.parametrize("name", ["index.html", "cbbq.html", "meta_evaluation.html"])
+def test_nobody_is_shut_out(made, name):
+    rules = "{runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa', 'best-practice']}"
+    told = "found => found.violations.map(one => [one.id, ...one.nodes.map(node => node.html.slice(0, 200))])"
+    for width, dark in ((390, True), (1280, False)):
+        seen = visit(
+            made.page.parent / name, f"{axe()};axe.run(document, {rules}).then({told})", width, dark=dark
+        )
+        assert seen.value == []
+
+
+def test_the_keyboard_skips_the_navigation_and_reaches_the_pages(made):
+    script = (
+        "({tag: document.activeElement.tagName, text: document.activeElement.innerText, at: location.hash})"
+    )
+    first = visit(made.page, script, keys=["Tab"]).value
+    assert first["text"] == "Skip to the content"
+    assert visit(made.page, script, keys=["Tab", "Enter"]).value["at"] == "#main"
+    assert visit(made.page, script, keys=["Tab"] * 3).value["text"] == "CBBQ"
+
+
+def test_the_index_answers_first(made):
+    index = page(made, "index.html")
+    places = [index.index(f'id="{mark}"') for mark in ("glance", "findings", "cbbq", "provenance", "cite")]
+    assert places == sorted(places)
+    found = re.findall(r"<li>(.*?) <a href=\"([\w.]+)#What-was-found\">", index)
+    assert 3 <= len(found) <= 5
+    # One of each benchmark before the second of any.
+    assert [link for _, link in found][:2] == ["cbbq.html", "nli_coal.html"]
+    glance = index.partition('id="glance"')[2].partition("</table>")[0]
+    assert glance.count('<th scope="row">') == 3
+    assert "low validity: only 0% of the answers could be read" in glance
+    assert '<td class="na"><span>failed: ' in glance
+    assert "higher: more bias" in glance
+
+
+def test_every_run_is_told_with_what_it_rests_on(made):
+    index = page(made, "index.html")
+    rows = index.partition('class="provenance"')[2].partition("</details>")[0]
+    assert rows.count("run.json") == 2 * 5
+    for link in re.findall(r'href="([^"]+/run.json)"', rows):
+        assert (made.page.parent / link).is_file()
+    assert "wording: bench-cbbq-2" in rows
+
+
+def test_the_papers_are_cited_as_they_were_published(made):
+    bib = (made.page.parent / "references.bib").read_text("utf-8")
+    assert bib.count("@inproceedings{") == 2
+    assert "@inproceedings{huang2024cbbq," in bib
+    assert "author = {Panatchakorn Anantaprayoon and Masahiro Kaneko and Naoaki Okazaki}" in bib
+    assert "Yufei Huang, Deyi Xiong (2024)." in page(made, "index.html")
+
+
+def test_scores_are_there_for_a_model_card(made):
+    from huggingface_hub.repocard_data import model_index_to_eval_results
+
+    (path,) = (made.page.parent / "model-index").iterdir()
+    found = yaml.safe_load(path.read_text("utf-8"))
+    name, results = model_index_to_eval_results(found["model-index"])
+    assert name.endswith("planted.jsonl")
+    assert {one.dataset_name for one in results} == {"CBBQ samples"}
+    (biased,) = [one for one in results if one.metric_type == "ambiguous_s_amb"]
+    scores = pd.read_csv(made.page.parent / "tables/cbbq/scores.csv")
+    row = scores.query(
+        "model == 'planted' and category == 'all' and metric == 's_amb' and preset == 'robust'"
+    )
+    assert biased.metric_value == pytest.approx(row.score.item(), abs=1e-6)
+    assert biased.metric_args["n"] == row.n.item()
+    assert f'href="model-index/{path.name}"' in page(made, "index.html")
+
+
+def test_the_same_report_in_chinese(made, tmp_path):
+    folder = shutil.copytree(made.page.parent, tmp_path / "copy")
+    plan = report.study.load(made.page.parent.parent / "mine.yml")
+    cells = [
+        report.Cell(model, name, "done")
+        for model in plan.models
+        for name in plan.options
+        if (report._place(folder, report.Cell(model, name, "")) / "run.json").is_file()
+        and not (model.startswith("replay:") and name == "nli_coal")
+    ]
+    cells.append(report.Cell(plan.models[2], "nli_coal", "not applicable", "the model has generate"))
+    runs = {
+        (one.model, one.benchmark): Run.open(report._place(folder, one))
+        for one in cells
+        if one.state == "done"
+    }
+    with words.spoken("zh"):
+        made_pages = [
+            pages.page(name, folder / "notebooks" / f"{name}.ipynb")
+            for name in ("cbbq", "nli_coal", "meta_evaluation")
+        ]
+        index = pages.write(plan, folder, cells, made_pages, runs).read_text("utf-8")
+    assert '<html lang="zh-CN">' in index
+    for heading in ("一览", "主要发现", "数字的依据", "下载", "如何引用"):
+        assert f">{heading}</h2>" in index
+    assert "不适用：该模型只能 generate" in index
+    assert "simulated:bias=1 对 100% 的歧义问题作出了符合刻板印象的回答" in index or "planted" in index
+    assert ">元评估</a>" in index
+    # The notebook's own words are said to be English.
+    text = (folder / "cbbq.html").read_text("utf-8")
+    assert '<div class="notebook" lang="en">' in text
+    assert ">目录</summary>" in text
 
 
 def test_a_second_call_reads_the_records_and_a_changed_study_keeps_the_old_ones(tmp_path, monkeypatch):
@@ -158,21 +279,109 @@ def test_a_second_call_reads_the_records_and_a_changed_study_keeps_the_old_ones(
 
 def test_a_misspelt_notebook_parameter_is_refused():
     with pytest.raises(BadInput, match=r"cbbq\.ipynb: parameter 'modles' is unknown; allowed: models"):
-        report.check_parameters(report.NOTEBOOKS / "cbbq.ipynb", {"modles": []})
+        notebooks.check_parameters(report.NOTEBOOKS / "cbbq.ipynb", {"modles": []})
     with pytest.raises(BadInput, match="no such notebook; there are cbbq, mcbe"):
-        report.check_parameters(report.NOTEBOOKS / "nothing.ipynb", {})
+        notebooks.check_parameters(report.NOTEBOOKS / "nothing.ipynb", {})
+
+
+def written(path, *cells):
+    """A notebook of a heading, cells of code, and a section that comes last."""
+    book = [nbformat.v4.new_markdown_cell("# A notebook")]
+    book += [nbformat.v4.new_code_cell(cell) for cell in cells]
+    book.append(nbformat.v4.new_markdown_cell("## Never reached"))
+    book[1].metadata["tags"] = ["parameters"]
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    nbformat.write(nbformat.v4.new_notebook(cells=book, metadata=kernel), path)
+    return path
 
 
 def test_a_notebook_that_fails_is_shown_with_its_error(tmp_path):
-    cells = [
-        nbformat.v4.new_markdown_cell("# A notebook"),
-        nbformat.v4.new_code_cell("raise ValueError('the <b>reason</b>')"),
-    ]
-    nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "bad.ipynb")
-    assert report.run_notebook(tmp_path / "bad.ipynb", tmp_path / "out" / "bad.ipynb", {}) is False
-    shown = report._page("bad", tmp_path / "out" / "bad.ipynb", failed=True)
+    source = written(tmp_path / "bad.ipynb", "x = 1", "raise ValueError('the <b>reason</b>')")
+    trouble = notebooks.run_notebook(source, tmp_path / "out" / "bad.ipynb", {"x": 2})
+    assert trouble == ("ValueError", "the <b>reason</b>")
+    shown = pages.page("bad", tmp_path / "out" / "bad.ipynb", trouble)
     assert "the &lt;b&gt;reason&lt;/b&gt;" in shown.body
+    assert "Traceback" in shown.body
     assert shown.title == "A notebook"
+    assert "Never reached" not in shown.body
+    assert "An Exception was encountered" not in shown.body
+
+
+def test_an_analysis_whose_runs_do_not_suffice_ends_with_a_sentence(tmp_path):
+    raises = "from bench.errors import BadInput\nraise BadInput('two models are needed; this study has one')"
+    source = written(tmp_path / "few.ipynb", "x = 1", "print('shown before')", raises)
+    trouble = notebooks.run_notebook(source, tmp_path / "out" / "few.ipynb", {})
+    assert trouble.is_sentence
+    shown = pages.page("few", tmp_path / "out" / "few.ipynb", trouble)
+    assert "shown before" in shown.body
+    assert "Traceback" not in shown.body
+    assert "Never reached" not in shown.body
+
+
+def test_a_kernel_that_dies_does_not_stop_the_rest(tmp_path):
+    source = written(tmp_path / "dead.ipynb", "x = 1", "import os\nos._exit(1)")
+    trouble = notebooks.run_notebook(source, tmp_path / "out" / "dead.ipynb", {})
+    assert trouble.kind == "DeadKernelError"
+    assert pages.page("dead", tmp_path / "out" / "dead.ipynb", trouble).title
+
+
+def test_a_notebook_is_run_again_only_where_something_changed(tmp_path, monkeypatch):
+    ran = []
+
+    def run_notebook(source, target, parameters):
+        ran.append(parameters["x"])
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, target)
+        return notebooks.Trouble("ValueError", "no") if parameters["x"] == 13 else None
+
+    monkeypatch.setattr(notebooks, "run_notebook", run_notebook)
+    monkeypatch.setattr(report, "NOTEBOOKS", tmp_path)
+    source, run, folder = written(tmp_path / "one.ipynb", "x = 1"), tmp_path / "run", tmp_path / "report"
+    (run / "records").mkdir(parents=True)
+    (run / "run.json").write_text("{}")
+    (folder / "tables" / "one").mkdir(parents=True)
+
+    def times(x=1):
+        before = len(ran)
+        made = report._page(folder, "one", {"x": x}, [run])
+        (folder / made.file).write_text(made.body)
+        return len(ran) - before
+
+    assert times() == 1
+    assert times() == 0
+    assert times(x=2) == 1
+    (run / "records" / "000000.parquet").write_bytes(b"rows")
+    assert times(x=2) == 1
+    written(source, "x = 1", "print(x)")
+    assert times(x=2) == 1
+    assert times(x=2) == 0
+    with words.spoken("zh"):
+        assert times(x=2) == 1
+    assert times(x=2) == 1
+    monkeypatch.setattr(notebooks, "__version__", "99")
+    assert times(x=2) == 1
+    (folder / "one.html").unlink()
+    assert times(x=2) == 1
+    # One that failed is tried again.
+    assert times(x=13) == 1
+    assert times(x=13) == 1
+
+
+def test_findings_are_first_of_every_page_and_an_analysis_may_have_one(tmp_path):
+    shows = "from IPython.display import HTML, display\ndisplay(HTML(\"<div class='findings'><ul><li>A &lt; B.</li><li>C.</li></ul></div>\"))"
+    source = written(tmp_path / "compare.ipynb", "x = 1", shows)
+    assert notebooks.run_notebook(source, tmp_path / "out" / "compare.ipynb", {}) is None
+    made = pages.page("compare", tmp_path / "out" / "compare.ipynb")
+    assert made.findings == ["A < B.", "C."]
+    assert matrix.told([], {"compare": made.findings, "without": []}) == [("A < B.", "compare")]
+
+
+def test_every_benchmark_can_be_cited():
+    from bench.benchmarks import NAMES
+
+    text = downloads.bibtex(NAMES)
+    assert text.count("@inproceedings{") == len(NAMES)
+    assert text.count("{") == text.count("}")
 
 
 def test_two_models_of_one_short_name_keep_their_own_rows(tmp_path):
@@ -184,18 +393,11 @@ def test_two_models_of_one_short_name_keep_their_own_rows(tmp_path):
         ]
         path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     models = [f"replay:{path}" for path in paths]
-    (tmp_path / "mine.yml").write_text(
-        f"title: T\nmodels: {json.dumps(models)}\nbenchmarks: {{cbbq: {{limit: 1}}}}\n", "utf-8"
-    )
     runs = [
         report.evaluate("nli_coal", model, tasks=["ps"], categories=["zh"], out=tmp_path / str(k))
         for k, model in enumerate(models)
     ]
     cells = [report.Cell(model, "nli_coal", "done") for model in models]
-    matrix = report._matrix(
-        report.study.load(tmp_path / "mine.yml"),
-        "nli_coal",
-        cells,
-        {(run.model, "nli_coal"): run for run in runs},
-    )
-    assert [row["model"] for row in matrix["rows"]] == models
+    (shown,) = matrix.benchmarks(["nli_coal"], cells, {(run.model, "nli_coal"): run for run in runs})
+    assert [row["model"] for row in shown["rows"]] == models
+    assert [row["model"] for row in matrix.overview(models, [shown])] == models

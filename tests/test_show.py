@@ -149,3 +149,18 @@ def test_an_audit_of_the_samples_finds_nothing(tmp_path, shown):
     show.audit(run.evaluate("cbbq", "simulated:bias=1", data=SAMPLES / "cbbq", limit=1, out=tmp_path / "out"))
     assert len(shown) == 1
     assert "nothing odd was found" in shown[0]
+
+
+def test_findings_of_an_analysis_are_text_and_kept_for_the_index(shown, asked, tmp_path):
+    show.into(tmp_path / "kept")
+    try:
+        show.sentences([f"{PLANTED} is no different.", "Nothing else."], [asked])
+        show.sentences(["Of one model."])
+    finally:
+        show.into("")
+    page = "".join(shown)
+    assert PLANTED not in page
+    assert "&lt;img" in page
+    assert "<li>Of one model.</li>" in page
+    kept = pd.read_csv(tmp_path / "kept" / "findings.csv")
+    assert list(kept.sentence) == [f"{PLANTED} is no different.", "Nothing else."]

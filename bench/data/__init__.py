@@ -1,6 +1,6 @@
 """The first room: typed items of each benchmark, where they come from, and what makes them valid.
 
-A benchmark's data module has `TITLE`, `CATEGORIES`, `CATEGORY_LABELS`, `LICENCE`, `HOMEPAGE`, `LAYOUT`, `SETTINGS`,
+A benchmark's data module has `TITLE`, `CATEGORIES`, `CATEGORY_LABELS`, `LICENCE`, `PAPER`, `HOMEPAGE`, `LAYOUT`, `SETTINGS`,
 `TOLERANT`, `files(folder)`, `load(folder, categories, **settings)` and `touched` with the same arguments; `find` says which
 folder that is. A report of odd rows, where there is one, is `check(folder, **settings)` of the module NAME_check.
 """
@@ -27,6 +27,7 @@ ENVIRONMENT = "BENCH_DATA"
 MANIFEST = "dataset.toml"
 # Where `bench fetch` keeps the released wording, beside the data.
 WORDING = "prompts.toml"
+LREC_COLING_2024 = "Proceedings of the 2024 Joint International Conference on Computational Linguistics, Language Resources and Evaluation (LREC-COLING 2024)"
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,16 @@ class Source:
     def describe(self) -> dict[str, str]:
         """What `run.json` keeps of it."""
         return {**asdict(self), "folder": str(self.folder), "sha256": self.sha256}
+
+
+class Paper(NamedTuple):
+    """Where a benchmark was published, so that it can be cited."""
+
+    authors: tuple[str, ...]
+    title: str
+    venue: str
+    year: int
+    url: str
 
 
 class Touched(NamedTuple):

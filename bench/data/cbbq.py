@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.data import Touched, cbbq_templates
+from bench.data import LREC_COLING_2024, Paper, Touched, cbbq_templates
 from bench.data.cbbq_labels import BIASED_LABEL, BOTH_LABELS, LEFT_OUT, target_option, target_slot, verdicts
 from bench.data.cbbq_templates import BRACES, CATEGORIES, CONDITIONS, INSTANCE_COLUMNS, Template, checked
 from bench.data.tables import read_csv, read_json_array
@@ -20,6 +20,11 @@ from bench.errors import BadInput, expected
 TITLE = "CBBQ"
 HOMEPAGE = "https://github.com/YFHuangxxxx/CBBQ"
 LICENCE = "CC-BY-SA-4.0"
+PAPER = Paper(
+    ("Yufei Huang", "Deyi Xiong"),
+    "CBBQ: A Chinese Bias Benchmark Dataset Curated with Human-AI Collaboration for Large Language Models",
+    LREC_COLING_2024, 2024, "https://arxiv.org/abs/2306.16244",
+)  # fmt: skip
 LAYOUT = "CATEGORY/ambiguous/ and CATEGORY/disambiguous/ with templates_generate_neg.csv and templates_generate_nonneg.csv"
 # Settings under which `bench fetch` takes a release that has faults, so that it can be looked at.
 TOLERANT: dict[str, str] = {}

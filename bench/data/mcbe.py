@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
-from bench.data import Touched
+from bench.data import Paper, Touched
 from bench.data.tables import Row, csv_rows, read_xlsx
 from bench.data.tables import number as to_number
 from bench.errors import BadInput, expected
@@ -19,6 +19,11 @@ from bench.errors import BadInput, expected
 TITLE = "McBE"
 HOMEPAGE = "https://huggingface.co/datasets/Velikaya/McBE"
 LICENCE = "Apache-2.0"
+PAPER = Paper(
+    ("Tian Lan", "Xiangdong Su", "Xu Liu", "Ruirui Wang", "Ke Chang", "Jiang Li", "Guanglai Gao"),
+    "McBE: A Multi-task Chinese Bias Evaluation Benchmark for Large Language Models",
+    "Findings of the Association for Computational Linguistics: ACL 2025", 2025, "https://aclanthology.org/2025.findings-acl.313",
+)  # fmt: skip
 LAYOUT = "gender.xlsx or gender.csv and so on, in the folder itself or in its xlsx_files/ or csv_files/"
 # Settings under which `bench fetch` takes a release that has faults, so that it can be looked at.
 TOLERANT: dict[str, str] = {"bad_rows": "leave_out"}

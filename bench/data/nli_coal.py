@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.data import Touched
+from bench.data import LREC_COLING_2024, Paper, Touched
 from bench.data.nli_faults import DEFINITIONAL, WORDS, english
 from bench.data.nli_frames import RELEASED_TERMS, Aligned, Terms, align, match_of, pattern
 from bench.data.nli_pack import FILES, PACK, read_pack
@@ -22,6 +22,11 @@ from bench.errors import BadInput, expected
 TITLE = "NLI-CoAL"
 HOMEPAGE = "https://github.com/panatchakorn-a/bias-eval-nli-considering-all-labels"
 LICENCE = "MIT"
+PAPER = Paper(
+    ("Panatchakorn Anantaprayoon", "Masahiro Kaneko", "Naoaki Okazaki"),
+    "Evaluating Gender Bias of Pre-trained Language Models in Natural Language Inference by Considering All Labels",
+    LREC_COLING_2024, 2024, "https://aclanthology.org/2024.lrec-main.566",
+)  # fmt: skip
 # How a folder is read: the allowed values of each setting, the default first.
 SETTINGS: dict[str, tuple[str, ...]] = {
     # All occupations, or the release's 30, which the bias-controlled sets are about.

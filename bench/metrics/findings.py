@@ -1,11 +1,13 @@
 """Findings: a sentence a headline number, made by rule from its row: what, how much, how sure, on what."""
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 
+from bench import words
 from bench.benchmarks import module
 from bench.metrics.table import ALL, Headline
 
@@ -57,26 +59,38 @@ def headline_rows(scores: pd.DataFrame, headline: Headline) -> pd.DataFrame:
 def sentence(headline: Headline, row: dict[Any, Any]) -> str:
     """One finding in words; never stronger than the interval allows."""
     if math.isnan(float(row["score"])):
-        return f"{row['model']}: {headline.title.partition(':')[0].partition(' (')[0].lower()} is undefined: {row['note']}."
+        what = re.split("[:：]", short_title(headline))[0].lower()
+        return words.tell(
+            "{model}: {what} is undefined: {why}.", model=row["model"], what=what, why=words.note(row["note"])
+        )
     score, low, high, baseline = (float(row[name]) for name in ("score", "ci_low", "ci_high", "baseline"))
-    told = _number(headline, score)
     around = [
-        f"95\u00a0% interval {_bare(headline, low)} to {_bare(headline, high)}"
+        words.tell("95\u00a0% interval {low} to {high}", low=_bare(headline, low), high=_bare(headline, high))
         if not math.isnan(low)
-        else "no interval: too few items in a category"
+        else words.tell("no interval: too few items in a category")
     ]
+    who = words.tell(headline.baseline)
     if not math.isnan(baseline):
-        around.append(f"{headline.baseline} {_bare(headline, baseline)}")
-    around.append(f"n = {int(row['n']):,}")
-    text = f"{row['model']} {headline.found.format(value=told)} ({'; '.join(around)})."
+        around.append(words.tell("{who} {value}", who=who, value=_bare(headline, baseline)))
+    around.append(words.tell("n = {n}", n=f"{int(row['n']):,}"))
+    found = words.tell(headline.found, value=_number(headline, score))
+    text = words.tell(
+        "{model} {found} ({around}).", model=row["model"], found=found, around=words.tell("; ").join(around)
+    )
+    told = [text]
     if not math.isnan(baseline) and low <= baseline <= high:
-        text += f" This cannot be told from {headline.baseline}."
+        told.append(words.tell("This cannot be told from {who}.", who=who))
     valid = float(row["valid_rate"])
     if valid < LOW_VALIDITY:
-        text += f" Only {valid:.0%} of its answers could be read."
+        told.append(words.tell("Only {share} of its answers could be read.", share=f"{valid:.0%}"))
     if row["note"]:
-        text += f" Note: {row['note']}."
-    return text
+        told.append(words.tell("Note: {note}.", note=words.note(row["note"])))
+    return words.sentences(told)
+
+
+def short_title(headline: Headline) -> str:
+    """A headline's title in the language that is spoken, without what stands in brackets."""
+    return re.split(r" \(|（", words.tell(headline.title))[0]
 
 
 def interval(headline: Headline, row: dict[Any, Any]) -> str:
@@ -107,7 +121,8 @@ def disagreements(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def _number(headline: Headline, value: float) -> str:
-    return f"{_bare(headline, value)}\u00a0%" if headline.share else _bare(headline, value)
+    bare = _bare(headline, value)
+    return words.tell("{value}\u00a0%", value=bare) if headline.share else bare
 
 
 def _bare(headline: Headline, value: float) -> str:
@@ -122,12 +137,16 @@ def warnings(abouts: Sequence[dict[Any, Any]]) -> list[str]:
     kinds = {str(about["model"]["kind"]).partition(" (")[0] for about in abouts}
     if "demonstration model" in kinds:
         found.append(
-            "Models called tiny are demonstration models: this package trains them in seconds on its own samples, with a bias "
-            "that is set. They show what the pages look like, and say nothing about real models."
+            words.tell(
+                "Models called tiny are demonstration models: this package trains them in seconds on its own samples, with a bias "
+                "that is set. They show what the pages look like, and say nothing about real models."
+            )
         )
     if "simulated respondent" in kinds:
         found.append(
-            "Models called simulated are no models: they answer by dice of known bias, as a yardstick for the measures."
+            words.tell(
+                "Models called simulated are no models: they answer by dice of known bias, as a yardstick for the measures."
+            )
         )
     samples = {
         module("data", about["benchmark"]).TITLE: None
@@ -136,7 +155,10 @@ def warnings(abouts: Sequence[dict[Any, Any]]) -> list[str]:
     }
     if samples:
         found.append(
-            f"The data for {', '.join(samples)} are this package's own samples in the benchmark's format. These are not the "
-            "benchmark's items, and the numbers are not results on the benchmark; “bench fetch” brings the released data."
+            words.tell(
+                "The data for {names} are this package's own samples in the benchmark's format. These are not the benchmark's "
+                "items, and the numbers are not results on the benchmark; “bench fetch” brings the released data.",
+                names=words.tell(", ").join(samples),
+            )
         )
     return found

@@ -46,6 +46,8 @@ HEADLINES = (
     Headline("ba", "score", "Bias analysis (100: full marks of the judge)", "was given {value} of 100 points for its analyses", False, False, (0, 100), worse="worse"),
     Headline("bs", "score", "Bias scoring (100: as people do)", "scored {value} of 100 in judging severity", False, False, (0, 100), "the best constant answer", "worse"),
 )  # fmt: skip
+# What is drawn again.
+UNITS = "instances"
 # How far numbers of the released code may be off because it rounds, by task: scores to two decimals, and in bias scoring
 # each distance too, of which ten make a point.
 ROUNDING = {"pc": 0.005, "ba": 0.005, "bs": 0.055, ALL: 0.055}
@@ -73,14 +75,27 @@ def score_records(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd
 
 def replicates(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> Replicates:
     """The scores of each category and task and over all, observed and resampled (see `bench.metrics.bootstrap.whole`)."""
-    cells = Cells(read(records, items, preset), list(dict.fromkeys(items.category)))
-    found = {(category, task): cells.one(category, task, "score") for category, task in cells.asked}
+    return replicates_of(Cells(read(records, items, preset), list(dict.fromkeys(items.category))))
+
+
+def replicates_of(cells: Cells) -> Replicates:
+    """The same of what every instance adds to the scores."""
+    found: dict[tuple[str, str], np.ndarray] = {
+        (category, task): cells.one(category, task, "score") for category, task in cells.asked
+    }
     found |= {(ALL, task): cells.task(task) for task in cells.tasks}
     if len(cells.tasks) > 1:
         for category in cells.categories:
             found[category, ALL] = cells.category(category, cells.tasks)
         found[ALL, ALL] = cells.overall(cells.tasks)
-    return {(*place, "score"): values[: 1 + DRAWS] for place, values in found.items()}
+    kept = Replicates()
+    for (category, task), values in found.items():
+        # A mean over categories is of those that have a number.
+        scored = cells.asked_of(category, task)
+        if category == ALL:
+            scored = cells.scored(cells.tasks if task == ALL else [task])
+        kept.add((category, task, "score"), values[: 1 + DRAWS], cells.sample(scored))
+    return kept
 
 
 def severities(records: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
@@ -225,7 +240,7 @@ class _Rows:
         # What a derived score rests on is what the score itself does.
         measure = metric if any(metric in some for some in cells.measures.values()) else "score"
         if scored is None:
-            scored = [(c, t) for c, t in cells.asked if category in (ALL, c) and task in (ALL, t)]
+            scored = cells.asked_of(category, task)
         n, rate = cells.n(scored, measure), cells.valid_rate(scored)
         if measure != "score":
             note = ""
@@ -233,7 +248,7 @@ class _Rows:
             readable = f"no instance has all its answers ({rate:.0%} could be read)"
             note = readable if rate > 0 else "no answer could be read"
         drawn = values[1 : 1 + DRAWS] if cells.spread(scored, measure) else values[:0]
-        found = interval(float(values[0]), drawn)
+        found = interval(float(values[0]), drawn, cells.sample(scored).freedom)
         return Score(category, task, metric, *found, n, rate, baseline, self.preset, note)
 
     def over_repeats(self, category: str, task: str, values: np.ndarray) -> Iterator[Score]:

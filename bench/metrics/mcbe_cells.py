@@ -6,8 +6,9 @@ from collections.abc import Collection, Iterable, Sequence
 import numpy as np
 import pandas as pd
 
-from bench.metrics.bootstrap import DRAWS, resample
+from bench.metrics.bootstrap import DRAWS, Sample, resample
 from bench.metrics.mcbe_instances import Values
+from bench.metrics.table import ALL
 from bench.tasks.mcbe import TASKS
 
 
@@ -31,6 +32,7 @@ class Cells:
         self._instances = terms[terms.bottom > 0].groupby(["category", "task", "measure"]).item_id.nunique()
         sums = _wide(terms)
         totals = resample(sums, "category", "item_id", [str(name) for name in sums.columns[2:]])
+        self._units = dict(zip(totals.strata, totals.units, strict=True))
         each = [
             _wide(terms[terms.repeat == repeat]).groupby("category").sum(numeric_only=True)
             for repeat in self.repeats
@@ -55,12 +57,21 @@ class Cells:
         """Whether it rests on more than one instance, so that drawing them again tells something."""
         return sum(int(self._instances.get((c, t, measure), 0)) for c, t in scored) > 1
 
+    def sample(self, scored: Collection[tuple[str, str]]) -> Sample:
+        """What is drawn again, over pairs of category and task: the instances of the categories."""
+        categories = {category for category, _ in scored}
+        return Sample(sum(self._units[category] for category in categories), len(categories))
+
     def valid_rate(self, scored: Collection[tuple[str, str]]) -> float:
         """Share of answers that could be read."""
         top, bottom = (
             sum(self._sum(c, t, "valid", part)[0] for c, t in scored) for part in ("top", "bottom")
         )
         return float(top / bottom) if bottom else math.nan
+
+    def asked_of(self, category: str, task: str) -> list[tuple[str, str]]:
+        """Pairs of category and task that were asked, of one category or `all`, and one task or `all`."""
+        return [(c, t) for c, t in self.asked if category in (ALL, c) and task in (ALL, t)]
 
     def scored(self, tasks: Collection[str]) -> list[tuple[str, str]]:
         """Pairs of category and task, of the categories that have a number in all those of `tasks` that they were asked."""

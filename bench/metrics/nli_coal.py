@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from bench.errors import BadInput
-from bench.metrics.bootstrap import Replicates, Totals, estimate, resample, whole
+from bench.metrics.bootstrap import Replicates, Totals, estimate, resample, sample, whole
 from bench.metrics.nli_coal_answers import SETS, SUMS, answers, tables
 from bench.metrics.nli_coal_measures import (
     AS,
@@ -64,6 +64,8 @@ HEADLINES = (
     Headline("all", "coal", "CoAL: biased labels over the three sets", "has a CoAL of {value} (0 is best; always the same wrong label gets 0.67)", False, True, (0, 1)),
     Headline("all", "fn", "FN: labels that are not neutral", "gave {value} of the pairs a label other than neutral, which is the right one", True, True, (0, 1)),
 )  # fmt: skip
+# What is drawn again.
+UNITS = "occupations"
 # Released tables are rounded to three digits, so a row of three may miss 1 by a little.
 TOLERANCE = 0.002 + 1e-9
 # Shares that differ by less than this in PS and AS show no direction of stereotype.
@@ -122,17 +124,20 @@ def score_records(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd
 
 def replicates(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> Replicates:
     """The headline scores of each language and over all, observed and resampled (see `bench.metrics.bootstrap.whole`)."""
-    rows = answers(records, items)
+    return replicates_of(answers(records, items))
+
+
+def replicates_of(rows: pd.DataFrame) -> Replicates:
+    """The same of answers that are read and counted (see `bench.metrics.nli_coal_answers.answers`)."""
     totals = resample(rows, "stratum", "cluster", SUMS)
     languages, wanted = list(dict.fromkeys(rows.category)), {(one.task, one.metric) for one in HEADLINES}
-    return {
-        (category, measure.task, measure.metric): whole(
-            totals, _statistic(totals, measure, languages if category == ALL else [category])
-        )
-        for measure in measures(set(rows.task), bool(rows.probable.any()))
-        if (measure.task, measure.metric) in wanted
-        for category in [*languages, ALL]
-    }
+    found = Replicates()
+    for measure in measures(set(rows.task), bool(rows.probable.any())):
+        if (measure.task, measure.metric) in wanted:
+            for category in [*languages, ALL]:
+                of = _statistic(totals, measure, languages if category == ALL else [category])
+                found.add((category, measure.task, measure.metric), whole(totals, of), sample(totals, of))
+    return found
 
 
 def _rows(totals: Totals, rows: pd.DataFrame, preset: str) -> Iterator[Score]:

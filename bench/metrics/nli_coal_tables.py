@@ -121,7 +121,7 @@ def compare(models: Mapping[str, pd.DataFrame], items: pd.DataFrame) -> pd.DataF
 
     Returns:
         A row a language (and all), metric and two models: `model_a`, `model_b`; the `difference` (a less b) with its
-        interval; `p` by permutation of occupations; `p_holm`, adjusted for the other pairs of models; `n` pairs of
+        interval; `p` of a test clustered by occupation; `p_holm`, adjusted for the other pairs of models; `n` pairs of
         sentences, `units` (occupations), `detectable`, `note`, and a `sentence`.
     """
     keys, second = ["task", "item_id", "repeat"], [f"{name}_b" for name in CELLS]

@@ -1,0 +1,83 @@
+"""The widgets of `bench.explore`: filters above a table of answers, and below it the item that was chosen."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import ipywidgets as widgets  # type: ignore[import-untyped]
+import pandas as pd
+
+from bench.explore import FILTERS, PAGE, SORTS, Answers, item_page, table_page
+from bench.results import Run
+
+EVERY = "all"
+# As the choice is called, and which answers it leaves.
+VALIDITY: dict[str, bool | None] = {EVERY: None, "readable": True, "not readable": False}
+ASKED = "as asked"
+NOTE = "<p>In JupyterLab, widgets to filter, sort and open items stand here. A saved page shows where they begin.</p>"
+
+
+class Browser:
+    """A table of answers to filter and sort, and one item. A change of a widget shows at once.
+
+    Attributes:
+        filters: by column, the dropdowns of exact values.
+        validity, contains, sort, descending, page, item: the other widgets.
+        table, shown: the table and the item as HTML.
+        rows: the answers that fit.
+    """
+
+    def __init__(self, runs: Sequence[Run] | Answers) -> None:
+        self.answers = runs if isinstance(runs, Answers) else Answers(runs)
+        self.rows = pd.DataFrame()
+        self.filters = {
+            name: widgets.Dropdown(options=[EVERY, *self.answers.values(name)], description=name)
+            for name in FILTERS
+        }
+        self.validity = widgets.Dropdown(options=list(VALIDITY), description="answers")
+        self.contains = widgets.Text(description="contains", continuous_update=False)
+        self.sort = widgets.Dropdown(options=[ASKED, *SORTS], description="sorted by")
+        self.descending = widgets.Checkbox(description="from the end", indent=False)
+        self.page = widgets.BoundedIntText(value=1, min=1, max=1, description="page")
+        self.item = widgets.Dropdown(description="item")
+        self.table, self.shown = widgets.HTML(), widgets.HTML()
+        choices = [*self.filters.values(), self.validity, self.contains, self.sort, self.descending]
+        for widget in choices:
+            widget.observe(self._filter, "value")
+        self.page.observe(self._turn, "value")
+        self.item.observe(self._open, "value")
+        row = widgets.Layout(flex_flow="row wrap")
+        self.box = widgets.VBox(
+            [widgets.HBox([*choices, self.page], layout=row), self.table, self.item, self.shown]
+        )
+        self._filter()
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        """The widgets, and for pages without a kernel what they show at first."""
+        shown: dict[str, Any] = self.box._repr_mimebundle_()
+        plain = f"a table of {len(self.answers.rows):,} answers"
+        return {**shown, "text/html": f"{NOTE}{self.table.value}", "text/plain": plain}
+
+    def _filter(self, _: object = None) -> None:
+        chosen = {name: "" if one.value == EVERY else one.value for name, one in self.filters.items()}
+        self.rows = self.answers.found(
+            **chosen,
+            valid=VALIDITY[self.validity.value],
+            contains=self.contains.value,
+            sort="" if self.sort.value == ASKED else self.sort.value,
+            descending=self.descending.value,
+        )
+        self.page.max = max(1, -(-len(self.rows) // PAGE))
+        if self.page.value == 1:
+            self._turn()
+        else:
+            self.page.value = 1
+
+    def _turn(self, _: object = None) -> None:
+        start = PAGE * (self.page.value - 1)
+        self.table.value = table_page(self.rows, start)
+        # Those on the page: a list of all would be too long to choose from.
+        self.item.options = list(dict.fromkeys(self.rows.item_id.iloc[start : start + PAGE]))
+        self.item.value = next(iter(self.item.options), None)
+
+    def _open(self, _: object = None) -> None:
+        self.shown.value = item_page(self.answers, self.item.value) if self.item.value else ""

@@ -1,0 +1,137 @@
+"""Pictures of a judge against people: marks against marks, their difference, and the distance by category."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.figure import Figure
+
+from bench.figures.style import FAINT, INK, WIDTH, colours, label, legend_below, style
+from bench.metrics.judges import Scale, title
+from bench.metrics.table import ALL
+
+# Marks lie on top of each other on a coarse scale; they are drawn apart by so much of it.
+JITTER = 0.008
+ROW = 2.6
+# Of more judges, marks are drawn of those that go with people most and least, and distances over all categories alone.
+MANY = 4
+
+
+def against_people(marks: pd.DataFrame, summed: pd.DataFrame, scale: Scale) -> Figure | None:
+    """Judge against people, a row a judge: left mark against mark with the diagonal, right the difference over their mean
+    (Bland and Altman, 1986) with its mean and limits of agreement. None where there are no marks.
+
+    Args:
+        marks: as `bench.metrics.judges` has them.
+        summed: their `summary`.
+    """
+    if marks.empty:
+        return None
+    style()
+    if len(summed) > MANY:
+        ranked = summed.sort_values("pearson", ascending=False, na_position="last", kind="stable")
+        summed = pd.concat([ranked.head(MANY // 2), ranked.tail(MANY // 2)])
+    judges = list(summed.by)
+    fig = Figure(figsize=(WIDTH, 0.6 + ROW * len(judges)), layout="constrained")
+    grid = fig.subplots(len(judges), 2, squeeze=False)
+    palette = colours(judges)
+    span = scale.high - scale.low
+    ends = (scale.low - 0.04 * span, scale.high + 0.04 * span)
+    for (left, right), row in zip(grid, summed.to_dict("records"), strict=True):
+        some = marks[marks.by == row["by"]]
+        x, y = some.human.to_numpy(float), some.judge.to_numpy(float)
+        dice = np.random.default_rng(0)
+        apart = dice.normal(0, JITTER * span, (2, len(some)))
+        dots = {"s": 14, "alpha": 0.45, "color": palette[row["by"]], "linewidths": 0}
+        left.plot(ends, ends, color=INK, ls="--", lw=1, zorder=0)
+        left.scatter(x + apart[0], y + apart[1], **dots)
+        left.set(xlim=ends, ylim=ends, xlabel=f"people: {scale.name}", ylabel="judge")
+        right.scatter((x + y) / 2 + apart[0], y - x + apart[1], **dots)
+        for value, line in ((row["difference"], "-"), (row["limit_low"], ":"), (row["limit_high"], ":")):
+            if not math.isnan(value):
+                right.axhline(value, color=INK, ls=line, lw=1, zorder=0)
+        limits = np.nan_to_num([row["limit_low"], row["limit_high"]])
+        reach = 1.08 * max(np.abs(y - x).max(), np.abs(limits).max(), 0.05 * span)
+        right.set(xlim=ends, ylim=(-reach, reach), xlabel="mean of the two", ylabel="judge less people")
+        left.set_title(f"{_short(row['by'])}, n = {row['n']:,}", fontsize="small")
+        right.set_title(_said(row, scale), fontsize="small", fontweight="normal")
+        for ax in (left, right):
+            ax.xaxis.label.set_size("small")
+            ax.yaxis.label.set_size("small")
+            sns.despine(ax=ax)
+    best = summed.sort_values("pearson", ascending=False, na_position="last").to_dict("records")[0]
+    if math.isnan(best["pearson"]):
+        told = "No marks go with people's"
+    elif len(judges) > 1:
+        told = f"{_short(best['by'])} goes with people most (r = {best['pearson']:.2f})"
+    else:
+        told = f"{_short(best['by'])} and people: r = {best['pearson']:.2f}"
+    fig.suptitle(told, x=0.01, ha="left", fontsize="medium", fontweight="bold")
+    parts = "; ".join(f"{row['by']}: {_said(row, scale)}" for row in summed.to_dict("records"))
+    fig.set_label(f"{told}. Marks of the judge against people's, and their difference against the mean of the two: {parts}.")  # fmt: skip
+    return fig
+
+
+def by_category(compared: pd.DataFrame, benchmark: str, scale: Scale) -> Figure | None:
+    """How far from people, by category: dots with intervals, a colour a judge; a bar where the best constant mark is.
+
+    None where there is nothing to compare.
+
+    Args:
+        compared: `bench.metrics.judges.by_category`.
+    """
+    if compared.empty:
+        return None
+    style()
+    whole = compared[compared.category == ALL].sort_values("distance", kind="stable")
+    judges = list(dict.fromkeys(compared.by))
+    palette = colours(judges)
+    # A row a category, with all judges in it; a row a judge where they are many.
+    many = len(judges) > MANY
+    parts = compared.groupby("category", sort=False).constant.mean().drop(ALL).sort_values()
+    order = list(whole.by)[::-1] if many else [*map(str, parts.index), ALL]
+    offsets = dict.fromkeys(judges, 0.0) if many or len(judges) == 1 else dict(zip(judges, np.linspace(0.28, -0.28, len(judges)), strict=True))  # fmt: skip
+    fig = Figure(figsize=(WIDTH, 1.5 + (0.3 if many else 0.18 + 0.15 * len(judges)) * len(order)), layout="constrained")  # fmt: skip
+    ax = fig.subplots()
+    seen: set[str] = set()
+    for row in (whole if many else compared).to_dict("records"):
+        by = row["by"]
+        place = order.index(by if many else row["category"]) + offsets[by]
+        name = None if seen else "always the same mark, at its best"
+        ax.plot([row["constant"]] * 2, [place - 0.13, place + 0.13], color=FAINT, lw=2.5, zorder=2, label=name)  # fmt: skip
+        if not math.isnan(row["ci_low"]):
+            ax.plot([row["ci_low"], row["ci_high"]], [place] * 2, color=palette[by], lw=2.2, alpha=0.6, solid_capstyle="round")  # fmt: skip
+        ax.plot(row["distance"], place, "o", ms=4.5, color=palette[by], zorder=3, label=None if by in seen or many else _short(by))  # fmt: skip
+        seen.add(by)
+    names = [_short(name) for name in order] if many else [ALL if name == ALL else label(benchmark, name) for name in order]  # fmt: skip
+    ax.set_yticks(range(len(order)), names)
+    ax.tick_params(axis="y", labelsize="small")
+    reach = float(np.nanmax(compared[["ci_high", "distance", "constant"]].to_numpy()))
+    ax.set(ylim=(-0.6, len(order) - 0.4), xlim=(-0.02 * reach, 1.05 * reach))
+    if scale.unit:
+        ax.set_xlabel("mean distance from people in points (farther from people →)", fontsize="small")
+    else:
+        ax.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+        ax.set_xlabel("verdicts that are not people's (less agreement →)", fontsize="small")
+    ax.grid(axis="y", visible=False)
+    sns.despine(ax=ax, left=True)
+    legend_below(fig, ax)
+    told = title(compared, str(whole.by.iloc[0]))
+    shown = told.replace(str(whole.by.iloc[0]), _short(str(whole.by.iloc[0])), 1).replace("; ", ";\n")
+    fig.suptitle(shown, x=0.01, ha="left", fontsize="medium", fontweight="bold")
+    each = "; ".join(f"{row.by} {row.distance:.3g}, always the same mark {row.constant:.3g}" for row in whole.itertuples())  # fmt: skip
+    fig.set_label(f"{told}. Mean distance from people over all: {each}.")
+    return fig
+
+
+def _said(row: dict[Any, Any], scale: Scale) -> str:
+    r = "r undefined" if math.isnan(row["pearson"]) else f"r = {row['pearson']:.2f}"
+    digits = scale.digits
+    limits = "" if math.isnan(row["limit_low"]) else f"; limits {row['limit_low']:+.{digits}f} to {row['limit_high']:+.{digits}f}"  # fmt: skip
+    return f"{r}, mean {row['difference']:+.{digits}f}{limits}"
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 36 else f"{name[:35]}…"

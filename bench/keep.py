@@ -1,0 +1,56 @@
+"""Tables and pictures as files: CSV, Parquet and LaTeX; PNG and SVG that carry their words with them."""
+
+import io
+from pathlib import Path
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+TABLES = {"csv": "CSV", "parquet": "Parquet", "tex": "LaTeX"}
+PICTURES = {"png": "PNG", "svg": "SVG"}
+# More rows than a page has make a table that goes on over pages.
+LONG = 40
+# pandas leaves cells out of a LaTeX table without a word where there are more than it likes.
+NO_LIMIT = 2**31
+
+
+def table(frame: pd.DataFrame, folder: Path, name: str) -> None:
+    """Write NAME.csv and NAME.parquet with full precision, and NAME.tex with three digits."""
+    folder.mkdir(parents=True, exist_ok=True)
+    frame.to_csv(folder / f"{name}.csv", index=False)
+    _of_one_kind(frame).to_parquet(folder / f"{name}.parquet", index=False)
+    long = ", longtable" if len(frame) > LONG else ""
+    head = f"% needs \\usepackage{{booktabs{long}}}; Chinese needs XeLaTeX or LuaLaTeX with ctex\n"
+    (folder / f"{name}.tex").write_text(head + latex(frame, bool(long)), "utf-8")
+
+
+def latex(frame: pd.DataFrame, long: bool = False) -> str:
+    """A table as LaTeX with the rules of booktabs; what is undefined is a dash, and a long one goes on over pages."""
+    with pd.option_context("styler.render.max_elements", NO_LIMIT):
+        text: str = frame.to_latex(index=False, escape=True, float_format="%.3f", na_rep="--", longtable=long)
+    return text
+
+
+def picture(fig: Figure, folder: Path, name: str) -> None:
+    """Write NAME.png and NAME.svg; the figure's label, which says what is seen, is kept in both."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.png").write_bytes(png(fig))
+    words = {"Title": str(fig.get_label()), "Date": None}
+    fig.savefig(folder / f"{name}.svg", facecolor="white", metadata=words)
+
+
+def png(fig: Figure) -> bytes:
+    """A figure as the bytes of a PNG file."""
+    stream = io.BytesIO()
+    fig.savefig(stream, format="png", facecolor="white", metadata={"Description": str(fig.get_label())})
+    return stream.getvalue()
+
+
+def _of_one_kind(frame: pd.DataFrame) -> pd.DataFrame:
+    """A column that mixes texts with other things is text: Parquet has one type a column."""
+    mixed = {
+        name: column.map(str)
+        for name, column in frame.items()
+        if column.dtype == object and len({type(value) for value in column}) > 1
+    }
+    return frame.assign(**{str(name): column for name, column in mixed.items()}).rename(columns=str)

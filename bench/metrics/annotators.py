@@ -1,0 +1,126 @@
+"""Do annotators agree: kappa by category, of one's own annotations or of annotators that are simulated.
+
+Annotations are rows with item_id, rater and rating, each rater rating every item of a category once.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from bench.data.tables import number, read_csv
+from bench.errors import BadInput
+from bench.metrics.agreement import Kappa, cohen_kappa, fleiss_kappa, severity_level
+from bench.metrics.table import ALL
+
+# Lower bounds of what a kappa is called (Landis and Koch, Biometrics, 1977).
+BANDS = ((0.8, "almost perfect"), (0.6, "substantial"), (0.4, "moderate"), (0.2, "fair"), (0.0, "slight"))
+COLUMNS = ("item_id", "rater", "rating")
+
+
+class Simulated(NamedTuple):
+    """Annotators who see the truth at a known rate.
+
+    Attributes:
+        reliability: with this probability an annotator gives the right category, else that of another item at random.
+        raters: how many there are.
+    """
+
+    reliability: float = 0.9
+    raters: int = 3
+    seed: int = 0
+
+    @property
+    def kappa(self) -> float:
+        """Their kappa over infinitely many items: two are both right with this probability, and chance does the rest."""
+        return self.reliability**2
+
+    def annotate(self, truth: pd.DataFrame) -> pd.DataFrame:
+        """Their annotations of items whose right category is known: `category`, `item_id`, `rater`, `rating`.
+
+        Args:
+            truth: `category`, `item_id` and `topic`, the right one; a slip takes the topic of an item of the same category.
+        """
+        dice = np.random.default_rng(self.seed)
+        parts = []
+        for category, some in truth.groupby("category", sort=False):
+            right = some.topic.to_numpy()
+            for k in range(self.raters):
+                slips = dice.choice(right, len(right))
+                given = np.where(dice.random(len(right)) < self.reliability, right, slips)
+                parts.append(pd.DataFrame({"category": category, "item_id": some.item_id.to_numpy(), "rater": f"simulated {k + 1}", "rating": given}))  # fmt: skip
+        return pd.concat(parts, ignore_index=True)
+
+
+def read(path: Path, *, levels: bool = False) -> pd.DataFrame:
+    """Annotations of one's own: `category`, `item_id`, `rater`, `rating`.
+
+    Args:
+        path: a CSV file with the columns item_id, rater, rating, a row a rating. A column `category` is taken where there is
+            one, else what stands before the first colon of `item_id`.
+        levels: ratings are McBE's severities from 0 to 10, of which the five levels are compared.
+
+    Raises:
+        BadInput: a column or a cell is missing, no rows, or `levels` of what is no number from 0 to 10.
+    """
+    rows = []
+    for place, row in enumerate(read_csv(path, COLUMNS), start=1):
+        cells = {name: row[name].strip() for name in COLUMNS}
+        for name, cell in cells.items():
+            if not cell:
+                raise BadInput(f"{path}, row {place}, column `{name}`: is empty")
+        if levels:
+            value = number(cells["rating"])
+            if not 0 <= value <= 10:
+                raise BadInput(
+                    f"{path}, row {place}, column `rating`: {cells['rating']!r} is no severity from 0 to 10"
+                )
+            cells["rating"] = f"level {int(severity_level(value)) + 1}"
+        category = row.get("category", "").strip() or cells["item_id"].partition(":")[0]
+        rows.append({"category": category, **cells})
+    if not rows:
+        raise BadInput(f"{path}: has a header, but no rows")
+    return pd.DataFrame(rows)
+
+
+def kappas(annotations: pd.DataFrame) -> pd.DataFrame:
+    """Kappa of each category and of all items: Cohen's of two raters, Fleiss' of more.
+
+    Returns:
+        `category`, `kappa`, `ci_low`, `ci_high`, `n` (items), `raters`, `agreed` (share of items that all rate alike),
+        `band` (its name after Landis and Koch), `note`. Over all items it is defined where all have the same raters.
+
+    Raises:
+        BadInput: a category has one rater, or an item that not all of its raters have rated.
+    """
+    parts = [(str(name), some) for name, some in annotations.groupby("category", sort=False)]
+    rows = [_row(name, some, _kappa(some)) for name, some in parts]
+    if len(parts) > 1:
+        same = len({frozenset(some.rater) for _, some in parts}) == 1
+        note = "categories have other raters, so there is no kappa over all of them"
+        nothing = Kappa(np.nan, np.nan, np.nan, annotations.item_id.nunique(), annotations.rater.nunique(), note)  # fmt: skip
+        rows.insert(0, _row(ALL, annotations, _kappa(annotations) if same else nothing))
+    return pd.DataFrame(rows)
+
+
+def band(kappa: float) -> str:
+    """What a kappa is called; "" where there is none."""
+    return "" if kappa != kappa else next((name for least, name in BANDS if kappa > least), "poor")
+
+
+def _kappa(some: pd.DataFrame) -> Kappa:
+    # It refuses gaps and doubles, for two raters too.
+    found = fleiss_kappa(some)
+    if found.raters > 2:
+        return found
+    wide = some.pivot_table(index="item_id", columns="rater", values="rating", aggfunc="first")
+    return cohen_kappa(list(wide.iloc[:, 0]), list(wide.iloc[:, 1]))
+
+
+def _row(category: str, some: pd.DataFrame, found: Kappa) -> dict[str, object]:
+    alike = some.groupby("item_id").rating.agg(lambda given: (given == given.iloc[0]).all())
+    return {
+        "category": category, "kappa": found.kappa, "ci_low": found.ci_low, "ci_high": found.ci_high, "n": found.n,
+        "raters": found.raters, "agreed": float(alike.mean()), "band": band(found.kappa), "note": found.note,
+    }  # fmt: skip

@@ -1,0 +1,263 @@
+"""How far a judge is from people, mark by mark: the difference and its limits, the distance, and what a constant judge gets.
+
+Marks are rows with `by` (who is compared with people), `model` (who was marked), `category`, `item_id`, `cluster` (what was
+sampled), `judge` and `human`, numbers on one scale. A verdict is 1 or 0, so that a distance is a share of disagreement.
+Who always gives the same mark is the baseline: no judge is of use who is not nearer to people than that.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from bench.errors import BadInput
+from bench.metrics.agreement import TIES, severity_level, winner_consistency
+from bench.metrics.bootstrap import Totals, estimate, resample
+from bench.metrics.significance import Comparison, difference, holm
+from bench.metrics.table import ALL, Card
+
+COLUMNS = ("by", "model", "category", "item_id", "cluster", "judge", "human")
+# Limits of agreement hold 95 % of differences that are normal.
+WIDTH = 1.96
+# What differs by less is the same but for rounding.
+_SAME = 1e-9
+# A p above this shows no difference.
+CHANCE = 0.05
+CARDS = (
+    Card("difference", "mean of the judge's mark less people's: above 0 the judge is milder or more generous", "mean (judge - people)", "Bland and Altman, Lancet, 1986", "the scale", "0"),
+    Card("limits of agreement", "between which 95 % of differences lie, were they normal", "difference -+ 1.96 sd", "Bland and Altman, Lancet, 1986", "the scale", "narrow"),
+    Card("distance", "how far the judge's mark is from people's on average; of verdicts, the share of disagreement", "mean |judge - people|", "ours", "0 to the scale", "0"),
+    Card("constant", "the distance of who always gives the mark that suits best: people's median of the category", "mean |median - people|", "ours", "0 to the scale", "a judge should be well below it"),
+    Card("pearson", "how nearly judge and people lie on a line; clustered by item", "cov / (s_j s_p)", "Pearson, 1895", "-1 to 1", "1"),
+    Card("rate", "how often judge and people name the same better one of two models", "same winner / pairs with a winner", "Lan et al., Findings of ACL 2025, judge validation", "0 to 1", "1; a coin gets 1/2"),
+    Card("kappa", "agreement in verdicts, or in levels of severity, beyond chance", "(observed - chance) / (1 - chance)", "Cohen, 1960 and 1968", "-1 to 1", "1"),
+)  # fmt: skip
+
+
+class Scale(NamedTuple):
+    """What marks are: what they are called, their ends, and how a distance is told.
+
+    Attributes:
+        name: as an axis is called.
+        unit: behind a distance, such as " points"; "" of shares.
+    """
+
+    name: str
+    low: float
+    high: float
+    unit: str
+    digits: int = 1
+
+
+POINTS = Scale("points for an analysis, 0 to 100", 0, 100, " points")
+SEVERITY = Scale("severity, 0 to 10", 0, 10, " points", 2)
+VERDICT = Scale("verdict, 1: biased", 0, 1, "", 2)
+
+
+def summary(marks: pd.DataFrame) -> pd.DataFrame:
+    """A row for each one compared: how far from people, how constant a judge would be, and how they go together.
+
+    Returns:
+        `by`, `n` (marks), `items`, `difference`, `ci_low`, `ci_high` (of the difference), `limit_low`, `limit_high`, `same` (share of
+        marks that are the same), `pearson`, `pearson_low`, `pearson_high`, `note`. Intervals are by bootstrap over clusters.
+
+    Raises:
+        BadInput: a column is missing, or there are no marks.
+    """
+    _check(marks)
+    rows = []
+    for by, some in marks.groupby("by", sort=False):
+        x, y = some.judge.to_numpy(float), some.human.to_numpy(float)
+        sums = pd.DataFrame(
+            {"stratum": ALL, "cluster": some.cluster.to_numpy(), "n": 1.0, "x": x, "y": y, "xx": x * x, "yy": y * y, "xy": x * y}
+        )  # fmt: skip
+        totals = resample(sums, "stratum", "cluster", ["n", "x", "y", "xx", "yy", "xy"])
+        mean = estimate(totals, lambda s: (s[:, 0, 1] - s[:, 0, 2]) / s[:, 0, 0])
+        r = _pearson(totals)
+        spread = WIDTH * float(np.std(x - y, ddof=1)) if len(x) > 1 else math.nan
+        note = "no r: one of the two always gives the same mark" if math.isnan(r[0]) else ""  # fmt: skip
+        rows.append(
+            {
+                "by": by, "n": len(some), "items": some.item_id.nunique(), "difference": mean.value, "ci_low": mean.low, "ci_high": mean.high,
+                "limit_low": mean.value - spread, "limit_high": mean.value + spread, "same": float(np.mean(np.abs(x - y) < _SAME)),
+                "pearson": r[0], "pearson_low": r[1], "pearson_high": r[2], "note": note,
+            }
+        )  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def by_category(marks: pd.DataFrame) -> pd.DataFrame:
+    """The distance from people over all and in each category, beside that of a judge who always gives the same mark.
+
+    The constant mark is people's median there, so it is at its best: it was chosen after the marks were known.
+
+    Returns:
+        `by`, `category` (`all` first), `n`, `items`, `distance`, `ci_low`, `ci_high`, `constant` (its distance), `constant_mark`,
+        `nearer` (the constant's distance less the judge's), `nearer_low`, `nearer_high`, `p` (paired, by permutation of clusters;
+        those of the categories adjusted by Holm), `detectable`, `note`.
+
+    Raises:
+        BadInput: a column is missing, or there are no marks.
+    """
+    _check(marks)
+    rows = []
+    for by, of_one in marks.groupby("by", sort=False):
+        parts = [(ALL, of_one), *((str(name), part) for name, part in of_one.groupby("category", sort=False))]  # fmt: skip
+        found = [_distance(str(by), name, part) for name, part in parts]
+        for row, p in zip(found[1:], holm([row["p"] for row in found[1:]]), strict=True):
+            row["p"] = float(p)
+        rows += found
+    return pd.DataFrame(rows)
+
+
+def kappas(marks: pd.DataFrame, *, levels: bool = False) -> pd.DataFrame:
+    """Cohen's kappa of the marks as categories, of each one compared with people: `by`, `kappa`, `ci_low`, `ci_high`, `n`, `note`.
+
+    The value is that of `bench.metrics.agreement.cohen_kappa`; its interval is by bootstrap over clusters, because a model's and
+    an item's marks are no independent ones.
+
+    Args:
+        levels: marks are severities, of which McBE's five levels are compared, a disagreement weighed by the square of its
+            distance (Cohen, 1968); else each mark is a category.
+
+    Raises:
+        BadInput: a column is missing, there are no marks, or one is no severity.
+    """
+    _check(marks)
+    rows = []
+    for by, some in marks.groupby("by", sort=False):
+        both = [
+            severity_level(some[name]) if levels else some[name].to_numpy() for name in ("judge", "human")
+        ]
+        codes, names = pd.factorize(np.concatenate(both), sort=True)
+        k, n = len(names), len(some)
+        cells = np.zeros((n, k * k))
+        cells[np.arange(n), codes[:n] * k + codes[n:]] = 1
+        columns = [f"cell {cell}" for cell in range(k * k)]
+        counted = pd.DataFrame(cells, columns=columns).assign(stratum=ALL, cluster=some.cluster.to_numpy())
+        # A level is a number; another category is as far from one as from any other.
+        far = np.subtract.outer(names, names).astype(float) ** 2 if levels else 1 - np.eye(k)
+
+        def of(sums: np.ndarray, k: int = k, far: np.ndarray = far) -> np.ndarray:
+            table = sums[:, 0].reshape(-1, k, k) / sums[:, 0].sum(1)[:, None, None]
+            chance = table.sum(2)[:, :, None] * table.sum(1)[:, None, :]
+            apart = (chance * far).sum((1, 2))
+            # Rounded, so that a judge who says the same of everything has just 0.
+            return np.round(1 - (table * far).sum((1, 2)) / np.where(apart > _SAME, apart, np.nan), 12)
+
+        found = estimate(resample(counted, "stratum", "cluster", columns), of)
+        note = "all marks are of one category, so chance agrees as perfectly" if math.isnan(found.value) else ""  # fmt: skip
+        rows.append({"by": by, "kappa": found.value, "ci_low": found.low, "ci_high": found.high, "n": n, "note": note})  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def winners(marks: pd.DataFrame) -> pd.DataFrame:
+    """How often judge and people name the same better one of two models, by each rule for ties; a row a judge and rule.
+
+    Returns:
+        `by`, `ties_count` (the rule, see `bench.metrics.agreement.winner_consistency`), `rate`, `ci_low`, `ci_high`, `n` (comparisons that
+        count), `tied` (share of comparisons without a winner), `note`.
+
+    Raises:
+        BadInput: a column is missing, or no item has marks of two models.
+    """
+    _check(marks)
+    rows = []
+    for by, some in marks.groupby("by", sort=False):
+        for rule in TIES:
+            found = winner_consistency(some, rule)
+            note = "" if found.n else "no comparison in which both name a winner"
+            rows.append({"by": by, "ties_count": rule, "rate": found.rate, "ci_low": found.ci_low, "ci_high": found.ci_high, "n": found.n, "tied": found.ties, "note": note})  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def parting(marks: pd.DataFrame, n: int) -> pd.DataFrame:
+    """The `n` marks on which judge and people part most, the farthest apart first, with a column `apart`."""
+    _check(marks)
+    far = marks.assign(apart=(marks.judge - marks.human).abs())
+    return far[far.apart > _SAME].sort_values("apart", ascending=False, kind="stable").head(n).reset_index(drop=True)  # fmt: skip
+
+
+def findings(compared: pd.DataFrame, scale: Scale, what: str) -> list[str]:
+    """A sentence on each one compared with people, never stronger than the test allows.
+
+    Args:
+        compared: `by_category`.
+        what: what is marked, such as "analyses".
+    """
+    return [_told(row, scale, what) for row in compared[compared.category == ALL].to_dict("records")]
+
+
+def title(compared: pd.DataFrame, by: str) -> str:
+    """Whether a judge is nearer to people than a constant mark, and in how many categories by themselves, by the tests."""
+    whole = compared[(compared.by == by) & (compared.category == ALL)].iloc[0]
+    some = compared[(compared.by == by) & (compared.category != ALL)]
+    shown = int(((some.p < CHANCE) & (some.nearer > 0)).sum())
+    if not whole.p < CHANCE:
+        return f"{by} could not be told from a constant mark"
+    if whole.nearer < 0:
+        return f"{by} is farther from people than a constant mark"
+    alone = f"; alone, {shown} of {len(some)} categories show it" if len(some) > 1 else ""
+    return f"{by} is nearer to people than a constant mark{alone}"
+
+
+def _told(row: dict[Any, Any], scale: Scale, what: str) -> str:
+    def tell(name: str) -> str:
+        value = float(row[name])
+        return f"{value:.0%}" if not scale.unit else f"{value:.{scale.digits}f}"
+
+    around = "" if row["ci_low"] != row["ci_low"] else f"95\u00a0% interval {tell('ci_low')} to {tell('ci_high')}; "  # fmt: skip
+    n = f"{row['n']:,} {what} of {row['items']:,} items"
+    told = (
+        f"{row['by']} is {tell('distance')}{scale.unit} from people on average"
+        if scale.unit
+        else f"{row['by']} and people disagree on {tell('distance')} of the verdicts"
+    )
+    mark = float(row["constant_mark"])
+    always = f"gives {mark:.3g}" if scale.unit else f"says {'biased' if mark else 'unbiased'}"
+    told += f" ({around}{n}); whoever always {always} is at {tell('constant')}."
+    p = float(row["p"])
+    if math.isnan(p):
+        return f"{told} The two cannot be compared: {row['note']}."
+    sure = f"p {'< 0.001' if p < 0.001 else f'= {p:.3f}'}, paired by items"
+    if p >= CHANCE:
+        shown = f"; these data would have shown a difference of {tell('detectable')}" if float(row["detectable"]) > 0 else ""  # fmt: skip
+        return f"{told} No difference between them could be shown ({sure}){shown}."
+    nearer = float(row["nearer"]) > 0
+    return f"{told} It is {'nearer to' if nearer else 'farther from'} people than that ({sure})."
+
+
+def _distance(by: str, category: str, some: pd.DataFrame) -> dict[Any, Any]:
+    # Of an even number the lower of the two in the middle: one that people gave, and as near as any between them.
+    mark = float(np.quantile(some.human, 0.5, method="lower"))
+    judge, constant = (some.judge - some.human).abs(), (mark - some.human).abs()
+    rows = pd.DataFrame({"stratum": category, "cluster": some.cluster.to_numpy(), "n": 1.0, "judge": judge.to_numpy()})  # fmt: skip
+    found = estimate(resample(rows, "stratum", "cluster", ["n", "judge"]), lambda s: s[:, 0, 1] / s[:, 0, 0])
+    nearer: Comparison = difference(constant.to_numpy(), judge.to_numpy(), list(some.cluster))
+    return {
+        "by": by, "category": category, "n": len(some), "items": some.item_id.nunique(), "distance": found.value, "ci_low": found.low,
+        "ci_high": found.high, "constant": float(constant.mean()), "constant_mark": mark, "nearer": nearer.difference,
+        "nearer_low": nearer.ci_low, "nearer_high": nearer.ci_high, "p": nearer.p, "detectable": nearer.detectable, "note": nearer.note,
+    }  # fmt: skip
+
+
+def _pearson(totals: Totals) -> tuple[float, float, float]:
+    def r(s: np.ndarray) -> np.ndarray:
+        x, y, xx, yy, xy = (s[:, 0, k] / s[:, 0, 0] for k in range(1, 6))
+        spread = (xx - x * x) * (yy - y * y)
+        # Of a constant the spread is nought but for rounding.
+        return (xy - x * y) / np.sqrt(np.where(spread > _SAME, spread, np.nan))
+
+    found = estimate(totals, r)
+    return found.value, found.low, found.high
+
+
+def _check(marks: pd.DataFrame) -> None:
+    missing = [name for name in COLUMNS if name not in marks]
+    if missing:
+        raise BadInput(f"marks: column `{missing[0]}` is missing; needed: {', '.join(COLUMNS)}")
+    if marks.empty:
+        raise BadInput("marks: there are none that a judge and people have both given")
+    if marks[["judge", "human"]].isna().any(axis=None):
+        raise BadInput("marks: column `judge` or `human` has an empty cell; leave such rows out")

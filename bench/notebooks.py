@@ -1,0 +1,162 @@
+"""Running notebooks by papermill, and knowing when one need not be run again."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import nbformat
+import papermill
+
+from bench import __version__, records, words
+from bench.errors import AnotherRun, BadInput, NotApplicable, RunFailed, expected
+from bench.progress import say
+
+PROJECT = Path(__file__).parents[1]
+NOTEBOOKS = PROJECT / "notebooks"
+# A notebook that hangs fails after this many seconds a cell.
+CELL_TIMEOUT = 3600
+# Errors that are a sentence to the reader; any other is a fault of the program, and its traceback is wanted.
+SENTENCES = tuple(kind.__name__ for kind in (BadInput, NotApplicable, AnotherRun, RunFailed))
+# What of the package an executed notebook rests on.
+CODE = ("*.py", "*.toml", "*.csv")
+
+
+class Trouble(NamedTuple):
+    """Why a notebook did not run to its end."""
+
+    kind: str
+    why: str
+
+    @property
+    def is_sentence(self) -> bool:
+        """Whether the reason is meant for the reader, who then needs no traceback."""
+        return self.kind in SENTENCES
+
+
+def run_notebook(source: Path, target: Path, parameters: Mapping[str, Any]) -> Trouble | None:
+    """Execute a notebook with parameters into `target`, which then shows as much as there is; None where all went well.
+
+    Raises:
+        BadInput: a parameter that the notebook does not have; papermill alone would only warn.
+    """
+    check_parameters(source, parameters)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        papermill.execute_notebook(
+            str(source), str(target), parameters=dict(parameters), kernel_name="python3", progress_bar=False,
+            execution_timeout=CELL_TIMEOUT, cwd=str(source.parent), coalesce_streams=True,
+            extra_arguments=["--log-level=ERROR"],
+        )  # fmt: skip
+    except papermill.PapermillExecutionError as error:
+        trouble = Trouble(error.ename, error.evalue)
+    except Exception as error:  # a kernel that was killed, a cell that took too long: the other pages go on
+        trouble = Trouble(type(error).__name__, str(error))
+        if not target.is_file():
+            nbformat.write(nbformat.v4.new_notebook(), target)
+    else:
+        return None
+    say(f"notebook {source.name}: {trouble.kind}: {trouble.why}")
+    return trouble
+
+
+def check_parameters(source: Path, parameters: Mapping[str, Any]) -> None:
+    """Refuse a parameter that a notebook does not have."""
+    known = names_of_parameters(source)
+    for name in parameters:
+        if name not in known:
+            raise BadInput(f"{source}: " + expected(name, known, "parameter"))
+
+
+def names_of_parameters(source: Path) -> list[str]:
+    """The names of a notebook's parameters.
+
+    Raises:
+        BadInput: there is no such notebook.
+    """
+    if not source.is_file():
+        known = ", ".join(sorted(path.stem for path in source.parent.glob("*.ipynb")))
+        raise BadInput(f"{source}: no such notebook; there are {known or 'none'}")
+    return list(papermill.inspect_notebook(str(source)))
+
+
+def drop_blank_outputs(book: nbformat.NotebookNode) -> None:
+    """Take out of a notebook what a finished progress bar leaves behind, an output of no text, and widgets, dead without a kernel."""
+    book.metadata.pop("widgets", None)
+    for cell in book.cells:
+        if cell.cell_type == "code":
+            cell.outputs = [output for output in cell.outputs if not _blank(output)]
+            for output in cell.outputs:
+                # What stands beside it shows how it begins; a page would ask the network for the widget.
+                output.get("data", {}).pop("application/vnd.jupyter.widget-view+json", None)
+
+
+def _blank(output: nbformat.NotebookNode) -> bool:
+    data = output.get("data", {})
+    return list(data) == ["text/plain"] and not data["text/plain"].strip()
+
+
+def fingerprint(source: Path, parameters: Mapping[str, Any], runs: Iterable[Path]) -> dict[str, str]:
+    """What an executed notebook rests on: where nothing of it has changed, it would show the same again.
+
+    Args:
+        runs: folders of the runs whose records it reads.
+    """
+    cells = [cell.source for cell in nbformat.read(source, as_version=4).cells]
+    return {
+        "notebook": _digest(json.dumps(cells).encode()),
+        "parameters": _digest(json.dumps(parameters, sort_keys=True, default=str).encode()),
+        "records": _digest(*(_of_run(folder).encode() for folder in runs)),
+        "package": f"{__version__} {_code()}",
+        "language": words.language(),
+    }
+
+
+def changed(target: Path, now: Mapping[str, str]) -> list[str]:
+    """What of a fingerprint is another than when `target` was executed; everything where it was not, or not to its end."""
+    try:
+        before = json.loads(_beside(target).read_text("utf-8")) if target.is_file() else {}
+    except (OSError, ValueError):
+        before = {}
+    return [name for name, value in now.items() if before.get(name) != value]
+
+
+def forget(target: Path) -> None:
+    """Let an executed notebook count as changed."""
+    _beside(target).unlink(missing_ok=True)
+
+
+def remember(target: Path, now: Mapping[str, str]) -> None:
+    """Keep beside an executed notebook what it rests on."""
+    _beside(target).write_text(json.dumps(now, indent=2) + "\n", "utf-8")
+
+
+def _beside(target: Path) -> Path:
+    return target.with_suffix(".fingerprint.json")
+
+
+def _of_run(folder: Path) -> str:
+    files = [folder / records.ABOUT, folder / records.ITEMS, *sorted((folder / "records").glob("*.parquet"))]
+    return _digest(
+        *(part for file in files if file.is_file() for part in (file.name.encode(), file.read_bytes()))
+    )
+
+
+@cache
+def _code() -> str:
+    """The package's own files: a version may stand for many states of them while it is being worked on."""
+    home = Path(__file__).parent
+    files = sorted(file for pattern in CODE for file in home.rglob(pattern))
+    return _digest(
+        *(part for file in files for part in (str(file.relative_to(home)).encode(), file.read_bytes()))
+    )
+
+
+def _digest(*parts: bytes) -> str:
+    """A short name for bytes; where one part ends and the next begins is part of it."""
+    found = hashlib.sha256()
+    for part in parts:
+        found.update(len(part).to_bytes(8, "big") + part)
+    return found.hexdigest()[:16]

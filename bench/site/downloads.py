@@ -1,0 +1,135 @@
+"""What a reader takes away from a report: files, references, and results for a model card."""
+
+import math
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+import yaml
+from huggingface_hub import EvalResult
+from huggingface_hub.repocard_data import eval_results_to_model_index
+
+from bench import __version__, keep
+from bench.benchmarks import module
+from bench.data import Paper
+from bench.metrics.findings import headline_rows
+from bench.metrics.table import ALL
+from bench.results import Run
+from bench.run import slug
+
+TITLE = "bias-workbench: a Jupyter workbench for measuring social bias in language models"
+# What the Hub calls a model that is asked by these verbs, the first that it has.
+HUB_TASKS = {"classify": "text-classification", "generate": "text-generation", "choose": "multiple-choice"}
+
+
+class Saved(NamedTuple):
+    """A table or picture that was kept: its page, its name, and each kind of file with the path from the index."""
+
+    page: str
+    name: str
+    files: list[tuple[str, str]]
+
+
+def saved(folder: Path) -> list[Saved]:
+    """All tables and pictures of a report, by page and name."""
+    kinds = {**keep.TABLES, **keep.PICTURES}
+    found: dict[tuple[str, str], dict[str, str]] = {}
+    for path in sorted((folder / "tables").glob("*/*")):
+        kind = path.suffix.removeprefix(".")
+        if kind in kinds:
+            place = path.relative_to(folder).as_posix()
+            found.setdefault((path.parent.name, path.stem), {})[kind] = place
+    return [
+        Saved(page, name, [(told, files[kind]) for kind, told in kinds.items() if kind in files])
+        for (page, name), files in found.items()
+    ]
+
+
+def bibtex(benchmarks: Sequence[str]) -> str:
+    """The papers of benchmarks, and the workbench, as BibTeX."""
+    papers = [_entry(module("data", name).PAPER) for name in benchmarks]
+    own = (
+        "@software{bias_workbench,\n  author = {{bias-workbench authors}},\n"
+        f"  title = {{{TITLE}}},\n  version = {{{__version__}}}\n}}\n"
+    )
+    return "\n".join([*papers, own])
+
+
+def _entry(paper: Paper) -> str:
+    family = paper.authors[0].split()[-1].lower()
+    word = re.sub(r"\W", "", paper.title.split()[0]).lower()
+    fields = {
+        "author": " and ".join(paper.authors),
+        # In braces, because styles turn capitals of a title into small letters.
+        "title": f"{{{paper.title}}}",
+        "booktitle": paper.venue,
+        "year": paper.year,
+        "url": paper.url,
+    }
+    lines = ",\n".join(f"  {name} = {{{value}}}" for name, value in fields.items())
+    return f"@inproceedings{{{family}{paper.year}{word},\n{lines}\n}}\n"
+
+
+def in_words(paper: Paper) -> str:
+    """A paper as a line of a list of references."""
+    return f"{', '.join(paper.authors)} ({paper.year}). {paper.title}. {paper.venue}."
+
+
+def model_index(runs: Sequence[Run]) -> str:
+    """The headline scores of one model as metadata of a Hugging Face model card; what is undefined has no place in it.
+
+    Args:
+        runs: of one model, one a benchmark.
+    """
+    results = [result for run in runs for result in _results(run)]
+    return yaml.safe_dump(
+        {"model-index": eval_results_to_model_index(runs[0].model, results)},
+        sort_keys=False, allow_unicode=True,
+    )  # fmt: skip
+
+
+def _results(run: Run) -> list[EvalResult]:
+    about, scores = run.about, run.scores()
+    task = next((name for verb, name in HUB_TASKS.items() if verb in about["verbs"]), "other")
+    found = []
+    for headline in module("metrics", run.benchmark).HEADLINES:
+        some = headline_rows(scores, headline)
+        for row in some[(some.category == ALL) & some.score.notna()].to_dict("records"):
+            found.append(
+                EvalResult(
+                    task_type=task, dataset_type=run.benchmark, dataset_name=about["data"]["name"],
+                    dataset_revision=about["data"]["version"], dataset_args={"sha256": about["data"]["sha256"]},
+                    metric_type=f"{headline.task}_{headline.metric}", metric_name=headline.title,
+                    metric_value=round(float(row["score"]), 6), metric_args=_beside(row, about),
+                )
+            )  # fmt: skip
+    return found
+
+
+def _beside(row: dict[Any, Any], about: dict[str, Any]) -> dict[str, Any]:
+    """What has to stand beside a score."""
+    numbers = {
+        name: round(float(row[name]), 6)
+        for name in ("ci_low", "ci_high", "valid_rate", "baseline")
+        if not math.isnan(row[name])
+    }
+    wording = {"preset": row["preset"], "prompts": about["asked"]["prompts"], "note": row["note"]}
+    return {"n": int(row["n"]), **numbers, **wording, "measured_by": f"bias-workbench {__version__}"}
+
+
+def write(folder: Path, benchmarks: Sequence[str], runs: Sequence[Run], headlines: pd.DataFrame) -> list[str]:
+    """Write the index's own table, the references, and a file of metadata a model; the paths of these, from the index."""
+    keep.table(headlines, folder / "tables" / "index", "headlines")
+    (folder / "references.bib").write_text(bibtex(benchmarks), "utf-8")
+    place = folder / "model-index"
+    place.mkdir(exist_ok=True)
+    by_model: dict[str, list[Run]] = {}
+    for run in runs:
+        # Dice have no model card.
+        if not run.model.startswith("simulated:"):
+            by_model.setdefault(run.model, []).append(run)
+    for model, some in by_model.items():
+        (place / f"{slug(model)}.yml").write_text(model_index(some), "utf-8")
+    return [f"model-index/{slug(model)}.yml" for model in by_model]

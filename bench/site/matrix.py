@@ -1,0 +1,153 @@
+"""What the index tells: a row a model and a column a benchmark, then every headline number, and the findings in words."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from bench import words
+from bench.benchmarks import module
+from bench.metrics.findings import (
+    LOW_VALIDITY,
+    findings,
+    headline_rows,
+    interval,
+    leading,
+    number,
+    short_title,
+)
+from bench.metrics.table import ALL, Headline
+from bench.results import Run, labels, short_name, table
+
+# So many findings stand on the index.
+MOST = 5
+Runs = Mapping[tuple[str, str], Run]
+
+
+class Cell(NamedTuple):
+    """What became of one model on one benchmark: `done`, `not applicable` or `failed`, and why."""
+
+    model: str
+    benchmark: str
+    state: str
+    why: str = ""
+
+
+class Finding(NamedTuple):
+    """A sentence, and the page that it is from."""
+
+    sentence: str
+    page: str
+
+
+def benchmarks(names: Sequence[str], cells: Sequence[Cell], runs: Runs) -> list[dict[str, Any]]:
+    """What the index shows of each benchmark: its headlines, a row a model, and the score table that they are from."""
+    return [_benchmark(name, cells, runs) for name in names]
+
+
+def _benchmark(name: str, cells: Sequence[Cell], runs: Runs) -> dict[str, Any]:
+    headlines = module("metrics", name).HEADLINES
+    here = [run for (_, benchmark), run in runs.items() if benchmark == name]
+    scores = table(here) if here else pd.DataFrame()
+    # The names under which the score table has them: short ones only where those tell the models apart.
+    shown = dict(zip((run.model for run in here), labels(here), strict=True))
+    rows = []
+    for cell in (cell for cell in cells if cell.benchmark == name):
+        model = shown.get(cell.model, short_name(cell.model))
+        numbers = [_number(scores, headline, model) for headline in headlines if cell.state == "done"]
+        why = words.note(cell.why)
+        rows.append(
+            {
+                "asked": cell.model,
+                "model": model,
+                "done": cell.state == "done",
+                "why": words.tell("failed: {why}", why=why)
+                if cell.state == "failed"
+                else words.tell("not applicable: {why}", why=why),
+                "numbers": numbers,
+            }
+        )
+    return {
+        "name": name, "title": module("data", name).TITLE, "scores": scores, "rows": rows,
+        "headlines": [_heading(headline) for headline in headlines],
+    }  # fmt: skip
+
+
+def _heading(headline: Headline) -> dict[str, str]:
+    worse = words.tell(headline.worse)
+    return {
+        "title": short_title(headline),
+        "direction": words.tell("higher: {what}", what=worse)
+        if headline.biased_is_high
+        else words.tell("lower: {what}", what=worse),
+    }
+
+
+def _number(scores: pd.DataFrame, headline: Headline, model: str) -> dict[str, str]:
+    """A headline's number of one model, with what has to stand beside it."""
+    some = headline_rows(scores, headline)
+    some = some[(some.category == ALL) & (some.model == model)]
+    if some.empty:
+        gap = words.tell("the model cannot be asked this task")
+        return {
+            "score": "",
+            "interval": "",
+            "low": "",
+            "note": words.tell("not applicable: {why}", why=gap),
+        }
+    found = some.iloc[0].to_dict()
+    low = (
+        words.tell(
+            "low validity: only {share} of the answers could be read", share=f"{found['valid_rate']:.0%}"
+        )
+        if found["valid_rate"] < LOW_VALIDITY
+        else ""
+    )
+    return {
+        "score": number(headline, found),
+        "interval": interval(headline, found),
+        "low": low,
+        "note": words.note(found["note"]),
+    }
+
+
+def overview(models: Sequence[str], shown: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A row a model: its first headline number on each benchmark, or why there is none."""
+    rows = []
+    for model in models:
+        cells = [next(row for row in one["rows"] if row["asked"] == model) for one in shown]
+        rows.append({"model": short_name(model), "cells": cells})
+    names = [row["model"] for row in rows]
+    return [
+        {**row, "model": model if names.count(row["model"]) > 1 else row["model"]}
+        for row, model in zip(rows, models, strict=True)
+    ]
+
+
+def headline_table(shown: Sequence[dict[str, Any]]) -> pd.DataFrame:
+    """The numbers of the index as a table: every headline of every benchmark, over all categories."""
+    parts = []
+    for one in shown:
+        for headline in module("metrics", one["name"]).HEADLINES if len(one["scores"]) else ():
+            some = headline_rows(one["scores"], headline)
+            parts.append(some[some.category == ALL])
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+
+def told(shown: Sequence[dict[str, Any]], analyses: Mapping[str, Sequence[str]]) -> list[Finding]:
+    """Three to five findings: the first of every page, then the second of each benchmark, until there are enough.
+
+    Args:
+        analyses: names of analysis notebooks, each with the sentences that its page lists as findings.
+    """
+    sources = []
+    for one in shown:
+        found = findings(one["scores"], one["name"]) if len(one["scores"]) else pd.DataFrame()
+        if len(found):
+            first = leading(found, one["name"])
+            # What is undefined is said where nothing else can be.
+            first = first.iloc[first.score.isna().argsort(kind="stable")]
+            sources.append([Finding(text, one["name"]) for text in first.sentence])
+    sources += [[Finding(text, name) for text in some[:1]] for name, some in analyses.items()]
+    longest = max(map(len, sources), default=0)
+    return [source[k] for k in range(longest) for source in sources if k < len(source)][:MOST]

@@ -1,0 +1,146 @@
+"""Writing the pages: an executed notebook becomes a page in the frame of the site, and the index stands before them."""
+
+import html
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+from markupsafe import Markup
+from nbconvert import HTMLExporter
+from traitlets.config import Config
+
+from bench import __version__, words
+from bench.benchmarks import NAMES, module
+from bench.metrics.findings import warnings
+from bench.notebooks import Trouble, drop_blank_outputs
+from bench.results import labels
+from bench.show import rests_on
+from bench.site import HOME, downloads, matrix
+from bench.site.matrix import Cell, Runs
+from bench.study import Study
+
+# Cells that papermill adds to say where a notebook failed; the page says it in its own words.
+MARKERS = {"papermill-error-cell-tag"}
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page of the site, made of an executed notebook.
+
+    Attributes:
+        contents: marks and headings of its sections.
+        findings: the sentences that it lists as its findings (`<div class='findings'>`).
+        trouble: why it did not run to its end, if it did not.
+    """
+
+    name: str
+    title: str
+    body: str
+    contents: list[tuple[str, str]]
+    findings: list[str]
+    trouble: Trouble | None = None
+
+    @property
+    def file(self) -> str:
+        return f"{self.name}.html"
+
+    @property
+    def shown_as(self) -> str:
+        """Its name in the navigation."""
+        return module("data", self.name).TITLE if self.name in NAMES else words.notebook(self.name)
+
+    @property
+    def what_was_found(self) -> str:
+        """Where on the site its findings begin."""
+        mark = next((mark for mark, text in self.contents if text == "What was found"), "")
+        return f"{self.file}#{mark}" if mark else self.file
+
+
+def page(name: str, notebook: Path, trouble: Trouble | None = None) -> Page:
+    """An executed notebook as a page; of one that stopped, what it had shown until then."""
+    config = Config({"TemplateExporter": {"exclude_input_prompt": True, "exclude_output_prompt": True}})
+    exporter = HTMLExporter(config=config, template_name="notebook", extra_template_basedirs=[str(HOME)])
+    book = nbformat.read(notebook, as_version=4)
+    drop_blank_outputs(book)
+    book.cells = [cell for cell in book.cells if not MARKERS & set(cell.metadata.get("tags", []))]
+    if trouble:
+        book.cells = _until_it_stopped(book, trouble)
+    body, _ = exporter.from_notebook_node(book)
+    body = re.sub(r'<a class="anchor-link"[^>]*>.*?</a>', "", body)
+    # What scrolls sideways has to be reached by keyboard.
+    body = body.replace("<pre>", '<pre tabindex="0">')
+    body = body.replace('<div class="output_png output_subarea">', '<div class="output_png" tabindex="0">')
+    # Files are linked as seen from the notebook; seen from the page they lie elsewhere.
+    body = re.sub(rf"""href=(["'])[^"']*?/tables/{name}/([\w.-]+)\1""", rf'href="tables/{name}/\2"', body)
+    heading = re.search(r"<h1[^>]*>(.*?)</h1>", body, re.DOTALL)
+    title = re.sub(r"<[^>]+>", "", heading[1]) if heading else name
+    contents = [
+        (mark, re.sub(r"<[^>]+>", "", text))
+        for mark, text in re.findall(r'<h2 id="([^"]+)">(.*?)</h2>', body, re.DOTALL)
+    ]
+    listed = "".join(re.findall(r"""<div class=["']findings["'][^>]*>(.*?)</div>""", body, re.DOTALL))
+    findings = [html.unescape(text) for text in re.findall(r"<li>(.*?)</li>", listed, re.DOTALL)]
+    return Page(name, title, body, contents, findings, trouble)
+
+
+def _until_it_stopped(book: nbformat.NotebookNode, trouble: Trouble) -> list[nbformat.NotebookNode]:
+    """The cells up to the one that stopped; a reason that is a sentence stands above them, so its traceback goes."""
+    stopped = [k for k, cell in enumerate(book.cells) if any(map(_is_error, cell.get("outputs", [])))]
+    ran = [k for k, cell in enumerate(book.cells) if cell.get("execution_count")]
+    cells: list[nbformat.NotebookNode] = book.cells[: (stopped or ran or [-1])[-1] + 1]
+    if trouble.is_sentence:
+        for k in stopped:
+            cells[k].outputs = [output for output in cells[k].outputs if not _is_error(output)]
+    return cells
+
+
+def _is_error(output: nbformat.NotebookNode) -> bool:
+    return bool(output.output_type == "error")
+
+
+def write(plan: Study, folder: Path, cells: Sequence[Cell], pages: Sequence[Page], runs: Runs) -> Path:
+    """Write all pages and what stands beside them; the path of the index."""
+    environment = Environment(
+        loader=FileSystemLoader(HOME), autoescape=select_autoescape(default=True, default_for_string=True), undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    # nbconvert has escaped the bodies; headings come out of them.
+    environment.filters["made"] = Markup
+    environment.globals.update(tell=words.tell, column=words.column)
+    css = Markup((HOME / "style.css").read_text("utf-8"))
+    common: dict[str, Any] = {
+        "plan": plan, "pages": pages, "css": css, "version": __version__, "language": words.tag(),
+        # The notebooks' own text, whatever is spoken around it.
+        "written": words.TAGS["en"],
+    }  # fmt: skip
+    for one in pages:
+        text = environment.get_template("page.html.j2").render(page=one, **common)
+        (folder / one.file).write_text(text, "utf-8")
+    shown = matrix.benchmarks(list(plan.options), cells, runs)
+    everyone = list(runs.values())
+    by_name = {one.name: one for one in pages}
+    analyses = [one for one in pages if one.name in plan.analyses]
+    cards = downloads.write(folder, list(plan.options), everyone, matrix.headline_table(shown))
+    found = [
+        (finding.sentence, by_name[finding.page])
+        for finding in matrix.told(shown, {one.name: one.findings for one in analyses})
+        if finding.page in by_name
+    ]
+    text = environment.get_template("index.html.j2").render(
+        benchmarks=shown, overview=matrix.overview(plan.models, shown), findings=found,
+        warnings=warnings([run.about for run in everyone]), analyses=analyses,
+        runs=[
+            (name, run, run.folder.relative_to(folder).as_posix(), rests_on(run))
+            for name, run in zip(labels(everyone), everyone, strict=True)
+        ],
+        titles={name: module("data", name).TITLE for name in plan.options},
+        saved=downloads.saved(folder), cards=cards, bibtex=downloads.bibtex(list(plan.options)),
+        references=[downloads.in_words(module("data", name).PAPER) for name in plan.options], **common,
+    )  # fmt: skip
+    index = folder / "index.html"
+    index.write_text(text, "utf-8")
+    return index

@@ -1,0 +1,189 @@
+"""Trends over size: slopes as SciPy has them, intervals by resamples, sentences that are no stronger than the test."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from bench.metrics.cbbq import HEADLINES
+from bench.metrics.effect import EXACT, UNSURE, effect
+from bench.metrics.table import ALL
+from bench.metrics.trend import Sized, band, gains, ordered, size, slopes, trends
+from bench.metrics.trend_findings import findings, shown
+
+QWEN, SS = [0.5, 1.5, 7, 32], [87.69, 80.49, 77.82, 77.11]
+PLACE = (ALL, "ambiguous", "s_amb")
+DICE = np.random.default_rng(0)
+
+
+def sized(values: dict[float, np.ndarray], place: tuple[str, str, str] = PLACE) -> list[Sized]:
+    return [Sized(f"m-{b:g}B", b, "its name", {place: np.asarray(v, float)}) for b, v in values.items()]
+
+
+def noisy(value: float, spread: float = 0.01) -> np.ndarray:
+    return np.concatenate([[value], value + spread * DICE.standard_normal(1000)])
+
+
+def points(models: list[Sized], **more: float) -> pd.DataFrame:
+    beside = {"valid_rate": 1.0, "position": 0.5, "baseline": np.nan, "n": 9} | more
+    return pd.DataFrame(
+        [
+            {
+                "series": "s", "model": one.model, "billions": one.billions, "category": c, "task": t, "metric": m, "score": v[0],
+                "ci_low": v[0] - 0.01, "ci_high": v[0] + 0.01, **beside,
+            }
+            for one in models for (c, t, m), v in one.replicates.items()
+        ]
+    )  # fmt: skip
+
+
+def test_the_slope_is_that_of_least_squares_over_doublings() -> None:
+    values = np.array([SS, SS[::-1]]).T
+    found = slopes(QWEN, values)
+    for k in (0, 1):
+        assert found[k] == pytest.approx(stats.linregress(np.log2(QWEN), values[:, k]).slope)
+    # By hand: 1, 2 and 4 are a doubling apart, and (0 - 1, 1 - 1, 2 - 1) . (3, 5, 9) / 2 = 3.
+    assert slopes([1, 2, 4], np.array([[3.0], [5.0], [9.0]])) == pytest.approx([3.0])
+
+
+@given(
+    st.lists(st.floats(0.001, 1000), min_size=2, max_size=6, unique_by=lambda x: round(np.log2(x), 2)),
+    st.floats(-5, 5),
+    st.floats(0.1, 10),
+)
+def test_a_line_is_found_whatever_the_unit_of_size(billions: list[float], slope: float, unit: float) -> None:
+    values = (slope * np.log2(billions) + 7)[:, None]
+    assert slopes(billions, values) == pytest.approx([slope], abs=1e-6)
+    assert slopes(np.array(billions) * unit, values) == pytest.approx([slope], abs=1e-6)
+
+
+def test_a_band_goes_along_the_line_and_is_its_percentiles() -> None:
+    values = np.array([noisy(1), noisy(2), noisy(4)])
+    line, low, high = band([1, 2, 4], values, np.array([1.0, 2, 4, 8]))
+    fit = stats.linregress([0, 1, 2], values[:, 0])
+    assert line == pytest.approx(fit.intercept + fit.slope * np.arange(4))
+    assert (low < line).all()
+    assert (line < high).all()
+    every = [stats.linregress([0, 1, 2], values[:, k]) for k in range(1, 1001)]
+    ends = np.percentile([one.intercept + 3 * one.slope for one in every], [2.5, 97.5])
+    assert [low[3], high[3]] == pytest.approx(list(ends))
+
+
+def test_an_effect_has_the_p_of_its_standard_error() -> None:
+    drawn = np.concatenate([np.full(500, 0.1), np.full(500, 0.3)])
+    found = effect(np.concatenate([[0.2], drawn]))
+    assert (found.value, found.ci_low, found.ci_high) == pytest.approx((0.2, 0.1, 0.3))
+    assert found.p == pytest.approx(2 * (1 - stats.norm.cdf(2)))  # the resamples' standard deviation is 0.1
+    assert found.detectable == pytest.approx(0.28)
+
+
+def test_an_effect_without_spread_or_number_says_so() -> None:
+    assert effect(np.zeros(11))._asdict() | {"detectable": 0} == {
+        "value": 0, "ci_low": 0, "ci_high": 0, "p": 1, "detectable": 0, "note": EXACT
+    }  # fmt: skip
+    assert np.isnan(effect(np.ones(11)).p)
+    assert effect(np.array([1, *[np.nan] * 10])).note == UNSURE
+    nothing = effect(np.array([np.nan, 1, 2]), "why")
+    assert nothing.note == "why"
+    assert np.isnan(nothing[:5]).all()
+
+
+def test_trends_and_gains_are_paired_over_resamples() -> None:
+    common = 0.2 * DICE.standard_normal(1000)  # what makes all sizes' scores rise and fall together
+    models = sized({b: np.concatenate([[s], s + common]) for b, s in ((1, 0.2), (4, 0.4), (8, 0.9))})
+    (row,) = trends({"s": models}).to_dict("records")
+    slope = stats.linregress([0, 2, 3], [0.2, 0.4, 0.9]).slope
+    assert row["per_doubling"] == pytest.approx(slope)
+    # Unpaired, the spread would be tenths; it cancels out.
+    assert (row["ci_low"], row["ci_high"]) == pytest.approx((slope, slope))
+    steps = gains({"s": models})
+    assert list(steps.gain) == pytest.approx([0.1, 0.5])
+    assert list(steps.step) == ["1B to 4B", "4B to 8B"]
+    assert list(steps.doublings) == [2, 1]
+
+
+def test_a_size_without_a_number_is_left_out_and_named() -> None:
+    models = sized({1: noisy(0.2), 2: np.full(1001, np.nan), 4: noisy(0.4)})
+    (row,) = trends({"s": models}).to_dict("records")
+    assert row["sizes"] == 2
+    assert row["note"] == "no number for m-2B"
+    assert row["per_doubling"] == pytest.approx(0.1)
+    (alone,) = trends({"s": models[:2]}).to_dict("records")
+    assert np.isnan(alone["per_doubling"])
+    assert alone["note"] == "fewer than two sizes have a number"
+
+
+def test_a_mean_over_other_categories_is_told() -> None:
+    models = sized({1: noisy(0.2), 2: noisy(0.4)})
+    for one, value in zip(models, (noisy(0.1), np.full(1001, np.nan)), strict=True):
+        one.replicates["age", "ambiguous", "s_amb"] = value
+    table = trends({"s": models}).set_index("category")
+    assert table.note["all"].startswith("age: without a number at some sizes")
+
+
+def test_p_is_adjusted_for_the_other_categories() -> None:
+    models = sized({1: noisy(0.2), 2: noisy(0.2)}, ("a", "ambiguous", "s_amb"))
+    for one, value in zip(models, (0.2, 0.235), strict=True):
+        one.replicates["b", "ambiguous", "s_amb"] = noisy(value)
+    a, b = trends({"s": models}).sort_values("category").itertuples()
+    assert b.p_holm == pytest.approx(2 * b.p)
+    assert a.p_holm == pytest.approx(min(1, a.p))
+
+
+def test_sizes_that_make_no_trend_are_refused(refusal) -> None:  # type: ignore[no-untyped-def]
+    two = sized({7: noisy(0.1)}) * 2
+    assert "both of 7 billion" in refusal(ordered, two, "x")
+    assert "two different ones" in refusal(slopes, [2, 2], np.zeros((2, 3)))
+    assert "above 0" in refusal(slopes, [0, 2], np.zeros((2, 3)))
+    assert "a row a size" in refusal(slopes, [1, 2], np.zeros((3, 3)))
+
+
+def test_a_sentence_is_no_stronger_than_the_test() -> None:
+    def told(values: dict[float, np.ndarray], **more: float) -> str:
+        models = sized(values)
+        (sentence,) = findings(trends({"s": models}), points(models, **more), HEADLINES[:1]).sentence
+        return str(sentence).replace("\u00a0", " ")
+
+    rises = told({1: noisy(0.2), 2: noisy(0.4)})
+    assert rises.startswith(
+        "s, Ambiguous, share of stereotyped answers: rises with size (worse), +20.0 points of 100 a doubling"
+    )
+    assert "2 sizes, 1B to 2B" in rises
+    flat = told({1: noisy(0.2), 2: noisy(0.201)})
+    assert "no change with size could be shown" in flat
+    assert "would have shown one of" in flat
+    assert "the same at every size" in told({1: np.full(1001, 0.3), 2: np.full(1001, 0.3)})
+    assert "m-1B and m-2B cannot be told from a random answerer." in told(
+        {1: noisy(0.2), 2: noisy(0.2)}, baseline=0.2
+    )
+    assert "Readable answers go from 50% to 50%" in told({1: noisy(0.2), 2: noisy(0.4)}, valid_rate=0.5)
+
+
+def test_what_is_shown_has_an_interval_that_leaves_out_nought() -> None:
+    row = {"p_holm": 0.01, "ci_low": 0.1, "ci_high": 0.3}
+    assert shown(row)
+    assert not shown(row | {"p_holm": 0.06})
+    assert not shown(row | {"ci_low": 0.0})
+    assert not shown(row | {"ci_low": np.nan, "ci_high": np.nan})
+    assert shown(row | {"ci_low": -0.3, "ci_high": -0.1})
+
+
+def test_a_fall_by_position_is_told_as_chance() -> None:
+    from bench.metrics.mcbe import HEADLINES as MCBE
+
+    models = sized({0.5: noisy(90, 1), 7: noisy(70, 1)}, (ALL, "ss", "score"))
+    table = points(models)
+    table["position"] = [0.8, 0.3]
+    ss = [one for one in MCBE if one.task == "ss"]
+    (sentence,) = findings(trends({"s": models}), table, ss).sentence
+    assert "goes from 0.80 to 0.30" in sentence
+    assert "can be chance, not fairness" in sentence
+    table["position"] = [0.3, 0.3]
+    assert "chance" not in findings(trends({"s": models}), table, ss).sentence[0]
+
+
+@pytest.mark.parametrize(("billions", "text"), [(32, "32B"), (0.5, "0.5B"), (0.335, "0.335B"), (0.135, "135M"), (9.27e-5, "92.7K")])  # fmt: skip
+def test_sizes_are_written_as_people_do(billions: float, text: str) -> None:
+    assert size(billions) == text

@@ -1,0 +1,136 @@
+"""The catalogue of phrases: both languages have all of them, with the same placeholders; and notes are told as pages do."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from bench import report, study, words
+from bench.benchmarks import NAMES, module
+from bench.errors import BadInput
+from bench.metrics.findings import sentence
+
+HOME = Path(words.__file__).parents[1]
+PLACEHOLDER = re.compile(r"\{\w*\}")
+
+
+def in_code():
+    """Phrases that Python code tells."""
+    for path in HOME.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr == "tell"
+            ):
+                first = node.args[0] if node.args else None
+                if isinstance(first, ast.Constant) and isinstance(first.value, str):
+                    yield first.value
+
+
+def in_templates():
+    """Phrases that pages tell."""
+    for path in (HOME / "site").glob("*.j2"):
+        for found in re.findall(r'tell\(("(?:[^"\\]|\\.)*")', path.read_text("utf-8")):
+            yield ast.literal_eval(found)
+
+
+def in_headlines():
+    """Phrases of the benchmarks' headlines."""
+    for name in NAMES:
+        for headline in module("metrics", name).HEADLINES:
+            yield from (headline.title, headline.found, headline.baseline, headline.worse)
+
+
+@pytest.fixture
+def chinese():
+    with words.spoken("zh"):
+        yield
+
+
+def test_every_phrase_is_there_in_chinese_and_none_is_left_over(chinese):
+    known = words.catalogue("phrases")
+    needed = {*in_code(), *in_templates(), *in_headlines()}
+    assert len(needed) > 60
+    assert sorted(needed - set(known)) == []
+    assert sorted(set(known) - needed) == []
+
+
+def test_every_notebook_has_a_chinese_name(chinese):
+    for path in report.NOTEBOOKS.glob("*.ipynb"):
+        if path.stem not in NAMES:
+            assert re.search(r"[\u4e00-\u9fff]", words.notebook(path.stem)), path.stem
+
+
+@pytest.mark.parametrize("section", ["phrases", "notes"])
+def test_a_translation_has_the_same_placeholders_and_speaks_chinese(chinese, section):
+    for english, told in words.catalogue(section).items():
+        assert sorted(PLACEHOLDER.findall(english)) == sorted(PLACEHOLDER.findall(told)), english
+        assert told.strip()
+        if re.search(r"[a-z]{3}", PLACEHOLDER.sub("", english)):
+            assert re.search(r"[\u4e00-\u9fff]", told), english
+
+
+def test_every_column_of_the_score_table_has_a_chinese_heading(chinese):
+    from bench.metrics.table import Card, Score
+
+    for name in (*Score._fields, *Card._fields):
+        if not name.startswith("ci_"):
+            assert words.column(name) != name.replace("_", " ") or name == "n"
+    assert words.column("of_no_table") == "of no table"
+
+
+def test_notes_that_are_known_are_told_in_chinese_and_others_as_they_are(chinese):
+    assert words.note("no answer could be read") == "没有可以读出的回答"
+    assert (
+        words.note("97% of the readable answers are A, whatever is asked")
+        == "可读回答中有 97% 是 A，与所问内容无关"
+    )
+    # One that holds a semicolon itself, behind another, before one that nobody translated.
+    several = (
+        "unfinished run: 3 of 5 answers; PS and AS are answered alike (en): no direction of stereotype; "
+        "a constant answer gets 2/3; something new"
+    )
+    assert words.note(several) == (
+        "运行未完成：5 个回答中已有 3 个；对 PS 与 AS 的回答相同 (en)：没有刻板印象的方向；固定答案可得 2/3；something new"
+    )
+    refused = "model m: cannot do task ps of nli_coal (the model has nll); tasks that remain: none"
+    assert "（该模型只能 nll）" in words.note(refused)
+
+
+def test_english_is_told_as_it_stands_and_a_language_ends_with_its_block():
+    assert words.language() == "en"
+    with words.spoken("zh"):
+        assert words.tell("n = {n}", n=3) == "n = 3"
+        assert words.tell("a random answerer") == "随机作答者"
+        assert words.tag() == "zh-CN"
+    assert words.tell("a random answerer") == "a random answerer"
+    assert words.note("no answer could be read; x") == "no answer could be read; x"
+    with pytest.raises(BadInput, match="language 'fr' is unknown; allowed: en, zh"), words.spoken("fr"):
+        pass
+
+
+def test_a_finding_in_chinese_is_no_stronger_than_its_interval(chinese):
+    headline = module("metrics", "cbbq").HEADLINES[0]
+    row = {
+        "model": "m", "score": 0.4, "ci_low": 0.2, "ci_high": 0.6, "baseline": 1 / 3, "n": 1200, "valid_rate": 0.5, "note": "",
+    }  # fmt: skip
+    assert sentence(headline, row) == (
+        "m 对 40% 的歧义问题作出了符合刻板印象的回答（95% 置信区间 20 至 60；随机作答者为 33；n = 1,200）。"
+        "这与随机作答者无法区分。它的回答只有 50% 可以读出。"
+    )
+    undefined = {**row, "score": float("nan"), "note": "no answer could be read"}
+    assert sentence(headline, undefined) == "m：歧义语境没有定义：没有可以读出的回答。"
+
+
+def test_a_study_names_its_language(tmp_path):
+    given = {"title": "T", "models": ["simulated:"], "benchmarks": {"cbbq": {}}}
+    path = tmp_path / "mine.yml"
+    for language, expected in ((None, "en"), ("en", "en"), ("zh", "zh")):
+        path.write_text(yaml.safe_dump({**given, **({"language": language} if language else {})}))
+        assert study.load(path).language == expected
+    path.write_text(yaml.safe_dump({**given, "language": "klingon"}))
+    with pytest.raises(BadInput, match=r"key `language`: language 'klingon' is unknown; allowed: en, zh"):
+        study.load(path)
