@@ -108,7 +108,7 @@ def by_category(compared: pd.DataFrame, benchmark: str, scale: Scale) -> Figure 
     names = [_short(name) for name in order] if many else [ALL if name == ALL else label(benchmark, name) for name in order]  # fmt: skip
     ax.set_yticks(range(len(order)), names)
     ax.tick_params(axis="y", labelsize="small")
-    reach = float(np.nanmax(compared[["ci_high", "distance", "constant"]].to_numpy()))
+    reach = float(np.nanmax((whole if many else compared)[["ci_high", "distance", "constant"]].to_numpy()))
     ax.set(ylim=(-0.6, len(order) - 0.4), xlim=(-0.02 * reach, 1.05 * reach))
     if scale.unit:
         ax.set_xlabel("mean distance from people in points (farther from people →)", fontsize="small")
