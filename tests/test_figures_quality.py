@@ -102,10 +102,11 @@ def test_a_judge_stands_beside_a_constant_one(n):
     assert dots == set(shown.distance)
     bars = {float(line.get_xdata()[0]) for line in ax.lines if line.get_linewidth() == 2.5}
     assert set(shown.constant) <= bars
-    fig = drawn(agreement.against_people(marks, judges.summary(marks), judges.POINTS))
+    summed = judges.summary(marks)
+    fig = drawn(agreement.against_people(marks, summed, judges.POINTS))
     assert len(fig.axes) == 2 * min(n, agreement.MANY)
     lines = {round(float(line.get_ydata()[0]), 6) for line in fig.axes[1].lines}
-    row = judges.summary(marks).sort_values("pearson", ascending=False).iloc[0]
+    row = summed.sort_values("pearson", ascending=False).iloc[0]
     assert {round(row[name], 6) for name in ("difference", "limit_low", "limit_high")} <= lines
 
 

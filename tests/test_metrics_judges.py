@@ -76,7 +76,8 @@ def test_limits_and_correlation_are_those_of_the_textbook(many):
 
 
 def test_sentences_are_no_stronger_than_the_test(many):
-    told = judges.findings(judges.by_category(many), judges.POINTS, "analyses")
+    compared = judges.by_category(many)
+    told = judges.findings(compared, judges.POINTS, "analyses")
     assert told[0].startswith("near is ")
     assert "nearer to people than that (p = 0.001" in told[0]
     assert "farther from people than that" in told[2]
@@ -84,8 +85,8 @@ def test_sentences_are_no_stronger_than_the_test(many):
     (sentence,) = judges.findings(few, judges.SEVERITY, "severities")
     assert "No difference between them could be shown" in sentence
     assert judges.title(few, "j") == "j could not be told from a constant mark"
-    assert judges.title(judges.by_category(many), "near").startswith("near is nearer to people")
-    assert judges.title(judges.by_category(many), "reverse").startswith("reverse is farther")
+    assert judges.title(compared, "near").startswith("near is nearer to people")
+    assert judges.title(compared, "reverse").startswith("reverse is farther")
 
 
 def test_kappas_are_those_of_cohen():

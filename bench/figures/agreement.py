@@ -15,6 +15,8 @@ from bench.metrics.table import ALL
 # Marks lie on top of each other on a coarse scale; they are drawn apart by so much of it.
 JITTER = 0.008
 ROW = 2.6
+# Characters of a name.
+LONGEST = 36
 # Of more judges, marks are drawn of those that go with people most and least, and distances over all categories alone.
 MANY = 4
 
@@ -30,13 +32,13 @@ def against_people(marks: pd.DataFrame, summed: pd.DataFrame, scale: Scale) -> F
     if marks.empty:
         return None
     style()
+    palette = colours(list(summed.by))
     if len(summed) > MANY:
         ranked = summed.sort_values("pearson", ascending=False, na_position="last", kind="stable")
         summed = pd.concat([ranked.head(MANY // 2), ranked.tail(MANY // 2)])
     judges = list(summed.by)
     fig = Figure(figsize=(WIDTH, 0.6 + ROW * len(judges)), layout="constrained")
     grid = fig.subplots(len(judges), 2, squeeze=False)
-    palette = colours(judges)
     span = scale.high - scale.low
     ends = (scale.low - 0.04 * span, scale.high + 0.04 * span)
     for (left, right), row in zip(grid, summed.to_dict("records"), strict=True):
@@ -108,7 +110,7 @@ def by_category(compared: pd.DataFrame, benchmark: str, scale: Scale) -> Figure 
     names = [_short(name) for name in order] if many else [ALL if name == ALL else label(benchmark, name) for name in order]  # fmt: skip
     ax.set_yticks(range(len(order)), names)
     ax.tick_params(axis="y", labelsize="small")
-    reach = float(np.nanmax(compared[["ci_high", "distance", "constant"]].to_numpy()))
+    reach = float(np.nanmax((whole if many else compared)[["ci_high", "distance", "constant"]].to_numpy()))
     ax.set(ylim=(-0.6, len(order) - 0.4), xlim=(-0.02 * reach, 1.05 * reach))
     if scale.unit:
         ax.set_xlabel("mean distance from people in points (farther from people →)", fontsize="small")
@@ -134,4 +136,5 @@ def _said(row: dict[Any, Any], scale: Scale) -> str:
 
 
 def _short(name: str) -> str:
-    return name if len(name) <= 36 else f"{name[:35]}…"
+    """A long name without its middle: what tells models of a family apart stands at the end."""
+    return name if len(name) <= LONGEST else f"{name[: LONGEST // 3]}…{name[-(LONGEST * 2 // 3) + 1 :]}"

@@ -121,13 +121,13 @@ def diversity(texts: pd.DataFrame, *, largest: int = LARGEST, seed: int = SEED) 
     codes = some.category.map(names.index).to_numpy()
     same = codes[:, None] == codes[None, :]
     within, across = _triangle(same), _triangle(~same & ~np.isnan(values))
-    parts = [(name, _triangle(same & (codes == k)[:, None])) for k, name in enumerate(names)]
-    rows = []
-    for name, mask in [(ALL, within), ("across", across), *parts]:
-        here = texts if name in (ALL, "across") else texts[texts.category == name]
-        different = distinct if name in (ALL, "across") else distinct[distinct.category == name]
-        compared = int((mask | mask.T).any(axis=0).sum())
-        rows.append({"category": name, "texts": len(here), "distinct": len(different), "compared": compared, **_summary(values, mask)})  # fmt: skip
+    rows = [{"category": ALL, **_sizes(texts, distinct, within), **_summary(values, within)}]
+    rows.append({"category": "across", **_sizes(texts, distinct, across), **_summary(values, across)})
+    for k, name in enumerate(names):
+        here = np.flatnonzero(codes == k)
+        own, mask = values[np.ix_(here, here)], _triangle(np.ones((len(here), len(here)), dtype=bool))
+        sizes = _sizes(texts[texts.category == name], distinct[distinct.category == name], mask)
+        rows.append({"category": name, **sizes, **_summary(own, mask)})
     return Diversity(
         pd.DataFrame(rows), _between(values, codes, names), _histogram(values, within, across),
         _each(some, values), _near(some, values, within | across),
@@ -205,11 +205,12 @@ def jackknife(values: np.ndarray, mask: np.ndarray) -> tuple[float, float, float
     Returns:
         Mean, low, high; NaN where there is no pair, or no interval.
     """
-    counted = np.where(mask, values, 0).astype(np.float64)
-    total, pairs = counted.sum(), int(mask.sum())
+    counted = np.where(mask, values, 0)
+    total, pairs = counted.sum(dtype=np.float64), int(mask.sum())
     if not pairs:
         return np.nan, np.nan, np.nan
-    sums, each = counted.sum(0) + counted.sum(1), mask.sum(0) + mask.sum(1)
+    sums = counted.sum(0, dtype=np.float64) + counted.sum(1, dtype=np.float64)
+    each = mask.sum(0) + mask.sum(1)
     involved = each > 0
     n, left = int(involved.sum()), pairs - each[involved]
     mean = total / pairs
@@ -234,6 +235,11 @@ def _by_language(some: pd.DataFrame) -> np.ndarray:
 def _triangle(mask: np.ndarray) -> np.ndarray:
     """Each pair once, and no text with itself."""
     return np.triu(mask, k=1)
+
+
+def _sizes(texts: pd.DataFrame, distinct: pd.DataFrame, mask: np.ndarray) -> dict[str, object]:
+    compared = int((mask.any(axis=0) | mask.any(axis=1)).sum())
+    return {"texts": len(texts), "distinct": len(distinct), "compared": compared}
 
 
 def _summary(values: np.ndarray, mask: np.ndarray) -> dict[str, object]:
@@ -267,10 +273,10 @@ def _histogram(values: np.ndarray, within: np.ndarray, across: np.ndarray) -> pd
 
 
 def _each(some: pd.DataFrame, values: np.ndarray) -> pd.DataFrame:
-    others = values.astype(np.float64)
-    np.fill_diagonal(others, np.nan)
-    known = (~np.isnan(others)).sum(1)
-    mean = np.where(known > 0, np.nansum(others, axis=1) / np.maximum(known, 1), np.nan)
+    # A text is wholly like itself.
+    known = (~np.isnan(values)).sum(1) - 1
+    sums = np.nansum(values, axis=1, dtype=np.float64) - 1
+    mean = np.where(known > 0, sums / np.maximum(known, 1), np.nan)
     return some[["item_id", "category", "text"]].assign(mean_to_others=mean)
 
 
