@@ -100,9 +100,9 @@ def test_what_cannot_be_compared_is_told_and_is_no_number() -> None:
     assert "undefined" in some.note["a", "b"]
     assert some.note["a", "c"] == NOTHING
     assert list(order[order.metric == "s_amb"].model) == ["a"]
-    said = " ".join(findings(table, order, "cbbq"))
-    assert "3 pairs could not be compared" in said
-    assert "a has" not in said
+    alone, said = findings(table, order, "cbbq")
+    assert "3 pairs could not be compared" in alone
+    assert "best" not in alone
     assert (
         "Disambiguous: share of stereotyped answers. a has the best score, ahead of every other model with a score."
         in said
