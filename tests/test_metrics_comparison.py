@@ -100,11 +100,11 @@ def test_what_cannot_be_compared_is_told_and_is_no_number() -> None:
     assert "undefined" in some.note["a", "b"]
     assert some.note["a", "c"] == NOTHING
     assert list(order[order.metric == "s_amb"].model) == ["a"]
-    said = " ".join(findings(table, order, "cbbq"))
-    assert "3 pairs could not be compared" in said
-    assert "a has" not in said
+    alone, said = findings(table, order, "cbbq")
+    assert "3 pairs could not be compared" in alone
+    assert "best" not in alone
     assert (
-        "Disambiguous: share of stereotyped answers. a is best, ahead of every other model with a score."
+        "Disambiguous: share of stereotyped answers. a has the best score, ahead of every other model with a score."
         in said
     )
 
@@ -152,7 +152,7 @@ def test_a_sentence_is_never_stronger_than_the_tests(three: Any) -> None:
     assert "Any of the models could be the best. 0 of 6 pairs could be told apart" in said[0]
     assert "No difference could be shown in 6; these data would have shown one of 0.0" in said[0]
     apart = {"a": replicates(0.1), "b": replicates(0.9, seed=2)}
-    assert "a is best, ahead of every other model. s_amb is 0.80 lower in a than in b" in findings(*of(apart), "cbbq")[0]  # fmt: skip
+    assert "a has the best score, ahead of every other model. s_amb is 0.80 lower in a than in b" in findings(*of(apart), "cbbq")[0]  # fmt: skip
 
 
 def test_names_are_text() -> None:

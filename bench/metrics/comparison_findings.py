@@ -53,7 +53,7 @@ def _best(order: pd.DataFrame, models: int) -> str:
         return ""
     first, leader = order[order.ranks_from == 1], order[order["rank"] == 1].iloc[0]
     if len(first) == 1:
-        return f"{leader.model} is best, ahead of every other model{' with a score' * (len(order) < models)}."
+        return f"{leader.model} has the best score, ahead of every other model{' with a score' * (len(order) < models)}."
     others = [name for name in first.model if name != leader.model]
     if len(others) == len(order) - 1:
         return "Any of the models could be the best."
