@@ -106,9 +106,7 @@ def figure(fig: Figure | None, name: str) -> None:
 
 def findings(scores: pd.DataFrame, runs: Sequence[Run]) -> pd.DataFrame:
     """Show warnings, and a sentence a headline number, on the most biased model first; saved as findings.csv, and returned."""
-    for text in warnings([run.about for run in runs]):
-        head = words.tell("Note.")
-        display(HTML(f"<p class='warning'{_spoken()}><strong>{head}</strong> {html.escape(text)}</p>"))
+    notes(warnings([run.about for run in runs]))
     found = find(scores, runs[0].benchmark)
     first = leading(found, runs[0].benchmark)
     rest = found.drop(first.index)
@@ -248,14 +246,41 @@ def _faults(run: Run, settings: Mapping[str, str]) -> pd.DataFrame | None:
     return found
 
 
-def sentences(told: Sequence[str], runs: Sequence[Run] = ()) -> None:
-    """Show warnings about `runs`, and an analysis's findings, the main one first; saved as findings.csv if there are runs."""
-    for text in warnings([run.about for run in runs]):
+def notes(told: Iterable[str]) -> None:
+    """Show what a reader has to know before the first number."""
+    for text in told:
         head = words.tell("Note.")
         display(HTML(f"<p class='warning'{_spoken()}><strong>{head}</strong> {html.escape(text)}</p>"))
-    display(HTML(f"<div class='findings'>{_list(told)}</div>"))
+
+
+def sentences(told: Iterable[str], runs: Sequence[Run] = ()) -> None:
+    """Show warnings about `runs`, and an analysis's findings, the main one first; saved as findings.csv if there are runs."""
+    found = list(told)
+    notes(warnings([run.about for run in runs]))
+    display(HTML(f"<div class='findings'>{_list(found)}</div>"))
     if _folder and runs:
-        keep.table(pd.DataFrame({"sentence": list(told)}), _folder, "findings")
+        keep.table(pd.DataFrame({"sentence": found}), _folder, "findings")
+
+
+def parted(rows: pd.DataFrame, told: str) -> None:
+    """Show what was marked differently, the farthest apart first, each in a fold.
+
+    Args:
+        rows: `heading`, and any other columns: what is shown of it, by name. Missing cells are left out.
+        told: the sentence above.
+    """
+    if rows.empty:
+        return
+    parts = []
+    for row in rows.to_dict("records"):
+        heading = html.escape(str(row.pop("heading")))
+        body = "".join(
+            f"<p>{html.escape(str(name))}:</p><pre class='answered'>{html.escape(_cut(str(value)))}</pre>"
+            for name, value in row.items()
+            if isinstance(value, str) and value
+        )
+        parts.append(f"<details class='example'><summary>{heading}</summary>{body}</details>")
+    display(HTML(f"<div class='examples'><p>{html.escape(told)}</p>{''.join(parts)}</div>"))
 
 
 def everything(scores: pd.DataFrame) -> None:

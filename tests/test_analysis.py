@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bench import run
-from bench.analysis import opened
+from bench.analyses import opened
 
 MODELS = ["simulated:bias=0.2", "simulated:bias=0.8"]
 

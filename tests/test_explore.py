@@ -10,7 +10,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from bench import data, explore, run
+from bench import data, run
+from bench.analyses import explore
 from bench.results import Run
 
 HOSTILE = {

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 from drawing import drawn, ticks
 
-from bench import quality, telling
+from bench import show
+from bench.analyses import quality
 from bench.data import SAMPLES
 from bench.figures import agreement, words
 from bench.figures import diversity as pictures
@@ -118,11 +119,11 @@ def test_nothing_to_compare_is_no_picture():
 
 def test_what_was_said_is_text(capsys, monkeypatch):
     shown = []
-    monkeypatch.setattr(telling, "display", lambda one: shown.append(one.data))
+    monkeypatch.setattr(show, "display", lambda one: shown.append(one.data))
     evil = "<script>alert(1)</script>"
-    telling.parted(pd.DataFrame({"heading": [evil], "What was marked": [evil * 400]}), evil)
-    telling.sentences([evil])
-    telling.notes([evil])
+    show.parted(pd.DataFrame({"heading": [evil], "What was marked": [evil * 400]}), evil)
+    show.sentences([evil])
+    show.notes([evil])
     assert len(shown) == 3
     assert all("<script>" not in text and "&lt;script&gt;" in text for text in shown)
     assert "characters)" in shown[0]

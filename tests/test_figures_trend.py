@@ -9,6 +9,7 @@ from bench.figures import self_correction as corrected
 from bench.figures import trend as pictures
 from bench.metrics import self_correction as sc
 from bench.metrics import trend
+from bench.metrics.bootstrap import Replicates, Sample
 from bench.metrics.cbbq import HEADLINES
 from bench.metrics.table import ALL
 from bench.metrics.trend import Sized
@@ -23,13 +24,16 @@ PUBLISHED = pd.DataFrame(
 
 
 def made(names: list[str], categories: tuple[str, ...] = ("gender", "age")) -> dict[str, list[Sized]]:
-    def values(k: int, size: float) -> np.ndarray:
-        value = 0.3 + 0.05 * k * np.log2(size)
-        return np.concatenate([[value], value + 0.01 * DICE.standard_normal(1000)])
+    def replicates(k: int, size: float) -> Replicates:
+        found, value = Replicates(), 0.3 + 0.05 * k * np.log2(size)
+        for headline in HEADLINES:
+            for category in (*categories, ALL):
+                values = np.concatenate([[value], value + 0.01 * DICE.standard_normal(1000)])
+                found.add((category, headline.task, headline.metric), values, Sample(1001, 1))
+        return found
 
-    places = [(c, h.task, h.metric) for h in HEADLINES for c in (*categories, ALL)]
     return {
-        name: [Sized(f"{name}-{b}B", b, "its name", {p: values(k % 3, b) for p in places}) for b in (1, 2, 8)]
+        name: [Sized(f"{name}-{b}B", b, "its name", replicates(k % 3, b)) for b in (1, 2, 8)]
         for k, name in enumerate(names)
     }
 

@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bench import data, meta
+from bench import data
+from bench.analyses import meta
 from bench.data.nli_build import Row
 from bench.data.nli_pack import Pack
 from bench.figures import meta as pictures
@@ -217,7 +218,7 @@ def test_results_are_carried_as_they_were_found(tmp_path: Path, monkeypatch: Any
     options: dict[str, Any] = {"rates": [0, 0.3, 1], "seeds": [0], "cache": tmp_path / "cache"}
     found = meta.evaluate(["en"], learner=Oracle(), **options)
     meta.carry(found, tmp_path / "carried.csv")
-    assert (tmp_path / "carried.csv").read_text("utf-8").startswith("# Made by bench.meta")
+    assert (tmp_path / "carried.csv").read_text("utf-8").startswith("# Made by bench.analyses.meta")
     monkeypatch.setattr(meta, "CARRIED", tmp_path / "carried.csv")
     again = meta.evaluate(["en"], learner=Oracle(), **(options | {"cache": tmp_path / "other"}))
     assert set(again.source) == {"carried by the package"}

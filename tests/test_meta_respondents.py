@@ -7,8 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bench import data, meta_respondents
-from bench.meta_respondents import Respondent
+from bench import data
+from bench.analyses import meta_respondents
+from bench.analyses.meta_respondents import Respondent
 from bench.metrics import confusion
 from bench.scorers.simulated import parse
 

@@ -14,7 +14,7 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_effectsize
 
 from bench import results, run
-from bench.compare import by_benchmark, compared
+from bench.analyses.compare import by_benchmark, compared
 from bench.figures import comparison as pictures
 from bench.metrics.bootstrap import DRAWS, Replicates, Sample
 from bench.metrics.comparison import (

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import scipy.stats
 
-from bench import people
+from bench.analyses import people
 from bench.data import SAMPLES
 from bench.errors import BadInput
 from bench.marking import to_mark

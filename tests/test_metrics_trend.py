@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from bench.metrics.bootstrap import Replicates, Sample
 from bench.metrics.cbbq import HEADLINES
-from bench.metrics.effect import EXACT, UNSURE, effect
 from bench.metrics.table import ALL
 from bench.metrics.trend import Sized, band, gains, ordered, size, slopes, trends
 from bench.metrics.trend_findings import findings, shown
@@ -19,7 +19,12 @@ DICE = np.random.default_rng(0)
 
 
 def sized(values: dict[float, np.ndarray], place: tuple[str, str, str] = PLACE) -> list[Sized]:
-    return [Sized(f"m-{b:g}B", b, "its name", {place: np.asarray(v, float)}) for b, v in values.items()]
+    found = []
+    for b, v in values.items():
+        replicates = Replicates()
+        replicates.add(place, np.asarray(v, float), Sample(1001, 1))
+        found.append(Sized(f"m-{b:g}B", b, "its name", replicates))
+    return found
 
 
 def noisy(value: float, spread: float = 0.01) -> np.ndarray:
@@ -71,25 +76,6 @@ def test_a_band_goes_along_the_line_and_is_its_percentiles() -> None:
     assert [low[3], high[3]] == pytest.approx(list(ends))
 
 
-def test_an_effect_has_the_p_of_its_standard_error() -> None:
-    drawn = np.concatenate([np.full(500, 0.1), np.full(500, 0.3)])
-    found = effect(np.concatenate([[0.2], drawn]))
-    assert (found.value, found.ci_low, found.ci_high) == pytest.approx((0.2, 0.1, 0.3))
-    assert found.p == pytest.approx(2 * (1 - stats.norm.cdf(2)))  # the resamples' standard deviation is 0.1
-    assert found.detectable == pytest.approx(0.28)
-
-
-def test_an_effect_without_spread_or_number_says_so() -> None:
-    assert effect(np.zeros(11))._asdict() | {"detectable": 0} == {
-        "value": 0, "ci_low": 0, "ci_high": 0, "p": 1, "detectable": 0, "note": EXACT
-    }  # fmt: skip
-    assert np.isnan(effect(np.ones(11)).p)
-    assert effect(np.array([1, *[np.nan] * 10])).note == UNSURE
-    nothing = effect(np.array([np.nan, 1, 2]), "why")
-    assert nothing.note == "why"
-    assert np.isnan(nothing[:5]).all()
-
-
 def test_trends_and_gains_are_paired_over_resamples() -> None:
     common = 0.2 * DICE.standard_normal(1000)  # what makes all sizes' scores rise and fall together
     models = sized({b: np.concatenate([[s], s + common]) for b, s in ((1, 0.2), (4, 0.4), (8, 0.9))})
@@ -126,7 +112,7 @@ def test_a_mean_over_other_categories_is_told() -> None:
 def test_p_is_adjusted_for_the_other_categories() -> None:
     models = sized({1: noisy(0.2), 2: noisy(0.2)}, ("a", "ambiguous", "s_amb"))
     for one, value in zip(models, (0.2, 0.235), strict=True):
-        one.replicates["b", "ambiguous", "s_amb"] = noisy(value)
+        one.replicates.add(("b", "ambiguous", "s_amb"), noisy(value), Sample(1001, 1))
     a, b = trends({"s": models}).sort_values("category").itertuples()
     assert b.p_holm == pytest.approx(2 * b.p)
     assert a.p_holm == pytest.approx(min(1, a.p))

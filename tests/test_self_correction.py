@@ -1,14 +1,15 @@
 """Self-correction: paired differences between prompt settings, what becomes of the answers, and what may be concluded."""
 
 from collections.abc import Callable
-from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
-from bench import prompting, run
+from bench import run
+from bench.analyses import prompting
 from bench.metrics import self_correction as sc
 from bench.metrics.self_correction import AMBIGUOUS, DISAMBIGUOUS, KINDS, SUMS
 from bench.metrics.self_correction_findings import (
@@ -56,18 +57,14 @@ def row(table: pd.DataFrame, task: str, metric: str, category: str = ALL) -> pd.
     return table[(table.task == task) & (table.metric == metric) & (table.category == category)].iloc[0]
 
 
-def test_differences_are_those_of_the_shares_and_p_is_by_exact_permutation() -> None:
+def test_differences_are_those_of_the_shares_and_p_is_of_the_paired_t_test() -> None:
     before = answers({AMBIGUOUS: ["ste", "ste", "ste", "unk", "oth"], DISAMBIGUOUS: ["ste", "oth", "unk"]})
     after = answers({AMBIGUOUS: ["unk", "unk", "ste", "unk", "unr"], DISAMBIGUOUS: ["oth", "oth", "oth"]})
     table = sc.compare({"m": {"Q": before, "Q+IF": after}})
     amb = row(table, AMBIGUOUS, "s_amb")
     assert (amb.before, amb.after, amb.difference) == pytest.approx((3 / 5, 1 / 5, -2 / 5))
-    # Of five templates two change, each by one answer: all ways to change hands, by hand.
-    ways = [
-        abs(sum(s * d for s, d in zip(signs, (1, 1, 0, 0, 0), strict=True)))
-        for signs in product((1, -1), repeat=5)
-    ]
-    assert amb.p == pytest.approx(np.mean([one >= 2 for one in ways]))
+    # Of five templates, as large as each other, two change by one answer each. The standard error is by resampling.
+    assert amb.p == pytest.approx(stats.ttest_1samp([1, 1, 0, 0, 0], 0).pvalue, abs=0.02)
     assert (amb.n, amb.units) == (5, 5)
     dis = row(
         table, DISAMBIGUOUS, "s_disamb"
@@ -138,7 +135,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     for setting in ("Q", "Q+IF"):
         for model in ("simulated:bias=0.7", "simulated:bias=0.7,refuse=0.6"):
-            given = {"limit": 3, "settings": {"prompting": setting}}
+            given = {"limit": 12, "settings": {"prompting": setting}}
             run.evaluate("cbbq", model, out=folder / setting / run.slug(model), **given)  # type: ignore[arg-type]
     return folder
 

@@ -9,12 +9,7 @@ import torch
 from transformers import Qwen2ForCausalLM
 
 from bench import run
-from bench.data.published import PATH, published
-from bench.metrics.mcbe import HEADLINES as MCBE
-from bench.metrics.table import ALL
-from bench.results import Run
-from bench.scorers.tiny import SIZES, _shape, tokenizer
-from bench.sizes import (
+from bench.analyses.sizes import (
     COUNTED,
     GIVEN,
     LAYERS,
@@ -26,6 +21,11 @@ from bench.sizes import (
     points,
     published_beside,
 )
+from bench.data.published import PATH, published
+from bench.metrics.mcbe import HEADLINES as MCBE
+from bench.metrics.table import ALL
+from bench.results import Run
+from bench.scorers.tiny import SIZES, _shape, tokenizer
 
 Refusal = Callable[..., str]
 

@@ -13,11 +13,11 @@ import torch
 from checkpoints import characters, save
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
-from bench import speed, speed_peers, speed_turns
+from bench.analyses import speed, speed_peers, speed_turns
+from bench.analyses.speed_peers import OURS, Contestant, Said
 from bench.figures import speed as pictures
 from bench.metrics import speed_findings
 from bench.scorers import checkpoint
-from bench.speed_peers import OURS, Contestant, Said
 from bench.tasks.request import Key, Request
 
 # As little of lm-eval and minicons as is used, by the book: a text at a time.
@@ -381,7 +381,9 @@ def test_findings_say_what_is_reached_and_what_is_missed() -> None:
 def test_results_are_carried_as_they_were_measured(tmp_path: Path) -> None:
     speed.carry(table(), tmp_path / "speed.csv")
     first = (tmp_path / "speed.csv").read_text("utf-8").splitlines()[0]
-    assert first.startswith("# Measured by bench.speed and kept by bench.speed.carry: m in float32 on ")
+    assert first.startswith(
+        "# Measured by bench.analyses.speed and kept by bench.analyses.speed.carry: m in float32 on "
+    )
     assert f", 2 threads; torch {torch.__version__}, transformers " in first
     assert speed.origin(tmp_path / "speed.csv").startswith("m in float32 on ")
     again = speed.carried(tmp_path / "speed.csv")

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench import run, wordings
+from bench import run
+from bench.analyses import wordings
+from bench.analyses.wordings import compare, headlines, overview, paired
 from bench.metrics.table import ALL
 from bench.results import Run
-from bench.wordings import compare, headlines, overview, paired
 
 MODELS = ["simulated:bias=0.2,seed=1", "simulated:bias=0.8,seed=2"]
 HERE: dict[str, Any] = {"categories": ["gender", "age"]}

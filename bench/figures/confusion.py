@@ -25,7 +25,7 @@ def against_bias(
     Dashed: a measure that sees the bias and nothing else, straight from what it says of no bias to what it says of full bias.
 
     Args:
-        found: results of `bench.meta_respondents.evaluate`.
+        found: results of `bench.analyses.meta_respondents.evaluate`.
         measures: task and metric of those in the picture; the headlines that react to the bias, and these.
 
     Returns:

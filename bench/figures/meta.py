@@ -25,7 +25,7 @@ def against_rate(
     Hollow marks are models that did not learn their set, which no correlation counts.
 
     Args:
-        found: results of `bench.meta.evaluate`.
+        found: results of `bench.analyses.meta.evaluate`.
         correlated: their `correlations`.
     """
     style()

@@ -71,7 +71,7 @@ def growth(found: pd.DataFrame) -> Figure | None:
     """What an item costs as there are more of them, lists are longer, models larger: a line each who was measured.
 
     Args:
-        found: results of `bench.speed.growth`, or a table that they are a part of; None where there are none.
+        found: results of `bench.analyses.speed.growth`, or a table that they are a part of; None where there are none.
     """
     known = found[(found.along != "") & (found.seconds != "")]
     panels = list(known[["along", "work"]].drop_duplicates().itertuples(index=False, name=None))

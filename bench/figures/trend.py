@@ -36,8 +36,8 @@ def over_size(
     A dashed grey line is the answerer who gets the headline's baseline. None where there is no headline.
 
     Args:
-        points, trends: of `bench.sizes.points` and `bench.metrics.trend.trends`.
-        published: of `bench.sizes.published_beside`.
+        points, trends: of `bench.analyses.sizes.points` and `bench.metrics.trend.trends`.
+        published: of `bench.analyses.sizes.published_beside`.
     """  # fmt: skip
     if not headlines:
         return None

@@ -20,7 +20,7 @@ def findings(
     """A sentence a language and measure, and one about the models that the numbers rest on.
 
     Args:
-        found, correlated: results of `bench.meta.evaluate` and `bench.meta.correlations`.
+        found, correlated: results of `bench.analyses.meta.evaluate` and `bench.analyses.meta.correlations`.
     """
     sentences = []
     table = correlated[(correlated.coefficient == "pearson") & (correlated.seed != ALL)]

@@ -26,7 +26,7 @@ def ratios(found: pd.DataFrame) -> pd.DataFrame:
     speed at products of matrices; `at_least` is what is meant to be reached, and `reached` whether it is.
 
     Args:
-        found: results of `bench.speed.measure`; those of a growth are left out.
+        found: results of `bench.analyses.speed.measure`; those of a growth are left out.
     """
     ours = found[(found.along == "") & (found.who == OURS)]
     shares = dict(zip(ours.work, ours.share_of_matmul, strict=True))

@@ -13,9 +13,8 @@ import numpy as np
 import pandas as pd
 
 from bench.errors import BadInput
-from bench.metrics.bootstrap import LEVEL, Replicates
-from bench.metrics.effect import Effect, effect
-from bench.metrics.significance import holm
+from bench.metrics.bootstrap import LEVEL, Replicates, Sample
+from bench.metrics.significance import Comparison, by_resamples, holm
 from bench.metrics.table import ALL, Card, Headline, joined
 
 CARDS = (
@@ -30,7 +29,7 @@ POSITION = {
     ("cbbq", "disambiguous"): "first_option",
 }
 PLACE = ["category", "task", "metric"]
-UNDEFINED = "fewer than two sizes have a number"
+UNDEFINED = Comparison(np.nan, np.nan, np.nan, np.nan, 0, np.nan, "fewer than two sizes have a number")
 
 
 class Sized(NamedTuple):
@@ -94,11 +93,9 @@ def trends(series: Series) -> pd.DataFrame:
         for place in _places(models):
             some = _defined(models, place)
             values = np.array([one.replicates[place] for one in some])
-            found = (
-                effect(slopes([one.billions for one in some], values))
-                if len(some) > 1
-                else effect(np.full(1, np.nan), UNDEFINED)
-            )
+            found = UNDEFINED
+            if len(some) > 1:
+                found = by_resamples(slopes([one.billions for one in some], values), _rests_on(some, place))
             row = {"series": name, **dict(zip(PLACE, place, strict=True)), **_told(found, "per_doubling")}
             gone = [one.model for one in models if one not in some]
             missing = f"no number for {', '.join(gone)}" if gone and len(some) > 1 else ""
@@ -119,7 +116,8 @@ def gains(series: Series) -> pd.DataFrame:
         for place in _places(models):
             for one, other in pairwise(_defined(models, place)):
                 step = float(np.log2(other.billions / one.billions))
-                found = effect((other.replicates[place] - one.replicates[place]) / step)
+                gain = (other.replicates[place] - one.replicates[place]) / step
+                found = by_resamples(gain, _rests_on([one, other], place))
                 row = {"series": name, **dict(zip(PLACE, place, strict=True)), **_told(found, "gain")}
                 row |= {"step": _span([one, other]), "doublings": step}
                 rows.append(row | {"note": joined(found.note, _composed([one, other], place))})
@@ -191,9 +189,13 @@ def _composed(models: Sequence[Sized], place: tuple[str, str, str]) -> str:
     )
 
 
-def _told(found: Effect, name: str) -> dict[str, float]:
+def _rests_on(models: Sequence[Sized], place: tuple[str, str, str]) -> Sample:
+    return min(one.replicates.samples[place] for one in models)
+
+
+def _told(found: Comparison, name: str) -> dict[str, float]:
     return {
-        name: found.value,
+        name: found.difference,
         "ci_low": found.ci_low,
         "ci_high": found.ci_high,
         "p": found.p,

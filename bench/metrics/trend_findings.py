@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 
 from bench.metrics.bootstrap import LEVEL
-from bench.metrics.effect import EXACT
 from bench.metrics.findings import LOW_VALIDITY, listing
 from bench.metrics.table import ALL, Headline
 
@@ -26,7 +25,7 @@ def findings(trends: pd.DataFrame, points: pd.DataFrame, headlines: Sequence[Hea
 
     Args:
         trends: of `bench.metrics.trend.trends`.
-        points: of `bench.sizes.points`.
+        points: of `bench.analyses.sizes.points`.
     """
     rows = []
     for headline in headlines:
@@ -67,7 +66,7 @@ def _changed(row: Mapping[Any, Any], headline: Headline) -> str:
     if np.isnan(value):
         return f"nothing can be said.{note}"
     sizes = f"{row['sizes']} sizes, {row['span']}"
-    if row["note"] == EXACT and abs(value) < NOISE:
+    if abs(value) < NOISE and high - low < NOISE:
         return f"the same at every size, and in every resample ({sizes})."
     around = (
         f"95\u00a0% interval {amount(headline, low, True)} to {amount(headline, high, True)}"

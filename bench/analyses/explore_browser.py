@@ -1,4 +1,4 @@
-"""The widgets of `bench.explore`: filters above a table of answers, and below it the item that was chosen."""
+"""The widgets of `bench.analyses.explore`: filters above a table of answers, and below it the item that was chosen."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import ipywidgets as widgets  # type: ignore[import-untyped]
 import pandas as pd
 
-from bench.explore import FILTERS, PAGE, SORTS, Answers, item_page, table_page
+from bench.analyses.explore import FILTERS, PAGE, SORTS, Answers, item_page, table_page
 from bench.results import Run
 
 EVERY = "all"

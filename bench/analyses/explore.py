@@ -156,8 +156,8 @@ def item(runs: Sequence[Run] | Answers, item_id: str) -> View:
 
 
 def browser(runs: Sequence[Run] | Answers) -> Any:
-    """The widgets to do the same by hand: a `bench.explore_browser.Browser`, which JupyterLab shows."""
-    from bench.explore_browser import Browser  # slow to load, and not everyone clicks
+    """The widgets to do the same by hand: a `bench.analyses.explore_browser.Browser`, which JupyterLab shows."""
+    from bench.analyses.explore_browser import Browser  # slow to load, and not everyone clicks
 
     return Browser(runs)
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from bench.analysis import same_data
+from bench.analyses import same_data
 from bench.data.published import published
 from bench.errors import BadInput
 from bench.metrics.bootstrap import interval

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from bench import analysis
+from bench import analyses
 from bench.benchmarks import module
 from bench.errors import BadInput
 from bench.metrics.robustness import Points, points
@@ -55,13 +55,13 @@ def opened(
     prompts: str = "reworded",
     options: Mapping[str, Any] | None = None,
 ) -> list[Run]:
-    """The runs (see `bench.analysis.opened`); without any, `demo` is asked in our wording, and again in `prompts`."""
+    """The runs (see `bench.analyses.opened`); without any, `demo` is asked in our wording, and again in `prompts`."""
     given = dict(options or {})
-    first = analysis.opened(runs, benchmarks=[benchmark], models=models, demo=demo, options={benchmark: given})  # fmt: skip
+    first = analyses.opened(runs, benchmarks=[benchmark], models=models, demo=demo, options={benchmark: given})  # fmt: skip
     if runs:
         return first
     again = {benchmark: {**given, "prompts": prompts}}
-    return first + analysis.opened([], benchmarks=[benchmark], demo=demo, options=again)
+    return first + analyses.opened([], benchmarks=[benchmark], demo=demo, options=again)
 
 
 def paired(runs: Sequence[Run], second: str = "") -> tuple[list[Pair], pd.DataFrame]:

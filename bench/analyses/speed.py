@@ -29,6 +29,8 @@ import torch
 from transformers import AutoModelForCausalLM, Qwen2Config
 
 from bench import data, scorers
+from bench.analyses.speed_peers import Contestant, contestants, turn
+from bench.analyses.speed_turns import in_turns
 from bench.benchmarks import module
 from bench.errors import BadInput, expected
 from bench.metrics.speed_findings import ALONE, TOKENS, WORKS
@@ -37,8 +39,6 @@ from bench.results import short_name
 from bench.scorers import checkpoint
 from bench.scorers.causal import Causal
 from bench.scorers.tree import Tree
-from bench.speed_peers import Contestant, contestants, turn
-from bench.speed_turns import in_turns
 from bench.tasks import settings, wording
 from bench.tasks.request import Request, Way
 
@@ -278,7 +278,7 @@ def carry(found: pd.DataFrame, path: str | Path = CARRIED) -> None:
     machine = torch.cuda.get_device_name(device) if str(device).startswith("cuda") else _processor()
     known = ", ".join(f"{name} {version(name)}" for name in PACKAGES if _installed(name))
     head = (
-        f"# Measured by bench.speed and kept by bench.speed.carry: {model} in {dtype} on {machine}, "
+        f"# Measured by bench.analyses.speed and kept by bench.analyses.speed.carry: {model} in {dtype} on {machine}, "
         f"{many} thread{'' if many == 1 else 's'}; {known}.\n"
     )
     rows = found.to_csv(index=False, lineterminator="\n", float_format="%.5g")

@@ -14,10 +14,10 @@ import numpy as np
 import psutil
 import torch
 
+from bench.analyses.speed_peers import OURS, WHOLE, Contestant, Run, Said, encoded, turn
 from bench.data import evenly
 from bench.scorers.causal import Causal
 from bench.scorers.checkpoint import threads
-from bench.speed_peers import OURS, WHOLE, Contestant, Run, Said, encoded, turn
 from bench.tasks.letters import letter
 from bench.tasks.request import Request
 

@@ -369,5 +369,5 @@ def carry(found: pd.DataFrame, path: str | Path = CARRIED) -> None:
     """Write results for the package to carry: a row a model, with a first line that says how they were made."""
     rows = found.pivot_table(index=ROW, columns="measure", values="score", sort=False).reset_index()
     made = ", ".join(f"{name} {version(name)}" for name in ("torch", "transformers", "tokenizers"))
-    head = f"# Made by bench.meta.evaluate and kept by bench.meta.carry, with {made}; scores of models of our own, no text of any data set.\n"
+    head = f"# Made by bench.analyses.meta.evaluate and kept by bench.analyses.meta.carry, with {made}; scores of models of our own, no text of any data set.\n"
     Path(path).write_text(head + rows.round(6).to_csv(index=False, lineterminator="\n"), "utf-8")

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from rapidfuzz.distance import LCSseq
 
-from bench.analysis import opened
+from bench.analyses import opened
 from bench.data.tables import read_csv
 from bench.errors import BadInput
 from bench.marking import plain
@@ -43,7 +43,7 @@ def judged(
     """The runs that judges and people are compared on; where none are given, those of `demo`, marked by each of `judges`.
 
     Args:
-        runs, models, demo, options: see `bench.analysis.opened`; the benchmarks of the demonstration are those of `options`.
+        runs, models, demo, options: see `bench.analyses.opened`; the benchmarks of the demonstration are those of `options`.
     """
     if runs:
         return opened(runs, benchmarks=["mcbe", "cbbq"], models=models)
@@ -162,7 +162,7 @@ def notes(analysed: pd.DataFrame, decided: pd.DataFrame, people: str, marked: st
 
 
 def told(parted: pd.DataFrame, digits: int = 0) -> pd.DataFrame:
-    """What `bench.telling.parted` shows of marks: a heading with both, and the texts.
+    """What `bench.show.parted` shows of marks: a heading with both, and the texts.
 
     Args:
         parted: `bench.metrics.judges.parting`.

@@ -155,7 +155,7 @@ def carry(found: pd.DataFrame, path: str | Path = CARRIED) -> None:
     where the benchmark has it not."""
     named = found.assign(name=found.task + " " + found.metric, score=found.score.map("{:.8g}".format))
     wide = named.set_index([*ROW, "name"]).score.unstack("name", sort=False)  # noqa: PD010
-    head = "# Made by bench.meta_respondents: carry(evaluate(carried=False)); scores of simulated respondents, no text of any data set.\n"
+    head = "# Made by bench.analyses.meta_respondents: carry(evaluate(carried=False)); scores of simulated respondents, no text of any data set.\n"
     Path(path).write_text(head + wide.reset_index().to_csv(index=False, lineterminator="\n"), "utf-8")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from bench.analysis import opened, same_data
+from bench.analyses import opened, same_data
 from bench.errors import BadInput
 from bench.metrics.self_correction import BEFORE, counted
 from bench.results import Run, labels
@@ -29,7 +29,7 @@ def asked(
     """The CBBQ runs of those settings: of `runs`, or without any of `demo`, who are asked now with the `options`.
 
     Args:
-        runs, models, demo: see `bench.analysis.opened`.
+        runs, models, demo: see `bench.analyses.opened`.
         options: see `bench.run.evaluate`.
     """
     found = []
