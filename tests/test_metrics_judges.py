@@ -79,7 +79,7 @@ def test_sentences_are_no_stronger_than_the_test(many):
     compared = judges.by_category(many)
     told = judges.findings(compared, judges.POINTS, "analyses")
     assert told[0].startswith("near is ")
-    assert "nearer to people than that (p = 0.001" in told[0]
+    assert "nearer to people than that (p < 0.001" in told[0]
     assert "farther from people than that" in told[2]
     few = judges.by_category(marks([1, 5, 3, 8], [2, 4, 4, 6]))
     (sentence,) = judges.findings(few, judges.SEVERITY, "severities")

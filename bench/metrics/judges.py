@@ -94,7 +94,7 @@ def by_category(marks: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         `by`, `category` (`all` first), `n`, `items`, `distance`, `ci_low`, `ci_high`, `constant` (its distance), `constant_mark`,
-        `nearer` (the constant's distance less the judge's), `nearer_low`, `nearer_high`, `p` (paired, by permutation of clusters;
+        `nearer` (the constant's distance less the judge's), `nearer_low`, `nearer_high`, `p` (paired over clusters;
         those of the categories adjusted by Holm), `detectable`, `note`.
 
     Raises:

@@ -94,7 +94,7 @@ def compare(models: Mapping[str, Mapping[str, pd.DataFrame]]) -> pd.DataFrame:
 
     Returns:
         A row a `model`, `setting`, `category` (and all), `task`, `metric`: the values `before` and `after`, their
-        `difference` with its interval, `p` by permutation of templates, `p_holm` (adjusted for the other models and
+        `difference` with its interval, `p`, `p_holm` (adjusted for the other models and
         settings; of a category, for the other categories of the same model and setting), `n` questions, `units` (templates), `detectable`, `note`.
     """
     rows = []

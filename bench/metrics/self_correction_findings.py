@@ -84,7 +84,7 @@ def _told(row: Mapping[Any, Any], measure: Measure, verdict: str) -> str:
     p = "< 0.001" if row["p_holm"] < 0.001 else f"= {row['p_holm']:.3f}"
     sign = "+.2f" if verdict == NOTHING else ".2f"
     size = row["difference"] if verdict == NOTHING else abs(row["difference"])
-    by = f"{size:{sign}} ({values}; {around}p {p} by permutation of {row['units']:,} templates; n = {row['n']:,})"
+    by = f"{size:{sign}} ({values}; {around}p {p}; {row['units']:,} templates; n = {row['n']:,})"
     if verdict == NOTHING:
         detectable = row["detectable"]
         seen = f" These data would have shown one of {detectable:.2f}." if detectable > 0 else ""
