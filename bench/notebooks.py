@@ -1,5 +1,6 @@
 """Running notebooks by papermill, and knowing when one need not be run again."""
 
+import ast
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
@@ -79,7 +80,17 @@ def names_of_parameters(source: Path) -> list[str]:
     if not source.is_file():
         known = ", ".join(sorted(path.stem for path in source.parent.glob("*.ipynb")))
         raise BadInput(f"{source}: no such notebook; there are {known or 'none'}")
-    return list(papermill.inspect_notebook(str(source)))
+    cells = [
+        cell
+        for cell in nbformat.read(source, as_version=4).cells
+        if "parameters" in cell.metadata.get("tags", ())
+    ]
+    # Not by papermill, which reads a line at a time and misses lists that take several.
+    lines = [line for cell in cells for line in ast.parse(cell.source).body]
+    targets = [
+        target for line in lines for target in getattr(line, "targets", [getattr(line, "target", None)])
+    ]
+    return [target.id for target in targets if isinstance(target, ast.Name)]
 
 
 def drop_blank_outputs(book: nbformat.NotebookNode) -> None:

@@ -27,7 +27,7 @@ from bench.metrics.comparison import (
     ranks,
     shares_of_ranks,
 )
-from bench.metrics.comparison_findings import as_markdown, findings
+from bench.metrics.comparison_findings import findings, on_benchmark
 
 PLACES = (("all", "ambiguous", "s_amb"), ("all", "disambiguous", "s_disamb"), ("all", "all", "accuracy"))
 SAMPLE = Sample(140, 14)
@@ -155,13 +155,12 @@ def test_a_sentence_is_never_stronger_than_the_tests(three: Any) -> None:
     assert "a has the best score, ahead of every other model. s_amb is 0.80 lower in a than in b" in findings(*of(apart), "cbbq")[0]  # fmt: skip
 
 
-def test_names_are_text() -> None:
-    models = {"<b>a</b>": replicates(0.1), "b": replicates(0.9, seed=2)}
-    shown = as_markdown("cbbq", *of(models), 80)
-    assert shown.startswith("**CBBQ**: 2 models gave 80 answers in common.\n\n- ")
-    assert "&lt;b&gt;a&lt;/b&gt;" in shown
-    assert "<b>" not in shown
-    assert "no answer in common, so there are no ranks" in as_markdown("cbbq", *of(models), 0)
+def test_findings_say_what_they_rest_on() -> None:
+    models = {"a": replicates(0.1), "b": replicates(0.9, seed=2)}
+    *_, last = shown = on_benchmark("cbbq", *of(models), 80)
+    assert shown[0].startswith("CBBQ: Ambiguous: share of stereotyped answers. a has the best score")
+    assert last == "CBBQ: 2 models gave 80 answers in common."
+    assert "no answer in common, so there are no ranks" in on_benchmark("cbbq", *of(models), 0)[-1]
 
 
 @pytest.mark.parametrize("n", [2, 3, 12])

@@ -13,7 +13,7 @@ from bench.site import matrix, pages
 def test_a_misspelt_notebook_parameter_is_refused():
     with pytest.raises(BadInput, match=r"cbbq\.ipynb: parameter 'modles' is unknown; allowed: models"):
         notebooks.check_parameters(report.NOTEBOOKS / "cbbq.ipynb", {"modles": []})
-    with pytest.raises(BadInput, match="no such notebook; there are cbbq, .*, mcbe"):
+    with pytest.raises(BadInput, match=r"no such notebook; there are cbbq, .*, mcbe"):
         notebooks.check_parameters(report.NOTEBOOKS / "nothing.ipynb", {})
 
 

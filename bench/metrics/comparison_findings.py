@@ -1,6 +1,5 @@
 """What a comparison of models found, in sentences made by rule; never stronger than the tests."""
 
-import html
 from typing import Any
 
 import pandas as pd
@@ -34,17 +33,15 @@ def findings(pairs: pd.DataFrame, ranks: pd.DataFrame, benchmark: str) -> list[s
     return sentences
 
 
-def as_markdown(benchmark: str, pairs: pd.DataFrame, ranks: pd.DataFrame, common: int) -> str:
-    """The findings on a benchmark as a list, with what they rest on.
+def on_benchmark(benchmark: str, pairs: pd.DataFrame, ranks: pd.DataFrame, common: int) -> list[str]:
+    """The findings on a benchmark, and what they rest on.
 
     Args:
         common: answers that all models gave.
     """
     models, title = len(set(pairs.model_a) | set(pairs.model_b)), module("data", benchmark).TITLE
     rests = f"{models} models gave {common:,} answers in common" if common else f"{models} models have no answer in common, so there are no ranks"  # fmt: skip
-    # A name may hold what Markdown would take for more than text.
-    told = [html.escape(sentence, quote=False) for sentence in findings(pairs, ranks, benchmark)]
-    return "\n".join([f"**{title}**: {rests}.", "", *(f"- {sentence}" for sentence in told)])
+    return [f"{title}: {sentence}" for sentence in [*findings(pairs, ranks, benchmark), f"{rests}."]]
 
 
 def _best(order: pd.DataFrame, models: int) -> str:

@@ -34,11 +34,6 @@ def findings(
     return [*sentences, _learned(found.drop_duplicates("key"))]
 
 
-def as_markdown(sentences: Sequence[str]) -> str:
-    """The sentences as a list."""
-    return "\n".join(f"- {sentence}" for sentence in sentences)
-
-
 def _learned(models: pd.DataFrame) -> str:
     n, again, out = len(models), int((models.tries > 1).sum()), int((~models.passed).sum())
     if out == n:
