@@ -88,7 +88,7 @@ def _notebooks(plan: Study, folder: Path) -> dict[str, dict[str, Any]]:
         found[name] = {**given, "tables": ""}
         # An analysis is of the study's runs, or, as the meta-evaluation, of models of its own.
         if "runs" in names_of_parameters(NOTEBOOKS / f"{name}.ipynb"):
-            found[name]["runs"] = []
+            found[name].setdefault("runs", [])
     for name, parameters in found.items():
         parameters["tables"] = str((folder / "tables" / name).resolve())
         check_parameters(NOTEBOOKS / f"{name}.ipynb", parameters)
@@ -157,7 +157,7 @@ def _pages(plan: Study, folder: Path, given: dict[str, dict[str, Any]], cells: S
         if name in plan.options:
             parameters["models"] = [cell.model for cell in about]
         elif "runs" in parameters:
-            parameters["runs"] = [str(_place(folder, cell)) for cell in about]
+            parameters["runs"] = [*parameters["runs"], *(str(_place(folder, cell)) for cell in about)]
         else:
             about = []
         if not about and (name in plan.options or "runs" in parameters):

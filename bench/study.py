@@ -7,6 +7,9 @@ models: [Qwen/Qwen2.5-0.5B-Instruct, Qwen/Qwen2.5-1.5B-Instruct]
 benchmarks:
   cbbq: {categories: [gender, age], limit: 200, data: ../data/cbbq}
   mcbe: {judge: openai:glm-4-air@https://example.org/v1, repeats: 4}
+analyses:
+  compare_models: {}
+  prompt_robustness: {runs: [../reports/other/runs/*/*]}   # other runs beside the study's own
 options: {seed: 0, preset: robust, device: cuda}
 """
 
@@ -92,8 +95,22 @@ def load(path: Path) -> Study:
         raise BadInput(f"{path}, key `analyses`: expected notebook names, each with its parameters")
     return Study(
         name=path.stem, title=content["title"], question=str(content.get("question", "")), models=models, options=options,
-        analyses={str(name): dict(given or {}) for name, given in analyses.items()}, language=language,
+        analyses={str(name): _analysis(path, str(name), given or {}) for name, given in analyses.items()}, language=language,
     )  # fmt: skip
+
+
+def _analysis(path: Path, name: str, given: object) -> dict[str, Any]:
+    """The parameters of an analysis; `runs` are others beside the study's own, meant from where the study file lies."""
+    if not isinstance(given, dict):
+        raise BadInput(
+            f"{path}, key `analyses: {name}`: expected parameters of the notebook, found {given!r}"
+        )
+    runs = given.get("runs", [])
+    if not isinstance(runs, list):
+        raise BadInput(
+            f"{path}, key `analyses: {name}: runs`: expected a list of folders or patterns, found {runs!r}"
+        )
+    return {**given, "runs": [_from(path, str(one)) for one in runs]} if runs else dict(given)
 
 
 def _model(path: Path, entry: object, key: str = "models") -> str:

@@ -131,6 +131,12 @@ def test_series_that_cannot_be_made_are_refused(asked: list[Run], refusal: Refus
     assert "no run of gpt on mcbe" in refusal(by_size, asked, {"x": [first, "gpt"]})
     assert "expected a list" in refusal(by_size, asked, {"x": first})
     assert "no series has models of two sizes" in refusal(by_size, asked[:1])
+    nameless = Run(
+        asked[1].folder, asked[1].about | {"asked": asked[1].about["asked"] | {"model": "simulated:bias=0.1"}}
+    )
+    assert [one for of in by_size([asked[0], asked[1]]).values() for one in of]
+    assert "no series has models of two sizes" in refusal(by_size, [asked[0], nameless])
+    assert "its size is not known" in refusal(by_size, [asked[0], nameless], {"x": [first, nameless.model]})
     assert "both of 3 billion" in refusal(by_size, asked[:2], {"x": [first, second]}, {first: 3, second: 3})
     other = Run(asked[1].folder, asked[1].about | {"data": asked[1].about["data"] | {"sha256": "0"}})
     assert "different data" in refusal(by_size, [asked[0], other], {"x": [first, second]})

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench import study
+from bench import report, study
 from bench.data import SAMPLES
 from bench.errors import BadInput
 
@@ -37,6 +37,21 @@ def test_paths_are_meant_from_the_study_file(tmp_path):
     (tmp_path / "answers.jsonl").write_text("")
     found = load(tmp_path, GOOD.replace("simulated:bias=0.5", "replay:answers.jsonl"))
     assert found.models[0] == f"replay:{tmp_path / 'answers.jsonl'}"
+
+
+def test_an_analysis_may_have_other_runs_too(tmp_path):
+    found = load(tmp_path, GOOD + "analyses: {compare_models: {runs: [other/runs/*/*]}, explore: }\n")
+    other = str(tmp_path / "other" / "runs" / "*" / "*")
+    assert found.analyses == {"compare_models": {"runs": [other]}, "explore": {}}
+    given = report._notebooks(found, tmp_path / "mine")
+    assert given["compare_models"]["runs"] == [other]
+    assert given["explore"]["runs"] == []
+    for wrong, said in (
+        ("{runs: x}", "expected a list of folders or patterns, found 'x'"),
+        ("[a]", "expected parameters of the notebook"),
+    ):
+        with pytest.raises(BadInput, match=said):
+            load(tmp_path, GOOD + f"analyses: {{compare_models: {wrong}}}\n")
 
 
 def test_a_judge_and_settings_may_be_given_to_all_or_to_one_benchmark(tmp_path):

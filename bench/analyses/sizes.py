@@ -16,6 +16,7 @@ from bench.data.published import published
 from bench.errors import BadInput
 from bench.metrics.bootstrap import interval
 from bench.metrics.trend import POSITION, Series, Sized, ordered
+from bench.progress import say
 from bench.results import Run, labels, table
 
 GIVEN, COUNTED, LAYERS, NAMED = "given", "counted", "counted in its layers, without embeddings", "its name"
@@ -81,7 +82,8 @@ def by_size(
     """By benchmark: the models of each series by size, with the scores of the answers that all of them gave.
 
     Args:
-        series: a name to its models; one a family name (see `family`) if empty. Other models are left out.
+        series: a name to its models; one a family name (see `family`) if empty, of the models whose size is known. Others
+            are left out.
         sizes: see `billions`.
 
     Raises:
@@ -95,13 +97,23 @@ def by_size(
         found[benchmark] = {}
         for name, members in _members(some, series or {}).items():
             same_data(members, f"series {name!r}")
+            known = {}
+            for run in members:
+                try:
+                    known[run.folder] = billions(run, sizes)
+                except BadInput as unknown:
+                    if series:
+                        raise
+                    say(f"left out: {unknown}")
+            members = [run for run in members if run.folder in known]
             sized = []
             for run in members:
                 others = [one for one in members if one is not run]
                 sized.append(
-                    Sized(shown[run.folder], *billions(run, sizes), run.replicates(preset, like=others))
+                    Sized(shown[run.folder], *known[run.folder], run.replicates(preset, like=others))
                 )
-            found[benchmark][name] = ordered(sized, name)
+            if sized:
+                found[benchmark][name] = ordered(sized, name)
     if not any(len(models) > 1 for of in found.values() for models in of.values()):
         names = ", ".join(dict.fromkeys(run.label for run in runs))
         raise BadInput(
