@@ -80,6 +80,16 @@ def test_one_task_alone_makes_no_radar(tmp_path):
     assert mcbe.marks(run.table(few)) is None
 
 
+def test_an_interval_by_resamples_need_not_hold_the_score(scores):
+    odd = scores.copy()
+    here = odd.metric.str.endswith("_words") & odd.score.notna()
+    assert here.any()
+    odd.loc[here, ["score", "ci_low", "ci_high"]] = [100.0, 40.0, 90.0]
+    axis = drawn(mcbe.list_lengths(odd)).axes[0]
+    ends = {float(y) for lines in axis.collections for path in lines.get_paths() for y in path.vertices[:, 1]}
+    assert {40.0, 90.0} <= ends
+
+
 def test_list_lengths_stand_above_the_lowest_possible_score(scores):
     axis = drawn(mcbe.list_lengths(scores)).axes[0]
     floor = next(line for line in axis.lines if line.get_linestyle() == ":")

@@ -142,16 +142,9 @@ def list_lengths(scores: pd.DataFrame) -> Figure | None:
     for k, (model, colour) in enumerate(colours(models).items()):
         part = some[some.model == model]
         x = part.groups + (k - (len(models) - 1) / 2) * 0.08
-        ax.errorbar(
-            x,
-            part.score,
-            [part.score - part.ci_low, part.ci_high - part.score],
-            fmt="o",
-            ms=4,
-            lw=1.5,
-            color=colour,
-            label=model,
-        )
+        # Not bars from the score: an interval by resamples need not hold it.
+        ax.vlines(x, part.ci_low, part.ci_high, color=colour, lw=1.5)
+        ax.plot(x, part.score, "o", ms=4, color=colour, label=model)
     coin = some.groupby("groups").baseline.first()
     ax.plot(coin.index, coin, "--", color=FAINT, lw=1, label="coin tosser")
     # A strict order of n groups gets 2(n-1), ..., 2, 0 votes.
