@@ -157,7 +157,7 @@ def _pages(plan: Study, folder: Path, given: dict[str, dict[str, Any]], cells: S
         if name in plan.options:
             parameters["models"] = [cell.model for cell in about]
         elif "runs" in parameters:
-            parameters["runs"] = [*parameters["runs"], *(str(_place(folder, cell)) for cell in about)]
+            parameters["runs"] = [*(str(_place(folder, cell)) for cell in about), *parameters["runs"]]
         else:
             about = []
         if not about and (name in plan.options or "runs" in parameters):
