@@ -15,6 +15,7 @@ from bench.figures.style import (
     FAINT,
     INK,
     WIDTH,
+    arms,
     around,
     cjk_font,
     colours,
@@ -191,7 +192,7 @@ def accuracy_and_bias(scores: pd.DataFrame) -> Figure | None:
             ax.plot(points.score_accuracy, points.score, marker, ms=3.5, mew=0, alpha=0.45, color=colour)
             ax.errorbar(
                 mean.score_accuracy, mean.score,
-                yerr=_arms(mean, ""), xerr=_arms(mean, "_accuracy"),
+                yerr=arms(mean), xerr=arms(mean, "_accuracy"),
                 fmt=marker, ms=8, mec="white", lw=1.5, color=colour, label=model, zorder=3,
             )  # fmt: skip
             told += [
@@ -240,9 +241,7 @@ def prompt_settings(table: pd.DataFrame) -> Figure | None:
         ):
             part = rows[rows.model == model].set_index("prompting").reindex(settings)
             x = np.arange(len(settings)) + (k - (len(models) - 1) / 2) * min(0.1, 0.5 / len(models))
-            ax.errorbar(
-                x, part.score, _arms(part, ""), fmt=f"{marker}-", ms=5, lw=1.2, color=colour, label=model
-            )
+            ax.errorbar(x, part.score, arms(part), fmt=f"{marker}-", ms=5, lw=1.2, color=colour, label=model)
         if rows.baseline.notna().any():
             ax.axhline(rows.baseline.dropna().iloc[0], color=FAINT, ls="--", lw=1, zorder=1)
         ax.set_xticks(range(len(settings)), settings)
@@ -349,13 +348,6 @@ def _heat(
         ax.add_patch(Rectangle((x, y), 1, 1, fill=False, hatch="///", edgecolor=FAINT, lw=0))
     ax.set(xlabel="", ylabel="")
     ax.grid(visible=False)
-
-
-def _arms(rows: pd.DataFrame, suffix: str) -> np.ndarray:
-    """How far the intervals reach below and above the scores; nowhere where there is none."""
-    score = rows[f"score{suffix}"]
-    below, above = score - rows[f"ci_low{suffix}"], rows[f"ci_high{suffix}"] - score
-    return np.maximum(np.array([below, above], dtype=float), 0)
 
 
 def _title(fig: Figure, title: str, *below: str) -> None:

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
-from bench.figures.style import FAINT, INK, WIDTH, cjk_font, colours, style
+from bench.figures.style import FAINT, INK, WIDTH, arms, cjk_font, colours, style
 from bench.metrics.table import ALL
 from bench.tasks.nli_coal import LABELS
 
@@ -220,7 +220,7 @@ def habits(scores: pd.DataFrame, predictors: pd.DataFrame) -> Figure | None:
         for model, colour in colours(models).items():
             x, y = (here.loc[metric].reindex([model]) for metric in ("coal", BALANCED))
             ax.errorbar(
-                x.score, y.score, xerr=_arms(x), yerr=_arms(y),
+                x.score, y.score, xerr=arms(x), yerr=arms(y),
                 fmt="o", ms=7, mec="white", lw=1.5, color=colour, label=model, zorder=4,
             )  # fmt: skip
             values = f"CoAL {_number(x.score.iloc[0])}, gap {_number(y.score.iloc[0])}"
@@ -253,12 +253,6 @@ def _cell(ax: Axes, x: float, y: float, value: float, shade: str | None) -> None
     colour = mpl.colormaps[shade](DARKEST * value) if shade else "none"
     ax.add_patch(Rectangle(corner, 0.96, 0.88, fc=colour, ec="none" if shade else FAINT, lw=0.6))
     ax.text(x, y, f"{value:.3f}".lstrip("0") if value < 1 else "1.00", ha="center", va="center", fontsize="x-small", color=INK)  # fmt: skip
-
-
-def _arms(rows: pd.DataFrame) -> np.ndarray:
-    """How far the intervals reach below and above the scores; nowhere where there is none."""
-    arms = np.array([rows.score - rows.ci_low, rows.ci_high - rows.score], dtype=float)
-    return np.nan_to_num(np.maximum(arms, 0))
 
 
 def _dot(ax: Axes, row, y: float, colour: str, marker: str, score: str = "score") -> None:  # type: ignore[no-untyped-def]

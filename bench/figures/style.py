@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from functools import cache
 
 import matplotlib as mpl
+import numpy as np
+import pandas as pd
 import seaborn as sns
 from matplotlib import font_manager
 from matplotlib.axes import Axes
@@ -59,6 +61,17 @@ def around(centre: float, limits: tuple[float, float]) -> mpl.colors.Normalize:
     """Colours that are neutral at `centre` and reach their ends at the limits."""
     low, high = limits
     return mpl.colors.TwoSlopeNorm(min(max(centre, low + 1e-6), high - 1e-6), low, high)
+
+
+def arms(rows: pd.DataFrame, suffix: str = "") -> np.ndarray:
+    """How far intervals reach below and above scores, [2, rows], as error bars take it; nowhere where there is none.
+
+    Args:
+        suffix: of the columns `score`, `ci_low` and `ci_high`.
+    """
+    score = rows[f"score{suffix}"]
+    found = np.array([score - rows[f"ci_low{suffix}"], rows[f"ci_high{suffix}"] - score], dtype=float)
+    return np.nan_to_num(np.maximum(found, 0))
 
 
 def legend_below(fig: Figure, ax: Axes) -> None:

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from bench.figures.style import FAINT, INK, WIDTH, colours, label, style
+from bench.figures.style import FAINT, INK, WIDTH, arms, colours, label, style
 from bench.metrics.findings import listing
 from bench.metrics.table import ALL, Headline
 from bench.metrics.trend import Series, band, size
@@ -64,9 +64,8 @@ def over_size(
                     palette[name],
                 )
             part = here[here.series == name]
-            arms = [part.score - part.ci_low, part.ci_high - part.score]
             ax.errorbar(
-                part.billions, part.score, yerr=np.maximum(np.nan_to_num(arms), 0), fmt=marks[name], ms=5, lw=1.2, mec="white",
+                part.billions, part.score, yerr=arms(part), fmt=marks[name], ms=5, lw=1.2, mec="white",
                 color=palette[name], zorder=3,
             )  # fmt: skip
         for mark, (_, part) in zip(

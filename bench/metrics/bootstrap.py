@@ -94,13 +94,14 @@ def resample(
     """
     sums = rows.groupby([stratum, cluster], sort=True, observed=True)[columns].sum()
     strata = list(dict.fromkeys(sums.index.get_level_values(0)))
-    units = [len(sums.loc[name]) for name in strata]
+    units = []
     observed = np.empty((1, len(strata), len(columns)))
     drawn = np.empty((draws, len(strata), len(columns)))
     for k, name in enumerate(strata):
         values = sums.loc[name].to_numpy(dtype=np.float64)
         observed[0, k] = values.sum(0)
         n = len(values)
+        units.append(n)
         # n - 1 of n clusters: drawing n would make intervals too narrow by sqrt((n - 1) / n) (Rao and Wu, 1988).
         # A generator a stratum, so that a category's interval does not depend on which others were asked.
         dice = np.random.default_rng([seed, *str(name).encode()])

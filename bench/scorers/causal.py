@@ -107,16 +107,17 @@ class Causal(Model):
         # The same reply is written once.
         sampled = bool(self._writer.sampling) and not greedy
         dice = [digest([*one]) if sampled else "" for one in zip(seeds, prompts, strict=True)]
-        places = {one: place for place, one in enumerate(zip(dice, map(tuple, encoded), strict=True))}
+        asked = list(zip(map(tuple, encoded), dice, strict=True))
+        unique = list(dict.fromkeys(asked))
         written = self._writer.write(
-            [encoded[place] for place in places.values()],
+            [ids for ids, _ in unique],
             max_new_tokens,
-            [dice[place] for place in places.values()],
+            [one for _, one in unique],
             until and (lambda ids: until(self.tokenizer.decode(ids, skip_special_tokens=True))),
         )
         texts = self.tokenizer.batch_decode(written, skip_special_tokens=True) if written else []
-        replies = dict(zip(places, texts, strict=True))
-        return [replies[one] for one in zip(dice, map(tuple, encoded), strict=True)]
+        replies = dict(zip(unique, texts, strict=True))
+        return [replies[one] for one in asked]
 
     def _turn(self, prompt: Turns) -> str:
         """The text that the model continues: turns of user and model, or bare with a line break after each."""

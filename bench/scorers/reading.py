@@ -127,9 +127,9 @@ class Reader:
         def places(part: Part) -> np.ndarray:
             return np.unique(nodes[asked(part)] - part.nodes[0])
 
-        def take(part: Part, states: torch.Tensor, cache: Any) -> None:
+        def take(part: Part, read: np.ndarray, states: torch.Tensor, cache: Any) -> None:
             some = asked(part)
-            line = np.searchsorted(places(part), nodes[some] - part.nodes[0])
+            line = np.searchsorted(read, nodes[some] - part.nodes[0])
             self._logprobs(states, line, targets[some], some, found)
 
         self._walk(tree, places, take)
@@ -139,14 +139,14 @@ class Reader:
         self,
         tree: Tree,
         places: Callable[[Part], np.ndarray],
-        take: Callable[[Part, torch.Tensor, Any], None],
+        take: Callable[[Part, np.ndarray, torch.Tensor, Any], None],
         keep: bool = False,
     ) -> None:
         """Compute a tree, a stretch a pass.
 
         Args:
             places: which tokens of a stretch are read.
-            take: called with each stretch, their states, and the cache.
+            take: called with each stretch, which of its tokens are read, their states, and the cache.
             keep: the last stretch has a cache, too.
         """
         before, cache, first = None, None, 0
@@ -154,8 +154,9 @@ class Reader:
             part = tree.part(first, self._tree_tokens, before)
             last = first + len(part.nodes)
             try:
-                states, kept = self._pass(tree, part, places(part), before, cache, keep or last < len(tree))
-                take(part, states, kept)
+                read = places(part)
+                states, kept = self._pass(tree, part, read, before, cache, keep or last < len(tree))
+                take(part, read, states, kept)
             except torch.OutOfMemoryError:
                 if self._tree_tokens == 1:
                     raise
@@ -217,7 +218,7 @@ class Reader:
         tree = Tree([text[:-1] for text in texts])
         found: list[list[tuple[torch.Tensor, torch.Tensor]]] = []
 
-        def take(part: Part, states: torch.Tensor, cache: Any) -> None:
+        def take(part: Part, read: np.ndarray, states: torch.Tensor, cache: Any) -> None:
             new = slice(len(part.above), None)
             found.append([(layer.keys[0, :, new], layer.values[0, :, new]) for layer in cache.layers])
 
@@ -313,7 +314,7 @@ class Reader:
             self._walk(
                 tree,
                 lambda part: np.arange(len(part.nodes)),
-                lambda part, states, cache: found.append(states),
+                lambda part, read, states, cache: found.append(states),
             )
             whole = torch.cat(found)
             for text, path in zip(texts, tree.paths, strict=True):
