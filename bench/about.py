@@ -14,6 +14,7 @@ from bench.errors import AnotherRun, BadInput, RunFailed
 from bench.plan import Plan, Requests
 from bench.scorers.base import Model, Scorer
 from bench.scorers.predictions import Predictions
+from bench.whole import DRAFT
 
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pandas", "pyarrow", "openai")
 
@@ -23,8 +24,7 @@ def about_run(folder: Path, plan: Plan, preset: str) -> dict[str, Any] | None:
     if not (folder / records.ABOUT).is_file():
         # Items are written first: a run that was killed right then leaves them alone.
         if folder.is_dir() and any(
-            path.name not in (records.ITEMS, lock.FILE) and path.suffix != ".part"
-            for path in folder.iterdir()
+            path.name not in (records.ITEMS, lock.FILE) and path.suffix != DRAFT for path in folder.iterdir()
         ):
             raise BadInput(f"{folder}: is not empty and holds no run; give another --out")
         return None
