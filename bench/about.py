@@ -24,7 +24,8 @@ def about_run(folder: Path, plan: Plan, preset: str) -> dict[str, Any] | None:
     if not (folder / records.ABOUT).is_file():
         # Items are written first: a run that was killed right then leaves them alone.
         if folder.is_dir() and any(
-            path.name not in (records.ITEMS, lock.FILE) and path.suffix != DRAFT for path in folder.iterdir()
+            path.name not in (records.ITEMS, lock.FILE) and not path.name.startswith(DRAFT)
+            for path in folder.iterdir()
         ):
             raise BadInput(f"{folder}: is not empty and holds no run; give another --out")
         return None

@@ -234,7 +234,10 @@ def main() -> None:
     """Run the command, and turn what went wrong into one line and an exit status."""
     # As batch systems and containers end what they take back: like Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    sys.exit(_status(lambda: app(standalone_mode=False)))
+    status = _status(lambda: app(standalone_mode=False))
+    # Whoever is impatient, and presses it again, does not see the ending of this process end with a traceback.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.exit(status)
 
 
 def _status(command: Callable[[], Any]) -> int:

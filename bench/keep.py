@@ -1,10 +1,14 @@
 """Tables and pictures as files: CSV, Parquet and LaTeX; PNG and SVG that carry their words with them."""
 
 import io
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pandas as pd
 from matplotlib.figure import Figure
+
+from bench.whole import whole, written
 
 TABLES = {"csv": "CSV", "parquet": "Parquet", "tex": "LaTeX"}
 PICTURES = {"png": "PNG", "svg": "SVG"}
@@ -16,12 +20,20 @@ NO_LIMIT = 2**31
 
 def table(frame: pd.DataFrame, folder: Path, name: str) -> None:
     """Write NAME.csv and NAME.parquet with full precision, and NAME.tex with three digits."""
-    folder.mkdir(parents=True, exist_ok=True)
-    frame.to_csv(folder / f"{name}.csv", index=False)
-    _of_one_kind(frame).to_parquet(folder / f"{name}.parquet", index=False)
+    with _file(folder / f"{name}.csv") as draft:
+        frame.to_csv(draft, index=False)
+    with _file(folder / f"{name}.parquet") as draft:
+        _of_one_kind(frame).to_parquet(draft, index=False)
     long = ", longtable" if len(frame) > LONG else ""
     head = f"% needs \\usepackage{{booktabs{long}}}; Chinese needs XeLaTeX or LuaLaTeX with ctex\n"
-    (folder / f"{name}.tex").write_text(head + latex(frame, bool(long)), "utf-8")
+    with _file(folder / f"{name}.tex") as draft:
+        draft.write_text(head + latex(frame, bool(long)), "utf-8")
+
+
+def text(path: Path, content: str) -> None:
+    """Write a page or another file of text."""
+    with _file(path) as draft:
+        draft.write_text(content, "utf-8")
 
 
 def latex(frame: pd.DataFrame, long: bool = False) -> str:
@@ -33,10 +45,11 @@ def latex(frame: pd.DataFrame, long: bool = False) -> str:
 
 def picture(fig: Figure, folder: Path, name: str) -> None:
     """Write NAME.png and NAME.svg; the figure's label, which says what is seen, is kept in both."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.png").write_bytes(png(fig))
+    with _file(folder / f"{name}.png") as draft:
+        draft.write_bytes(png(fig))
     words = {"Title": str(fig.get_label()), "Date": None}
-    fig.savefig(folder / f"{name}.svg", facecolor="white", metadata=words)
+    with _file(folder / f"{name}.svg") as draft:
+        fig.savefig(draft, format="svg", facecolor="white", metadata=words)
 
 
 def png(fig: Figure) -> bytes:
@@ -44,6 +57,12 @@ def png(fig: Figure) -> bytes:
     stream = io.BytesIO()
     fig.savefig(stream, format="png", facecolor="white", metadata={"Description": str(fig.get_label())})
     return stream.getvalue()
+
+
+@contextmanager
+def _file(path: Path) -> Iterator[Path]:
+    with written(path), whole(path) as draft:
+        yield draft
 
 
 def _of_one_kind(frame: pd.DataFrame) -> pd.DataFrame:

@@ -106,7 +106,7 @@ def put_aside(folder: Path, number: int, why: str) -> None:
 def sweep(folder: Path) -> None:
     """Remove what killed processes left half written; for whom the folder is held."""
     for place in (folder, folder / "records"):
-        for left in place.glob(f".*{DRAFT}"):
+        for left in place.glob(f"{DRAFT}*"):
             with suppress(OSError):
                 left.unlink()
 

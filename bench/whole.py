@@ -7,8 +7,8 @@ from pathlib import Path
 
 from bench.errors import RunFailed
 
-# What a killed process may leave beside a file: it has never been the file itself.
-DRAFT = ".part"
+# What a killed process may leave beside a file begins with this: it has never been the file itself.
+DRAFT = ".part-"
 
 
 @contextmanager
@@ -19,7 +19,7 @@ def whole(path: Path) -> Iterator[Path]:
         OSError: it cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}{DRAFT}")
+    draft = path.with_name(f"{DRAFT}{os.getpid()}-{path.name}")
     try:
         yield draft
         with draft.open("rb+") as stream:

@@ -13,7 +13,7 @@ from markupsafe import Markup
 from nbconvert import HTMLExporter
 from traitlets.config import Config
 
-from bench import __version__, words
+from bench import __version__, keep, words
 from bench.benchmarks import NAMES, module
 from bench.metrics.findings import warnings
 from bench.notebooks import Trouble, drop_blank_outputs
@@ -119,7 +119,7 @@ def write(plan: Study, folder: Path, cells: Sequence[Cell], pages: Sequence[Page
     }  # fmt: skip
     for one in pages:
         text = environment.get_template("page.html.j2").render(page=one, **common)
-        (folder / one.file).write_text(text, "utf-8")
+        keep.text(folder / one.file, text)
     shown = matrix.benchmarks(list(plan.options), cells, runs)
     everyone = list(runs.values())
     by_name = {one.name: one for one in pages}
@@ -142,5 +142,5 @@ def write(plan: Study, folder: Path, cells: Sequence[Cell], pages: Sequence[Page
         references=[downloads.in_words(module("data", name).PAPER) for name in plan.options], **common,
     )  # fmt: skip
     index = folder / "index.html"
-    index.write_text(text, "utf-8")
+    keep.text(index, text)
     return index
