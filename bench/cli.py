@@ -25,6 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Measure social bias in language models with McBE, CBBQ and NLI-CoAL.",
 )
+INTERRUPTED = 130
 FORMATS = ("table", "csv", "json", "latex")
 
 Settings = Annotated[
@@ -242,7 +243,7 @@ def main() -> None:
 
 def _status(command: Callable[[], Any]) -> int:
     try:
-        return int(command() or 0)
+        status = int(command() or 0)
     except BadInput as error:
         say(f"bench: {error}")
         return 2
@@ -250,8 +251,7 @@ def _status(command: Callable[[], Any]) -> int:
         say(f"bench: {error}")
         return 1
     except (KeyboardInterrupt, typer.Abort):
-        say("bench: interrupted; the same command continues from what is recorded")
-        return 130
+        status = INTERRUPTED
     except BrokenPipeError:
         return 1
     except Exception as error:
@@ -262,6 +262,10 @@ def _status(command: Callable[[], Any]) -> int:
         said = " ".join(message().split())
         say(f"bench: {said}{_as_setting(said)}")
         return 2
+    # Some versions of typer raise, others return.
+    if status == INTERRUPTED:
+        say("bench: interrupted; the same command continues from what is recorded")
+    return status
 
 
 def _as_setting(said: str) -> str:

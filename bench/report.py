@@ -9,6 +9,7 @@ reports/STUDY/runs/MODEL/BENCHMARK  the records, which a later call reads in pla
 """
 
 import contextlib
+import logging
 import multiprocessing
 import os
 import signal
@@ -218,12 +219,15 @@ def _pages(plan: Study, folder: Path, given: dict[str, dict[str, Any]], cells: S
             return [made for made in (one.result() for one in begun) if made]
         except BaseException:
             stopped.set()
+            logging.disable()  # of what is wrong with kernels that are ended here
             pool.shutdown(wait=False, cancel_futures=True)
             # A kernel that is being started now comes a little later.
             while not all(one.done() for one in begun):
                 notebooks.end_kernels()
                 time.sleep(0.1)
             raise
+        finally:
+            logging.disable(logging.NOTSET)
 
 
 def _page(folder: Path, name: str, parameters: dict[str, Any], runs: Sequence[Path]) -> Page:
