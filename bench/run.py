@@ -113,7 +113,7 @@ def evaluate(
     # A model that judges itself is loaded once.
     marks = asked if judge in (None, model) else loaded(str(judge))
     with hold(folder) as held:
-        about = about_run(folder, plan, preset)
+        about = about_run(folder, plan, preset, held)
         if about is None:
             held.need()
             model_verbs, reads = asked.load().verbs, asked.load().reads
