@@ -2,6 +2,7 @@
 
 import ast
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -17,17 +18,25 @@ PLACEHOLDER = re.compile(r"\{\w*\}")
 
 
 def in_code():
-    """Phrases that Python code tells."""
+    """Phrases that Python code tells, or keeps in a table to tell them later."""
     for path in HOME.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if (
-                isinstance(node, ast.Call)
-                and isinstance(node.func, ast.Attribute)
-                and node.func.attr == "tell"
+            if isinstance(node, ast.Call) and (
+                (isinstance(node.func, ast.Attribute) and node.func.attr in ("tell", "phrase"))
+                or (isinstance(node.func, ast.Name) and node.func.id == "phrase")
             ):
                 first = node.args[0] if node.args else None
                 if isinstance(first, ast.Constant) and isinstance(first.value, str):
                     yield first.value
+
+
+def in_notebooks():
+    """Phrases that notebooks name, and code tells."""
+    named = ("analyses", "verdicts", "severities", "category", "topic", "group", "first prompts (paper)", "new prompts (paper)")  # fmt: skip
+    books = "".join(path.read_text("utf-8") for path in report.NOTEBOOKS.glob("*.ipynb"))
+    for phrase in named:
+        assert f'\\"{phrase}\\"' in books, phrase
+        yield phrase
 
 
 def in_templates():
@@ -44,6 +53,13 @@ def in_headlines():
             yield from (headline.title, headline.found, headline.baseline, headline.worse)
 
 
+def files():
+    """The catalogue, file by file."""
+    return {
+        path.name: tomllib.loads(path.read_text("utf-8")) for path in (HOME / "words" / "zh").glob("*.toml")
+    }
+
+
 @pytest.fixture
 def chinese():
     with words.spoken("zh"):
@@ -52,10 +68,15 @@ def chinese():
 
 def test_every_phrase_is_there_in_chinese_and_none_is_left_over(chinese):
     known = words.catalogue("phrases")
-    needed = {*in_code(), *in_templates(), *in_headlines()}
-    assert len(needed) > 60
+    needed = {*in_code(), *in_templates(), *in_headlines(), *in_notebooks()}
+    assert len(needed) > 600
     assert sorted(needed - set(known)) == []
     assert sorted(set(known) - needed) == []
+
+
+def test_a_phrase_stands_in_one_file_alone():
+    keys = [(section, key) for told in files().values() for section, some in told.items() for key in some]
+    assert len(keys) == len(set(keys)), sorted(key for key in set(keys) if keys.count(key) > 1)
 
 
 def test_every_notebook_has_a_chinese_name(chinese):

@@ -1,6 +1,7 @@
 """The look of all pictures: fonts that can show Chinese, sizes, colours, labels."""
 
 import re
+import textwrap
 from collections.abc import Callable, Sequence
 from functools import cache, wraps
 from typing import ParamSpec, TypeVar
@@ -68,17 +69,25 @@ def readable(picture: Callable[P, T]) -> Callable[P, T]:
     return drawn
 
 
-def head(fig: Figure, text: str, size: str = "medium", *, wrap: bool = False) -> None:
-    """A picture's title at its left edge."""
+def head(fig: Figure, text: str, size: str = "medium", *, letters: int = 0, wrap: bool = False) -> None:
+    """A picture's title at its left edge, over as many lines as it needs; see `fitted` for `letters`."""
     fig.suptitle(
-        fitted(text, fig.get_figwidth(), size), x=0.01, ha="left", fontsize=size, fontweight="bold", wrap=wrap
+        fitted(text, fig.get_figwidth(), size, letters),
+        x=0.01,
+        ha="left",
+        fontsize=size,
+        fontweight="bold",
+        wrap=wrap,
     )
 
 
-def fitted(text: str, inches: float, size: str = "medium") -> str:
-    """Chinese in lines of so many inches, because it has no blanks at which it could be broken; English as it is."""
+def fitted(text: str, inches: float, size: str = "medium", letters: int = 0) -> str:
+    """Chinese in lines of so many inches, because it has no blanks at which it could be broken.
+
+    English is broken into lines of so many letters, or left as it is.
+    """
     if words.language() == "en":
-        return text
+        return "\n".join(textwrap.wrap(text, letters)) if letters else text
     room, lines = 72 * inches / POINTS[size] - 1, []
     for line in text.split("\n"):
         lines.append("")

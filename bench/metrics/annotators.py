@@ -113,7 +113,9 @@ def kappas(annotations: pd.DataFrame) -> pd.DataFrame:
 
 def band(kappa: float) -> str:
     """What a kappa is called; "" where there is none."""
-    return "" if kappa != kappa else next((name for least, name in BANDS if kappa > least), words.phrase("poor"))
+    return (
+        "" if kappa != kappa else next((name for least, name in BANDS if kappa > least), words.phrase("poor"))
+    )
 
 
 def _kappa(some: pd.DataFrame) -> Kappa:

@@ -138,4 +138,6 @@ def _effect(worst: dict[Any, Any]) -> str:
         parts.append(words.tell("full bias looks worse by {share} of the range", share=f"{full:.0%}"))
     if not parts:
         return ""
-    return words.tell(": at a rate of {level}, {effects}", level=f"{worst['level']:g}", effects=listing(parts))
+    return words.tell(
+        ": at a rate of {level}, {effects}", level=f"{worst['level']:g}", effects=listing(parts)
+    )

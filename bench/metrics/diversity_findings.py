@@ -160,7 +160,9 @@ def _row(table: pd.DataFrame, category: str) -> pd.Series:
 def _interval(row: pd.Series) -> str:
     if math.isnan(row.ci_low):
         return ""
-    return words.tell("95\u00a0% interval {low} to {high}", low=f"{row.ci_low:.2f}", high=f"{row.ci_high:.2f}")
+    return words.tell(
+        "95\u00a0% interval {low} to {high}", low=f"{row.ci_low:.2f}", high=f"{row.ci_high:.2f}"
+    )
 
 
 def _bracketed(row: pd.Series) -> str:

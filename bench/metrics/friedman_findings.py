@@ -142,8 +142,8 @@ def _pairs(tested: Friedman, compared: pd.DataFrame) -> str:
         if p.isna().all():
             told.append(words.tell("{test} is undefined: {why}.", test=words.tell(name), why=words.note(compared.note.iloc[0])))  # fmt: skip
         else:
-            apart = int((p < ALPHA).sum()) or words.tell("none")
-            counts.append(words.tell("{test} {n}", test=words.tell(name), n=apart))
+            apart, test = int((p < ALPHA).sum()), words.tell(name)
+            counts.append(words.tell("{test} {n}", test=test, n=apart) if apart else words.tell("{test} none", test=test))  # fmt: skip
     found = listing(counts)
     told[0] = words.sentences(
         [

@@ -210,15 +210,15 @@ def title(compared: pd.DataFrame, by: str) -> str:
 
 
 def _told(row: dict[Any, Any], scale: Scale, what: str) -> str:
-    def tell(name: str) -> str:
+    def shown(name: str) -> str:
         value = float(row[name])
         return f"{value:.0%}" if not scale.unit else f"{value:.{scale.digits}f}"
 
     around = [words.tell("{n} {what} of {items} items", n=f"{row['n']:,}", what=words.tell(what), items=f"{row['items']:,}")]  # fmt: skip
     if row["ci_low"] == row["ci_low"]:
-        around.insert(0, words.tell("95\u00a0% interval {low} to {high}", low=tell("ci_low"), high=tell("ci_high")))  # fmt: skip
+        around.insert(0, words.tell("95\u00a0% interval {low} to {high}", low=shown("ci_low"), high=shown("ci_high")))  # fmt: skip
     mark = float(row["constant_mark"])
-    of = {"by": row["by"], "size": tell("distance"), "around": words.tell("; ").join(around), "constant": tell("constant")}  # fmt: skip
+    of = {"by": row["by"], "size": shown("distance"), "around": words.tell("; ").join(around), "constant": shown("constant")}  # fmt: skip
     if scale.unit:
         told = words.tell(
             "{by} is {size} points from people on average ({around}); whoever always gives {mark} is at {constant}.", mark=f"{mark:.3g}", **of
@@ -231,7 +231,7 @@ def _told(row: dict[Any, Any], scale: Scale, what: str) -> str:
         told = words.tell(
             "{by} and people disagree on {size} of the verdicts ({around}); whoever always says unbiased is at {constant}.", **of
         )  # fmt: skip
-    return words.sentences([told, _against_constant(row, tell("detectable"))])
+    return words.sentences([told, _against_constant(row, shown("detectable"))])
 
 
 def _against_constant(row: dict[Any, Any], detectable: str) -> str:

@@ -39,7 +39,9 @@ def findings(
 def _learned(models: pd.DataFrame) -> str:
     n, again, out = len(models), int((models.tries > 1).sum()), int((~models.passed).sum())
     if out == n:
-        return words.tell("None of {n} models learned its set, so nothing can be said about any measure.", n=n)
+        return words.tell(
+            "None of {n} models learned its set, so nothing can be said about any measure.", n=n
+        )
     lowest = f"{models.train_accuracy[models.passed].min():.4f}"
     if not (again or out):
         return words.tell(

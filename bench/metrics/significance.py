@@ -159,7 +159,13 @@ def benjamini_hochberg(p: Sequence[float] | np.ndarray) -> np.ndarray:
 
 
 def told(
-    found: Comparison, first: str, second: str, what: str, *, p: float | None = None, units: str = "units"
+    found: Comparison,
+    first: str,
+    second: str,
+    what: str,
+    *,
+    p: float | None = None,
+    units: str = words.phrase("units"),
 ) -> str:
     """A comparison in a sentence; never stronger than the test allows.
 
