@@ -5,6 +5,7 @@ import re
 import tomllib
 from pathlib import Path
 
+import nbformat
 import pytest
 import yaml
 
@@ -85,7 +86,16 @@ def test_every_notebook_has_a_chinese_name(chinese):
             assert re.search(r"[\u4e00-\u9fff]", words.notebook(path.stem)), path.stem
 
 
-@pytest.mark.parametrize("section", ["phrases", "notes"])
+def test_every_heading_of_a_notebook_is_there_in_chinese_and_none_is_left_over(chinese):
+    cells = [
+        cell for path in report.NOTEBOOKS.glob("*.ipynb") for cell in nbformat.read(path, as_version=4).cells
+    ]
+    prose = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+    headings = set(re.findall(r"^#+ (.*)$", prose, re.MULTILINE))
+    assert headings == set(words.catalogue("headings"))
+
+
+@pytest.mark.parametrize("section", ["phrases", "headings", "notes"])
 def test_a_translation_has_the_same_placeholders_and_speaks_chinese(chinese, section):
     for english, told in words.catalogue(section).items():
         assert sorted(PLACEHOLDER.findall(english)) == sorted(PLACEHOLDER.findall(told)), english

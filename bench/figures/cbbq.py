@@ -65,13 +65,8 @@ def category_heatmaps(scores: pd.DataFrame) -> Figure | None:
     means = pd.concat(wide.values(), axis=1).mean(axis=1).sort_values(ascending=False)
     models = _models(scores)
     small, longest = len(models) > 6, max(map(len, models))
-    fig = Figure(
-        figsize=(
-            2.4 + len(wide) * max(1.6, (0.42 if small else 0.55) * len(models)) + 0.03 * longest,
-            1.5 + 0.28 * len(means) + 0.045 * longest,
-        ),
-        layout="constrained",
-    )
+    width = 2.4 + len(wide) * max(1.6, (0.42 if small else 0.55) * len(models)) + 0.03 * longest
+    fig = Figure(figsize=(width, 1.5 + 0.28 * len(means) + 0.045 * longest), layout="constrained")
     axes = fig.subplots(1, len(wide), sharey=True, squeeze=False)[0]
     for ax, (task, values) in zip(axes, wide.items(), strict=True):
         metric, chance = BIAS[task]
@@ -126,13 +121,8 @@ def names_by_topic(
     score = some.pivot_table(index="name", columns="topic", values=metric, sort=False, dropna=False)
     n = some.pivot_table(index="name", columns="topic", values="n", sort=False, dropna=False)
     n, dense = n.reindex_like(score), max(score.shape) > 12
-    fig = Figure(
-        figsize=(
-            max(WIDTH, 1.6 + 0.5 * score.shape[1]),
-            max(2.6, 2.0 + (0.26 if dense else 0.33) * len(score)),
-        ),
-        layout="constrained",
-    )
+    size = max(WIDTH, 1.6 + 0.5 * score.shape[1]), max(2.6, 2.0 + (0.26 if dense else 0.33) * len(score))
+    fig = Figure(figsize=size, layout="constrained")
     ax = fig.subplots()
     told = pd.DataFrame(
         [
@@ -156,12 +146,8 @@ def names_by_topic(
     ]
     if (score.isna() & n.notna()).any(axis=None):
         below.append(words.tell("hatched: no score"))
-    _title(
-        fig,
-        words.tell("{category}: {measure} by name and topic", category=label("cbbq", category), measure=NAMES[metric]),
-        *filter(None, [about]),
-        words.tell("; ").join(below),
-    )  # fmt: skip
+    head = words.tell("{category}: {measure} by name and topic", category=label("cbbq", category), measure=NAMES[metric])  # fmt: skip
+    _title(fig, head, *filter(None, [about]), words.tell("; ").join(below))
     known = some.dropna(subset=[metric]).sort_values(metric)
     extremes = words.tell(" and ").join(
         words.tell("{name} in {topic} ({score}, n = {n})", name=row["name"], topic=row["topic"], score=f"{row[metric]:.2f}", n=f"{row['n']:,}")
@@ -202,14 +188,10 @@ def accuracy_and_bias(scores: pd.DataFrame) -> Figure | None:
         ax.plot([0, 1], [1, 0], color=FAINT, lw=1, zorder=0)
         ax.fill_between([0, 1], [1, 0], 1, color="#f2f2f2", lw=0, zorder=-1)
         ax.text(0.98, 0.98, words.tell(ABOVE), color=FAINT, ha="right", va="top", fontsize="x-small")
-        for x, y, name, at in (
-            (1 / 3, chance, words.tell("random"), (-6, -4)),
-            (1, 0, words.tell("perfect"), (-6, 4)),
-        ):
+        known = (1 / 3, chance, words.tell("random"), (-6, -4)), (1, 0, words.tell("perfect"), (-6, 4))
+        for x, y, name, at in known:
             ax.plot(x, y, "D", ms=6, mfc="none", mec=INK, zorder=4, clip_on=False)
-            ax.annotate(
-                name, (x, y), at, textcoords="offset points", ha="right", fontsize="x-small", va="center"
-            )
+            ax.annotate(name, (x, y), at, textcoords="offset points", ha="right", fontsize="x-small", va="center")  # fmt: skip
         for (model, colour), marker in zip(colours(models).items(), _markers(models), strict=True):
             part = both[both.model == model]
             points, mean = part[part.category != ALL], part[part.category == ALL]
@@ -230,12 +212,8 @@ def accuracy_and_bias(scores: pd.DataFrame) -> Figure | None:
         ax.set_ylabel(words.tell("{measure} (0: never the stereotype)", measure=NAMES[metric]))
         sns.despine(ax=ax)
     legend_below(fig, axes[0])
-    fig.set_label(
-        words.tell(
-            "Accuracy against the share of stereotyped answers, small points categories, large ones means. {told}.",
-            told=words.tell("; ").join(told),
-        )
-    )
+    of = {"told": words.tell("; ").join(told)}
+    fig.set_label(words.tell("Accuracy against the share of stereotyped answers, small points categories, large ones means. {told}.", **of))  # fmt: skip
     return fig
 
 
@@ -338,11 +316,7 @@ def option_orders(scores: pd.DataFrame) -> Figure | None:
                         )  # fmt: skip
                     elif name in marks[0][0] + marks[0][1]:
                         of = {"model": model, "context": _context(task), "share": f"{row.score:.0%}"}
-                        told.append(
-                            words.tell("{model}, {context}: one option {share}", **of)
-                            if name == "one_option"
-                            else words.tell("{model}, {context}: one place {share}", **of)
-                        )
+                        told.append(words.tell("{model}, {context}: one option {share}", **of) if name == "one_option" else words.tell("{model}, {context}: one place {share}", **of))  # fmt: skip
                 chance = rows.baseline.dropna()
                 if len(chance):
                     ax.axvline(chance.iloc[0], color=FAINT, ls="--", lw=1, zorder=1)
@@ -352,16 +326,10 @@ def option_orders(scores: pd.DataFrame) -> Figure | None:
             ax.grid(axis="y", visible=False)
             sns.despine(ax=ax, left=True)
     axes[-1, 0].set_xlabel(words.tell("share of questions\n● with one option   □ at one place"), fontsize="small")  # fmt: skip
-    axes[-1, 1].set_xlabel(
-        words.tell("share of stereotyped answers\n● mean over orders   □ released order"), fontsize="small"
-    )
+    axes[-1, 1].set_xlabel(words.tell("share of stereotyped answers\n● mean over orders   □ released order"), fontsize="small")  # fmt: skip
     _title(fig, words.tell("When the options change places"), words.tell("dashed: a random answerer"))
-    fig.set_label(
-        words.tell(
-            "Share of questions answered with one option, and at one place, in every order. {told}.",
-            told=words.tell("; ").join(told),
-        )
-    )
+    of = {"told": words.tell("; ").join(told)}
+    fig.set_label(words.tell("Share of questions answered with one option, and at one place, in every order. {told}.", **of))  # fmt: skip
     return fig
 
 

@@ -86,6 +86,11 @@ def notebook(name: str) -> str:
     return catalogue("notebooks").get(shown := name.replace("_", " ")) or shown
 
 
+def heading(text: str) -> str:
+    """A heading of a notebook, whose other text is English in every language."""
+    return catalogue("headings").get(text, text)
+
+
 def sentences(parts: Iterable[str]) -> str:
     """Sentences one after the other; Chinese has no blank between them."""
     return ("" if language() == "zh" else " ").join(filter(None, parts))
