@@ -127,6 +127,11 @@ def test_notes_that_are_known_are_told_in_chinese_and_others_as_they_are(chinese
     assert words.note(several) == (
         "运行未完成：5 个回答中已有 3 个；对 PS 与 AS 的回答相同 (en)：没有刻板印象的方向；固定答案可得 2/3；something new"
     )
+    # A number at the head of a note may not take in the note before.
+    assert words.note(
+        "2 of 11 categories have no number and are left out; 4 of 33 instances have an answer to every question; longer lists are "
+        "left out more often and score lower, so compare by list length"
+    ).startswith("11 个类别中有 2 个没有数字，未计入；33 个实例中有 4 个")
     refused = "model m: cannot do task ps of nli_coal (the model has nll); tasks that remain: none"
     assert "（该模型只能 nll）" in words.note(refused)
 

@@ -58,7 +58,8 @@ NAMED = {
     "entailment", "contradiction", "neutral", "kappa", "score", "accuracy", "coal", "position", "bias", "one", "place", "option",
     "simulated", "tiny", "bench", "fetch", "data", "annotations", "people", "verdicts", "default", "reworded", "seed", "refuse", "answer",
     "label", "competence", "workbench", "authors", "loop", "nll", "directional", "gap", "balanced", "minicons", "eval", "asked", "all",
-    "ambiguous", "disambiguous", "token", "tokens", "robust", "official", "paper", "order", "item", "text", "each", "alone",
+    "ambiguous", "disambiguous", "token", "tokens", "robust", "official", "paper", "order", "item", "text", "each", "alone", "nemenyi", "conover",
+    "wilcoxon", "iman", "davenport", "landis", "koch", "sd", "fn", "lm", "lgbtq", "nan", "pearson",
 }  # fmt: skip
 
 
@@ -234,7 +235,7 @@ def test_what_a_data_set_holds() -> None:
     for look in looked:
         # A topic or a word is data.
         titles = [diversity.coverage(look.coverage(by), by, look.benchmark, look.rows).axes[0] for by in ("category", "topic", "group")]  # fmt: skip
-        assert [left_over(ax.get_title() + ax.get_xlabel()) for ax in titles] == [[], [], []]
+        assert [left_over(ax.get_title("left") + ax.get_xlabel()) for ax in titles] == [[], [], []]
         checked(diversity.overlap(look.diversity, look.benchmark))
         cloud = clouds.clouds(counts(look.texts), look.benchmark)
         assert cloud is not None
@@ -280,7 +281,7 @@ def test_without_a_font_pictures_are_english(runs: Any, monkeypatch: pytest.Monk
         monkeypatch.setattr(room, "cjk_font", lambda: None)
     fig = figures.scores_by_model(results.table(runs["nli_coal"]), "nli_coal")
     assert fig is not None
-    assert fig.axes[0].get_title() == "CoAL: biased labels over the three sets"
+    assert fig.axes[0].get_title("left") == "CoAL: biased labels over the three sets"
     assert words.language() == "zh"
 
 
@@ -293,4 +294,4 @@ def test_a_long_title_is_broken_where_chinese_may_be() -> None:
     assert any("simulated:bias=0.2,seed=1" in line for line in lines), "a name is in one piece"
     with words.spoken("en"):
         assert style.fitted("a b " * 60, style.WIDTH) == "a b " * 60
-        assert style.fitted("long title", style.WIDTH, letters=4) == "long\ntitle"
+        assert style.fitted("long title", style.WIDTH, letters=5) == "long\ntitle"

@@ -223,7 +223,7 @@ def worst_occupations(table: pd.DataFrame, category: str, model: str = "", most:
         ]
         part = words.tell("{title}, {measure}", title=title, measure=count)
         told.append(words.tell("{title}: {sentence}", title=part, sentence=words.tell(", ").join(first)) if first else part)  # fmt: skip
-    about = f"{_language(category)}{f', {model}' if model else ''}"
+    about = words.tell("{title}, {measure}", title=_language(category), measure=model) if model else _language(category)  # fmt: skip
     head(fig, about)
     handles = [
         Line2D([], [], color=FEMALE, marker="o", ls="", label=words.tell("female-stereotyped")),

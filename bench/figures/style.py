@@ -78,6 +78,8 @@ def head(fig: Figure, text: str, size: str = "medium", *, letters: int = 0, wrap
         fontsize=size,
         fontweight="bold",
         wrap=wrap,
+        # Chinese fills its lines to the brim.
+        linespacing=1.2 if words.language() == "en" else 1.4,
     )
 
 

@@ -24,6 +24,8 @@ ENVIRONMENT = "BENCH_LANGUAGE"
 # As pages name them to browsers and screen readers.
 TAGS = {"en": "en", "zh": "zh-CN"}
 _PLACEHOLDER = re.compile(r"\{(\w*)\}")
+# What may stand in a placeholder of a note: not the end of another note.
+_VALUE = "((?:(?!; ).)+?)"
 
 
 def language() -> str:
@@ -133,7 +135,7 @@ def _read(name: str) -> dict[str, dict[str, str]]:
 def _patterns(name: str) -> list[tuple[re.Pattern[str], str]]:
     """Each note that has placeholders as a pattern, and what it is in that language."""
     return [
-        (re.compile("(.+?)".join(map(re.escape, _PLACEHOLDER.split(key)[::2])), re.DOTALL), told)
+        (re.compile(_VALUE.join(map(re.escape, _PLACEHOLDER.split(key)[::2])), re.DOTALL), told)
         for key, told in _read(name)["notes"].items()
         if _PLACEHOLDER.search(key)
     ]
