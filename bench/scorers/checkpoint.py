@@ -58,7 +58,11 @@ class Placement:
     tree_tokens: int
 
     def describe(self) -> dict[str, Any]:
-        return {"device": str(self.device), "dtype": str(self.dtype).removeprefix("torch.")}
+        return {
+            "device": str(self.device),
+            "dtype": str(self.dtype).removeprefix("torch."),
+            "batch_tokens": self.batch_tokens,
+        }
 
 
 def placement(device: str | None, dtype: str | None, batch_tokens: int | None) -> Placement:
@@ -134,6 +138,7 @@ def load(model: str, where: Placement, trust_remote_code: bool, label_names: Seq
     identity = {
         "id": model,
         "revision": getattr(config, "_commit_hash", None) or fingerprint(Path(model).expanduser()),
+        **({"trust_remote_code": True} if trust_remote_code else {}),
     }
     if kind == "causal":
         from bench.scorers.causal import Causal
