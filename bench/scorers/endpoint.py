@@ -15,7 +15,7 @@ import openai
 
 from bench.errors import BadInput, RunFailed
 from bench.scorers.address import KEY, parse, redacted
-from bench.scorers.base import Answer, Model, each_seed, messages
+from bench.scorers.base import Answer, Model, Tally, each_seed, messages
 from bench.tasks.request import Request, Turns, Until
 
 AT_ONCE = 8
@@ -51,6 +51,7 @@ class Endpoint(Model):
 
     def __init__(self, rest: str) -> None:
         self.name, self.url = parse(rest)
+        self.tally = Tally()  # tokens that others compute are not counted
         self._key = os.environ.get(KEY, "").strip()
         if not (self._key.isascii() and self._key.isprintable()):
             raise BadInput(f"the environment variable {KEY}: holds characters that no key has")
