@@ -4,6 +4,7 @@ Exit status: 0 done; 1 the run failed; 2 the call or the data is wrong, said in 
 """
 
 import re
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -246,6 +247,8 @@ def version() -> None:
 
 def main() -> None:
     """Run the command, and turn what went wrong into one line and an exit status."""
+    # As batch systems and containers end what they take back: like Ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(_status(lambda: app(standalone_mode=False)))
 
 

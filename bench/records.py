@@ -6,7 +6,8 @@ stored; they are computed from these rows, so that a corrected metric needs no m
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bench.errors import BadInput
+from bench.errors import BadInput, RunFailed
+from bench.progress import say
 
 SCHEMA = pa.schema(
     [
@@ -49,21 +51,43 @@ def shard_path(folder: Path, number: int) -> Path:
 
 def write_shard(folder: Path, number: int, rows: Sequence[dict[str, Any]]) -> None:
     """Write a shard so that it is there whole or not at all."""
-    path = shard_path(folder, number)
-    path.parent.mkdir(parents=True, exist_ok=True)
     table = pa.Table.from_pylist(list(rows), schema=SCHEMA)
-    _whole(path, lambda draft: pq.write_table(table, draft, compression="zstd"))
+    _whole(
+        shard_path(folder, number),
+        lambda draft: pq.write_table(table, draft, compression="zstd", write_page_checksum=True),
+    )
+
+
+def has_shard(folder: Path, number: int, rows: int) -> bool:
+    """Whether shard `number` is there, whole; one that is damaged is moved aside, so that it is asked again.
+
+    Raises:
+        RunFailed: it cannot be moved.
+    """
+    path = shard_path(folder, number)
+    if not path.is_file():
+        return False
+    try:
+        found = len(_read_shard(path))
+        if found == rows:
+            return True
+        why = f"{found} rows, not {rows}"
+    except (pa.ArrowInvalid, OSError) as error:
+        why = str(error)
+    aside = path.with_name(f"{path.name}.damaged")
+    with written(aside):
+        os.replace(path, aside)
+    say(f"{path}: is not a whole record file ({why}); it is moved to {aside.name}, and asked again")
+    return False
 
 
 def write_items(folder: Path, items: pd.DataFrame) -> None:
     """Keep what the items say beside the records, so that scoring needs no data set."""
-    folder.mkdir(parents=True, exist_ok=True)
     _whole(folder / ITEMS, lambda draft: items.to_parquet(draft, index=False))
 
 
 def write_about(folder: Path, about: dict[str, Any]) -> None:
     """Write `run.json`."""
-    folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(about, ensure_ascii=False, indent=2, default=str) + "\n"
     _whole(folder / ABOUT, lambda draft: draft.write_text(text, "utf-8"))
 
@@ -127,7 +151,7 @@ def read(folder: Path) -> pd.DataFrame:
     tables: list[pa.Table] = []
     for path in paths:
         try:
-            table = pq.read_table(path, partitioning=None)
+            table = _read_shard(path)
             if "place" not in table.schema.names:  # an older run's, which was asked in the plan's order
                 done = sum(len(earlier) for earlier in tables)
                 table = table.append_column("place", pa.array(range(done, done + len(table)), pa.int64()))
@@ -136,18 +160,40 @@ def read(folder: Path) -> pd.DataFrame:
             tables.append(table.cast(SCHEMA))
         except (pa.ArrowInvalid, OSError) as error:
             raise BadInput(
-                f"{path}: is not a whole record file ({error}); remove it and those with a higher number, and run again: they are asked anew"
+                f"{path}: is not a whole record file ({error}); start its `bench run` again, which moves it aside and asks it anew"
             ) from None
     frame: pd.DataFrame = pa.concat_tables(tables).to_pandas()
     return frame.sort_values("place", kind="stable", ignore_index=True).drop(columns="place")
 
 
+@contextmanager
+def written(path: Path) -> Iterator[None]:
+    """Say of whatever the system refuses in the block that `path` cannot be written.
+
+    Raises:
+        RunFailed: it cannot, because the disk is full, the folder read-only...
+    """
+    try:
+        yield
+    except OSError as error:
+        raise RunFailed(
+            f"{path}: cannot be written ({error.strerror or error}); "
+            "once that is mended, the same command continues from what is recorded"
+        ) from error
+
+
+def _read_shard(path: Path) -> pa.Table:
+    return pq.read_table(path, partitioning=None, page_checksum_verification=True)
+
+
 def _whole(path: Path, write: Any) -> None:
     draft = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        write(draft)
-        with draft.open("rb") as stream:
-            os.fsync(stream.fileno())
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
+    with written(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            write(draft)
+            with draft.open("rb") as stream:
+                os.fsync(stream.fileno())
+            os.replace(draft, path)
+        finally:
+            draft.unlink(missing_ok=True)

@@ -12,9 +12,11 @@ from typing import Any
 import pandas as pd
 
 from bench import records, repeating, scorers
-from bench.ask import Lazy, about_run, add_judge, ask, begin
+from bench.about import about_run, add_judge, begin
+from bench.ask import Lazy, ask
 from bench.benchmarks import resolve
 from bench.errors import BadInput, NotApplicable, RunFailed
+from bench.lock import hold
 from bench.plan import Plan
 from bench.progress import say
 from bench.results import PRESETS, Run, check_preset, labels, probe_failed, short_name, table
@@ -114,29 +116,34 @@ def evaluate(
     asked = loaded(model, labels_meant)
     # A model that judges itself is loaded once.
     marks = asked if judge in (None, model) else loaded(str(judge))
-    about = about_run(folder, plan, preset)
-    if about is None:
-        model_verbs, reads = asked.load().verbs, asked.load().reads
-        requests = plan.requests(model_verbs, reads, marks.load().verbs if judge else (), partial)
-        for role, scorer in (("model", asked), ("judge", marks)):
-            if like and like.about.get(role):
-                repeating.check_scorer(like.about, role, scorer.load().describe())
-        # What is asked together is computed together, which moves the last digits of numbers.
-        shard = int(like.about["shard"]) if like else SHARD
-        about = begin(folder, plan, preset, asked.load(), marks.load() if judge else None, requests, shard)
-        if doubt := probe_failed(about):
-            say(f"{plan.benchmark}, {model}: {doubt}; it is asked all the same")
-    else:
-        later = bool(judge) and not about["judge"]
-        marking = marks.load().verbs if later else about["judge_verbs"]
-        requests = plan.requests(about["verbs"], about["reads"], marking, partial)
-        if later:
-            add_judge(folder, about, plan, marks.load(), requests)
-    for task, why in requests.left_out.items():
-        say(f"{plan.benchmark}, {model}: task {task} is left out: {why}")
-    for sentence in repeating.told(like.about, about) if like else ():
-        say(f"not as in {like.folder if like else ''}: {sentence}")
-    ask(folder, plan, about, requests, asked, marks)
+    with hold(folder) as held:
+        about = about_run(folder, plan, preset)
+        if about is None:
+            held.need()
+            model_verbs, reads = asked.load().verbs, asked.load().reads
+            requests = plan.requests(model_verbs, reads, marks.load().verbs if judge else (), partial)
+            for role, scorer in (("model", asked), ("judge", marks)):
+                if like and like.about.get(role):
+                    repeating.check_scorer(like.about, role, scorer.load().describe())
+            # What is asked together is computed together, which moves the last digits of numbers.
+            shard = int(like.about["shard"]) if like else SHARD
+            about = begin(
+                folder, plan, preset, asked.load(), marks.load() if judge else None, requests, shard
+            )
+            if doubt := probe_failed(about):
+                say(f"{plan.benchmark}, {model}: {doubt}; it is asked all the same")
+        else:
+            later = bool(judge) and not about["judge"]
+            marking = marks.load().verbs if later else about["judge_verbs"]
+            requests = plan.requests(about["verbs"], about["reads"], marking, partial)
+            if later:
+                held.need()
+                add_judge(folder, about, plan, marks.load(), requests)
+        for task, why in requests.left_out.items():
+            say(f"{plan.benchmark}, {model}: task {task} is left out: {why}")
+        for sentence in repeating.told(like.about, about) if like else ():
+            say(f"not as in {like.folder if like else ''}: {sentence}")
+        ask(folder, plan, about, requests, asked, marks, held)
     return Run(folder, about)
 
 
