@@ -84,11 +84,13 @@ def begin(
         "requests": requests.total,
         "shard": shard,
         "order": "prompt",
+        "folder": str(Path.cwd()),  # from which the paths here are meant
         "data": plan.source.describe(),
         "wording": {
             "version": plan.wording.version,
             "variant": plan.wording.variant,
             "source": plan.wording.source,
+            "file": str(plan.wording.path.resolve()),
             "unbiased_instruction": plan.wording.unbiased_instruction,
         },
         "preset": preset,

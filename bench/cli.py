@@ -117,13 +117,20 @@ for command in (cli_make.expand, cli_make.build, cli_make.train):
 
 @app.command()
 def run(
-    benchmark: Annotated[str, typer.Argument(help="mcbe, cbbq or nli_coal.")],
+    context: typer.Context,
+    benchmark: Annotated[str, typer.Argument(help="mcbe, cbbq or nli_coal; not with --from.")] = "",
     model: Annotated[
         str,
         typer.Option(
             help="A Hub id, a folder, a .gguf file, openai:NAME@URL, replay:FILE, predictions:FILE, simulated:..., tiny:SIZE."
         ),
-    ],
+    ] = "",
+    source: Annotated[
+        str,
+        typer.Option(
+            "--from", metavar="RUN", help="A run's folder or run.json: ask the same again, and compare."
+        ),
+    ] = "",
     judge: Annotated[
         str, typer.Option(help="Who marks replies where a task has that done; spelt like --model.")
     ] = "",
@@ -167,15 +174,23 @@ def run(
     format: Format = "table",
 ) -> None:
     """Ask a model, write the records, print the score table. A run that was interrupted continues."""
-    from bench.run import evaluate
+    from bench.run import evaluate, repeat
 
     _check_format(format)
-    done = evaluate(
-        benchmark, model, judge=judge or None, categories=listed(categories), tasks=listed(tasks), limit=limit,
-        repeats=repeats, seed=seed, read=read or None, max_new_tokens=max_new_tokens, settings=_pairs(settings or []),
-        preset=preset, prompts=prompts or None, data=data or None, out=out or None, device=device or None, dtype=dtype or None,
-        batch_tokens=batch_tokens, trust_remote_code=trust_remote_code, label_names=listed(label_names),
-    )  # fmt: skip
+    options: dict[str, Any] = {
+        "benchmark": benchmark, "model": model, "judge": judge or None, "categories": listed(categories),
+        "tasks": listed(tasks), "limit": limit, "repeats": repeats, "seed": seed, "read": read or None,
+        "max_new_tokens": max_new_tokens, "settings": _pairs(settings or []), "preset": preset, "prompts": prompts or None,
+        "data": data or None, "out": out or None, "device": device or None, "dtype": dtype or None,
+        "batch_tokens": batch_tokens, "trust_remote_code": trust_remote_code, "label_names": listed(label_names),
+    }  # fmt: skip
+    if source:
+        done = repeat(source, **{name: value for name, value in options.items() if _is_given(context, name)})
+    else:
+        for name, said in (("benchmark", "argument 'BENCHMARK'"), ("model", "option '--model'")):
+            if not _is_given(context, name):
+                raise BadInput(f"Missing {said}; or repeat a run by --from RUN")
+        done = evaluate(**options)
     printing.scores([done], None, format)
 
 
@@ -277,6 +292,12 @@ def _as_setting(said: str) -> str:
             if re.search(rf"No such option:? '?--{setting.replace('_', '[-_]')}\b", said):
                 return f"; {setting} is a setting of {name}, given like --set {setting}={value}"
     return ""
+
+
+def _is_given(context: typer.Context, name: str) -> bool:
+    """Whether an option stands in the call, rather than having its default."""
+    where = context.get_parameter_source(name)
+    return where is not None and where.name == "COMMANDLINE"
 
 
 def _pairs(given: list[str]) -> dict[str, str]:
