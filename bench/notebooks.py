@@ -12,7 +12,7 @@ import nbformat
 import papermill
 
 from bench import __version__, records, words
-from bench.errors import AnotherRun, BadInput, NotApplicable, RunFailed, expected
+from bench.errors import AnotherRun, BadInput, NoRuns, NotApplicable, RunFailed, expected
 from bench.progress import say
 
 PROJECT = Path(__file__).parents[1]
@@ -20,7 +20,7 @@ NOTEBOOKS = PROJECT / "notebooks"
 # A notebook that hangs fails after this many seconds a cell.
 CELL_TIMEOUT = 3600
 # Errors that are a sentence to the reader; any other is a fault of the program, and its traceback is wanted.
-SENTENCES = tuple(kind.__name__ for kind in (BadInput, NotApplicable, AnotherRun, RunFailed))
+SENTENCES = tuple(kind.__name__ for kind in (BadInput, NoRuns, NotApplicable, AnotherRun, RunFailed))
 # What of the package an executed notebook rests on.
 CODE = ("*.py", "*.toml", "*.csv")
 
@@ -35,6 +35,11 @@ class Trouble(NamedTuple):
     def is_sentence(self) -> bool:
         """Whether the reason is meant for the reader, who then needs no traceback."""
         return self.kind in SENTENCES
+
+    @property
+    def is_no_failure(self) -> bool:
+        """Whether the notebook had nothing to be about."""
+        return self.kind == NoRuns.__name__
 
 
 def run_notebook(source: Path, target: Path, parameters: Mapping[str, Any]) -> Trouble | None:

@@ -67,8 +67,12 @@ def make(
             for cell in cells
             if cell.state == "done"
         }
-        pages = _pages(plan, folder, given, cells)
-        index = site.write(plan, folder, cells, pages, runs)
+        made = _pages(plan, folder, given, cells)
+        left_out = {
+            page.name: page.trouble.why for page in made if page.trouble and page.trouble.is_no_failure
+        }
+        pages = [page for page in made if page.name not in left_out]
+        index = site.write(plan, folder, cells, pages, runs, left_out)
     failed = [f"{short_name(cell.model)} on {cell.benchmark}" for cell in cells if cell.state == "failed"]
     return Made(index, failed + [f"notebook {page.name}" for page in pages if page.trouble])
 

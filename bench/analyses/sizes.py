@@ -13,7 +13,7 @@ import pandas as pd
 
 from bench.analyses import same_data
 from bench.data.published import published
-from bench.errors import BadInput
+from bench.errors import BadInput, NoRuns
 from bench.metrics.bootstrap import interval
 from bench.metrics.trend import POSITION, Series, Sized, ordered
 from bench.progress import say
@@ -87,8 +87,8 @@ def by_size(
         sizes: see `billions`.
 
     Raises:
-        BadInput: a model of a series was not run, or on other data; two are of one size; a size is not known; or no series has
-            two.
+        BadInput: a model of a series was not run, or on other data; two are of one size; or a size is not known.
+        NoRuns: no series has two.
     """
     found: dict[str, dict[str, list[Sized]]] = {}
     for benchmark in dict.fromkeys(run.benchmark for run in runs):
@@ -116,7 +116,7 @@ def by_size(
                 found[benchmark][name] = ordered(sized, name)
     if not any(len(models) > 1 for of in found.values() for models in of.values()):
         names = ", ".join(dict.fromkeys(run.label for run in runs))
-        raise BadInput(
+        raise NoRuns(
             f"no series has models of two sizes: {names}; give series = {{NAME: [MODEL, MODEL]}}, or more runs"
         )
     return found

@@ -21,6 +21,7 @@ from bench.figures.style import (
     colours,
     label,
     legend_below,
+    marks_of,
     style,
 )
 from bench.metrics.cbbq import AMBIGUOUS, DISAMBIGUOUS, WEIGHTS
@@ -37,8 +38,6 @@ ROOM = (-0.03, 1.03)  # limits that do not cut a point in half
 ABOVE = "only where labels say that\nthe stereotype is right"
 # Where no font can show the names.
 NUMBERED = "names and topics numbered in the order of the data, as no font shows Chinese"
-# So many models have a colour of their own; marks tell the others.
-COLOURS, MARKS = 10, "osD^v"
 # So many rows of names can still be read.
 ROWS = 40
 
@@ -186,7 +185,7 @@ def accuracy_and_bias(scores: pd.DataFrame) -> Figure | None:
             ax.annotate(
                 name, (x, y), at, textcoords="offset points", ha="right", fontsize="x-small", va="center"
             )
-        for (model, colour), marker in zip(colours(models).items(), _markers(models), strict=True):
+        for (model, colour), marker in zip(colours(models).items(), marks_of(models).values(), strict=True):
             part = both[both.model == model]
             points, mean = part[part.category != ALL], part[part.category == ALL]
             ax.plot(points.score_accuracy, points.score, marker, ms=3.5, mew=0, alpha=0.45, color=colour)
@@ -237,7 +236,7 @@ def prompt_settings(table: pd.DataFrame) -> Figure | None:
     axes = fig.subplots(lines, 2, sharex=True, sharey=True, squeeze=False).ravel()
     for ax, (title, rows) in zip(axes, panels.items(), strict=False):
         for k, ((model, colour), marker) in enumerate(
-            zip(colours(models).items(), _markers(models), strict=True)
+            zip(colours(models).items(), marks_of(models).values(), strict=True)
         ):
             part = rows[rows.model == model].set_index("prompting").reindex(settings)
             x = np.arange(len(settings)) + (k - (len(models) - 1) / 2) * min(0.1, 0.5 / len(models))
@@ -364,8 +363,3 @@ def _readable(names: Sequence[str]) -> list[str]:
 
 def _number(value: float) -> str:
     return "without a number" if np.isnan(value) else f"{value:.2f}"
-
-
-def _markers(models: Sequence[str]) -> list[str]:
-    """A mark a model: another one where colours begin to repeat."""
-    return [MARKS[k // COLOURS % len(MARKS)] for k in range(len(models))]

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
-from bench.figures.style import FAINT, INK, WIDTH, arms, cjk_font, colours, style
+from bench.figures.style import FAINT, INK, WIDTH, arms, cjk_font, colours, marks_of, style
 from bench.metrics.table import ALL
 from bench.tasks.nli_coal import LABELS
 
@@ -203,6 +203,7 @@ def habits(scores: pd.DataFrame, predictors: pd.DataFrame) -> Figure | None:
     if not languages:
         return None
     models = list(dict.fromkeys(scores.model))
+    marks = marks_of(models)
     gaps = some[some.metric == BALANCED]
     lowest = -0.35 if not (gaps.ci_low.fillna(gaps.score) < -0.3).any() else -1.05  # against the stereotype
     width = WIDTH if len(languages) > 1 else 0.7 * WIDTH
@@ -221,7 +222,7 @@ def habits(scores: pd.DataFrame, predictors: pd.DataFrame) -> Figure | None:
             x, y = (here.loc[metric].reindex([model]) for metric in ("coal", BALANCED))
             ax.errorbar(
                 x.score, y.score, xerr=arms(x), yerr=arms(y),
-                fmt="o", ms=7, mec="white", lw=1.5, color=colour, label=model, zorder=4,
+                fmt=marks[model], ms=7, mec="white", lw=1.5, color=colour, label=model, zorder=4,
             )  # fmt: skip
             values = f"CoAL {_number(x.score.iloc[0])}, gap {_number(y.score.iloc[0])}"
             told.append(f"{model}, {_language(language, english=True)}: {values}")

@@ -9,7 +9,18 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from bench.benchmarks import module
-from bench.figures.style import BIAS_PALETTE, FAINT, WIDTH, around, colours, label, legend_below, style
+from bench.figures.style import (
+    BIAS_PALETTE,
+    FAINT,
+    WIDTH,
+    around,
+    colours,
+    label,
+    legend_below,
+    legend_height,
+    marks_of,
+    style,
+)
 from bench.metrics.findings import LOW_VALIDITY, findings, headline_rows
 from bench.metrics.table import ALL, Headline
 
@@ -171,15 +182,17 @@ def score_and_validity(
         ["model", "category", "score"]
     ]
     some = some.merge(prefer.rename(columns={"score": "position"}), on=["model", "category"], how="left")
-    fig = Figure(figsize=(WIDTH, 2.8), layout="constrained")
+    models = list(dict.fromkeys(scores.model))
+    marks = marks_of(models)
+    fig = Figure(figsize=(WIDTH, 2.4 + legend_height(models)), layout="constrained")
     left, right = fig.subplots(1, 2, sharey=True)
     for ax, column, title in (
         (left, "valid_rate", "share of readable answers"),
         (right, "position", position.replace("_", " ")),
     ):
-        for model, colour in colours(list(dict.fromkeys(scores.model))).items():
+        for model, colour in colours(models).items():
             part = some[some.model == model]
-            ax.plot(part[column], part.score, "o", ms=4, alpha=0.7, color=colour, label=model)
+            ax.plot(part[column], part.score, marks[model], ms=4, alpha=0.7, color=colour, label=model)
         ax.set(xlim=(-0.04, 1.04), xlabel=title)
         sns.despine(ax=ax)
     span = headline.limits[1] - headline.limits[0]

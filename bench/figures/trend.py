@@ -11,13 +11,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from bench.figures.style import FAINT, INK, WIDTH, arms, colours, label, style
+from bench.figures.style import FAINT, INK, MARKS, WIDTH, arms, colours, label, style
 from bench.metrics.findings import listing
 from bench.metrics.table import ALL, Headline
 from bench.metrics.trend import Series, band, size
 from bench.metrics.trend_findings import TOLD, amount, findings, shown, title_of
 
-MARKS = "osD^vP"
 HOLLOW = "^vDs"
 # Sizes that an axis names stand at least so many doublings apart, in parts of its whole length.
 APART = 0.11
