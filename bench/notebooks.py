@@ -3,6 +3,7 @@
 import ast
 import hashlib
 import json
+import logging
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
@@ -23,6 +24,10 @@ CELL_TIMEOUT = 3600
 SENTENCES = tuple(kind.__name__ for kind in (BadInput, NoRuns, NotApplicable, AnotherRun, RunFailed))
 # What of the package an executed notebook rests on.
 CODE = ("*.py", "*.toml", "*.csv")
+
+
+# Papermill reads parameters a line at a time, and warns of every list that takes several; `check_parameters` reads them.
+logging.getLogger("papermill").setLevel(logging.ERROR)
 
 
 class Trouble(NamedTuple):
