@@ -11,6 +11,7 @@ reports/STUDY/runs/MODEL/BENCHMARK  the records, which a later call reads in pla
 import contextlib
 import multiprocessing
 import os
+import shutil
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
@@ -182,6 +183,8 @@ def _page(folder: Path, name: str, parameters: dict[str, Any], runs: Sequence[Pa
         say(f"notebook {name}: nothing has changed, so it is not run again")
         return site.page(name, target)
     notebooks.forget(target)
+    # What an earlier run kept, of models that may no longer be in the study, is no download of this one.
+    shutil.rmtree(folder / "tables" / name, ignore_errors=True)
     trouble = notebooks.run_notebook(source, target, parameters)
     if not trouble:
         notebooks.remember(target, now)
