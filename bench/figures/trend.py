@@ -21,6 +21,8 @@ HOLLOW = "^vDs"
 # Sizes that an axis names stand at least so many doublings apart, in parts of its whole length.
 APART = 0.11
 COLUMNS = 2
+# Published models that are all so many times as large as ours would leave no room to see ours.
+FAR = 256
 
 
 def over_size(
@@ -32,7 +34,8 @@ def over_size(
 ) -> Figure | None:
     """Does size matter: each headline over the logarithm of the parameters, a line with a band a series; hollow: published.
 
-    A dashed grey line is the answerer who gets the headline's baseline. None where there is no headline.
+    Published models that are far larger than all of ours are left out. A dashed grey line is the answerer who gets the
+    headline's baseline. None where there is no headline.
 
     Args:
         points, trends: of `bench.analyses.sizes.points` and `bench.metrics.trend.trends`.
@@ -41,6 +44,8 @@ def over_size(
     if not headlines:
         return None
     style()
+    if len(points) and len(published) and published.billions.min() > FAR * points.billions.max():
+        published = published.iloc[:0]
     lines = -(-len(headlines) // COLUMNS)
     named = [*series, *dict.fromkeys(published.series)]
     legend = -(-len(named) // 2)
