@@ -3,6 +3,7 @@
 import ast
 import hashlib
 import json
+import logging
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import cache
@@ -14,7 +15,7 @@ import papermill
 import psutil
 
 from bench import __version__, keep, records, words
-from bench.errors import AnotherRun, BadInput, NotApplicable, RunFailed, expected
+from bench.errors import AnotherRun, BadInput, NoRuns, NotApplicable, RunFailed, expected
 from bench.whole import whole, written
 
 PROJECT = Path(__file__).parents[1]
@@ -22,9 +23,13 @@ NOTEBOOKS = PROJECT / "notebooks"
 # A notebook that hangs fails after this many seconds a cell.
 CELL_TIMEOUT = 3600
 # Errors that are a sentence to the reader; any other is a fault of the program, and its traceback is wanted.
-SENTENCES = tuple(kind.__name__ for kind in (BadInput, NotApplicable, AnotherRun, RunFailed))
+SENTENCES = tuple(kind.__name__ for kind in (BadInput, NoRuns, NotApplicable, AnotherRun, RunFailed))
 # What of the package an executed notebook rests on.
 CODE = ("*.py", "*.toml", "*.csv")
+
+
+# Papermill reads parameters a line at a time, and warns of every list that takes several; `check_parameters` reads them.
+logging.getLogger("papermill").setLevel(logging.ERROR)
 
 
 class Trouble(NamedTuple):
@@ -37,6 +42,11 @@ class Trouble(NamedTuple):
     def is_sentence(self) -> bool:
         """Whether the reason is meant for the reader, who then needs no traceback."""
         return self.kind in SENTENCES
+
+    @property
+    def is_no_failure(self) -> bool:
+        """Whether the notebook had nothing to be about."""
+        return self.kind == NoRuns.__name__
 
 
 def run_notebook(source: Path, target: Path, parameters: Mapping[str, Any]) -> Trouble | None:

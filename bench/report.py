@@ -12,6 +12,7 @@ import contextlib
 import logging
 import multiprocessing
 import os
+import shutil
 import signal
 import threading
 import time
@@ -73,8 +74,12 @@ def make(
             for cell in cells
             if cell.state == "done"
         }
-        pages = _pages(plan, folder, given, cells)
-        index = site.write(plan, folder, cells, pages, runs)
+        made = _pages(plan, folder, given, cells)
+        left_out = {
+            page.name: page.trouble.why for page in made if page.trouble and page.trouble.is_no_failure
+        }
+        pages = [page for page in made if page.name not in left_out]
+        index = site.write(plan, folder, cells, pages, runs, left_out)
     failed = [f"{short_name(cell.model)} on {cell.benchmark}" for cell in cells if cell.state == "failed"]
     return Made(index, failed + [f"notebook {page.name}" for page in pages if page.trouble])
 
@@ -238,6 +243,8 @@ def _page(folder: Path, name: str, parameters: dict[str, Any], runs: Sequence[Pa
         say(f"notebook {name}: nothing has changed, so it is not run again")
         return site.page(name, target)
     notebooks.forget(target)
+    # What an earlier run kept, of models that may no longer be in the study, is no download of this one.
+    shutil.rmtree(folder / "tables" / name, ignore_errors=True)
     trouble = notebooks.run_notebook(source, target, parameters)
     if not trouble:
         notebooks.remember(target, now)

@@ -98,7 +98,7 @@ def figure(fig: Figure | None, name: str) -> None:
     if _folder:
         keep.picture(fig, _folder, _file_name(name))
     alt = str(fig.get_label())
-    shown = {"image/png": base64.b64encode(keep.png(fig)).decode(), "text/plain": alt}
+    shown = {"image/png": base64.b64encode(keep.small(keep.png(fig))).decode(), "text/plain": alt}
     width = round(fig.get_size_inches()[0] * 96)
     display(shown, metadata={"image/png": {"alt": alt, "width": width}}, raw=True)
     if _folder:

@@ -43,6 +43,10 @@ UNSEEN = re.compile(
 # JupyterLab and browsers would set $...$ as mathematics.
 PLAIN = "tex2jax_ignore mathjax_ignore"
 TEXT = "white-space: pre-wrap; overflow-wrap: anywhere; max-height: 18em; overflow: auto; margin: 0; text-align: left"
+# As wide as there is room, whatever it holds; a widget would else be pushed out of sight, where nothing scrolls.
+BOX = "overflow: auto; contain: inline-size"
+# Chinese can be broken at every character, so a last column that is pressed would be one character wide.
+LAST = "min-width: 16em"
 CELL = "text-align: left; vertical-align: top; padding: 0.2em 0.8em 0.2em 0"
 
 
@@ -186,7 +190,8 @@ def table_page(rows: pd.DataFrame, start: int = 0) -> str:
         first=f"{start + 1:,}", last=f"{start + len(some):,}", all=f"{len(rows):,}",
     )  # fmt: skip
     body = "".join(
-        f"<tr>{''.join(_cell(_brief(value) if value is not None else unread) for value in line)}</tr>"
+        f"<tr>{''.join(_cell(_brief(value) if value is not None else unread) for value in line[:-1])}"
+        f"{_cell(_brief(line[-1]), LAST)}</tr>"
         for line in lines
     )
     return f"<p>{told}</p>{_table(names, body)}"
@@ -340,10 +345,10 @@ def _listed(value: Any) -> str:
     return "\n".join(map(str, value))
 
 
-def _cell(inner: str) -> str:
-    return f"<td style='{CELL}'>{inner}</td>"
+def _cell(inner: str, more: str = "") -> str:
+    return f"<td style='{CELL}; {more}'>{inner}</td>" if more else f"<td style='{CELL}'>{inner}</td>"
 
 
 def _table(names: Sequence[str], body: str) -> str:
     head = "".join(f"<th scope='col' style='{CELL}'>{_text(name)}</th>" for name in names)
-    return f"<div class='table {PLAIN}' style='overflow: auto'><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    return f"<div class='table {PLAIN}' style='{BOX}'><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"

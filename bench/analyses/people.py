@@ -16,7 +16,7 @@ from rapidfuzz.distance import LCSseq
 from bench import words
 from bench.analyses import opened
 from bench.data.tables import read_csv
-from bench.errors import BadInput
+from bench.errors import BadInput, NoRuns
 from bench.marking import plain
 from bench.metrics import mcbe
 from bench.metrics.agreement import read_human
@@ -45,9 +45,18 @@ def judged(
 
     Args:
         runs, models, demo, options: see `bench.analyses.opened`; the benchmarks of the demonstration are those of `options`.
+
+    Raises:
+        NoRuns: none of the runs has marks of a judge, or severities, which people's are in the data.
     """
     if runs:
-        return opened(runs, benchmarks=["mcbe", "cbbq"], models=models)
+        given = opened(runs, benchmarks=["mcbe", "cbbq"], models=models)
+        found = [run for run in given if run.about["asked"]["judge"] or (run.records.task == "bs").any()]
+        if not found:
+            raise NoRuns(
+                f"none of {len(given)} runs has marks of a judge, or severities; ask with --judge, or McBE's task bs"
+            )
+        return found
     asked = options or {}
     return [
         run

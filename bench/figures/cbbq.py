@@ -22,6 +22,7 @@ from bench.figures.style import (
     colours,
     label,
     legend_below,
+    marks_of,
     readable,
     style,
 )
@@ -41,8 +42,6 @@ ABOVE = words.phrase("only where labels say that\nthe stereotype is right")
 # Where no font can show the names.
 NUMBERED = "names and topics numbered in the order of the data, as no font shows Chinese"
 CONTEXTS = {AMBIGUOUS: words.phrase("Ambiguous"), DISAMBIGUOUS: words.phrase("Disambiguous")}
-# So many models have a colour of their own; marks tell the others.
-COLOURS, MARKS = 10, "osD^v"
 # So many rows of names can still be read.
 ROWS = 40
 
@@ -192,7 +191,7 @@ def accuracy_and_bias(scores: pd.DataFrame) -> Figure | None:
         for x, y, name, at in known:
             ax.plot(x, y, "D", ms=6, mfc="none", mec=INK, zorder=4, clip_on=False)
             ax.annotate(name, (x, y), at, textcoords="offset points", ha="right", fontsize="x-small", va="center")  # fmt: skip
-        for (model, colour), marker in zip(colours(models).items(), _markers(models), strict=True):
+        for (model, colour), marker in zip(colours(models).items(), marks_of(models).values(), strict=True):
             part = both[both.model == model]
             points, mean = part[part.category != ALL], part[part.category == ALL]
             ax.plot(points.score_accuracy, points.score, marker, ms=3.5, mew=0, alpha=0.45, color=colour)
@@ -246,7 +245,7 @@ def prompt_settings(table: pd.DataFrame) -> Figure | None:
     axes = fig.subplots(lines, 2, sharex=True, sharey=True, squeeze=False).ravel()
     for ax, (title, rows) in zip(axes, panels.items(), strict=False):
         for k, ((model, colour), marker) in enumerate(
-            zip(colours(models).items(), _markers(models), strict=True)
+            zip(colours(models).items(), marks_of(models).values(), strict=True)
         ):
             part = rows[rows.model == model].set_index("prompting").reindex(settings)
             x = np.arange(len(settings)) + (k - (len(models) - 1) / 2) * min(0.1, 0.5 / len(models))
@@ -385,8 +384,3 @@ def _number(value: float) -> str:
 def _context(task: str) -> str:
     """A context within a sentence."""
     return words.tell(CONTEXTS[task]).lower()
-
-
-def _markers(models: Sequence[str]) -> list[str]:
-    """A mark a model: another one where colours begin to repeat."""
-    return [MARKS[k // COLOURS % len(MARKS)] for k in range(len(models))]

@@ -15,9 +15,12 @@ from bench.figures.style import (
     WIDTH,
     around,
     colours,
+    dashes_of,
     head,
     label,
     legend_below,
+    legend_height,
+    marks_of,
     readable,
     style,
 )
@@ -116,7 +119,10 @@ def radars(scores: pd.DataFrame) -> Figure | None:
     ]
     if not panels:
         return None
-    fig = Figure(figsize=(WIDTH, 4.4 if len(panels) > 1 else WIDTH), layout="constrained")
+    models = _models(scores)
+    marks, lines = marks_of(models), dashes_of(models)
+    height = 4.0 if len(panels) > 1 else WIDTH - 0.4
+    fig = Figure(figsize=(WIDTH, height + legend_height(models)), layout="constrained")
     axes = fig.subplots(
         1,
         len(panels),
@@ -127,14 +133,22 @@ def radars(scores: pd.DataFrame) -> Figure | None:
     for ax, (column, part, spokes) in zip(axes, panels, strict=True):
         angles = np.linspace(0, 2 * np.pi, len(spokes), endpoint=False)
         title = words.tell("By category") if column == "category" else words.tell("By task")
-        for model, colour in colours(_models(scores)).items():
+        for model, colour in colours(models).items():
             values = part[part.model == model].set_index(column).score.reindex(spokes).to_numpy()
             closed = np.append(values, values[:1])
             ax.plot(
-                np.append(angles, 0), closed, "o-", ms=2.5, lw=1.4, color=colour, label=model, clip_on=False
+                np.append(angles, 0),
+                closed,
+                marker=marks[model],
+                ls=lines[model],
+                ms=2.5,
+                lw=1.4,
+                color=colour,
+                label=model,
+                clip_on=False,
             )
             if not np.isnan(values).any():
-                ax.fill(angles, values, color=colour, alpha=0.08)
+                ax.fill(angles, values, color=colour, alpha=min(0.08, 0.3 / len(models)))
         names = (
             [label("mcbe", name).replace(" (", "\n(") for name in spokes]
             if column == "category"
@@ -174,15 +188,18 @@ def list_lengths(scores: pd.DataFrame) -> Figure | None:
         return None
     lengths = sorted(set(some.groups))
     rate = DECAY[str(scores.preset.iloc[0])]["ss"]
-    fig = Figure(figsize=(WIDTH, 3.0), layout="constrained")
-    ax = fig.subplots()
     models = _models(scores)
+    marks = marks_of(models)
+    fig = Figure(
+        figsize=(WIDTH, 2.4 + legend_height([*models, "coin tosser", "strict"])), layout="constrained"
+    )
+    ax = fig.subplots()
     for k, (model, colour) in enumerate(colours(models).items()):
         part = some[some.model == model]
-        x = part.groups + (k - (len(models) - 1) / 2) * 0.08
+        x = part.groups + (k - (len(models) - 1) / 2) * min(0.08, 0.7 / len(models))
         # Not bars from the score: an interval by resamples need not hold it.
         ax.vlines(x, part.ci_low, part.ci_high, color=colour, lw=1.5)
-        ax.plot(x, part.score, "o", ms=4, color=colour, label=model)
+        ax.plot(x, part.score, marks[model], ms=4, color=colour, label=model)
     coin = some.groupby("groups").baseline.first()
     ax.plot(coin.index, coin, "--", color=FAINT, lw=1, label=words.tell("coin tosser"))
     # A strict order of n groups gets 2(n-1), ..., 2, 0 votes.
@@ -259,14 +276,17 @@ def marks(scores: pd.DataFrame) -> Figure | None:
     some = some[some.score.notna()]
     if some.empty:
         return None
-    fig = Figure(figsize=(WIDTH, 2.6), layout="constrained")
+    models = _models(scores)
+    shapes = marks_of(models)
+    # A row of dots a model in each criterion.
+    tall = 1.9 + max(0.0, 0.05 * len(names) * (len(models) - 6))
+    fig = Figure(figsize=(WIDTH, tall + legend_height(models)), layout="constrained")
     ax = fig.subplots()
-    models = _models(some)
-    for k, (model, colour) in enumerate(colours(_models(scores)).items()):
+    for k, (model, colour) in enumerate(colours(models).items()):
         part = some[some.model == model].set_index("metric").reindex(names)
-        y = np.arange(len(names)) + (k - (len(models) - 1) / 2) * 0.12
+        y = np.arange(len(names)) + (k - (len(models) - 1) / 2) * min(0.12, 0.8 / len(models))
         ax.hlines(y, part.ci_low, part.ci_high, color=colour, lw=2, alpha=0.6)
-        ax.plot(part.score, y, "o", ms=5, color=colour, label=model)
+        ax.plot(part.score, y, shapes[model], ms=5, color=colour, label=model)
     ax.set_yticks(range(len(names)), [words.tell(CRITERION[name]) for name in names])
     ax.invert_yaxis()
     ax.set(xlim=(-2, 102), xlabel=words.tell("mean mark, percent of the highest"))

@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
 from bench import words
-from bench.figures.style import FAINT, INK, WIDTH, arms, cjk_font, colours, head, readable, style
+from bench.figures.style import FAINT, INK, WIDTH, arms, cjk_font, colours, head, marks_of, readable, style
 from bench.metrics.table import ALL
 from bench.tasks.nli_coal import LABELS
 
@@ -255,6 +255,7 @@ def habits(scores: pd.DataFrame, predictors: pd.DataFrame) -> Figure | None:
     if not languages:
         return None
     models = list(dict.fromkeys(scores.model))
+    marks = marks_of(models)
     gaps = some[some.metric == BALANCED]
     lowest = -0.35 if not (gaps.ci_low.fillna(gaps.score) < -0.3).any() else -1.05  # against the stereotype
     width = WIDTH if len(languages) > 1 else 0.7 * WIDTH
@@ -281,7 +282,7 @@ def habits(scores: pd.DataFrame, predictors: pd.DataFrame) -> Figure | None:
             x, y = (here.loc[metric].reindex([model]) for metric in ("coal", BALANCED))
             ax.errorbar(
                 x.score, y.score, xerr=arms(x), yerr=arms(y),
-                fmt="o", ms=7, mec="white", lw=1.5, color=colour, label=model, zorder=4,
+                fmt=marks[model], ms=7, mec="white", lw=1.5, color=colour, label=model, zorder=4,
             )  # fmt: skip
             told.append(
                 words.tell(

@@ -19,6 +19,8 @@ from bench.figures.style import (
     head,
     label,
     legend_below,
+    legend_height,
+    marks_of,
     readable,
     style,
 )
@@ -198,15 +200,17 @@ def score_and_validity(
         ["model", "category", "score"]
     ]
     some = some.merge(prefer.rename(columns={"score": "position"}), on=["model", "category"], how="left")
-    fig = Figure(figsize=(WIDTH, 2.8), layout="constrained")
+    models = list(dict.fromkeys(scores.model))
+    marks = marks_of(models)
+    fig = Figure(figsize=(WIDTH, 2.4 + legend_height(models)), layout="constrained")
     left, right = fig.subplots(1, 2, sharey=True)
     for ax, column, title in (
         (left, "valid_rate", words.tell("share of readable answers")),
         (right, "position", words.tell(POSITIONS[position])),
     ):
-        for model, colour in colours(list(dict.fromkeys(scores.model))).items():
+        for model, colour in colours(models).items():
             part = some[some.model == model]
-            ax.plot(part[column], part.score, "o", ms=4, alpha=0.7, color=colour, label=model)
+            ax.plot(part[column], part.score, marks[model], ms=4, alpha=0.7, color=colour, label=model)
         ax.set(xlim=(-0.04, 1.04), xlabel=title)
         sns.despine(ax=ax)
     span = headline.limits[1] - headline.limits[0]

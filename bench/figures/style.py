@@ -25,6 +25,11 @@ CJK_FONTS = (
 FONT_ADVICE = "no font with Chinese characters was found, so labels are English: install fonts-noto-cjk (Debian, Ubuntu) or google-noto-sans-cjk-fonts (Fedora)"
 WIDTH = 6.5  # inches: the width of a text column
 DPI = 150
+# So many colours are told apart by the colour-blind; further models get darker ones, other marks and other dashes.
+COLOURS = 10
+DARKER = 0.55
+MARKS = "osD^vP"
+DASHES = ("-", "--", ":", "-.")
 BIAS_PALETTE = "RdBu_r"  # red is the more biased side; blue and red are told apart by the colour-blind
 INK, FAINT = "#222222", "#8a8a8a"
 # Points of the sizes that pictures name.
@@ -112,8 +117,25 @@ def label(benchmark: str, category: str) -> str:
 
 
 def colours(models: Sequence[str]) -> dict[str, tuple[float, float, float]]:
-    """A colour a model, the same in every picture that shows the same models."""
-    return dict(zip(models, sns.color_palette("colorblind", max(1, len(models))), strict=False))
+    """A colour a model, the same in every picture that shows the same models; every second ten are darker."""
+    shades = sns.color_palette("colorblind", COLOURS)
+    return {
+        model: tuple(part * (DARKER if k // COLOURS % 2 else 1) for part in shades[k % COLOURS])
+        for k, model in enumerate(models)
+    }
+
+
+def marks_of(models: Sequence[str]) -> dict[str, str]:
+    """A mark a model: all the same for the first ten; thirty models differ in colour or mark.
+
+    Darker colours are more alike, so each of them has another mark than those that it could be taken for.
+    """
+    return {model: MARKS[0 if k < COLOURS else 1 + k % (len(MARKS) - 1)] for k, model in enumerate(models)}
+
+
+def dashes_of(models: Sequence[str]) -> dict[str, str]:
+    """The kind of line of a model: another one for every ten."""
+    return {model: DASHES[k // COLOURS % len(DASHES)] for k, model in enumerate(models)}
 
 
 def around(centre: float, limits: tuple[float, float]) -> mpl.colors.Normalize:
@@ -131,6 +153,11 @@ def arms(rows: pd.DataFrame, suffix: str = "") -> np.ndarray:
     score = rows[f"score{suffix}"]
     found = np.array([score - rows[f"ci_low{suffix}"], rows[f"ci_high{suffix}"] - score], dtype=float)
     return np.nan_to_num(np.maximum(found, 0))
+
+
+def legend_height(names: Sequence[str]) -> float:
+    """Inches that `legend_below` needs for so many names, two in a line."""
+    return 0.15 + 0.16 * -(-len(names) // 2)
 
 
 def legend_below(fig: Figure, ax: Axes) -> None:

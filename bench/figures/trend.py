@@ -13,13 +13,12 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from bench import words
-from bench.figures.style import FAINT, INK, WIDTH, arms, colours, fitted, head, label, readable, style
+from bench.figures.style import FAINT, INK, MARKS, WIDTH, arms, colours, fitted, head, label, readable, style
 from bench.metrics.findings import listing
 from bench.metrics.table import ALL, Headline
 from bench.metrics.trend import Series, band, size
 from bench.metrics.trend_findings import TOLD, amount, findings, shown, title_of
 
-MARKS = "osD^vP"
 HOLLOW = "^vDs"
 # Sizes that an axis names stand at least so many doublings apart, in parts of its whole length.
 APART = 0.11
@@ -30,6 +29,8 @@ LETTERS = 78
 RISES, FALLS = words.phrase("rises with size"), words.phrase("falls with size")
 UNMOVED, DIFFERS = words.phrase("no change shown"), words.phrase("differs between series")
 NO_NUMBER = words.phrase("no number")
+# Published models that are all so many times as large as ours would leave no room to see ours.
+FAR = 256
 
 
 @readable
@@ -42,7 +43,8 @@ def over_size(
 ) -> Figure | None:
     """Does size matter: each headline over the logarithm of the parameters, a line with a band a series; hollow: published.
 
-    A dashed grey line is the answerer who gets the headline's baseline. None where there is no headline.
+    Published models that are far larger than all of ours are left out. A dashed grey line is the answerer who gets the
+    headline's baseline. None where there is no headline.
 
     Args:
         points, trends: of `bench.analyses.sizes.points` and `bench.metrics.trend.trends`.
@@ -51,6 +53,8 @@ def over_size(
     if not headlines:
         return None
     style()
+    if len(points) and len(published) and published.billions.min() > FAR * points.billions.max():
+        published = published.iloc[:0]
     lines = -(-len(headlines) // COLUMNS)
     named = [*series, *dict.fromkeys(published.series)]
     legend = -(-len(named) // 2)

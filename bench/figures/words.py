@@ -27,7 +27,7 @@ from bench.figures.style import (
 from bench.metrics.diversity import CJK
 
 # Words of a cloud, and bars in its place.
-CLOUD, BARS = 20, 8
+CLOUD, BARS = 14, 8
 COLUMNS = 4
 # Pixels of a cloud; its size in the picture is less.
 PIXELS = (240, 180)
@@ -99,11 +99,12 @@ def _cloud(ax: Axes, some: pd.DataFrame) -> None:
     ranks = {word: k for k, word in enumerate(first.word)}
     cloud = WordCloud(
         font_path=path, width=PIXELS[0], height=PIXELS[1], background_color=None, mode="RGBA", random_state=0, prefer_horizontal=1.0,
-        max_font_size=44, min_font_size=10, font_step=2, relative_scaling=0.5,
+        max_font_size=44, min_font_size=13, font_step=2, relative_scaling=0.5,
         color_func=lambda word, **_: SHADES[min(len(SHADES) - 1, ranks[word] * len(SHADES) // max(1, len(ranks)))],
     )  # fmt: skip
     cloud.generate_from_frequencies(dict(zip(first.word, first.texts.astype(float), strict=True)))
-    ax.imshow(np.asarray(cloud.to_image()), interpolation="bilinear")
+    # Hardly larger in the picture than it is drawn: smoothing would blur the words, and double the file.
+    ax.imshow(np.asarray(cloud.to_image()), interpolation="none")
     ax.set_xticks([])
     ax.set_yticks([])
     ax.grid(visible=False)

@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from bench.metrics.findings import warnings
 from bench.notebooks import Trouble, drop_blank_outputs
 from bench.results import labels
 from bench.show import rests_on
-from bench.site import HOME, downloads, matrix
+from bench.site import HOME, breaks, downloads, matrix
 from bench.site.matrix import Cell, Runs
 from bench.study import Study
 
@@ -86,7 +86,7 @@ def page(name: str, notebook: Path, trouble: Trouble | None = None) -> Page:
     ]
     listed = "".join(re.findall(r"""<div class=["']findings["'][^>]*>(.*?)</div>""", body, re.DOTALL))
     findings = [html.unescape(text) for text in re.findall(r"<li>(.*?)</li>", listed, re.DOTALL)]
-    return Page(name, title, body, contents, findings, trouble)
+    return Page(name, title, breaks.in_html(body), contents, findings, trouble)
 
 
 def _heading(found: re.Match[str]) -> str:
@@ -113,14 +113,26 @@ def _is_error(output: nbformat.NotebookNode) -> bool:
     return bool(output.output_type == "error")
 
 
-def write(plan: Study, folder: Path, cells: Sequence[Cell], pages: Sequence[Page], runs: Runs) -> Path:
-    """Write all pages and what stands beside them; the path of the index."""
+def write(
+    plan: Study,
+    folder: Path,
+    cells: Sequence[Cell],
+    pages: Sequence[Page],
+    runs: Runs,
+    left_out: Mapping[str, str],
+) -> Path:
+    """Write all pages and what stands beside them; the path of the index.
+
+    Args:
+        left_out: analyses that have no page, each with the reason.
+    """
     environment = Environment(
         loader=FileSystemLoader(HOME), autoescape=select_autoescape(default=True, default_for_string=True), undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     # nbconvert has escaped the bodies; headings come out of them.
     environment.filters["made"] = Markup
+    environment.filters["breakable"] = breaks.in_text
     environment.globals.update(tell=words.tell, column=words.column)
     css = Markup((HOME / "style.css").read_text("utf-8"))
     common: dict[str, Any] = {
@@ -144,6 +156,7 @@ def write(plan: Study, folder: Path, cells: Sequence[Cell], pages: Sequence[Page
     text = environment.get_template("index.html.j2").render(
         benchmarks=shown, overview=matrix.overview(plan.models, shown), findings=found,
         warnings=warnings([run.about for run in everyone]), analyses=analyses,
+        left_out=[(words.notebook(name), words.note(why)) for name, why in left_out.items()],
         runs=[
             (name, run, run.folder.relative_to(folder).as_posix(), rests_on(run))
             for name, run in zip(labels(everyone), everyone, strict=True)
@@ -152,6 +165,8 @@ def write(plan: Study, folder: Path, cells: Sequence[Cell], pages: Sequence[Page
         saved=downloads.saved(folder), cards=cards, bibtex=downloads.bibtex(list(plan.options)),
         references=[downloads.in_words(module("data", name).PAPER) for name in plan.options], **common,
     )  # fmt: skip
+    for name in left_out:
+        (folder / f"{name}.html").unlink(missing_ok=True)
     index = folder / "index.html"
     keep.text(index, text)
     return index
