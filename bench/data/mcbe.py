@@ -12,7 +12,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from bench.data import Paper, Touched
-from bench.data.tables import Row, csv_rows, read_xlsx
+from bench.data.sheets import read_xlsx
+from bench.data.tables import Row, csv_rows
 from bench.data.tables import number as to_number
 from bench.errors import BadInput, expected
 

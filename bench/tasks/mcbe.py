@@ -172,6 +172,8 @@ def _classification(
         wording.prompt(table, ("text", "labels")),
         wording.table(table).get("label_separator"),
     )
+    if not isinstance(separator, str | None):
+        raise BadInput(f"{wording.path}, table [{table}], `label_separator`: {quoted(separator)} is not a text")
     order = settings["context_order"]
     first = wording.prompt("context_order", ("context", "sentence")) if order == "judge" else ""
     for item in items:
