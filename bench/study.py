@@ -186,7 +186,9 @@ def _options(path: Path, where: str, given: object, allowed: Mapping[str, type])
             raise BadInput(f"{path}, key `{where}: {key}`: {quoted(value)} is more than {LARGEST:,}")
         wrong = [one for one in value if not isinstance(one, str)] if isinstance(value, list) else []
         if wrong:
-            raise BadInput(f"{path}, key `{where}: {key}`: {quoted(wrong[0])} is not a text; put quotes around it")
+            raise BadInput(
+                f"{path}, key `{where}: {key}`: {quoted(wrong[0])} is not a text; put quotes around it"
+            )
     return dict(given)
 
 

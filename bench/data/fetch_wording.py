@@ -13,13 +13,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from bench import data
 from bench.data import MANIFEST, WORDING, cbbq_wording, mcbe_wording, toml
 from bench.data.download import download
+from bench.data.scripts import SCRIPT_BYTES
 from bench.errors import BadInput, RunFailed
 
 MODULES: dict[str, ModuleType] = {"mcbe": mcbe_wording, "cbbq": cbbq_wording}
-SCRIPT_BYTES = 2**20
 
 
 def is_script(benchmark: str, name: str) -> bool:

@@ -7,8 +7,9 @@ import codecs
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO, NoReturn
+from typing import NoReturn
 
 from bench.errors import BadInput
 
@@ -49,7 +50,7 @@ def place(given: str | Path) -> Path:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[BinaryIO]:
+def opened(path: Path) -> Iterator[BufferedReader]:
     """The bytes of a file, as a stream.
 
     Raises:

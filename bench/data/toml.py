@@ -29,7 +29,9 @@ def read(path: Path) -> dict[str, Any]:
     long = LONG_KEY.search(text)
     if long:
         line = text.count("\n", 0, long.end()) + 1
-        raise BadInput(f"{path}, line {line}: a key of more than {MAX_DEPTH} parts; expected few tables in tables")
+        raise BadInput(
+            f"{path}, line {line}: a key of more than {MAX_DEPTH} parts; expected few tables in tables"
+        )
     try:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

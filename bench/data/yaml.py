@@ -52,7 +52,9 @@ def _check(path: Path, root: yaml.Node) -> None:
     def size(node: yaml.Node, above: tuple[int, ...]) -> int:
         line = node.start_mark.line + 1
         if id(node) in above or len(above) > MAX_DEPTH:
-            raise BadInput(f"{path}, line {line}: is nested more than {MAX_DEPTH} deep; expected keys in keys")
+            raise BadInput(
+                f"{path}, line {line}: is nested more than {MAX_DEPTH} deep; expected keys in keys"
+            )
         if id(node) in sizes:
             return sizes[id(node)]
         inner: list[yaml.Node] = []

@@ -128,7 +128,9 @@ def _read(path: Path, variant: str) -> Wording:
         raise BadInput(f'{path}: expected `version = "..."` and a table a prompt')
     # It stands in every record and in names, and terminals and pages show it.
     if not version.isprintable() or not 0 < len(version) <= LONGEST:
-        raise BadInput(f"{path}, key `version`: {quoted(version)} is not a text on one line, of at most {LONGEST} characters")
+        raise BadInput(
+            f"{path}, key `version`: {quoted(version)} is not a text on one line, of at most {LONGEST} characters"
+        )
     variant = variant or str(content.get("default", ""))
     # A file is either a list of whole wordings, or one wording with variants that replace some of its tables.
     variants = tables.pop("variants", None)
