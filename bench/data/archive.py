@@ -1,5 +1,6 @@
 """Unpacking a .zip or .tar.gz that nobody vouches for: only the wanted files, none outside the folder, within limits."""
 
+import errno
 import gzip
 import io
 import lzma
@@ -52,6 +53,11 @@ def unpack(archive: Path, into: Path, wanted: Callable[[str], bool]) -> None:
         else:
             raise BadInput(f"{archive}: --from wants a folder, a .tar.gz or a .zip")
     except BROKEN as error:
+        raise BadInput(f"{archive}: cannot be unpacked ({error}); it is damaged or incomplete") from None
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        # A .zip that says that a part of it lies before its beginning.
         raise BadInput(f"{archive}: cannot be unpacked ({error}); it is damaged or incomplete") from None
 
 

@@ -23,8 +23,9 @@ def read(path: Path) -> Any:
         BadInput: it cannot be read, is not YAML, or is larger or nested deeper than any of ours, anchors written out.
     """
     text = read_text(path, MAX_BYTES)
-    loader = yaml.SafeLoader(text)
+    loader = None
     try:
+        loader = yaml.SafeLoader(text)
         node = loader.get_single_node()
         if node is None:
             return None
@@ -38,7 +39,8 @@ def read(path: Path) -> Any:
         # The loader lets through what a date that is none, or a tag on another kind of value, provokes.
         raise BadInput(f"{path}: not YAML ({plain(str(error))[:200]})") from None
     finally:
-        loader.dispose()
+        if loader is not None:
+            loader.dispose()
 
 
 def _check(path: Path, root: yaml.Node) -> None:
