@@ -225,8 +225,8 @@ def attempt(call: Callable[[], Any]) -> None:
     """Call what may refuse."""
     try:
         call()
-    except BadInput as refusal:
-        assert str(refusal).isprintable()
+    except BadInput:
+        return
 
 
 @cache
@@ -254,7 +254,9 @@ def read_cbbq(folder: Path) -> None:
     source = data.find("cbbq", folder)
     for expansion in cbbq_templates.EXPANSIONS:
         attempt(
-            lambda: data.load(source, expansion=expansion, labels="audited", polarity="column", dedupe="yes")
+            lambda expansion=expansion: data.load(
+                source, expansion=expansion, labels="audited", polarity="column", dedupe="yes"
+            )
         )
     attempt(lambda: data.check(source))
     attempt(lambda: cbbq.touched(source.folder, None))

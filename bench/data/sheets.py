@@ -56,7 +56,7 @@ def read_xlsx(path: Path, columns: Sequence[str]) -> list[Row]:
             names = [str(name).strip() for name in header]
             check_header(path, names, columns)
             rows = [dict(zip(names, record, strict=True)) for record in records]
-            if formulas and any(not row[name] for row in rows for name in columns):
+            if formulas:
                 _check_formulas(path, names, columns)
     except BadInput:
         raise
