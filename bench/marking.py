@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from bench.benchmarks import module
-from bench.data.audit import FORMULA
+from bench.data.cells import guarded
 from bench.errors import BadInput, RunFailed
 from bench.run import Run
 from bench.whole import whole
@@ -33,12 +33,12 @@ def to_mark(run: Run, path: Path) -> int:
         raise BadInput(f"{run.folder}: holds no explanations to mark; ask with --set explanation=yes")
     table = pd.DataFrame(
         {
-            "task": some.task,
-            "item_id": some.item_id,
-            "request": some.request.str.replace("explanation", "judge", n=1),
+            "task": some.task.map(cell),
+            "item_id": some.item_id.map(cell),
+            "request": some.request.str.replace("explanation", "judge", n=1).map(cell),
             "repeat": some["repeat"],
-            "prompt": some.prompt.map(plain),
-            "reply": some.response.map(plain),
+            "prompt": some.prompt.map(cell),
+            "reply": some.response.map(cell),
             "response": "",
         }
     )
@@ -51,6 +51,6 @@ def to_mark(run: Run, path: Path) -> int:
     return len(table)
 
 
-def plain(text: str) -> str:
-    """A cell that a spreadsheet program does not take for a formula."""
-    return f"'{text}" if text.startswith(FORMULA) else text
+def cell(text: str) -> str:
+    """A text as it stands in the table: no formula, and with a sign for NUL, which no table can hold."""
+    return guarded(text.replace("\0", "␀"))

@@ -20,7 +20,7 @@ from rapidfuzz.distance import LCSseq
 
 from bench.data.mcbe import WITHOUT_GROUPS, Instance
 from bench.data.tables import number
-from bench.errors import BadInput
+from bench.errors import BadInput, quoted
 from bench.tasks import reading
 from bench.tasks.letters import letter
 from bench.tasks.ratings import rating
@@ -173,6 +173,10 @@ def _classification(
         wording.prompt(table, ("text", "labels")),
         wording.table(table).get("label_separator"),
     )
+    if not isinstance(separator, str | None):
+        raise BadInput(
+            f"{wording.path}, table [{table}], `label_separator`: {quoted(separator)} is not a text"
+        )
     order = settings["context_order"]
     first = wording.prompt("context_order", ("context", "sentence")) if order == "judge" else ""
     for item in items:
