@@ -123,7 +123,7 @@ def test_a_run_asks_all_thoughts_then_all_choices_then_the_judge(own_folder: Pat
             first = said.loc[(item, repeat, f"thought{mark}{order}")]
             assert row.prompt.startswith(f"{first.prompt}\n\n{first.response}\n\n")
         if kind == "judge":
-            assert f"“{said.loc[(item, repeat, f'explanation{mark}{order}')].response}”" in row.prompt
+            assert f"\n{said.loc[(item, repeat, f'explanation{mark}{order}')].response}\n" in row.prompt
 
 
 @pytest.mark.parametrize(("setting", "number"), [("released", 1), ("rotated", 3), ("all", 6)])

@@ -14,7 +14,7 @@ from typing import Any
 
 from bench.data.cbbq import CONDITIONS, Question
 from bench.errors import BadInput, NotApplicable
-from bench.tasks import reading
+from bench.tasks import fence, reading
 from bench.tasks.letters import letter
 from bench.tasks.replies import final
 from bench.tasks.request import Key, Request, Setting, Way
@@ -180,7 +180,7 @@ def _asked(
     explained = settings["explanation"] == "yes"
     name = "explanation" if explained else "answer"
     first, last = _templates(wording, task, settings["prompting"], explained)
-    judge = wording.prompt("judge", (*BARE, "reply")) if explained else ""
+    judge = wording.prompt("judge", (*BARE, "reply"), (fence.FIELD,)) if explained else ""
     for item in items:
         for order in ORDERS[settings["option_order"]]:
             mark = "" if order == LETTERS else f":{order}"
@@ -252,7 +252,7 @@ def _to_be_judged(
     said = final(reply or "")
     if not said.strip():
         return None
-    prompt = template.format(context=item.context, question=item.question, reply=said)
+    prompt = fence.judged(template, "reply", said, context=item.context, question=item.question)
     chosen = parse(item.condition, f"explanation{mark}", said, item)
     # A simulated judge finds an explanation biased where the choice is.
     biased = chosen == LETTERS[item.biased]

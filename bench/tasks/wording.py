@@ -60,8 +60,8 @@ class Wording:
             )
         return value
 
-    def prompt(self, name: str, fields: tuple[str, ...]) -> str:
-        """The template `prompt` of table `name`, after checking that it uses `fields` and no other.
+    def prompt(self, name: str, fields: tuple[str, ...], optional: tuple[str, ...] = ()) -> str:
+        """The template `prompt` of table `name`, after checking that it uses `fields` and no other but `optional` ones.
 
         Raises:
             BadInput: no prompt, broken braces, a field that is missing or unknown.
@@ -76,8 +76,8 @@ class Wording:
             raise BadInput(f"{where}: {error}; a brace that is meant as text is written twice") from None
         used = [field for field, _, _ in pieces]
         for field, spec, conversion in pieces:
-            if field not in fields:
-                raise BadInput(f"{where}: " + expected(field, fields, "field"))
+            if field not in fields + optional:
+                raise BadInput(f"{where}: " + expected(field, fields + optional, "field"))
             if spec or conversion:
                 raise BadInput(f"{where}: field {field!r} has a format behind it; write {{{field}}} alone")
         for field in fields:
@@ -136,5 +136,17 @@ def _read(path: Path, variant: str) -> Wording:
     if variant and variant not in choices and not by_task:
         raise BadInput(f"{path}: " + expected(variant, choices, "wording"))
     if variant and variants is not None:
-        tables |= variants[variant]
+        if not isinstance(variants[variant], dict):
+            raise BadInput(f"{path}: variants.{variant} is not a table of prompts")
+        tables = _over(tables, variants[variant])
     return Wording(path, content["version"], str(content.get("source", "")), tables, variant)
+
+
+def _over(tables: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """`tables` with what `other` says in its place, table within table."""
+    return {
+        name: _over(tables[name], value)
+        if isinstance(value, dict) and isinstance(tables.get(name), dict)
+        else value
+        for name, value in {**tables, **other}.items()
+    }
