@@ -11,6 +11,7 @@ from bench.benchmarks import module
 from bench.data.audit import FORMULA
 from bench.errors import BadInput, RunFailed
 from bench.run import Run
+from bench.seen import visible
 
 COLUMNS = ("task", "item_id", "request", "repeat", "prompt", "reply", "response")
 
@@ -50,5 +51,6 @@ def to_mark(run: Run, path: Path) -> int:
 
 
 def plain(text: str) -> str:
-    """A cell that a spreadsheet program does not take for a formula."""
+    """A cell that a spreadsheet program does not take for a formula, in characters that can be seen."""
+    text = visible(text)
     return f"'{text}" if text.startswith(FORMULA) else text

@@ -1,18 +1,19 @@
 """Reading the letter of a chosen option out of a free reply."""
 
 import re
-import unicodedata
+
+from bench.tasks.replies import plain
 
 # What may join two letters, so that neither is the choice: A和B, A、选项B, A or B.
 _CONJUNCTION = r"(?:和|或|与|及|还是|、|，|,|/|&|and\b|or\b|nor\b)"
-_JOINED = rf"(?!\s*(?:{_CONJUNCTION}\s*)?(?:选项|option\s)?\s*(?-i:[A-H])(?![A-Za-z0-9]))"
+_JOINED = rf"(?!\s*+(?:{_CONJUNCTION}\s*+)?+(?:选项|option\s)?+\s*+(?-i:[A-H])(?![A-Za-z0-9]))"
 _ALONE = r"(?![A-Za-z0-9'])"
 _BOUNDED = rf"{_ALONE}(?i:{_JOINED})"
 # A capital A before a small English word on its line is the article, unless that word goes on about the answer.
 _ARTICLE = (
-    r"A(?=[^\S\n]+(?!(?:is|was|are|seems|would|will|should|because|since|as|has|or|and|nor|more)\b)[a-z])"
+    r"A(?=[^\S\n]++(?!(?:is|was|are|seems|would|will|should|because|since|as|has|or|and|nor|more)\b)[a-z])"
 )
-_NAMED = r"(?:答案|选项|选择|选|answer|option|choice)(?:\s|is|是|为|应该|应当|会|[:\"'*(\[])*"
+_NAMED = r"(?:答案|选项|选择|选|answer|option|choice)(?:\s|is|是|为|应该|应当|会|[:\"'*(\[])*+"
 
 
 def letter(reply: str, letters: str) -> str:
@@ -23,12 +24,12 @@ def letter(reply: str, letters: str) -> str:
     the article of "A woman", nor the first letter of a reply that lists the options again. Full-width forms count as
     their plain ones.
     """
-    text = unicodedata.normalize("NFKC", reply).strip()
+    text = plain(reply).strip()
     group = f"[{letters}]"
     if re.fullmatch(rf"[\s(\[{{\"'`*]*({group})[\s)\]}}\"'`*.。,:;!]*", text, re.IGNORECASE):
         return re.search(group, text, re.IGNORECASE)[0].upper()  # type: ignore[index]
     # A reply that lists the options again chooses by what it says besides.
-    listed = rf"^\s*(?:选项\s*)?({group})\s*[.。、:)].*$"
+    listed = rf"^[^\S\n]*+(?:选项\s*+)?+({group})\s*+[.。、:)].*+$"
     if len(set(re.findall(listed, text, re.MULTILINE))) > 1:
         text = re.sub(listed, "", text, flags=re.MULTILINE)
     # A small letter counts only where nothing but a mark follows: "answer: a man" has an article.

@@ -9,7 +9,6 @@ bs   bias scoring: how severe is it, 0 to 10
 
 import math
 import random
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -24,7 +23,7 @@ from bench.errors import BadInput
 from bench.tasks import fence, reading
 from bench.tasks.letters import letter
 from bench.tasks.ratings import rating
-from bench.tasks.replies import answered, final
+from bench.tasks.replies import answered, final, plain
 from bench.tasks.request import Key, Request, Setting, Until, Way
 from bench.tasks.wording import Wording
 
@@ -146,13 +145,13 @@ def label(response: str, labels: Sequence[str]) -> str:
 
     Longest first, each taken out of the text: one label may be a part of another.
     """
-    text = unicodedata.normalize("NFKC", response)
+    text = plain(response)
     found = []
     for name in sorted(labels, key=len, reverse=True):
-        plain = unicodedata.normalize("NFKC", name)
-        if plain in text:
+        written = plain(name)
+        if written in text:
             found.append(name)
-            text = text.replace(plain, "\n")
+            text = text.replace(written, "\n")
     return found[0] if len(found) == 1 else ""
 
 
