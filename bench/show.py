@@ -112,7 +112,7 @@ def findings(scores: pd.DataFrame, runs: Sequence[Run]) -> pd.DataFrame:
     rest = found.drop(first.index)
     count = words.tell("{n} more", n=len(rest))
     more = f"<details><summary>{count}</summary>{_list(rest.sentence)}</details>" if len(rest) else ""
-    display(HTML(f"<div class='findings {PLAIN}'{_spoken()}>{_list(first.sentence)}{more}</div>"))
+    display(HTML(f"<div class='findings'{_spoken()}>{_list(first.sentence)}{more}</div>"))
     if _folder:
         keep.table(found, _folder, "findings")
     return found
@@ -254,7 +254,7 @@ def sentences(told: Iterable[str], runs: Sequence[Run] = ()) -> None:
     """Show warnings about `runs`, and an analysis's findings, the main one first; saved as findings.csv if there are runs."""
     found = list(told)
     notes(warnings([run.about for run in runs]))
-    display(HTML(f"<div class='findings {PLAIN}'>{_list(found)}</div>"))
+    display(HTML(f"<div class='findings'>{_list(found)}</div>"))
     if _folder and runs:
         keep.table(pd.DataFrame({"sentence": found}), _folder, "findings")
 
@@ -330,7 +330,7 @@ def _spoken() -> str:
 
 
 def _list(sentences: Iterable[str]) -> str:
-    return "<ul>" + "".join(f"<li>{as_html(text)}</li>" for text in sentences) + "</ul>"
+    return f"<ul class='{PLAIN}'>" + "".join(f"<li>{as_html(text)}</li>" for text in sentences) + "</ul>"
 
 
 def _cell(value: object, digits: int, least: float = 0) -> str:
