@@ -11,6 +11,7 @@ from bench.benchmarks import module
 from bench.data.cells import guarded
 from bench.errors import BadInput, RunFailed
 from bench.run import Run
+from bench.seen import visible
 from bench.whole import whole
 
 COLUMNS = ("task", "item_id", "request", "repeat", "prompt", "reply", "response")
@@ -52,5 +53,5 @@ def to_mark(run: Run, path: Path) -> int:
 
 
 def cell(text: str) -> str:
-    """A text as it stands in the table: no formula, and with a sign for NUL, which no table can hold."""
-    return guarded(text.replace("\0", "␀"))
+    """A text as it stands in the table: no formula, in characters that can be seen, which a table can hold."""
+    return guarded(visible(text))

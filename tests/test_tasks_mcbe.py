@@ -289,8 +289,8 @@ def test_the_reworded_variant_replaces_three_prompts_and_keeps_the_others() -> N
     for task, replaced in (("sc", True), ("ss", True), ("bs", True), ("ba", False)):
         own, other = asked(task), asked(task, prompts="reworded")
         assert (own[0].prompt != other[0].prompt) == replaced
-        assert {one.prompt_version for one in own} == {"bench-mcbe-2"}
-        assert {one.prompt_version for one in other} == {"bench-mcbe-2#reworded"}
+        assert {one.prompt_version for one in own} == {"bench-mcbe-3"}
+        assert {one.prompt_version for one in other} == {"bench-mcbe-3#reworded"}
     assert "年龄；职业；职业分工" in asked("sc", prompts="reworded")[0].prompt
 
 

@@ -148,7 +148,7 @@ def number(text: str) -> float:
     """A plain decimal number; NaN for anything else, such as the underscores and infinities that Python's float takes."""
     return (
         float(text)
-        if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", text, re.ASCII)
+        if re.fullmatch(r"[+-]?(\d++(\.\d*+)?|\.\d++)([eE][+-]?\d{1,3})?", text, re.ASCII)
         else math.nan
     )
 

@@ -61,8 +61,8 @@ class Wording:
             )
         return value
 
-    def prompt(self, name: str, fields: tuple[str, ...]) -> str:
-        """The template `prompt` of table `name`, after checking that it uses `fields` and no other.
+    def prompt(self, name: str, fields: tuple[str, ...], optional: tuple[str, ...] = ()) -> str:
+        """The template `prompt` of table `name`, after checking that it uses `fields` and no other but `optional` ones.
 
         Raises:
             BadInput: no prompt, broken braces, a field that is missing or unknown.
@@ -77,8 +77,8 @@ class Wording:
             raise BadInput(f"{where}: {error}; a brace that is meant as text is written twice") from None
         used = [field for field, _, _ in pieces]
         for field, spec, conversion in pieces:
-            if field not in fields:
-                raise BadInput(f"{where}: " + expected(field, fields, "field"))
+            if field not in fields + optional:
+                raise BadInput(f"{where}: " + expected(field, fields + optional, "field"))
             if spec or conversion:
                 raise BadInput(f"{where}: field {field!r} has a format behind it; write {{{field}}} alone")
         for field in fields:
@@ -140,7 +140,7 @@ def _read(path: Path, variant: str) -> Wording:
     if variant and variant not in choices and not by_task:
         raise BadInput(f"{path}: " + expected(variant, choices, "wording"))
     if variant and variants is not None:
-        tables |= _tables(path, f"variants.{variant}", variants[variant])
+        tables = _over(tables, _tables(path, f"variants.{variant}", variants[variant]))
     for name, table in tables.items():
         if not isinstance(table.get("unbiased_instruction", False), bool):
             raise BadInput(
@@ -153,3 +153,13 @@ def _tables(path: Path, name: str, given: object) -> dict[str, Any]:
     if not isinstance(given, dict) or not all(isinstance(value, dict) for value in given.values()):
         raise BadInput(f"{path}, table [{name}]: expected a table a prompt, found {quoted(given)}")
     return given
+
+
+def _over(tables: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """`tables` with what `other` says in its place, table within table."""
+    return {
+        name: _over(tables[name], value)
+        if isinstance(value, dict) and isinstance(tables.get(name), dict)
+        else value
+        for name, value in {**tables, **other}.items()
+    }
