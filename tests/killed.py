@@ -8,6 +8,7 @@ import random
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -46,6 +47,8 @@ def start(out: Path, asked: Path, stream: bool, arguments: Sequence[str]) -> int
         status = int(ended.code or 0)
     except KeyboardInterrupt:
         status = 130
+    except BaseException:  # whatever it is: it is to be seen in the file beside
+        traceback.print_exc()
     finally:
         sys.stdout.flush()
         os._exit(status)
