@@ -26,6 +26,8 @@ def to_mark(run: Run, path: Path) -> int:
     """
     if path.exists():
         raise BadInput(f"{path}: is there already, perhaps with marks; give another file")
+    if not path.parent.is_dir():
+        raise BadInput(f"{path}: cannot be written (there is no folder {path.parent})")
     rows = run.records
     room, settings = module("tasks", run.benchmark), run.about["asked"]["settings"]
     wanted = [task for task in room.TASKS if room.judged(task, settings) == "wanted"]
