@@ -25,6 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Measure social bias in language models with McBE, CBBQ and NLI-CoAL.",
 )
+INTERRUPTED = 130
 FORMATS = ("table", "csv", "json", "latex")
 
 Settings = Annotated[
@@ -249,12 +250,15 @@ def main() -> None:
     """Run the command, and turn what went wrong into one line and an exit status."""
     # As batch systems and containers end what they take back: like Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    sys.exit(_status(lambda: app(standalone_mode=False)))
+    status = _status(lambda: app(standalone_mode=False))
+    # Whoever is impatient, and presses it again, does not see the ending of this process end with a traceback.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.exit(status)
 
 
 def _status(command: Callable[[], Any]) -> int:
     try:
-        return int(command() or 0)
+        status = int(command() or 0)
     except BadInput as error:
         say(f"bench: {error}")
         return 2
@@ -262,8 +266,7 @@ def _status(command: Callable[[], Any]) -> int:
         say(f"bench: {error}")
         return 1
     except (KeyboardInterrupt, typer.Abort):
-        say("bench: interrupted; the same command continues from what is recorded")
-        return 130
+        status = INTERRUPTED
     except BrokenPipeError:
         return 1
     except Exception as error:
@@ -274,6 +277,10 @@ def _status(command: Callable[[], Any]) -> int:
         said = " ".join(message().split())
         say(f"bench: {said}{_as_setting(said)}")
         return 2
+    # Some versions of typer raise, others return.
+    if status == INTERRUPTED:
+        say("bench: interrupted; the same command continues from what is recorded")
+    return status
 
 
 def _as_setting(said: str) -> str:

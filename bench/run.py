@@ -15,6 +15,7 @@ from bench import records, repeating, scorers
 from bench.about import about_run, add_judge, begin
 from bench.ask import Lazy, ask
 from bench.benchmarks import resolve
+from bench.data import frame
 from bench.errors import BadInput, NotApplicable, RunFailed
 from bench.lock import hold
 from bench.plan import Plan
@@ -117,7 +118,7 @@ def evaluate(
     # A model that judges itself is loaded once.
     marks = asked if judge in (None, model) else loaded(str(judge))
     with hold(folder) as held:
-        about = about_run(folder, plan, preset)
+        about = about_run(folder, plan, preset, held)
         if about is None:
             held.need()
             model_verbs, reads = asked.load().verbs, asked.load().reads
@@ -133,6 +134,10 @@ def evaluate(
             if doubt := probe_failed(about):
                 say(f"{plan.benchmark}, {model}: {doubt}; it is asked all the same")
         else:
+            if not held.why_not and not records.has_items(folder):
+                # Their data are the same, or this would be another run.
+                records.write_items(folder, frame(list(plan.by_id.values())))
+                say(f"{folder / records.ITEMS}: was missing or damaged; it is written anew from the data")
             later = bool(judge) and not about["judge"]
             marking = marks.load().verbs if later else about["judge_verbs"]
             requests = plan.requests(about["verbs"], about["reads"], marking, partial)
