@@ -81,9 +81,10 @@ def left_over(text: str) -> list[str]:
     """English words in what a Chinese page says."""
     for name in MODELS:
         text = text.replace(name, "")
-    data = {
-        part for name in NAMES for one in module("data", name).CATEGORIES for part in re.split(r"[_ ]", one)
-    }
+    codes = [
+        *(one for name in NAMES for one in (*module("data", name).CATEGORIES, *module("tasks", name).TASKS))
+    ]
+    data = {part for one in codes for part in re.split(r"[_ ]", one)}
     found = re.findall(
         r"(?<![\w.:=_])[A-Za-z]?[a-z]{2,}(?![\w=:])", re.sub(r"“[^”]*”|\([A-Za-z_ ]+\)", "", text)
     )
