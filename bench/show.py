@@ -58,8 +58,9 @@ def table(frame: pd.DataFrame, name: str, *, digits: int = 3) -> None:
         return
     shown = frame
     if {"ci_low", "ci_high"} <= set(frame):
+        to = words.tell(" to ").replace(" ", "\u00a0")
         bounds = [
-            "" if low != low else f"{low:,.{digits}f}\u00a0to\u00a0{high:,.{digits}f}"
+            "" if low != low else f"{low:,.{digits}f}{to}{high:,.{digits}f}"
             for low, high in zip(frame.ci_low, frame.ci_high, strict=True)
         ]
         shown = (

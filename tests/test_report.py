@@ -265,6 +265,7 @@ def test_the_same_report_in_chinese(made, tmp_path):
     text = (folder / "cbbq.html").read_text("utf-8")
     assert '<div class="notebook" lang="en">' in text
     assert ">目录</summary>" in text
+    assert '<h2 id="What-was-found" lang="zh-CN">主要发现</h2>' in text
 
 
 def test_a_second_call_reads_the_records_and_a_changed_study_keeps_the_old_ones(tmp_path, monkeypatch):

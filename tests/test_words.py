@@ -101,7 +101,8 @@ def test_a_translation_has_the_same_placeholders_and_speaks_chinese(chinese, sec
         assert sorted(PLACEHOLDER.findall(english)) == sorted(PLACEHOLDER.findall(told)), english
         assert told.strip()
         if re.search(r"[a-z]{3}", PLACEHOLDER.sub("", english)):
-            assert re.search(r"[\u4e00-\u9fff]", told), english
+            # Signs between parts of a sentence are Chinese too.
+            assert re.search(r"[\u3001\u3002\u4e00-\u9fff]", told), english
 
 
 def test_every_column_of_the_score_table_has_a_chinese_heading(chinese):

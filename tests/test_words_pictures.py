@@ -79,11 +79,12 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[results.Run
 
 def left_over(text: str) -> list[str]:
     """English words in what a Chinese page says."""
-    for name in MODELS:
+    for name in (*MODELS, "one by one"):
         text = text.replace(name, "")
-    data = {
-        part for name in NAMES for one in module("data", name).CATEGORIES for part in re.split(r"[_ ]", one)
-    }
+    codes = [
+        *(one for name in NAMES for one in (*module("data", name).CATEGORIES, *module("tasks", name).TASKS))
+    ]
+    data = {part for one in codes for part in re.split(r"[_ ]", one)}
     found = re.findall(
         r"(?<![\w.:=_])[A-Za-z]?[a-z]{2,}(?![\w=:])", re.sub(r"“[^”]*”|\([A-Za-z_ ]+\)", "", text)
     )

@@ -84,7 +84,7 @@ def head(fig: Figure, text: str, size: str = "medium", *, letters: int = 0, wrap
         fontweight="bold",
         wrap=wrap,
         # Chinese fills its lines to the brim.
-        linespacing=1.2 if words.language() == "en" else 1.4,
+        **({} if words.language() == "en" else {"linespacing": 1.4}),
     )
 
 
