@@ -8,9 +8,10 @@ from pathlib import Path
 import pandas as pd
 
 from bench.benchmarks import module
-from bench.data.audit import FORMULA
+from bench.data.cells import guarded
 from bench.errors import BadInput, RunFailed
 from bench.run import Run
+from bench.whole import whole
 
 COLUMNS = ("task", "item_id", "request", "repeat", "prompt", "reply", "response")
 
@@ -32,23 +33,24 @@ def to_mark(run: Run, path: Path) -> int:
         raise BadInput(f"{run.folder}: holds no explanations to mark; ask with --set explanation=yes")
     table = pd.DataFrame(
         {
-            "task": some.task,
-            "item_id": some.item_id,
-            "request": some.request.str.replace("explanation", "judge", n=1),
+            "task": some.task.map(cell),
+            "item_id": some.item_id.map(cell),
+            "request": some.request.str.replace("explanation", "judge", n=1).map(cell),
             "repeat": some["repeat"],
-            "prompt": some.prompt.map(plain),
-            "reply": some.response.map(plain),
+            "prompt": some.prompt.map(cell),
+            "reply": some.response.map(cell),
             "response": "",
         }
     )
     # With a byte order mark, so that spreadsheet programs take it for UTF-8.
     try:
-        table.to_csv(path, index=False, encoding="utf-8-sig")
+        with whole(path) as draft:
+            table.to_csv(draft, index=False, encoding="utf-8-sig")
     except OSError as error:
         raise RunFailed(f"{path}: cannot be written ({error})") from None
     return len(table)
 
 
-def plain(text: str) -> str:
-    """A cell that a spreadsheet program does not take for a formula."""
-    return f"'{text}" if text.startswith(FORMULA) else text
+def cell(text: str) -> str:
+    """A text as it stands in the table: no formula, and with a sign for NUL, which no table can hold."""
+    return guarded(text.replace("\0", "␀"))

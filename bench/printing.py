@@ -24,7 +24,9 @@ def check(benchmark: str, found: pd.DataFrame, format: str) -> None:
         BadInput: some of them are refused.
     """
     if format == "csv":
-        print(found.to_csv(index=False), end="")
+        from bench.keep import csv
+
+        print(csv(found), end="")
     elif format == "json":
         print(json.dumps(found.to_dict("records"), ensure_ascii=False, indent=2))
     else:
@@ -67,7 +69,7 @@ def data(found: list[dict[str, Any]], format: str) -> None:
 
 def scores(runs: list[Any], preset: str | None, format: str) -> None:
     """Print the score tables of `runs`; what a reader has to know first goes to standard error."""
-    from bench.keep import latex
+    from bench.keep import csv, latex
     from bench.metrics.findings import warnings
     from bench.run import table
 
@@ -82,7 +84,7 @@ def scores(runs: list[Any], preset: str | None, format: str) -> None:
             json.dumps(found[0] if len(found) == 1 else found, ensure_ascii=False, indent=2, allow_nan=False)
         )
     elif format == "csv":
-        print(table(runs, preset).to_csv(index=False), end="")
+        print(csv(table(runs, preset)), end="")
     elif format == "latex":
         print(latex(table(runs, preset)), end="")
     else:

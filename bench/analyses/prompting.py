@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 
+from bench import words
 from bench.analyses import opened, same_data
 from bench.errors import BadInput, NoRuns
 from bench.metrics.self_correction import BEFORE, counted
@@ -43,6 +44,11 @@ def asked(
             options={BENCHMARK: {**options, "settings": settings}},
         )
     return [run for run in found if setting_of(run) in prompting]
+
+
+def under(setting: str) -> str:
+    """What stands above answers under a prompt setting."""
+    return words.tell("Under {setting}:", setting=setting)
 
 
 def setting_of(run: Run) -> str:

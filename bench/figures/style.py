@@ -1,7 +1,10 @@
 """The look of all pictures: fonts that can show Chinese, sizes, colours, labels."""
 
-from collections.abc import Sequence
-from functools import cache
+import re
+import textwrap
+from collections.abc import Callable, Sequence
+from functools import cache, wraps
+from typing import ParamSpec, TypeVar
 
 import matplotlib as mpl
 import numpy as np
@@ -11,6 +14,7 @@ from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from bench import words
 from bench.benchmarks import module
 
 # Families that hold Chinese, in order of preference, with the package or system that brings them.
@@ -28,6 +32,13 @@ MARKS = "osD^vP"
 DASHES = ("-", "--", ":", "-.")
 BIAS_PALETTE = "RdBu_r"  # red is the more biased side; blue and red are told apart by the colour-blind
 INK, FAINT = "#222222", "#8a8a8a"
+# Points of the sizes that pictures name.
+POINTS = {"medium": 9.6, "small": 8.0, "x-small": 6.7}
+# What stays on one line: a word or a name, or one Chinese character; with the signs that may not begin or end a line.
+_PIECE = re.compile(r"[（《“]*(?:[^\s\u2e80-\uffef（《“”，。；：、）》]+|.)[，。；：、）》”！？]*\s?")
+_WIDE = re.compile(r"[\u2e80-\uffef“”]")
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @cache
@@ -48,6 +59,54 @@ def style() -> None:
             "axes.labelcolor": INK, "axes.edgecolor": FAINT, "grid.color": "#e6e6e6",
         }
     )  # fmt: skip
+
+
+def readable(picture: Callable[P, T]) -> Callable[P, T]:
+    """Draw a picture in the language that is spoken, or in English where no font can show that."""
+
+    @wraps(picture)
+    def drawn(*args: P.args, **kwargs: P.kwargs) -> T:
+        if words.language() == "en" or cjk_font():
+            return picture(*args, **kwargs)
+        with words.spoken("en"):
+            return picture(*args, **kwargs)
+
+    return drawn
+
+
+def head(fig: Figure, text: str, size: str = "medium", *, letters: int = 0, wrap: bool = False) -> None:
+    """A picture's title at its left edge, over as many lines as it needs; see `fitted` for `letters`."""
+    fig.suptitle(
+        fitted(text, fig.get_figwidth(), size, letters),
+        x=0.01,
+        ha="left",
+        fontsize=size,
+        fontweight="bold",
+        wrap=wrap,
+        # Chinese fills its lines to the brim.
+        linespacing=1.2 if words.language() == "en" else 1.4,
+    )
+
+
+def fitted(text: str, inches: float, size: str = "medium", letters: int = 0) -> str:
+    """Chinese in lines of so many inches, because it has no blanks at which it could be broken.
+
+    English is broken into lines of so many letters, or left as it is.
+    """
+    if words.language() == "en":
+        return "\n".join(textwrap.wrap(text, letters)) if letters else text
+    room, lines = 72 * inches / POINTS[size] - 1, []
+    for line in text.split("\n"):
+        lines.append("")
+        taken = 0.0
+        for piece in _PIECE.findall(line):
+            wide = sum(1.0 if _WIDE.match(sign) else 0.62 for sign in piece)
+            if lines[-1] and taken + wide > room:
+                lines.append("")
+                taken = 0.0
+            lines[-1] += piece
+            taken += wide
+    return "\n".join(lines)
 
 
 def label(benchmark: str, category: str) -> str:
