@@ -239,12 +239,14 @@ def _page(folder: Path, name: str, parameters: dict[str, Any], runs: Sequence[Pa
     source, target = NOTEBOOKS / f"{name}.ipynb", folder / "notebooks" / f"{name}.ipynb"
     now = notebooks.fingerprint(source, parameters, runs)
     changed = notebooks.changed(target, now)
-    if not changed and (folder / f"{name}.html").is_file() and (folder / "tables" / name).is_dir():
+    kept = folder / "tables" / name
+    if not changed and (folder / f"{name}.html").is_file() and kept.is_dir():
         say(f"notebook {name}: nothing has changed, so it is not run again")
         return site.page(name, target)
     notebooks.forget(target)
     # What an earlier run kept, of models that may no longer be in the study, is no download of this one.
-    shutil.rmtree(folder / "tables" / name, ignore_errors=True)
+    shutil.rmtree(kept, ignore_errors=True)
+    kept.mkdir(parents=True)
     trouble = notebooks.run_notebook(source, target, parameters)
     if not trouble:
         notebooks.remember(target, now)
