@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from bench.benchmarks import module
-from bench.data.cells import guarded
+from bench.data.cells import guarded, written
 from bench.errors import BadInput, RunFailed
 from bench.run import Run
 
@@ -43,7 +43,7 @@ def to_mark(run: Run, path: Path) -> int:
     )
     # With a byte order mark, so that spreadsheet programs take it for UTF-8.
     try:
-        table.to_csv(path, index=False, encoding="utf-8-sig")
+        path.write_text(written(table), "utf-8-sig", newline="")
     except OSError as error:
         raise RunFailed(f"{path}: cannot be written ({error})") from None
     return len(table)
