@@ -12,7 +12,7 @@ from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 from scipy.spatial import KDTree
 
-from bench.data.cells import guarded
+from bench.data.cells import guarded, written
 from bench.errors import plain
 from bench.whole import whole, written
 
@@ -55,8 +55,7 @@ def text(path: Path, content: str) -> None:
 
 def csv(frame: pd.DataFrame) -> str:
     """A table as CSV; a text that a spreadsheet program would take for a formula stands behind an apostrophe."""
-    text: str = _texts(frame, guarded).to_csv(index=False)
-    return text
+    return written(_texts(frame, guarded))
 
 
 def latex(frame: pd.DataFrame, long: bool = False) -> str:
@@ -85,9 +84,9 @@ def _texts(frame: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:
 
 def _tex(text: str) -> str:
     """A text with nothing in it that TeX acts on, on one line."""
-    written = plain(" ".join(text.splitlines())).translate(TEX)
+    shown = plain(" ".join(text.splitlines())).translate(TEX)
     # After the end of a row, and after a rule, a bracket or a star would be an option.
-    return f"{{{written[0]}}}{written[1:]}" if written.startswith(("[", "*")) else written
+    return f"{{{shown[0]}}}{shown[1:]}" if shown.startswith(("[", "*")) else shown
 
 
 def picture(fig: Figure, folder: Path, name: str) -> None:

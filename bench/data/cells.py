@@ -4,8 +4,11 @@ After OWASP, CSV injection: a cell that begins with one of a few characters is r
 and what stands in our cells comes from data and from models. An apostrophe before it makes it text.
 """
 
+import csv
 import math
 import re
+
+import pandas as pd
 
 from bench.data.tables import number
 
@@ -26,3 +29,12 @@ def guarded(cell: str) -> str:
 def unguarded(cell: str) -> str:
     """The cell of which `guarded` made this one."""
     return cell[1:] if GUARDED.match(cell) else cell
+
+
+def written(table: pd.DataFrame) -> str:
+    """A table as CSV whose cells come back as they are: a carriage return, which pandas writes bare, is in quotes."""
+    bare = any(
+        isinstance(cell, str) and "\r" in cell for column in table for cell in (column, *table[column])
+    )
+    text: str = table.to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC if bare else csv.QUOTE_MINIMAL)
+    return text

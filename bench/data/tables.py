@@ -14,7 +14,7 @@ from bench.errors import BadInput, plain, quoted
 Row = dict[str, str]
 # Far beyond any table of ours: a data set has thousands of rows, and no table more than 25 columns.
 MAX_COLUMNS = 1000
-MAX_CELLS = 10_000_000
+MAX_CELLS = 5_000_000
 # Characters of a cell, but of a model's reply.
 MAX_CELL = 2**17
 # The length of a JSON object that is tried first.

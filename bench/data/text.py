@@ -17,6 +17,7 @@ from bench.errors import BadInput
 MAX_BYTES = 2**27
 # Bytes or characters of a line, or of a record that has several.
 MAX_LINE = 2**24
+MAX_LINES = 1_000_000
 # What a folder or a file may be called, with all that it lies in.
 MAX_NAME = 4096
 MARK = "\ufeff"
@@ -147,9 +148,9 @@ class Lines:
                 while line := stream.readline(MAX_LINE + 1):
                     number += 1
                     size = len(line) + (size if self.record else 0)
-                    if size > MAX_LINE:
+                    if size > MAX_LINE or len(self.record) > MAX_LINES:
                         raise BadInput(
-                            f"{self.path}, line {number}: its record is longer than {MAX_LINE:,} characters; a quote may be missing"
+                            f"{self.path}, line {number}: its record is longer than {MAX_LINE:,} characters, or {MAX_LINES:,} lines; a quote may be missing"
                         )
                     if "\0" in line:
                         _refuse_nul(self.path, number)
