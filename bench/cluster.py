@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -79,17 +80,22 @@ class Cluster:
             )
         return True
 
-    def scorer(self, model: str, options: Sequence[Any]) -> "Remote":
-        """`model` as the workers load it, with the `options` of `bench.scorers.load`."""
+    def scorer(self, model: str, options: Sequence[Any]) -> Callable[[], "Remote"]:
+        """What makes the scorer of `model`, loaded with the `options` of `bench.scorers.load`.
+
+        From now on workers keep it beside the others of this run.
+        """
         wanted = Wanted(model, tuple(options))
         self._wanted[wanted] = None
-        return Remote(self, wanted)
+        return partial(Remote, self, wanted)
 
     def order(self, wanted: Wanted, described: dict[str, Any] | None = None) -> Order:
         return Order(wanted, tuple(self._wanted), __version__, described)
 
     def shard(self, largest: int, requests: int) -> int:
         """How many requests a shard should hold, so that all workers that are there have some."""
+        if self._client is None:  # nobody there has been asked about a model
+            return largest
         enough = requests // (EACH * max(self._places(), 1))
         return min(largest, max(SMALLEST, enough))
 
@@ -188,7 +194,7 @@ class Cluster:
     def _workers(self) -> list[dict[str, Any]]:
         try:
             return list(self._connected().scheduler_info(n_workers=-1)["workers"].values())
-        except (OSError, RuntimeError) as error:
+        except (OSError, RuntimeError, KeyError) as error:
             raise self._gone() from error
 
     def _suited(self, workers: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -119,7 +119,7 @@ def evaluate(
     def loaded(name: str, meant: Sequence[str] | None = None) -> Lazy:
         options = (device, dtype, batch_tokens, trust_remote_code, tuple(meant or ()))
         if workers and workers.asks(name):
-            return Lazy(lambda: workers.scorer(name, options))
+            return Lazy(workers.scorer(name, options))
         return Lazy(lambda: scorers.load(name, *options))
 
     asked = loaded(model, labels_meant)

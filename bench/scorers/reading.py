@@ -66,10 +66,12 @@ class Reader:
     def __init__(self, network: Any, where: Placement, padding: int) -> None:
         self.network, self.where, self.padding = network, where, padding
         self._tree_tokens = TRIAL
-        self._alone = self._body_and_head_agree()
+        # A model whose parts lie on several devices is called whole, on batches: what it is given finds its way then.
+        whole = len(set(getattr(network, "hf_device_map", {}).values())) > 1
+        self._alone = not whole and self._body_and_head_agree()
         # On a CPU by blocks, where the model attends through transformers' interface; else by a mask.
-        self._by_block = where.device.type == "cpu"
-        self._trees = self._trees_agree()
+        self._by_block = where.device.type == "cpu" and not whole
+        self._trees = not whole and self._trees_agree()
         if self._by_block and not self._trees:
             self._by_block = False
             self._trees = self._trees_agree()
