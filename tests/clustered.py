@@ -7,7 +7,6 @@ from typing import Any
 
 from distributed import WorkerPlugin
 
-from bench import scorers
 from bench.scorers.base import Answer
 from bench.scorers.simulated import Simulated
 from bench.tasks.request import Request
@@ -36,22 +35,3 @@ def held() -> list[str]:
     from bench import worker
 
     return [wanted.model for wanted in worker._loaded]
-
-
-def counting() -> None:
-    """Count in this process how often a model is loaded; see `loads`."""
-    whole = scorers.load
-
-    def load(*given: Any) -> Any:
-        LOADS.append(given[0])
-        time.sleep(0.2)
-        return whole(*given)
-
-    scorers.load = load
-
-
-LOADS: list[str] = []
-
-
-def loads() -> list[str]:
-    return LOADS

@@ -4,6 +4,7 @@ import os
 import pickle
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from distributed import LocalCluster
 from pandas.testing import assert_frame_equal
 from recorded import columns
 
-from bench import cluster, records, run, scorers, worker
+from bench import cli, cluster, records, report, run, scorers, study, worker
 from bench.cluster import Cluster
 from bench.errors import BadInput, RunFailed
 from bench.plan import Plan
@@ -374,3 +375,35 @@ def test_a_shard_that_kills_its_workers_is_named() -> None:
         ):
             ask("far", scheduler=some.scheduler_address)
         client.close()
+
+
+def test_command_and_study_take_a_scheduler(
+    here: Any, tmp_path: Path, capsys: Any, monkeypatch: Any, refusal: Any
+) -> None:
+    words = ["run", "cbbq", "--model", MODEL, "--categories", "gender", "--limit", "40", "--out"]
+    monkeypatch.setattr(sys, "argv", ["bench", *words, "far", "--scheduler", here.scheduler_address])
+    assert cli._status(lambda: cli.app(standalone_mode=False)) == 0
+    ask("near")
+    same("far", "near")
+    monkeypatch.setattr(sys, "argv", ["bench", *words, "other", "--resources", "GPU"])
+    assert cli._status(lambda: cli.app(standalone_mode=False)) == 2
+    assert "--resources GPU: expected NAME=NUMBER, like GPU=1" in capsys.readouterr().err
+    text = "title: t\nmodels: ['simulated:seed=1', 'simulated:seed=2']\nbenchmarks: {cbbq: {limit: 2}}\noptions: {scheduler: 'tcp://127.0.0.1:1', resources: {GPU: 1}}\n"
+    (tmp_path / "s.yml").write_text(text, "utf-8")
+    plan = study.load(tmp_path / "s.yml")
+    assert plan.options["cbbq"] == {"scheduler": "tcp://127.0.0.1:1", "resources": {"GPU": 1}, "limit": 2}
+    # Models would take turns on the same workers.
+    assert report._jobs(plan, None) == 1
+    assert not {"scheduler", "resources"} & {*report._notebooks(plan, tmp_path)["cbbq"]}
+
+
+@pytest.mark.slow
+def test_two_workers_that_train_a_model_at_once_have_the_same_one(monkeypatch: Any, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(run, "SHARD", 4)
+    with started(processes=True) as some:
+        ask("far", "tiny:s,bias=0.3", limit=8, scheduler=some.scheduler_address)
+    made = sorted(path.name for path in (tmp_path / "cache" / "bias-workbench" / "tiny").iterdir())
+    assert [name.rpartition("-")[2] for name in made] == ["causal"]
+    ask("near", "tiny:s,bias=0.3", limit=8)
+    same("far", "near")
