@@ -175,8 +175,8 @@ class Cluster:
         if isinstance(error, CancelledError):
             return self._gone()
         return RunFailed(
-            f"shard {number}: could not be asked ({first_line(error)}); are scheduler and workers of the same "
-            f"environment as this one? {CONTINUES}"
+            f"{what}--scheduler {self.address}: nobody could be asked there ({first_line(error)}); scheduler and workers "
+            f"need the same environment as this process; {CONTINUES}"
         )
 
     def _gone(self) -> RunFailed:

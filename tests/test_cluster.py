@@ -363,6 +363,14 @@ def test_a_worker_that_is_killed_loses_nothing(monkeypatch: Any) -> None:
     assert not far.records.duplicated(["task", "item_id", "request", "repeat"]).any()
 
 
+def test_whatever_else_dask_says_is_one_line_with_a_way_out() -> None:
+    some = Cluster("tcp://127.0.0.1:1")
+    said = str(some._failure(3, RuntimeError("Error during deserialization\nof the task graph")))
+    assert said.startswith("shard 3, --scheduler tcp://127.0.0.1:1: nobody could be asked there (Error during deserialization); ")  # fmt: skip
+    assert "\n" not in said
+    assert not str(some._failure(cluster.ALL, RuntimeError("x"))).startswith("shard")
+
+
 @pytest.mark.slow
 def test_a_shard_that_kills_its_workers_is_named() -> None:
     ask("near")
