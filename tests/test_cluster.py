@@ -209,9 +209,10 @@ def test_shards_go_to_workers_that_offer_what_is_wanted(monkeypatch: Any) -> Non
     monkeypatch.setattr(worker, "_address", lambda: asked.append(_own()) or _own())
     with started(1, processes=False) as some:
         (plain,) = some.workers.values()
-        (able,) = some.sync(_one_more, some)
+        able = some.sync(_one_more, some.scheduler_address)
         ask("far", scheduler=some.scheduler_address, resources={"GPU": 1})
-    assert set(asked) == {able} != {plain.address}
+        some.sync(able.close)
+    assert set(asked) == {able.address} != {plain.address}
 
 
 def _own() -> str:
@@ -220,12 +221,10 @@ def _own() -> str:
     return str(get_worker().address)
 
 
-async def _one_more(some: LocalCluster) -> list[str]:
+async def _one_more(address: str) -> Any:
     from distributed import Worker
 
-    more = await Worker(some.scheduler_address, nthreads=1, resources={"GPU": 1}, name="able")
-    some._more = more  # kept alive
-    return [more.address]
+    return await Worker(address, nthreads=1, resources={"GPU": 1}, name="able")
 
 
 def test_a_small_run_on_many_workers_has_smaller_shards(monkeypatch: Any) -> None:
