@@ -2,6 +2,7 @@
 
 import platform
 import subprocess
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
@@ -94,7 +95,7 @@ def begin(
             "unbiased_instruction": plan.wording.unbiased_instruction,
         },
         "preset": preset,
-        "packages": {"bias-workbench": __version__, "python": platform.python_version(), **_versions()},
+        "packages": packages(),
         "git_commit": _commit(),
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
     }
@@ -115,17 +116,35 @@ def add_judge(folder: Path, about: dict[str, Any], plan: Plan, judge: Scorer, re
     records.write_about(folder, about)
 
 
+def add_workers(folder: Path, about: dict[str, Any], workers: Sequence[dict[str, Any]]) -> None:
+    """Note in `run.json` what the workers of a cluster run on, each kind once."""
+    new = [one for one in workers if one not in about.get("workers", [])]
+    if new:
+        about["workers"] = [*about.get("workers", []), *new]
+        records.write_about(folder, about)
+
+
 def same(folder: Path, role: str, before: dict[str, Any], scorer: Scorer) -> None:
-    now = scorer.describe()
+    """Refuse to go on with another model or judge than that with which the run was begun.
+
+    Raises:
+        BadInput: it is another one.
+    """
+    if other := difference(before, scorer.describe()):
+        raise BadInput(f"{folder}: was begun with another {role} ({other}); give another --out")
+
+
+def difference(before: dict[str, Any], now: dict[str, Any]) -> str:
+    """Where two descriptions are not of the same scorer, the first such place; "" where they are."""
     for name in ("id", "revision", "dtype", "tokenizer_hash", "chat_template_hash"):
         if before.get(name) != now.get(name):
-            raise BadInput(
-                f"{folder}: was begun with another {role} ({name} was {before.get(name)}, now {now.get(name)}); give another --out"
-            )
+            return f"{name} was {before.get(name)}, now {now.get(name)}"
+    return ""
 
 
-def _versions() -> dict[str, str]:
-    found = {}
+def packages() -> dict[str, str]:
+    """The versions of this package, of Python, and of the packages that numbers rest on."""
+    found = {"bias-workbench": __version__, "python": platform.python_version()}
     for name in PACKAGES:
         try:
             found[name] = version(name)

@@ -5,7 +5,7 @@ goes on like one that was not.
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, groupby
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -48,6 +48,13 @@ class Streams(Protocol):
     """A scorer whose answers come one at a time, in any order: each by its request's position."""
 
     def stream(self, requests: Sequence[Request]) -> Iterator[tuple[int, Answer]]: ...
+
+
+@runtime_checkable
+class Spreads(Protocol):
+    """A scorer that is asked in many places: each shard's answers by its number, in any order."""
+
+    def spread(self, shards: Mapping[int, Sequence[Request]]) -> Iterator[tuple[int, list[Answer]]]: ...
 
 
 class Job(NamedTuple):
@@ -131,7 +138,7 @@ def answers(plan: Plan, requests: Requests, model: Scorer, judge: Scorer | None 
 
 
 def here(model: Lazy, judge: Lazy, journal: Journal | None = None) -> Asker:
-    """Asks in this process: all that is the model's, shard by shard or as answers come, then all that is the judge's.
+    """Asks from this process: all that is the model's, shard by shard or as answers come, then all that is the judge's.
 
     Args:
         journal: keeps answers that come one at a time until their shard is whole, and knows those that had come before.
@@ -172,14 +179,23 @@ def here(model: Lazy, judge: Lazy, journal: Journal | None = None) -> Asker:
 def _asked(
     scorer: Scorer, todo: Sequence[tuple[int, int, Request]]
 ) -> Iterator[tuple[tuple[int, int, Request], Answer]]:
-    """The answers to `todo` (shard, place in it, request): as they come, or a shard at a time."""
+    """The answers to `todo` (shard, place in it, request): as they come, or a shard at a time, here or on a cluster."""
     if isinstance(scorer, Streams):
         for k, answer in scorer.stream([request for _, _, request in todo]):
             yield todo[k], answer
         return
-    for _, group in groupby(todo, key=lambda one: one[0]):
-        some = list(group)
-        yield from zip(some, scorer.answer([request for _, _, request in some]), strict=True)
+    shards = {number: list(group) for number, group in groupby(todo, key=lambda one: one[0])}
+    bare = {number: [request for _, _, request in some] for number, some in shards.items()}
+    each = scorer.spread(bare) if isinstance(scorer, Spreads) else _in_turn(scorer, bare)
+    for number, answers in each:
+        yield from zip(shards[number], answers, strict=True)
+
+
+def _in_turn(
+    scorer: Scorer, shards: Mapping[int, Sequence[Request]]
+) -> Iterator[tuple[int, Sequence[Answer]]]:
+    for number, requests in shards.items():
+        yield number, scorer.answer(requests)
 
 
 def _blaming(who: str, asked: Iterator[Any]) -> Iterator[Any]:

@@ -160,7 +160,10 @@ def run(
         str, typer.Option(help="The run's folder; reports/runs/MODEL/BENCHMARK-ID without it.")
     ] = "",
     device: Annotated[
-        str, typer.Option(help="cpu, cuda, cuda:1...; the accelerator where there is one.")
+        str,
+        typer.Option(
+            help="cpu, cuda, cuda:1...; auto spreads a model over all accelerators; one where there is one."
+        ),
     ] = "",
     dtype: Annotated[str, typer.Option(help="float32, bfloat16 or float16.")] = "",
     batch_tokens: Annotated[int | None, typer.Option(help="Tokens in a batch, padding included.")] = None,
@@ -171,9 +174,16 @@ def run(
             help="What LABEL_0, LABEL_1, LABEL_2 of an NLI classifier mean, like entailment,neutral,contradiction."
         ),
     ] = "",
+    scheduler: Annotated[
+        str, typer.Option(help="Address of a Dask cluster's, whose workers are to ask, like tcp://HOST:8786.")
+    ] = "",
+    resources: Annotated[
+        str, typer.Option(help="What a worker has to offer for each shard, like GPU=1.")
+    ] = "",
     format: Format = "table",
 ) -> None:
     """Ask a model, write the records, print the score table. A run that was interrupted continues."""
+    from bench import cluster
     from bench.run import evaluate, repeat
 
     _check_format(format)
@@ -183,6 +193,7 @@ def run(
         "max_new_tokens": max_new_tokens, "settings": _pairs(settings or []), "preset": preset, "prompts": prompts or None,
         "data": data or None, "out": out or None, "device": device or None, "dtype": dtype or None,
         "batch_tokens": batch_tokens, "trust_remote_code": trust_remote_code, "label_names": listed(label_names),
+        "scheduler": scheduler or None, "resources": cluster.resources(resources),
     }  # fmt: skip
     if source:
         done = repeat(source, **{name: value for name, value in options.items() if _is_given(context, name)})

@@ -12,7 +12,7 @@ from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 from scipy.spatial import KDTree
 
-from bench.data.cells import guarded, written
+from bench.data.cells import as_csv, guarded
 from bench.errors import plain
 from bench.whole import whole, written
 
@@ -55,7 +55,7 @@ def text(path: Path, content: str) -> None:
 
 def csv(frame: pd.DataFrame) -> str:
     """A table as CSV; a text that a spreadsheet program would take for a formula stands behind an apostrophe."""
-    return written(_texts(frame, guarded))
+    return as_csv(_texts(frame, guarded))
 
 
 def latex(frame: pd.DataFrame, long: bool = False) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from bench.benchmarks import module
-from bench.data.cells import guarded, written
+from bench.data.cells import as_csv, guarded
 from bench.errors import BadInput, RunFailed
 from bench.run import Run
 from bench.seen import visible
@@ -48,7 +48,7 @@ def to_mark(run: Run, path: Path) -> int:
     # With a byte order mark, so that spreadsheet programs take it for UTF-8.
     try:
         with whole(path) as draft:
-            draft.write_text(written(table), "utf-8-sig", newline="")
+            draft.write_text(as_csv(table), "utf-8-sig", newline="")
     except OSError as error:
         raise RunFailed(f"{path}: cannot be written ({error})") from None
     return len(table)

@@ -65,9 +65,12 @@ class Plan:
         cls, benchmark: str, model: str, *, judge: str | None, categories: Sequence[str] | None, chosen: Sequence[str] | None,
         limit: int | None, repeats: int, seed: int, read: str | None, max_new_tokens: int | None, settings: Mapping[str, str],
         preset: str, prompts: str | None, folder: str | Path | None, dtype: str | None,
-        label_names: Sequence[str] | None = None,
+        label_names: Sequence[str] | None = None, elsewhere: bool = False,
     ) -> "Plan":  # fmt: skip
         """The plan of a run; see `bench.run.evaluate` for the options.
+
+        Args:
+            elsewhere: models need not be on this machine.
 
         Raises:
             BadInput: an option, the data or the model is wrong.
@@ -79,9 +82,9 @@ class Plan:
         names = tasks.chosen(benchmark, chosen)
         room, data_room = module("tasks", benchmark), module("data", benchmark)
         whole = tasks.settings(benchmark, settings, preset)
-        scorers.check(model)
+        scorers.check(model, elsewhere)
         if judge:
-            scorers.check(judge)
+            scorers.check(judge, elsewhere)
         # Whoever would not be asked is no part of the run.
         judge = judge if any(room.judged(task, whole) for task in names) else None
         source = data.find(benchmark, folder)

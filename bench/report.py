@@ -34,7 +34,7 @@ from bench.whole import written
 
 DEMO = PROJECT / "reports" / "demo.yml"
 # Options that say where a model runs, not what it is asked: a notebook reads records, so it has no use for them.
-WHERE = ("device", "batch_tokens")
+WHERE = ("device", "batch_tokens", "scheduler", "resources")
 
 
 class Made(NamedTuple):
@@ -109,7 +109,9 @@ def _notebooks(plan: Study, folder: Path) -> dict[str, dict[str, Any]]:
 def _jobs(plan: Study, jobs: int | None) -> int:
     if jobs is not None and jobs < 1:
         raise BadInput(f"--jobs {jobs}: has to be at least 1")
-    return min(jobs or (os.cpu_count() or 1), len(plan.models))
+    # Models share the workers of a cluster, which would load them by turns.
+    on_cluster = any("scheduler" in options for options in plan.options.values())
+    return min(jobs or (1 if on_cluster else os.cpu_count() or 1), len(plan.models))
 
 
 def _ask(plan: Study, folder: Path, jobs: int) -> list[Cell]:

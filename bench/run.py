@@ -6,15 +6,17 @@ result.scores()
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from bench import records, repeating, scorers
-from bench.about import about_run, add_judge, begin
+from bench.about import about_run, add_judge, add_workers, begin
 from bench.ask import Lazy, ask
 from bench.benchmarks import resolve
+from bench.cluster import Cluster
 from bench.data import frame
 from bench.errors import BadInput, NotApplicable, RunFailed
 from bench.lock import hold
@@ -65,6 +67,8 @@ def evaluate(
     label_names: Sequence[str] | Mapping[str, Sequence[str]] | None = None,
     partial: bool = False,
     like: Run | None = None,
+    scheduler: str | None = None,
+    resources: Mapping[str, float] | None = None,
 ) -> Run:
     """Ask `model` the benchmark's requests that the run's folder does not answer yet, and return the run.
 
@@ -88,6 +92,9 @@ def evaluate(
         label_names: what LABEL_0, LABEL_1 and LABEL_2 of an NLI classifier mean, in this order; of several models by name.
         partial: leave out the tasks that the model cannot be asked, in place of refusing.
         like: a run that this one has to be the same as, but for where it is made; see `repeat`.
+        scheduler: the address of a Dask cluster's, whose workers hold the model then; `device` and `batch_tokens` are meant
+            for them. Files of answers and endpoints are asked from here all the same.
+        resources: what a worker of the cluster has to offer for each shard, like `{"GPU": 1}`.
 
     Raises:
         NotApplicable: the model cannot be asked the tasks.
@@ -104,20 +111,27 @@ def evaluate(
     plan = Plan.make(
         benchmark, model, judge=judge, categories=categories, chosen=tasks, limit=limit, repeats=repeats, seed=seed, read=read,
         max_new_tokens=max_new_tokens, settings=settings, preset=preset, prompts=prompts, folder=data, dtype=dtype,
-        label_names=labels_meant,
+        label_names=labels_meant, elsewhere=bool(scheduler),
     )  # fmt: skip
     if like:
         repeating.check_plan(like.about, plan, preset)
     judge = plan.asked["judge"]  # None where no task needs one
     folder = Path(out) if out else _default_root() / slug(model) / f"{plan.benchmark}-{plan.identity}"
 
+    if resources and not scheduler:
+        raise BadInput("--resources: says what workers of a cluster have to offer; give --scheduler too")
+    workers = Cluster(scheduler, resources) if scheduler else None
+
     def loaded(name: str, meant: Sequence[str] | None = None) -> Lazy:
-        return Lazy(lambda: scorers.load(name, device, dtype, batch_tokens, trust_remote_code, meant or ()))
+        options = (device, dtype, batch_tokens, trust_remote_code, tuple(meant or ()))
+        if workers and workers.asks(name):
+            return Lazy(workers.scorer(name, options))
+        return Lazy(lambda: scorers.load(name, *options))
 
     asked = loaded(model, labels_meant)
     # A model that judges itself is loaded once.
     marks = asked if judge in (None, model) else loaded(str(judge))
-    with hold(folder) as held:
+    with hold(folder) as held, workers or nullcontext():
         about = about_run(folder, plan, preset, held)
         if about is None:
             held.need()
@@ -127,7 +141,8 @@ def evaluate(
                 if like and like.about.get(role):
                     repeating.check_scorer(like.about, role, scorer.load().describe())
             # What is asked together is computed together, which moves the last digits of numbers.
-            shard = int(like.about["shard"]) if like else SHARD
+            usual = int(like.about["shard"]) if like else SHARD
+            shard = workers.shard(usual, requests.total) if workers and not like else usual
             about = begin(
                 folder, plan, preset, asked.load(), marks.load() if judge else None, requests, shard
             )
@@ -148,7 +163,11 @@ def evaluate(
             say(f"{plan.benchmark}, {model}: task {task} is left out: {why}")
         for sentence in repeating.told(like.about, about) if like else ():
             say(f"not as in {like.folder if like else ''}: {sentence}")
-        ask(folder, plan, about, requests, asked, marks, held)
+        try:
+            ask(folder, plan, about, requests, asked, marks, held)
+        finally:
+            if workers:
+                add_workers(folder, about, workers.workers)
     return Run(folder, about)
 
 

@@ -35,7 +35,7 @@ OF_BENCHMARK: dict[str, type] = {
 }  # fmt: skip
 OF_ALL: dict[str, type] = {
     "seed": int, "repeats": int, "judge": str, "max_new_tokens": int, "preset": str, "device": str, "dtype": str,
-    "batch_tokens": int,
+    "batch_tokens": int, "scheduler": str, "resources": dict,
 }  # fmt: skip
 # Of numbers: seeds are 64 bits, and no run asks or repeats more than this.
 LARGEST = 2**31 - 1

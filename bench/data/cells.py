@@ -31,7 +31,7 @@ def unguarded(cell: str) -> str:
     return cell[1:] if GUARDED.match(cell) else cell
 
 
-def written(table: pd.DataFrame) -> str:
+def as_csv(table: pd.DataFrame) -> str:
     """A table as CSV whose cells come back as they are: a carriage return, which pandas writes bare, is in quotes."""
     bare = any(
         isinstance(cell, str) and "\r" in cell for column in table for cell in (column, *table[column])

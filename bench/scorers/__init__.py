@@ -30,7 +30,7 @@ def load(
 
     Args:
         model: see the module's first lines.
-        device: `cpu`, `cuda`, `cuda:1`...; the accelerator where there is one if None.
+        device: `cpu`, `cuda`, `cuda:1`...; `auto` spreads a model over all accelerators; one where there is one if None.
         dtype: `float32`, `bfloat16` or `float16`; bfloat16 on an accelerator and float32 on the CPU if None.
         batch_tokens: tokens in a batch, padding included.
         trust_remote_code: run code that comes with a Hub model. Off, and should stay so for models that you do not know.
@@ -70,8 +70,11 @@ def load(
     return checkpoint.load(model, checkpoint.placement(device, dtype, batch_tokens), trust_remote_code, order)
 
 
-def check(model: str) -> None:
+def check(model: str, elsewhere: bool = False) -> None:
     """Refuse a MODEL that cannot be one, before anything heavy is loaded.
+
+    Args:
+        elsewhere: a model's folder or file need not be on this machine.
 
     Raises:
         BadInput: a path that does not exist, parameters that cannot be read, or a key in what is written down.
@@ -99,7 +102,7 @@ def check(model: str) -> None:
         raise BadInput(
             f"model {model}: unknown kind {kind!r}; allowed: tiny, simulated, replay, predictions, openai, or a Hub id, a folder, a .gguf file"
         )
-    elif _is_path(model) and not place(model).exists():
+    elif _is_path(model) and not elsewhere and not place(model).exists():
         raise BadInput(
             f"{model}: no such model folder or file; a Hub id has the form NAME or ORGANISATION/NAME"
         )

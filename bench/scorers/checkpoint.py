@@ -55,17 +55,19 @@ LAYERS = 2000
 class Placement:
     """Where a model runs, in which precision, and how many tokens a batch may hold, padding included.
 
-    `tree_tokens` is the same for texts that are computed as a tree, where every token meets every other.
+    `tree_tokens` is the same for texts that are computed as a tree, where every token meets every other. A model that is
+    `spread` lies on all devices there are, as accelerate deals it out; `device` is where its texts go in.
     """
 
     device: torch.device
     dtype: torch.dtype
     batch_tokens: int
     tree_tokens: int
+    spread: bool = False
 
     def describe(self) -> dict[str, Any]:
         return {
-            "device": str(self.device),
+            "device": "auto" if self.spread else str(self.device),
             "dtype": str(self.dtype).removeprefix("torch."),
             "batch_tokens": self.batch_tokens,
         }
@@ -77,12 +79,13 @@ def placement(device: str | None, dtype: str | None, batch_tokens: int | None) -
     Raises:
         BadInput: an unknown dtype, a device that is not there, or a batch that holds nothing.
     """
-    if device is None:
+    spread = device == "auto"
+    if device is None or spread:
         device = "cuda" if torch.cuda.is_available() else "cpu"
     try:
         where = torch.device(device)
     except RuntimeError:
-        raise BadInput(f"--device {device!r}: not a device; allowed: cpu, cuda, cuda:N") from None
+        raise BadInput(f"--device {device!r}: not a device; allowed: cpu, cuda, cuda:N, auto") from None
     try:
         torch.empty(1, device=where)
     except (RuntimeError, AssertionError):  # the latter where torch was built without CUDA
@@ -95,7 +98,7 @@ def placement(device: str | None, dtype: str | None, batch_tokens: int | None) -
     precision = DTYPES[dtype] if dtype else (torch.float32 if on_cpu else torch.bfloat16)
     # On a CPU more tokens at a time are no faster; an accelerator wants many, while every one meets every other.
     size, tree = (4096, 512) if on_cpu else (32768, 4096)
-    return Placement(where, precision, batch_tokens or size, min(tree, batch_tokens or tree))
+    return Placement(where, precision, batch_tokens or size, min(tree, batch_tokens or tree), spread)
 
 
 def free_memory(device: torch.device) -> float:
@@ -342,6 +345,8 @@ def _network(model: str, path: str, kind: str, where: Placement, options: dict[s
     if "gguf_file" in options:
         whole = getattr(transformers, "GgufConfig", None)
         weights = {"quantization_config": whole(dequantize=True)} if whole else {}
+    if where.spread:
+        weights["device_map"] = "auto"
     try:
         network, loading = factory.from_pretrained(
             path, dtype=where.dtype, output_loading_info=True, **weights, **options
@@ -354,7 +359,8 @@ def _network(model: str, path: str, kind: str, where: Placement, options: dict[s
             f"{model}: lacks the weights {', '.join(sorted(loading['missing_keys'])[:3])} of a {kind} model, "
             f"which would be random; the workbench cannot ask it"
         )
-    return network.to(where.device).eval()
+    # One that is spread stays where accelerate has put its parts, and takes texts on the first device.
+    return (network if where.spread else network.to(where.device)).eval()
 
 
 def why_not(model: str, error: Exception) -> str:

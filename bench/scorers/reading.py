@@ -66,10 +66,13 @@ class Reader:
     def __init__(self, network: Any, where: Placement, padding: int) -> None:
         self.network, self.where, self.padding = network, where, padding
         self._tree_tokens = TRIAL
-        self._alone = self._body_and_head_agree()
+        # A model in parts, on several devices or on disk, is called whole, on batches: what it is given finds its way then.
+        parts = set(getattr(network, "hf_device_map", {}).values())
+        whole = len(parts) > 1 or "disk" in parts
+        self._alone = not whole and self._body_and_head_agree()
         # On a CPU by blocks, where the model attends through transformers' interface; else by a mask.
-        self._by_block = where.device.type == "cpu"
-        self._trees = self._trees_agree()
+        self._by_block = where.device.type == "cpu" and not whole
+        self._trees = not whole and self._trees_agree()
         if self._by_block and not self._trees:
             self._by_block = False
             self._trees = self._trees_agree()
