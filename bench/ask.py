@@ -45,7 +45,13 @@ class Lazy:
 
 @runtime_checkable
 class Streams(Protocol):
-    """A scorer whose answers come one at a time, in any order: each by its request's position."""
+    """A scorer whose answers come one at a time, in any order: each by its request's position.
+
+    `spent` says in words what that took.
+    """
+
+    @property
+    def spent(self) -> str: ...
 
     def stream(self, requests: Sequence[Request]) -> Iterator[tuple[int, Answer]]: ...
 
@@ -179,6 +185,8 @@ def _asked(
 def _blaming(who: str, asked: Iterator[Any]) -> Iterator[Any]:
     try:
         yield from asked
+    except RunFailed as error:
+        raise RunFailed(f"the {who}: {error}; the same command continues from what is recorded") from error
     except (RuntimeError, OSError) as error:
         first = (str(error).splitlines() or [type(error).__name__])[0]
         raise RunFailed(
@@ -205,9 +213,14 @@ def _without_asking(job: Job, journal: Journal | None) -> dict[int, Answer]:
 
 
 def _tell(what: str, scorers: Sequence[Lazy], seconds: float) -> None:
-    """How many tokens were asked about, how many were computed, and how fast."""
+    """How many tokens were asked about, how many were computed, and how fast; what was sent elsewhere."""
     loaded = [lazy.load() for lazy in dict.fromkeys(scorers) if lazy.loaded]
-    tallies = [scorer.tally for scorer in loaded if isinstance(scorer, Model)]
+    for scorer in loaded:
+        if isinstance(scorer, Streams):
+            say(f"{what}: {scorer.spent}")
+    tallies = [
+        scorer.tally for scorer in loaded if isinstance(scorer, Model) and not isinstance(scorer, Streams)
+    ]
     asked, computed = (sum(getattr(tally, name) for tally in tallies) for name in ("asked", "computed"))
     if asked:
         say(
@@ -248,5 +261,5 @@ def _row(plan: Plan, request: Request, answer: Answer) -> dict[str, Any]:
         "request": request.request, "repeat": request.repeat, "seed": request.seed, "prompt_version": request.prompt_version,
         "prompt_hash": digest(request.text), "prompt": request.text, "response": answer.response,
         "logprobs": None if answer.logprobs is None else list(answer.logprobs), "parsed": parsed, "valid": bool(parsed),
-        "error": answer.error, "seconds": answer.seconds,
+        "error": answer.error, "seconds": answer.seconds, "cut": answer.cut,
     }  # fmt: skip

@@ -163,17 +163,32 @@ def run(
             help="What LABEL_0, LABEL_1, LABEL_2 of an NLI classifier mean, like entailment,neutral,contradiction."
         ),
     ] = "",
+    concurrency: Annotated[
+        int | None, typer.Option(help="Requests to an endpoint at a time; 8 without it.")
+    ] = None,
+    timeout: Annotated[
+        float | None, typer.Option(help="Seconds that an endpoint may take to a request; 120 without it.")
+    ] = None,
+    budget_requests: Annotated[
+        int | None, typer.Option(help="Send an endpoint so many requests at most, then end.")
+    ] = None,
+    budget_tokens: Annotated[
+        int | None, typer.Option(help="Let an endpoint read and write so many tokens at most, then end.")
+    ] = None,
     format: Format = "table",
 ) -> None:
     """Ask a model, write the records, print the score table. A run that was interrupted continues."""
     from bench.run import evaluate
 
     _check_format(format)
+    limits = {
+        "concurrency": concurrency, "timeout": timeout, "budget_requests": budget_requests, "budget_tokens": budget_tokens,
+    }  # fmt: skip
     done = evaluate(
         benchmark, model, judge=judge or None, categories=listed(categories), tasks=listed(tasks), limit=limit,
         repeats=repeats, seed=seed, read=read or None, max_new_tokens=max_new_tokens, settings=_pairs(settings or []),
         preset=preset, prompts=prompts or None, data=data or None, out=out or None, device=device or None, dtype=dtype or None,
-        batch_tokens=batch_tokens, trust_remote_code=trust_remote_code, label_names=listed(label_names),
+        batch_tokens=batch_tokens, trust_remote_code=trust_remote_code, label_names=listed(label_names), limits=limits,
     )  # fmt: skip
     printing.scores([done], None, format)
 

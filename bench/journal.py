@@ -48,7 +48,16 @@ class Journal:
         Raises:
             RunFailed: it cannot be written.
         """
-        line = [shard, place, prompt_hash, answer.response, answer.logprobs, answer.error, answer.seconds]
+        line = [
+            shard,
+            place,
+            prompt_hash,
+            answer.response,
+            answer.logprobs,
+            answer.error,
+            answer.seconds,
+            answer.cut,
+        ]
         with written(self.path):
             if self._file is None:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -73,7 +82,8 @@ def _read(path: Path) -> dict[tuple[int, int, str], Answer]:
     return found
 
 
-def _answer(response: Any, logprobs: Any, error: Any, seconds: Any) -> Answer:
-    if not (isinstance(response, str) and isinstance(error, str)):
+def _answer(response: Any, logprobs: Any, error: Any, seconds: Any, cut: Any) -> Answer:
+    if not (isinstance(response, str) and isinstance(error, str) and cut in (True, False, None)):
         raise TypeError("no answer")
-    return Answer(response, None if logprobs is None else tuple(map(float, logprobs)), error, float(seconds))
+    known = None if logprobs is None else tuple(map(float, logprobs))
+    return Answer(response, known, error, float(seconds), cut)

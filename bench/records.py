@@ -36,6 +36,8 @@ SCHEMA = pa.schema(
         ("valid", pa.bool_()),
         ("error", pa.string()),
         ("seconds", pa.float64()),
+        # Whether the reply was cut off at its limit of tokens, as far as that is known.
+        ("cut", pa.bool_()),
         # The request's place in the plan: what begins alike is asked together, whatever its place.
         ("place", pa.int64()),
     ]
@@ -155,6 +157,9 @@ def read(folder: Path) -> pd.DataFrame:
             if "place" not in table.schema.names:  # an older run's, which was asked in the plan's order
                 done = sum(len(earlier) for earlier in tables)
                 table = table.append_column("place", pa.array(range(done, done + len(table)), pa.int64()))
+            if "cut" not in table.schema.names:  # nor was it asked whether replies were cut off
+                missing = pa.nulls(len(table), pa.bool_())
+                table = table.add_column(SCHEMA.get_field_index("cut"), "cut", missing)
             if table.schema.names != SCHEMA.names:
                 raise pa.ArrowInvalid(f"its columns are {', '.join(table.schema.names[:5])}...")
             tables.append(table.cast(SCHEMA))

@@ -28,7 +28,7 @@ from bench.study import Study
 
 DEMO = PROJECT / "reports" / "demo.yml"
 # Options that say where a model runs, not what it is asked: a notebook reads records, so it has no use for them.
-WHERE = ("device", "batch_tokens")
+WHERE = ("device", "batch_tokens", "limits")
 
 
 class Made(NamedTuple):

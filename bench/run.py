@@ -21,6 +21,7 @@ from bench.plan import Plan
 from bench.progress import say
 from bench.results import PRESETS, Run, check_preset, labels, probe_failed, short_name, table
 from bench.scorers.base import digest
+from bench.scorers.limits import Limits
 
 __all__ = [
     "PRESETS",
@@ -61,6 +62,7 @@ def evaluate(
     batch_tokens: int | None = None,
     trust_remote_code: bool = False,
     label_names: Sequence[str] | Mapping[str, Sequence[str]] | None = None,
+    limits: Mapping[str, float | None] | None = None,
     partial: bool = False,
 ) -> Run:
     """Ask `model` the benchmark's requests that the run's folder does not answer yet, and return the run.
@@ -83,6 +85,8 @@ def evaluate(
         data: the data set's folder; else see `bench.data.find`.
         out: the run's folder; `reports/runs/MODEL/BENCHMARK-ID` if None, under the nearest folder with `reports/`.
         label_names: what LABEL_0, LABEL_1 and LABEL_2 of an NLI classifier mean, in this order; of several models by name.
+        limits: how endpoints may be asked, like `{"concurrency": 16}`; see `bench.scorers.limits.Limits`. No part of what
+            makes a run the run it is.
         partial: leave out the tasks that the model cannot be asked, in place of refusing.
 
     Raises:
@@ -91,6 +95,7 @@ def evaluate(
         RunFailed: the model did not answer.
     """
     check_preset(preset)
+    Limits.of(limits)
     for name, value in (("categories", categories), ("tasks", tasks), ("label_names", label_names)):
         if isinstance(value, str):
             raise BadInput(f"{name} {value!r}: expected a list, like [{value!r}]")
@@ -106,7 +111,9 @@ def evaluate(
     folder = Path(out) if out else _default_root() / slug(model) / f"{plan.benchmark}-{plan.identity}"
 
     def loaded(name: str, meant: Sequence[str] | None = None) -> Lazy:
-        return Lazy(lambda: scorers.load(name, device, dtype, batch_tokens, trust_remote_code, meant or ()))
+        return Lazy(
+            lambda: scorers.load(name, device, dtype, batch_tokens, trust_remote_code, meant or (), limits)
+        )
 
     asked = loaded(model, labels_meant)
     # A model that judges itself is loaded once.
@@ -116,7 +123,8 @@ def evaluate(
         if about is None:
             held.need()
             model_verbs, reads = asked.load().verbs, asked.load().reads
-            requests = plan.requests(model_verbs, reads, marks.load().verbs if judge else (), partial)
+            lacks = asked.load().describe().get("lacks", {})
+            requests = plan.requests(model_verbs, reads, marks.load().verbs if judge else (), partial, lacks)
             about = begin(
                 folder, plan, preset, asked.load(), marks.load() if judge else None, requests, SHARD
             )
@@ -125,7 +133,8 @@ def evaluate(
         else:
             later = bool(judge) and not about["judge"]
             marking = marks.load().verbs if later else about["judge_verbs"]
-            requests = plan.requests(about["verbs"], about["reads"], marking, partial)
+            lacks = about["model"].get("lacks", {})
+            requests = plan.requests(about["verbs"], about["reads"], marking, partial, lacks)
             if later:
                 held.need()
                 add_judge(folder, about, plan, marks.load(), requests)

@@ -34,7 +34,7 @@ OF_BENCHMARK: dict[str, type] = {
 }  # fmt: skip
 OF_ALL: dict[str, type] = {
     "seed": int, "repeats": int, "judge": str, "max_new_tokens": int, "preset": str, "device": str, "dtype": str,
-    "batch_tokens": int,
+    "batch_tokens": int, "limits": dict,
 }  # fmt: skip
 
 
