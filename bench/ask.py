@@ -110,6 +110,11 @@ def ask(
                     row["place"] = places[id(request)]
                 records.write_shard(folder, job.number, rows)
     _tell(what, [model, judge], time.perf_counter() - began)
+    if left and (cut := records.cut(folder)):
+        by_task = ", ".join(f"{task} {n:,}" for task, n in cut.items())
+        say(
+            f"{what}: replies that were cut off at their limit of tokens: {by_task}; --max-new-tokens allows longer ones"
+        )
 
 
 def answers(plan: Plan, requests: Requests, model: Scorer, judge: Scorer | None = None) -> pd.DataFrame:

@@ -254,7 +254,10 @@ def main() -> None:
 
 def _status(command: Callable[[], Any]) -> int:
     try:
-        return int(command() or 0)
+        status = int(command() or 0)
+        if status == 130:  # as typer itself ends what is interrupted
+            raise KeyboardInterrupt
+        return status
     except BadInput as error:
         say(f"bench: {error}")
         return 2

@@ -6,6 +6,7 @@ stored; they are computed from these rows, so that a corrected metric needs no m
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -168,7 +169,20 @@ def read(folder: Path) -> pd.DataFrame:
                 f"{path}: is not a whole record file ({error}); start its `bench run` again, which moves it aside and asks it anew"
             ) from None
     frame: pd.DataFrame = pa.concat_tables(tables).to_pandas()
-    return frame.sort_values("place", kind="stable", ignore_index=True).drop(columns="place")
+    frame = frame.sort_values("place", kind="stable", ignore_index=True)
+    return frame.drop(columns=["cut", "place"])
+
+
+def cut(folder: Path) -> dict[str, int]:
+    """How many replies of a run were cut off at their limit of tokens, by task; only tasks that have some."""
+    tables = [
+        pq.read_table(path, partitioning=None) for path in sorted((folder / "records").glob("[0-9]*.parquet"))
+    ]
+    tasks = [
+        row["task"] for table in tables if "cut" in table.schema.names
+        for row in table.select(["task", "cut"]).to_pylist() if row["cut"]
+    ]  # fmt: skip
+    return dict(Counter(tasks))
 
 
 @contextmanager

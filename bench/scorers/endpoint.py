@@ -111,7 +111,6 @@ class Endpoint(Model):
             start = time.perf_counter()
             answer = await self._ask_one(client, requests[k])
             self._sender.spent.refused += answer.error == REFUSED
-            self._sender.spent.cut += bool(answer.cut)
             return replace(answer, seconds=time.perf_counter() - start)
 
         yield from self._sender.stream(len(requests), once)
@@ -245,7 +244,7 @@ class Endpoint(Model):
         except openai.APITimeoutError:
             raise Again("no answer in time") from None
         except openai.APIConnectionError as error:
-            reason = self._plain.line(str(error.__cause__ or error))
+            reason = self._plain.line(_root(error))
             raise Again(f"cannot be reached ({reason}); is the server running?") from None
         except (openai.OpenAIError, ValueError, RecursionError):
             raise Again(f"did not answer as {what} of OpenAI's protocol does") from None
@@ -339,6 +338,15 @@ class Endpoint(Model):
             return await once(client)
 
         return dict(self._sender.stream(1, call))[0]
+
+
+def _root(error: BaseException) -> str:
+    """What an error goes back to: of a connection, the system's own words where it has some."""
+    root: BaseException | None = error
+    while root:
+        error, root = root, root.__cause__ or root.__context__
+    number = error.errno if isinstance(error, OSError) else None
+    return os.strerror(number) if number and number > 0 else str(error) or type(error).__name__
 
 
 def _request(verb: str, turns: Turns, greedy: bool = False, **given: Any) -> Request:

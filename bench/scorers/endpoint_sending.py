@@ -45,7 +45,6 @@ class Spent:
     Attributes:
         requests: sent, with those `again` sent after a failure.
         read, written: tokens of prompts and replies, as far as the server tells.
-        cut: replies that ended at their limit of tokens.
         refused: by a content filter.
         bounded: probabilities of options that are upper bounds.
     """
@@ -54,7 +53,6 @@ class Spent:
     again: int = 0
     read: int = 0
     written: int = 0
-    cut: int = 0
     refused: int = 0
     bounded: int = 0
 
@@ -69,7 +67,6 @@ class Spent:
         if self.tokens:
             parts.append(f"{self.read:,} tokens of prompts and {self.written:,} of replies")
         for n, what in (
-            (self.cut, "replies cut off at their limit of tokens"),
             (self.refused, "refused by the content filter"),
             (self.bounded, "options not among the likeliest tokens, which stand with an upper bound"),
         ):
