@@ -313,6 +313,7 @@ class Endpoint(Model):
                 body, _ = self._try(lambda client, how=how: self._complete(client, COUNTING, how))
                 values, written = read(body), replies.last_token(body)
                 if not values:
+                    why = replies.NO_LOGPROBS
                     continue
                 if written:
                     again, _ = self._try(
