@@ -15,8 +15,10 @@ from typing import Any
 
 import pandas as pd
 import pytest
+import torch
 from answering import Behave, Reply, Server, fault, prompt, said
 from faults import KINDS, Faults
+from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM
 
 from bench import records, run
 from bench.errors import BadInput, RunFailed
@@ -238,20 +240,26 @@ def test_ctrl_c_ends_it_at_once_and_says_how_to_go_on(serve: Serve) -> None:
     assert sum(line.startswith("[") for line in journal.splitlines()) == 29
 
 
+def as_llama(folder: Path) -> Path:
+    """The package's own small model as a checkpoint whose tokenizer `transformers` loads as it was written."""
+    load("tiny:s").generate(["x"])  # type: ignore[attr-defined]
+    scorer: Any = load("tiny:s")
+    network, tokenizer = scorer.causal.network, scorer.causal.tokenizer
+    known = {key: value for key, value in network.config.to_dict().items() if key in LlamaConfig().to_dict()}
+    config = LlamaConfig(**{**known, "model_type": "llama", "architectures": None, "attention_bias": True})
+    same = LlamaForCausalLM(config)
+    state = {name: torch.zeros_like(one) for name, one in same.state_dict().items()} | network.state_dict()
+    same.load_state_dict(state)
+    same.generation_config = GenerationConfig(do_sample=False, eos_token_id=tokenizer.eos_token_id)
+    same.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
 @pytest.mark.slow
 def test_a_real_server_behind_faults_gives_the_scores_of_one_without(tmp_path: Path) -> None:
     """`transformers serve` with the checkpoint that BENCH_SERVED_MODEL names, or with the package's own small model."""
-    folder = tmp_path / "model"
-    given = os.environ.get(SMALL)
-    if given:
-        folder = Path(given)
-    else:
-        load("tiny:s").generate(["x"])  # type: ignore[attr-defined]
-        scorer: Any = load("tiny:s")
-        scorer.causal.network.save_pretrained(folder)
-        scorer.causal.tokenizer.save_pretrained(folder)
-        greedy = {"do_sample": False, "eos_token_id": scorer.causal.tokenizer.eos_token_id}
-        (folder / "generation_config.json").write_text(json.dumps(greedy))
+    folder = Path(os.environ[SMALL]) if SMALL in os.environ else as_llama(tmp_path / "model")
     if not shutil.which("transformers"):
         pytest.skip("no command `transformers` on the path")
     with socket.socket() as free:
@@ -280,7 +288,7 @@ def test_a_real_server_behind_faults_gives_the_scores_of_one_without(tmp_path: P
             time.sleep(0.2)
         options = {"tasks": None, "categories": None, "limit": None, "repeats": 1, "max_new_tokens": 8}
         n = int(os.environ.get("BENCH_SERVED_REQUESTS", "2000"))
-        options["limit"] = max(n // 28, 1)
+        options["limit"] = max(n // 27, 1)
         began = time.monotonic()
         plain = asked(f"openai:{folder}@http://127.0.0.1:{port}/v1", "plain", **options)
         between = time.monotonic()
@@ -294,7 +302,8 @@ def test_a_real_server_behind_faults_gives_the_scores_of_one_without(tmp_path: P
             f"sent {proxy.came.total():,}, faults {dict(proxy.faults)} = {proxy.faults.total() / proxy.came.total():.1%}, whole answers {proxy.whole:,}"
         )
         same(plain, broken)
-        assert len(plain.records) >= 0.9 * n
+        assert len(plain.records) >= 0.95 * n
+        assert len(set(plain.records.response)) > 1
         assert not broken.records.duplicated(["task", "item_id", "request", "repeat"]).any()
         assert (broken.records.error == "").all()
     finally:
