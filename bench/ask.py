@@ -45,13 +45,7 @@ class Lazy:
 
 @runtime_checkable
 class Streams(Protocol):
-    """A scorer whose answers come one at a time, in any order: each by its request's position.
-
-    `spent` says in words what that took.
-    """
-
-    @property
-    def spent(self) -> str: ...
+    """A scorer whose answers come one at a time, in any order: each by its request's position."""
 
     def stream(self, requests: Sequence[Request]) -> Iterator[tuple[int, Answer]]: ...
 
@@ -220,12 +214,10 @@ def _without_asking(job: Job, journal: Journal | None) -> dict[int, Answer]:
 def _tell(what: str, scorers: Sequence[Lazy], seconds: float) -> None:
     """How many tokens were asked about, how many were computed, and how fast; what was sent elsewhere."""
     loaded = [lazy.load() for lazy in dict.fromkeys(scorers) if lazy.loaded]
-    for scorer in loaded:
-        if isinstance(scorer, Streams):
-            say(f"{what}: {scorer.spent}")
-    tallies = [
-        scorer.tally for scorer in loaded if isinstance(scorer, Model) and not isinstance(scorer, Streams)
-    ]
+    for spent in (getattr(scorer, "spent", "") for scorer in loaded):
+        if spent:
+            say(f"{what}: {spent}")
+    tallies = [scorer.tally for scorer in loaded if isinstance(scorer, Model)]
     asked, computed = (sum(getattr(tally, name) for tally in tallies) for name in ("asked", "computed"))
     if asked:
         say(

@@ -190,6 +190,21 @@ def test_a_reply_cut_short_keeps_its_text_and_an_empty_one_is_empty(serve: Serve
     assert empty == Answer("", seconds=empty.seconds, cut=False)
 
 
+@pytest.mark.parametrize("reason", ["abort", "network_error", "insufficient_system_resource"])
+def test_a_reply_that_the_server_broke_off_is_asked_for_again(serve: Serve, reason: str) -> None:
+    server = serve(lambda asked: said("It is A, bec", reason) if len(server.seen) < 3 else said("It is C."))
+    (answer,) = load(server.model).answer([request("x")])
+    assert (answer.response, answer.cut, len(server.seen)) == ("It is C.", False, 3)
+
+
+def test_a_reply_that_repeats_the_key_is_kept_without_it(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    (answer,) = load(serve(lambda asked: said(f"You sent {SECRET}.")).model).answer([request("x")])
+    assert answer.response == "You sent [key]."
+
+
 NO_TEXT = "the server answered without a text"
 THOUGHTS = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}
 

@@ -16,7 +16,7 @@ import openai
 
 from bench.errors import BadInput
 from bench.scorers import endpoint_replies as replies
-from bench.scorers.base import Answer, Model, each, each_seed, messages
+from bench.scorers.base import Answer, Model, Tally, each, each_seed, messages
 from bench.scorers.endpoint_errors import REFUSED, Again, Plain, Refusal, passing, wait, words
 from bench.scorers.endpoint_sending import Sender
 from bench.scorers.limits import Limits
@@ -71,6 +71,7 @@ class Endpoint(Model):
             raise BadInput(f"the environment variable {KEY}: holds characters that no key has")
         self._plain = Plain(self._key)
         self._sender = Sender(self.url, self._client, limits)
+        self.tally = Tally()  # nothing is computed here
         self.lacks: dict[str, str] = {}
         self._likeliest = self._find_likeliest()
         self._of_prompt = self._find_of_prompt()
@@ -251,7 +252,10 @@ class Endpoint(Model):
         read, written = replies.tokens(body)
         self._sender.spent.read += read
         self._sender.spent.written += written
-        if replies.choice(body) is not None:
+        answered = replies.choice(body)
+        if answered is not None:
+            if (ended := answered.get("finish_reason")) in replies.BROKEN_OFF:
+                raise Again(f"broke off its reply ({ended})")
             return body, ""
         # Some servers and relays send an error with the status of an answer.
         if isinstance(body, dict) and (why := self._plain.of_this_text(400, body.get("error"))):

@@ -8,6 +8,8 @@ from bench.scorers.endpoint_errors import FILTER_REASONS, REFUSED
 
 NO_TEXT = "the server answered without a text"
 NO_LOGPROBS = "the server answered without log-probabilities"
+# Why a server ended a reply that it would have written on: vLLM and SGLang; Zhipu; DeepSeek; OpenRouter.
+BROKEN_OFF = ("abort", "network_error", "insufficient_system_resource", "error")
 # Blanks before a word, as tokens have them.
 BEFORE = (" ", "▁", "Ġ")
 
