@@ -14,16 +14,17 @@ from bench.errors import AnotherRun, BadInput, RunFailed
 from bench.plan import Plan, Requests
 from bench.scorers.base import Model, Scorer
 from bench.scorers.predictions import Predictions
+from bench.whole import DRAFT
 
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pandas", "pyarrow", "openai")
 
 
-def about_run(folder: Path, plan: Plan, preset: str) -> dict[str, Any] | None:
+def about_run(folder: Path, plan: Plan, preset: str, held: lock.Hold) -> dict[str, Any] | None:
     """What `run.json` in `folder` says, or None where there is none; another run's folder is refused."""
     if not (folder / records.ABOUT).is_file():
         # Items are written first: a run that was killed right then leaves them alone.
         if folder.is_dir() and any(
-            path.name not in (records.ITEMS, lock.FILE) and path.suffix != ".part"
+            path.name not in (records.ITEMS, lock.FILE) and not path.name.startswith(DRAFT)
             for path in folder.iterdir()
         ):
             raise BadInput(f"{folder}: is not empty and holds no run; give another --out")
@@ -48,8 +49,9 @@ def about_run(folder: Path, plan: Plan, preset: str) -> dict[str, Any] | None:
         raise AnotherRun(f"{folder}: holds another run ({what} was {was}, now {now_is}); give another --out")
     if about["preset"] != preset:  # how answers are scored by default is no part of what was asked
         about["preset"] = preset
-        with suppress(RunFailed):  # a run in an archive is scored all the same
-            records.write_about(folder, about)
+        if not held.why_not:
+            with suppress(RunFailed):  # on a full disk it is scored all the same
+                records.write_about(folder, about)
     return about
 
 
@@ -82,11 +84,13 @@ def begin(
         "requests": requests.total,
         "shard": shard,
         "order": "prompt",
+        "folder": str(Path.cwd()),  # from which the paths here are meant
         "data": plan.source.describe(),
         "wording": {
             "version": plan.wording.version,
             "variant": plan.wording.variant,
             "source": plan.wording.source,
+            "file": str(plan.wording.path.resolve()),
             "unbiased_instruction": plan.wording.unbiased_instruction,
         },
         "preset": preset,

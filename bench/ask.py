@@ -79,16 +79,22 @@ def ask(
     """
     places = {id(request): place for place, request in enumerate(chain(*requests.stages))}
     stages = requests.shards(int(about["shard"]), about.get("order", "plan"))
-    missing = [
-        [(k, some) for k, some in stage if not records.has_shard(folder, k, len(some))] for stage in stages
-    ]
+    lacking = records.lacking(folder, {k: len(some) for stage in stages for k, some in stage})
+    missing = [[(k, some) for k, some in stage if k in lacking] for stage in stages]
     left = [request for stage in missing for _, some in stage for request in some]
     if left:
         hold.need()
+    if not hold.why_not:
+        records.sweep(folder)
+    for number, why in lacking.items():
+        if why:
+            records.put_aside(folder, number, why)
     for role, scorer in (("model", model), ("judge", judge)):
         wanted = any(request.of_judge == (role == "judge") for request in left)
         if wanted and about[role] and not scorer.loaded:
             same(folder, role, about[role], scorer.load())
+    if not left and hold.why_not:
+        return
     what, began = f"asking {plan.asked['model']} {plan.benchmark}", time.perf_counter()
     with (
         Journal.of(folder) as journal,

@@ -12,6 +12,10 @@ class NotApplicable(BadInput):
     """A model that cannot be asked some of the tasks."""
 
 
+class NoRuns(BadInput):
+    """An analysis that has no runs of the kind that it is about; a report leaves it out, and says why."""
+
+
 class AnotherRun(BadInput):
     """A folder that already holds a run of other settings."""
 

@@ -1,15 +1,20 @@
 """Answers that came one at a time, kept from the moment they come until the shard that they belong to is written.
 
-A file of JSON Lines beside the records. A run that is killed reads it when it goes on, and asks for none of them again.
+A file beside the records, a line an answer: its checksum and JSON. A run that is killed reads it when it goes on, and asks
+for none of them again; a line that was cut off or changed is no answer.
 """
 
 import json
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TextIO
+from typing import BinaryIO
 
-from bench.records import written
+from bench.records import shard_path
 from bench.scorers.base import Answer
+from bench.whole import written
 
 FILE = "journal.jsonl"
 
@@ -17,15 +22,16 @@ FILE = "journal.jsonl"
 class Journal:
     """The journal of a run. It is removed when the block that it was opened for ends well."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, written: Callable[[int], bool] = lambda shard: False) -> None:
+        """The journal in a file; answers of shards that are `written` are no longer needed."""
         self.path = path
-        self._known = _read(path)
-        self._file: TextIO | None = None
+        self._known = {key: answer for key, answer in _read(path) if not written(key[0])}
+        self._file: BinaryIO | None = None
 
     @classmethod
     def of(cls, folder: Path) -> "Journal":
-        """That of the run in `folder`."""
-        return cls(folder / "records" / FILE)
+        """That of the run in `folder`, for whom the folder is held."""
+        return cls(folder / "records" / FILE, lambda shard: shard_path(folder, shard).is_file())
 
     def __enter__(self) -> "Journal":
         return self
@@ -34,9 +40,11 @@ class Journal:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._file:
-            self._file.close()
+            with suppress(OSError):  # all is written, or it was said that it cannot be
+                self._file.close()
         if kind is None:
-            self.path.unlink(missing_ok=True)
+            with written(self.path):
+                self.path.unlink(missing_ok=True)
 
     def known(self, shard: int, place: int, prompt_hash: str) -> Answer | None:
         """The answer that came to the request at `place` of `shard`, if it was asked with the same text."""
@@ -48,42 +56,25 @@ class Journal:
         Raises:
             RunFailed: it cannot be written.
         """
-        line = [
-            shard,
-            place,
-            prompt_hash,
-            answer.response,
-            answer.logprobs,
-            answer.error,
-            answer.seconds,
-            answer.cut,
-        ]
+        parts = [answer.response, answer.logprobs, answer.error, answer.seconds, answer.cut]
+        line = json.dumps([shard, place, prompt_hash, *parts]).encode()
         with written(self.path):
             if self._file is None:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-                # The last line may have been cut off; what follows must not be part of it.
-                self._file = self.path.open("a", encoding="utf-8")
-                self._file.write("\n")
-            self._file.write(json.dumps(line) + "\n")
+                self._file = self.path.open("ab")
+                self._file.write(b"\n")  # the last line may have been cut off
+            self._file.write(b"%08x %b\n" % (zlib.crc32(line), line))
             self._file.flush()  # to the system, where it outlives this process
 
 
-def _read(path: Path) -> dict[tuple[int, int, str], Answer]:
-    found: dict[tuple[int, int, str], Answer] = {}
+def _read(path: Path) -> Iterator[tuple[tuple[int, int, str], Answer]]:
+    """The answers in a journal, by shard, place in it and hash of what was asked."""
     if not path.is_file():
-        return found
-    with path.open(encoding="utf-8", errors="replace") as stream:
-        for line in stream:
-            try:
-                shard, place, prompt_hash, *rest = json.loads(line)
-                found[int(shard), int(place), str(prompt_hash)] = _answer(*rest)
-            except (ValueError, TypeError):  # cut off when the process was killed
-                continue
-    return found
-
-
-def _answer(response: Any, logprobs: Any, error: Any, seconds: Any, cut: Any) -> Answer:
-    if not (isinstance(response, str) and isinstance(error, str) and cut in (True, False, None)):
-        raise TypeError("no answer")
-    known = None if logprobs is None else tuple(map(float, logprobs))
-    return Answer(response, known, error, float(seconds), cut)
+        return
+    with path.open("rb") as stream:
+        for said in stream:
+            checksum, _, line = said.rstrip(b"\n").partition(b" ")
+            if checksum == b"%08x" % zlib.crc32(line):
+                shard, place, prompt_hash, response, logprobs, *rest = json.loads(line)
+                answer = Answer(response, None if logprobs is None else tuple(logprobs), *rest)
+                yield (shard, place, prompt_hash), answer

@@ -1,27 +1,46 @@
 """Tables and pictures as files: CSV, Parquet and LaTeX; PNG and SVG that carry their words with them."""
 
 import io
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from PIL import Image
+from PIL.PngImagePlugin import PngInfo
+from scipy.spatial import KDTree
+
+from bench.whole import whole, written
 
 TABLES = {"csv": "CSV", "parquet": "Parquet", "tex": "LaTeX"}
 PICTURES = {"png": "PNG", "svg": "SVG"}
 # More rows than a page has make a table that goes on over pages.
 LONG = 40
+# Colours of a picture in a notebook: the commonest as they are, and others that stand for the rest.
+EXACT, OTHERS = 128, 128
+RGB = np.array([256**2, 256, 1])
 # pandas leaves cells out of a LaTeX table without a word where there are more than it likes.
 NO_LIMIT = 2**31
 
 
 def table(frame: pd.DataFrame, folder: Path, name: str) -> None:
     """Write NAME.csv and NAME.parquet with full precision, and NAME.tex with three digits."""
-    folder.mkdir(parents=True, exist_ok=True)
-    frame.to_csv(folder / f"{name}.csv", index=False)
-    _of_one_kind(frame).to_parquet(folder / f"{name}.parquet", index=False)
+    with _file(folder / f"{name}.csv") as draft:
+        frame.to_csv(draft, index=False)
+    with _file(folder / f"{name}.parquet") as draft:
+        _of_one_kind(frame).to_parquet(draft, index=False)
     long = ", longtable" if len(frame) > LONG else ""
     head = f"% needs \\usepackage{{booktabs{long}}}; Chinese needs XeLaTeX or LuaLaTeX with ctex\n"
-    (folder / f"{name}.tex").write_text(head + latex(frame, bool(long)), "utf-8")
+    with _file(folder / f"{name}.tex") as draft:
+        draft.write_text(head + latex(frame, bool(long)), "utf-8")
+
+
+def text(path: Path, content: str) -> None:
+    """Write a page or another file of text."""
+    with _file(path) as draft:
+        draft.write_text(content, "utf-8")
 
 
 def latex(frame: pd.DataFrame, long: bool = False) -> str:
@@ -33,16 +52,43 @@ def latex(frame: pd.DataFrame, long: bool = False) -> str:
 
 def picture(fig: Figure, folder: Path, name: str) -> None:
     """Write NAME.png and NAME.svg; the figure's label, which says what is seen, is kept in both."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.png").write_bytes(png(fig))
+    with _file(folder / f"{name}.png") as draft:
+        draft.write_bytes(png(fig))
     words = {"Title": str(fig.get_label()), "Date": None}
-    fig.savefig(folder / f"{name}.svg", facecolor="white", metadata=words)
+    with _file(folder / f"{name}.svg") as draft:
+        fig.savefig(draft, format="svg", facecolor="white", metadata=words)
 
 
 def png(fig: Figure) -> bytes:
     """A figure as the bytes of a PNG file."""
     stream = io.BytesIO()
     fig.savefig(stream, format="png", facecolor="white", metadata={"Description": str(fig.get_label())})
+    return stream.getvalue()
+
+
+@contextmanager
+def _file(path: Path) -> Iterator[Path]:
+    with written(path), whole(path) as draft:
+        yield draft
+
+
+def small(png: bytes) -> bytes:
+    """The same picture in few colours, a third as large, in which the eye sees no difference."""
+    opened = Image.open(io.BytesIO(png))
+    picture = opened.convert("RGB")
+    pixels = np.asarray(picture, dtype=np.int64) @ RGB
+    found, at, n = np.unique(pixels, return_inverse=True, return_counts=True)
+    colours = found[:, None] // RGB % 256
+    # Grounds and models' colours are the commonest; what is between them stands where edges are smoothed.
+    rest = picture.quantize(OTHERS, Image.Quantize.FASTOCTREE).getpalette() or []
+    palette = np.vstack([colours[np.argsort(-n, kind="stable")[:EXACT]], np.reshape(rest, (-1, 3))])
+    nearest = KDTree(palette).query(colours)[1].astype(np.uint8)
+    few = Image.fromarray(nearest[at].reshape(pixels.shape))
+    few.putpalette(palette.astype(np.uint8).tobytes())
+    words = PngInfo()
+    words.add_itxt("Description", str(opened.info["Description"]))
+    stream = io.BytesIO()
+    few.save(stream, format="png", optimize=True, pnginfo=words)
     return stream.getvalue()
 
 

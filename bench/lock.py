@@ -1,7 +1,7 @@
 """One writer a run: a second process in the same folder may read what is whole there, and is refused where it would write."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,23 +36,24 @@ def hold(folder: Path) -> Iterator[Hold]:
     """
     lock = FileLock(folder / FILE)
     made = not folder.exists()
+    why_not = ""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock.acquire(timeout=0)
     except Timeout:
-        yield Hold(
+        why_not = (
             f"{folder}: another process is asking this run; wait until it has ended, or give another --out"
         )
-        return
     except OSError as error:
-        yield Hold(f"{folder}: cannot be written ({error.strerror or error}); give another --out")
-        return
+        why_not = f"{folder}: cannot be written ({error.strerror or error}); mend that, or give another --out"
     try:
-        yield Hold()
+        yield Hold(why_not)
     finally:
-        # While it is held, so that nobody else can have begun here.
-        if not (folder / ABOUT).is_file():
-            (folder / FILE).unlink(missing_ok=True)
-            if made and not any(folder.iterdir()):
-                folder.rmdir()
-        lock.release()
+        if lock.is_locked:
+            # While it is held, so that nobody else can have begun here.
+            if not (folder / ABOUT).is_file():
+                with suppress(OSError):
+                    (folder / FILE).unlink(missing_ok=True)
+                    if made:
+                        folder.rmdir()  # which refuses where anything is in it
+            lock.release()

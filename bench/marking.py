@@ -11,6 +11,7 @@ from bench.benchmarks import module
 from bench.data.audit import FORMULA
 from bench.errors import BadInput, RunFailed
 from bench.run import Run
+from bench.whole import whole
 
 COLUMNS = ("task", "item_id", "request", "repeat", "prompt", "reply", "response")
 
@@ -43,7 +44,8 @@ def to_mark(run: Run, path: Path) -> int:
     )
     # With a byte order mark, so that spreadsheet programs take it for UTF-8.
     try:
-        table.to_csv(path, index=False, encoding="utf-8-sig")
+        with whole(path) as draft:
+            table.to_csv(draft, index=False, encoding="utf-8-sig")
     except OSError as error:
         raise RunFailed(f"{path}: cannot be written ({error})") from None
     return len(table)

@@ -4,20 +4,22 @@ A shard is written beside its final name and renamed, so that a file with a shar
 stored; they are computed from these rows, so that a corrected metric needs no model.
 """
 
+import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from bench import sealed
 from bench.errors import BadInput, RunFailed
 from bench.progress import say
+from bench.whole import DRAFT, whole, write_text, written
 
 SCHEMA = pa.schema(
     [
@@ -53,46 +55,83 @@ def shard_path(folder: Path, number: int) -> Path:
 
 
 def write_shard(folder: Path, number: int, rows: Sequence[dict[str, Any]]) -> None:
-    """Write a shard so that it is there whole or not at all."""
+    """Write a shard so that it is there whole or not at all.
+
+    Raises:
+        RunFailed: it cannot be written.
+    """
+    path = shard_path(folder, number)
     table = pa.Table.from_pylist(list(rows), schema=SCHEMA)
-    _whole(
-        shard_path(folder, number),
-        lambda draft: pq.write_table(table, draft, compression="zstd", write_page_checksum=True),
-    )
+    with written(path), whole(path) as draft:
+        sealed.write(table, draft, f"{_whose(folder)} {number}")
 
 
-def has_shard(folder: Path, number: int, rows: int) -> bool:
-    """Whether shard `number` is there, whole; one that is damaged is moved aside, so that it is asked again.
+def lacking(folder: Path, sizes: Mapping[int, int]) -> dict[int, str]:
+    """The shards that are to be asked: number to what is wrong with the file, "" where there is none.
+
+    Args:
+        sizes: how many rows each shard has.
+
+    Raises:
+        RunFailed: a file that is there cannot be read.
+    """
+    found, whose = {}, _whose(folder)
+    for number, rows in sizes.items():
+        path = shard_path(folder, number)
+        if not path.is_file():
+            found[number] = ""
+            continue
+        try:
+            there = sealed.rows(path, f"{whose} {number}")
+        except sealed.Damaged as damage:
+            found[number] = str(damage)
+        except OSError as error:
+            raise RunFailed(f"{path}: cannot be read ({error.strerror or error})") from None
+        else:
+            if there != rows:
+                found[number] = f"it has {there} rows, not {rows}"
+    return found
+
+
+def put_aside(folder: Path, number: int, why: str) -> None:
+    """Take a damaged shard out of the way, so that it is asked again; for whom the folder is held.
 
     Raises:
         RunFailed: it cannot be moved.
     """
     path = shard_path(folder, number)
-    if not path.is_file():
-        return False
-    try:
-        found = len(_read_shard(path))
-        if found == rows:
-            return True
-        why = f"{found} rows, not {rows}"
-    except (pa.ArrowInvalid, OSError) as error:
-        why = str(error)
     aside = path.with_name(f"{path.name}.damaged")
     with written(aside):
         os.replace(path, aside)
-    say(f"{path}: is not a whole record file ({why}); it is moved to {aside.name}, and asked again")
-    return False
+    say(f"{path}: is no whole record file of this run ({why}); it is moved to {aside.name}, and asked again")
+
+
+def sweep(folder: Path) -> None:
+    """Remove what killed processes left half written; for whom the folder is held."""
+    for place in (folder, folder / "records"):
+        for left in place.glob(f"{DRAFT}*"):
+            with suppress(OSError):
+                left.unlink()
 
 
 def write_items(folder: Path, items: pd.DataFrame) -> None:
     """Keep what the items say beside the records, so that scoring needs no data set."""
-    _whole(folder / ITEMS, lambda draft: items.to_parquet(draft, index=False))
+    with written(folder / ITEMS), whole(folder / ITEMS) as draft:
+        sealed.write(pa.Table.from_pandas(items, preserve_index=False), draft, ITEMS)
+
+
+def has_items(folder: Path) -> bool:
+    """Whether the items are there, whole."""
+    try:
+        return sealed.rows(folder / ITEMS, ITEMS) >= 0
+    except (sealed.Damaged, OSError):
+        return False
 
 
 def write_about(folder: Path, about: dict[str, Any]) -> None:
     """Write `run.json`."""
-    text = json.dumps(about, ensure_ascii=False, indent=2, default=str) + "\n"
-    _whole(folder / ABOUT, lambda draft: draft.write_text(text, "utf-8"))
+    with written(folder / ABOUT):
+        write_text(folder / ABOUT, json.dumps(about, ensure_ascii=False, indent=2, default=str) + "\n")
 
 
 def read_about(folder: Path) -> dict[str, Any]:
@@ -135,11 +174,13 @@ def read_items(folder: Path) -> pd.DataFrame:
         BadInput: the file is missing or not whole.
     """
     try:
-        return pd.read_parquet(folder / ITEMS, partitioning=None)
-    except (pa.ArrowInvalid, OSError) as error:
+        table = sealed.read(folder / ITEMS)
+    except (sealed.Damaged, OSError) as error:
         raise BadInput(
-            f"{folder / ITEMS}: is missing or not whole ({error}); run again into another folder"
+            f"{folder / ITEMS}: is missing or not whole ({error}); start its `bench run` again, which writes it anew"
         ) from None
+    found: pd.DataFrame = table.to_pandas()
+    return found
 
 
 def read(folder: Path) -> pd.DataFrame:
@@ -148,13 +189,25 @@ def read(folder: Path) -> pd.DataFrame:
     Raises:
         BadInput: no records yet, or a file that is not whole.
     """
+    frame: pd.DataFrame = _all(folder).to_pandas()
+    frame = frame.sort_values("place", kind="stable", ignore_index=True)
+    return frame.drop(columns=["cut", "place"])
+
+
+def cut(folder: Path) -> dict[str, int]:
+    """How many replies of a run were cut off at their limit of tokens, by task; only tasks that have some."""
+    rows = _all(folder).select(["task", "cut"]).to_pylist()
+    return dict(Counter(row["task"] for row in rows if row["cut"]))
+
+
+def _all(folder: Path) -> pa.Table:
     paths = sorted((folder / "records").glob("[0-9]*.parquet"))
     if not paths:
         raise BadInput(f"{folder}: holds no records yet; start its `bench run` again to continue it")
     tables: list[pa.Table] = []
     for path in paths:
         try:
-            table = _read_shard(path)
+            table = sealed.read(path)
             if "place" not in table.schema.names:  # an older run's, which was asked in the plan's order
                 done = sum(len(earlier) for earlier in tables)
                 table = table.append_column("place", pa.array(range(done, done + len(table)), pa.int64()))
@@ -162,57 +215,18 @@ def read(folder: Path) -> pd.DataFrame:
                 missing = pa.nulls(len(table), pa.bool_())
                 table = table.add_column(SCHEMA.get_field_index("cut"), "cut", missing)
             if table.schema.names != SCHEMA.names:
-                raise pa.ArrowInvalid(f"its columns are {', '.join(table.schema.names[:5])}...")
+                raise sealed.Damaged(f"its columns are {', '.join(table.schema.names[:5])}...")
             tables.append(table.cast(SCHEMA))
-        except (pa.ArrowInvalid, OSError) as error:
+        except (sealed.Damaged, pa.ArrowException, OSError) as error:
             raise BadInput(
                 f"{path}: is not a whole record file ({error}); start its `bench run` again, which moves it aside and asks it anew"
             ) from None
-    frame: pd.DataFrame = pa.concat_tables(tables).to_pandas()
-    frame = frame.sort_values("place", kind="stable", ignore_index=True)
-    return frame.drop(columns=["cut", "place"])
+    return pa.concat_tables(tables)
 
 
-def cut(folder: Path) -> dict[str, int]:
-    """How many replies of a run were cut off at their limit of tokens, by task; only tasks that have some."""
-    tables = [
-        pq.read_table(path, partitioning=None) for path in sorted((folder / "records").glob("[0-9]*.parquet"))
-    ]
-    tasks = [
-        row["task"] for table in tables if "cut" in table.schema.names
-        for row in table.select(["task", "cut"]).to_pylist() if row["cut"]
-    ]  # fmt: skip
-    return dict(Counter(tasks))
-
-
-@contextmanager
-def written(path: Path) -> Iterator[None]:
-    """Say of whatever the system refuses in the block that `path` cannot be written.
-
-    Raises:
-        RunFailed: it cannot, because the disk is full, the folder read-only...
-    """
-    try:
-        yield
-    except OSError as error:
-        raise RunFailed(
-            f"{path}: cannot be written ({error.strerror or error}); "
-            "once that is mended, the same command continues from what is recorded"
-        ) from error
-
-
-def _read_shard(path: Path) -> pa.Table:
-    return pq.read_table(path, partitioning=None, page_checksum_verification=True)
-
-
-def _whole(path: Path, write: Any) -> None:
-    draft = path.with_name(f".{path.name}.{os.getpid()}.part")
-    with written(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            write(draft)
-            with draft.open("rb") as stream:
-                os.fsync(stream.fileno())
-            os.replace(draft, path)
-        finally:
-            draft.unlink(missing_ok=True)
+def _whose(folder: Path) -> str:
+    """What tells a run from others: who was asked what. A judge may come later, and is no part of it."""
+    about = read_about(folder)
+    asked = {k: v for k, v in about["asked"].items() if v is not None and not k.startswith("judge")}
+    text = json.dumps([about["benchmark"], asked], sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

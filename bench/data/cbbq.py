@@ -23,7 +23,7 @@ LICENCE = "CC-BY-SA-4.0"
 PAPER = Paper(
     ("Yufei Huang", "Deyi Xiong"),
     "CBBQ: A Chinese Bias Benchmark Dataset Curated with Human-AI Collaboration for Large Language Models",
-    LREC_COLING_2024, 2024, "https://arxiv.org/abs/2306.16244",
+    LREC_COLING_2024, 2024, "https://aclanthology.org/2024.lrec-main.260",
 )  # fmt: skip
 LAYOUT = "CATEGORY/ambiguous/ and CATEGORY/disambiguous/ with templates_generate_neg.csv and templates_generate_nonneg.csv"
 # Settings under which `bench fetch` takes a release that has faults, so that it can be looked at.

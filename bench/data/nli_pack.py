@@ -26,6 +26,7 @@ from bench.data.nli_frames import (
 from bench.data.nli_manifest import KEYS, REQUIRED, SPLITS, THRESHOLD, read_manifest
 from bench.data.tables import number, plain, read_text
 from bench.errors import BadInput, expected
+from bench.whole import write_text
 
 FILES = MANIFEST, OCCUPATIONS, FRAMES, TERMS = "pack.toml", "occupations.tsv", "frames.txt", "terms.tsv"
 # The folder among built sets that holds the pack they were made of; the loader finds their gender words in it.
@@ -109,7 +110,6 @@ def read_pack(folder: str | Path) -> Pack:
 def write_pack(pack: Pack, folder: str | Path) -> Path:
     """Write `pack` to `folder`, which `read_pack` reads again as an equal one; the folder."""
     folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
     head = {name: getattr(pack, name) for name in REQUIRED}
     usual = Pack(**head, occupations=(), frames=(), terms={}, match=match_of(pack.language))
     kept = {
@@ -120,11 +120,11 @@ def write_pack(pack: Pack, folder: str | Path) -> Path:
     if "captions" in kept:
         bare = asdict(CaptionFilter())
         kept["captions"] = {name: value for name, value in kept["captions"].items() if value != bare[name]}
-    _write(folder / MANIFEST, toml.written(kept))
-    _write(folder / OCCUPATIONS, _tsv(("word", "type"), pack.occupations))
-    _write(folder / FRAMES, "".join(f"{frame}\n" for frame in pack.frames))
+    write_text(folder / MANIFEST, toml.written(kept))
+    write_text(folder / OCCUPATIONS, _tsv(("word", "type"), pack.occupations))
+    write_text(folder / FRAMES, "".join(f"{frame}\n" for frame in pack.frames))
     terms = [(word, gender) for gender, words in pack.terms.items() for word in words]
-    _write(folder / TERMS, _tsv(("word", "gender"), terms))
+    write_text(folder / TERMS, _tsv(("word", "gender"), terms))
     return folder
 
 
@@ -288,7 +288,3 @@ def _frames(path: Path, pack: Pack) -> tuple[str, ...]:
 
 def _tsv(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "".join("\t".join(cells) + "\n" for cells in (header, *rows))
-
-
-def _write(path: Path, text: str) -> None:
-    path.write_text(text, "utf-8", newline="\n")

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bench.errors import BadInput
+from bench.scorers import address
 from bench.scorers.base import Answer, Model, Scorer, fingerprint
 from bench.scorers.limits import Limits
 from bench.tasks.nli_coal import label_order
@@ -77,8 +78,9 @@ def check(model: str) -> None:
     """Refuse a MODEL that cannot be one, before anything heavy is loaded.
 
     Raises:
-        BadInput: a path that does not exist, or parameters that cannot be read.
+        BadInput: a path that does not exist, parameters that cannot be read, or a key in what is written down.
     """
+    address.check_no_secret(model)
     kind, colon, rest = model.partition(":")
     if not model.strip():
         raise BadInput(
@@ -96,10 +98,7 @@ def check(model: str) -> None:
         if not Path(rest).expanduser().is_file():
             raise BadInput(f"{rest}: no such file of {FILES[kind]} (model {model})")
     elif kind == "openai":
-        if "@http" not in rest:
-            raise BadInput(
-                f"model {model}: expected openai:NAME@URL, like openai:qwen@http://localhost:8000/v1"
-            )
+        address.parse(rest)
     elif colon:
         raise BadInput(
             f"model {model}: unknown kind {kind!r}; allowed: tiny, simulated, replay, predictions, openai, or a Hub id, a folder, a .gguf file"

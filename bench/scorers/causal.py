@@ -124,9 +124,17 @@ class Causal(Model):
         said = [prompt] if isinstance(prompt, str) else prompt
         if not self.tokenizer.chat_template:
             return "\n".join([*said, ""])
-        return str(
-            self.tokenizer.apply_chat_template(messages(prompt), tokenize=False, add_generation_prompt=True)
-        )
+        try:
+            # In Jinja's sandbox, so that a template can neither run code nor read files.
+            return str(
+                self.tokenizer.apply_chat_template(
+                    messages(prompt), tokenize=False, add_generation_prompt=True
+                )
+            )
+        except Exception as error:  # what others have written can be wrong in any way
+            raise BadInput(
+                f"{self.identity['id']}: its chat template cannot be used ({type(error).__name__}: {error})"
+            ) from error
 
     def _encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of texts that go on."""

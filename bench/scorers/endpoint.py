@@ -9,20 +9,19 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
-from urllib.parse import urlsplit
 
 import numpy as np
 import openai
 
 from bench.errors import BadInput
 from bench.scorers import endpoint_replies as replies
+from bench.scorers.address import KEY, parse
 from bench.scorers.base import Answer, Model, Tally, each, each_seed, messages
 from bench.scorers.endpoint_errors import REFUSED, Again, Plain, Refusal, passing, wait, words
 from bench.scorers.endpoint_sending import Sender
 from bench.scorers.limits import Limits
 from bench.tasks.request import Key, Request, Turns, Until
 
-KEY = "OPENAI_API_KEY"
 BY_DEFAULT = Limits()
 # Likeliest tokens to be told of: as many as OpenAI's protocol allows, or as some servers do.
 LIKELIEST = (20, 5)
@@ -53,19 +52,7 @@ class Endpoint(Model):
     reads: tuple[str, ...]
 
     def __init__(self, rest: str, limits: Limits = BY_DEFAULT) -> None:
-        self.name, _, address = rest.partition("@http")
-        self.url = "http" + address
-        try:
-            parts = urlsplit(self.url)
-            usable = self.name and parts.hostname and parts.port != 0
-        except ValueError:  # a port that is no number, a broken address
-            usable = False
-        if not usable:
-            raise BadInput(
-                f"model openai:{rest}: expected openai:NAME@URL, URL like http://localhost:8000/v1"
-            )
-        if "@" in parts.netloc:
-            raise BadInput(f"model openai:{self.name}: the URL may hold no password; put the key into {KEY}")
+        self.name, self.url = parse(rest)
         self._key = os.environ.get(KEY, "").strip()
         if not (self._key.isascii() and self._key.isprintable()):
             raise BadInput(f"the environment variable {KEY}: holds characters that no key has")

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 from bench.errors import RunFailed
+from bench.scorers.address import redacted
 
 REFUSED = "refused by the content filter"
 TOO_LONG = "too long for the model"
@@ -97,7 +98,7 @@ class Plain:
 
     def whole(self, text: str) -> str:
         """`text` without the key, and without halves of characters, which JSON can spell and no file can hold."""
-        return SURROGATES.sub("\ufffd", text.replace(self._key, "[key]") if self._key else text)
+        return SURROGATES.sub("\ufffd", redacted(text, self._key))
 
     def line(self, message: str) -> str:
         """The first line of a message."""

@@ -27,10 +27,11 @@ from bench.tasks.ratings import rating
 from bench.tasks.replies import answered, final
 from bench.tasks.request import Key, Request, Setting, Until, Way
 from bench.tasks.wording import Wording
+from bench.words import phrase
 
 TASKS = {
-    "pc": "preference computation", "sc": "subcategory classification", "ss": "scenario selection",
-    "ba": "bias analysis", "bs": "bias scoring",
+    "pc": phrase("preference computation"), "sc": phrase("subcategory classification"), "ss": phrase("scenario selection"),
+    "ba": phrase("bias analysis"), "bs": phrase("bias scoring"),
 }  # fmt: skip
 SETTINGS = {
     # What stands before the sentence to be classified. The released code has a judge decide per item which comes first;
