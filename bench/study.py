@@ -24,6 +24,7 @@ from bench import data, scorers, tasks, words
 from bench.benchmarks import module, resolve
 from bench.errors import BadInput, expected
 from bench.run import PRESETS
+from bench.scorers.limits import Limits
 from bench.tasks.nli_coal import label_order
 
 KEYS = ("title", "question", "models", "benchmarks", "analyses", "options", "language")
@@ -77,6 +78,10 @@ def load(path: Path) -> Study:
     common = _options(path, "options", content.get("options"), OF_ALL)
     if common.get("preset", "robust") not in PRESETS:
         raise BadInput(f"{path}, key `options`: " + expected(common["preset"], PRESETS, "preset"))
+    try:
+        Limits.of(common.get("limits"))
+    except BadInput as error:
+        raise BadInput(f"{path}, key `options`: {error}") from None
     if "judge" in common:
         common["judge"] = _model(path, common["judge"], "options")
     options = {}
