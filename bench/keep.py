@@ -1,7 +1,7 @@
 """Tables and pictures as files: CSV, Parquet and LaTeX; PNG and SVG that carry their words with them."""
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,6 +12,8 @@ from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 from scipy.spatial import KDTree
 
+from bench.data.cells import guarded
+from bench.errors import plain
 from bench.whole import whole, written
 
 TABLES = {"csv": "CSV", "parquet": "Parquet", "tex": "LaTeX"}
@@ -23,12 +25,20 @@ EXACT, OTHERS = 128, 128
 RGB = np.array([256**2, 256, 1])
 # pandas leaves cells out of a LaTeX table without a word where there are more than it likes.
 NO_LIMIT = 2**31
+# What TeX acts on, and how it is written so that it is shown.
+TEX = str.maketrans(
+    {
+        **{char: f"\\{char}" for char in "&%$#_{}"},
+        "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+        "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
+    }
+)  # fmt: skip
 
 
 def table(frame: pd.DataFrame, folder: Path, name: str) -> None:
     """Write NAME.csv and NAME.parquet with full precision, and NAME.tex with three digits."""
     with _file(folder / f"{name}.csv") as draft:
-        frame.to_csv(draft, index=False)
+        draft.write_text(csv(frame), "utf-8", newline="")
     with _file(folder / f"{name}.parquet") as draft:
         _of_one_kind(frame).to_parquet(draft, index=False)
     long = ", longtable" if len(frame) > LONG else ""
@@ -43,11 +53,41 @@ def text(path: Path, content: str) -> None:
         draft.write_text(content, "utf-8")
 
 
-def latex(frame: pd.DataFrame, long: bool = False) -> str:
-    """A table as LaTeX with the rules of booktabs; what is undefined is a dash, and a long one goes on over pages."""
-    with pd.option_context("styler.render.max_elements", NO_LIMIT):
-        text: str = frame.to_latex(index=False, escape=True, float_format="%.3f", na_rep="--", longtable=long)
+def csv(frame: pd.DataFrame) -> str:
+    """A table as CSV; a text that a spreadsheet program would take for a formula stands behind an apostrophe."""
+    text: str = _texts(frame, guarded).to_csv(index=False)
     return text
+
+
+def latex(frame: pd.DataFrame, long: bool = False) -> str:
+    """A table as LaTeX with the rules of booktabs; what is undefined is a dash, and a long one goes on over pages.
+
+    Every text is shown as it is: none of it is a command to TeX.
+    """
+    with pd.option_context("styler.render.max_elements", NO_LIMIT):
+        text: str = _texts(frame, _tex).to_latex(
+            index=False, escape=False, float_format="%.3f", na_rep="--", longtable=long
+        )
+    return text
+
+
+def _texts(frame: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:
+    """The table with every text in it, names of columns too, as `change` makes it; numbers stay numbers."""
+    changed = {
+        name: column.map(lambda value: change(value) if isinstance(value, str) else value)
+        for name, column in frame.items()
+        if not pd.api.types.is_numeric_dtype(column.dtype)
+    }
+    return frame.assign(**{str(name): column for name, column in changed.items()}).rename(
+        columns=lambda name: change(str(name))
+    )
+
+
+def _tex(text: str) -> str:
+    """A text with nothing in it that TeX acts on, on one line."""
+    written = plain(" ".join(text.splitlines())).translate(TEX)
+    # After the end of a row, and after a rule, a bracket or a star would be an option.
+    return f"{{{written[0]}}}{written[1:]}" if written.startswith(("[", "*")) else written
 
 
 def picture(fig: Figure, folder: Path, name: str) -> None:

@@ -15,6 +15,7 @@ from bench.benchmarks import module
 from bench.data.blobs import Written
 from bench.errors import BadInput
 from bench.progress import say
+from bench.seen import as_json, visible
 
 
 def check(benchmark: str, found: pd.DataFrame, format: str) -> None:
@@ -24,16 +25,16 @@ def check(benchmark: str, found: pd.DataFrame, format: str) -> None:
         BadInput: some of them are refused.
     """
     if format == "csv":
-        print(found.to_csv(index=False), end="")
+        from bench.keep import csv
+
+        _out(csv(found))
     elif format == "json":
-        print(json.dumps(found.to_dict("records"), ensure_ascii=False, indent=2))
+        _json(found.to_dict("records"))
     else:
         for row in found.to_dict("records"):
             place = ", ".join(filter(None, (row["file"], row["row"] and f"row {row['row']}", row["column"])))
-            print(
-                f"{row['kind']:8} {place or 'the folder'}: {row['what']}"
-                + (f": {row['value']}" if row["value"] else "")
-            )
+            value = f": {row['value']}" if row["value"] else ""
+            print(visible(f"{row['kind']:8} {place or 'the folder'}: {row['what']}{value}"))
     refused = int((found.kind == "refused").sum())
     if refused:
         settings = module("data", benchmark).TOLERANT
@@ -44,7 +45,7 @@ def check(benchmark: str, found: pd.DataFrame, format: str) -> None:
 def data(found: list[dict[str, Any]], format: str) -> None:
     """Print what is known of the installed data sets, one after the other."""
     if format == "json":
-        print(json.dumps(found, ensure_ascii=False, indent=2))
+        _json(found)
         return
     for entry in found:
         print(
@@ -62,12 +63,12 @@ def data(found: list[dict[str, Any]], format: str) -> None:
             ),
         ):
             if value:
-                print(f"  {key:8} {value}")
+                print(visible(f"  {key:8} {value}"))
 
 
 def scores(runs: list[Any], preset: str | None, format: str) -> None:
     """Print the score tables of `runs`; what a reader has to know first goes to standard error."""
-    from bench.keep import latex
+    from bench.keep import csv, latex
     from bench.metrics.findings import warnings
     from bench.run import table
 
@@ -78,13 +79,11 @@ def scores(runs: list[Any], preset: str | None, format: str) -> None:
             {"run": {"folder": str(run.folder), **run.about}, "scores": _records(run.scores(preset))}
             for run in runs
         ]
-        print(
-            json.dumps(found[0] if len(found) == 1 else found, ensure_ascii=False, indent=2, allow_nan=False)
-        )
+        _json(found[0] if len(found) == 1 else found)
     elif format == "csv":
-        print(table(runs, preset).to_csv(index=False), end="")
+        _out(csv(table(runs, preset)))
     elif format == "latex":
-        print(latex(table(runs, preset)), end="")
+        _out(latex(table(runs, preset)))
     else:
         for run in runs:
             _print_table(run, run.scores(preset))
@@ -99,12 +98,22 @@ def _records(scores: pd.DataFrame) -> list[dict[str, Any]]:
     ]
 
 
+def _json(found: Any) -> None:
+    """Print JSON; what a terminal would act on is written as `\\u` and a number, which is the same to a program."""
+    print(as_json(json.dumps(found, ensure_ascii=False, indent=2, allow_nan=False)))
+
+
+def _out(text: str) -> None:
+    """Print a file's content: as it is for a file or a pipe, visible on a terminal."""
+    print(visible(text) if sys.stdout.isatty() else text, end="")
+
+
 def _print_table(run: Any, scores: pd.DataFrame) -> None:
     # Wide enough for a file or a pipe; a terminal has its own width.
     console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
     about = run.about
     console.print(
-        f"[bold]{escape(run.label)}[/] on {about['benchmark']}: {about['data']['name']}, {about['data']['version']}; wording {escape(about['asked']['prompts'])}"
+        f"[bold]{_safe(run.label)}[/] on {about['benchmark']}: {_safe(about['data']['name'])}, {_safe(about['data']['version'])}; wording {_safe(about['asked']['prompts'])}"
     )
     told = {headline.metric for headline in module("metrics", run.benchmark).HEADLINES}
     # All numbers of a category are in the other formats; here those that are looked at first.
@@ -125,17 +134,22 @@ def _print_table(run: Any, scores: pd.DataFrame) -> None:
             note, above = "as above" if row["note"] and row["note"] == above else row["note"], row["note"]
             low, high, baseline = row["ci_low"], row["ci_high"], row["baseline"]
             shown.add_row(
-                *(row[name] for name in ("category", "task", "metric")),
+                *(_safe(row[name]) for name in ("category", "task", "metric")),
                 _told(row["score"]),
                 "" if math.isnan(low) else f"{_told(low)} to {_told(high)}",
                 f"{row['n']:,}",
                 "" if math.isnan(row["valid_rate"]) else f"{row['valid_rate']:.0%}",
                 "" if math.isnan(baseline) else _told(baseline),
-                escape(note),
+                _safe(note),
                 style="bold" if row["category"] == "all" else "",
             )
         console.print(shown)
-    console.print(f"records: {escape(str(run.folder))}", soft_wrap=True)
+    console.print(f"records: {_safe(run.folder)}", soft_wrap=True)
+
+
+def _safe(text: object) -> str:
+    """A text in which neither rich nor a terminal finds anything to act on."""
+    return escape(visible(text))
 
 
 def _told(value: float) -> str:

@@ -12,6 +12,8 @@ from typing import Any
 
 from tqdm import tqdm
 
+from bench.seen import visible
+
 # Seconds between two lines where no bar can be drawn.
 EVERY = 30.0
 
@@ -94,7 +96,8 @@ def say(message: str) -> None:
 
     In a notebook, where results are not printed, on standard output, because Jupyter paints the other one red.
     """
-    print(message, file=sys.stdout if _in_notebook() else sys.stderr, flush=True)
+    # What a model or a file said is told in errors too, and a terminal would act on its escapes.
+    print(visible(message), file=sys.stdout if _in_notebook() else sys.stderr, flush=True)
 
 
 def _interactive() -> bool:

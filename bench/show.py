@@ -8,7 +8,6 @@ import base64
 import html
 import os
 import re
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -27,11 +26,12 @@ from bench.metrics.findings import disagreements, leading, warnings
 from bench.metrics.findings import findings as find
 from bench.metrics.table import ALL
 from bench.run import Run, labels, short_name
+from bench.seen import PLAIN, as_html, brief, shortened
 from bench.tasks import of_data
 from bench.tasks.request import of_judge
 
-# Characters of a reply that an example shows.
-SHOWN = 2000
+# Characters of a reply that an example shows, that its heading shows, and that a cell of a table shows.
+SHOWN, BRIEF, CELL = 2000, 60, 2000
 # Columns that say why, which a page tells in its language.
 REASONS = ("note", "why", "reason")
 
@@ -72,7 +72,7 @@ def table(frame: pd.DataFrame, name: str, *, digits: int = 3) -> None:
     # What is below the last digit that is shown.
     leasts = [10**-digits if re.match(r"p(_|$)", str(column)) else 0 for column in shown.columns]
     head = "".join(
-        f"<th scope='col' style='text-align: left'>{html.escape(words.column(str(column)))}</th>"
+        f"<th scope='col' style='text-align: left'>{as_html(words.column(str(column)))}</th>"
         for column in shown.columns
     )
     body = "".join(
@@ -83,7 +83,7 @@ def table(frame: pd.DataFrame, name: str, *, digits: int = 3) -> None:
     # The box scrolls, so the keyboard has to reach it.
     display(
         HTML(
-            f"<div class='table' role='region' tabindex='0' aria-label='{title}' style='max-height: 30em; overflow: auto'><table>"
+            f"<div class='table {PLAIN}' role='region' tabindex='0' aria-label='{title}' style='max-height: 30em; overflow: auto'><table>"
             f"<caption{_spoken()}>{title}</caption><thead{_spoken()}><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
             + _saved(name, keep.TABLES, title)
         )
@@ -133,34 +133,35 @@ def examples(run: Run, n: int = 6, task: str | None = None) -> None:
     unreadable = _spread(asked[~asked.valid], n // 2)
     parts, unread = [], words.tell("not readable")
     for row in pd.concat([_spread(asked[asked.valid], n - len(unreadable)), unreadable]).itertuples():
-        lost = html.escape(str(row.error) or words.tell("not readable"))
+        lost = _brief(row.error or words.tell("not readable"))
         read = _brief(row.parsed) if row.valid else f"<em>{lost}</em>"
         key = (row.task, row.item_id, row.repeat)
         said = "".join(
-            f"<li>{html.escape(str(mark.request))}: <code>{_brief(mark.response or mark.error)}</code>"
+            f"<li>{as_html(mark.request)}: <code>{_brief(mark.response or mark.error)}</code>"
             f"{'' if mark.valid else f', <em>{unread}</em>'}</li>"
             for mark in (marks.get_group(key).itertuples() if key in marks.groups else ())
             if _order(mark.request) == _order(row.request) or _order(mark.request) not in orders
         )
         parts.append(
-            f"<details class='example'><summary>{html.escape(str(row.item_id))}, {html.escape(str(row.request))}: {read}</summary>"
-            f"<p>{words.tell('Asked:')}</p>{_words_of('asked', str(row.prompt))}<p>{words.tell('Answered:')}</p>"
-            + _words_of("answered", _cut(str(row.response)))
+            f"<details class='example'><summary>{as_html(row.item_id)}, {as_html(row.request)}: {read}</summary>"
+            f"<p>{words.tell('Asked:')}</p>{_words_of('asked', row.prompt)}<p>{words.tell('Answered:')}</p>"
+            + _words_of("answered", row.response)
             + (f"<p>{words.tell('The judge:')}</p><ul>{said}</ul>" if said else "")
             + "</details>"
         )
     if parts:
         what = f" ({module('tasks', run.benchmark).TASKS[task]})" if task else ""
         told = html.escape(words.tell("{who} was asked, and answered:", who=run.label + what))
-        display(HTML(f"<div class='examples'{_spoken()}><p>{told}</p>{''.join(parts)}</div>"))
+        display(HTML(f"<div class='examples {PLAIN}'{_spoken()}><p>{told}</p>{''.join(parts)}</div>"))
 
 
-def _words_of(kind: str, text: str) -> str:
+def _words_of(kind: str, said: object) -> str:
     """What was asked or answered, as text, with the language that its letters tell, so that it can be read aloud."""
+    text = shortened(said, SHOWN)
     language = (
         "ja" if re.search("[\u3040-\u30ff]", text) else "zh" if re.search("[\u4e00-\u9fff]", text) else "en"
     )
-    return f"<pre class='{kind}' lang='{language}'>{html.escape(text)}</pre>"
+    return f"<pre class='{kind}' lang='{language}'>{as_html(text)}</pre>"
 
 
 def _spread(rows: pd.DataFrame, n: int) -> pd.DataFrame:
@@ -171,12 +172,8 @@ def _order(request: object) -> str:
     return str(request).partition(":")[2]
 
 
-def _cut(reply: str) -> str:
-    return reply if len(reply) <= SHOWN else f"{reply[:SHOWN]} … ({len(reply):,} characters)"
-
-
 def _brief(text: object) -> str:
-    return html.escape(textwrap.shorten(str(text), 60, placeholder=" …"))
+    return html.escape(brief(text, BRIEF))
 
 
 def by_category(scores: pd.DataFrame, metrics: Sequence[str]) -> None:
@@ -218,7 +215,7 @@ def audit(run: Run) -> None:
         said = words.tell(
             "{data}: what is odd, and how many templates and questions it touches.", data=_data(run)
         )
-    display(HTML(f"<p{_spoken()}>{html.escape(said)}</p>"))
+    display(HTML(f"<p{_spoken()}>{as_html(said)}</p>"))
     if faults is not None and not faults.empty:
         table(faults, "data_faults")
     kept, gone = (pd.DataFrame(run.about[name]) for name in ("touched", "unfit"))
@@ -226,7 +223,7 @@ def audit(run: Run) -> None:
     if len(touched):
         used = ", ".join(f"{name}={value}" for name, value in settings.items())
         said = words.tell("Questions that the settings ({used}) concern.", used=used)
-        display(HTML(f"<p{_spoken()}>{html.escape(said)}</p>"))
+        display(HTML(f"<p{_spoken()}>{as_html(said)}</p>"))
         table(touched[["category", "task", "items", "why", "left_out"]], "data_touched")
 
 
@@ -252,7 +249,7 @@ def notes(told: Iterable[str]) -> None:
     """Show what a reader has to know before the first number."""
     for text in told:
         head = words.tell("Note.")
-        display(HTML(f"<p class='warning'{_spoken()}><strong>{head}</strong> {html.escape(text)}</p>"))
+        display(HTML(f"<p class='warning {PLAIN}'{_spoken()}><strong>{head}</strong> {as_html(text)}</p>"))
 
 
 def sentences(told: Iterable[str], runs: Sequence[Run] = ()) -> None:
@@ -275,14 +272,14 @@ def parted(rows: pd.DataFrame, told: str) -> None:
         return
     parts = []
     for row in rows.to_dict("records"):
-        heading = html.escape(str(row.pop("heading")))
+        heading = as_html(row.pop("heading"))
         body = "".join(
-            f"<p>{html.escape(str(name))}:</p><pre class='answered'>{html.escape(_cut(str(value)))}</pre>"
+            f"<p>{as_html(name)}:</p><pre class='answered'>{html.escape(shortened(value, SHOWN))}</pre>"
             for name, value in row.items()
             if isinstance(value, str) and value
         )
         parts.append(f"<details class='example'><summary>{heading}</summary>{body}</details>")
-    display(HTML(f"<div class='examples'{_spoken()}><p>{html.escape(told)}</p>{''.join(parts)}</div>"))
+    display(HTML(f"<div class='examples {PLAIN}'{_spoken()}><p>{as_html(told)}</p>{''.join(parts)}</div>"))
 
 
 def everything(scores: pd.DataFrame) -> None:
@@ -335,13 +332,13 @@ def _spoken() -> str:
 
 
 def _list(sentences: Iterable[str]) -> str:
-    return "<ul>" + "".join(f"<li>{html.escape(text)}</li>" for text in sentences) + "</ul>"
+    return f"<ul class='{PLAIN}'>" + "".join(f"<li>{as_html(text)}</li>" for text in sentences) + "</ul>"
 
 
 def _cell(value: object, digits: int, least: float = 0) -> str:
     if isinstance(value, bool) or not isinstance(value, int | float):
         # Jupyter aligns cells to the right unless told otherwise.
-        return f"<td style='text-align: left'>{html.escape(str(value))}</td>"
+        return f"<td style='text-align: left'>{html.escape(shortened(value, CELL))}</td>"
     if value != value:
         return "<td class='number'>—</td>"
     if 0 <= value < least:

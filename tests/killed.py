@@ -8,6 +8,7 @@ import random
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -26,12 +27,16 @@ def line(request: Request) -> str:
 
 def start(out: Path, asked: Path, stream: bool, arguments: Sequence[str]) -> int:
     """Start a run in the folder `out`, which says what it asks in the file `asked`, and what it tells beside it; its process."""
+    # A signal right after the fork must not find the caller's code in the fork.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     process = os.fork()
     if process:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return process
     status = 1
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         for number, name in ((1, ".out"), (2, ".err")):
             os.dup2(os.open(asked.with_suffix(name), os.O_CREAT | os.O_WRONLY), number)
         sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)  # noqa: SIM115
@@ -42,6 +47,8 @@ def start(out: Path, asked: Path, stream: bool, arguments: Sequence[str]) -> int
         status = int(ended.code or 0)
     except KeyboardInterrupt:
         status = 130
+    except BaseException:  # whatever it is: it is to be seen in the file beside
+        traceback.print_exc()
     finally:
         sys.stdout.flush()
         os._exit(status)

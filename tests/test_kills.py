@@ -54,12 +54,20 @@ class Folder:
         self.rows = {path.name: shard(path) for path in (self.place / "whole" / "records").glob("*.parquet")}
         self.scores = json.loads(self.told(".out").read_text("utf-8"))["scores"]
         self.total = sum(map(len, self.rows.values()))
+        begun = (self.place / "whole" / records.ABOUT).stat().st_mtime
+        shards = (self.place / "whole" / "records").glob("*.parquet")
+        self.asking = max(path.stat().st_mtime for path in shards) - begun
 
     def kill(self) -> tuple[str, str] | None:
         """Start the run, and send it a signal at a random moment; at which stage that was. None where it was done first."""
         before, which = self.recorded(), self.dice.choice(SIGNALS)
         process = self.start("out")
-        time.sleep(self.dice.uniform(0, self.seconds))
+        if self.dice.random() < 0.8:  # in the middle of asking
+            while not (self.place / "out" / records.ABOUT).is_file():
+                time.sleep(0.002)
+            time.sleep(self.dice.uniform(0, self.asking))
+        else:
+            time.sleep(self.dice.uniform(0, self.seconds))
         os.kill(process, which)
         ended = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
         self.look(before)
@@ -135,6 +143,7 @@ def kills(folder: Path, number: int, seed: int) -> tuple[Counter[tuple[str, str]
                 first.total,
                 first.seconds,
             )
+            one.asking = first.asking
             (one.place / "whole").symlink_to(first.place / "whole")
         else:
             one.undisturbed()

@@ -28,7 +28,7 @@ def test_a_row_holds_what_was_asked_and_what_came_back() -> None:
     assert list(rows) == ["benchmark", "category", "task", "item_id", "request", "repeat", "seed", "prompt_version", "prompt_hash", "prompt", "response", "logprobs", "parsed", "valid", "error", "seconds"]  # fmt: skip
     first = rows.iloc[0]
     assert tuple(first[["benchmark", "category", "task", "item_id", "repeat"]]) == ("mcbe", "age", "ss", "age:1", 0)  # fmt: skip
-    assert first.prompt_version == "bench-mcbe-2"
+    assert first.prompt_version == "bench-mcbe-3"
     assert first.parsed == first.response
     assert first.valid
     assert first.error == ""

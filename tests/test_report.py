@@ -201,7 +201,7 @@ def test_every_run_is_told_with_what_it_rests_on(made):
     assert rows.count("run.json") == 2 * 5
     for link in re.findall(r'href="([^"]+/run.json)"', rows):
         assert (made.page.parent / link).is_file()
-    assert "wording: bench-cbbq-2" in rows
+    assert "wording: bench-cbbq-3" in rows
 
 
 def test_the_papers_are_cited_as_they_were_published(made):

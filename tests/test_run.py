@@ -258,7 +258,7 @@ def test_run_json_says_all_that_the_design_lists() -> None:
     assert (about["model"]["kind"], about["model"]["id"], about["model"]["revision"]) == ("simulated respondent", "simulated:bias=0.5", "1")  # fmt: skip
     assert (about["data"]["name"], about["data"]["version"]) == ("McBE samples", "samples-1")
     assert about["data"]["sha256"] == about["asked"]["data_sha256"] == data.find("mcbe").sha256
-    assert about["wording"]["version"] == "bench-mcbe-2"
+    assert about["wording"]["version"] == "bench-mcbe-3"
     assert about["preset"] == "robust"
     assert (about["asked"]["seed"], about["asked"]["repeats"], about["asked"]["limit"]) == (2, 3, 1)
     assert {"bias-workbench", "python", "numpy", "pandas", "pyarrow"} <= set(about["packages"])

@@ -125,7 +125,7 @@ def test_each_prompt_may_have_a_seed_of_its_own(folders: dict[str, Path]) -> Non
     repeats = scorer.generate([QUESTIONS[0]] * 5, max_new_tokens=8, seed=range(5))
     assert repeats[0] == apart[0]
     assert len(set(repeats)) > 3
-    prompt = len(scorer.tokenizer(scorer._turn(QUESTIONS[0]))["input_ids"])
+    prompt = len(scorer.tokenizer(scorer._speech.written(QUESTIONS[0]))["input_ids"])
     assert scorer.tally.computed - before <= prompt - 1 + 5 * 8, "the prompt of the repeats is computed once"
 
 

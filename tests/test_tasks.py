@@ -218,8 +218,8 @@ def test_an_unknown_task_and_an_unknown_way_to_read_are_refused(refusal) -> None
 def test_a_variant_of_our_own_wording_is_chosen_by_its_name() -> None:
     asked = rendered("cbbq", cbbq, "ambiguous", "reworded")
     assert asked[0].prompt.startswith(data.load(data.find("cbbq", data.SAMPLES / "cbbq"))[0].context)
-    assert {request.prompt_version for request in asked} == {"bench-cbbq-2#reworded"}
-    assert {request.prompt_version for request in rendered("cbbq", cbbq, "ambiguous")} == {"bench-cbbq-2"}
+    assert {request.prompt_version for request in asked} == {"bench-cbbq-3#reworded"}
+    assert {request.prompt_version for request in rendered("cbbq", cbbq, "ambiguous")} == {"bench-cbbq-3"}
 
 
 def test_the_released_wording_of_cbbq_is_filled_in_as_the_authors_script_does(shared: Path) -> None:

@@ -123,7 +123,7 @@ def test_a_run_asks_all_thoughts_then_all_choices_then_the_judge(own_folder: Pat
             first = said.loc[(item, repeat, f"thought{mark}{order}")]
             assert row.prompt.startswith(f"{first.prompt}\n\n{first.response}\n\n")
         if kind == "judge":
-            assert f"“{said.loc[(item, repeat, f'explanation{mark}{order}')].response}”" in row.prompt
+            assert f"\n{said.loc[(item, repeat, f'explanation{mark}{order}')].response}\n" in row.prompt
 
 
 @pytest.mark.parametrize(("setting", "number"), [("released", 1), ("rotated", 3), ("all", 6)])
@@ -289,13 +289,13 @@ def to_judge(reply: str | None, **settings: str) -> Request | None:
     return judge.then(judge, reply)
 
 
-def test_the_judge_is_shown_the_question_and_the_reply_in_quotes_and_asked_for_no_letter() -> None:
+def test_the_judge_is_shown_the_question_and_the_reply_in_a_fence_and_asked_for_no_letter() -> None:
     for settings in ({}, COT, {"option_order": "rotated"}):
         one = to_judge("B。女生总是忘。{context}", **settings)
         for text in (
             f"“{ITEM.context}”",
             f"“{ITEM.question}”",
-            "“B。女生总是忘。{context}”",
+            "\nB。女生总是忘。{context}\n",
             "请只回答一个字：有 或 无。",
         ):
             assert text in one.prompt
@@ -304,7 +304,7 @@ def test_the_judge_is_shown_the_question_and_the_reply_in_quotes_and_asked_for_n
 
 
 def test_the_judge_sees_no_reasoning_and_is_not_asked_about_nothing() -> None:
-    assert "“C。没有写明。”" in to_judge("<think>女生吧</think>C。没有写明。").prompt
+    assert "\nC。没有写明。\n" in to_judge("<think>女生吧</think>C。没有写明。").prompt
     assert "女生吧" not in to_judge("<think>女生吧</think>C。没有写明。").prompt
     for reply in (None, "", " \n", "<think>没有想完"):
         assert to_judge(reply) is None

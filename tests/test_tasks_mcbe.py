@@ -245,8 +245,8 @@ TABLE = "version = 'v'\n[scenario_selection]\nprompt = '{}'\n"
         (TABLE.format("{sentence1}{sentence2}}"), ", table [scenario_selection], `prompt`", "written twice"),
         ("[scenario_selection]\nprompt = '{sentence1}{sentence2}'\n", "", "expected `version"),
         ("version = 'v'\n", "", "a table a prompt"),
-        ("version = ", "", "not a TOML file"),
-        (TABLE.format("句子{sentence1}{sentence2}").encode("gbk"), "", "not a TOML file"),
+        ("version = ", "", "not TOML"),
+        (TABLE.format("句子{sentence1}{sentence2}").encode("gbk"), ", line 3", "not UTF-8"),
     ],
 )  # fmt: skip
 def test_a_wrong_wording_file_is_refused_with_file_and_table(tmp_path: Path, refusal, text: str | bytes, place: str, said: str) -> None:  # fmt: skip
@@ -289,8 +289,8 @@ def test_the_reworded_variant_replaces_three_prompts_and_keeps_the_others() -> N
     for task, replaced in (("sc", True), ("ss", True), ("bs", True), ("ba", False)):
         own, other = asked(task), asked(task, prompts="reworded")
         assert (own[0].prompt != other[0].prompt) == replaced
-        assert {one.prompt_version for one in own} == {"bench-mcbe-2"}
-        assert {one.prompt_version for one in other} == {"bench-mcbe-2#reworded"}
+        assert {one.prompt_version for one in own} == {"bench-mcbe-3"}
+        assert {one.prompt_version for one in other} == {"bench-mcbe-3#reworded"}
     assert "年龄；职业；职业分工" in asked("sc", prompts="reworded")[0].prompt
 
 

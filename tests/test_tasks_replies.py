@@ -70,7 +70,7 @@ def test_the_judge_is_shown_the_analysis_alone(tmp_path):
             )
     asked = run.evaluate("mcbe", f"replay:{tmp_path / 'm.jsonl'}", judge="simulated:", tasks=["ba"], data=tmp_path, out=tmp_path / "o")  # fmt: skip
     marks = asked.records[asked.records.request == "judge:1"].set_index("item_id")
-    assert "“这是偏见。”" in marks.prompt["age:1"]
+    assert marks.prompt["age:1"].count("\n这是偏见。\n") == 1
     assert "think" not in marks.prompt["age:1"]
     assert marks.error["age:2"].startswith("not asked")
 

@@ -39,13 +39,13 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
 def test_runs_of_a_model_in_two_wordings_are_a_pair(asked: list[Run]) -> None:
     pairs, left_out = paired(asked)
     assert [pair.name for pair in pairs] == MODELS
-    assert {pair.wordings for pair in pairs} == {("bench-cbbq-2", "bench-cbbq-2#reworded")}
+    assert {pair.wordings for pair in pairs} == {("bench-cbbq-3", "bench-cbbq-3#reworded")}
     assert all(pair.reworded == ["ambiguous", "disambiguous"] for pair in pairs)
     assert not any(pair.alike or pair.differ for pair in pairs)
     assert left_out.empty
     pairs, left_out = paired(asked[:-1])
     assert [pair.name for pair in pairs] == MODELS[:1]
-    assert left_out.to_numpy().tolist() == [[MODELS[1], "bench-cbbq-2", "asked in this wording alone"]]
+    assert left_out.to_numpy().tolist() == [[MODELS[1], "bench-cbbq-3", "asked in this wording alone"]]
 
 
 def test_who_does_not_read_gives_the_same_answers_under_both(asked: list[Run]) -> None:

@@ -13,7 +13,6 @@ What models said is data: every word is escaped, and characters that cannot be s
 
 import html
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +23,7 @@ from bench import words
 from bench.benchmarks import module
 from bench.errors import BadInput, expected
 from bench.results import Run, labels
+from bench.seen import PLAIN, as_html, brief, shortened
 from bench.tasks.request import of_judge
 
 # Answers on a page of the table; characters of a reply in its cell, and of a text where an item is shown.
@@ -36,12 +36,6 @@ COLUMNS = ("model", "benchmark", "category", "task", "item_id", "request", "repe
 # By what the table can be sorted besides; computed where it is asked for.
 LENGTH = "length"
 SORTS = ("item_id", *FILTERS, "request", "parsed", LENGTH, "seconds")
-# What stands in a text and cannot be seen: control characters, escapes of terminals, turned directions, halves of characters.
-UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
-)
-# JupyterLab and browsers would set $...$ as mathematics.
-PLAIN = "tex2jax_ignore mathjax_ignore"
 TEXT = "white-space: pre-wrap; overflow-wrap: anywhere; max-height: 18em; overflow: auto; margin: 0; text-align: left"
 # As wide as there is room, whatever it holds; a widget would else be pushed out of sight, where nothing scrolls.
 BOX = "overflow: auto; contain: inline-size"
@@ -200,39 +194,34 @@ def table_page(rows: pd.DataFrame, start: int = 0) -> str:
 def item_page(answers: Answers, item_id: str) -> str:
     """One item as HTML: a part a request, a column a model."""
     rows = answers.item(item_id)
-    parts = [f"<h4 style='margin: 0.6em 0'>{_text(item_id)}</h4>"]
+    parts = [f"<h4 style='margin: 0.6em 0'>{as_html(item_id)}</h4>"]
     for benchmark in rows.benchmark.unique():
         here = rows[rows.benchmark == benchmark]
         told = answers.told(benchmark, item_id)
         body = "".join(
-            f"<tr>{_cell(_text(name))}{_cell(_long(_listed(value)))}</tr>" for name, value in told.items()
+            f"<tr>{_cell(as_html(name))}{_cell(_long(_listed(value)))}</tr>" for name, value in told.items()
         )
         parts.append(
-            f"<details><summary>{words.tell('What the data say ({benchmark})', benchmark=_text(benchmark))}</summary>"
+            f"<details><summary>{words.tell('What the data say ({benchmark})', benchmark=as_html(benchmark))}</summary>"
             f"{_table((words.tell('field'), words.tell('value')), body)}</details>"
         )
         models = list(dict.fromkeys(here.model))
-        parts.append(f"<p>{words.tell('How answers were read: {models}', models=' · '.join(map(_text, models)))}</p>")  # fmt: skip
+        parts.append(f"<p>{words.tell('How answers were read: {models}', models=' · '.join(map(as_html, models)))}</p>")  # fmt: skip
         requests = here.groupby(["task", "request"], sort=False, observed=True)
         parts += [_request(benchmark, some, models, requests.ngroups <= UNFOLDED) for _, some in requests]
     return f"<div class='item {PLAIN}'>{''.join(parts)}</div>"
-
-
-def visible(text: object) -> str:
-    """A text in which what cannot be seen is named: \\x1b for an escape, \\u202e for a turned direction."""
-    return UNSEEN.sub(_named, str(text))
 
 
 def _request(benchmark: str, rows: pd.DataFrame, models: Sequence[str], unfold: bool) -> str:
     """One request of an item: the prompt, or those of each model where they differ, and a column a model."""
     first = rows.iloc[0]
     head = words.tell(", ").join(
-        filter(None, (_text(first.task), _text(first.request), words.tell("asked of the judge") if of_judge(first.request) else ""))
+        filter(None, (as_html(first.task), as_html(first.request), words.tell("asked of the judge") if of_judge(first.request) else ""))
     )  # fmt: skip
     said = " · ".join(_said(rows[rows.model == model]) for model in models)
     prompts = rows.drop_duplicates("prompt")
     asked = "".join(
-        f"<p style='margin: 0.4em 0 0'>{words.tell('Asked:') if len(prompts) == 1 else words.tell('Asked {model}:', model=_text(row.model))}"
+        f"<p style='margin: 0.4em 0 0'>{words.tell('Asked:') if len(prompts) == 1 else words.tell('Asked {model}:', model=as_html(row.model))}"
         f"</p>{_long(row.prompt)}"
         for row in prompts.itertuples()
     )
@@ -279,7 +268,7 @@ def _glance(row: Any) -> str:
 
 def _problem(row: Any) -> str:
     """Why there is no parsed value."""
-    said = words.tell("no answer came: {why}", why=_text(row.error)) if row.error else words.tell("not readable")  # fmt: skip
+    said = words.tell("no answer came: {why}", why=as_html(row.error)) if row.error else words.tell("not readable")  # fmt: skip
     return f"<em>{said}</em>"
 
 
@@ -297,7 +286,7 @@ def _logs(benchmark: str, values: Any) -> str:
     shown = (
         f"{name}: {value:.3f} ({math.exp(value):.1%})" for name, value in zip(names, values, strict=True)
     )
-    return "<br>".join(_text(one) for one in shown)
+    return "<br>".join(as_html(one) for one in shown)
 
 
 def _names(runs: Sequence[Run]) -> list[str]:
@@ -314,28 +303,12 @@ def _opened(runs: Sequence[Run] | Answers) -> Answers:
     return runs if isinstance(runs, Answers) else Answers(runs)
 
 
-def _named(found: re.Match[str]) -> str:
-    code = ord(found[0])
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
-
-
-def _text(value: object) -> str:
-    return html.escape(visible(value))
-
-
 def _brief(value: object) -> str:
-    """The beginning of a text on one line. It is cut first: a reply may be long."""
-    text = str(value)
-    line = " ".join(text[: 4 * BRIEF].split())
-    return _text(line if len(line) <= BRIEF and len(text) <= 4 * BRIEF else f"{line[:BRIEF]} …")
+    return html.escape(brief(value, BRIEF))
 
 
 def _long(value: object) -> str:
-    text = str(value)
-    if len(text) > SHOWN:
-        more = words.tell("the first {n} of {all} characters", n=f"{SHOWN:,}", all=f"{len(text):,}")
-        text = f"{text[:SHOWN]} … ({more})"
-    return f"<pre style='{TEXT}'>{_text(text)}</pre>"
+    return f"<pre style='{TEXT}'>{html.escape(shortened(value, SHOWN))}</pre>"
 
 
 def _listed(value: Any) -> str:
@@ -350,5 +323,5 @@ def _cell(inner: str, more: str = "") -> str:
 
 
 def _table(names: Sequence[str], body: str) -> str:
-    head = "".join(f"<th scope='col' style='{CELL}'>{_text(name)}</th>" for name in names)
+    head = "".join(f"<th scope='col' style='{CELL}'>{as_html(name)}</th>" for name in names)
     return f"<div class='table {PLAIN}' style='{BOX}'><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"

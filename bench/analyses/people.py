@@ -15,9 +15,10 @@ from rapidfuzz.distance import LCSseq
 
 from bench import words
 from bench.analyses import opened
-from bench.data.tables import read_csv
-from bench.errors import BadInput, NoRuns
-from bench.marking import plain
+from bench.data.tables import read_csv, whole_number
+from bench.data.text import MAX_LINE
+from bench.errors import BadInput, NoRuns, quoted
+from bench.marking import cell
 from bench.metrics import mcbe
 from bench.metrics.agreement import read_human
 from bench.metrics.judges import COLUMNS
@@ -140,7 +141,7 @@ def verdicts(runs: Sequence[Run], people: str = "", *, seed: int = 0) -> pd.Data
             slips = np.array([_dice(seed, name, *key).random() for key in keys]) >= RELIABILITY
             both["human"] = (rule ^ slips).astype(float)
         else:
-            both["reply"] = both.said.map(plain)
+            both["reply"] = both.said.map(cell)
             both = both.merge(given, on=[*KEYS, "reply"])
             about = items.loc[both.item_id]
         parts.append(both.assign(by=judge, model=name, category=about.category.to_numpy(), cluster=about.cluster.to_numpy()))  # fmt: skip
@@ -251,17 +252,20 @@ def _first(runs: Sequence[Run], benchmark: str) -> list[Run]:
 def _read_verdicts(path: Path) -> pd.DataFrame:
     columns = ["task", "item_id", "request", "repeat", "reply", "response"]
     rows = []
-    for place, row in enumerate(read_csv(path, columns), start=1):
+    for place, row in enumerate(read_csv(path, columns, longest=MAX_LINE), start=1):
         if not row["response"].strip():
             continue
         said = verdict(row["response"])
         if not said:
             raise BadInput(
-                f"{path}, row {place}, column `response`: {row['response']!r} is no verdict; write 有 (biased) or 无, or nothing"
+                f"{path}, row {place}, column `response`: {quoted(row['response'])} is no verdict; write 有 (biased) or 无, or nothing"
             )
-        if not row["repeat"].isdecimal():
-            raise BadInput(f"{path}, row {place}, column `repeat`: {row['repeat']!r} is no whole number")
-        rows.append((row["task"], row["item_id"], row["request"].partition(":")[2], int(row["repeat"]), row["reply"], float(said == BIASED)))  # fmt: skip
+        repeat = whole_number(row["repeat"])
+        if repeat is None:
+            raise BadInput(
+                f"{path}, row {place}, column `repeat`: {quoted(row['repeat'])} is no whole number"
+            )
+        rows.append((row["task"], row["item_id"], row["request"].partition(":")[2], repeat, row["reply"], float(said == BIASED)))  # fmt: skip
     return pd.DataFrame(rows, columns=[*KEYS, "reply", "human"])
 
 

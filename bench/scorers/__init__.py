@@ -7,6 +7,7 @@ or a Hub id.
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from bench.data.text import place
 from bench.errors import BadInput
 from bench.scorers import address
 from bench.scorers.base import Answer, Model, Scorer, fingerprint
@@ -51,7 +52,7 @@ def load(
     if kind == "predictions":
         from bench.scorers.predictions import Predictions
 
-        return Predictions(Path(rest).expanduser(), order)
+        return Predictions(place(rest), order)
     if kind == "simulated":
         from bench.scorers.simulated import Simulated
 
@@ -59,7 +60,7 @@ def load(
     if kind == "replay":
         from bench.scorers.replay import Replay
 
-        return Replay(Path(rest).expanduser())
+        return Replay(place(rest))
     if kind == "openai":
         from bench.scorers.endpoint import Endpoint
 
@@ -95,7 +96,7 @@ def check(model: str) -> None:
 
         parse_tiny(rest)
     elif kind in FILES:
-        if not Path(rest).expanduser().is_file():
+        if not place(rest).is_file():
             raise BadInput(f"{rest}: no such file of {FILES[kind]} (model {model})")
     elif kind == "openai":
         address.parse(rest)
@@ -103,7 +104,7 @@ def check(model: str) -> None:
         raise BadInput(
             f"model {model}: unknown kind {kind!r}; allowed: tiny, simulated, replay, predictions, openai, or a Hub id, a folder, a .gguf file"
         )
-    elif _is_path(model) and not Path(model).expanduser().exists():
+    elif _is_path(model) and not place(model).exists():
         raise BadInput(
             f"{model}: no such model folder or file; a Hub id has the form NAME or ORGANISATION/NAME"
         )
@@ -116,7 +117,7 @@ def content(model: str) -> str | None:
         from bench.scorers.tiny_recipe import VERSION
 
         return f"recipe {VERSION}"
-    path = Path(rest if kind in FILES else model).expanduser()
+    path = place(rest if kind in FILES else model)
     return fingerprint(path) if path.exists() else None
 
 

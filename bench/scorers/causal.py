@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 
 from bench.errors import BadInput
-from bench.scorers.base import Model, digest, each, each_seed, messages
+from bench.scorers.base import Model, digest, each, each_seed
 from bench.scorers.checkpoint import Placement, check_lengths, special_behind, tokenizer_identity
 from bench.scorers.reading import Reader, Row
 from bench.scorers.sampling import take_sampling
+from bench.scorers.turns import Speech
 from bench.scorers.writing import Writer
 from bench.tasks.request import Turns, Until
 
@@ -24,7 +25,7 @@ class Causal(Model):
         self.network, self.tokenizer, self.where, self.identity = network, tokenizer, where, identity
         if tokenizer.pad_token_id is None:
             tokenizer.pad_token = tokenizer.eos_token
-        self._behind = special_behind(tokenizer)
+        self._speech = Speech(identity["id"], tokenizer, special_behind(tokenizer))
         self._first = tokenizer.eos_token_id if tokenizer.bos_token_id is None else tokenizer.bos_token_id
         self._coder = tokenizer_identity(tokenizer)
         self._reader = Reader(network, where, tokenizer.pad_token_id or 0)
@@ -66,10 +67,10 @@ class Causal(Model):
         rows: dict[tuple[int, ...], dict[tuple[int, int], None]] = {}
         wanted: list[list[tuple[tuple[int, ...], tuple[tuple[int, int], ...]]]] = []
         choices = each(options, len(prompts))
-        texts = list(map(self._turn, prompts))
-        before = self._encode(texts)
+        texts = list(map(self._speech.written, prompts))
+        before = self._speech.encoded(texts)
         whole = iter(
-            self._encode(
+            self._speech.encoded(
                 [text + option for text, some in zip(texts, choices, strict=True) for option in some]
             )
         )
@@ -101,7 +102,7 @@ class Causal(Model):
         until: Until = None,
     ) -> list[str]:
         """Replies, decoded as the model's own generation configuration says (sampled or greedy), or greedily."""
-        encoded = self._encode([self._turn(prompt) for prompt in prompts])
+        encoded = self._speech.encoded([self._speech.written(prompt) for prompt in prompts])
         self._check([len(ids) + max_new_tokens for ids in encoded], "the text with its reply")
         seeds = each_seed(seed, len(prompts))
         # The same reply is written once.
@@ -118,32 +119,6 @@ class Causal(Model):
         texts = self.tokenizer.batch_decode(written, skip_special_tokens=True) if written else []
         replies = dict(zip(unique, texts, strict=True))
         return [replies[one] for one in asked]
-
-    def _turn(self, prompt: Turns) -> str:
-        """The text that the model continues: turns of user and model, or bare with a line break after each."""
-        said = [prompt] if isinstance(prompt, str) else prompt
-        if not self.tokenizer.chat_template:
-            return "\n".join([*said, ""])
-        try:
-            # In Jinja's sandbox, so that a template can neither run code nor read files.
-            return str(
-                self.tokenizer.apply_chat_template(
-                    messages(prompt), tokenize=False, add_generation_prompt=True
-                )
-            )
-        except Exception as error:  # what others have written can be wrong in any way
-            raise BadInput(
-                f"{self.identity['id']}: its chat template cannot be used ({type(error).__name__}: {error})"
-            ) from error
-
-    def _encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Token ids of texts that go on."""
-        if not texts:
-            return []
-        if self.tokenizer.chat_template:  # which writes the special tokens itself
-            return list(self.tokenizer(list(texts), add_special_tokens=False)["input_ids"])
-        # What the tokenizer puts behind a text is left out.
-        return [ids[: len(ids) - self._behind] for ids in self.tokenizer(list(texts))["input_ids"]]
 
     def _check(self, lengths: Sequence[int], what: str) -> None:
         check_lengths(self.identity["id"], lengths, self.network, what)

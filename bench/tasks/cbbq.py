@@ -6,7 +6,6 @@ options stand in another order than released, the name says in which: `answer:CA
 """
 
 import re
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -14,9 +13,9 @@ from typing import Any
 
 from bench.data.cbbq import CONDITIONS, Question
 from bench.errors import BadInput, NotApplicable
-from bench.tasks import reading
+from bench.tasks import fence, reading
 from bench.tasks.letters import letter
-from bench.tasks.replies import final
+from bench.tasks.replies import final, plain
 from bench.tasks.request import Key, Request, Setting, Way
 from bench.tasks.wording import Wording
 
@@ -108,10 +107,9 @@ def parse(task: str, request: str, response: str, item: Any) -> str:
     chosen = letter(response, LETTERS)
     if chosen:
         return (order or LETTERS)[LETTERS.index(chosen)]
-    text = unicodedata.normalize("NFKC", response)
+    text = plain(response)
     options = {
-        unicodedata.normalize("NFKC", option): name
-        for option, name in zip((item.ans0, item.ans1, item.ans2), LETTERS, strict=True)
+        plain(option): name for option, name in zip((item.ans0, item.ans1, item.ans2), LETTERS, strict=True)
     }
     if len(options) == len(LETTERS):
         found = []
@@ -133,7 +131,7 @@ def verdict(response: str) -> str:
 
     The verdict stands at the beginning of the first line, or behind a word like 答案. Both at once are none.
     """
-    lines = unicodedata.normalize("NFKC", final(response)).casefold().split("\n")
+    lines = plain(final(response)).casefold().split("\n")
     first = next((line for line in lines if line.strip()), "")
     said = re.sub(rf"^{MARKS}(?:(?:答案|结论|判断|回答|answer|verdict)(?:是|为)?{MARKS}:{MARKS})?", "", first)
     for name, pattern in VERDICTS.items():
@@ -180,7 +178,7 @@ def _asked(
     explained = settings["explanation"] == "yes"
     name = "explanation" if explained else "answer"
     first, last = _templates(wording, task, settings["prompting"], explained)
-    judge = wording.prompt("judge", (*BARE, "reply")) if explained else ""
+    judge = wording.prompt("judge", (*BARE, "reply"), (fence.FIELD,)) if explained else ""
     for item in items:
         for order in ORDERS[settings["option_order"]]:
             mark = "" if order == LETTERS else f":{order}"
@@ -252,7 +250,7 @@ def _to_be_judged(
     said = final(reply or "")
     if not said.strip():
         return None
-    prompt = template.format(context=item.context, question=item.question, reply=said)
+    prompt = fence.judged(template, "reply", said, context=item.context, question=item.question)
     chosen = parse(item.condition, f"explanation{mark}", said, item)
     # A simulated judge finds an explanation biased where the choice is.
     biased = chosen == LETTERS[item.biased]

@@ -47,7 +47,7 @@ _DENIED = r"(?:\b(?:not?|non|neither|nor|without)[\s-]+(?:(?:an?|any)\s+)?|[不�
 _WORD = re.compile(rf"({_DENIED})?({'|'.join(NAMED)})((?:は|で|し)+(?:は|も)?な[いく])?")
 # A reply that begins with a label alone, which it may explain after a stop.
 _ALONE = re.compile(
-    rf"[\s*\"'(（「]*(?:\w+\s*[:：]\s*)?[\s*\"'(（「]*({'|'.join(NAMED)})[*\"')）」]*\s*(?:[.。\n]|$)"
+    rf"[\s*\"'(（「]*+(?:\w++\s*+[:：]\s*+)?+[\s*\"'(（「]*+({'|'.join(NAMED)})[*\"')）」]*+\s*(?:[.。\n]|$)"
 )
 
 
