@@ -117,6 +117,11 @@ def ask(
                     row["place"] = places[id(request)]
                 records.write_shard(folder, job.number, rows)
     _tell(what, [model, judge], time.perf_counter() - began)
+    if left and (cut := records.cut(folder)):
+        by_task = ", ".join(f"{task} {n:,}" for task, n in cut.items())
+        say(
+            f"{what}: replies that were cut off at their limit of tokens: {by_task}; --max-new-tokens allows longer ones"
+        )
 
 
 def answers(plan: Plan, requests: Requests, model: Scorer, judge: Scorer | None = None) -> pd.DataFrame:
@@ -201,6 +206,8 @@ def _in_turn(
 def _blaming(who: str, asked: Iterator[Any]) -> Iterator[Any]:
     try:
         yield from asked
+    except RunFailed as error:
+        raise RunFailed(f"the {who}: {error}; the same command continues from what is recorded") from error
     except (RuntimeError, OSError) as error:
         first = (str(error).splitlines() or [type(error).__name__])[0]
         raise RunFailed(
@@ -227,8 +234,11 @@ def _without_asking(job: Job, journal: Journal | None) -> dict[int, Answer]:
 
 
 def _tell(what: str, scorers: Sequence[Lazy], seconds: float) -> None:
-    """How many tokens were asked about, how many were computed, and how fast."""
+    """How many tokens were asked about, how many were computed, and how fast; what was sent elsewhere."""
     loaded = [lazy.load() for lazy in dict.fromkeys(scorers) if lazy.loaded]
+    for spent in (getattr(scorer, "spent", "") for scorer in loaded):
+        if spent:
+            say(f"{what}: {spent}")
     tallies = [scorer.tally for scorer in loaded if isinstance(scorer, Model)]
     asked, computed = (sum(getattr(tally, name) for tally in tallies) for name in ("asked", "computed"))
     if asked:
@@ -270,5 +280,5 @@ def _row(plan: Plan, request: Request, answer: Answer) -> dict[str, Any]:
         "request": request.request, "repeat": request.repeat, "seed": request.seed, "prompt_version": request.prompt_version,
         "prompt_hash": digest(request.text), "prompt": request.text, "response": answer.response,
         "logprobs": None if answer.logprobs is None else list(answer.logprobs), "parsed": parsed, "valid": bool(parsed),
-        "error": answer.error, "seconds": answer.seconds,
+        "error": answer.error, "seconds": answer.seconds, "cut": answer.cut,
     }  # fmt: skip

@@ -180,6 +180,18 @@ def run(
     resources: Annotated[
         str, typer.Option(help="What a worker has to offer for each shard, like GPU=1.")
     ] = "",
+    concurrency: Annotated[
+        int | None, typer.Option(help="Requests to an endpoint at a time; 8 without it.")
+    ] = None,
+    timeout: Annotated[
+        float | None, typer.Option(help="Seconds that an endpoint may take to a request; 120 without it.")
+    ] = None,
+    budget_requests: Annotated[
+        int | None, typer.Option(help="Send an endpoint so many requests at most, then end.")
+    ] = None,
+    budget_tokens: Annotated[
+        int | None, typer.Option(help="Let an endpoint read and write so many tokens at most, then end.")
+    ] = None,
     format: Format = "table",
 ) -> None:
     """Ask a model, write the records, print the score table. A run that was interrupted continues."""
@@ -195,13 +207,17 @@ def run(
         "batch_tokens": batch_tokens, "trust_remote_code": trust_remote_code, "label_names": listed(label_names),
         "scheduler": scheduler or None, "resources": cluster.resources(resources),
     }  # fmt: skip
+    limits: dict[str, float | None] = {
+        "concurrency": concurrency, "timeout": timeout, "budget_requests": budget_requests, "budget_tokens": budget_tokens,
+    }  # fmt: skip
     if source:
-        done = repeat(source, **{name: value for name, value in options.items() if _is_given(context, name)})
+        given = {name: value for name, value in options.items() if _is_given(context, name)}
+        done = repeat(source, limits=limits, **given)
     else:
         for name, said in (("benchmark", "argument 'BENCHMARK'"), ("model", "option '--model'")):
             if not _is_given(context, name):
                 raise BadInput(f"Missing {said}; or repeat a run by --from RUN")
-        done = evaluate(**options)
+        done = evaluate(limits=limits, **options)
     printing.scores([done], None, format)
 
 

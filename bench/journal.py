@@ -56,9 +56,8 @@ class Journal:
         Raises:
             RunFailed: it cannot be written.
         """
-        line = json.dumps(
-            [shard, place, prompt_hash, answer.response, answer.logprobs, answer.error, answer.seconds]
-        ).encode()
+        parts = [answer.response, answer.logprobs, answer.error, answer.seconds, answer.cut]
+        line = json.dumps([shard, place, prompt_hash, *parts]).encode()
         with written(self.path):
             if self._file is None:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -76,6 +75,6 @@ def _read(path: Path) -> Iterator[tuple[tuple[int, int, str], Answer]]:
         for said in stream:
             checksum, _, line = said.rstrip(b"\n").partition(b" ")
             if checksum == b"%08x" % zlib.crc32(line):
-                shard, place, prompt_hash, response, logprobs, error, seconds = json.loads(line)
-                answer = Answer(response, None if logprobs is None else tuple(logprobs), error, seconds)
+                shard, place, prompt_hash, response, logprobs, *rest = json.loads(line)
+                answer = Answer(response, None if logprobs is None else tuple(logprobs), *rest)
                 yield (shard, place, prompt_hash), answer

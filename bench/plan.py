@@ -132,7 +132,12 @@ class Plan:
         return "needed" not in judged
 
     def requests(
-        self, verbs: Sequence[str], reads: Sequence[str], judge_verbs: Sequence[str], partial: bool
+        self,
+        verbs: Sequence[str],
+        reads: Sequence[str],
+        judge_verbs: Sequence[str],
+        partial: bool,
+        lacks: Mapping[str, str] | None = None,
     ) -> Requests:
         """All requests, stage by stage, task by task, repeat by repeat.
 
@@ -142,6 +147,7 @@ class Plan:
             verbs, reads: what the model can do, and how its choices can be read, the best way first.
             judge_verbs: what the judge can do (nothing where there is none).
             partial: leave out also the tasks that the model cannot be asked.
+            lacks: why the model has not a verb that others of its kind have, where more is known than that.
 
         Raises:
             NotApplicable: a task that cannot be asked; the message says which remain.
@@ -155,7 +161,9 @@ class Plan:
             lacking = self._lacking(task, way, verbs) if way else "an answer"
             if way is None or lacking:
                 how = f"read as {self.asked['read']}, " if self.asked["read"] else ""
-                left_out[task] = f"{how}the model has {', '.join(verbs)}"
+                wanted = module("tasks", self.benchmark).verbs(task, self.asked["read"])
+                why = "".join(f"; {(lacks or {})[verb]}" for verb in wanted if verb in (lacks or {}))
+                left_out[task] = f"{how}the model has {', '.join(verbs)}{why}"
                 refused += [] if partial else [task]
             elif (judged == "needed" or (judged and self.asked["judge"])) and "generate" not in judge_verbs:
                 left_out[task] = (

@@ -7,6 +7,7 @@ stored; they are computed from these rows, so that a corrected metric needs no m
 import hashlib
 import json
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -38,6 +39,8 @@ SCHEMA = pa.schema(
         ("valid", pa.bool_()),
         ("error", pa.string()),
         ("seconds", pa.float64()),
+        # Whether the reply was cut off at its limit of tokens, as far as that is known.
+        ("cut", pa.bool_()),
         # The request's place in the plan: what begins alike is asked together, whatever its place.
         ("place", pa.int64()),
     ]
@@ -186,6 +189,18 @@ def read(folder: Path) -> pd.DataFrame:
     Raises:
         BadInput: no records yet, or a file that is not whole.
     """
+    frame: pd.DataFrame = _all(folder).to_pandas()
+    frame = frame.sort_values("place", kind="stable", ignore_index=True)
+    return frame.drop(columns=["cut", "place"])
+
+
+def cut(folder: Path) -> dict[str, int]:
+    """How many replies of a run were cut off at their limit of tokens, by task; only tasks that have some."""
+    rows = _all(folder).select(["task", "cut"]).to_pylist()
+    return dict(Counter(row["task"] for row in rows if row["cut"]))
+
+
+def _all(folder: Path) -> pa.Table:
     paths = sorted((folder / "records").glob("[0-9]*.parquet"))
     if not paths:
         raise BadInput(f"{folder}: holds no records yet; start its `bench run` again to continue it")
@@ -196,6 +211,9 @@ def read(folder: Path) -> pd.DataFrame:
             if "place" not in table.schema.names:  # an older run's, which was asked in the plan's order
                 done = sum(len(earlier) for earlier in tables)
                 table = table.append_column("place", pa.array(range(done, done + len(table)), pa.int64()))
+            if "cut" not in table.schema.names:  # nor was it asked whether replies were cut off
+                missing = pa.nulls(len(table), pa.bool_())
+                table = table.add_column(SCHEMA.get_field_index("cut"), "cut", missing)
             if table.schema.names != SCHEMA.names:
                 raise sealed.Damaged(f"its columns are {', '.join(table.schema.names[:5])}...")
             tables.append(table.cast(SCHEMA))
@@ -203,8 +221,7 @@ def read(folder: Path) -> pd.DataFrame:
             raise BadInput(
                 f"{path}: is not a whole record file ({error}); start its `bench run` again, which moves it aside and asks it anew"
             ) from None
-    frame: pd.DataFrame = pa.concat_tables(tables).to_pandas()
-    return frame.sort_values("place", kind="stable", ignore_index=True).drop(columns="place")
+    return pa.concat_tables(tables)
 
 
 def _whose(folder: Path) -> str:

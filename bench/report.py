@@ -34,7 +34,7 @@ from bench.whole import written
 
 DEMO = PROJECT / "reports" / "demo.yml"
 # Options that say where a model runs, not what it is asked: a notebook reads records, so it has no use for them.
-WHERE = ("device", "batch_tokens", "scheduler", "resources")
+WHERE = ("device", "batch_tokens", "scheduler", "resources", "limits")
 
 
 class Made(NamedTuple):

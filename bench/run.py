@@ -24,6 +24,7 @@ from bench.plan import Plan
 from bench.progress import say
 from bench.results import PRESETS, Run, check_preset, labels, probe_failed, short_name, table
 from bench.scorers.base import digest
+from bench.scorers.limits import Limits
 
 __all__ = [
     "PRESETS",
@@ -65,6 +66,7 @@ def evaluate(
     batch_tokens: int | None = None,
     trust_remote_code: bool = False,
     label_names: Sequence[str] | Mapping[str, Sequence[str]] | None = None,
+    limits: Mapping[str, float | None] | None = None,
     partial: bool = False,
     like: Run | None = None,
     scheduler: str | None = None,
@@ -90,6 +92,8 @@ def evaluate(
         data: the data set's folder; else see `bench.data.find`.
         out: the run's folder; `reports/runs/MODEL/BENCHMARK-ID` if None, under the nearest folder with `reports/`.
         label_names: what LABEL_0, LABEL_1 and LABEL_2 of an NLI classifier mean, in this order; of several models by name.
+        limits: how endpoints may be asked, like `{"concurrency": 16}`; see `bench.scorers.limits.Limits`. No part of what
+            makes a run the run it is.
         partial: leave out the tasks that the model cannot be asked, in place of refusing.
         like: a run that this one has to be the same as, but for where it is made; see `repeat`.
         scheduler: the address of a Dask cluster's, whose workers hold the model then; `device` and `batch_tokens` are meant
@@ -102,6 +106,7 @@ def evaluate(
         RunFailed: the model did not answer.
     """
     check_preset(preset)
+    Limits.of(limits)
     for name, value in (("categories", categories), ("tasks", tasks), ("label_names", label_names)):
         if isinstance(value, str):
             raise BadInput(f"{name} {value!r}: expected a list, like [{value!r}]")
@@ -126,7 +131,7 @@ def evaluate(
         options = (device, dtype, batch_tokens, trust_remote_code, tuple(meant or ()))
         if workers and workers.asks(name):
             return Lazy(workers.scorer(name, options))
-        return Lazy(lambda: scorers.load(name, *options))
+        return Lazy(lambda: scorers.load(name, *options, limits))
 
     asked = loaded(model, labels_meant)
     # A model that judges itself is loaded once.
@@ -136,7 +141,8 @@ def evaluate(
         if about is None:
             held.need()
             model_verbs, reads = asked.load().verbs, asked.load().reads
-            requests = plan.requests(model_verbs, reads, marks.load().verbs if judge else (), partial)
+            lacks = asked.load().describe().get("lacks", {})
+            requests = plan.requests(model_verbs, reads, marks.load().verbs if judge else (), partial, lacks)
             for role, scorer in (("model", asked), ("judge", marks)):
                 if like and like.about.get(role):
                     repeating.check_scorer(like.about, role, scorer.load().describe())
@@ -155,7 +161,8 @@ def evaluate(
                 say(f"{folder / records.ITEMS}: was missing or damaged; it is written anew from the data")
             later = bool(judge) and not about["judge"]
             marking = marks.load().verbs if later else about["judge_verbs"]
-            requests = plan.requests(about["verbs"], about["reads"], marking, partial)
+            lacks = about["model"].get("lacks", {})
+            requests = plan.requests(about["verbs"], about["reads"], marking, partial, lacks)
             if later:
                 held.need()
                 add_judge(folder, about, plan, marks.load(), requests)

@@ -25,6 +25,7 @@ from bench.data import yaml
 from bench.data.text import place
 from bench.errors import BadInput, expected, quoted
 from bench.run import PRESETS
+from bench.scorers.limits import Limits
 from bench.tasks.nli_coal import label_order
 
 KEYS = ("title", "question", "models", "benchmarks", "analyses", "options", "language")
@@ -35,7 +36,7 @@ OF_BENCHMARK: dict[str, type] = {
 }  # fmt: skip
 OF_ALL: dict[str, type] = {
     "seed": int, "repeats": int, "judge": str, "max_new_tokens": int, "preset": str, "device": str, "dtype": str,
-    "batch_tokens": int, "scheduler": str, "resources": dict,
+    "batch_tokens": int, "scheduler": str, "resources": dict, "limits": dict,
 }  # fmt: skip
 # Of numbers: seeds are 64 bits, and no run asks or repeats more than this.
 LARGEST = 2**31 - 1
@@ -75,6 +76,10 @@ def load(path: Path) -> Study:
     common = _options(path, "options", content.get("options"), OF_ALL)
     if common.get("preset", "robust") not in PRESETS:
         raise BadInput(f"{path}, key `options`: " + expected(common["preset"], PRESETS, "preset"))
+    try:
+        Limits.of(common.get("limits"))
+    except BadInput as error:
+        raise BadInput(f"{path}, key `options`: {error}") from None
     if "judge" in common:
         common["judge"] = _model(path, common["judge"], "options")
     options = {}

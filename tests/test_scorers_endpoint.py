@@ -2,87 +2,22 @@
 
 import json
 import socket
-import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from answering import Behave, Reply, Server, fault, prompt, said
 
 from bench.errors import RunFailed
-from bench.scorers import load
+from bench.scorers import endpoint_sending, load
 from bench.scorers.base import Answer
 from bench.tasks.request import Key, Request
 
 SECRET = "sk-planted-0123456789"
-Reply = tuple[int, dict[str, str], Any]
-
-
-class Server(ThreadingHTTPServer):
-    """Speaks /v1/chat/completions; `behave` says what it answers to a request's body."""
-
-    daemon_threads = True
-    request_queue_size = 64
-
-    def __init__(self, behave: Callable[[dict[str, Any]], Reply]) -> None:
-        self.behave = behave
-        self.seen: list[dict[str, Any]] = []
-        self.keys: set[str] = set()
-        self.busy = self.busiest = 0
-        self.lock = threading.Lock()
-        super().__init__(("127.0.0.1", 0), Handler)
-
-    @property
-    def model(self) -> str:
-        return f"openai:some-model@http://127.0.0.1:{self.server_port}/v1"
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: Server
-    protocol_version = "HTTP/1.1"
-
-    def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        with self.server.lock:
-            self.server.seen.append(asked)
-            self.server.keys.add(self.headers["Authorization"])
-            self.server.busy += 1
-            self.server.busiest = max(self.server.busy, self.server.busiest)
-        status, headers, content = (
-            self.server.behave(asked) if self.path == "/v1/chat/completions" else (404, {}, {})
-        )
-        with self.server.lock:
-            self.server.busy -= 1
-        body = content.encode() if isinstance(content, str) else json.dumps(content).encode()
-        self.send_response(status)
-        for name, value in {
-            "Content-Type": "application/json",
-            "Content-Length": str(len(body)),
-            **headers,
-        }.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
-
-
-def said(text: str | None, reason: str = "stop") -> Reply:
-    choice = {"index": 0, "finish_reason": reason, "message": {"role": "assistant", "content": text}}
-    return 200, {}, {"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice]}
-
-
-def fault(status: int, message: str, code: str = "", **headers: str) -> Reply:
-    return status, headers, {"error": {"message": message, "type": "error", "code": code}}
-
-
-def prompt(asked: dict[str, Any]) -> str:
-    return str(asked["messages"][0]["content"])
 
 
 def request(text: str, name: str = "answer", **fields: Any) -> Request:
@@ -93,18 +28,17 @@ def request(text: str, name: str = "answer", **fields: Any) -> Request:
 def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setattr(endpoint_sending, "FIRST_WAIT", 0.01)
 
 
 @pytest.fixture
-def serve() -> Iterator[Callable[[Callable[[dict[str, Any]], Reply]], Server]]:
+def serve() -> Iterator[Callable[..., Server]]:
     """`serve(behave)`: a server that runs until the test ends."""
     servers = []
 
-    def start(behave: Callable[[dict[str, Any]], Reply]) -> Server:
-        server = Server(behave)
-        servers.append(server)
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-        return server
+    def start(behave: Behave, able: Behave | None = None) -> Server:
+        servers.append(Server(behave, able))
+        return servers[-1]
 
     yield start
     for server in servers:
@@ -112,7 +46,7 @@ def serve() -> Iterator[Callable[[Callable[[dict[str, Any]], Reply]], Server]]:
         server.server_close()
 
 
-Serve = Callable[[Callable[[dict[str, Any]], Reply]], Server]
+Serve = Callable[..., Server]
 
 
 def test_answers_come_in_the_order_of_the_requests(serve: Serve) -> None:
@@ -252,8 +186,23 @@ def test_words_of_a_prompt_that_the_server_repeats_are_not_its_own(serve: Serve)
 def test_a_reply_cut_short_keeps_its_text_and_an_empty_one_is_empty(serve: Serve) -> None:
     server = serve(lambda asked: said("I would say th", "length") if prompt(asked) == "x" else said(None))
     cut, empty = load(server.model).answer([request("x"), request("y")])
-    assert (cut.response, cut.error) == ("I would say th", "")
-    assert empty == Answer("", seconds=empty.seconds)
+    assert (cut.response, cut.error, cut.cut) == ("I would say th", "", True)
+    assert empty == Answer("", seconds=empty.seconds, cut=False)
+
+
+@pytest.mark.parametrize("reason", ["abort", "network_error", "insufficient_system_resource"])
+def test_a_reply_that_the_server_broke_off_is_asked_for_again(serve: Serve, reason: str) -> None:
+    server = serve(lambda asked: said("It is A, bec", reason) if len(server.seen) < 3 else said("It is C."))
+    (answer,) = load(server.model).answer([request("x")])
+    assert (answer.response, answer.cut, len(server.seen)) == ("It is C.", False, 3)
+
+
+def test_a_reply_that_repeats_the_key_is_kept_without_it(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    (answer,) = load(serve(lambda asked: said(f"You sent {SECRET}.")).model).answer([request("x")])
+    assert answer.response == "You sent [key]."
 
 
 NO_TEXT = "the server answered without a text"
@@ -282,16 +231,14 @@ def test_an_odd_answer_is_its_text_or_says_that_it_has_none(
 ) -> None:
     server = serve(lambda asked: (200, {}, {"choices": [choice]}) if prompt(asked) == "x" else said("B"))
     odd, plain = load(server.model).answer([request("x"), request("y")])
-    assert odd == Answer(response, error=error, seconds=odd.seconds)
+    assert odd == Answer(response, error=error, seconds=odd.seconds, cut=odd.cut)
     assert plain.response == "B"
     pa.array([odd.response, odd.error]).validate(full=True)
 
 
-def failure(model: str, retries: int = 0) -> str:
-    scorer: Any = load(model)
-    scorer.client = scorer.client.with_options(max_retries=retries)  # else it waits for seconds
+def failure(model: str) -> str:
     with pytest.raises(RunFailed) as caught:
-        scorer.answer([request(str(i)) for i in range(20)])
+        load(model).answer([request(str(i)) for i in range(20)])
     message = str(caught.value)
     assert "\n" not in message
     assert SECRET[:-4] not in "".join(traceback.format_exception(caught.value))
@@ -329,7 +276,7 @@ def test_other_errors_name_the_status_and_the_servers_reason(
         "key" in failure(serve(lambda asked: fault(403, "your account is under risk control")).model).lower()
     )
     server = serve(lambda asked: fault(503, "overloaded", **{"Retry-After": "0.01"}))
-    assert "status 503 (" in failure(server.model, retries=1)
+    assert "20 requests failed each time (status 503: overloaded); 0 of 20" in failure(server.model)
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,14 @@
 or a Hub id.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from bench.data.text import place
 from bench.errors import BadInput
 from bench.scorers import address
 from bench.scorers.base import Answer, Model, Scorer, fingerprint
+from bench.scorers.limits import Limits
 from bench.tasks.nli_coal import label_order
 
 __all__ = ["FILES", "Answer", "Model", "Scorer", "check", "content", "load"]
@@ -25,6 +27,7 @@ def load(
     batch_tokens: int | None = None,
     trust_remote_code: bool = False,
     label_names: Sequence[str] = (),
+    limits: Mapping[str, float | None] | None = None,
 ) -> Scorer:
     """The scorer for `model`.
 
@@ -35,9 +38,11 @@ def load(
         batch_tokens: tokens in a batch, padding included.
         trust_remote_code: run code that comes with a Hub model. Off, and should stay so for models that you do not know.
         label_names: what LABEL_0, LABEL_1 and LABEL_2 of an NLI classifier or a file of predictions mean, in this order.
+        limits: how an endpoint may be asked, like `{"concurrency": 16}`; see `bench.scorers.limits.Limits`.
 
     Raises:
         BadInput: no such model, or not one that the workbench can ask.
+        RunFailed: an endpoint does not answer.
     """
     check(model)
     order = label_order(label_names)
@@ -59,7 +64,7 @@ def load(
     if kind == "openai":
         from bench.scorers.endpoint import Endpoint
 
-        return Endpoint(rest)
+        return Endpoint(rest, Limits.of(limits))
     # From here on torch is needed; those above start without it.
     from bench.scorers import checkpoint
 

@@ -28,12 +28,14 @@ class Answer:
         logprobs: of each predicted token (nll), of each option (choose), or of the three labels (classify).
         error: why there is no response, or "".
         seconds: this request's share of the time its batch took.
+        cut: whether the reply ended because it had reached its limit of tokens; None where that is not known.
     """
 
     response: str
     logprobs: tuple[float, ...] | None = None
     error: str = ""
     seconds: float = 0.0
+    cut: bool | None = None
 
 
 @runtime_checkable

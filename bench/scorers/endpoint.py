@@ -5,59 +5,65 @@ The key comes from the environment variable OPENAI_API_KEY and goes nowhere but 
 
 import json
 import os
-import re
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import openai
 
-from bench.errors import BadInput, RunFailed
-from bench.scorers.address import KEY, parse, redacted
-from bench.scorers.base import Answer, Model, Tally, each_seed, messages
-from bench.tasks.request import Request, Turns, Until
+from bench.errors import BadInput
+from bench.scorers import endpoint_replies as replies
+from bench.scorers.address import KEY, parse
+from bench.scorers.base import Answer, Model, Tally, each, each_seed, messages
+from bench.scorers.endpoint_errors import REFUSED, Again, Plain, Refusal, passing, wait, words
+from bench.scorers.endpoint_sending import Sender
+from bench.scorers.limits import Limits
+from bench.tasks.request import Key, Request, Turns, Until
 
-AT_ONCE = 8
-RETRIES = 4
-TIMEOUT = 120.0
-REFUSED = "refused by the content filter"
-TOO_LONG = "too long for the model"
-NO_TEXT = "the server answered without a text"
-# As OpenAI, Azure, Alibaba, DeepSeek, Moonshot, OpenRouter and Zhipu word it. A key's or an account's risk control is
-# another matter.
-FILTER_WORDS = re.compile(
-    r"content.{0,2}(filter|policy|management)|inspection.?failed|inappropriate content|sensitive content|敏感"
-    r"|moderation|\brisk(?!.control)",
-    re.IGNORECASE,
-)
-FILTER_STATUSES = (400, 403, 422, 451)
-FILTER_REASONS = ("content_filter", "sensitive")
-# As those, vLLM, SGLang, llama.cpp, Anthropic and Google word it.
-LENGTH_WORDS = re.compile(
-    r"context.{0,2}(length|size|window)|too long|reduce the length|range of input length|token limit"
-    r"|exceeds? (the )?max(imum)? (length|number of (input )?tokens)|超长",
-    re.IGNORECASE,
-)
-LENGTH_STATUSES = (400, 413, 422)
-SURROGATES = re.compile("[\ud800-\udfff]")
+BY_DEFAULT = Limits()
+# Likeliest tokens to be told of: as many as OpenAI's protocol allows, or as some servers do.
+LIKELIEST = (20, 5)
+# Probabilities as the model has them: not sharpened, nothing cut away.
+AS_IT_IS: dict[str, Any] = {"max_tokens": 1, "temperature": 1.0, "top_p": 1.0}
+# How a server is asked for the probabilities of a prompt's tokens: by vLLM's own field, or as OpenAI's completions had it.
+# One token more has to be written, because not every server can do without.
+OF_PROMPT: dict[str, dict[str, Any]] = {
+    "prompt_logprobs": {**AS_IT_IS, "logprobs": 1, "extra_body": {"prompt_logprobs": 0}},
+    "echo": {**AS_IT_IS, "logprobs": 1, "echo": True},
+}
+# What servers answer to a field that they do not know, and where they have no completions.
+UNKNOWN_FIELD, NO_SUCH_PLACE = (400, 422, 500, 501), (404, 405)
+# A text whose next token is beyond doubt, and how far its probability may be from that in the text with it, in nats.
+COUNTING, NEAR = "1 2 3 4 5 6 7 8 9", 0.1
 
 
 class Endpoint(Model):
-    """Generates replies; each prompt is a chat's one user turn."""
+    """Generates replies to chats; tells probabilities of letters, and of a text's tokens, where the server does.
 
-    verbs: tuple[str, ...] = ("generate",)
-    reads: tuple[str, ...] = ("text",)
+    What it can do is found out by a request or two when it is made.
 
-    def __init__(self, rest: str) -> None:
+    Attributes:
+        lacks: the verbs that the server has not, and why.
+    """
+
+    verbs: tuple[str, ...]
+    reads: tuple[str, ...]
+
+    def __init__(self, rest: str, limits: Limits = BY_DEFAULT) -> None:
         self.name, self.url = parse(rest)
-        self.tally = Tally()  # tokens that others compute are not counted
         self._key = os.environ.get(KEY, "").strip()
         if not (self._key.isascii() and self._key.isprintable()):
             raise BadInput(f"the environment variable {KEY}: holds characters that no key has")
-        self.client = openai.OpenAI(
-            base_url=self.url, api_key=self._key or "none", max_retries=RETRIES, timeout=TIMEOUT
-        )
+        self._plain = Plain(self._key)
+        self._sender = Sender(self.url, self._client, limits)
+        self.tally = Tally()  # nothing is computed here
+        self.lacks: dict[str, str] = {}
+        self._likeliest = self._find_likeliest()
+        self._of_prompt = self._find_of_prompt()
+        self.verbs = tuple(verb for verb in ("nll", "choose", "generate") if verb not in self.lacks)
+        self.reads = ("text",) if "choose" in self.lacks else ("text", "letters")
 
     def describe(self) -> dict[str, Any]:
         return {
@@ -66,7 +72,41 @@ class Endpoint(Model):
             "url": self.url,
             "prompted_as": "chat turn of the endpoint",
             "decoding": "the server's own",
+            "letters_from": f"the {self._likeliest} likeliest first tokens; one that is not among them stands with the probability "
+            "of the least likely, an upper bound"
+            if self._likeliest
+            else None,
+            "nll_from": f"{self._of_prompt} of its completions" if self._of_prompt else None,
+            "lacks": self.lacks,
         }
+
+    @property
+    def spent(self) -> str:
+        """What it was sent and what came back, in words."""
+        return str(self._sender.spent)
+
+    def stream(self, requests: Sequence[Request]) -> Iterator[tuple[int, Answer]]:
+        """The answers by the requests' positions, as they come.
+
+        Raises:
+            BadInput: a request that no endpoint can answer; nobody is asked then.
+            RunFailed: the server does not answer all of them; those that were answered have come before.
+        """
+        for request in requests:
+            self._check(request)
+
+        async def once(client: openai.AsyncOpenAI, k: int) -> Answer:
+            start = time.perf_counter()
+            answer = await self._ask_one(client, requests[k])
+            self._sender.spent.refused += answer.error == REFUSED
+            return replace(answer, seconds=time.perf_counter() - start)
+
+        yield from self._sender.stream(len(requests), once)
+
+    def answer(self, requests: Sequence[Request]) -> list[Answer]:
+        """Answers to `requests`, in their order, asked several at a time."""
+        found = dict(self.stream(requests))
+        return [found[k] for k in range(len(requests))]
 
     def generate(
         self,
@@ -81,119 +121,228 @@ class Endpoint(Model):
 
         Where a reply is written to is the server's to say, so `until` is not looked at.
         """
-        answers = self._all(
-            [
-                (prompt, max_new_tokens, one, greedy)
-                for prompt, one in zip(prompts, each_seed(seed, len(prompts)), strict=True)
-            ]
+        seeds = each_seed(seed, len(prompts))
+        requests = [
+            _request("generate", prompt, max_new_tokens=max_new_tokens, seed=one, greedy=greedy)
+            for prompt, one in zip(prompts, seeds, strict=True)
+        ]
+        return [answer.response for answer in self.answer(requests)]
+
+    def choose(
+        self, prompts: Sequence[Turns], options: Sequence[str] | Sequence[Sequence[str]]
+    ) -> np.ndarray:
+        """Log-probability of each option, a letter, as the first token of the reply: float64 [n, k].
+
+        One that is not among the likeliest stands with an upper bound; NaN where none of a prompt's is.
+        """
+        choices = each(options, len(prompts))
+        found = self.answer(
+            [_request("choose", one, options=some) for one, some in zip(prompts, choices, strict=True)]
         )
-        return [answer.response for answer in answers]
+        rows = [answer.logprobs or [np.nan] * len(some) for answer, some in zip(found, choices, strict=True)]
+        return np.array(rows, dtype=np.float64).reshape(len(prompts), -1 if prompts else len(options))
 
-    def answer(self, requests: Sequence[Request]) -> list[Answer]:
-        """Answers to `requests`, in their order, asked several at a time."""
-        return self._all(
-            [(request.turns, request.max_new_tokens, request.seed, request.of_judge) for request in requests]
+    def token_logprobs(self, texts: Sequence[str], *, bos: bool = False) -> list[np.ndarray]:
+        """Log-probability of each token after the first, float64; none of a text that the server does not take."""
+        found = self.answer([_request("nll", text, bos=bos) for text in texts])
+        return [np.array(answer.logprobs or (), dtype=np.float64) for answer in found]
+
+    def _check(self, request: Request) -> None:
+        if request.verb in self.lacks:
+            raise BadInput(f"{self.url}: cannot do {request.verb}: {self.lacks[request.verb]}")
+        if request.bos:
+            raise BadInput(
+                f"{self.url}: takes texts, in which no special token can stand first; leave out --set bos=forced"
+            )
+        if long := [option for option in request.options if len(option) > 1]:
+            raise BadInput(
+                f"{self.url}: tells the probabilities of a reply's first token alone, which {long[0]!r} need not be; give --read text"
+            )
+
+    async def _ask_one(self, client: openai.AsyncOpenAI, request: Request) -> Answer:
+        if request.verb == "nll":
+            return await self._read(client, request.prompt)
+        if request.verb == "choose":
+            return await self._letter(client, request)
+        body, why = await self._chat(
+            client,
+            request.turns,
+            max_tokens=request.max_new_tokens,
+            seed=request.seed,
+            temperature=0.0 if request.of_judge else openai.omit,
         )
+        if why:
+            return Answer("", error=why)
+        answer = replies.choice(body) or {}
+        text, why = replies.text(answer)
+        reason = answer.get("finish_reason")
+        cut = reason == "length" if isinstance(reason, str) else None
+        return Answer(self._plain.whole(text), error=why, cut=cut)
 
-    def _all(self, asked: Sequence[tuple[Turns, int, int, bool]]) -> list[Answer]:
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            return list(pool.map(lambda one: self._one(*one), asked))
+    async def _letter(self, client: openai.AsyncOpenAI, request: Request) -> Answer:
+        body, why = await self._chat(
+            client, request.turns, **AS_IT_IS, seed=request.seed, logprobs=True, top_logprobs=self._likeliest
+        )
+        answer = replies.choice(body) or {}
+        why = why or replies.text(answer)[1]
+        found = replies.first_tokens(answer)
+        if why or not found:
+            return Answer("", error=why or replies.NO_LOGPROBS)
+        values, bounded = replies.options(found, request.options)
+        if not values:
+            likeliest = self._plain.line(repr(max(found, key=lambda token: found[token])))
+            return Answer(
+                "", error=f"no option is among the likeliest first tokens of the reply, which is {likeliest}"
+            )
+        self._sender.spent.bounded += bounded
+        return Answer(request.options[int(np.argmax(values))], tuple(values))
 
-    def _one(self, prompt: Turns, max_new_tokens: int, seed: int, greedy: bool) -> Answer:
-        start = time.perf_counter()
-        response, error = self._reply(prompt, max_new_tokens, seed, greedy)
-        return Answer(response, error=error, seconds=time.perf_counter() - start)
+    async def _read(self, client: openai.AsyncOpenAI, text: str) -> Answer:
+        body, why = await self._complete(client, text, self._of_prompt)
+        values = None if why else replies.OF_PROMPT[self._of_prompt](body)
+        if values is None:
+            return Answer("", error=why or replies.NO_LOGPROBS)
+        return Answer(repr(-float(np.mean(values))) if values else "nan", tuple(values))
 
-    def _reply(self, prompt: Turns, max_new_tokens: int, seed: int, greedy: bool) -> tuple[str, str]:
-        """The reply's text, and why there is none.
+    async def _chat(
+        self, client: openai.AsyncOpenAI, turns: Turns, **given: Any
+    ) -> tuple[dict[str, Any], str]:
+        return await self._send(client.chat.completions, "a chat endpoint", messages=messages(turns), **given)
+
+    async def _complete(self, client: openai.AsyncOpenAI, text: str, how: str) -> tuple[dict[str, Any], str]:
+        return await self._send(client.completions, "completions", prompt=text, seed=0, **OF_PROMPT[how])
+
+    async def _send(self, place: Any, what: str, **given: Any) -> tuple[dict[str, Any], str]:
+        """Send a request once: the body of its response, and why the server will not answer this one text.
 
         Raises:
-            RunFailed: the server cannot be reached or does not answer.
+            Again: it may be answered another time.
+            RunFailed: the server would answer no other request either.
         """
         try:
             # Raw, because the client takes anything for a completion.
-            answer = self.client.chat.completions.with_raw_response.create(
-                model=self.name,
-                messages=messages(prompt),  # type: ignore[arg-type]
-                max_tokens=max_new_tokens,
-                seed=seed,
-                temperature=0.0 if greedy else openai.omit,
-            )
+            answer = await place.with_raw_response.create(model=self.name, **given)
             body = json.loads(answer.content.decode(errors="replace"))
         except openai.APIStatusError as error:
-            if why := self._of_this_text(error.status_code, error.body):
-                return "", why
-            raise RunFailed(self._why_not(error)) from None  # the original may hold the key
+            if why := self._plain.of_this_text(error.status_code, error.body):
+                return {}, why
+            if passing(error.status_code, error.body):
+                raise self._later(error) from None
+            raise self._why_not(error) from None  # the original may hold the key
+        except openai.APITimeoutError:
+            raise Again("no answer in time") from None
         except openai.APIConnectionError as error:
-            reason = self._plain(str(error.__cause__ or error))
-            raise RunFailed(f"{self.url}: cannot be reached ({reason}); is the server running?") from None
+            reason = self._plain.line(_root(error))
+            raise Again(f"cannot be reached ({reason}); is the server running?") from None
         except (openai.OpenAIError, ValueError, RecursionError):
-            body = None
-        choices = body.get("choices") if isinstance(body, dict) else None
-        if isinstance(choices, list) and choices and isinstance(choices[0], dict):
-            text, why = _text(choices[0])
-            return redacted(text, self._key), why
+            raise Again(f"did not answer as {what} of OpenAI's protocol does") from None
+        read, written = replies.tokens(body)
+        self._sender.spent.read += read
+        self._sender.spent.written += written
+        answered = replies.choice(body)
+        if answered is not None:
+            if (ended := answered.get("finish_reason")) in replies.BROKEN_OFF:
+                raise Again(f"broke off its reply ({ended})")
+            return body, ""
         # Some servers and relays send an error with the status of an answer.
-        if isinstance(body, dict) and (why := self._of_this_text(400, body.get("error"))):
-            return "", why
-        raise RunFailed(f"{self.url}: did not answer as a chat endpoint of OpenAI's protocol does")
+        if isinstance(body, dict) and (why := self._plain.of_this_text(400, body.get("error"))):
+            return {}, why
+        raise Again(f"did not answer as {what} of OpenAI's protocol does")
 
-    def _of_this_text(self, status: int, body: object) -> str:
-        """Why the server will not answer this one text; "" where it would answer no other either."""
-        words = list(_words(body))
-        said = "\n".join(words)
-        if status in FILTER_STATUSES and FILTER_WORDS.search(said):
-            return REFUSED
-        if status in LENGTH_STATUSES and LENGTH_WORDS.search(said):
-            return f"{TOO_LONG}: {self._plain(words[0])}"
-        return ""
+    def _client(self) -> openai.AsyncOpenAI:
+        # When to try again is the sender's to say, which sees all requests.
+        return openai.AsyncOpenAI(
+            base_url=self.url, api_key=self._key or "none", max_retries=0, timeout=self._sender.limits.timeout
+        )
 
-    def _why_not(self, error: openai.APIStatusError) -> str:
+    def _later(self, error: openai.APIStatusError) -> Again:
+        why = f"status {error.status_code}: {self._plain.line(next(words(error.body), error.message))}"
+        return Again(why, error.status_code, wait(error.response.headers))
+
+    def _why_not(self, error: openai.APIStatusError) -> Refusal:
         status = f"{self.url}: answered with status {error.status_code}"
         if error.status_code in (401, 403):  # some servers repeat part of the key in the message
-            return f"{status}; the environment variable {KEY} {'is wrong' if self._key else 'is not set'}"
-        return f"{status} ({self._plain(next(_words(error.body), error.message))})"
+            why = f"the environment variable {KEY} {'is wrong' if self._key else 'is not set'}"
+            return Refusal(f"{status}; {why}", why, error.status_code)
+        why = self._plain.line(next(words(error.body), error.message))
+        return Refusal(f"{status} ({why})", f"status {error.status_code}: {why}", error.status_code)
 
-    def _plain(self, message: str) -> str:
-        """The first line of a message, without the key."""
-        first = (message.strip().splitlines() or ["no reason given"])[0]
-        return _writable(first.replace(self._key, "[key]") if self._key else first)[:200]
+    def _find_likeliest(self) -> int:
+        """How many likeliest tokens the server tells, 0 where it tells none, which `lacks` then says.
+
+        Raises:
+            RunFailed: it does not answer at all.
+        """
+        why = replies.NO_LOGPROBS
+        for n in LIKELIEST:
+            try:
+                body, _ = self._try(
+                    lambda client, n=n: self._chat(
+                        client, COUNTING, **AS_IT_IS, logprobs=True, top_logprobs=n
+                    )
+                )
+            except Refusal as refusal:
+                if refusal.status not in UNKNOWN_FIELD:
+                    raise
+                why = refusal.why
+                continue
+            if len(replies.first_tokens(replies.choice(body) or {})) > 1:
+                return n
+            break
+        self.lacks["choose"] = f"the server tells no probabilities of letters ({why})"
+        return 0
+
+    def _find_of_prompt(self) -> str:
+        """How the server tells the probabilities of a prompt's tokens, "" where it does not, which `lacks` then says.
+
+        Not every server that tells some tells the right ones: that of the token which it writes behind a text has to be
+        the same when this token stands at the end of the text.
+        """
+        why = replies.NO_LOGPROBS
+        for how, read in replies.OF_PROMPT.items():
+            try:
+                body, _ = self._try(lambda client, how=how: self._complete(client, COUNTING, how))
+                values, written = read(body), replies.last_token(body)
+                if not values:
+                    why = replies.NO_LOGPROBS
+                    continue
+                if written:
+                    again, _ = self._try(
+                        lambda client, how=how, more=written[0]: self._complete(client, COUNTING + more, how)
+                    )
+                    longer = read(again) or []
+                    if len(longer) == len(values) + 1 and abs(longer[-1] - written[1]) > NEAR:
+                        why = f"the server's {how} do not agree with the probabilities of what it writes"
+                        continue
+            except Refusal as refusal:
+                why = refusal.why
+                if refusal.status in NO_SUCH_PLACE:
+                    break
+                continue
+            return how
+        self.lacks["nll"] = f"the server tells no probabilities of a text's tokens ({why})"
+        return ""
+
+    def _try(self, once: Any) -> Any:
+        """The answer to one request that finds out something."""
+
+        async def call(client: openai.AsyncOpenAI, _: int) -> Any:
+            return await once(client)
+
+        return dict(self._sender.stream(1, call))[0]
 
 
-def _words(body: object) -> Iterator[str]:
-    """What an error says, message first, then its codes. The rest may repeat the prompt, whose words mean nothing here."""
-    if isinstance(body, str) and body.strip():
-        yield body
-    elif isinstance(body, list):
-        for part in body:
-            yield from _words(part)
-    elif isinstance(body, dict):
-        for name in ("error", "message", "detail", "msg", "code", "type"):
-            yield from _words(body.get(name))
+def _root(error: BaseException) -> str:
+    """What an error goes back to: of a connection, the system's own words where it has some."""
+    root: BaseException | None = error
+    while root:
+        error, root = root, root.__cause__ or root.__context__
+    number = error.errno if isinstance(error, OSError) else None
+    return os.strerror(number) if number and number > 0 else str(error) or type(error).__name__
 
 
-def _text(choice: dict[str, Any]) -> tuple[str, str]:
-    """The text of a choice, and why there is none. What the model thought before it is no part of it."""
-    if choice.get("finish_reason") in FILTER_REASONS:
-        return "", REFUSED
-    message = choice.get("message")
-    if not isinstance(message, dict):
-        return "", NO_TEXT
-    content = message.get("content")
-    if content is None:  # as where all tokens went into thoughts
-        return "", ""
-    if isinstance(content, list):
-        content = "".join(map(_part, content))
-    return (_writable(content), "") if isinstance(content, str) else ("", NO_TEXT)
-
-
-def _part(part: object) -> str:
-    """The text of a part of a message, "" of a part of another kind."""
-    if isinstance(part, dict) and part.get("type", "text") in ("text", "output_text"):
-        part = part.get("text")
-    return part if isinstance(part, str) else ""
-
-
-def _writable(text: str) -> str:
-    """`text` without halves of characters, which JSON can spell and no file can hold."""
-    return SURROGATES.sub("\ufffd", text)
+def _request(verb: str, turns: Turns, greedy: bool = False, **given: Any) -> Request:
+    """A request that is of no benchmark."""
+    *earlier, prompt = [turns] if isinstance(turns, str) else turns
+    name = "judge" if greedy else "answer"
+    return Request("", "", "", name, verb, prompt, "", Key(), earlier=tuple(earlier), **given)

@@ -1,0 +1,94 @@
+"""A server of OpenAI's protocol for tests, which answers as a function of the test says."""
+
+import json
+import threading
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from bench.scorers.endpoint import COUNTING
+
+Reply = tuple[int, dict[str, str], Any]
+Behave = Callable[[dict[str, Any]], Reply]
+
+
+class Server(ThreadingHTTPServer):
+    """Speaks /v1/chat/completions and /v1/completions; `behave` says what it answers to a request's body.
+
+    What is asked to find out what it can do is answered by `able`, and kept apart.
+    """
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, behave: Behave, able: Behave | None = None) -> None:
+        self.behave, self.able = behave, able or unable
+        self.seen: list[dict[str, Any]] = []
+        self.tried: list[dict[str, Any]] = []
+        self.keys: set[str] = set()
+        self.busy = self.busiest = 0
+        self.lock = threading.Lock()
+        super().__init__(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+
+    @property
+    def model(self) -> str:
+        return f"openai:some-model@http://127.0.0.1:{self.server_port}/v1"
+
+    def answer(self, asked: dict[str, Any]) -> Reply:
+        trying = prompt(asked).startswith(COUNTING)
+        with self.lock:
+            (self.tried if trying else self.seen).append(asked)
+            self.busy += 1
+            self.busiest = max(self.busy, self.busiest)
+        try:
+            return (self.able if trying else self.behave)(asked)
+        finally:
+            with self.lock:
+                self.busy -= 1
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Whoever asked has gone: nothing to say."""
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Server
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.keys.add(self.headers["Authorization"])
+        known = {"/v1/chat/completions": "messages", "/v1/completions": "prompt"}.get(self.path)
+        status, headers, content = self.server.answer(asked) if known in asked else (404, {}, {})
+        body = content.encode() if isinstance(content, str) else json.dumps(content).encode()
+        self.send_response(status)
+        for name, value in {
+            "Content-Type": "application/json",
+            "Content-Length": str(len(body)),
+            **headers,
+        }.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+def said(text: str | None, reason: str = "stop", usage: tuple[int, int] | None = None, **more: Any) -> Reply:
+    choice = {"index": 0, "finish_reason": reason, "message": {"role": "assistant", "content": text}, **more}
+    counts = {"usage": dict(zip(("prompt_tokens", "completion_tokens"), usage, strict=True))} if usage else {}
+    return 200, {}, {"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice], **counts}  # fmt: skip
+
+
+def fault(status: int, message: str, code: str = "", **headers: str) -> Reply:
+    return status, headers, {"error": {"message": message, "type": "error", "code": code}}
+
+
+def prompt(asked: dict[str, Any]) -> str:
+    return str(asked["prompt"] if "prompt" in asked else asked["messages"][0]["content"])
+
+
+def unable(asked: dict[str, Any]) -> Reply:
+    """Chats without log-probabilities, and no completions."""
+    return fault(404, "no such place") if "prompt" in asked else said("10")
