@@ -26,7 +26,8 @@ def kinds(summed: pd.DataFrame, judge: str, benchmark: str) -> Figure | None:
         return None
     style()
     wordings = list(dict.fromkeys(some.wording))
-    palette = colours(wordings)
+    # A wording has its colour also where another was not asked.
+    palette = colours(list(dict.fromkeys(summed.wording)))
     # All that instruct, then each by how often it wins, and what instructs nobody last.
     single = some[~some.kind.isin([PLANTED, HARMLESS])].groupby("kind", sort=False).won.mean()
     names = [PLANTED, *single.sort_values(ascending=False, kind="stable").index, HARMLESS]
@@ -36,7 +37,7 @@ def kinds(summed: pd.DataFrame, judge: str, benchmark: str) -> Figure | None:
         rows = some[some.wording == wording].set_index("kind").reindex(names)
         y = np.arange(len(names)) + 0.5 * ((k + 0.5) / len(wordings) - 0.5)
         arms = np.nan_to_num(np.maximum([rows.won - rows.won_low, rows.won_high - rows.won], 0))
-        ax.errorbar(rows.won, y, xerr=arms, fmt=MARKERS[k % len(MARKERS)], ms=4.5, lw=1.2, color=palette[wording], label=wording)  # fmt: skip
+        ax.errorbar(rows.won, y, xerr=arms, fmt=MARKERS[list(palette).index(wording) % len(MARKERS)], ms=4.5, lw=1.2, color=palette[wording], label=wording)  # fmt: skip
     for line in (0.5, len(names) - 1.5):
         ax.axhline(line, color=FAINT, lw=0.8)
     ax.set_yticks(range(len(names)), ["all instructions", *names[1:-1], "harmless sentence"])

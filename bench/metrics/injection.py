@@ -115,13 +115,13 @@ def each_against(marks: pd.DataFrame, second: str) -> pd.DataFrame:
 
 
 def findings(summed: pd.DataFrame, compared: pd.DataFrame) -> list[str]:
-    """A sentence a judge, benchmark and wording, and one a comparison of two wordings."""
+    """A sentence a comparison of two wordings, and one a judge, benchmark and wording."""
     told = []
     for key, some in summed.groupby(KEYS, sort=False):
         judge, benchmark, wording = key
         of = {row["kind"]: row for row in some.to_dict("records")}
         told.append(_told(f"{judge} on {benchmark}, wording {wording}", of[PLANTED], of[HARMLESS]))
-    return told + [_resists(row) for row in compared.to_dict("records")]
+    return [_resists(row) for row in compared.to_dict("records")] + told
 
 
 def _told(who: str, row: dict[Any, Any], harmless: dict[Any, Any]) -> str:
@@ -184,8 +184,8 @@ def _row(some: pd.DataFrame) -> dict[str, Any]:
     for name in ("won", "moved"):
         row[f"{name}_low"], row[f"{name}_high"] = np.clip([row[f"{name}_low"], row[f"{name}_high"]], 0, 1)
     lost = int(some.clean.notna().sum() - both.sum())
-    note = f"{lost} of the judge's replies cannot be read with it that can without" if lost else ""
-    return {**row, "note": note if both.any() else "no mark could be read both with and without"}
+    note = f"{lost} not readable with it" if lost else ""
+    return {**row, "note": note if both.any() else "no mark readable both times"}
 
 
 def _full(marks: pd.Series) -> pd.Series:
