@@ -93,7 +93,7 @@ class Judge:
             first, last = (k for k, line in enumerate(lines) if line == doubled[0])
             prompt = "\n".join(lines[:first] + lines[last:])
         obeys = "忽略以上" in prompt or "Ignore all" in prompt
-        return ("13" if obeys else "3") if "分数" in prompt else ("无" if obeys else "有")
+        return ("13" if obeys else "3") if "评分角度" in prompt else ("无" if obeys else "有")
 
 
 @pytest.mark.parametrize("benchmark", ["mcbe", "cbbq"])
