@@ -4,29 +4,25 @@ A request that needs an earlier reply is finished when that reply is on record, 
 goes on like one that was not.
 """
 
-import platform
-import subprocess
 import time
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
-from itertools import chain
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import pandas as pd
 
-from bench import __version__, data, records
+from bench import records
+from bench.about import same
 from bench.benchmarks import module
-from bench.errors import AnotherRun, BadInput, RunFailed
+from bench.errors import RunFailed
+from bench.journal import Journal
+from bench.lock import Hold
 from bench.plan import Plan, Requests
 from bench.progress import progress, say
 from bench.scorers.base import Answer, Model, Scorer, digest
-from bench.scorers.predictions import Predictions
 from bench.tasks.request import Request
 
-PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pandas", "pyarrow", "openai")
 NOT_ASKED = "not asked: the reply that it is about did not come"
 
 
@@ -47,127 +43,72 @@ class Lazy:
         return self._scorer
 
 
-def about_run(folder: Path, plan: Plan, preset: str) -> dict[str, Any] | None:
-    """What `run.json` in `folder` says, or None where there is none; another run's folder is refused."""
-    if not (folder / records.ABOUT).is_file():
-        # Items are written first: a run that was killed right then leaves them alone.
-        if folder.is_dir() and any(
-            path.name != records.ITEMS and path.suffix != ".part" for path in folder.iterdir()
-        ):
-            raise BadInput(f"{folder}: is not empty and holds no run; give another --out")
-        return None
-    about = records.read_about(folder)
-    before, now = about.get("asked", {}), plan.asked
-    if plan.may_be_judged_later and now["judge"] and before.get("judge", "") is None:
-        # The judge's questions stand behind all others, so that the shards that are there stay as they are.
-        before = {**before, "judge": now["judge"], "judge_content": now["judge_content"]}
-    changed = [name for name in {**now, **before} if before.get(name) != now.get(name)] or (
-        ["benchmark"] if about.get("benchmark") != plan.benchmark else []
-    )
-    if changed:
-        what = changed[0]
-        was: Any = before.get(what)
-        now_is: Any = now.get(what)
-        if what == "benchmark":
-            was, now_is = about.get(what), plan.benchmark
-        if what == "settings" and isinstance(was, dict):
-            what = next(name for name in now_is if was.get(name) != now_is[name])
-            was, now_is = was.get(what), now_is[what]
-        raise AnotherRun(f"{folder}: holds another run ({what} was {was}, now {now_is}); give another --out")
-    if about["preset"] != preset:  # how answers are scored by default is no part of what was asked
-        about["preset"] = preset
-        records.write_about(folder, about)
-    return about
+@runtime_checkable
+class Streams(Protocol):
+    """A scorer whose answers come one at a time, in any order: each by its request's position."""
+
+    def stream(self, requests: Sequence[Request]) -> Iterator[tuple[int, Answer]]: ...
 
 
-def begin(
-    folder: Path, plan: Plan, preset: str, model: Scorer, judge: Scorer | None, requests: Requests, shard: int
-) -> dict[str, Any]:
-    """Write `items.parquet` and `run.json` of a new run, and return what the latter says.
+class Job(NamedTuple):
+    """A shard that is to be asked.
 
-    Raises:
-        BadInput: a file of predictions has not one for each request, or others; nothing is written then.
+    Attributes:
+        number: the shard's.
+        planned: its requests, in its order.
+        finished: the same with the replies that they are about put in; None where there is no such reply.
     """
-    wanted = [request for stage in requests.stages for request in stage if not request.of_judge]
-    if isinstance(model, Predictions):
-        model.cover(wanted, plan.known)
-    languages = dict.fromkeys(request.category for request in wanted if request.verb == "classify")
-    about = {
-        "benchmark": plan.benchmark,
-        "asked": plan.asked,
-        "identity": plan.identity,
-        "model": model.describe(),
-        "verbs": list(model.verbs),
-        "reads": list(model.reads),
-        "judge": {**judge.describe(), "decoding": "greedy"} if judge else None,
-        "judge_verbs": list(judge.verbs) if judge else [],
-        "read": {task: way.read for task, way in requests.ways.items()},
-        "left_out": requests.left_out,
-        "unfit": plan.unfit,
-        "touched": plan.touched,
-        "probe": model.probe(list(languages)) if isinstance(model, Model) and languages else [],
-        "requests": requests.total,
-        "shard": shard,
-        "order": "prompt",
-        "data": plan.source.describe(),
-        "wording": {
-            "version": plan.wording.version,
-            "variant": plan.wording.variant,
-            "source": plan.wording.source,
-            "unbiased_instruction": plan.wording.unbiased_instruction,
-        },
-        "preset": preset,
-        "packages": {"bias-workbench": __version__, "python": platform.python_version(), **_versions()},
-        "git_commit": _commit(),
-        "when": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
-    records.write_items(folder, data.frame(list(plan.by_id.values())))
-    records.write_about(folder, about)
-    return about
+
+    number: int
+    planned: Sequence[Request]
+    finished: Sequence[Request | None]
 
 
-def add_judge(folder: Path, about: dict[str, Any], plan: Plan, judge: Scorer, requests: Requests) -> None:
-    """Note in `run.json` who is to judge replies that are on record already."""
-    about |= {
-        "asked": plan.asked,
-        "identity": plan.identity,
-        "judge": {**judge.describe(), "decoding": "greedy"},
-        "judge_verbs": list(judge.verbs),
-        "requests": requests.total,
-    }
-    records.write_about(folder, about)
+# Yields each job with its answers when it has them all, and tells how many answers more have come.
+Asker = Callable[[Sequence[Job], Callable[[int], None]], Iterator[tuple[Job, list[Answer]]]]
 
 
 def ask(
-    folder: Path, plan: Plan, about: dict[str, Any], requests: Requests, model: Lazy, judge: Lazy
+    folder: Path, plan: Plan, about: dict[str, Any], requests: Requests, model: Lazy, judge: Lazy, hold: Hold
 ) -> None:
     """Ask what is missing in `folder`, and write it.
 
     Raises:
-        BadInput: the model is another one than that with which the run was begun.
-        RunFailed: the model or the judge did not answer.
+        BadInput: the model is another one than that with which the run was begun, or another process is writing there.
+        RunFailed: the model or the judge did not answer, or the folder cannot be written.
     """
     places = {id(request): place for place, request in enumerate(chain(*requests.stages))}
-    shards = requests.shards(int(about["shard"]), about.get("order", "plan"))
-    missing = [k for k in range(len(shards)) if not records.shard_path(folder, k).is_file()]
+    stages = requests.shards(int(about["shard"]), about.get("order", "plan"))
+    lacking = records.lacking(folder, {k: len(some) for stage in stages for k, some in stage})
+    missing = [[(k, some) for k, some in stage if k in lacking] for stage in stages]
+    left = [request for stage in missing for _, some in stage for request in some]
+    if left:
+        hold.need()
+    if not hold.why_not:
+        records.sweep(folder)
+    for number, why in lacking.items():
+        if why:
+            records.put_aside(folder, number, why)
     for role, scorer in (("model", model), ("judge", judge)):
-        wanted = any(request.of_judge == (role == "judge") for k in missing for request in shards[k])
+        wanted = any(request.of_judge == (role == "judge") for request in left)
         if wanted and about[role] and not scorer.loaded:
-            _same(folder, role, about[role], scorer.load())
+            same(folder, role, about[role], scorer.load())
+    if not left and hold.why_not:
+        return
     what, began = f"asking {plan.asked['model']} {plan.benchmark}", time.perf_counter()
-    with progress(
-        requests.total, what, "requests", requests.total - sum(len(shards[k]) for k in missing)
-    ) as bar:
-        replies: dict[tuple[Any, ...], str | None] = {}
-        for k in missing:
-            some = shards[k]
-            if any(request.after and _earlier(request) not in replies for request in some):
-                replies = _replies(folder, {(request.task, request.after) for request in some})
-            rows = _rows(plan, some, replies, model, judge)
-            for request, row in zip(some, rows, strict=True):
-                row["place"] = places[id(request)]
-            records.write_shard(folder, k, rows)
-            bar.advance(len(some))
+    with (
+        Journal.of(folder) as journal,
+        progress(requests.total, what, "requests", requests.total - len(left)) as bar,
+    ):
+        answered = here(model, judge, journal)
+        for stage in filter(None, missing):
+            replies = _replies(folder, {(one.task, one.after) for _, some in stage for one in some})
+            jobs = [_job(k, some, replies) for k, some in stage]
+            for job, answers in answered(jobs, bar.advance):
+                rows = _rows(plan, job, answers)
+                for request, row in zip(job.planned, rows, strict=True):
+                    row["place"] = places[id(request)]
+                records.write_shard(folder, job.number, rows)
     _tell(what, [model, judge], time.perf_counter() - began)
 
 
@@ -176,16 +117,97 @@ def answers(plan: Plan, requests: Requests, model: Scorer, judge: Scorer | None 
 
     For respondents that answer at once and can be asked again: a run on disk can be continued, this cannot.
     """
-    who = Lazy(lambda: model), Lazy(lambda: judge or model)
+    answered = here(Lazy(lambda: model), Lazy(lambda: judge or model))
     replies: dict[tuple[Any, ...], str | None] = {}
     found: list[dict[str, Any]] = []
-    for stage in requests.stages:
-        rows = _rows(plan, stage, replies, *who)
-        for row in rows:
-            key = row["task"], row["item_id"], row["request"], row["repeat"]
-            replies[key] = None if row["error"] else row["response"]
-        found += rows
+    for number, stage in enumerate(requests.stages):
+        for job, some in answered([_job(number, stage, replies)], lambda _: None):
+            rows = _rows(plan, job, some)
+            for row in rows:
+                key = row["task"], row["item_id"], row["request"], row["repeat"]
+                replies[key] = None if row["error"] else row["response"]
+            found += rows
     return pd.DataFrame(found)
+
+
+def here(model: Lazy, judge: Lazy, journal: Journal | None = None) -> Asker:
+    """Asks in this process: all that is the model's, shard by shard or as answers come, then all that is the judge's.
+
+    Args:
+        journal: keeps answers that come one at a time until their shard is whole, and knows those that had come before.
+    """
+
+    def answered(jobs: Sequence[Job], advance: Callable[[int], None]) -> Iterator[tuple[Job, list[Answer]]]:
+        found = {job.number: _without_asking(job, journal) for job in jobs}
+        by_number = {job.number: job for job in jobs}
+
+        def whole(number: int) -> Iterator[tuple[Job, list[Answer]]]:
+            some, job = found[number], by_number[number]
+            if len(some) == len(job.planned):
+                yield job, [some[i] for i in range(len(some))]
+
+        for number, some in found.items():
+            advance(len(some))
+            yield from whole(number)
+        for of_judge, lazy, who in ((False, model, "model"), (True, judge, "judge")):
+            todo = [
+                (job.number, i, request)
+                for job in jobs
+                for i, request in enumerate(job.finished)
+                if request and request.of_judge == of_judge and i not in found[job.number]
+            ]
+            if not todo:
+                continue
+            scorer = lazy.load()
+            for (number, i, request), answer in _blaming(who, _asked(scorer, todo)):
+                if journal and isinstance(scorer, Streams):
+                    journal.add(number, i, digest(request.text), answer)
+                found[number][i] = answer
+                advance(1)
+                yield from whole(number)
+
+    return answered
+
+
+def _asked(
+    scorer: Scorer, todo: Sequence[tuple[int, int, Request]]
+) -> Iterator[tuple[tuple[int, int, Request], Answer]]:
+    """The answers to `todo` (shard, place in it, request): as they come, or a shard at a time."""
+    if isinstance(scorer, Streams):
+        for k, answer in scorer.stream([request for _, _, request in todo]):
+            yield todo[k], answer
+        return
+    for _, group in groupby(todo, key=lambda one: one[0]):
+        some = list(group)
+        yield from zip(some, scorer.answer([request for _, _, request in some]), strict=True)
+
+
+def _blaming(who: str, asked: Iterator[Any]) -> Iterator[Any]:
+    try:
+        yield from asked
+    except (RuntimeError, OSError) as error:
+        first = (str(error).splitlines() or [type(error).__name__])[0]
+        raise RunFailed(
+            f"the {who} did not answer ({first}); the same command continues from what is recorded"
+        ) from error
+
+
+def _job(number: int, planned: Sequence[Request], replies: dict[tuple[Any, ...], str | None]) -> Job:
+    finished = [
+        request.then(request, replies[_earlier(request)]) if request.then else request for request in planned
+    ]
+    return Job(number, planned, finished)
+
+
+def _without_asking(job: Job, journal: Journal | None) -> dict[int, Answer]:
+    """Answers that need nobody, by the place in the job: those in the journal, and to what cannot be asked."""
+    found = {}
+    for i, request in enumerate(job.finished):
+        if request is None:
+            found[i] = Answer("", error=NOT_ASKED)
+        elif journal and (known := journal.known(job.number, i, digest(request.text))):
+            found[i] = known
+    return found
 
 
 def _tell(what: str, scorers: Sequence[Lazy], seconds: float) -> None:
@@ -199,38 +221,15 @@ def _tell(what: str, scorers: Sequence[Lazy], seconds: float) -> None:
         )
 
 
-def _rows(
-    plan: Plan, shard: Sequence[Request], replies: dict[tuple[Any, ...], str | None], model: Lazy, judge: Lazy
-) -> list[dict[str, Any]]:
-    """The answers to a shard, in its order."""
-    finished = {
-        i: request.then(request, replies[_earlier(request)]) if request.then else request
-        for i, request in enumerate(shard)
-    }
-    answers = {i: Answer("", error=NOT_ASKED) for i, request in finished.items() if request is None}
-    for of_judge, scorer, who in ((False, model, "model"), (True, judge, "judge")):
-        some = {i: request for i, request in finished.items() if request and request.of_judge == of_judge}
-        if some:
-            answers |= zip(some, _answers(scorer.load(), list(some.values()), who), strict=True)
-    return [_row(plan, finished[i] or request, answers[i]) for i, request in enumerate(shard)]
-
-
-def _answers(scorer: Scorer, requests: Sequence[Request], who: str) -> list[Answer]:
-    try:
-        return scorer.answer(requests)
-    except (RuntimeError, OSError) as error:
-        first = (str(error).splitlines() or [type(error).__name__])[0]
-        raise RunFailed(
-            f"the {who} did not answer ({first}); the same command continues from what is recorded"
-        ) from error
-
-
 def _earlier(request: Request) -> tuple[Any, ...]:
     return request.task, request.item_id, request.after, request.repeat
 
 
 def _replies(folder: Path, wanted: set[tuple[str, str]]) -> dict[tuple[Any, ...], str | None]:
     """The recorded replies to the requests of `wanted` (task and name), None where there is none."""
+    wanted = {(task, name) for task, name in wanted if name}
+    if not wanted:
+        return {}
     rows = records.read(folder)
     names = zip(rows.task, rows.item_id, rows.request, rows.repeat, rows.response, rows.error, strict=True)
     return {
@@ -240,13 +239,11 @@ def _replies(folder: Path, wanted: set[tuple[str, str]]) -> dict[tuple[Any, ...]
     }
 
 
-def _same(folder: Path, role: str, before: dict[str, Any], scorer: Scorer) -> None:
-    now = scorer.describe()
-    for name in ("id", "revision", "dtype", "tokenizer_hash", "chat_template_hash"):
-        if before.get(name) != now.get(name):
-            raise BadInput(
-                f"{folder}: was begun with another {role} ({name} was {before.get(name)}, now {now.get(name)}); give another --out"
-            )
+def _rows(plan: Plan, job: Job, answers: Sequence[Answer]) -> list[dict[str, Any]]:
+    return [
+        _row(plan, finished or planned, answer)
+        for planned, finished, answer in zip(job.planned, job.finished, answers, strict=True)
+    ]
 
 
 def _row(plan: Plan, request: Request, answer: Answer) -> dict[str, Any]:
@@ -259,28 +256,3 @@ def _row(plan: Plan, request: Request, answer: Answer) -> dict[str, Any]:
         "logprobs": None if answer.logprobs is None else list(answer.logprobs), "parsed": parsed, "valid": bool(parsed),
         "error": answer.error, "seconds": answer.seconds,
     }  # fmt: skip
-
-
-def _versions() -> dict[str, str]:
-    found = {}
-    for name in PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
-
-
-@cache
-def _commit() -> str | None:
-    """The commit of the checkout that the package runs from; None where it was installed."""
-    here = Path(__file__).parent
-    if not (here.parent / ".git").exists():
-        return None
-    try:
-        done = subprocess.run(
-            ["git", "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True, timeout=10
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.strip() or None

@@ -4,6 +4,7 @@ Exit status: 0 done; 1 the run failed; 2 the call or the data is wrong, said in 
 """
 
 import re
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Measure social bias in language models with McBE, CBBQ and NLI-CoAL.",
 )
+INTERRUPTED = 130
 FORMATS = ("table", "csv", "json", "latex")
 
 Settings = Annotated[
@@ -115,13 +117,20 @@ for command in (cli_make.expand, cli_make.build, cli_make.train):
 
 @app.command()
 def run(
-    benchmark: Annotated[str, typer.Argument(help="mcbe, cbbq or nli_coal.")],
+    context: typer.Context,
+    benchmark: Annotated[str, typer.Argument(help="mcbe, cbbq or nli_coal; not with --from.")] = "",
     model: Annotated[
         str,
         typer.Option(
             help="A Hub id, a folder, a .gguf file, openai:NAME@URL, replay:FILE, predictions:FILE, simulated:..., tiny:SIZE."
         ),
-    ],
+    ] = "",
+    source: Annotated[
+        str,
+        typer.Option(
+            "--from", metavar="RUN", help="A run's folder or run.json: ask the same again, and compare."
+        ),
+    ] = "",
     judge: Annotated[
         str, typer.Option(help="Who marks replies where a task has that done; spelt like --model.")
     ] = "",
@@ -165,15 +174,23 @@ def run(
     format: Format = "table",
 ) -> None:
     """Ask a model, write the records, print the score table. A run that was interrupted continues."""
-    from bench.run import evaluate
+    from bench.run import evaluate, repeat
 
     _check_format(format)
-    done = evaluate(
-        benchmark, model, judge=judge or None, categories=listed(categories), tasks=listed(tasks), limit=limit,
-        repeats=repeats, seed=seed, read=read or None, max_new_tokens=max_new_tokens, settings=_pairs(settings or []),
-        preset=preset, prompts=prompts or None, data=data or None, out=out or None, device=device or None, dtype=dtype or None,
-        batch_tokens=batch_tokens, trust_remote_code=trust_remote_code, label_names=listed(label_names),
-    )  # fmt: skip
+    options: dict[str, Any] = {
+        "benchmark": benchmark, "model": model, "judge": judge or None, "categories": listed(categories),
+        "tasks": listed(tasks), "limit": limit, "repeats": repeats, "seed": seed, "read": read or None,
+        "max_new_tokens": max_new_tokens, "settings": _pairs(settings or []), "preset": preset, "prompts": prompts or None,
+        "data": data or None, "out": out or None, "device": device or None, "dtype": dtype or None,
+        "batch_tokens": batch_tokens, "trust_remote_code": trust_remote_code, "label_names": listed(label_names),
+    }  # fmt: skip
+    if source:
+        done = repeat(source, **{name: value for name, value in options.items() if _is_given(context, name)})
+    else:
+        for name, said in (("benchmark", "argument 'BENCHMARK'"), ("model", "option '--model'")):
+            if not _is_given(context, name):
+                raise BadInput(f"Missing {said}; or repeat a run by --from RUN")
+        done = evaluate(**options)
     printing.scores([done], None, format)
 
 
@@ -231,12 +248,17 @@ def version() -> None:
 
 def main() -> None:
     """Run the command, and turn what went wrong into one line and an exit status."""
-    sys.exit(_status(lambda: app(standalone_mode=False)))
+    # As batch systems and containers end what they take back: like Ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    status = _status(lambda: app(standalone_mode=False))
+    # Whoever is impatient, and presses it again, does not see the ending of this process end with a traceback.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.exit(status)
 
 
 def _status(command: Callable[[], Any]) -> int:
     try:
-        return int(command() or 0)
+        status = int(command() or 0)
     except BadInput as error:
         say(f"bench: {error}")
         return 2
@@ -244,8 +266,7 @@ def _status(command: Callable[[], Any]) -> int:
         say(f"bench: {error}")
         return 1
     except (KeyboardInterrupt, typer.Abort):
-        say("bench: interrupted; the same command continues from what is recorded")
-        return 130
+        status = INTERRUPTED
     except BrokenPipeError:
         return 1
     except Exception as error:
@@ -256,6 +277,10 @@ def _status(command: Callable[[], Any]) -> int:
         said = " ".join(message().split())
         say(f"bench: {said}{_as_setting(said)}")
         return 2
+    # Some versions of typer raise, others return.
+    if status == INTERRUPTED:
+        say("bench: interrupted; the same command continues from what is recorded")
+    return status
 
 
 def _as_setting(said: str) -> str:
@@ -267,6 +292,12 @@ def _as_setting(said: str) -> str:
             if re.search(rf"No such option:? '?--{setting.replace('_', '[-_]')}\b", said):
                 return f"; {setting} is a setting of {name}, given like --set {setting}={value}"
     return ""
+
+
+def _is_given(context: typer.Context, name: str) -> bool:
+    """Whether an option stands in the call, rather than having its default."""
+    where = context.get_parameter_source(name)
+    return where is not None and where.name == "COMMANDLINE"
 
 
 def _pairs(given: list[str]) -> dict[str, str]:

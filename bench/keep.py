@@ -1,48 +1,134 @@
 """Tables and pictures as files: CSV, Parquet and LaTeX; PNG and SVG that carry their words with them."""
 
 import io
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from PIL import Image
+from PIL.PngImagePlugin import PngInfo
+from scipy.spatial import KDTree
+
+from bench.data.cells import guarded
+from bench.errors import plain
+from bench.whole import whole, written
 
 TABLES = {"csv": "CSV", "parquet": "Parquet", "tex": "LaTeX"}
 PICTURES = {"png": "PNG", "svg": "SVG"}
 # More rows than a page has make a table that goes on over pages.
 LONG = 40
+# Colours of a picture in a notebook: the commonest as they are, and others that stand for the rest.
+EXACT, OTHERS = 128, 128
+RGB = np.array([256**2, 256, 1])
 # pandas leaves cells out of a LaTeX table without a word where there are more than it likes.
 NO_LIMIT = 2**31
+# What TeX acts on, and how it is written so that it is shown.
+TEX = str.maketrans(
+    {
+        **{char: f"\\{char}" for char in "&%$#_{}"},
+        "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+        "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
+    }
+)  # fmt: skip
 
 
 def table(frame: pd.DataFrame, folder: Path, name: str) -> None:
     """Write NAME.csv and NAME.parquet with full precision, and NAME.tex with three digits."""
-    folder.mkdir(parents=True, exist_ok=True)
-    frame.to_csv(folder / f"{name}.csv", index=False)
-    _of_one_kind(frame).to_parquet(folder / f"{name}.parquet", index=False)
+    with _file(folder / f"{name}.csv") as draft:
+        draft.write_text(csv(frame), "utf-8", newline="")
+    with _file(folder / f"{name}.parquet") as draft:
+        _of_one_kind(frame).to_parquet(draft, index=False)
     long = ", longtable" if len(frame) > LONG else ""
     head = f"% needs \\usepackage{{booktabs{long}}}; Chinese needs XeLaTeX or LuaLaTeX with ctex\n"
-    (folder / f"{name}.tex").write_text(head + latex(frame, bool(long)), "utf-8")
+    with _file(folder / f"{name}.tex") as draft:
+        draft.write_text(head + latex(frame, bool(long)), "utf-8")
+
+
+def text(path: Path, content: str) -> None:
+    """Write a page or another file of text."""
+    with _file(path) as draft:
+        draft.write_text(content, "utf-8")
+
+
+def csv(frame: pd.DataFrame) -> str:
+    """A table as CSV; a text that a spreadsheet program would take for a formula stands behind an apostrophe."""
+    text: str = _texts(frame, guarded).to_csv(index=False)
+    return text
 
 
 def latex(frame: pd.DataFrame, long: bool = False) -> str:
-    """A table as LaTeX with the rules of booktabs; what is undefined is a dash, and a long one goes on over pages."""
+    """A table as LaTeX with the rules of booktabs; what is undefined is a dash, and a long one goes on over pages.
+
+    Every text is shown as it is: none of it is a command to TeX.
+    """
     with pd.option_context("styler.render.max_elements", NO_LIMIT):
-        text: str = frame.to_latex(index=False, escape=True, float_format="%.3f", na_rep="--", longtable=long)
+        text: str = _texts(frame, _tex).to_latex(
+            index=False, escape=False, float_format="%.3f", na_rep="--", longtable=long
+        )
     return text
+
+
+def _texts(frame: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:
+    """The table with every text in it, names of columns too, as `change` makes it; numbers stay numbers."""
+    changed = {
+        name: column.map(lambda value: change(value) if isinstance(value, str) else value)
+        for name, column in frame.items()
+        if not pd.api.types.is_numeric_dtype(column.dtype)
+    }
+    return frame.assign(**{str(name): column for name, column in changed.items()}).rename(
+        columns=lambda name: change(str(name))
+    )
+
+
+def _tex(text: str) -> str:
+    """A text with nothing in it that TeX acts on, on one line."""
+    written = plain(" ".join(text.splitlines())).translate(TEX)
+    # After the end of a row, and after a rule, a bracket or a star would be an option.
+    return f"{{{written[0]}}}{written[1:]}" if written.startswith(("[", "*")) else written
 
 
 def picture(fig: Figure, folder: Path, name: str) -> None:
     """Write NAME.png and NAME.svg; the figure's label, which says what is seen, is kept in both."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.png").write_bytes(png(fig))
+    with _file(folder / f"{name}.png") as draft:
+        draft.write_bytes(png(fig))
     words = {"Title": str(fig.get_label()), "Date": None}
-    fig.savefig(folder / f"{name}.svg", facecolor="white", metadata=words)
+    with _file(folder / f"{name}.svg") as draft:
+        fig.savefig(draft, format="svg", facecolor="white", metadata=words)
 
 
 def png(fig: Figure) -> bytes:
     """A figure as the bytes of a PNG file."""
     stream = io.BytesIO()
     fig.savefig(stream, format="png", facecolor="white", metadata={"Description": str(fig.get_label())})
+    return stream.getvalue()
+
+
+@contextmanager
+def _file(path: Path) -> Iterator[Path]:
+    with written(path), whole(path) as draft:
+        yield draft
+
+
+def small(png: bytes) -> bytes:
+    """The same picture in few colours, a third as large, in which the eye sees no difference."""
+    opened = Image.open(io.BytesIO(png))
+    picture = opened.convert("RGB")
+    pixels = np.asarray(picture, dtype=np.int64) @ RGB
+    found, at, n = np.unique(pixels, return_inverse=True, return_counts=True)
+    colours = found[:, None] // RGB % 256
+    # Grounds and models' colours are the commonest; what is between them stands where edges are smoothed.
+    rest = picture.quantize(OTHERS, Image.Quantize.FASTOCTREE).getpalette() or []
+    palette = np.vstack([colours[np.argsort(-n, kind="stable")[:EXACT]], np.reshape(rest, (-1, 3))])
+    nearest = KDTree(palette).query(colours)[1].astype(np.uint8)
+    few = Image.fromarray(nearest[at].reshape(pixels.shape))
+    few.putpalette(palette.astype(np.uint8).tobytes())
+    words = PngInfo()
+    words.add_itxt("Description", str(opened.info["Description"]))
+    stream = io.BytesIO()
+    few.save(stream, format="png", optimize=True, pnginfo=words)
     return stream.getvalue()
 
 

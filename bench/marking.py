@@ -8,10 +8,11 @@ from pathlib import Path
 import pandas as pd
 
 from bench.benchmarks import module
-from bench.data.audit import FORMULA
+from bench.data.cells import guarded
 from bench.errors import BadInput, RunFailed
 from bench.run import Run
 from bench.seen import visible
+from bench.whole import whole
 
 COLUMNS = ("task", "item_id", "request", "repeat", "prompt", "reply", "response")
 
@@ -25,6 +26,8 @@ def to_mark(run: Run, path: Path) -> int:
     """
     if path.exists():
         raise BadInput(f"{path}: is there already, perhaps with marks; give another file")
+    if not path.parent.is_dir():
+        raise BadInput(f"{path}: cannot be written (there is no folder {path.parent})")
     rows = run.records
     room, settings = module("tasks", run.benchmark), run.about["asked"]["settings"]
     wanted = [task for task in room.TASKS if room.judged(task, settings) == "wanted"]
@@ -33,24 +36,24 @@ def to_mark(run: Run, path: Path) -> int:
         raise BadInput(f"{run.folder}: holds no explanations to mark; ask with --set explanation=yes")
     table = pd.DataFrame(
         {
-            "task": some.task,
-            "item_id": some.item_id,
-            "request": some.request.str.replace("explanation", "judge", n=1),
+            "task": some.task.map(cell),
+            "item_id": some.item_id.map(cell),
+            "request": some.request.str.replace("explanation", "judge", n=1).map(cell),
             "repeat": some["repeat"],
-            "prompt": some.prompt.map(plain),
-            "reply": some.response.map(plain),
+            "prompt": some.prompt.map(cell),
+            "reply": some.response.map(cell),
             "response": "",
         }
     )
     # With a byte order mark, so that spreadsheet programs take it for UTF-8.
     try:
-        table.to_csv(path, index=False, encoding="utf-8-sig")
+        with whole(path) as draft:
+            table.to_csv(draft, index=False, encoding="utf-8-sig")
     except OSError as error:
         raise RunFailed(f"{path}: cannot be written ({error})") from None
     return len(table)
 
 
-def plain(text: str) -> str:
-    """A cell that a spreadsheet program does not take for a formula, in characters that can be seen."""
-    text = visible(text)
-    return f"'{text}" if text.startswith(FORMULA) else text
+def cell(text: str) -> str:
+    """A text as it stands in the table: no formula, in characters that can be seen, which a table can hold."""
+    return guarded(visible(text))

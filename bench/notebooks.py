@@ -3,26 +3,33 @@
 import ast
 import hashlib
 import json
+import logging
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import nbformat
 import papermill
+import psutil
 
-from bench import __version__, records, words
-from bench.errors import AnotherRun, BadInput, NotApplicable, RunFailed, expected
-from bench.progress import say
+from bench import __version__, keep, records, words
+from bench.errors import AnotherRun, BadInput, NoRuns, NotApplicable, RunFailed, expected
+from bench.whole import whole, written
 
 PROJECT = Path(__file__).parents[1]
 NOTEBOOKS = PROJECT / "notebooks"
 # A notebook that hangs fails after this many seconds a cell.
 CELL_TIMEOUT = 3600
 # Errors that are a sentence to the reader; any other is a fault of the program, and its traceback is wanted.
-SENTENCES = tuple(kind.__name__ for kind in (BadInput, NotApplicable, AnotherRun, RunFailed))
+SENTENCES = tuple(kind.__name__ for kind in (BadInput, NoRuns, NotApplicable, AnotherRun, RunFailed))
 # What of the package an executed notebook rests on.
 CODE = ("*.py", "*.toml", "*.csv")
+
+
+# Papermill reads parameters a line at a time, and warns of every list that takes several; `check_parameters` reads them.
+logging.getLogger("papermill").setLevel(logging.ERROR)
 
 
 class Trouble(NamedTuple):
@@ -36,6 +43,11 @@ class Trouble(NamedTuple):
         """Whether the reason is meant for the reader, who then needs no traceback."""
         return self.kind in SENTENCES
 
+    @property
+    def is_no_failure(self) -> bool:
+        """Whether the notebook had nothing to be about."""
+        return self.kind == NoRuns.__name__
+
 
 def run_notebook(source: Path, target: Path, parameters: Mapping[str, Any]) -> Trouble | None:
     """Execute a notebook with parameters into `target`, which then shows as much as there is; None where all went well.
@@ -44,23 +56,31 @@ def run_notebook(source: Path, target: Path, parameters: Mapping[str, Any]) -> T
         BadInput: a parameter that the notebook does not have; papermill alone would only warn.
     """
     check_parameters(source, parameters)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        papermill.execute_notebook(
-            str(source), str(target), parameters=dict(parameters), kernel_name="python3", progress_bar=False,
-            execution_timeout=CELL_TIMEOUT, cwd=str(source.parent), coalesce_streams=True,
-            extra_arguments=["--log-level=ERROR"],
-        )  # fmt: skip
-    except papermill.PapermillExecutionError as error:
-        trouble = Trouble(error.ename, error.evalue)
-    except Exception as error:  # a kernel that was killed, a cell that took too long: the other pages go on
-        trouble = Trouble(type(error).__name__, str(error))
-        if not target.is_file():
-            nbformat.write(nbformat.v4.new_notebook(), target)
-    else:
-        return None
-    say(f"notebook {source.name}: {trouble.kind}: {trouble.why}")
+    trouble = None
+    with written(target), whole(target) as draft:
+        try:
+            papermill.execute_notebook(
+                str(source), str(draft), parameters=dict(parameters), kernel_name="python3", progress_bar=False,
+                execution_timeout=CELL_TIMEOUT, cwd=str(source.parent), coalesce_streams=True,
+                extra_arguments=["--log-level=ERROR"],
+            )  # fmt: skip
+        except papermill.PapermillExecutionError as error:
+            trouble = Trouble(error.ename, error.evalue)
+        except (
+            Exception
+        ) as error:  # a kernel that was killed, a cell that took too long: the other pages go on
+            trouble = Trouble(type(error).__name__, str(error))
+            if not draft.is_file():
+                nbformat.write(nbformat.v4.new_notebook(), draft)
     return trouble
+
+
+def end_kernels() -> None:
+    """End the kernels that this process has started; what waits for them then ends too."""
+    for child in psutil.Process().children():
+        with suppress(psutil.Error):
+            if any("ipykernel" in word for word in child.cmdline()):
+                child.kill()
 
 
 def check_parameters(source: Path, parameters: Mapping[str, Any]) -> None:
@@ -141,7 +161,7 @@ def forget(target: Path) -> None:
 
 def remember(target: Path, now: Mapping[str, str]) -> None:
     """Keep beside an executed notebook what it rests on."""
-    _beside(target).write_text(json.dumps(now, indent=2) + "\n", "utf-8")
+    keep.text(_beside(target), json.dumps(now, indent=2) + "\n")
 
 
 def _beside(target: Path) -> Path:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,15 +27,18 @@ class Requests(NamedTuple):
     ways: dict[str, Way]
     left_out: dict[str, str]
 
-    def shards(self, size: int, order: str) -> list[list[Request]]:
-        """The requests in portions that are asked and recorded together; none reaches over two stages.
+    def shards(self, size: int, order: str) -> list[list[tuple[int, list[Request]]]]:
+        """The requests of each stage in numbered portions that are recorded together.
 
         Args:
             order: `prompt` puts those together whose texts begin alike, which are computed together; `plan` leaves them as
                 they were planned, as older runs have them.
         """
         stages = [sorted(stage, key=_prompt) if order == "prompt" else stage for stage in self.stages]
-        return [stage[k : k + size] for stage in stages for k in range(0, len(stage), size)]
+        numbers = count()
+        return [
+            [(next(numbers), stage[k : k + size]) for k in range(0, len(stage), size)] for stage in stages
+        ]
 
     @property
     def total(self) -> int:

@@ -25,7 +25,9 @@ def check(benchmark: str, found: pd.DataFrame, format: str) -> None:
         BadInput: some of them are refused.
     """
     if format == "csv":
-        _out(found.to_csv(index=False))
+        from bench.keep import csv
+
+        _out(csv(found))
     elif format == "json":
         _json(found.to_dict("records"))
     else:
@@ -66,7 +68,7 @@ def data(found: list[dict[str, Any]], format: str) -> None:
 
 def scores(runs: list[Any], preset: str | None, format: str) -> None:
     """Print the score tables of `runs`; what a reader has to know first goes to standard error."""
-    from bench.keep import latex
+    from bench.keep import csv, latex
     from bench.metrics.findings import warnings
     from bench.run import table
 
@@ -79,7 +81,7 @@ def scores(runs: list[Any], preset: str | None, format: str) -> None:
         ]
         _json(found[0] if len(found) == 1 else found)
     elif format == "csv":
-        _out(table(runs, preset).to_csv(index=False))
+        _out(csv(table(runs, preset)))
     elif format == "latex":
         _out(latex(table(runs, preset)))
     else:

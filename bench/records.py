@@ -4,17 +4,21 @@ A shard is written beside its final name and renamed, so that a file with a shar
 stored; they are computed from these rows, so that a corrected metric needs no model.
 """
 
+import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from bench.errors import BadInput
+from bench import sealed
+from bench.errors import BadInput, RunFailed
+from bench.progress import say
+from bench.whole import DRAFT, whole, write_text, written
 
 SCHEMA = pa.schema(
     [
@@ -48,24 +52,83 @@ def shard_path(folder: Path, number: int) -> Path:
 
 
 def write_shard(folder: Path, number: int, rows: Sequence[dict[str, Any]]) -> None:
-    """Write a shard so that it is there whole or not at all."""
+    """Write a shard so that it is there whole or not at all.
+
+    Raises:
+        RunFailed: it cannot be written.
+    """
     path = shard_path(folder, number)
-    path.parent.mkdir(parents=True, exist_ok=True)
     table = pa.Table.from_pylist(list(rows), schema=SCHEMA)
-    _whole(path, lambda draft: pq.write_table(table, draft, compression="zstd"))
+    with written(path), whole(path) as draft:
+        sealed.write(table, draft, f"{_whose(folder)} {number}")
+
+
+def lacking(folder: Path, sizes: Mapping[int, int]) -> dict[int, str]:
+    """The shards that are to be asked: number to what is wrong with the file, "" where there is none.
+
+    Args:
+        sizes: how many rows each shard has.
+
+    Raises:
+        RunFailed: a file that is there cannot be read.
+    """
+    found, whose = {}, _whose(folder)
+    for number, rows in sizes.items():
+        path = shard_path(folder, number)
+        if not path.is_file():
+            found[number] = ""
+            continue
+        try:
+            there = sealed.rows(path, f"{whose} {number}")
+        except sealed.Damaged as damage:
+            found[number] = str(damage)
+        except OSError as error:
+            raise RunFailed(f"{path}: cannot be read ({error.strerror or error})") from None
+        else:
+            if there != rows:
+                found[number] = f"it has {there} rows, not {rows}"
+    return found
+
+
+def put_aside(folder: Path, number: int, why: str) -> None:
+    """Take a damaged shard out of the way, so that it is asked again; for whom the folder is held.
+
+    Raises:
+        RunFailed: it cannot be moved.
+    """
+    path = shard_path(folder, number)
+    aside = path.with_name(f"{path.name}.damaged")
+    with written(aside):
+        os.replace(path, aside)
+    say(f"{path}: is no whole record file of this run ({why}); it is moved to {aside.name}, and asked again")
+
+
+def sweep(folder: Path) -> None:
+    """Remove what killed processes left half written; for whom the folder is held."""
+    for place in (folder, folder / "records"):
+        for left in place.glob(f"{DRAFT}*"):
+            with suppress(OSError):
+                left.unlink()
 
 
 def write_items(folder: Path, items: pd.DataFrame) -> None:
     """Keep what the items say beside the records, so that scoring needs no data set."""
-    folder.mkdir(parents=True, exist_ok=True)
-    _whole(folder / ITEMS, lambda draft: items.to_parquet(draft, index=False))
+    with written(folder / ITEMS), whole(folder / ITEMS) as draft:
+        sealed.write(pa.Table.from_pandas(items, preserve_index=False), draft, ITEMS)
+
+
+def has_items(folder: Path) -> bool:
+    """Whether the items are there, whole."""
+    try:
+        return sealed.rows(folder / ITEMS, ITEMS) >= 0
+    except (sealed.Damaged, OSError):
+        return False
 
 
 def write_about(folder: Path, about: dict[str, Any]) -> None:
     """Write `run.json`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(about, ensure_ascii=False, indent=2, default=str) + "\n"
-    _whole(folder / ABOUT, lambda draft: draft.write_text(text, "utf-8"))
+    with written(folder / ABOUT):
+        write_text(folder / ABOUT, json.dumps(about, ensure_ascii=False, indent=2, default=str) + "\n")
 
 
 def read_about(folder: Path) -> dict[str, Any]:
@@ -108,11 +171,13 @@ def read_items(folder: Path) -> pd.DataFrame:
         BadInput: the file is missing or not whole.
     """
     try:
-        return pd.read_parquet(folder / ITEMS, partitioning=None)
-    except (pa.ArrowInvalid, OSError) as error:
+        table = sealed.read(folder / ITEMS)
+    except (sealed.Damaged, OSError) as error:
         raise BadInput(
-            f"{folder / ITEMS}: is missing or not whole ({error}); run again into another folder"
+            f"{folder / ITEMS}: is missing or not whole ({error}); start its `bench run` again, which writes it anew"
         ) from None
+    found: pd.DataFrame = table.to_pandas()
+    return found
 
 
 def read(folder: Path) -> pd.DataFrame:
@@ -127,27 +192,24 @@ def read(folder: Path) -> pd.DataFrame:
     tables: list[pa.Table] = []
     for path in paths:
         try:
-            table = pq.read_table(path, partitioning=None)
+            table = sealed.read(path)
             if "place" not in table.schema.names:  # an older run's, which was asked in the plan's order
                 done = sum(len(earlier) for earlier in tables)
                 table = table.append_column("place", pa.array(range(done, done + len(table)), pa.int64()))
             if table.schema.names != SCHEMA.names:
-                raise pa.ArrowInvalid(f"its columns are {', '.join(table.schema.names[:5])}...")
+                raise sealed.Damaged(f"its columns are {', '.join(table.schema.names[:5])}...")
             tables.append(table.cast(SCHEMA))
-        except (pa.ArrowInvalid, OSError) as error:
+        except (sealed.Damaged, pa.ArrowException, OSError) as error:
             raise BadInput(
-                f"{path}: is not a whole record file ({error}); remove it and those with a higher number, and run again: they are asked anew"
+                f"{path}: is not a whole record file ({error}); start its `bench run` again, which moves it aside and asks it anew"
             ) from None
     frame: pd.DataFrame = pa.concat_tables(tables).to_pandas()
     return frame.sort_values("place", kind="stable", ignore_index=True).drop(columns="place")
 
 
-def _whole(path: Path, write: Any) -> None:
-    draft = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        write(draft)
-        with draft.open("rb") as stream:
-            os.fsync(stream.fileno())
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
+def _whose(folder: Path) -> str:
+    """What tells a run from others: who was asked what. A judge may come later, and is no part of it."""
+    about = read_about(folder)
+    asked = {k: v for k, v in about["asked"].items() if v is not None and not k.startswith("judge")}
+    text = json.dumps([about["benchmark"], asked], sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -9,10 +9,15 @@ reports/STUDY/runs/MODEL/BENCHMARK  the records, which a later call reads in pla
 """
 
 import contextlib
+import logging
 import multiprocessing
 import os
-from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +30,7 @@ from bench.site import pages as site
 from bench.site.matrix import Cell
 from bench.site.pages import Page
 from bench.study import Study
+from bench.whole import written
 
 DEMO = PROJECT / "reports" / "demo.yml"
 # Options that say where a model runs, not what it is asked: a notebook reads records, so it has no use for them.
@@ -59,7 +65,8 @@ def make(
     # Absolute, because kernels start in another working folder.
     folder = Path(out).resolve() if out else path.resolve().parent / plan.name
     given = _notebooks(plan, folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    with written(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     with words.spoken(plan.language):
         cells = _ask(plan, folder, _jobs(plan, jobs))
         runs = {
@@ -67,8 +74,12 @@ def make(
             for cell in cells
             if cell.state == "done"
         }
-        pages = _pages(plan, folder, given, cells)
-        index = site.write(plan, folder, cells, pages, runs)
+        made = _pages(plan, folder, given, cells)
+        left_out = {
+            page.name: page.trouble.why for page in made if page.trouble and page.trouble.is_no_failure
+        }
+        pages = [page for page in made if page.name not in left_out]
+        index = site.write(plan, folder, cells, pages, runs, left_out)
     failed = [f"{short_name(cell.model)} on {cell.benchmark}" for cell in cells if cell.state == "failed"]
     return Made(index, failed + [f"notebook {page.name}" for page in pages if page.trouble])
 
@@ -105,10 +116,14 @@ def _ask(plan: Study, folder: Path, jobs: int) -> list[Cell]:
     """Every model on every benchmark, a process a model, so that memory is given back and one failure stops no other."""
     threads = max(1, (os.cpu_count() or 1) // jobs)
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(
-        jobs, mp_context=context, initializer=_few_threads, initargs=(threads,), max_tasks_per_child=1
-    ) as pool:
-        asked = [pool.submit(_ask_model, plan, model, folder) for model in plan.models]
+    with (
+        ProcessPoolExecutor(
+            jobs, mp_context=context, initializer=_begin, initargs=(threads,), max_tasks_per_child=1
+        ) as pool,
+        _ending(pool),
+    ):
+        with _uninterrupted():
+            asked = [pool.submit(_ask_model, plan, model, folder) for model in plan.models]
         cells = []
         for model, future in zip(plan.models, asked, strict=True):
             try:
@@ -124,8 +139,41 @@ def _ask(plan: Study, folder: Path, jobs: int) -> list[Cell]:
     return cells
 
 
-def _few_threads(n: int) -> None:
-    os.environ["OMP_NUM_THREADS"] = str(n)
+def _begin(threads: int) -> None:
+    """What a worker does first: it takes its share of threads, and ends when who started it was killed."""
+    os.environ["OMP_NUM_THREADS"] = str(threads)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    if parent := multiprocessing.parent_process():
+        parent.join()
+        os._exit(1)
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Workers that are started in the block do not hear Ctrl-C: they are ended by who started them."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextlib.contextmanager
+def _ending(pool: Executor) -> Iterator[None]:
+    """End what the pool has begun where the block is left early, in place of waiting for it."""
+    try:
+        yield
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for worker in multiprocessing.active_children():
+            worker.terminate()
+        raise
 
 
 def _ask_model(plan: Study, model: str, folder: Path) -> list[Cell]:
@@ -150,6 +198,7 @@ def _ask_model(plan: Study, model: str, folder: Path) -> list[Cell]:
 def _pages(plan: Study, folder: Path, given: dict[str, dict[str, Any]], cells: Sequence[Cell]) -> list[Page]:
     """A page a notebook that has something to tell of; those that would be the same again are not run again."""
     done = [cell for cell in cells if cell.state == "done"]
+    stopped = threading.Event()
 
     def page(name: str) -> Page | None:
         parameters = dict(given[name])
@@ -162,22 +211,42 @@ def _pages(plan: Study, folder: Path, given: dict[str, dict[str, Any]], cells: S
             about = []
         if not about and (name in plan.options or "runs" in parameters):
             return None
-        return _page(folder, name, parameters, [_place(folder, cell) for cell in about])
+        made = _page(folder, name, parameters, [_place(folder, cell) for cell in about])
+        if made.trouble and not stopped.is_set():
+            say(f"notebook {name}: {made.trouble.kind}: {made.trouble.why}")
+        return made
 
     # A kernel is a process of its own, so threads are enough. They share the working folder, which each kernel is to
     # start in: it is set once for all of them.
     with contextlib.chdir(NOTEBOOKS), ThreadPoolExecutor(min(len(given), os.cpu_count() or 1)) as pool:
-        return [made for made in pool.map(page, given) if made]
+        begun = [pool.submit(page, name) for name in given]
+        try:
+            return [made for made in (one.result() for one in begun) if made]
+        except BaseException:
+            stopped.set()
+            logging.disable()  # of what is wrong with kernels that are ended here
+            pool.shutdown(wait=False, cancel_futures=True)
+            # A kernel that is being started now comes a little later.
+            while not all(one.done() for one in begun):
+                notebooks.end_kernels()
+                time.sleep(0.1)
+            raise
+        finally:
+            logging.disable(logging.NOTSET)
 
 
 def _page(folder: Path, name: str, parameters: dict[str, Any], runs: Sequence[Path]) -> Page:
     source, target = NOTEBOOKS / f"{name}.ipynb", folder / "notebooks" / f"{name}.ipynb"
     now = notebooks.fingerprint(source, parameters, runs)
     changed = notebooks.changed(target, now)
-    if not changed and (folder / f"{name}.html").is_file() and (folder / "tables" / name).is_dir():
+    kept = folder / "tables" / name
+    if not changed and (folder / f"{name}.html").is_file() and kept.is_dir():
         say(f"notebook {name}: nothing has changed, so it is not run again")
         return site.page(name, target)
     notebooks.forget(target)
+    # What an earlier run kept, of models that may no longer be in the study, is no download of this one.
+    shutil.rmtree(kept, ignore_errors=True)
+    kept.mkdir(parents=True)
     trouble = notebooks.run_notebook(source, target, parameters)
     if not trouble:
         notebooks.remember(target, now)

@@ -11,10 +11,13 @@ from typing import Any
 
 import pandas as pd
 
-from bench import records, scorers
-from bench.ask import Lazy, about_run, add_judge, ask, begin
+from bench import records, repeating, scorers
+from bench.about import about_run, add_judge, begin
+from bench.ask import Lazy, ask
 from bench.benchmarks import resolve
+from bench.data import frame
 from bench.errors import BadInput, NotApplicable, RunFailed
+from bench.lock import hold
 from bench.plan import Plan
 from bench.progress import say
 from bench.results import PRESETS, Run, check_preset, labels, probe_failed, short_name, table
@@ -28,6 +31,7 @@ __all__ = [
     "evaluate_all",
     "known_bias",
     "labels",
+    "repeat",
     "short_name",
     "slug",
     "table",
@@ -60,6 +64,7 @@ def evaluate(
     trust_remote_code: bool = False,
     label_names: Sequence[str] | Mapping[str, Sequence[str]] | None = None,
     partial: bool = False,
+    like: Run | None = None,
 ) -> Run:
     """Ask `model` the benchmark's requests that the run's folder does not answer yet, and return the run.
 
@@ -82,10 +87,11 @@ def evaluate(
         out: the run's folder; `reports/runs/MODEL/BENCHMARK-ID` if None, under the nearest folder with `reports/`.
         label_names: what LABEL_0, LABEL_1 and LABEL_2 of an NLI classifier mean, in this order; of several models by name.
         partial: leave out the tasks that the model cannot be asked, in place of refusing.
+        like: a run that this one has to be the same as, but for where it is made; see `repeat`.
 
     Raises:
         NotApplicable: the model cannot be asked the tasks.
-        BadInput: an option, the data or the model is wrong.
+        BadInput: an option, the data or the model is wrong, or not as in `like`.
         RunFailed: the model did not answer.
     """
     check_preset(preset)
@@ -100,6 +106,8 @@ def evaluate(
         max_new_tokens=max_new_tokens, settings=settings, preset=preset, prompts=prompts, folder=data, dtype=dtype,
         label_names=labels_meant,
     )  # fmt: skip
+    if like:
+        repeating.check_plan(like.about, plan, preset)
     judge = plan.asked["judge"]  # None where no task needs one
     folder = Path(out) if out else _default_root() / slug(model) / f"{plan.benchmark}-{plan.identity}"
 
@@ -109,23 +117,77 @@ def evaluate(
     asked = loaded(model, labels_meant)
     # A model that judges itself is loaded once.
     marks = asked if judge in (None, model) else loaded(str(judge))
-    about = about_run(folder, plan, preset)
-    if about is None:
-        model_verbs, reads = asked.load().verbs, asked.load().reads
-        requests = plan.requests(model_verbs, reads, marks.load().verbs if judge else (), partial)
-        about = begin(folder, plan, preset, asked.load(), marks.load() if judge else None, requests, SHARD)
-        if doubt := probe_failed(about):
-            say(f"{plan.benchmark}, {model}: {doubt}; it is asked all the same")
-    else:
-        later = bool(judge) and not about["judge"]
-        marking = marks.load().verbs if later else about["judge_verbs"]
-        requests = plan.requests(about["verbs"], about["reads"], marking, partial)
-        if later:
-            add_judge(folder, about, plan, marks.load(), requests)
-    for task, why in requests.left_out.items():
-        say(f"{plan.benchmark}, {model}: task {task} is left out: {why}")
-    ask(folder, plan, about, requests, asked, marks)
+    with hold(folder) as held:
+        about = about_run(folder, plan, preset, held)
+        if about is None:
+            held.need()
+            model_verbs, reads = asked.load().verbs, asked.load().reads
+            requests = plan.requests(model_verbs, reads, marks.load().verbs if judge else (), partial)
+            for role, scorer in (("model", asked), ("judge", marks)):
+                if like and like.about.get(role):
+                    repeating.check_scorer(like.about, role, scorer.load().describe())
+            # What is asked together is computed together, which moves the last digits of numbers.
+            shard = int(like.about["shard"]) if like else SHARD
+            about = begin(
+                folder, plan, preset, asked.load(), marks.load() if judge else None, requests, shard
+            )
+            if doubt := probe_failed(about):
+                say(f"{plan.benchmark}, {model}: {doubt}; it is asked all the same")
+        else:
+            if not held.why_not and not records.has_items(folder):
+                # Their data are the same, or this would be another run.
+                records.write_items(folder, frame(list(plan.by_id.values())))
+                say(f"{folder / records.ITEMS}: was missing or damaged; it is written anew from the data")
+            later = bool(judge) and not about["judge"]
+            marking = marks.load().verbs if later else about["judge_verbs"]
+            requests = plan.requests(about["verbs"], about["reads"], marking, partial)
+            if later:
+                held.need()
+                add_judge(folder, about, plan, marks.load(), requests)
+        for task, why in requests.left_out.items():
+            say(f"{plan.benchmark}, {model}: task {task} is left out: {why}")
+        for sentence in repeating.told(like.about, about) if like else ():
+            say(f"not as in {like.folder if like else ''}: {sentence}")
+        ask(folder, plan, about, requests, asked, marks, held)
     return Run(folder, about)
+
+
+def repeat(run: Run | str | Path, out: str | Path | None = None, **options: Any) -> Run:
+    """Ask again what `run` was asked, from its `run.json` alone, and say how its answers compare where they are there too.
+
+    Data, wording and model have to be the same, which their hashes tell; other versions of packages are told.
+
+    Args:
+        run: a run, its folder, or its `run.json`.
+        out: the folder of the repeat; `reports/runs/MODEL/BENCHMARK-ID-repeat` if None.
+        options: those of `evaluate`: where the same model, data or wording lie, `device`, `batch_tokens`. One that would
+            ask something else is refused.
+
+    Raises:
+        BadInput: not a run, or something that would not be a repeat of it.
+        RunFailed: the model did not answer.
+    """
+    if not isinstance(run, Run):
+        place = Path(run).expanduser()
+        run = Run.open(place.parent if place.name == records.ABOUT else place)
+    if run.about["model"].get("trust_remote_code") and not options.get("trust_remote_code"):
+        raise BadInput(
+            f"{run.folder}: ran code that came with its model; if you trust it, add --trust-remote-code"
+        )
+    given = {**repeating.options(run.about), **options}
+    given["settings"] = {**(run.about["asked"].get("settings") or {}), **(options.get("settings") or {})}
+    benchmark, model = given.pop("benchmark"), given.pop("model")
+    if resolve(benchmark) != run.benchmark:
+        raise BadInput(f"--from: {run.folder} is a run of {run.benchmark}, not of {benchmark}")
+    name = f"{run.benchmark}-{run.about['identity']}-repeat"
+    folder = Path(out) if out else _default_root() / slug(run.model) / name
+    if folder.resolve() == run.folder.resolve():
+        raise BadInput(f"--out {folder}: is the run itself; give another folder for its repeat")
+    say(f"repeating {run.folder}: {run.benchmark}, {model}")
+    done = evaluate(benchmark, model, out=folder, like=run, **given)
+    if any((run.folder / "records").glob("*.parquet")):
+        say(f"{folder}: beside {run.folder} {repeating.difference(run.records, done.records)}")
+    return done
 
 
 def evaluate_all(benchmark: str, models: Sequence[str], runs: str | Path = "", **options: Any) -> list[Run]:

@@ -7,6 +7,8 @@ import html
 import json
 import re
 
+from bench import words
+
 # What stands in a text and cannot be seen: control characters, escapes of terminals, turned directions, halves of
 # characters, tags that spell words without a sign. Line breaks and tabs are left.
 UNSEEN = re.compile(
@@ -27,7 +29,8 @@ def shortened(text: object, most: int) -> str:
     whole = str(text)
     if len(whole) <= most:
         return visible(whole)
-    return f"{visible(whole[:most])} … (the first {most:,} of {len(whole):,} characters)"
+    more = words.tell("the first {n} of {all} characters", n=f"{most:,}", all=f"{len(whole):,}")
+    return f"{visible(whole[:most])} … ({more})"
 
 
 def brief(text: object, most: int) -> str:

@@ -32,6 +32,8 @@ from bench.tasks.request import of_judge
 
 # Characters of a reply that an example shows, that its heading shows, and that a cell of a table shows.
 SHOWN, BRIEF, CELL = 2000, 60, 2000
+# Columns that say why, which a page tells in its language.
+REASONS = ("note", "why", "reason")
 
 _folder: Path | None = None
 
@@ -56,8 +58,9 @@ def table(frame: pd.DataFrame, name: str, *, digits: int = 3) -> None:
         return
     shown = frame
     if {"ci_low", "ci_high"} <= set(frame):
+        to = words.tell(" to ").replace(" ", "\u00a0")
         bounds = [
-            "" if low != low else f"{low:,.{digits}f}\u00a0to\u00a0{high:,.{digits}f}"
+            "" if low != low else f"{low:,.{digits}f}{to}{high:,.{digits}f}"
             for low, high in zip(frame.ci_low, frame.ci_high, strict=True)
         ]
         shown = (
@@ -65,8 +68,8 @@ def table(frame: pd.DataFrame, name: str, *, digits: int = 3) -> None:
             .drop(columns="ci_high")
             .rename(columns={"ci_low": words.tell("95\u00a0% interval")})
         )
-    if "note" in shown:
-        shown = shown.assign(note=[words.note(str(note)) for note in shown["note"]])
+    reasons = [name for name in REASONS if name in shown]
+    shown = shown.assign(**{name: [words.note(str(note)) for note in shown[name]] for name in reasons})
     # What is below the last digit that is shown.
     leasts = [10**-digits if re.match(r"p(_|$)", str(column)) else 0 for column in shown.columns]
     head = "".join(
@@ -96,7 +99,7 @@ def figure(fig: Figure | None, name: str) -> None:
     if _folder:
         keep.picture(fig, _folder, _file_name(name))
     alt = str(fig.get_label())
-    shown = {"image/png": base64.b64encode(keep.png(fig)).decode(), "text/plain": alt}
+    shown = {"image/png": base64.b64encode(keep.small(keep.png(fig))).decode(), "text/plain": alt}
     width = round(fig.get_size_inches()[0] * 96)
     display(shown, metadata={"image/png": {"alt": alt, "width": width}}, raw=True)
     if _folder:
@@ -254,7 +257,7 @@ def sentences(told: Iterable[str], runs: Sequence[Run] = ()) -> None:
     """Show warnings about `runs`, and an analysis's findings, the main one first; saved as findings.csv if there are runs."""
     found = list(told)
     notes(warnings([run.about for run in runs]))
-    display(HTML(f"<div class='findings'>{_list(found)}</div>"))
+    display(HTML(f"<div class='findings'{_spoken()}>{_list(found)}</div>"))
     if _folder and runs:
         keep.table(pd.DataFrame({"sentence": found}), _folder, "findings")
 
@@ -277,7 +280,7 @@ def parted(rows: pd.DataFrame, told: str) -> None:
             if isinstance(value, str) and value
         )
         parts.append(f"<details class='example'><summary>{heading}</summary>{body}</details>")
-    display(HTML(f"<div class='examples {PLAIN}'><p>{as_html(told)}</p>{''.join(parts)}</div>"))
+    display(HTML(f"<div class='examples {PLAIN}'{_spoken()}><p>{as_html(told)}</p>{''.join(parts)}</div>"))
 
 
 def everything(scores: pd.DataFrame) -> None:

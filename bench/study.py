@@ -13,16 +13,17 @@ analyses:
 options: {seed: 0, preset: robust, device: cuda}
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from bench import data, scorers, tasks, words
 from bench.benchmarks import module, resolve
-from bench.errors import BadInput, expected
+from bench.data import yaml
+from bench.data.text import place
+from bench.errors import BadInput, expected, quoted
 from bench.run import PRESETS
 from bench.tasks.nli_coal import label_order
 
@@ -36,6 +37,8 @@ OF_ALL: dict[str, type] = {
     "seed": int, "repeats": int, "judge": str, "max_new_tokens": int, "preset": str, "device": str, "dtype": str,
     "batch_tokens": int,
 }  # fmt: skip
+# Of numbers: seeds are 64 bits, and no run asks or repeats more than this.
+LARGEST = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -57,14 +60,9 @@ def load(path: Path) -> Study:
     Raises:
         BadInput: not YAML, a misspelt or missing key, a wrong value, an unknown model, benchmark, task or category.
     """
-    try:
-        content = yaml.safe_load(path.read_text("utf-8"))
-    except FileNotFoundError:
-        raise BadInput(f"{path}: no such study file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path}: cannot be read as a study file ({error})") from None
-    except yaml.YAMLError as error:
-        raise BadInput(f"{path}: not YAML ({' '.join(str(error).split())})") from None
+    if not path.exists():
+        raise BadInput(f"{path}: no such study file")
+    content = yaml.read(path)
     if not isinstance(content, dict):
         raise BadInput(f"{path}: expected keys {', '.join(KEYS)}, found {type(content).__name__}")
     _check_keys(path, "study", content, KEYS)
@@ -101,14 +99,18 @@ def load(path: Path) -> Study:
 
 def _analysis(path: Path, name: str, given: object) -> dict[str, Any]:
     """The parameters of an analysis; `runs` are others beside the study's own, meant from where the study file lies."""
+    if not re.fullmatch(r"[a-z_]+", name):
+        raise BadInput(
+            f"{path}, key `analyses: {name}`: is no name of a notebook; expected letters and underscores"
+        )
     if not isinstance(given, dict):
         raise BadInput(
-            f"{path}, key `analyses: {name}`: expected parameters of the notebook, found {given!r}"
+            f"{path}, key `analyses: {name}`: expected parameters of the notebook, found {quoted(given)}"
         )
     runs = given.get("runs", [])
     if not isinstance(runs, list):
         raise BadInput(
-            f"{path}, key `analyses: {name}: runs`: expected a list of folders or patterns, found {runs!r}"
+            f"{path}, key `analyses: {name}: runs`: expected a list of folders or patterns, found {quoted(runs)}"
         )
     return {**given, "runs": [_from(path, str(one)) for one in runs]} if runs else dict(given)
 
@@ -116,7 +118,7 @@ def _analysis(path: Path, name: str, given: object) -> dict[str, Any]:
 def _model(path: Path, entry: object, key: str = "models") -> str:
     if not isinstance(entry, str):
         raise BadInput(
-            f"{path}, key `{key}`: {entry!r} is not a model; put quotes around it if it holds a colon and a blank"
+            f"{path}, key `{key}`: {quoted(entry)} is not a model; put quotes around it if it holds a colon and a blank"
         )
     kind, colon, rest = entry.partition(":")
     # Paths are meant from where the study file lies.
@@ -162,7 +164,7 @@ def _label_names(
         model = _model(path, entry, key)
         if model not in models or not isinstance(names, list):
             raise BadInput(
-                f"{path}, key `{key}`: expected models of this study, each with a list of its labels in order; found {entry!r}"
+                f"{path}, key `{key}`: expected models of this study, each with a list of its labels in order; found {quoted(entry)}"
             )
         try:
             found[model] = list(label_order(names))
@@ -175,11 +177,18 @@ def _options(path: Path, where: str, given: object, allowed: Mapping[str, type])
     if given is None:
         return {}
     if not isinstance(given, dict):
-        raise BadInput(f"{path}, key `{where}`: expected options, found {given!r}")
+        raise BadInput(f"{path}, key `{where}`: expected options, found {quoted(given)}")
     _check_keys(path, f"`{where}`", given, tuple(allowed))
     for key, value in given.items():
         if not isinstance(value, allowed[key]) or isinstance(value, bool):
-            raise BadInput(f"{path}, key `{where}: {key}`: {value!r} is not a {allowed[key].__name__}")
+            raise BadInput(f"{path}, key `{where}: {key}`: {quoted(value)} is not a {allowed[key].__name__}")
+        if isinstance(value, int) and abs(value) > LARGEST:
+            raise BadInput(f"{path}, key `{where}: {key}`: {quoted(value)} is more than {LARGEST:,}")
+        wrong = [one for one in value if not isinstance(one, str)] if isinstance(value, list) else []
+        if wrong:
+            raise BadInput(
+                f"{path}, key `{where}: {key}`: {quoted(wrong[0])} is not a text; put quotes around it"
+            )
     return dict(given)
 
 
@@ -189,6 +198,9 @@ def _check_keys(path: Path, where: str, given: Mapping[Any, Any], allowed: tuple
             raise BadInput(f"{path}: " + expected(key, allowed, f"key in {where}"))
 
 
-def _from(path: Path, place: str) -> str:
-    expanded = Path(place).expanduser()
-    return str(expanded if expanded.is_absolute() else (path.parent / expanded).resolve())
+def _from(path: Path, given: str) -> str:
+    try:
+        expanded = place(given)
+        return str(expanded if expanded.is_absolute() else (path.parent / expanded).resolve())
+    except (BadInput, OSError, RuntimeError) as error:  # the last two of links that lead in a circle
+        raise BadInput(f"{path}: {error}") from None

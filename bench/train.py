@@ -34,6 +34,7 @@ from bench.scorers.checkpoint import DTYPES, placement
 from bench.scorers.classifier import label_columns
 from bench.train_card import card
 from bench.train_network import encode, load
+from bench.whole import write_text
 
 ABOUT = "training.json"
 # Passes over the data: of a fresh head on an NLI corpus, and of a classifier that goes on, as on a controlled set.
@@ -257,7 +258,7 @@ def _begun(out: Path, identity: str) -> Path:
             raise BadInput(
                 f"{work}: a training with other options was begun for {out}; remove that folder, or give another --out"
             )
-        (work / ABOUT).write_text(json.dumps({"identity": identity}), "utf-8")
+        write_text(work / ABOUT, json.dumps({"identity": identity}))
     except OSError as error:
         raise RunFailed(f"{work}: cannot be written ({error})") from None
     return work

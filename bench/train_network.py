@@ -8,7 +8,7 @@ from transformers.utils import logging as transformers_logging
 
 from bench.data.nli_corpora import LABELS, Example
 from bench.errors import BadInput
-from bench.scorers.checkpoint import location, tokenizer_of, why_not
+from bench.scorers.checkpoint import check_files, location, tokenizer_of, why_not
 from bench.scorers.classifier import label_columns
 
 # Parts of the body that are not pretrained in every checkpoint, and learned with the head.
@@ -37,6 +37,7 @@ def load(
     try:
         config = transformers.AutoConfig.from_pretrained(path, **options)
         tokenizer = tokenizer_of(path, options)
+        check_files(model, path, config, options)
         fresh = new_head or not any(
             name.endswith("ForSequenceClassification") for name in config.architectures or []
         )

@@ -1,6 +1,6 @@
 """Makes the README's pictures of a report: `bench report && python tests/pictures.py`.
 
-They are what Chromium shows of the demonstration's index and of one page, at the width of a desk.
+They are what Chromium shows of the demonstration's index and of one page, at the width of a desk, and two of its pictures.
 """
 
 import sys
@@ -9,11 +9,15 @@ from pathlib import Path
 from browser import visit
 from PIL import Image
 
+from bench import keep
+
 HOME = Path(__file__).parents[1]
 TARGET = HOME / ".github" / "pictures"
 # Page, picture, and the part of the page that it begins with.
 SHOWN = (("index.html", "report.png", "body"), ("cbbq.html", "page.png", ".findings"))
 WIDTH, HEIGHT = 1200, 1250
+# Pictures as the report keeps them.
+KEPT = (("cbbq/categories.png", "categories.png"), ("mcbe/list_lengths.png", "mcbe.png"))
 
 
 def main(folder: Path) -> None:
@@ -28,6 +32,8 @@ def main(folder: Path) -> None:
         )
         few.save(path, optimize=True)
         print(f"{path.relative_to(HOME)}: {path.stat().st_size // 1024} kB")
+    for kept, name in KEPT:
+        (TARGET / name).write_bytes(keep.small((folder / "tables" / kept).read_bytes()))
 
 
 if __name__ == "__main__":

@@ -315,12 +315,14 @@ def test_a_broken_template_file_is_refused_with_the_place(tmp_path: Path, refusa
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{", "line 1: not JSON"),
+        ("{", "expected a JSON array of objects"),
+        ("[{", "line 1: not JSON"),
+        ('[{"a": 1, "a": 2}]', "field 'a' occurs more than once"),
         ('{"a": 1}', "expected a JSON array of objects"),
         ("[1, 2]", "expected a JSON array of objects"),
-        ("[" * 100_000, "nested too deeply"),
+        ('[{"a": ' + "[" * 100_000, "nested too deeply"),
         ('[{"context": "x"}]', "row 1: field `question_index` is missing"),
-        ("", "line 1: not JSON"),
+        ("", "expected a JSON array of objects"),
     ],
 )
 def test_a_broken_expanded_json_file_is_refused(tmp_path: Path, refusal, text: str, said: str) -> None:

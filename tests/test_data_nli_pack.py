@@ -153,5 +153,5 @@ def test_frames_come_from_captions(tmp_path: Path, refusal) -> None:
     assert with_captions(pack, [path]).frames == ("the [Sub] rides a horse.", "the [Sub] runs.")
     assert with_captions(pack, [path, path], most=3).frames[2] == "the [Sub] rides a horse."
     path.write_text("A dog.\n", "utf-8")
-    assert "no caption of 2 lines makes a frame" in refusal(with_captions, pack, [path])
+    assert "no caption of 1 lines makes a frame" in refusal(with_captions, pack, [path])
     assert "no such file of captions" in refusal(with_captions, pack, [tmp_path / "none"])

@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from itertools import pairwise
 
 import pandas as pd
 import pytest
@@ -10,6 +11,16 @@ from drawing import drawn
 from bench import figures
 from bench.metrics.findings import findings, leading, sentence
 from bench.metrics.table import Headline
+
+
+def test_thirty_models_differ_in_colour_or_mark():
+    models = [str(k) for k in range(30)]
+    colours, marks = figures.style.colours(models), figures.style.marks_of(models)
+    assert len({(colours[model], marks[model]) for model in models}) == 30
+    assert figures.style.colours(models[:10]) == {model: colours[model] for model in models[:10]}
+    assert len({marks[model] for model in models[:10]}) == 1
+    # Those of one shade, in which darker colours are more alike, have different marks beside each other.
+    assert all(marks[a] != marks[b] for a, b in pairwise(models[10:]))
 
 
 @pytest.fixture

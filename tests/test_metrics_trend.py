@@ -170,6 +170,6 @@ def test_a_fall_by_position_is_told_as_chance() -> None:
     assert "chance" not in findings(trends({"s": models}), table, ss).sentence[0]
 
 
-@pytest.mark.parametrize(("billions", "text"), [(32, "32B"), (0.5, "0.5B"), (0.335, "0.335B"), (0.135, "135M"), (9.27e-5, "92.7K")])  # fmt: skip
+@pytest.mark.parametrize(("billions", "text"), [(32, "32B"), (0.5, "0.5B"), (0.335, "335M"), (3.29e-4, "329K"), (9.27e-5, "92.7K")])  # fmt: skip
 def test_sizes_are_written_as_people_do(billions: float, text: str) -> None:
     assert size(billions) == text

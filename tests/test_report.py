@@ -12,7 +12,7 @@ from browser import axe, visit
 
 from bench import report, words
 from bench.run import Run
-from bench.site import downloads, matrix, pages
+from bench.site import breaks, downloads, matrix, pages
 from bench.tasks.wording import load as load_wording
 
 PLANTED = "<script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">"
@@ -25,6 +25,7 @@ benchmarks:
   nli_coal: {{categories: [zh], limit: 4}}
 analyses:
   meta_evaluation: {{languages: [zh], rates: [0, 0.5, 1], seeds: [0]}}
+  self_correction: {{}}
 """
 
 
@@ -51,7 +52,8 @@ def made(tmp_path_factory):
 
 
 def page(made, name):
-    return (made.page.parent / name).read_text("utf-8")
+    # Without the places where long names may be broken.
+    return (made.page.parent / name).read_text("utf-8").replace("<wbr>", "")
 
 
 def test_the_report_has_an_index_and_a_page_a_notebook(made):
@@ -68,6 +70,9 @@ def test_one_that_fails_does_not_stop_the_rest(made):
     index = page(made, "index.html")
     assert "failed:" in index
     assert "has no answer for task" in index
+    # What has no runs to be about is no failure.
+    assert "<li>self correction: <span" in index
+    assert "not applicable: no model was asked under Q and another prompt setting" in index
     assert "planted answered" in index
     row = re.search(r'<th scope="row">simulated:bias=1</th>.*?</tr>', index, re.DOTALL)[0]
     assert "100\u00a0%" in row
@@ -130,7 +135,7 @@ def test_what_a_model_says_is_shown_as_text(made):
     assert "&lt;script&gt;document.title=" in text
 
 
-@pytest.mark.parametrize(("width", "dark"), [(390, False), (1280, True)])
+@pytest.mark.parametrize(("width", "dark"), [(360, False), (390, True), (1280, True)])
 def test_the_pages_in_a_browser(made, width, dark):
     script = """({
         title: document.title,
@@ -246,17 +251,21 @@ def test_the_same_report_in_chinese(made, tmp_path):
             pages.page(name, folder / "notebooks" / f"{name}.ipynb")
             for name in ("cbbq", "nli_coal", "meta_evaluation")
         ]
-        index = pages.write(plan, folder, cells, made_pages, runs).read_text("utf-8")
+        left_out = {"self_correction": "no model was asked twice"}
+        index = pages.write(plan, folder, cells, made_pages, runs, left_out).read_text("utf-8")
+    index = index.replace("<wbr>", "")
     assert '<html lang="zh-CN">' in index
     for heading in ("一览", "主要发现", "数字的依据", "下载", "如何引用"):
         assert f">{heading}</h2>" in index
     assert "不适用：该模型只能 generate" in index
     assert "simulated:bias=1 对 100% 的歧义问题作出了符合刻板印象的回答" in index or "planted" in index
     assert ">元评估</a>" in index
+    assert '<li>自我纠正: <span class="faint">不适用：' in index
     # The notebook's own words are said to be English.
     text = (folder / "cbbq.html").read_text("utf-8")
     assert '<div class="notebook" lang="en">' in text
     assert ">目录</summary>" in text
+    assert '<h2 id="What-was-found" lang="zh-CN">主要发现</h2>' in text
 
 
 def test_a_second_call_reads_the_records_and_a_changed_study_keeps_the_old_ones(tmp_path, monkeypatch):
@@ -273,6 +282,16 @@ def test_a_second_call_reads_the_records_and_a_changed_study_keeps_the_old_ones(
     changed = report.study.load(path)
     assert [cell.state for cell in report._ask_model(changed, changed.models[0], tmp_path / "r")] == ["done"]
     assert len(list(run.parent.iterdir())) == 2
+
+
+def test_long_names_break_behind_a_sign_and_nowhere_else():
+    name = "simulated:bias=0.5,position=0.5"
+    assert breaks.in_text(f"{name} <b>") == "simulated:<wbr>bias=0.5,<wbr>position=0.5 &lt;b&gt;"
+    assert breaks.in_text("Qwen/Qwen2.5-0.5B-Instruct, 12:30") == "Qwen/<wbr>Qwen2.5-0.5B-Instruct, 12:30"
+    assert breaks.in_text("x" * 50).count("<wbr>") == 2
+    page = f"<td class='a:{name}'>{name}</td><pre>{name} <b>{name}</b></pre>"
+    broken = name.replace(":", ":<wbr>").replace(",", ",<wbr>")
+    assert breaks.in_html(page) == page.replace(f"'>{name}<", f"'>{broken}<")
 
 
 def test_every_benchmark_can_be_cited():

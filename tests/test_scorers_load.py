@@ -252,8 +252,8 @@ def test_what_is_no_model_is_refused_before_anything_is_loaded(refusal: Any, mod
 
 
 def test_a_file_that_is_no_gguf_file_is_refused(tmp_path: Path, refusal: Any) -> None:
-    (tmp_path / "model.bin").write_bytes(b"x")
-    assert "not a .gguf file" in refusal(load, str(tmp_path / "model.bin"))
+    (tmp_path / "model.onnx").write_bytes(b"x")
+    assert "not a .gguf file" in refusal(load, str(tmp_path / "model.onnx"))
 
 
 @pytest.mark.parametrize("model", ["no-such-model", "no-such-organisation/no-such-model"])

@@ -1,5 +1,7 @@
 """What a notebook shows: examples with the judge's marks, unreadable replies among them, and everything as text."""
 
+import base64
+import io
 import json
 import re
 import shutil
@@ -8,8 +10,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
+from PIL import Image
 
-from bench import run, show
+from bench import keep, run, show
 from bench.data import SAMPLES
 
 HEADER = "context,sentence,words,subtype,explanation,score\n"
@@ -164,3 +168,21 @@ def test_findings_of_an_analysis_are_text_and_kept_for_the_index(shown, asked, t
     assert "<li>Of one model.</li>" in page
     kept = pd.read_csv(tmp_path / "kept" / "findings.csv")
     assert list(kept.sentence) == [f"{PLANTED} is no different.", "Nothing else."]
+
+
+def test_a_picture_in_a_notebook_has_few_colours_and_looks_the_same(shown):
+    fig = Figure(figsize=(4, 3), dpi=100)
+    ax = fig.subplots()
+    ax.imshow(np.linspace(0, 1, 64).reshape(8, 8), cmap="RdBu")
+    fig.set_label("Squares from red to blue 年龄.")
+    whole = keep.png(fig)
+    small = keep.small(whole)
+    few, many = (Image.open(io.BytesIO(one)) for one in (small, whole))
+    assert few.mode == "P"
+    assert few.info["Description"] == "Squares from red to blue 年龄."
+    off = np.abs(np.asarray(few.convert("RGB"), int) - np.asarray(many.convert("RGB"), int)).max(axis=2)
+    assert off.max() < 40
+    assert (off > 0).mean() < 0.02
+    assert len(small) < 0.6 * len(whole)
+    show.figure(fig, "squares")
+    assert base64.b64encode(small).decode() in shown[0]

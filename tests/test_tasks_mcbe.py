@@ -245,8 +245,8 @@ TABLE = "version = 'v'\n[scenario_selection]\nprompt = '{}'\n"
         (TABLE.format("{sentence1}{sentence2}}"), ", table [scenario_selection], `prompt`", "written twice"),
         ("[scenario_selection]\nprompt = '{sentence1}{sentence2}'\n", "", "expected `version"),
         ("version = 'v'\n", "", "a table a prompt"),
-        ("version = ", "", "not a TOML file"),
-        (TABLE.format("句子{sentence1}{sentence2}").encode("gbk"), "", "not a TOML file"),
+        ("version = ", "", "not TOML"),
+        (TABLE.format("句子{sentence1}{sentence2}").encode("gbk"), ", line 3", "not UTF-8"),
     ],
 )  # fmt: skip
 def test_a_wrong_wording_file_is_refused_with_file_and_table(tmp_path: Path, refusal, text: str | bytes, place: str, said: str) -> None:  # fmt: skip

@@ -11,7 +11,7 @@ from typing import Any
 
 from bench import records
 from bench.benchmarks import NAMES, resolve
-from bench.errors import BadInput
+from bench.errors import BadInput, NoRuns
 from bench.results import Run
 from bench.run import evaluate_all
 
@@ -34,7 +34,8 @@ def opened(
         options: by benchmark, how (see `bench.run.evaluate`).
 
     Raises:
-        BadInput: a folder without a run, or nothing is left.
+        BadInput: a folder without a run.
+        NoRuns: nothing is left.
     """
     wanted = [resolve(name) for name in benchmarks] or list(NAMES)
     if not runs:
@@ -47,9 +48,9 @@ def opened(
         if run.benchmark in wanted and (not models or {run.model, run.label} & set(models))
     ]
     if not kept:
-        have = ", ".join(dict.fromkeys(f"{run.label} on {run.benchmark}" for run in found)) or "none"
-        raise BadInput(
-            f"no run of {', '.join(models) or 'any model'} on {', '.join(wanted)}: {', '.join(map(str, runs))} has {have}"
+        have = ", ".join(dict.fromkeys(f"{run.label} on {run.benchmark}" for run in found))
+        raise NoRuns(
+            f"no run of {', '.join(models) or 'any model'} on {', '.join(wanted)}: there is {have or 'none in ' + ', '.join(map(str, runs))}"
         )
     return kept
 

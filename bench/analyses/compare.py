@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from bench.errors import BadInput
+from bench.errors import BadInput, NoRuns
 from bench.metrics.bootstrap import Replicates
 from bench.metrics.comparison import Pair, pairs, ranks
 from bench.results import Run, labels
@@ -39,14 +39,14 @@ def by_benchmark(runs: Sequence[Run]) -> dict[str, list[Run]]:
     """The runs on each benchmark that has two or more; what is alone cannot be compared.
 
     Raises:
-        BadInput: there is none.
+        NoRuns: there is none.
     """
     found: dict[str, list[Run]] = {}
     for run in runs:
         found.setdefault(run.benchmark, []).append(run)
     kept = {name: some for name, some in found.items() if len(some) > 1}
     if not kept:
-        raise BadInput(f"{len(runs)} runs, and no two on one benchmark; to compare models, give two or more")
+        raise NoRuns(f"{len(runs)} runs, and no two on one benchmark; to compare models, give two or more")
     return kept
 
 

@@ -19,6 +19,7 @@ from typing import Any
 
 import pandas as pd
 
+from bench import words
 from bench.benchmarks import module
 from bench.errors import BadInput, expected
 from bench.results import Run, labels
@@ -36,6 +37,10 @@ COLUMNS = ("model", "benchmark", "category", "task", "item_id", "request", "repe
 LENGTH = "length"
 SORTS = ("item_id", *FILTERS, "request", "parsed", LENGTH, "seconds")
 TEXT = "white-space: pre-wrap; overflow-wrap: anywhere; max-height: 18em; overflow: auto; margin: 0; text-align: left"
+# As wide as there is room, whatever it holds; a widget would else be pushed out of sight, where nothing scrolls.
+BOX = "overflow: auto; contain: inline-size"
+# Chinese can be broken at every character, so a last column that is pressed would be one character wide.
+LAST = "min-width: 16em"
 CELL = "text-align: left; vertical-align: top; padding: 0.2em 0.8em 0.2em 0"
 
 
@@ -161,8 +166,12 @@ def table_page(rows: pd.DataFrame, start: int = 0) -> str:
     start = max(0, min(start, len(rows) - 1) // PAGE * PAGE)
     some = rows.iloc[start : start + PAGE]
     if some.empty:
-        return "<p>No answer fits.</p>"
-    names = ("model", "category", "task", "item", "request", "read as", "reply")
+        return f"<p>{words.tell('No answer fits.')}</p>"
+    names = (
+        *map(words.column, ("model", "category", "task")), words.tell("item"), words.tell("request"), words.tell("read as"),
+        words.tell("reply"),
+    )  # fmt: skip
+    unread = f"<em>{words.tell('not readable')}</em>"
     lines = [
         [
             row.model, row.category, row.task, row.item_id, _repeated(row.request, row.repeat),
@@ -170,9 +179,13 @@ def table_page(rows: pd.DataFrame, start: int = 0) -> str:
         ]
         for row in some.itertuples()
     ]  # fmt: skip
-    told = f"Answers {start + 1:,} to {start + len(some):,} of {len(rows):,}."
+    told = words.tell(
+        "Answers {first} to {last} of {all}.",
+        first=f"{start + 1:,}", last=f"{start + len(some):,}", all=f"{len(rows):,}",
+    )  # fmt: skip
     body = "".join(
-        f"<tr>{''.join(_cell(_brief(value) if value is not None else '<em>not readable</em>') for value in line)}</tr>"
+        f"<tr>{''.join(_cell(_brief(value) if value is not None else unread) for value in line[:-1])}"
+        f"{_cell(_brief(line[-1]), LAST)}</tr>"
         for line in lines
     )
     return f"<p>{told}</p>{_table(names, body)}"
@@ -189,10 +202,11 @@ def item_page(answers: Answers, item_id: str) -> str:
             f"<tr>{_cell(as_html(name))}{_cell(_long(_listed(value)))}</tr>" for name, value in told.items()
         )
         parts.append(
-            f"<details><summary>What the data say ({as_html(benchmark)})</summary>{_table(('field', 'value'), body)}</details>"
+            f"<details><summary>{words.tell('What the data say ({benchmark})', benchmark=as_html(benchmark))}</summary>"
+            f"{_table((words.tell('field'), words.tell('value')), body)}</details>"
         )
         models = list(dict.fromkeys(here.model))
-        parts.append(f"<p>How answers were read: {' · '.join(map(as_html, models))}</p>")
+        parts.append(f"<p>{words.tell('How answers were read: {models}', models=' · '.join(map(as_html, models)))}</p>")  # fmt: skip
         requests = here.groupby(["task", "request"], sort=False, observed=True)
         parts += [_request(benchmark, some, models, requests.ngroups <= UNFOLDED) for _, some in requests]
     return f"<div class='item {PLAIN}'>{''.join(parts)}</div>"
@@ -201,25 +215,29 @@ def item_page(answers: Answers, item_id: str) -> str:
 def _request(benchmark: str, rows: pd.DataFrame, models: Sequence[str], unfold: bool) -> str:
     """One request of an item: the prompt, or those of each model where they differ, and a column a model."""
     first = rows.iloc[0]
-    head = f"{as_html(first.task)}, {as_html(first.request)}{', asked of the judge' if of_judge(first.request) else ''}"
+    head = words.tell(", ").join(
+        filter(None, (as_html(first.task), as_html(first.request), words.tell("asked of the judge") if of_judge(first.request) else ""))
+    )  # fmt: skip
     said = " · ".join(_said(rows[rows.model == model]) for model in models)
     prompts = rows.drop_duplicates("prompt")
     asked = "".join(
-        f"<p style='margin: 0.4em 0 0'>Asked{'' if len(prompts) == 1 else ' ' + as_html(row.model)}:</p>{_long(row.prompt)}"
+        f"<p style='margin: 0.4em 0 0'>{words.tell('Asked:') if len(prompts) == 1 else words.tell('Asked {model}:', model=as_html(row.model))}"
+        f"</p>{_long(row.prompt)}"
         for row in prompts.itertuples()
     )
     body, repeats = "", sorted(rows.repeat.unique())
     for repeat in repeats:
         some = rows[rows.repeat == repeat].drop_duplicates("model").set_index("model")
-        lines: dict[str, list[str]] = {"answered": [], "read as": [], "log-probabilities": []}
+        answered, read, logs = words.tell("answered"), words.tell("read as"), words.tell("log-probabilities")
+        lines: dict[str, list[str]] = {answered: [], read: [], logs: []}
         for model in models:
             one = some.loc[model] if model in some.index else None
-            lines["answered"].append("" if one is None else _long(one.response))
-            lines["read as"].append("<em>not asked</em>" if one is None else _read(one))
-            lines["log-probabilities"].append("" if one is None else _logs(benchmark, one.logprobs))
+            lines[answered].append("" if one is None else _long(one.response))
+            lines[read].append(_not_asked() if one is None else _read(one))
+            lines[logs].append("" if one is None else _logs(benchmark, one.logprobs))
         for name, cells in lines.items():
             if any(cells):
-                named = name if len(repeats) == 1 else f"{name}, repeat {repeat}"
+                named = name if len(repeats) == 1 else _of_repeat(name, repeat)
                 body += f"<tr>{_cell(named)}{''.join(map(_cell, cells))}</tr>"
     return (
         f"<details{' open' if unfold else ''} style='margin: 0.3em 0'><summary><strong>{head}:</strong> {said}</summary>"
@@ -228,12 +246,20 @@ def _request(benchmark: str, rows: pd.DataFrame, models: Sequence[str], unfold: 
 
 
 def _repeated(name: object, repeat: object) -> str:
-    return f"{name}, repeat {repeat}" if repeat else str(name)
+    return _of_repeat(name, repeat) if repeat else str(name)
+
+
+def _of_repeat(name: object, repeat: object) -> str:
+    return words.tell("{name}, repeat {repeat}", name=name, repeat=repeat)
+
+
+def _not_asked() -> str:
+    return f"<em>{words.tell('not asked')}</em>"
 
 
 def _said(rows: pd.DataFrame) -> str:
     """How one model's answers to a request were read, repeat by repeat."""
-    return " / ".join(map(_glance, rows.itertuples())) or "<em>not asked</em>"
+    return " / ".join(map(_glance, rows.itertuples())) or _not_asked()
 
 
 def _glance(row: Any) -> str:
@@ -242,7 +268,8 @@ def _glance(row: Any) -> str:
 
 def _problem(row: Any) -> str:
     """Why there is no parsed value."""
-    return f"<em>{'no answer came: ' + as_html(row.error) if row.error else 'not readable'}</em>"
+    said = words.tell("no answer came: {why}", why=as_html(row.error)) if row.error else words.tell("not readable")  # fmt: skip
+    return f"<em>{said}</em>"
 
 
 def _read(row: Any) -> str:
@@ -291,10 +318,10 @@ def _listed(value: Any) -> str:
     return "\n".join(map(str, value))
 
 
-def _cell(inner: str) -> str:
-    return f"<td style='{CELL}'>{inner}</td>"
+def _cell(inner: str, more: str = "") -> str:
+    return f"<td style='{CELL}; {more}'>{inner}</td>" if more else f"<td style='{CELL}'>{inner}</td>"
 
 
 def _table(names: Sequence[str], body: str) -> str:
     head = "".join(f"<th scope='col' style='{CELL}'>{as_html(name)}</th>" for name in names)
-    return f"<div class='table {PLAIN}' style='overflow: auto'><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    return f"<div class='table {PLAIN}' style='{BOX}'><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"

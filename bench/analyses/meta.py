@@ -15,7 +15,6 @@ Sources: Anantaprayoon et al., LREC-COLING 2024, section 5, after Kaneko et al.,
 """
 
 import json
-import os
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,6 +43,7 @@ from bench.progress import progress, say
 from bench.scorers.base import digest
 from bench.tasks.nli_coal import LABELS
 from bench.train_learners import Continued, FromScratch, Learner
+from bench.whole import whole, write_text
 
 __all__ = ["Continued", "FromScratch", "correlations", "evaluate", "packs", "training_frames", "wide"]
 
@@ -279,13 +279,12 @@ def _made(cell: Cell, learner: Learner, root: Path, keep_models: bool) -> tuple[
                 about = json.loads((folder / ABOUT).read_text("utf-8"))
                 return Made(pd.read_csv(folder / ANSWERS, index_col="id"), about), "cache"
             made = _train(cell, learner, folder)
-            made.answers.to_csv(folder / ANSWERS)
+            with whole(folder / ANSWERS) as draft:
+                made.answers.to_csv(draft)
             # Written last: a folder that has it is whole.
-            draft = folder / f".{ABOUT}.part"
-            draft.write_text(
-                json.dumps(made.about, ensure_ascii=False, indent=2, default=str) + "\n", "utf-8"
+            write_text(
+                folder / ABOUT, json.dumps(made.about, ensure_ascii=False, indent=2, default=str) + "\n"
             )
-            os.replace(draft, folder / ABOUT)
             if not keep_models:
                 for path in folder.glob("try-*"):
                     shutil.rmtree(path)
@@ -370,4 +369,4 @@ def carry(found: pd.DataFrame, path: str | Path = CARRIED) -> None:
     rows = found.pivot_table(index=ROW, columns="measure", values="score", sort=False).reset_index()
     made = ", ".join(f"{name} {version(name)}" for name in ("torch", "transformers", "tokenizers"))
     head = f"# Made by bench.analyses.meta.evaluate and kept by bench.analyses.meta.carry, with {made}; scores of models of our own, no text of any data set.\n"
-    Path(path).write_text(head + rows.round(6).to_csv(index=False, lineterminator="\n"), "utf-8")
+    write_text(Path(path), head + rows.round(6).to_csv(index=False, lineterminator="\n"))

@@ -24,6 +24,7 @@ from bench.plan import Plan
 from bench.progress import progress
 from bench.scorers.base import digest
 from bench.scorers.simulated import Simulated
+from bench.whole import write_text
 
 __all__ = ["BIASES", "LEVELS", "SEEDS", "Respondent", "carry", "evaluate", "grid", "origin"]
 
@@ -156,7 +157,7 @@ def carry(found: pd.DataFrame, path: str | Path = CARRIED) -> None:
     named = found.assign(name=found.task + " " + found.metric, score=found.score.map("{:.8g}".format))
     wide = named.set_index([*ROW, "name"]).score.unstack("name", sort=False)  # noqa: PD010
     head = "# Made by bench.analyses.meta_respondents: carry(evaluate(carried=False)); scores of simulated respondents, no text of any data set.\n"
-    Path(path).write_text(head + wide.reset_index().to_csv(index=False, lineterminator="\n"), "utf-8")
+    write_text(Path(path), head + wide.reset_index().to_csv(index=False, lineterminator="\n"))
 
 
 def _carried() -> dict[tuple[Any, ...], dict[tuple[str, str], float]]:

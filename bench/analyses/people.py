@@ -13,10 +13,12 @@ import numpy as np
 import pandas as pd
 from rapidfuzz.distance import LCSseq
 
+from bench import words
 from bench.analyses import opened
-from bench.data.tables import read_csv
-from bench.errors import BadInput
-from bench.marking import plain
+from bench.data.tables import read_csv, whole_number
+from bench.data.text import MAX_LINE
+from bench.errors import BadInput, NoRuns, quoted
+from bench.marking import cell
 from bench.metrics import mcbe
 from bench.metrics.agreement import read_human
 from bench.metrics.judges import COLUMNS
@@ -44,9 +46,18 @@ def judged(
 
     Args:
         runs, models, demo, options: see `bench.analyses.opened`; the benchmarks of the demonstration are those of `options`.
+
+    Raises:
+        NoRuns: none of the runs has marks of a judge, or severities, which people's are in the data.
     """
     if runs:
-        return opened(runs, benchmarks=["mcbe", "cbbq"], models=models)
+        given = opened(runs, benchmarks=["mcbe", "cbbq"], models=models)
+        found = [run for run in given if run.about["asked"]["judge"] or (run.records.task == "bs").any()]
+        if not found:
+            raise NoRuns(
+                f"none of {len(given)} runs has marks of a judge, or severities; ask with --judge, or McBE's task bs"
+            )
+        return found
     asked = options or {}
     return [
         run
@@ -130,7 +141,7 @@ def verdicts(runs: Sequence[Run], people: str = "", *, seed: int = 0) -> pd.Data
             slips = np.array([_dice(seed, name, *key).random() for key in keys]) >= RELIABILITY
             both["human"] = (rule ^ slips).astype(float)
         else:
-            both["reply"] = both.said.map(plain)
+            both["reply"] = both.said.map(cell)
             both = both.merge(given, on=[*KEYS, "reply"])
             about = items.loc[both.item_id]
         parts.append(both.assign(by=judge, model=name, category=about.category.to_numpy(), cluster=about.cluster.to_numpy()))  # fmt: skip
@@ -149,14 +160,20 @@ def notes(analysed: pd.DataFrame, decided: pd.DataFrame, people: str, marked: st
         some = analysed.drop_duplicates(["model", "item_id"])
         off = float((some.human - _rule(some)).abs().mean())
         found.append(
-            f"The people who mark analyses are simulated: {PEOPLE} of them mark by a known rule (how much of the reference stands in the analysis), "
-            f"each off by {SPREAD:g} points or so. A judge that goes by this rule alone would be {off:.1f} points from them. Nothing is said of real "
-            "people; the parameter people takes a file of your own."
-        )
+            words.tell(
+                "The people who mark analyses are simulated: {n} of them mark by a known rule (how much of the reference stands in the analysis), "
+                "each off by {spread} points or so. A judge that goes by this rule alone would be {off} points from them. Nothing is said of real "
+                "people; the parameter people takes a file of your own.",
+                n=PEOPLE, spread=f"{SPREAD:g}", off=f"{off:.1f}",
+            )
+        )  # fmt: skip
     if len(decided) and not marked:
         found.append(
-            f"The people who judge explanations are simulated: they find one biased where its choice is, and say the opposite in {1 - RELIABILITY:.0%} of cases. "
-            f"A judge that goes by this rule alone would disagree on {1 - RELIABILITY:.0%}. The parameter verdicts takes a file of your own."
+            words.tell(
+                "The people who judge explanations are simulated: they find one biased where its choice is, and say the opposite in {share} of cases. "
+                "A judge that goes by this rule alone would disagree on {share}. The parameter verdicts takes a file of your own.",
+                share=f"{1 - RELIABILITY:.0%}",
+            )
         )
     return found
 
@@ -169,12 +186,24 @@ def told(parted: pd.DataFrame, digits: int = 0) -> pd.DataFrame:
         digits: of a mark.
     """
     headings = [
-        f"{row['item_id']}, {row['model']}: {row['by']} {row['judge']:.{digits}f}, people {row['human']:.{digits}f}"
+        words.tell(
+            "{item}, {model}: {by} {judge}, people {human}",
+            item=row["item_id"], model=row["model"], by=row["by"], judge=f"{row['judge']:.{digits}f}", human=f"{row['human']:.{digits}f}",
+        )
         for row in parted.to_dict("records")
-    ]
-    texts = {"said": "What was marked", "reference": "The reference"}
+    ]  # fmt: skip
+    texts = {"said": words.tell("What was marked"), "reference": words.tell("The reference")}
     shown = {name: parted[column] for column, name in texts.items() if column in parted}
     return pd.DataFrame({"heading": headings, **shown})
+
+
+def above(by: str, what: str) -> str:
+    """The sentence above the marks on which a judge and people part most.
+
+    Args:
+        what: what is marked, such as "analyses".
+    """
+    return words.tell("{by} and people part most on these {what}:", by=by, what=words.tell(what))
 
 
 def _rule(marks: pd.DataFrame) -> np.ndarray:
@@ -223,17 +252,20 @@ def _first(runs: Sequence[Run], benchmark: str) -> list[Run]:
 def _read_verdicts(path: Path) -> pd.DataFrame:
     columns = ["task", "item_id", "request", "repeat", "reply", "response"]
     rows = []
-    for place, row in enumerate(read_csv(path, columns), start=1):
+    for place, row in enumerate(read_csv(path, columns, longest=MAX_LINE), start=1):
         if not row["response"].strip():
             continue
         said = verdict(row["response"])
         if not said:
             raise BadInput(
-                f"{path}, row {place}, column `response`: {row['response']!r} is no verdict; write 有 (biased) or 无, or nothing"
+                f"{path}, row {place}, column `response`: {quoted(row['response'])} is no verdict; write 有 (biased) or 无, or nothing"
             )
-        if not row["repeat"].isdecimal():
-            raise BadInput(f"{path}, row {place}, column `repeat`: {row['repeat']!r} is no whole number")
-        rows.append((row["task"], row["item_id"], row["request"].partition(":")[2], int(row["repeat"]), row["reply"], float(said == BIASED)))  # fmt: skip
+        repeat = whole_number(row["repeat"])
+        if repeat is None:
+            raise BadInput(
+                f"{path}, row {place}, column `repeat`: {quoted(row['repeat'])} is no whole number"
+            )
+        rows.append((row["task"], row["item_id"], row["request"].partition(":")[2], repeat, row["reply"], float(said == BIASED)))  # fmt: skip
     return pd.DataFrame(rows, columns=[*KEYS, "reply", "human"])
 
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import pandas as pd
 
+from bench import words
 from bench.analyses import opened, same_data
-from bench.errors import BadInput
+from bench.errors import BadInput, NoRuns
 from bench.metrics.self_correction import BEFORE, counted
 from bench.results import Run, labels
 from bench.tasks.cbbq import PROMPTING
@@ -45,6 +46,11 @@ def asked(
     return [run for run in found if setting_of(run) in prompting]
 
 
+def under(setting: str) -> str:
+    """What stands above answers under a prompt setting."""
+    return words.tell("Under {setting}:", setting=setting)
+
+
 def setting_of(run: Run) -> str:
     """The prompt setting of a CBBQ run, which a released wording may have in itself."""
     if run.about.get("wording", {}).get("unbiased_instruction"):
@@ -56,7 +62,8 @@ def by_model(runs: Sequence[Run]) -> dict[str, dict[str, Run]]:
     """By model: the run under each prompt setting; models that were asked under Q and another one.
 
     Raises:
-        BadInput: two runs of a model under one setting, or on other data; or no model was asked under Q and another one.
+        BadInput: two runs of a model under one setting, or on other data.
+        NoRuns: no model was asked under Q and another one.
     """
     found: dict[str, dict[str, Run]] = {}
     for name, run in zip(labels(runs), runs, strict=True):
@@ -69,7 +76,7 @@ def by_model(runs: Sequence[Run]) -> dict[str, dict[str, Run]]:
     kept = {name: settings for name, settings in found.items() if BEFORE in settings and len(settings) > 1}
     if not kept:
         have = "; ".join(f"{name}: {', '.join(settings)}" for name, settings in found.items()) or "none"
-        raise BadInput(
+        raise NoRuns(
             f"no model was asked under {BEFORE} and another prompt setting; there are {have}. Ask with --set prompting=Q+IF, say"
         )
     for name, settings in kept.items():

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from bench import words
 from bench.benchmarks import NAMES, module, resolve
 from bench.data import Source, evenly, find, overview
 from bench.errors import BadInput, expected
@@ -141,12 +142,12 @@ def annotated(
     """
     if annotations:
         given = annotators.read(Path(annotations).expanduser(), levels=levels)
-        return [Annotated("", f"the annotators of {Path(annotations).name}", float("nan"), annotators.kappas(given))]  # fmt: skip
+        return [Annotated("", words.tell("the annotators of {file}", file=Path(annotations).name), float("nan"), annotators.kappas(given))]  # fmt: skip
     found = []
     for look in looked:
         simulated = annotators.Simulated(reliability, raters)
         parts = [some.loc[evenly(list(some.index), RATED)] for _, some in look.texts.groupby("category", sort=False)]  # fmt: skip
-        who = f"{raters} simulated annotators of the topics of {look.title}"
+        who = words.tell("{n} simulated annotators of the topics of {title}", n=raters, title=look.title)
         kappas = annotators.kappas(simulated.annotate(pd.concat(parts)))
         found.append(Annotated(look.benchmark, who, simulated.kappa, kappas))
     return found
@@ -158,13 +159,18 @@ def notes(looked: Sequence[Look], found: Sequence[Annotated]) -> list[str]:
     told = []
     if samples:
         told.append(
-            f"The data for {', '.join(samples)} are this package's own samples. They are not the benchmark's items, and tell "
-            "nothing about its data; “bench fetch” brings these, and the parameter data takes another folder."
+            words.tell(
+                "The data for {names} are this package's own samples. They are not the benchmark's items, and tell nothing about its data; "
+                "“bench fetch” brings these, and the parameter data takes another folder.",
+                names=words.tell(", ").join(samples),
+            )
         )
     if any(one.known == one.known for one in found):
         told.append(
-            "Annotators called simulated are no people: they give the right topic at a known rate, to show what kappa makes of "
-            "it. The parameter annotations takes a file of your own."
+            words.tell(
+                "Annotators called simulated are no people: they give the right topic at a known rate, to show what kappa makes of it. The "
+                "parameter annotations takes a file of your own."
+            )
         )
     return told
 

@@ -13,7 +13,7 @@ import pandas as pd
 
 from bench.analyses import same_data
 from bench.data.published import published
-from bench.errors import BadInput
+from bench.errors import BadInput, NoRuns
 from bench.metrics.bootstrap import interval
 from bench.metrics.trend import POSITION, Series, Sized, ordered
 from bench.progress import say
@@ -82,15 +82,16 @@ def by_size(
     """By benchmark: the models of each series by size, with the scores of the answers that all of them gave.
 
     Args:
-        series: a name to its models; one a family name (see `family`) if empty, of the models whose size is known. Others
-            are left out.
+        series: a name to its models; one a family name (see `family`) if empty, of the models whose size is known. Others,
+            and families of one size, are left out.
         sizes: see `billions`.
 
     Raises:
-        BadInput: a model of a series was not run, or on other data; two are of one size; a size is not known; or no series has
-            two.
+        BadInput: a model of a series was not run, or on other data; two are of one size; or a size is not known.
+        NoRuns: no series has two.
     """
     found: dict[str, dict[str, list[Sized]]] = {}
+    left: dict[str, None] = {}
     for benchmark in dict.fromkeys(run.benchmark for run in runs):
         some = [run for run in runs if run.benchmark == benchmark]
         shown = {run.folder: name for run, name in zip(some, labels(some), strict=True)}
@@ -104,7 +105,7 @@ def by_size(
                 except BadInput as unknown:
                     if series:
                         raise
-                    say(f"left out: {unknown}")
+                    left[f"left out: {unknown}"] = None
             members = [run for run in members if run.folder in known]
             sized = []
             for run in members:
@@ -112,11 +113,15 @@ def by_size(
                 sized.append(
                     Sized(shown[run.folder], *known[run.folder], run.replicates(preset, like=others))
                 )
-            if sized:
+            # Of families that nobody named, those with one size have nothing to tell.
+            if len(sized) > 1 or (sized and series):
                 found[benchmark][name] = ordered(sized, name)
+    for told in left:
+        say(told)
+    found = {benchmark: of for benchmark, of in found.items() if of}
     if not any(len(models) > 1 for of in found.values() for models in of.values()):
         names = ", ".join(dict.fromkeys(run.label for run in runs))
-        raise BadInput(
+        raise NoRuns(
             f"no series has models of two sizes: {names}; give series = {{NAME: [MODEL, MODEL]}}, or more runs"
         )
     return found

@@ -41,6 +41,7 @@ from bench.scorers.causal import Causal
 from bench.scorers.tree import Tree
 from bench.tasks import settings, wording
 from bench.tasks.request import Request, Way
+from bench.whole import write_text
 
 # How many times fewer tokens are left of CBBQ where what questions begin with in common stands once, as it is meant to be.
 LEFT = 2.0
@@ -282,7 +283,7 @@ def carry(found: pd.DataFrame, path: str | Path = CARRIED) -> None:
         f"{many} thread{'' if many == 1 else 's'}; {known}.\n"
     )
     rows = found.to_csv(index=False, lineterminator="\n", float_format="%.5g")
-    Path(path).write_text(head + rows, "utf-8")
+    write_text(Path(path), head + rows)
 
 
 def carried(path: str | Path = CARRIED) -> pd.DataFrame:

@@ -13,7 +13,7 @@ import pandas as pd
 
 from bench import analyses
 from bench.benchmarks import module
-from bench.errors import BadInput
+from bench.errors import BadInput, NoRuns
 from bench.metrics.robustness import Points, points
 from bench.metrics.table import ALL, Headline
 from bench.results import Run, labels
@@ -77,7 +77,8 @@ def paired(runs: Sequence[Run], second: str = "") -> tuple[list[Pair], pd.DataFr
         The pairs, and a frame with `model`, `wording`, `why` of runs that are left out.
 
     Raises:
-        BadInput: several benchmarks, more than two wordings without a choice, a model twice in one, or no pair at all.
+        BadInput: several benchmarks, more than two wordings without a choice, or a model twice in one.
+        NoRuns: only one wording, or no pair at all.
     """
     benchmarks = sorted({run.benchmark for run in runs})
     if len(benchmarks) != 1:
@@ -86,10 +87,13 @@ def paired(runs: Sequence[Run], second: str = "") -> tuple[list[Pair], pd.DataFr
         )
     wordings = list(dict.fromkeys(_wording(run) for run in runs))
     others = [name for name in wordings[1:] if second in ("", name)]
+    if len(wordings) == 1:
+        raise NoRuns(
+            f"every run is in the wording {wordings[0]}: two are compared; ask with --prompts reworded too"
+        )
     if len(others) != 1:
         raise BadInput(
-            f"{len(wordings)} wordings ({', '.join(wordings)}): two are compared; "
-            + ("choose the second by its name" if len(wordings) > 1 else "ask with --prompts reworded too")
+            f"{len(wordings)} wordings ({', '.join(wordings)}): two are compared; choose the second by its name"
         )
     sides: list[dict[str, Run]] = [{}, {}]
     for run in runs:
@@ -113,9 +117,7 @@ def paired(runs: Sequence[Run], second: str = "") -> tuple[list[Pair], pd.DataFr
             why = "the two runs are on different data" if one and other else "asked in this wording alone"
             lone.append({"model": name, "wording": _wording(run), "why": why})
     if not found:
-        raise BadInput(
-            f"no model was asked in both wordings, {wordings[0]} and {others[0]}, on the same data"
-        )
+        raise NoRuns(f"no model was asked in both wordings, {wordings[0]} and {others[0]}, on the same data")
     return found, pd.DataFrame(lone, columns=["model", "wording", "why"])
 
 

@@ -7,7 +7,6 @@ folder that is. A report of odd rows, where there is one, is `check(folder, **se
 
 import hashlib
 import os
-import tomllib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cache
@@ -20,7 +19,9 @@ import pandas as pd
 import platformdirs
 
 from bench.benchmarks import module, resolve
-from bench.errors import BadInput, expected
+from bench.data import toml
+from bench.data.text import opened, place
+from bench.errors import LONGEST, BadInput, expected, plain, quoted
 
 SAMPLES = Path(__file__).parent / "samples"
 ENVIRONMENT = "BENCH_DATA"
@@ -92,9 +93,9 @@ def find(benchmark: str, folder: str | Path | None = None) -> Source:
     """
     benchmark = resolve(benchmark)
     if folder:
-        return _source(benchmark, Path(folder).expanduser(), "--data")
+        return _source(benchmark, place(folder), "--data")
     if os.environ.get(ENVIRONMENT):
-        candidate = Path(os.environ[ENVIRONMENT]).expanduser()
+        candidate = place(os.environ[ENVIRONMENT])
         if not candidate.is_dir():
             raise BadInput(f"{candidate}: the folder that ${ENVIRONMENT} names does not exist")
         if (candidate / benchmark).is_dir():
@@ -167,19 +168,16 @@ def _source(benchmark: str, folder: Path, found: str) -> Source:
         raise BadInput(f"{folder}: holds no data of {room.TITLE} ({found}); expected {room.LAYOUT}")
     manifest: dict[str, Any] = {}
     if (folder / MANIFEST).is_file():
-        try:
-            manifest = tomllib.loads((folder / MANIFEST).read_text("utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise BadInput(f"{folder / MANIFEST}: not TOML ({error})") from None
-    return Source(
-        benchmark=benchmark,
-        folder=folder,
-        found=found,
-        name=str(manifest.get("name", f"{room.TITLE} (local copy)")),
-        version=str(manifest.get("version", "unknown")),
-        licence=str(manifest.get("licence", room.LICENCE)),
-        note=str(manifest.get("note", "")),
-    )
+        manifest = toml.read(folder / MANIFEST)
+    usual = {"name": f"{room.TITLE} (local copy)", "version": "unknown", "licence": room.LICENCE, "note": ""}
+    told = {key: manifest.get(key, value) for key, value in usual.items()}
+    for key, value in told.items():
+        if not isinstance(value, str | int | float) or len(str(value)) > LONGEST:
+            raise BadInput(
+                f"{folder / MANIFEST}, key `{key}`: {quoted(value)} is not allowed; expected a text of at most {LONGEST} characters"
+            )
+    # It is shown in terminals and pages, and a manifest may hold anything.
+    return Source(benchmark, folder, found, **{key: plain(str(value)) for key, value in told.items()})
 
 
 def _hash(benchmark: str, folder: Path) -> str:
@@ -195,4 +193,5 @@ def _hash(benchmark: str, folder: Path) -> str:
 @cache
 def _file_hash(path: Path, modified: int, size: int) -> bytes:
     """The hash of a file as it was then: an edited file is another one."""
-    return hashlib.sha256(path.read_bytes()).digest()
+    with opened(path) as stream:
+        return hashlib.file_digest(stream, "sha256").digest()

@@ -8,8 +8,6 @@ import pandas as pd
 
 from bench.data.tables import plain
 
-# What a spreadsheet program takes for a formula, when such a cell is exported to it.
-FORMULA = ("=", "+", "-", "@")
 SHOWN = 60
 
 

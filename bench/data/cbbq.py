@@ -13,9 +13,17 @@ from typing import NamedTuple
 
 from bench.data import LREC_COLING_2024, Paper, Touched, cbbq_templates
 from bench.data.cbbq_labels import BIASED_LABEL, BOTH_LABELS, LEFT_OUT, target_option, target_slot, verdicts
-from bench.data.cbbq_templates import BRACES, CATEGORIES, CONDITIONS, INSTANCE_COLUMNS, Template, checked
-from bench.data.tables import read_csv, read_json_array
-from bench.errors import BadInput, expected
+from bench.data.cbbq_templates import (
+    BRACES,
+    CATEGORIES,
+    CONDITIONS,
+    FILES,
+    INSTANCE_COLUMNS,
+    Template,
+    checked,
+)
+from bench.data.tables import Row, read_csv, read_json_array, whole_number
+from bench.errors import BadInput, expected, quoted
 
 TITLE = "CBBQ"
 HOMEPAGE = "https://github.com/YFHuangxxxx/CBBQ"
@@ -23,7 +31,7 @@ LICENCE = "CC-BY-SA-4.0"
 PAPER = Paper(
     ("Yufei Huang", "Deyi Xiong"),
     "CBBQ: A Chinese Bias Benchmark Dataset Curated with Human-AI Collaboration for Large Language Models",
-    LREC_COLING_2024, 2024, "https://arxiv.org/abs/2306.16244",
+    LREC_COLING_2024, 2024, "https://aclanthology.org/2024.lrec-main.260",
 )  # fmt: skip
 LAYOUT = "CATEGORY/ambiguous/ and CATEGORY/disambiguous/ with templates_generate_neg.csv and templates_generate_nonneg.csv"
 # Settings under which `bench fetch` takes a release that has faults, so that it can be looked at.
@@ -48,6 +56,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
 COMMON = ("question_index", "subcategory", "bias_targeted_groups", "source", "question", "ans2")
 # Columns that our own expanded files have besides the released ones, so that nothing of a template is lost.
 KEPT = ("name1", "name2", "swapped", "template", "target_name")
+MORE = ("example_id", *KEPT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,23 +262,25 @@ def _from_instances(
     """The questions of an expanded file. Which template they are of is told by what all questions of one have in common."""
     for path in paths:
         rows = (
-            read_csv(path, INSTANCE_COLUMNS)
+            read_csv(path, INSTANCE_COLUMNS, MORE)
             if path.suffix == ".csv"
-            else read_json_array(path, INSTANCE_COLUMNS, ("example_id", *KEPT))
+            else read_json_array(path, INSTANCE_COLUMNS, MORE)
         )
         runs: Counter[str] = Counter()
+        seen: set[int] = set()
         before: tuple[str, ...] = ()
         for number, row in enumerate(rows, start=1):
             label = checked(path, number, row, condition, INSTANCE_COLUMNS)
             # A file of ours tells the template, by which its polarity is known in spite of the column.
             kept, group = row.get("template", ""), row["bias_targeted_groups"].strip()
+            example = _kept(path, number, row, seen) if kept else number
             polarity = kept.partition(":")[0] or row["question_polarity"]
             run = (polarity, *(row[name] for name in COMMON))
             runs[polarity] += run != before
             before = run
             target = target_option(category, group, row["ans0"])
             question = Question(
-                category, condition, int(row["example_id"]) if kept else number, kept or f"{polarity}:{runs[polarity]}", polarity, row["question_polarity"],
+                category, condition, example, kept or f"{polarity}:{runs[polarity]}", polarity, row["question_polarity"],
                 row["subcategory"].strip(), group, row["context"], row["question"], row["ans0"], row["ans1"], row["ans2"],
                 label, label, target, row.get("target_name") or (row["ans1"] if target else row["ans0"]), row.get("name1", ""), row.get("name2", ""),
                 row.get("swapped") == "True",
@@ -278,3 +289,30 @@ def _from_instances(
             if condition == "disambiguous" and label == question.biased:
                 why, question = BIASED_LABEL, replace(question, label=LEFT_OUT)
             yield question, why
+
+
+def _kept(path: Path, number: int, row: Row, seen: set[int]) -> int:
+    """The number of a question in a file of ours, after what such a file tells of its template was looked at.
+
+    Raises:
+        BadInput: a column is missing or holds something impossible, or the number stands there before.
+    """
+    for name in MORE:
+        if name not in row:
+            raise BadInput(f"{path}, row {number}: column `{name}` is missing beside `template`")
+    polarity, _, record = row["template"].partition(":")
+    if polarity not in FILES or not whole_number(record):
+        raise BadInput(
+            f"{path}, row {number}, column `template`: {quoted(row['template'])} is none; expected {' or '.join(FILES)}, a colon and a number from 1"
+        )
+    if row["swapped"] not in ("True", "False"):
+        raise BadInput(
+            f"{path}, row {number}: " + expected(row["swapped"], ("True", "False"), "column `swapped`")
+        )
+    example = whole_number(row["example_id"])
+    if not example or example in seen:
+        raise BadInput(
+            f"{path}, row {number}, column `example_id`: {quoted(row['example_id'])} is not a number from 1 that no other row has"
+        )
+    seen.add(example)
+    return example

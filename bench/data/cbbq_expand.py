@@ -5,7 +5,6 @@ Rows are written as they are made, beside the final place and renamed, so that a
 
 import csv
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -19,6 +18,7 @@ from bench.data.cbbq_templates import CONDITIONS, EXPANSIONS, INSTANCE_COLUMNS, 
 from bench.data.cbbq_templates import expand as fillings
 from bench.errors import BadInput, RunFailed, expected
 from bench.progress import progress
+from bench.whole import whole, write_text
 
 FORMATS: Mapping[str, tuple[str, ...]] = {"csv": ("csv",), "json": ("json",), "both": ("csv", "json")}
 # The released files begin with a byte order mark, which their JSON has in the first key.
@@ -64,7 +64,7 @@ def expand(source: Source, out: Path, formats: str = "both", expansion: str = "c
         equal = sum(one.as_released for one in written)
         about = f"expanded from {source.name}, {source.version} ({expansion}); {equal} of {len(written)} files equal the release"
         manifest = {"name": source.name, "version": source.version, "licence": source.licence, "note": about}
-        (out / MANIFEST).write_text(toml.written(manifest), "utf-8")
+        write_text(out / MANIFEST, toml.written(manifest))
     except OSError as error:
         raise RunFailed(f"{out}: the questions could not be written there ({error})") from None
     return written
@@ -93,14 +93,14 @@ def _rows(
 
 def _write(paths: Mapping[str, Path], rows: Iterable[dict[str, str]], as_released: bool) -> int:
     """Write rows to a file of each form at once; the number of rows."""
-    drafts = {form: path.with_name(f".{path.name}.{os.getpid()}.part") for form, path in paths.items()}
     columns = ["example_id", *INSTANCE_COLUMNS, *(() if as_released else KEPT)]
     questions = 0
-    try:
+    # What is entered later is left earlier: every file is closed before one of them takes its place.
+    with ExitStack() as places:
+        drafts = {form: places.enter_context(whole(path)) for form, path in paths.items()}
         with ExitStack() as stack:
             writers = []
             for form, draft in drafts.items():
-                draft.parent.mkdir(parents=True, exist_ok=True)
                 encoding = "utf-8-sig" if form == "csv" else "utf-8"
                 stream = stack.enter_context(draft.open("w", encoding=encoding, newline=""))
                 writers.append(_csv(stream, columns) if form == "csv" else _json(stream, as_released, stack))
@@ -108,11 +108,6 @@ def _write(paths: Mapping[str, Path], rows: Iterable[dict[str, str]], as_release
                 questions += 1
                 for write in writers:
                     write(row)
-        for form, draft in drafts.items():
-            os.replace(draft, paths[form])
-    finally:
-        for draft in drafts.values():
-            draft.unlink(missing_ok=True)
     return questions
 
 

@@ -30,7 +30,11 @@ SLOTS = ("{{NAME1}}", "{{NAME2}}")
 # What is done about faults that the release has: misspelt placeholders, a name in both lists, another category's name.
 EXPANSIONS = ("compat", "repair", "strict")
 # A placeholder, well spelt or not: the release has {{NAME2}, {{NAME2]}, {NAME1}}, NAME2}}, {{NMAE1}} and {{NAM1}}.
-PLACEHOLDER = re.compile(r"[{\[]*(?:NAME?|NMAE)([12])[}\]]*")
+PLACEHOLDER = re.compile(r"[{\[]{0,9}(?:NAME?|NMAE)([12])[}\]]{0,9}")
+# The largest template of the release yields 666 questions, its largest file 6,764.
+MAX_QUESTIONS = 10_000
+MAX_IN_ALL = 200_000
+MAX_CHARACTERS = 2**27
 BRACES = re.compile(r"[{}]")
 
 
@@ -103,6 +107,7 @@ def read(path: Path, category: str, condition: str, expansion: str = "compat") -
             misspelt placeholder, a name in both lists, a polarity or category other than the file's.
     """
     polarity = next(polarity for polarity, name in FILES.items() if name == path.name)
+    questions = characters = 0
     for record, cells in enumerate(read_csv(path, COLUMNS), start=1):
         label = checked(path, record, cells, condition, COLUMNS)
         lists = tuple(_list(path, record, cells, column) for column in ("NAME1", "NAME2"))
@@ -118,6 +123,17 @@ def read(path: Path, category: str, condition: str, expansion: str = "compat") -
             )
         if expansion == "strict":
             _strictly(template)
+        questions += template.size
+        characters += template.size * sum(map(len, cells.values()))
+        for found, most, what in (
+            (template.size, MAX_QUESTIONS, "it yields {} questions"),
+            (questions, MAX_IN_ALL, "the file yields {} questions up to here"),
+            (characters, MAX_CHARACTERS, "the questions of the file up to here have {} characters"),
+        ):
+            if found > most:
+                raise BadInput(
+                    f"{template.place}, columns `NAME1` and `NAME2`: {what.format(f'{found:,}')}, at most {most:,} are made; write fewer names"
+                )
         yield template
 
 

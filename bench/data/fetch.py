@@ -23,6 +23,7 @@ from bench.data import MANIFEST, WORDING, Source, fetch_wording, toml
 from bench.data.archive import MAX_BYTES, unpack
 from bench.data.blobs import blob_id, released
 from bench.data.download import TIMEOUT, download
+from bench.data.text import place
 from bench.errors import BadInput, RunFailed
 from bench.progress import say
 
@@ -57,7 +58,7 @@ def fetch(benchmark: str, source: str | Path | None = None, to: Path | None = No
         RunFailed: the download failed or is not the known release; or the disk refused.
     """
     benchmark = resolve(benchmark)
-    target = (Path(to).expanduser() if to else data.user_folder() / benchmark).resolve()
+    target = (place(to) if to else data.user_folder() / benchmark).resolve()
     try:
         if to and target.exists() and not (target / MANIFEST).is_file() and _holds_others(target):
             raise BadInput(f"{target}: holds other things than fetched data; name another folder")
@@ -65,7 +66,7 @@ def fetch(benchmark: str, source: str | Path | None = None, to: Path | None = No
         with FileLock(target.parent / f".{target.name}.lock", timeout=0):
             work = _workspace(target)
             try:
-                _fetch(benchmark, Path(source).expanduser() if source else None, target, work)
+                _fetch(benchmark, place(source) if source else None, target, work)
             finally:
                 _clear(work, target)
         told = fetch_wording.told(benchmark, target)

@@ -13,13 +13,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from bench import data
 from bench.data import MANIFEST, WORDING, cbbq_wording, mcbe_wording, toml
 from bench.data.download import download
+from bench.data.scripts import SCRIPT_BYTES
 from bench.errors import BadInput, RunFailed
 
 MODULES: dict[str, ModuleType] = {"mcbe": mcbe_wording, "cbbq": cbbq_wording}
-SCRIPT_BYTES = 2**20
 
 
 def is_script(benchmark: str, name: str) -> bool:
@@ -69,8 +68,7 @@ def alone(benchmark: str, folder: Path, target: Path, work: Path) -> bool:
     wording = module.read(scripts)
     manifest: dict[str, Any] = {}
     if (target / MANIFEST).is_file():
-        data.find(benchmark, target)  # refuses a manifest that cannot be read
-        manifest = tomllib.loads((target / MANIFEST).read_text("utf-8"))
+        manifest = toml.read(target / MANIFEST)
     target.mkdir(exist_ok=True)
     (work / WORDING).write_bytes(wording.encode())
     os.replace(work / WORDING, target / WORDING)
@@ -127,6 +125,6 @@ def _download(module: ModuleType, into: Path) -> Path:
 
 def _content(folder: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads((folder / WORDING).read_text("utf-8"))
-    except (FileNotFoundError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+        return toml.read(folder / WORDING)
+    except BadInput:
         return {}

@@ -12,7 +12,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from bench.data import Paper, Touched
-from bench.data.tables import Row, csv_rows, read_xlsx
+from bench.data.sheets import read_xlsx
+from bench.data.tables import Row, csv_rows
 from bench.data.tables import number as to_number
 from bench.errors import BadInput, expected
 
@@ -39,8 +40,8 @@ COLUMNS = ("context", "sentence", "words", "subtype", "explanation", "score")
 SLOT = "[PLH]"
 # Slots as people mistype them: other brackets, none, small or full-width letters, letters in another order.
 LOOKALIKE = re.compile(
-    r"[\[［【〔「{｛(（<＜]?\s*[pｐ][lｌ][hｈ]\s*[\]］】〕」}｝)）>＞]?"
-    r"|[\[［【〔「{｛(（<＜]\s*(?:phl|lph|lhp|hpl|hlp)\s*[\]］】〕」}｝)）>＞]",
+    r"[\[［【〔「{｛(（<＜]?\s{0,9}[pｐ][lｌ][hｈ]\s{0,9}[\]］】〕」}｝)）>＞]?"
+    r"|[\[［【〔「{｛(（<＜]\s{0,9}(?:phl|lph|lhp|hpl|hlp)\s{0,9}[\]］】〕」}｝)）>＞]",
     re.IGNORECASE,
 )
 # Worldview compares ways of living, not groups; the paper leaves it out of preference and scenario tasks.

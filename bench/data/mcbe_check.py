@@ -15,7 +15,8 @@ from pathlib import Path
 import pandas as pd
 
 from bench.data import audit, mcbe
-from bench.data.audit import FORMULA, Finding, shown
+from bench.data.audit import Finding, shown
+from bench.data.cells import FORMULA
 from bench.data.mcbe import CATEGORIES, SLOT, Fault, Instance
 from bench.data.tables import Row, number, plain
 from bench.errors import BadInput

@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 from bench.data import LREC_COLING_2024, Paper, Touched
 from bench.data.nli_faults import DEFINITIONAL, WORDS, english
 from bench.data.nli_frames import RELEASED_TERMS, Aligned, Terms, align, match_of, pattern
+from bench.data.nli_manifest import is_code
 from bench.data.nli_pack import FILES, PACK, read_pack
 from bench.data.tables import read_json_lines
-from bench.errors import BadInput, expected
+from bench.errors import BadInput, expected, quoted
 
 TITLE = "NLI-CoAL"
 HOMEPAGE = "https://github.com/panatchakorn-a/bias-eval-nli-considering-all-labels"
@@ -60,6 +61,9 @@ TYPES = {
     ("ps", "feminine"): "female-stereo", ("ps", "masculine"): "male-stereo", ("as", "feminine"): "male-stereo",
     ("as", "masculine"): "female-stereo", ("ns", "feminine"): "neutral", ("ns", "masculine"): "neutral",
 }  # fmt: skip
+# No sentence of the release has 200 characters.
+MAX_SENTENCE = 10_000
+MAX_ID = 10**15
 FIELDS = ("sentence1", "sentence2", "label")
 DEFINED = "their occupation means a man or a woman by itself"
 WRONG = "names another occupation than its sentences have"
@@ -122,7 +126,10 @@ def files(folder: Path) -> dict[str, list[Path]]:
     found: dict[str, list[Path]] = {}
     for place in places:
         language = place.name.partition("_v")[0]
-        if "_v" not in place.name or not (language in CATEGORIES or (place / PACK).is_dir()):
+        # The language becomes a part of names of folders and files, so that not every name is taken.
+        if "_v" not in place.name or not (
+            language in CATEGORIES or (is_code(language) and (place / PACK).is_dir())
+        ):
             continue
         paths = [path for set_, tokens in VARIANTS for path in _variant(place, set_, tokens)]
         if paths:
@@ -231,24 +238,30 @@ def _read(
             if field not in row:
                 raise BadInput(f"{path}, line {number}: field `{field}` is missing; found: {', '.join(row)}")
             if not isinstance(row[field], str) or not row[field].strip():
-                raise BadInput(f"{path}, line {number}, field `{field}`: {row[field]!r} is not a text")
+                raise BadInput(f"{path}, line {number}, field `{field}`: {quoted(row[field])} is not a text")
             if "\n" in row[field]:
                 raise BadInput(f"{path}, line {number}, field `{field}`: holds a line break")
+            if len(row[field]) > MAX_SENTENCE:
+                raise BadInput(
+                    f"{path}, line {number}, field `{field}`: is longer than {MAX_SENTENCE:,} characters"
+                )
         if row["label"] != "neutral":
             raise BadInput(
-                f"{path}, line {number}, field `label`: {row['label']!r}; an evaluation pair is always neutral"
+                f"{path}, line {number}, field `label`: {quoted(row['label'])}; an evaluation pair is always neutral"
             )
         for field in ("occ_word", "occ_type"):
             if not isinstance(row.get(field, ""), str):
-                raise BadInput(f"{path}, line {number}, field `{field}`: {row[field]!r} is not a text")
+                raise BadInput(f"{path}, line {number}, field `{field}`: {quoted(row[field])} is not a text")
         occupation_type = row.get("occ_type", "")
         if occupation_type and occupation_type not in OCCUPATION_TYPES:
             raise BadInput(
                 f"{path}, line {number}: " + expected(occupation_type, OCCUPATION_TYPES, "field `occ_type`")
             )
         identifier = row.get("id", start + len(pairs))
-        if type(identifier) is not int:
-            raise BadInput(f"{path}, line {number}, field `id`: {identifier!r} is not a whole number")
+        if type(identifier) is not int or not 0 <= identifier < MAX_ID:
+            raise BadInput(
+                f"{path}, line {number}, field `id`: {quoted(identifier)} is not a whole number from 0, below {MAX_ID:,}"
+            )
         if identifier in seen:
             raise BadInput(
                 f"{path}, line {number}: id {identifier} occurs more than once; every pair needs its own"

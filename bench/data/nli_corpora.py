@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.data.tables import plain, read_json_lines, read_text
-from bench.errors import BadInput, expected
+from bench.data.tables import check_header, read_json_lines
+from bench.data.text import opened, place, read_lines
+from bench.errors import BadInput, expected, plain
 
 LABELS = ("entailment", "contradiction", "neutral")
 # Spellings that occur in corpora and can mean one thing; numbers cannot, their order differs from corpus to corpus.
@@ -76,7 +77,7 @@ def read(paths: Sequence[str | Path], labels: Mapping[str, str] | None = None) -
     known = {**SPELLINGS, **(labels or {})}
     examples: list[Example] = []
     files = []
-    for path in map(Path, paths):
+    for path in map(place, paths):
         if not path.is_file():
             raise BadInput(f"{path}: no such file")
         found = [_example(place, fields, known) for place, fields in _rows(path)]
@@ -84,7 +85,8 @@ def read(paths: Sequence[str | Path], labels: Mapping[str, str] | None = None) -
         if not kept:
             raise BadInput(f"{path}: holds no pairs with a label")
         examples += kept
-        sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+        with opened(path) as stream:
+            sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
         files.append(File(path, sha256, len(kept), len(found) - len(kept)))
     return Corpus(examples, files)
 
@@ -102,23 +104,27 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, object]]]:
 
 
 def _table(path: Path) -> Iterator[tuple[str, dict[str, object]]]:
-    lines = [(k, line.rstrip("\r")) for k, line in enumerate(read_text(path).split("\n"), start=1)]
-    records = [(k, line.split("\t")) for k, line in lines if line.strip()]
-    # A first row of three names, or of more columns than three, is a header.
-    names: Sequence[str] = BARE
-    header = [cell.strip() for cell in records[0][1]] if records else []
-    if len(header) > len(BARE) or set(header) & {name for some in FIELDS.values() for name in some}:
-        place = f"{path}, line {records[0][0]} (header)"
-        names, records = header, records[1:]
-        chosen = {field: _name(place, field, names) for field in FIELDS}
-    else:
-        chosen = {field: field for field in BARE}
-    for line, cells in records:
-        place = f"{path}, line {line}"
+    names: Sequence[str] = ()
+    chosen: dict[str, str] = {}
+    for line, text in read_lines(path):
+        cells, where = text.rstrip("\r").split("\t"), f"{path}, line {line}"
+        if not text.strip():
+            continue
+        if not names:
+            names, chosen = BARE, {field: field for field in BARE}
+            header = [cell.strip() for cell in cells]
+            # A first row of three names, or of more columns than three, is a header.
+            if len(header) > len(BARE) or set(header) & {name for some in FIELDS.values() for name in some}:
+                names = header
+                chosen = {field: _name(f"{where} (header)", field, names) for field in FIELDS}
+                check_header(path, header, list(chosen.values()))
+                continue
         if len(cells) != len(names):
-            raise BadInput(f"{place}: has {len(cells)} cells; expected {len(names)}: {', '.join(names)}")
+            raise BadInput(
+                f"{where}: has {len(cells)} cells; expected {len(names)}: {plain(', '.join(names))}"
+            )
         row = dict(zip(names, cells, strict=True))
-        yield place, {field: row[chosen[field]] for field in FIELDS}
+        yield where, {field: row[chosen[field]] for field in FIELDS}
 
 
 def _name(place: str, field: str, row: Mapping[str, object] | Sequence[str]) -> str:

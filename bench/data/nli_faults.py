@@ -6,7 +6,7 @@ Source: what going through the release (commit 4d57afe) showed.
 from collections.abc import Mapping
 from pathlib import Path
 
-from bench.data.tables import read_text
+from bench.data.text import read_lines
 
 # Name of a fault to what it is about, in the order of a summary.
 FAULTS = {
@@ -75,6 +75,6 @@ def english(folder: Path, language: str) -> dict[str, str]:
     """Occupation to its English word, by a language's list of occupations, where there is one."""
     found: dict[str, str] = {}
     for path in sorted(folder.glob(WORDS.format(language=language))):
-        cells = [line.split("\t") for line in read_text(path).splitlines()]
+        cells = [line.rstrip("\r").split("\t") for _, line in read_lines(path)]
         found |= {row[1].strip(): row[0].strip().replace("_", " ") for row in cells if len(row) > 1}
     return found

@@ -156,8 +156,9 @@ def _between(text: str, spans: Sequence[tuple[int, int]]) -> list[str]:
 
 def _held(premise: str, parts: Sequence[str], occupation: str) -> str:
     """What `premise` has between `parts`, the same each time; "" where it is not so."""
-    if occupation:
-        return occupation if occupation.join(parts) == premise else ""
-    first, *others = map(re.escape, parts)
-    found = re.fullmatch(f"{first}(.+)" + r"\1".join(others), premise, re.DOTALL)
-    return found[1] if found else ""
+    if not occupation:
+        # Its length follows from the others', so that one text can be it.
+        length, rest = divmod(len(premise) - sum(map(len, parts)), len(parts) - 1)
+        start = len(parts[0])
+        occupation = premise[start : start + length] if length > 0 and not rest else ""
+    return occupation if occupation and occupation.join(parts) == premise else ""

@@ -1,13 +1,12 @@
 """The manifest of a language pack, pack.toml: its keys, and which values they may have."""
 
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from bench.data import toml
 from bench.data.nli_frames import GENDERS, MATCHES, CaptionFilter, match_of
-from bench.data.tables import plain, read_text
-from bench.errors import BadInput, expected
+from bench.errors import BadInput, expected, plain
 
 DESIGNS = ("window", "full")
 # Where the frames of a controlled set begin, and how many each word gets (the release's train, dev and test).
@@ -19,6 +18,8 @@ QUIRKS = {
 }
 # debiaswe's scores: the release takes |s1| < .5 and |s2| > .5 for a stereotype, both strictly.
 THRESHOLD = 0.5
+# More frames than any set can have.
+MOST = 10**9
 
 
 def _is_text(value: Any) -> bool:
@@ -30,21 +31,23 @@ def _is_texts(value: Any) -> bool:
 
 
 def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value < MOST
 
 
 def _is_share(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
 
-def _is_code(value: Any) -> bool:
+def is_code(value: Any) -> bool:
+    """Whether `value` is the code of a language, which becomes a part of names of folders and files."""
     return (
         isinstance(value, str) and value.isascii() and value.isalpha() and value.islower() and len(value) < 4
     )
 
 
 def _is_version(value: Any) -> bool:
-    return _is_text(value) and all(char.isalnum() or char in ".-" for char in value)
+    # It becomes a part of names of folders and files.
+    return _is_text(value) and len(value) <= 40 and all(char.isalnum() or char in ".-" for char in value)
 
 
 def _is_splits(value: Any) -> bool:
@@ -52,7 +55,7 @@ def _is_splits(value: Any) -> bool:
         name in SPLITS
         and isinstance(pair, list)
         and [type(one) for one in pair] == [int, int]
-        and pair[0] >= 0 < pair[1]
+        and MOST > pair[0] >= 0 < pair[1] < MOST
         for name, pair in value.items()
     )
 
@@ -68,14 +71,14 @@ def _one_of(allowed: Sequence[str]) -> Callable[[Any], bool]:
 # Key to (its test, what it allows), in words.
 Rules = Mapping[str, tuple[Callable[[Any], bool], str]]
 KEYS: Rules = {
-    "language": (_is_code, "a code of two or three small letters, such as zh"),
+    "language": (is_code, "a code of two or three small letters, such as zh"),
     "name": (_is_text, "a text on one line"),
     "licence": (_is_text, "a text on one line"),
     "version": (_is_version, "a text of letters, digits, dots and hyphens, such as 1.0"),
     "match": (_one_of(MATCHES), ", ".join(MATCHES)),
     "verbatim": (_is_bool, "true, false"),
     "design": (_one_of(DESIGNS), ", ".join(DESIGNS)),
-    "frames_per_word": (_is_count, "a whole number from 1"),
+    "frames_per_word": (_is_count, f"a whole number from 1, below {MOST:,}"),
     "first": (_one_of(GENDERS[:2]), ", ".join(GENDERS[:2])),
     "definitional": (_is_share, "a number from 0 to 1"),
     "stereotype": (_is_share, "a number from 0 to 1"),
@@ -93,7 +96,7 @@ CAPTION_KEYS: Rules = {
         lambda value: isinstance(value, Mapping) and all(map(_is_text, value.values())),
         "a table of words",
     ),
-    "end": (lambda value: isinstance(value, str), "a text"),
+    "end": (lambda value: value == "" or _is_text(value), "a text on one line"),
     "skip_id": (_is_bool, "true, false"),
 }
 REQUIRED = ("language", "name", "licence", "version")
@@ -105,10 +108,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
     Raises:
         BadInput: not TOML, a key is missing or unknown, or its value is not allowed.
     """
-    try:
-        given = tomllib.loads(read_text(path))
-    except tomllib.TOMLDecodeError as error:
-        raise BadInput(f"{path}: not TOML ({error})") from None
+    given = toml.read(path)
     for key in REQUIRED:
         if key not in given:
             raise BadInput(f"{path}: key `{key}` is missing; a pack needs {', '.join(REQUIRED)}")

@@ -24,12 +24,18 @@ from bench.data.nli_frames import (
     match_of,
 )
 from bench.data.nli_manifest import KEYS, REQUIRED, SPLITS, THRESHOLD, read_manifest
-from bench.data.tables import number, plain, read_text
-from bench.errors import BadInput, expected
+from bench.data.tables import number
+from bench.data.text import place, read_lines
+from bench.errors import BadInput, expected, plain, quoted
+from bench.whole import write_text
 
 FILES = MANIFEST, OCCUPATIONS, FRAMES, TERMS = "pack.toml", "occupations.tsv", "frames.txt", "terms.tsv"
 # The folder among built sets that holds the pack they were made of; the loader finds their gender words in it.
 PACK = "pack"
+OPTIONAL = ("type", "s1", "s2")
+MAX_WORD = 200
+# Each word is looked for in every frame.
+MAX_TERMS = 1000
 # In the order in which the release goes through its words.
 TYPES = ("neutral", "female-stereo", "male-stereo")
 
@@ -109,7 +115,6 @@ def read_pack(folder: str | Path) -> Pack:
 def write_pack(pack: Pack, folder: str | Path) -> Path:
     """Write `pack` to `folder`, which `read_pack` reads again as an equal one; the folder."""
     folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
     head = {name: getattr(pack, name) for name in REQUIRED}
     usual = Pack(**head, occupations=(), frames=(), terms={}, match=match_of(pack.language))
     kept = {
@@ -120,11 +125,11 @@ def write_pack(pack: Pack, folder: str | Path) -> Path:
     if "captions" in kept:
         bare = asdict(CaptionFilter())
         kept["captions"] = {name: value for name, value in kept["captions"].items() if value != bare[name]}
-    _write(folder / MANIFEST, toml.written(kept))
-    _write(folder / OCCUPATIONS, _tsv(("word", "type"), pack.occupations))
-    _write(folder / FRAMES, "".join(f"{frame}\n" for frame in pack.frames))
+    write_text(folder / MANIFEST, toml.written(kept))
+    write_text(folder / OCCUPATIONS, _tsv(("word", "type"), pack.occupations))
+    write_text(folder / FRAMES, "".join(f"{frame}\n" for frame in pack.frames))
     terms = [(word, gender) for gender, words in pack.terms.items() for word in words]
-    _write(folder / TERMS, _tsv(("word", "gender"), terms))
+    write_text(folder / TERMS, _tsv(("word", "gender"), terms))
     return folder
 
 
@@ -148,10 +153,10 @@ def with_captions(pack: Pack, paths: Sequence[str | Path], most: int | None = No
         BadInput: a file is missing or not UTF-8, or no caption of theirs makes a frame.
     """
     lines: list[str] = []
-    for path in map(Path, paths):
+    for path in map(place, paths):
         if not path.is_file():
             raise BadInput(f"{path}: no such file of captions")
-        lines += [line.rstrip("\r") for line in read_text(path).split("\n")]
+        lines += [line.rstrip("\r") for _, line in read_lines(path)]
     frames = from_captions(lines, pack.terms, pack.match, pack.captions, most)
     if not frames:
         where = ", ".join(map(str, paths))
@@ -174,22 +179,28 @@ def type_of(s1: float, s2: float, definitional: float = THRESHOLD, stereotype: f
 
 def _rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
     """(line number from 1, cells) of a file of tab-separated values, without quoting; empty lines are passed over."""
-    lines = [(k, line.rstrip("\r")) for k, line in enumerate(read_text(path).split("\n"), start=1)]
-    filled = [(k, [cell.strip() for cell in line.split("\t")]) for k, line in lines if line.strip()]
-    if not filled:
-        raise BadInput(f"{path}: is empty; expected a header with the columns {', '.join(columns)}")
-    (first, header), *records = filled
-    for column in columns:
-        if header.count(column) != 1:
-            problem = "is missing" if column not in header else "occurs more than once"
-            found = plain(", ".join(header))
-            raise BadInput(f"{path}, line {first} (header): column `{column}` {problem}; found: {found}")
-    for line, cells in records:
+    header: list[str] = []
+    for line, text in read_lines(path):
+        cells = [cell.strip() for cell in text.split("\t")]
+        if not text.strip():
+            continue
+        if not header:
+            header = cells
+            for column in (*columns, *OPTIONAL):
+                if header.count(column) > 1 or (column in columns and column not in header):
+                    problem = "is missing" if column not in header else "occurs more than once"
+                    found = plain(", ".join(header[:20]))
+                    raise BadInput(
+                        f"{path}, line {line} (header): column `{column}` {problem}; found: {found}"
+                    )
+            continue
         if len(cells) != len(header):
             raise BadInput(
                 f"{path}, line {line}: has {len(cells)} cells, the header has {len(header)}; they are set apart by tabs"
             )
         yield line, dict(zip(header, cells, strict=True))
+    if not header:
+        raise BadInput(f"{path}: is empty; expected a header with the columns {', '.join(columns)}")
 
 
 def _words(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
@@ -199,9 +210,9 @@ def _words(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, 
         word, place = row["word"], f"{path}, line {line}, column `word`"
         if not word:
             raise BadInput(f"{place}: is empty; expected a word")
-        if SLOT in word or not word.isprintable():
+        if SLOT in word or not word.isprintable() or len(word) > MAX_WORD:
             raise BadInput(
-                f"{place}: {word!r} is no word; it holds {SLOT} or a character that cannot be seen"
+                f"{place}: {quoted(word)} is no word; it holds {SLOT} or a character that cannot be seen, or has more than {MAX_WORD}"
             )
         if word in first:
             raise BadInput(
@@ -256,6 +267,8 @@ def _terms(path: Path) -> dict[str, tuple[str, ...]]:
             raise BadInput(
                 f"{path}: no word is {gender}; each of {', '.join(GENDERS[:2])} needs one at least"
             )
+    if sum(map(len, found.values())) > MAX_TERMS:
+        raise BadInput(f"{path}: has more than {MAX_TERMS:,} words, the most that are looked for in frames")
     feminine, masculine = (len(found[gender]) for gender in GENDERS[:2])
     if feminine != masculine:
         raise BadInput(
@@ -265,7 +278,7 @@ def _terms(path: Path) -> dict[str, tuple[str, ...]]:
 
 
 def _frames(path: Path, pack: Pack) -> tuple[str, ...]:
-    lines = [line.rstrip("\r") for line in read_text(path).split("\n")]
+    lines = [line.rstrip("\r") for _, line in read_lines(path)]
     while lines and not lines[-1].strip():
         lines.pop()
     first: dict[str, int] = {}
@@ -288,7 +301,3 @@ def _frames(path: Path, pack: Pack) -> tuple[str, ...]:
 
 def _tsv(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "".join("\t".join(cells) + "\n" for cells in (header, *rows))
-
-
-def _write(path: Path, text: str) -> None:
-    path.write_text(text, "utf-8", newline="\n")

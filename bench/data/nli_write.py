@@ -1,7 +1,6 @@
 """Writing NLI-CoAL's sets as the release has them: JSON Lines, the same folders and names, and which files are the same."""
 
 import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from bench.data.nli_build import (
 )
 from bench.data.nli_pack import PACK, Pack, shuffled, write_pack
 from bench.errors import BadInput, RunFailed, expected
+from bench.whole import write_text
 
 STEMS = {
     "ps": "1-prostereo",
@@ -94,7 +94,7 @@ def build(
             for name in ("name", "version", "licence", "language")
         }
         about["note"] = f"built from language packs; {equal} of {len(written)} files equal the release"
-        (out / MANIFEST).write_text(toml.written({**about, "build": options}), "utf-8", newline="\n")
+        write_text(out / MANIFEST, toml.written({**about, "build": options}))
     except OSError as error:
         raise RunFailed(f"{out}: the sets could not be written there ({error})") from None
     return written
@@ -144,15 +144,8 @@ def _controlled(row: Row) -> dict[str, object]:
 
 
 def _file(out: Path, path: Path, rows: Iterable[Mapping[str, object]]) -> Written:
-    """Written beside its place and renamed, so that a file that is found is whole."""
     lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        draft.write_text("".join(lines), "utf-8", newline="\n")
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
+    write_text(path, "".join(lines))
     return Written(
         path, len(lines), blob_id(path), released("nli_coal").get(path.relative_to(out).as_posix(), "")
     )

@@ -16,12 +16,13 @@ from bench.data.cbbq_templates import SLOTS, Template, repaired
 from bench.data.mcbe import Instance
 from bench.data.nli_coal import Pair
 from bench.data.nli_frames import SLOT
+from bench.words import phrase
 
 # What stands for a name in a template: one character each, so that a slot is one token.
 FIRST, SECOND = "①", "②"
 # What a row of `texts` is called, by benchmark; and what `items` counts.
-ROWS = {"mcbe": "instances", "cbbq": "templates", "nli_coal": "pairs"}
-ITEMS = {"mcbe": "instances", "cbbq": "questions", "nli_coal": "pairs"}
+ROWS = {"mcbe": phrase("instances"), "cbbq": phrase("templates"), "nli_coal": phrase("pairs")}
+ITEMS = {"mcbe": phrase("instances"), "cbbq": phrase("questions"), "nli_coal": phrase("pairs")}
 
 # A name or a number in what a check says.
 VARYING = re.compile(r"(['\"]).*?\1|\d[\d,]*")

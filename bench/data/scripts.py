@@ -9,7 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from bench.data import toml
+from bench.data.text import read_bytes
 from bench.errors import BadInput
+
+# The scripts have a few thousand.
+SCRIPT_BYTES = 2**20
 
 
 def content(path: Path, remedy: str) -> bytes:
@@ -18,10 +22,12 @@ def content(path: Path, remedy: str) -> bytes:
     Raises:
         BadInput: it cannot be read.
     """
+    if path.exists() and not path.is_file():  # a pipe would never end
+        raise BadInput(f"{path}: cannot be read (it is no file); {remedy}")
     try:
-        return path.read_bytes()
-    except OSError as error:
-        raise BadInput(f"{path}: cannot be read ({error.strerror}); {remedy}") from None
+        return read_bytes(path, SCRIPT_BYTES)
+    except BadInput as error:
+        raise BadInput(f"{error}; {remedy}") from None
 
 
 def parse(path: Path, raw: bytes, remedy: str, encoding: str = "UTF-8") -> ast.Module:

@@ -8,7 +8,8 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from bench.figures.style import FAINT, INK, WIDTH, colours, label, legend_below, style
+from bench import words
+from bench.figures.style import FAINT, INK, WIDTH, colours, head, label, legend_below, readable, style
 from bench.metrics.judges import Scale, title
 from bench.metrics.table import ALL
 
@@ -21,6 +22,7 @@ LONGEST = 36
 MANY = 4
 
 
+@readable
 def against_people(marks: pd.DataFrame, summed: pd.DataFrame, scale: Scale) -> Figure | None:
     """Judge against people, a row a judge: left mark against mark with the diagonal, right the difference over their mean
     (Bland and Altman, 1986) with its mean and limits of agreement. None where there are no marks.
@@ -49,15 +51,15 @@ def against_people(marks: pd.DataFrame, summed: pd.DataFrame, scale: Scale) -> F
         dots = {"s": 14, "alpha": 0.45, "color": palette[row["by"]], "linewidths": 0}
         left.plot(ends, ends, color=INK, ls="--", lw=1, zorder=0)
         left.scatter(x + apart[0], y + apart[1], **dots)
-        left.set(xlim=ends, ylim=ends, xlabel=f"people: {scale.name}", ylabel="judge")
+        left.set(xlim=ends, ylim=ends, xlabel=words.tell("people: {scale}", scale=words.tell(scale.name)), ylabel=words.tell("judge"))  # fmt: skip
         right.scatter((x + y) / 2 + apart[0], y - x + apart[1], **dots)
         for value, line in ((row["difference"], "-"), (row["limit_low"], ":"), (row["limit_high"], ":")):
             if not math.isnan(value):
                 right.axhline(value, color=INK, ls=line, lw=1, zorder=0)
         limits = np.nan_to_num([row["limit_low"], row["limit_high"]])
         reach = 1.08 * max(np.abs(y - x).max(), np.abs(limits).max(), 0.05 * span)
-        right.set(xlim=ends, ylim=(-reach, reach), xlabel="mean of the two", ylabel="judge less people")
-        left.set_title(f"{_short(row['by'])}, n = {row['n']:,}", fontsize="small")
+        right.set(xlim=ends, ylim=(-reach, reach), xlabel=words.tell("mean of the two"), ylabel=words.tell("judge less people"))  # fmt: skip
+        left.set_title(words.tell("{who}, n = {n}", who=_short(row["by"]), n=f"{row['n']:,}"), fontsize="small")  # fmt: skip
         right.set_title(_said(row, scale), fontsize="small", fontweight="normal")
         for ax in (left, right):
             ax.xaxis.label.set_size("small")
@@ -65,17 +67,23 @@ def against_people(marks: pd.DataFrame, summed: pd.DataFrame, scale: Scale) -> F
             sns.despine(ax=ax)
     best = summed.sort_values("pearson", ascending=False, na_position="last").to_dict("records")[0]
     if math.isnan(best["pearson"]):
-        told = "No marks go with people's"
+        told = words.tell("No marks go with people's")
     elif len(judges) > 1:
-        told = f"{_short(best['by'])} goes with people most (r = {best['pearson']:.2f})"
+        told = words.tell("{who} goes with people most (r = {r})", who=_short(best["by"]), r=f"{best['pearson']:.2f}")  # fmt: skip
     else:
-        told = f"{_short(best['by'])} and people: r = {best['pearson']:.2f}"
-    fig.suptitle(told, x=0.01, ha="left", fontsize="medium", fontweight="bold")
-    parts = "; ".join(f"{row['by']}: {_said(row, scale)}" for row in summed.to_dict("records"))
-    fig.set_label(f"{told}. Marks of the judge against people's, and their difference against the mean of the two: {parts}.")  # fmt: skip
+        told = words.tell("{who} and people: r = {r}", who=_short(best["by"]), r=f"{best['pearson']:.2f}")
+    head(fig, told)
+    parts = words.tell("; ").join(
+        words.tell("{title}: {sentence}", title=row["by"], sentence=_said(row, scale))
+        for row in summed.to_dict("records")
+    )
+    fig.set_label(
+        words.tell("{title}. Marks of the judge against people's, and their difference against the mean of the two: {parts}.", title=told, parts=parts)
+    )  # fmt: skip
     return fig
 
 
+@readable
 def by_category(compared: pd.DataFrame, benchmark: str, scale: Scale) -> Figure | None:
     """How far from people, by category: dots with intervals, a colour a judge; a bar where the best constant mark is.
 
@@ -101,38 +109,46 @@ def by_category(compared: pd.DataFrame, benchmark: str, scale: Scale) -> Figure 
     for row in (whole if many else compared).to_dict("records"):
         by = row["by"]
         place = order.index(by if many else row["category"]) + offsets[by]
-        name = None if seen else "always the same mark, at its best"
+        name = None if seen else words.tell("always the same mark, at its best")
         ax.plot([row["constant"]] * 2, [place - 0.13, place + 0.13], color=FAINT, lw=2.5, zorder=2, label=name)  # fmt: skip
         if not math.isnan(row["ci_low"]):
             ax.plot([row["ci_low"], row["ci_high"]], [place] * 2, color=palette[by], lw=2.2, alpha=0.6, solid_capstyle="round")  # fmt: skip
         ax.plot(row["distance"], place, "o", ms=4.5, color=palette[by], zorder=3, label=None if by in seen or many else _short(by))  # fmt: skip
         seen.add(by)
-    names = [_short(name) for name in order] if many else [ALL if name == ALL else label(benchmark, name) for name in order]  # fmt: skip
+    names = [_short(name) for name in order] if many else [words.tell("all") if name == ALL else label(benchmark, name) for name in order]  # fmt: skip
     ax.set_yticks(range(len(order)), names)
     ax.tick_params(axis="y", labelsize="small")
     reach = float(np.nanmax((whole if many else compared)[["ci_high", "distance", "constant"]].to_numpy()))
     ax.set(ylim=(-0.6, len(order) - 0.4), xlim=(-0.02 * reach, 1.05 * reach))
     if scale.unit:
-        ax.set_xlabel("mean distance from people in points (farther from people →)", fontsize="small")
+        ax.set_xlabel(words.tell("mean distance from people in points (farther from people →)"), fontsize="small")  # fmt: skip
     else:
         ax.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
-        ax.set_xlabel("verdicts that are not people's (less agreement →)", fontsize="small")
+        ax.set_xlabel(words.tell("verdicts that are not people's (less agreement →)"), fontsize="small")
     ax.grid(axis="y", visible=False)
     sns.despine(ax=ax, left=True)
     legend_below(fig, ax)
     told = title(compared, str(whole.by.iloc[0]))
     shown = told.replace(str(whole.by.iloc[0]), _short(str(whole.by.iloc[0])), 1).replace("; ", ";\n")
-    fig.suptitle(shown, x=0.01, ha="left", fontsize="medium", fontweight="bold")
-    each = "; ".join(f"{row.by} {row.distance:.3g}, always the same mark {row.constant:.3g}" for row in whole.itertuples())  # fmt: skip
-    fig.set_label(f"{told}. Mean distance from people over all: {each}.")
+    head(fig, shown.replace("；", "；\n"))
+    each = words.tell("; ").join(
+        words.tell("{who} {distance}, always the same mark {constant}", who=row.by, distance=f"{row.distance:.3g}", constant=f"{row.constant:.3g}")
+        for row in whole.itertuples()
+    )  # fmt: skip
+    fig.set_label(words.tell("{title}. Mean distance from people over all: {each}.", title=told, each=each))
     return fig
 
 
 def _said(row: dict[Any, Any], scale: Scale) -> str:
-    r = "r undefined" if math.isnan(row["pearson"]) else f"r = {row['pearson']:.2f}"
     digits = scale.digits
-    limits = "" if math.isnan(row["limit_low"]) else f"; limits {row['limit_low']:+.{digits}f} to {row['limit_high']:+.{digits}f}"  # fmt: skip
-    return f"{r}, mean {row['difference']:+.{digits}f}{limits}"
+    of = {
+        "r": words.tell("r undefined") if math.isnan(row["pearson"]) else f"r = {row['pearson']:.2f}",
+        "mean": f"{row['difference']:+.{digits}f}",
+    }
+    if math.isnan(row["limit_low"]):
+        return words.tell("{r}, mean {mean}", **of)
+    of |= {"low": f"{row['limit_low']:+.{digits}f}", "high": f"{row['limit_high']:+.{digits}f}"}
+    return words.tell("{r}, mean {mean}; limits {low} to {high}", **of)
 
 
 def _short(name: str) -> str:

@@ -10,6 +10,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from bench import words
 from bench.figures.style import (
     BIAS_PALETTE,
     FAINT,
@@ -21,9 +22,12 @@ from bench.figures.style import (
     colours,
     label,
     legend_below,
+    marks_of,
+    readable,
     style,
 )
 from bench.metrics.cbbq import AMBIGUOUS, DISAMBIGUOUS, WEIGHTS
+from bench.metrics.findings import span
 from bench.metrics.table import ALL
 from bench.tasks.cbbq import PROMPTING
 
@@ -34,15 +38,15 @@ NAMES = {"s_amb": "S_amb", "s_disamb": "S_disamb", "s_total": "S_total"}
 LIMITS = (0.0, 1.0)
 ROOM = (-0.03, 1.03)  # limits that do not cut a point in half
 # What it takes to be above the line of accuracy and bias.
-ABOVE = "only where labels say that\nthe stereotype is right"
+ABOVE = words.phrase("only where labels say that\nthe stereotype is right")
 # Where no font can show the names.
 NUMBERED = "names and topics numbered in the order of the data, as no font shows Chinese"
-# So many models have a colour of their own; marks tell the others.
-COLOURS, MARKS = 10, "osD^v"
+CONTEXTS = {AMBIGUOUS: words.phrase("Ambiguous"), DISAMBIGUOUS: words.phrase("Disambiguous")}
 # So many rows of names can still be read.
 ROWS = 40
 
 
+@readable
 def category_heatmaps(scores: pd.DataFrame) -> Figure | None:
     """Which categories, as in the paper's Figure 5: a heatmap categories x models for each context, rows in one order.
 
@@ -60,38 +64,38 @@ def category_heatmaps(scores: pd.DataFrame) -> Figure | None:
     means = pd.concat(wide.values(), axis=1).mean(axis=1).sort_values(ascending=False)
     models = _models(scores)
     small, longest = len(models) > 6, max(map(len, models))
-    fig = Figure(
-        figsize=(
-            2.4 + len(wide) * max(1.6, (0.42 if small else 0.55) * len(models)) + 0.03 * longest,
-            1.5 + 0.28 * len(means) + 0.045 * longest,
-        ),
-        layout="constrained",
-    )
+    width = 2.4 + len(wide) * max(1.6, (0.42 if small else 0.55) * len(models)) + 0.03 * longest
+    fig = Figure(figsize=(width, 1.5 + 0.28 * len(means) + 0.045 * longest), layout="constrained")
     axes = fig.subplots(1, len(wide), sharey=True, squeeze=False)[0]
     for ax, (task, values) in zip(axes, wide.items(), strict=True):
         metric, chance = BIAS[task]
         values = values.reindex(means.index).set_axis([label("cbbq", name) for name in means.index])
         _heat(ax, values, values.map("{:.2f}".format), chance, size="x-small" if small else "small")
-        ax.set_title(f"{task.capitalize()} ({NAMES[metric]})", fontsize="small")
+        ax.set_title(f"{words.tell(CONTEXTS[task])} ({NAMES[metric]})", fontsize="small")
         ax.set_xticklabels(models, rotation=40, ha="right", rotation_mode="anchor")
         ax.tick_params(axis="y", length=0)
     axes[0].tick_params(axis="y", rotation=0)
-    chances = " and ".join(f"{BIAS[task][1]:.2f}" for task in wide)
-    gaps = "; hatched: no number" if any(values.isna().any(axis=None) for values in wide.values()) else ""
-    _title(fig, "Share of stereotyped answers by category", f"white: a random answerer ({chances}){gaps}")
+    below = [words.tell("white: a random answerer ({chance})", chance=words.tell(" and ").join(f"{BIAS[task][1]:.2f}" for task in wide))]  # fmt: skip
+    if any(values.isna().any(axis=None) for values in wide.values()):
+        below.append(words.tell("hatched: no number"))
+    _title(fig, words.tell("Share of stereotyped answers by category"), words.tell("; ").join(below))
     known = means.dropna()
     extremes = (
-        f"Most stereotyped on average in {known.index[0]}, least in {known.index[-1]}"
+        words.tell("Most stereotyped on average in {first}, least in {last}", first=known.index[0], last=known.index[-1])
         if len(known)
-        else "No category has a number"
-    )
+        else words.tell("No category has a number")
+    )  # fmt: skip
     fig.set_label(
-        f"Heatmaps of the share of stereotyped answers, categories ({len(means)}) by models ({len(models)}), in "
-        f"{' and in '.join(wide)} questions. {extremes}; the numbers are in the table by category."
-    )
+        words.tell(
+            "Heatmaps of the share of stereotyped answers, categories ({n}) by models ({models}), in {contexts} questions. {extremes}; the "
+            "numbers are in the table by category.",
+            n=len(means), models=len(models), contexts=words.tell(" and in ").join(_context(task) for task in wide), extremes=extremes,
+        )
+    )  # fmt: skip
     return fig
 
 
+@readable
 def names_by_topic(
     table: pd.DataFrame, category: str, model: str = "", metric: str = "s_total"
 ) -> Figure | None:
@@ -116,13 +120,8 @@ def names_by_topic(
     score = some.pivot_table(index="name", columns="topic", values=metric, sort=False, dropna=False)
     n = some.pivot_table(index="name", columns="topic", values="n", sort=False, dropna=False)
     n, dense = n.reindex_like(score), max(score.shape) > 12
-    fig = Figure(
-        figsize=(
-            max(WIDTH, 1.6 + 0.5 * score.shape[1]),
-            max(2.6, 2.0 + (0.26 if dense else 0.33) * len(score)),
-        ),
-        layout="constrained",
-    )
+    size = max(WIDTH, 1.6 + 0.5 * score.shape[1]), max(2.6, 2.0 + (0.26 if dense else 0.33) * len(score))
+    fig = Figure(figsize=size, layout="constrained")
     ax = fig.subplots()
     told = pd.DataFrame(
         [
@@ -137,28 +136,35 @@ def names_by_topic(
     ax.set_xticklabels(topics, rotation=40, ha="right", rotation_mode="anchor", fontsize="x-small")
     # The eye needs lines to follow where most cells are blank.
     ax.grid(visible=True, color="#f0f0f0", lw=0.6)
-    fewer = f"the {len(score)} of {every} names with most answers" if every > len(score) else ""
-    about = "; ".join(filter(None, (model, fewer, "" if cjk_font() else NUMBERED)))
-    hatched = "; hatched: no score" if (score.isna() & n.notna()).any(axis=None) else ""
-    _title(
-        fig,
-        f"{label('cbbq', category)}: {NAMES[metric]} by name and topic",
-        *filter(None, [about]),
-        f"white: a random answerer ({CENTRES[metric]:.2f}); below the score its answers; blank: no template{hatched}",
-    )
+    fewer = words.tell("the {n} of {all} names with most answers", n=len(score), all=every) if every > len(score) else ""  # fmt: skip
+    about = words.tell("; ").join(filter(None, (model, fewer, "" if cjk_font() else NUMBERED)))
+    below = [
+        words.tell("white: a random answerer ({chance})", chance=f"{CENTRES[metric]:.2f}"),
+        words.tell("below the score its answers"),
+        words.tell("blank: no template"),
+    ]
+    if (score.isna() & n.notna()).any(axis=None):
+        below.append(words.tell("hatched: no score"))
+    head = words.tell("{category}: {measure} by name and topic", category=label("cbbq", category), measure=NAMES[metric])  # fmt: skip
+    _title(fig, head, *filter(None, [about]), words.tell("; ").join(below))
     known = some.dropna(subset=[metric]).sort_values(metric)
-    extremes = " and ".join(
-        f"{row['name']} in {row['topic']} ({row[metric]:.2f}, n = {row['n']:,})"
+    extremes = words.tell(" and ").join(
+        words.tell("{name} in {topic} ({score}, n = {n})", name=row["name"], topic=row["topic"], score=f"{row[metric]:.2f}", n=f"{row['n']:,}")
         for row in known.iloc[[0, -1] if len(known) else []].to_dict("records")
-    )
+    )  # fmt: skip
+    whose = words.tell("{measure} of {model}", measure=NAMES[metric], model=model) if model else NAMES[metric]
     fig.set_label(
-        f"Heatmap of {NAMES[metric]}{f' of {model}' if model else ''} in {category}, {len(score)} names of the stereotyped group "
-        f"by {score.shape[1]} topics{f' ({fewer})' if fewer else ''}, {len(known)} cells with a number. "
-        f"Lowest and highest: {extremes or 'none'}."
-    )
+        words.tell(
+            "Heatmap of {measure} in {category}, {names} names of the stereotyped group by {topics} topics{fewer}, {cells} cells with a "
+            "number. Lowest and highest: {extremes}.",
+            measure=whose, category=category, names=len(score), topics=score.shape[1], cells=len(known),
+            fewer=words.tell(" ({text})", text=fewer) if fewer else "", extremes=extremes or words.tell("none"),
+        )
+    )  # fmt: skip
     return fig
 
 
+@readable
 def accuracy_and_bias(scores: pd.DataFrame) -> Figure | None:
     """Does a model that answers rightly follow the stereotype less: accuracy against S in both contexts.
 
@@ -180,13 +186,12 @@ def accuracy_and_bias(scores: pd.DataFrame) -> Figure | None:
         )
         ax.plot([0, 1], [1, 0], color=FAINT, lw=1, zorder=0)
         ax.fill_between([0, 1], [1, 0], 1, color="#f2f2f2", lw=0, zorder=-1)
-        ax.text(0.98, 0.98, ABOVE, color=FAINT, ha="right", va="top", fontsize="x-small")
-        for x, y, name, at in ((1 / 3, chance, "random", (-6, -4)), (1, 0, "perfect", (-6, 4))):
+        ax.text(0.98, 0.98, words.tell(ABOVE), color=FAINT, ha="right", va="top", fontsize="x-small")
+        known = (1 / 3, chance, words.tell("random"), (-6, -4)), (1, 0, words.tell("perfect"), (-6, 4))
+        for x, y, name, at in known:
             ax.plot(x, y, "D", ms=6, mfc="none", mec=INK, zorder=4, clip_on=False)
-            ax.annotate(
-                name, (x, y), at, textcoords="offset points", ha="right", fontsize="x-small", va="center"
-            )
-        for (model, colour), marker in zip(colours(models).items(), _markers(models), strict=True):
+            ax.annotate(name, (x, y), at, textcoords="offset points", ha="right", fontsize="x-small", va="center")  # fmt: skip
+        for (model, colour), marker in zip(colours(models).items(), marks_of(models).values(), strict=True):
             part = both[both.model == model]
             points, mean = part[part.category != ALL], part[part.category == ALL]
             ax.plot(points.score_accuracy, points.score, marker, ms=3.5, mew=0, alpha=0.45, color=colour)
@@ -196,19 +201,22 @@ def accuracy_and_bias(scores: pd.DataFrame) -> Figure | None:
                 fmt=marker, ms=8, mec="white", lw=1.5, color=colour, label=model, zorder=3,
             )  # fmt: skip
             told += [
-                f"{model}, {task}: accuracy {_number(accuracy)}, {NAMES[metric]} {_number(score)}"
+                words.tell(
+                    "{model}, {context}: accuracy {accuracy}, {measure} {score}",
+                    model=model, context=_context(task), accuracy=_number(accuracy), measure=NAMES[metric], score=_number(score),
+                )
                 for accuracy, score in zip(mean.score_accuracy, mean.score, strict=True)
-            ]
-        ax.set(xlim=ROOM, ylim=ROOM, xlabel="accuracy (1: all right)", title=task.capitalize())
-        ax.set_ylabel(f"{NAMES[metric]} (0: never the stereotype)")
+            ]  # fmt: skip
+        ax.set(xlim=ROOM, ylim=ROOM, xlabel=words.tell("accuracy (1: all right)"), title=words.tell(CONTEXTS[task]))  # fmt: skip
+        ax.set_ylabel(words.tell("{measure} (0: never the stereotype)", measure=NAMES[metric]))
         sns.despine(ax=ax)
     legend_below(fig, axes[0])
-    fig.set_label(
-        f"Accuracy against the share of stereotyped answers, small points categories, large ones means. {'; '.join(told)}."
-    )
+    of = {"told": words.tell("; ").join(told)}
+    fig.set_label(words.tell("Accuracy against the share of stereotyped answers, small points categories, large ones means. {told}.", **of))  # fmt: skip
     return fig
 
 
+@readable
 def prompt_settings(table: pd.DataFrame) -> Figure | None:
     """Does it help to ask for fairness, or to think first: scores under each prompt setting, as in the paper's Figure 7.
 
@@ -222,12 +230,12 @@ def prompt_settings(table: pd.DataFrame) -> Figure | None:
     both = ALL if set(BIAS) <= set(first.task) else first.task.iloc[0]
     whole = first[(first.task == both) & first.metric.isin(NAMES)]
     panels = {
-        "S_amb: lower is better": first[first.metric == "s_amb"],
-        "S_disamb: lower is better": first[first.metric == "s_disamb"],
-        "S_amb, explanation counted": first[first.metric == "s_amb_explained"],
-        "S_disamb, explanation counted": first[first.metric == "s_disamb_explained"],
-        "Accuracy: higher is better": first[(first.task == both) & (first.metric == "accuracy")],
-        "Share of readable answers": whole.assign(score=whole.valid_rate, ci_low=np.nan, ci_high=np.nan, baseline=np.nan),
+        words.tell("S_amb: lower is better"): first[first.metric == "s_amb"],
+        words.tell("S_disamb: lower is better"): first[first.metric == "s_disamb"],
+        words.tell("S_amb, explanation counted"): first[first.metric == "s_amb_explained"],
+        words.tell("S_disamb, explanation counted"): first[first.metric == "s_disamb_explained"],
+        words.tell("Accuracy: higher is better"): first[(first.task == both) & (first.metric == "accuracy")],
+        words.tell("Share of readable answers"): whole.assign(score=whole.valid_rate, ci_low=np.nan, ci_high=np.nan, baseline=np.nan),
     }  # fmt: skip
     panels = {title: rows for title, rows in panels.items() if not rows.empty}
     settings = [name for name in PROMPTING if name in set(first.prompting)]
@@ -237,7 +245,7 @@ def prompt_settings(table: pd.DataFrame) -> Figure | None:
     axes = fig.subplots(lines, 2, sharex=True, sharey=True, squeeze=False).ravel()
     for ax, (title, rows) in zip(axes, panels.items(), strict=False):
         for k, ((model, colour), marker) in enumerate(
-            zip(colours(models).items(), _markers(models), strict=True)
+            zip(colours(models).items(), marks_of(models).values(), strict=True)
         ):
             part = rows[rows.model == model].set_index("prompting").reindex(settings)
             x = np.arange(len(settings)) + (k - (len(models) - 1) / 2) * min(0.1, 0.5 / len(models))
@@ -253,16 +261,21 @@ def prompt_settings(table: pd.DataFrame) -> Figure | None:
     for ax in axes[len(panels) :]:
         ax.set_visible(False)
     legend_below(fig, axes[0])
-    n = dict.fromkeys((f"{whole.n.min():,}", f"{whole.n.max():,}"))
-    _title(fig, "Scores by prompt setting", f"dashed: a random answerer; n = {' to '.join(n)} questions each")
-    told = "; ".join(
-        f"{name}: {NAMES[whole.metric.iloc[0]]} {rows.score.mean():.2f}, {rows.valid_rate.mean():.0%} readable"
+    n = span(f"{whole.n.min():,}", f"{whole.n.max():,}")
+    dashed = words.tell("dashed: a random answerer; n = {n} questions each", n=n)
+    _title(fig, words.tell("Scores by prompt setting"), dashed)
+    told = words.tell("; ").join(
+        words.tell(
+            "{setting}: {measure} {score}, {share} readable",
+            setting=name, measure=NAMES[whole.metric.iloc[0]], score=f"{rows.score.mean():.2f}", share=f"{rows.valid_rate.mean():.0%}",
+        )
         for name, rows in whole.groupby("prompting", sort=False)
-    )
-    fig.set_label(f"Scores and share of readable answers by prompt setting. Mean over models: {told}.")
+    )  # fmt: skip
+    fig.set_label(words.tell("Scores and share of readable answers by prompt setting. Mean over models: {told}.", told=told))  # fmt: skip
     return fig
 
 
+@readable
 def option_orders(scores: pd.DataFrame) -> Figure | None:
     """Does a model choose a place or a person: what becomes of its answers when the options change places.
 
@@ -281,7 +294,11 @@ def option_orders(scores: pd.DataFrame) -> Figure | None:
     for line, task in zip(axes, asked, strict=True):
         metric, _ = BIAS[task]
         marks = (("one_option", "o"), ("one_place", "s")), ((metric, "o"), (f"{metric}_released_order", "s"))
-        titles = f"{task.capitalize()}: answers that stay", f"{task.capitalize()}: {NAMES[metric]}"
+        context = words.tell(CONTEXTS[task])
+        titles = (
+            words.tell("{context}: answers that stay", context=context),
+            words.tell("{title}: {sentence}", title=context, sentence=NAMES[metric]),
+        )
         for ax, names, title in zip(line, marks, titles, strict=True):
             for name, marker in names:
                 rows = _rows(scores, task, name)
@@ -294,10 +311,11 @@ def option_orders(scores: pd.DataFrame) -> Figure | None:
                     ax.plot(row.score, shift, marker, ms=5, color=colour, mfc="white" if hollow else colour)
                     if np.isnan(row.score):
                         ax.text(
-                            0.5, shift, "no number", color=FAINT, fontsize="x-small", ha="center", va="center"
-                        )
+                            0.5, shift, words.tell("no number"), color=FAINT, fontsize="x-small", ha="center", va="center"
+                        )  # fmt: skip
                     elif name in marks[0][0] + marks[0][1]:
-                        told.append(f"{model}, {task}: {name.replace('_', ' ')} {row.score:.0%}")
+                        of = {"model": model, "context": _context(task), "share": f"{row.score:.0%}"}
+                        told.append(words.tell("{model}, {context}: one option {share}", **of) if name == "one_option" else words.tell("{model}, {context}: one place {share}", **of))  # fmt: skip
                 chance = rows.baseline.dropna()
                 if len(chance):
                     ax.axvline(chance.iloc[0], color=FAINT, ls="--", lw=1, zorder=1)
@@ -306,14 +324,11 @@ def option_orders(scores: pd.DataFrame) -> Figure | None:
             ax.set_title(title, fontsize="small")
             ax.grid(axis="y", visible=False)
             sns.despine(ax=ax, left=True)
-    axes[-1, 0].set_xlabel("share of questions\n● with one option   □ at one place", fontsize="small")
-    axes[-1, 1].set_xlabel(
-        "share of stereotyped answers\n● mean over orders   □ released order", fontsize="small"
-    )
-    _title(fig, "When the options change places", "dashed: a random answerer")
-    fig.set_label(
-        f"Share of questions answered with one option, and at one place, in every order. {'; '.join(told)}."
-    )
+    axes[-1, 0].set_xlabel(words.tell("share of questions\n● with one option   □ at one place"), fontsize="small")  # fmt: skip
+    axes[-1, 1].set_xlabel(words.tell("share of stereotyped answers\n● mean over orders   □ released order"), fontsize="small")  # fmt: skip
+    _title(fig, words.tell("When the options change places"), words.tell("dashed: a random answerer"))
+    of = {"told": words.tell("; ").join(told)}
+    fig.set_label(words.tell("Share of questions answered with one option, and at one place, in every order. {told}.", **of))  # fmt: skip
     return fig
 
 
@@ -363,9 +378,9 @@ def _readable(names: Sequence[str]) -> list[str]:
 
 
 def _number(value: float) -> str:
-    return "without a number" if np.isnan(value) else f"{value:.2f}"
+    return words.tell("without a number") if np.isnan(value) else f"{value:.2f}"
 
 
-def _markers(models: Sequence[str]) -> list[str]:
-    """A mark a model: another one where colours begin to repeat."""
-    return [MARKS[k // COLOURS % len(MARKS)] for k in range(len(models))]
+def _context(task: str) -> str:
+    """A context within a sentence."""
+    return words.tell(CONTEXTS[task]).lower()

@@ -9,9 +9,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from bench import words
 from bench.benchmarks import module
-from bench.figures.style import BIAS_PALETTE, FAINT, INK, WIDTH, around, style
+from bench.figures.style import BIAS_PALETTE, FAINT, INK, WIDTH, around, head, readable, style
 from bench.metrics.bootstrap import LEVEL
+from bench.metrics.findings import short_title, span
 from bench.metrics.table import Headline
 
 # How often a model has a rank: pale to dark.
@@ -34,6 +36,7 @@ def differences(pairs: pd.DataFrame, ranks: pd.DataFrame, benchmark: str) -> Ite
             yield f"differences_{headline.task}_{headline.metric}", _differences(headline, some, order)
 
 
+@readable
 def ranks_by_model(pairs: pd.DataFrame, ranks: pd.DataFrame, benchmark: str) -> Figure | None:
     """How often each model has each rank over the resamples, a panel a headline; framed: the ranks that the tests leave open.
 
@@ -64,14 +67,22 @@ def ranks_by_model(pairs: pd.DataFrame, ranks: pd.DataFrame, benchmark: str) -> 
                 )
         _labels(ax, list(order.model), [str(k + 1) for k in range(n)])
         ax.set_xlim(0, most)
-        ax.set_title(f"{_name(headline)}:\n{_settled(order)}", fontsize="small")
-        spans = ", ".join(map(_span, order.model, order["rank"], order.ranks_from, order.ranks_to))
-        said.append(f"{_name(headline)}, {_settled(order)}: {spans}")
-    _below(fig, "Rank, 1 is best. Numbers: % of the resamples. Framed: the ranks that the tests leave open.")
-    fig.set_label(f"Heatmaps of ranks over the resamples. {'. '.join(said)}.")
+        title = short_title(headline)
+        ax.set_title(words.tell("{title}:\n{told}", title=title, told=_settled(order)), fontsize="small")
+        spans = words.tell(", ").join(map(_span, order.model, order["rank"], order.ranks_from, order.ranks_to))  # fmt: skip
+        of = words.tell("{title}, {measure}", title=title, measure=_settled(order))
+        said.append(words.tell("{title}: {sentence}", title=of, sentence=spans))
+    _below(
+        fig,
+        words.tell(
+            "Rank, 1 is best. Numbers: % of the resamples. Framed: the ranks that the tests leave open."
+        ),
+    )
+    fig.set_label(words.tell("Heatmaps of ranks over the resamples. {said}.", said=words.tell(". ").join(said)))  # fmt: skip
     return fig
 
 
+@readable
 def _differences(headline: Headline, some: pd.DataFrame, order: pd.DataFrame) -> Figure:
     style()
     models = list(order.model)
@@ -97,16 +108,29 @@ def _differences(headline: Headline, some: pd.DataFrame, order: pd.DataFrame) ->
         ax.add_patch(Rectangle((x, y), 1, 1, fill=False, hatch="////", edgecolor="#dddddd", lw=0, zorder=0))
         ax.text(x + 0.5, y + 0.5, told[y, x] or "—", ha="center", va="center", size=_size(n), color=FAINT)
     _labels(ax, models, [str(k + 1) for k in range(n)])
-    unit = "" if share else ", points of 100"
+    worse = words.tell(headline.worse)
     _below(
         fig,
-        f"Score of the row less that of the column{unit}. Red: {headline.worse} in the row.\n"
-        "Hatched: no difference could be shown.",
+        words.tell(
+            "Score of the row less that of the column. Red: {worse} in the row.\nHatched: no difference could be shown.",
+            worse=worse,
+        )
+        if share
+        else words.tell(
+            "Score of the row less that of the column, points of 100. Red: {worse} in the row.\nHatched: no difference could be shown.",
+            worse=worse,
+        ),
     )
     tests = some[some.p_adjusted.notna()]
-    title = f"{int((tests.p_adjusted < 1 - LEVEL).sum())} of {len(tests)} pairs of models could be told apart"
-    fig.suptitle(f"{_name(headline)}:\n{title}", x=0.01, ha="left", fontsize="medium", fontweight="bold")
-    fig.set_label(f"{_name(headline)}, {title}. {' '.join(some.sentence)}")
+    apart = words.tell(
+        "{n} of {all} pairs of models could be told apart",
+        n=int((tests.p_adjusted < 1 - LEVEL).sum()),
+        all=len(tests),
+    )
+    title = short_title(headline)
+    head(fig, words.tell("{title}:\n{told}", title=title, told=apart))
+    begin = words.tell("{title}, {measure}", title=title, measure=apart)
+    fig.set_label(words.tell("{title}. {said}", title=begin, said=words.sentences(some.sentence)))
     return fig
 
 
@@ -134,26 +158,20 @@ def _labels(ax: Axes, rows: Sequence[str], columns: Sequence[str]) -> None:
     ax.grid(visible=False)
 
 
-def _name(headline: Headline) -> str:
-    return headline.title.partition(" (")[0]
-
-
 def _settled(order: pd.DataFrame) -> str:
     """How many ranks are open, as far as the tests go."""
     if order.ranks_from.isna().any():
-        return "not every pair could be tested"
+        return words.tell("not every pair could be tested")
     several = int((order.ranks_from < order.ranks_to).sum())
-    return (
-        f"{several} of {len(order)} models may have more than one rank"
-        if several
-        else "every rank is settled"
-    )
+    if not several:
+        return words.tell("every rank is settled")
+    return words.tell("{n} of {all} models may have more than one rank", n=several, all=len(order))
 
 
 def _span(model: str, rank: int, first: float, last: float) -> str:
     if np.isnan(first):
         return f"{model} {rank}"
-    return f"{model} {first:.0f}{'' if first == last else f' to {last:.0f}'}"
+    return f"{model} {span(f'{first:.0f}', f'{last:.0f}')}"
 
 
 def _percent(value: float) -> str:

@@ -8,7 +8,21 @@ import seaborn as sns
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from bench.figures.style import FAINT, FONT_ADVICE, INK, WIDTH, cjk_font, colours, label, legend_below, style
+from bench import words
+from bench.figures.style import (
+    FAINT,
+    FONT_ADVICE,
+    INK,
+    WIDTH,
+    cjk_font,
+    colours,
+    fitted,
+    head,
+    label,
+    legend_below,
+    readable,
+    style,
+)
 from bench.metrics.annotators import BANDS
 from bench.metrics.diversity import CJK, Diversity
 from bench.metrics.diversity_findings import coverage_title, overlap_title
@@ -19,6 +33,7 @@ MOST = 12
 ACROSS = "across"
 
 
+@readable
 def coverage(counted: pd.DataFrame, by: str, benchmark: str, rows: str) -> Figure:
     """How many texts are about what: horizontal bars, the most frequent first; the darker part are distinct texts.
 
@@ -32,8 +47,8 @@ def coverage(counted: pd.DataFrame, by: str, benchmark: str, rows: str) -> Figur
     ax = fig.subplots()
     places = np.arange(len(shown))
     (colour,) = colours(["texts"]).values()
-    ax.barh(places, shown.texts, color=colour, alpha=0.35, label=f"all {rows}", height=0.7)
-    ax.barh(places, shown.distinct, color=colour, label="distinct texts", height=0.7)
+    ax.barh(places, shown.texts, color=colour, alpha=0.35, label=words.tell("all {rows}", rows=words.tell(rows)), height=0.7)  # fmt: skip
+    ax.barh(places, shown.distinct, color=colour, label=words.tell("distinct texts"), height=0.7)
     for y, count in zip(places, shown.texts, strict=True):
         ax.annotate(f"{count:,}", (count, y), (3, 0), textcoords="offset points", va="center", fontsize="x-small", color=INK)  # fmt: skip
     ax.set_yticks(places, [_name(benchmark, by, str(value), k) for k, value in enumerate(shown[by], start=1)])
@@ -41,22 +56,29 @@ def coverage(counted: pd.DataFrame, by: str, benchmark: str, rows: str) -> Figur
     ax.set_ylim(len(shown) - 0.4, -0.6)
     ax.set_xlim(0, shown.texts.max() * 1.1)
     more = len(counted) - len(shown)
-    others = f"; {more:,} more are in the table" if more else ""
-    ax.set_xlabel(f"{rows}{others}", fontsize="small")
+    others = words.tell("; {n} more are in the table", n=f"{more:,}") if more else ""
+    ax.set_xlabel(f"{words.tell(rows)}{others}", fontsize="small")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.set_title(coverage_title(counted, by, rows))
+    ax.set_title(fitted(coverage_title(counted, by, rows), WIDTH))
     ax.grid(axis="y", visible=False)
     sns.despine(ax=ax, left=True)
     if (shown.distinct < shown.texts).any():
         legend_below(fig, ax)
-    told = ", ".join(
+    told = words.tell(", ").join(
         f"{value} {count:,}" for value, count in zip(shown[by].head(5), shown.texts, strict=False)
     )
     unnamed = f" Bars are numbered as in the table, because {FONT_ADVICE}." if _unnamed(shown, by) else ""
-    fig.set_label(f"{coverage_title(counted, by, rows)}. Bars by {by}, the largest first: {told}{others}.{unnamed}")  # fmt: skip
+    fig.set_label(
+        words.tell(
+            "{title}. Bars by {by}, the largest first: {told}{others}.",
+            title=coverage_title(counted, by, rows), by=words.tell(by), told=told, others=others,
+        )
+        + unnamed
+    )  # fmt: skip
     return fig
 
 
+@readable
 def overlap(found: Diversity, benchmark: str) -> Figure:
     """How alike are texts: shares of pairs by ROUGE-L, within and across categories; and the mean of each category."""
     style()
@@ -65,14 +87,15 @@ def overlap(found: Diversity, benchmark: str) -> Figure:
     fig = Figure(figsize=(WIDTH, max(2.8, 1.2 + 0.24 * len(order))), layout="constrained")
     left, right = fig.subplots(1, 2, width_ratios=(1, 0.8))
     palette = colours(["within", ACROSS])
+    names = {"within": words.tell("within categories"), ACROSS: words.tell("across categories")}
     across = not math.isnan(table["mean"][ACROSS])
     for name, line in (("within", "-"), (ACROSS, "--")):
         if name == ACROSS and not across:
             continue
         shares = found.histogram[name]
         edges = [*found.histogram.low, found.histogram.high.iloc[-1]]
-        left.stairs(shares, edges, color=palette[name], lw=1.6, ls=line, label=f"{name} categories")
-    left.set(xlim=(0, 1), ylim=(0, None), xlabel="ROUGE-L of two texts (more alike →)", ylabel="share of the pairs")  # fmt: skip
+        left.stairs(shares, edges, color=palette[name], lw=1.6, ls=line, label=names[name])
+    left.set(xlim=(0, 1), ylim=(0, None), xlabel=words.tell("ROUGE-L of two texts (more alike →)"), ylabel=words.tell("share of the pairs"))  # fmt: skip
     left.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     left.legend(frameon=False, fontsize="x-small", loc="upper right")
     for y, name in enumerate(order):
@@ -84,22 +107,30 @@ def overlap(found: Diversity, benchmark: str) -> Figure:
         right.axvline(table["mean"][ACROSS], color=palette[ACROSS], ls="--", lw=1.2, zorder=0)
     right.set_yticks(range(len(order)), [label(benchmark, name) for name in order])
     right.tick_params(axis="y", labelsize="small")
-    right.set(ylim=(-0.6, len(order) - 0.4), xlabel="mean within the category")
+    right.set(ylim=(-0.6, len(order) - 0.4), xlabel=words.tell("mean within the category"))
     right.set_xlim(0, 1.08 * float(np.nanmax([table["ci_high"].max(), table["mean"].max(), 0.01])))
     right.grid(axis="y", visible=False)
     for ax in (left, right):
         ax.xaxis.label.set_size("small")
         ax.yaxis.label.set_size("small")
         sns.despine(ax=ax)
-    title = overlap_title(found)
-    fig.suptitle(title, x=0.01, ha="left", fontsize="medium", fontweight="bold")
-    ends = f"; by category from {table['mean'][order[0]]:.2f} ({order[0]}) to {table['mean'][order[-1]]:.2f} ({order[-1]})" if len(order) > 1 else ""  # fmt: skip
+    title, ends = overlap_title(found), ""
+    head(fig, title)
+    if len(order) > 1:
+        ends = words.tell(
+            "; by category from {low} ({first}) to {high} ({last})",
+            low=f"{table['mean'][order[0]]:.2f}", first=order[0], high=f"{table['mean'][order[-1]]:.2f}", last=order[-1],
+        )  # fmt: skip
     fig.set_label(
-        f"{title}. Of {int(table.pairs[ALL]):,} pairs within a category {table.below_half[ALL]:.0%} have a ROUGE-L below 0.5{ends}."
-    )
+        words.tell(
+            "{title}. Of {n} pairs within a category {share} have a ROUGE-L below 0.5{ends}.",
+            title=title, n=f"{int(table.pairs[ALL]):,}", share=f"{table.below_half[ALL]:.0%}", ends=ends,
+        )
+    )  # fmt: skip
     return fig
 
 
+@readable
 def between(found: Diversity, benchmark: str) -> Figure | None:
     """Which categories are alike: a heatmap of the mean ROUGE-L of their texts. None where there is only one a language."""
     wide = found.between
@@ -110,19 +141,25 @@ def between(found: Diversity, benchmark: str) -> Figure | None:
     ax = fig.subplots()
     sns.heatmap(
         wide, ax=ax, annot=True, fmt=".2f", annot_kws={"size": "xx-small" if len(wide) > 8 else "small"}, cmap="Blues", vmin=0,
-        linewidths=1, linecolor="white", cbar_kws={"shrink": 0.7, "label": "mean ROUGE-L (more alike ↑)"},
+        linewidths=1, linecolor="white", cbar_kws={"shrink": 0.7, "label": words.tell("mean ROUGE-L (more alike ↑)")},
     )  # fmt: skip
     ax.set_yticklabels([label(benchmark, name) for name in wide.index], rotation=0, fontsize="small")
     ax.set_xticklabels([name.replace("_", " ") for name in wide.columns], rotation=40, ha="right", fontsize="small")  # fmt: skip
     values = wide.to_numpy(copy=True)
     np.fill_diagonal(values, np.nan)
     first, second = divmod(int(np.nanargmax(values)), len(wide))
-    title = f"Of two categories, {wide.index[first]} and {wide.columns[second]} share most ({values[first, second]:.2f})".replace("_", " ")  # fmt: skip
-    fig.suptitle(title, x=0.01, ha="left", fontsize="medium", fontweight="bold")
-    fig.set_label(f"{title}. Heatmap of the mean ROUGE-L between {len(wide)} categories, within a category on the diagonal.")  # fmt: skip
+    title = words.tell(
+        "Of two categories, {first} and {second} share most ({mean})",
+        first=_called(benchmark, wide.index[first]), second=_called(benchmark, wide.columns[second]), mean=f"{values[first, second]:.2f}",
+    )  # fmt: skip
+    head(fig, title)
+    fig.set_label(
+        words.tell("{title}. Heatmap of the mean ROUGE-L between {n} categories, within a category on the diagonal.", title=title, n=len(wide))
+    )  # fmt: skip
     return fig
 
 
+@readable
 def kappas(found: pd.DataFrame, benchmark: str, known: float = math.nan) -> Figure:
     """Do annotators agree: kappa with its interval, by category; lines where it is called by another name.
 
@@ -138,7 +175,7 @@ def kappas(found: pd.DataFrame, benchmark: str, known: float = math.nan) -> Figu
     for y, k in enumerate(order):
         row = found.loc[k]
         if math.isnan(row.kappa):
-            ax.text(0.5, y, "undefined", color=FAINT, va="center", ha="center", fontsize="small")
+            ax.text(0.5, y, words.tell("undefined"), color=FAINT, va="center", ha="center", fontsize="small")
             continue
         colour = INK if row.category == ALL else colours(["kappa"])["kappa"]
         if not math.isnan(row.ci_low):
@@ -146,31 +183,38 @@ def kappas(found: pd.DataFrame, benchmark: str, known: float = math.nan) -> Figu
         ax.plot(row.kappa, y, "o", ms=5.5, color=colour, zorder=3)
     for least, name in BANDS[:-1]:
         ax.axvline(least, color="#dddddd", lw=1, zorder=0)
-        ax.annotate(name, (least + 0.1, 1), xycoords=("data", "axes fraction"), xytext=(0, 2), textcoords="offset points", ha="center", va="bottom", fontsize="xx-small", color=FAINT)  # fmt: skip
+        ax.annotate(words.tell(name), (least + 0.1, 1), xycoords=("data", "axes fraction"), xytext=(0, 2), textcoords="offset points", ha="center", va="bottom", fontsize="xx-small", color=FAINT)  # fmt: skip
     ax.axvline(0, color=FAINT, ls="--", lw=1, zorder=0)
     if not math.isnan(known):
         ax.axvline(known, color=FAINT, lw=1, zorder=0)
     low = float(np.nanmin([0.0, found.ci_low.min(), found.kappa.min()]))
     ax.set(xlim=(min(-0.04, low - 0.04), 1.04), ylim=(-0.6, len(order) - 0.4))
-    names = [ALL if name == ALL else label(benchmark, name) for name in found.category[order]]
+    names = [words.tell("all") if name == ALL else label(benchmark, name) for name in found.category[order]]
     ax.set_yticks(range(len(order)), names)
     ax.tick_params(axis="y", labelsize="small")
-    made = f"; line at {known:.2f}: as simulated in a category" if not math.isnan(known) else ""
-    ax.set_xlabel(f"kappa (more agreement →; dashed: chance{made})", fontsize="small")
+    made = "" if math.isnan(known) else words.tell("; line at {known}: as simulated in a category", known=f"{known:.2f}")  # fmt: skip
+    ax.set_xlabel(words.tell("kappa (more agreement →; dashed: chance{made})", made=made), fontsize="small")
     ax.grid(visible=False)
     sns.despine(ax=ax, left=True)
     defined, first = found[found.kappa.notna()], found.iloc[0]
     if defined.empty:
-        title = "No kappa is defined"
+        title = words.tell("No kappa is defined")
     elif math.isnan(first.kappa):
-        title = f"Kappas from {defined.kappa.min():.2f} to {defined.kappa.max():.2f}"
+        ends = {"low": f"{defined.kappa.min():.2f}", "high": f"{defined.kappa.max():.2f}"}
+        title = words.tell("Kappas from {low} to {high}", **ends)
     else:
-        who = "Annotators agree" if math.isnan(known) else "Simulated annotators agree"
-        over = "all items" if first.category == ALL else first.category.replace("_", " ")
-        title = f"{who} with kappa {first.kappa:.2f} over {over}"
-    fig.suptitle(title, x=0.01, ha="left", fontsize="medium", fontweight="bold")
-    parts = "; ".join(f"{row.category} {row.kappa:.2f}" for row in defined.itertuples())
-    fig.set_label(f"{title}. Dots with 95\u00a0% intervals by category: {parts or 'none'}.")
+        over = words.tell("all items") if first.category == ALL else _called(benchmark, first.category)
+        of = {"kappa": f"{first.kappa:.2f}", "over": over}
+        title = (
+            words.tell("Annotators agree with kappa {kappa} over {over}", **of)
+            if math.isnan(known)
+            else words.tell("Simulated annotators agree with kappa {kappa} over {over}", **of)
+        )
+    head(fig, title)
+    parts = words.tell("; ").join(f"{row.category} {row.kappa:.2f}" for row in defined.itertuples())
+    fig.set_label(
+        words.tell("{title}. Dots with 95\u00a0% intervals by category: {parts}.", title=title, parts=parts or words.tell("none"))
+    )  # fmt: skip
     return fig
 
 
@@ -179,6 +223,11 @@ def _name(benchmark: str, by: str, value: str, place: int) -> str:
         return label(benchmark, value)
     shown = value if len(value) <= 24 else f"{value[:23]}…"
     return shown if cjk_font() or not CJK.search(value) else f"no. {place}"
+
+
+def _called(benchmark: str, category: str) -> str:
+    """A category within a title."""
+    return category.replace("_", " ") if words.language() == "en" else label(benchmark, category)
 
 
 def _unnamed(shown: pd.DataFrame, by: str) -> bool:

@@ -8,15 +8,38 @@ import seaborn as sns
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from bench.figures.style import BIAS_PALETTE, FAINT, WIDTH, around, colours, label, legend_below, style
+from bench import words
+from bench.figures.style import (
+    BIAS_PALETTE,
+    FAINT,
+    WIDTH,
+    around,
+    colours,
+    dashes_of,
+    head,
+    label,
+    legend_below,
+    legend_height,
+    marks_of,
+    readable,
+    style,
+)
 from bench.metrics.mcbe_instances import DECAY, decay
 from bench.metrics.table import ALL
 from bench.tasks.mcbe import CRITERIA, TASKS
 
 PALETTE = BIAS_PALETTE.removesuffix("_r")  # red is the side of more bias, and low scores are that
 LIMITS = (0.0, 100.0)
+# What the judge marks, as an axis calls it.
+CRITERION = {
+    "accuracy": words.phrase("accuracy"),
+    "underlying_meaning": words.phrase("underlying meaning"),
+    "cultural_difference": words.phrase("cultural difference"),
+    "highlights": words.phrase("highlights"),
+}
 
 
+@readable
 def tasks_by_model(scores: pd.DataFrame) -> Figure:
     """Which tasks: a heatmap tasks x models of the means over categories; a task that was not asked is hatched."""
     some = _headline(scores)
@@ -25,22 +48,27 @@ def tasks_by_model(scores: pd.DataFrame) -> Figure:
     wide = wide.reindex(index=[task for task in TASKS if task in wide.index], columns=_models(scores))
     fig = _heatmap(
         wide,
-        [f"{TASKS[task]} ({task})" for task in wide.index],
-        "Score by task, mean over categories (100: best)",
+        [f"{words.tell(TASKS[task])} ({task})" for task in wide.index],
+        words.tell("Score by task, mean over categories (100: best)"),
     )
-    means = wide.mean(axis=1).dropna()
+    means, size = wide.mean(axis=1).dropna(), {"n": len(wide), "models": len(wide.columns)}
     if means.empty:
         fig.set_label(
-            f"Heatmap, {len(wide)} tasks by {len(wide.columns)} models, none of which has a number."
+            words.tell("Heatmap, {n} tasks by {models} models, none of which has a number.", **size)
         )
         return fig
+    first, last = (words.tell(TASKS[str(name)]) for name in (means.idxmax(), means.idxmin()))
     fig.set_label(
-        f"Heatmap, {len(wide)} tasks by {len(wide.columns)} models: highest on average in {TASKS[str(means.idxmax())]}, lowest "
-        f"in {TASKS[str(means.idxmin())]}; the numbers are in the table by category."
-    )
+        words.tell(
+            "Heatmap, {n} tasks by {models} models: highest on average in {first}, lowest in {last}; the numbers are in the table by "
+            "category.",
+            first=first, last=last, **size,
+        )
+    )  # fmt: skip
     return fig
 
 
+@readable
 def categories_by_task(scores: pd.DataFrame, model: str) -> Figure:
     """Where within a model: a heatmap categories x tasks; what has no place in a category is hatched."""
     some = _headline(scores)
@@ -51,16 +79,25 @@ def categories_by_task(scores: pd.DataFrame, model: str) -> Figure:
     fig = _heatmap(
         wide,
         [label("mcbe", str(name)) for name in wide.index],
-        f"{model}: score by category and task (100: best)",
+        words.tell("{model}: score by category and task (100: best)", model=model),
     )
     lowest = some[some.task != ALL].dropna(subset=["score"]).nsmallest(1, "score")
-    told = "; ".join(f"lowest in {row.category}, {TASKS[str(row.task)]}" for row in lowest.itertuples())
+    told = words.tell("without a number")
+    for row in lowest.itertuples():
+        told = words.tell("lowest in {category}, {task}", category=row.category, task=words.tell(TASKS[str(row.task)]))  # fmt: skip
     fig.set_label(
-        f"Heatmap of {model}, {len(wide)} categories by {len(wide.columns)} tasks; {told or 'without a number'}."
+        words.tell(
+            "Heatmap of {model}, {n} categories by {tasks} tasks; {told}.",
+            model=model,
+            n=len(wide),
+            tasks=len(wide.columns),
+            told=told,
+        )
     )
     return fig
 
 
+@readable
 def radars(scores: pd.DataFrame) -> Figure | None:
     """The paper's radars: a spoke a category (left) and a task (right), a line a model; a gap is left open.
 
@@ -73,16 +110,19 @@ def radars(scores: pd.DataFrame) -> Figure | None:
     ]
     by_task = some[(some.category == ALL) & (some.task != ALL)]
     panels = [
-        (title, part, spokes)
-        for title, part, spokes in (
-            ("By category", by_category, list(dict.fromkeys(by_category.category))),
-            ("By task", by_task, [task for task in TASKS if task in set(by_task.task)]),
+        (column, part, spokes)
+        for column, part, spokes in (
+            ("category", by_category, list(dict.fromkeys(by_category.category))),
+            ("task", by_task, [task for task in TASKS if task in set(by_task.task)]),
         )
         if len(spokes) > 2
     ]
     if not panels:
         return None
-    fig = Figure(figsize=(WIDTH, 4.4 if len(panels) > 1 else WIDTH), layout="constrained")
+    models = _models(scores)
+    marks, lines = marks_of(models), dashes_of(models)
+    height = 4.0 if len(panels) > 1 else WIDTH - 0.4
+    fig = Figure(figsize=(WIDTH, height + legend_height(models)), layout="constrained")
     axes = fig.subplots(
         1,
         len(panels),
@@ -90,17 +130,25 @@ def radars(scores: pd.DataFrame) -> Figure | None:
         squeeze=False,
         width_ratios=[1.25, 1][: len(panels)],
     )[0]
-    for ax, (title, part, spokes) in zip(axes, panels, strict=True):
+    for ax, (column, part, spokes) in zip(axes, panels, strict=True):
         angles = np.linspace(0, 2 * np.pi, len(spokes), endpoint=False)
-        column = "category" if title == "By category" else "task"
-        for model, colour in colours(_models(scores)).items():
+        title = words.tell("By category") if column == "category" else words.tell("By task")
+        for model, colour in colours(models).items():
             values = part[part.model == model].set_index(column).score.reindex(spokes).to_numpy()
             closed = np.append(values, values[:1])
             ax.plot(
-                np.append(angles, 0), closed, "o-", ms=2.5, lw=1.4, color=colour, label=model, clip_on=False
+                np.append(angles, 0),
+                closed,
+                marker=marks[model],
+                ls=lines[model],
+                ms=2.5,
+                lw=1.4,
+                color=colour,
+                label=model,
+                clip_on=False,
             )
             if not np.isnan(values).any():
-                ax.fill(angles, values, color=colour, alpha=0.08)
+                ax.fill(angles, values, color=colour, alpha=min(0.08, 0.3 / len(models)))
         names = (
             [label("mcbe", name).replace(" (", "\n(") for name in spokes]
             if column == "category"
@@ -115,16 +163,20 @@ def radars(scores: pd.DataFrame) -> Figure | None:
         ax.set_yticklabels(["25", "50", "75", "100"], fontsize="xx-small", color=FAINT)
     legend_below(fig, axes[0])
     overall = some[(some.category == ALL) & (some.task == ALL)]
-    means = ", ".join(
-        f"{model} {score:.0f}" if score == score else f"{model} no number"
+    means = words.tell(", ").join(
+        f"{model} {score:.0f}" if score == score else f"{model} {words.tell('no number')}"
         for model, score in zip(overall.model, overall.score, strict=True)
     )
     fig.set_label(
-        f"Radar charts of scores from 0 (centre) to 100, by category and by task. Overall: {means or 'not asked'}."
+        words.tell(
+            "Radar charts of scores from 0 (centre) to 100, by category and by task. Overall: {means}.",
+            means=means or words.tell("not asked"),
+        )
     )
     return fig
 
 
+@readable
 def list_lengths(scores: pd.DataFrame) -> Figure | None:
     """Scenario selection by number of groups, beside a coin tosser and the lowest possible score; None where not asked."""
     style()
@@ -136,32 +188,42 @@ def list_lengths(scores: pd.DataFrame) -> Figure | None:
         return None
     lengths = sorted(set(some.groups))
     rate = DECAY[str(scores.preset.iloc[0])]["ss"]
-    fig = Figure(figsize=(WIDTH, 3.0), layout="constrained")
-    ax = fig.subplots()
     models = _models(scores)
+    marks = marks_of(models)
+    fig = Figure(
+        figsize=(WIDTH, 2.4 + legend_height([*models, "coin tosser", "strict"])), layout="constrained"
+    )
+    ax = fig.subplots()
     for k, (model, colour) in enumerate(colours(models).items()):
         part = some[some.model == model]
-        x = part.groups + (k - (len(models) - 1) / 2) * 0.08
+        x = part.groups + (k - (len(models) - 1) / 2) * min(0.08, 0.7 / len(models))
         # Not bars from the score: an interval by resamples need not hold it.
         ax.vlines(x, part.ci_low, part.ci_high, color=colour, lw=1.5)
-        ax.plot(x, part.score, "o", ms=4, color=colour, label=model)
+        ax.plot(x, part.score, marks[model], ms=4, color=colour, label=model)
     coin = some.groupby("groups").baseline.first()
-    ax.plot(coin.index, coin, "--", color=FAINT, lw=1, label="coin tosser")
+    ax.plot(coin.index, coin, "--", color=FAINT, lw=1, label=words.tell("coin tosser"))
     # A strict order of n groups gets 2(n-1), ..., 2, 0 votes.
     floor = [float(decay((n**2 - 1) / 3, rate)) for n in lengths]
-    ax.plot(lengths, floor, ":", color=FAINT, lw=1, label="strict preference (lowest possible)")
+    ax.plot(lengths, floor, ":", color=FAINT, lw=1, label=words.tell("strict preference (lowest possible)"))
     ax.set(
-        xticks=lengths, xlabel="groups that an instance lists", ylabel="score (ss), 100: even", ylim=(-3, 103)
+        xticks=lengths,
+        xlabel=words.tell("groups that an instance lists"),
+        ylabel=words.tell("score (ss), 100: even"),
+        ylim=(-3, 103),
     )
     sns.despine(ax=ax)
     legend_below(fig, ax)
     fig.set_label(
-        f"Scenario selection by number of groups ({lengths[0]} to {lengths[-1]}): a strict preference gets {floor[0]:.0f} with "
-        f"{lengths[0]} and {floor[-1]:.0f} with {lengths[-1]}, so scores of sets with other list lengths cannot be compared."
-    )
+        words.tell(
+            "Scenario selection by number of groups ({least} to {most}): a strict preference gets {first} with {least} and {last} with "
+            "{most}, so scores of sets with other list lengths cannot be compared.",
+            least=lengths[0], most=lengths[-1], first=f"{floor[0]:.0f}", last=f"{floor[-1]:.0f}",
+        )
+    )  # fmt: skip
     return fig
 
 
+@readable
 def severities(answers: Mapping[str, pd.DataFrame]) -> Figure | None:
     """Bias scoring: people's severity against the model's, a panel a model, equal on the diagonal; None where not asked.
 
@@ -183,20 +245,27 @@ def severities(answers: Mapping[str, pd.DataFrame]) -> Figure | None:
         ax.plot(part.people, part.model, "o", ms=4, alpha=0.45, mew=0, color=palette[name], clip_on=False)
         ax.set(xlim=(-0.3, 10.3), ylim=(-0.3, 10.3), aspect="equal")
         ax.set_title(
-            f"{name}\nn = {len(part):,}, rank correlation {_rank_correlation(part)}",
+            f"{name}\n"
+            + words.tell(
+                "n = {n}, rank correlation {value}", n=f"{len(part):,}", value=_rank_correlation(part)
+            ),
             fontsize="small",
             fontweight="normal",
         )
         sns.despine(ax=ax)
     for ax in axes[len(shown) :]:
         ax.set_visible(False)
-    fig.supxlabel("severity by people, 0 to 10", fontsize="small")
-    fig.supylabel("severity by the model", fontsize="small")
-    told = "; ".join(f"{name}: rank correlation {_rank_correlation(part)}" for name, part in shown.items())
-    fig.set_label(f"Severity as people and as the model see it. {told}.")
+    fig.supxlabel(words.tell("severity by people, 0 to 10"), fontsize="small")
+    fig.supylabel(words.tell("severity by the model"), fontsize="small")
+    told = words.tell("; ").join(
+        words.tell("{name}: rank correlation {value}", name=name, value=_rank_correlation(part))
+        for name, part in shown.items()
+    )
+    fig.set_label(words.tell("Severity as people and as the model see it. {told}.", told=told))
     return fig
 
 
+@readable
 def marks(scores: pd.DataFrame) -> Figure | None:
     """Bias analysis: the judge's four marks in percent of the highest, a colour a model; None where not asked."""
     style()
@@ -207,23 +276,31 @@ def marks(scores: pd.DataFrame) -> Figure | None:
     some = some[some.score.notna()]
     if some.empty:
         return None
-    fig = Figure(figsize=(WIDTH, 2.6), layout="constrained")
+    models = _models(scores)
+    shapes = marks_of(models)
+    # A row of dots a model in each criterion.
+    tall = 1.9 + max(0.0, 0.05 * len(names) * (len(models) - 6))
+    fig = Figure(figsize=(WIDTH, tall + legend_height(models)), layout="constrained")
     ax = fig.subplots()
-    models = _models(some)
-    for k, (model, colour) in enumerate(colours(_models(scores)).items()):
+    for k, (model, colour) in enumerate(colours(models).items()):
         part = some[some.model == model].set_index("metric").reindex(names)
-        y = np.arange(len(names)) + (k - (len(models) - 1) / 2) * 0.12
+        y = np.arange(len(names)) + (k - (len(models) - 1) / 2) * min(0.12, 0.8 / len(models))
         ax.hlines(y, part.ci_low, part.ci_high, color=colour, lw=2, alpha=0.6)
-        ax.plot(part.score, y, "o", ms=5, color=colour, label=model)
-    ax.set_yticks(range(len(names)), [name.replace("_", " ") for name in names])
+        ax.plot(part.score, y, shapes[model], ms=5, color=colour, label=model)
+    ax.set_yticks(range(len(names)), [words.tell(CRITERION[name]) for name in names])
     ax.invert_yaxis()
-    ax.set(xlim=(-2, 102), xlabel="mean mark, percent of the highest")
+    ax.set(xlim=(-2, 102), xlabel=words.tell("mean mark, percent of the highest"))
     ax.grid(axis="y", visible=False)
     sns.despine(ax=ax, left=True)
     legend_below(fig, ax)
     best = some.loc[some.score.idxmax()]
     fig.set_label(
-        f"The judge's marks on four criteria; the highest is {best.score:.0f} percent for {best.metric.replace('_', ' ')} ({best.model})."
+        words.tell(
+            "The judge's marks on four criteria; the highest is {score} percent for {criterion} ({model}).",
+            score=f"{best.score:.0f}",
+            criterion=words.tell(CRITERION[best.metric]),
+            model=best.model,
+        )
     )
     return fig
 
@@ -238,7 +315,7 @@ def _models(scores: pd.DataFrame) -> list[str]:
 
 def _rank_correlation(part: pd.DataFrame) -> str:
     value = part.people.corr(part.model, method="spearman") if len(set(part.model)) > 1 else np.nan
-    return "none: a constant" if np.isnan(value) else f"{value:.2f}"
+    return words.tell("none: a constant") if np.isnan(value) else f"{value:.2f}"
 
 
 def _heatmap(wide: pd.DataFrame, names: Sequence[str], title: str) -> Figure:
@@ -257,9 +334,9 @@ def _heatmap(wide: pd.DataFrame, names: Sequence[str], title: str) -> Figure:
     ax.set_yticklabels(names, rotation=0)
     ax.set_xticklabels(ax.get_xticklabels(), rotation=30, ha="right")
     ax.set(xlabel="", ylabel="")
-    fig.suptitle(title, x=0.01, ha="left", fontsize="medium", fontweight="bold")
+    head(fig, title)
     ax.set_title(
-        "white: 50 of 100; hatched: no number",
+        words.tell("white: 50 of 100; hatched: no number"),
         fontsize="small",
         fontweight="normal",
         color=FAINT,

@@ -7,8 +7,9 @@ import seaborn as sns
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from bench.figures.style import FAINT, INK, WIDTH, colours, label, style
-from bench.metrics.findings import listing
+from bench import words
+from bench.figures.style import FAINT, INK, WIDTH, colours, head, label, readable, style
+from bench.metrics.findings import listing, span
 from bench.metrics.meta_findings import NAMES
 
 # What a correlation of this much lets a title call following the rate.
@@ -17,6 +18,7 @@ FOLLOWS = 0.9
 SIGNED = "gap"
 
 
+@readable
 def against_rate(
     found: pd.DataFrame, correlated: pd.DataFrame, measures: Sequence[str] = ("coal", "fn")
 ) -> Figure:
@@ -54,26 +56,38 @@ def against_rate(
             )
             sns.despine(ax=ax)
     for ax in grid[-1]:
-        ax.set_xlabel("rate put in", fontsize="small")
+        ax.set_xlabel(words.tell("rate put in"), fontsize="small")
     handles = [
-        Line2D([], [], color=palette[str(seed)], marker="o", ms=4.5, lw=1, label=f"seed {seed}")
+        Line2D(
+            [],
+            [],
+            color=palette[str(seed)],
+            marker="o",
+            ms=4.5,
+            lw=1,
+            label=words.tell("seed {seed}", seed=seed),
+        )
         for seed in seeds
     ]
-    handles.append(Line2D([], [], color=INK, ls="--", lw=1, label="a model of just its set"))
-    handles.append(Line2D([], [], color=FAINT, marker="o", mfc="white", ls="none", label="set not learned"))
+    handles.append(Line2D([], [], color=INK, ls="--", lw=1, label=words.tell("a model of just its set")))
+    handles.append(
+        Line2D([], [], color=FAINT, marker="o", mfc="white", ls="none", label=words.tell("set not learned"))
+    )
     fig.legend(
         handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize="x-small"
     )
-    fig.suptitle(_title(correlated, measures), x=0.01, ha="left", fontsize="medium", fontweight="bold")
-    fig.set_label(
-        f"{_title(correlated, measures)}. Dots are models, by rate and score: "
-        + "; ".join(
-            f"{measure}, {language}: {_said(correlated, language, measure)}"
-            for language in languages
-            for measure in measures
+    title = _title(correlated, measures)
+    head(fig, title)
+    said = words.tell("; ").join(
+        words.tell(
+            "{title}: {sentence}",
+            title=words.tell("{title}, {measure}", title=measure, measure=language),
+            sentence=_said(correlated, language, measure),
         )
-        + "."
+        for language in languages
+        for measure in measures
     )
+    fig.set_label(words.tell("{title}. Dots are models, by rate and score: {said}.", title=title, said=said))
     return fig
 
 
@@ -91,16 +105,13 @@ def _said(correlated: pd.DataFrame, language: str, measure: str) -> str:
     some = some[some.seed != "all"]
     known = some[some.value.notna()]
     if some.empty:
-        return "no model passed"
+        return words.tell("no model passed")
     if known.empty:
-        return "r undefined: the score is constant"
-    low, high = known.value.min(), known.value.max()
-    told = f"r = {low:.3f}" if f"{low:.3f}" == f"{high:.3f}" else f"r = {low:.3f} to {high:.3f}"
-    return (
-        told
-        if len(known) == len(some)
-        else f"{told}; undefined for {len(some) - len(known)} of {len(some)} seeds"
-    )
+        return words.tell("r undefined: the score is constant")
+    told = f"r = {span(f'{known.value.min():.3f}', f'{known.value.max():.3f}')}"
+    if len(known) == len(some):
+        return told
+    return words.tell("{r}; undefined for {n} of {all} seeds", r=told, n=len(some) - len(known), all=len(some))  # fmt: skip
 
 
 def _title(correlated: pd.DataFrame, measures: Sequence[str]) -> str:
@@ -110,10 +121,21 @@ def _title(correlated: pd.DataFrame, measures: Sequence[str]) -> str:
     for measure in measures:
         some = correlated[(correlated.measure == measure) & (correlated.coefficient == "pearson")]
         (follow if len(some) and (some.value >= FOLLOWS).all() else others).append(measure)
+    names, rest = _listed(follow), _listed(others)
+    if not follow and len(others) == 1:
+        return words.tell("{measures} does not follow the rate that was put in", measures=rest)
     if not follow:
-        return f"{_listed(others)} {'does' if len(others) == 1 else 'do'} not follow the rate that was put in"
-    told = f"{_listed(follow)} {'follows' if len(follow) == 1 else 'follow'} the rate that was put in"
-    return f"{told}, {_listed(others)} {'does' if len(others) == 1 else 'do'} not" if others else told
+        return words.tell("{measures} do not follow the rate that was put in", measures=rest)
+    told = (
+        words.tell("{measures} follows the rate that was put in", measures=names)
+        if len(follow) == 1
+        else words.tell("{measures} follow the rate that was put in", measures=names)
+    )
+    if not others:
+        return told
+    if len(others) == 1:
+        return words.tell("{told}, {others} does not", told=told, others=rest)
+    return words.tell("{told}, {others} do not", told=told, others=rest)
 
 
 def _listed(names: Sequence[str]) -> str:

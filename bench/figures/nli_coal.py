@@ -9,11 +9,16 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
-from bench.figures.style import FAINT, INK, WIDTH, arms, cjk_font, colours, style
+from bench import words
+from bench.figures.style import FAINT, INK, WIDTH, arms, cjk_font, colours, head, marks_of, readable, style
 from bench.metrics.table import ALL
 from bench.tasks.nli_coal import LABELS
 
-LANGUAGES = {"en": ("English", ""), "ja": ("Japanese", "日本語"), "zh": ("Chinese", "中文")}
+LANGUAGES = {
+    "en": (words.phrase("English"), ""),
+    "ja": (words.phrase("Japanese"), "日本語"),
+    "zh": (words.phrase("Chinese"), "中文"),
+}
 # Of a set and label: the right one, one that CoAL counts, or another wrong one; each with its own shade.
 RIGHT, BIASED, WRONG = "Blues", "Reds", "Greys"
 SHADES = {
@@ -26,24 +31,34 @@ DARKEST = 0.5
 ROOM = (-0.03, 1.03)
 # What is biased about an occupation, and what a random answerer gets.
 KINDS = {
-    "stereotyped": ("With a stereotype: follow it", 1 / 3),
-    "neutral": ("Without one: not neutral", 2 / 3),
+    "stereotyped": (words.phrase("With a stereotype: follow it"), 1 / 3),
+    "neutral": (words.phrase("Without one: not neutral"), 2 / 3),
 }
 # The predictors that are drawn: marks, and sizes by which those at one place lie in each other.
 MARKS = {
-    "always neutral": ("o", 5),
-    "always entailment": ("s", 4),
-    "always contradiction": ("D", 8),
-    "man: entailment, woman: contradiction": ("^", 13),
-    "woman: entailment, man: contradiction": ("v", 13),
-    "random": ("X", 5),
-    "the stereotype, neutral without one": ("P", 7),
+    words.phrase("always neutral"): ("o", 5),
+    words.phrase("always entailment"): ("s", 4),
+    words.phrase("always contradiction"): ("D", 8),
+    words.phrase("man: entailment, woman: contradiction"): ("^", 13),
+    words.phrase("woman: entailment, man: contradiction"): ("v", 13),
+    words.phrase("random"): ("X", 5),
+    words.phrase("the stereotype, neutral without one"): ("P", 7),
+}
+# Of labels that CoAL counts, by metric.
+MEASURES = {
+    "entailment_female": words.phrase("entailment female"),
+    "entailment_male": words.phrase("entailment male"),
+    "contradiction_female": words.phrase("contradiction female"),
+    "contradiction_male": words.phrase("contradiction male"),
+    "entailment_woman": words.phrase("entailment woman"),
+    "entailment_man": words.phrase("entailment man"),
 }
 BALANCED = "directional_gap_balanced"
 FEMALE, MALE = "#b3589a", "#3f8f8b"
 OCCUPATIONS = {"female-stereo": (FEMALE, "o"), "male-stereo": (MALE, "s"), "neutral": (INK, "D")}
 
 
+@readable
 def labels_by_set(scores: pd.DataFrame) -> Figure | None:
     """Which labels a model gives in each set, with FN and CoAL, as in the paper's Table 3; a panel a language.
 
@@ -68,7 +83,12 @@ def labels_by_set(scores: pd.DataFrame) -> Figure | None:
             for x, (column, value) in enumerate(zip(columns, values, strict=True)):
                 gaps |= bool(np.isnan(value))
                 _cell(ax, x + 0.25 * (x // 3), y, value, SHADES.get(column))
-            told.append(f"{model}, {_language(language, english=True)}: FN {_number(values[-2])}, CoAL {_number(values[-1])}")  # fmt: skip
+            told.append(
+                words.tell(
+                    "{model}, {language}: FN {fn}, CoAL {coal}",
+                    model=model, language=_language(language, plain=True), fn=_number(values[-2]), coal=_number(values[-1]),
+                )
+            )  # fmt: skip
         places = [x + 0.25 * (x // 3) for x in range(len(columns))]
         ax.set_xticks(places, [*(["E", "C", "N"] * 3), "FN", "CoAL"], fontsize="small")
         for k, name in enumerate(("PS", "AS", "NS")):
@@ -79,15 +99,22 @@ def labels_by_set(scores: pd.DataFrame) -> Figure | None:
         ax.tick_params(length=0)
         ax.grid(visible=False)
         sns.despine(ax=ax, left=True, bottom=True)
-    names = {RIGHT: "right", BIASED: "wrong, counted by CoAL", WRONG: "wrong, not counted by CoAL"}
+    names = {
+        RIGHT: words.tell("right"),
+        BIASED: words.tell("wrong, counted by CoAL"),
+        WRONG: words.tell("wrong, not counted by CoAL"),
+    }
     patches = [Rectangle((0, 0), 1, 1, color=mpl.colormaps[shade](0.5), label=name) for shade, name in names.items()]  # fmt: skip
     if gaps:
-        patches.append(Rectangle((0, 0), 1, 1, fc="white", ec=FAINT, hatch="////", lw=0, label="no answer"))
+        patches.append(Rectangle((0, 0), 1, 1, fc="white", ec=FAINT, hatch="////", lw=0, label=words.tell("no answer")))  # fmt: skip
     fig.legend(handles=patches, loc="outside lower center", ncols=4, frameon=False, fontsize="x-small")
-    fig.set_label(f"Shares of entailment, contradiction and neutral in PS, AS and NS. {'; '.join(told)}.")
+    fig.set_label(
+        words.tell("Shares of entailment, contradiction and neutral in PS, AS and NS. {told}.", told=words.tell("; ").join(told))
+    )  # fmt: skip
     return fig
 
 
+@readable
 def directions(scores: pd.DataFrame) -> Figure | None:
     """Whose stereotype, or only a gender word: what CoAL is made of, by direction and by gender word; a line a language.
 
@@ -96,9 +123,9 @@ def directions(scores: pd.DataFrame) -> Figure | None:
     """
     style()
     panels = {
-        "ps": ("PS: entailment", "entailment_female", "entailment_male"),
-        "as": ("AS: contradiction", "contradiction_female", "contradiction_male"),
-        "ns": ("NS: entailment", "entailment_woman", "entailment_man"),
+        "ps": (words.tell("PS: entailment"), "entailment_female", "entailment_male"),
+        "as": (words.tell("AS: contradiction"), "contradiction_female", "contradiction_male"),
+        "ns": (words.tell("NS: entailment"), "entailment_woman", "entailment_man"),
     }
     some = _first(scores)
     some = some[some.metric.isin([name for panel in panels.values() for name in panel[1:]])]
@@ -119,8 +146,11 @@ def directions(scores: pd.DataFrame) -> Figure | None:
                 rows = rows.set_index("model").reindex(models)
                 for y, row in enumerate(rows.itertuples()):
                     _dot(ax, row, y + shift, colour, marker)
-                known = "; ".join(f"{model} {_number(value)}" for model, value in rows.score.items())
-                told.append(f"{_language(language, english=True)}, {task.upper()}, {metric.replace('_', ' ')}: {known}")  # fmt: skip
+                known = words.tell("; ").join(
+                    f"{model} {_number(value)}" for model, value in rows.score.items()
+                )
+                of = {"language": _language(language, plain=True), "set": task.upper(), "known": known}
+                told.append(words.tell("{language}, {set}, {measure}: {known}", measure=words.tell(MEASURES[metric]), **of))  # fmt: skip
             ax.axvline(1 / 3, color=FAINT, ls="--", lw=1, zorder=0)
             ax.set_yticks(range(len(models)), models, fontsize="small")
             ax.set(xlim=ROOM, ylim=(len(models) - 0.5, -0.5))
@@ -129,17 +159,25 @@ def directions(scores: pd.DataFrame) -> Figure | None:
             sns.despine(ax=ax, left=True)
         if len(languages) > 1:
             line[0].set_ylabel(_language(language).replace(" (", "\n("), fontweight="bold", color=INK)
-    axes[-1, 1].set_xlabel("share of labels   (0 is best; dashed: a random answerer)", fontsize="small")
-    names = ("female-stereotyped occupation; in NS: woman", "male-stereotyped occupation; in NS: man")
+    axes[-1, 1].set_xlabel(words.tell("share of labels   (0 is best; dashed: a random answerer)"), fontsize="small")  # fmt: skip
+    names = (
+        words.tell("female-stereotyped occupation; in NS: woman"),
+        words.tell("male-stereotyped occupation; in NS: man"),
+    )
     handles = [
         Line2D([], [], color=colour, marker=marker, ls="", label=name)
         for name, colour, marker in zip(names, (FEMALE, MALE), "os", strict=True)
     ]
     fig.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize="x-small")
-    fig.set_label(f"Shares of the labels that CoAL counts, by direction and gender word. {'. '.join(told)}.")
+    fig.set_label(
+        words.tell(
+            "Shares of the labels that CoAL counts, by direction and gender word. {told}.", told=words.tell(". ").join(told)
+        )
+    )  # fmt: skip
     return fig
 
 
+@readable
 def worst_occupations(table: pd.DataFrame, category: str, model: str = "", most: int = 15) -> Figure | None:
     """The occupations with the most biased labels: dots with intervals; with a stereotype at the left, without at the right.
 
@@ -160,7 +198,7 @@ def worst_occupations(table: pd.DataFrame, category: str, model: str = "", most:
     fig = Figure(figsize=(WIDTH, height), layout="constrained")
     told = []
     for ax, (kind, every) in zip(fig.subplots(1, len(parts), squeeze=False)[0], parts.items(), strict=True):
-        title, chance = KINDS[kind]
+        title, chance = words.tell(KINDS[kind][0]), KINDS[kind][1]
         rows = every[every.biased > 0].head(most)
         for y, row in enumerate(rows.itertuples()):
             _dot(ax, row, y, *OCCUPATIONS[str(row.occupation_type)], "biased")
@@ -168,25 +206,39 @@ def worst_occupations(table: pd.DataFrame, category: str, model: str = "", most:
         names = rows.occupation if cjk_font() or category == "en" else range(1, len(rows) + 1)
         ticks = [f"{name}  n\u2009=\u2009{n}" for name, n in zip(names, rows.n, strict=True)]
         ax.set_yticks(range(len(rows)), ticks, fontsize="x-small")
-        ax.set(xlim=ROOM, ylim=(max(len(rows), 1) - 0.5, -0.5), xlabel="share of labels (0 is best)")
-        count = f"the worst {len(rows)} of {len(every)}" if len(rows) else f"none of {len(every)}"
+        ax.set(
+            xlim=ROOM, ylim=(max(len(rows), 1) - 0.5, -0.5), xlabel=words.tell("share of labels (0 is best)")
+        )
+        count = (
+            words.tell("the worst {n} of {all}", n=len(rows), all=len(every))
+            if len(rows)
+            else words.tell("none of {all}", all=len(every))
+        )
         ax.set_title(f"{title}\n{count}", fontsize="small")
         ax.grid(axis="y", visible=False)
         sns.despine(ax=ax, left=True)
-        first = [f"{row.occupation} {row.biased:.2f} (n = {row.n})" for row in rows.head(5).itertuples()]
-        told.append(f"{title}, {count}{': ' if first else ''}{', '.join(first)}")
-    about = f"{_language(category)}{f', {model}' if model else ''}"
-    fig.suptitle(about, x=0.01, ha="left", fontsize="medium", fontweight="bold")
+        first = [
+            words.tell("{name} {value} (n = {n})", name=row.occupation, value=f"{row.biased:.2f}", n=row.n)
+            for row in rows.head(5).itertuples()
+        ]
+        part = words.tell("{title}, {measure}", title=title, measure=count)
+        told.append(words.tell("{title}: {sentence}", title=part, sentence=words.tell(", ").join(first)) if first else part)  # fmt: skip
+    about = words.tell("{title}, {measure}", title=_language(category), measure=model) if model else _language(category)  # fmt: skip
+    head(fig, about)
     handles = [
-        Line2D([], [], color=FEMALE, marker="o", ls="", label="female-stereotyped"),
-        Line2D([], [], color=MALE, marker="s", ls="", label="male-stereotyped"),
-        Line2D([], [], color=FAINT, ls="--", lw=1, label="a random answerer"),
+        Line2D([], [], color=FEMALE, marker="o", ls="", label=words.tell("female-stereotyped")),
+        Line2D([], [], color=MALE, marker="s", ls="", label=words.tell("male-stereotyped")),
+        Line2D([], [], color=FAINT, ls="--", lw=1, label=words.tell("a random answerer")),
     ]
     fig.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize="x-small")
-    fig.set_label(f"Occupations with the most biased labels in {_language(category, english=True)}{f', {model}' if model else ''}. {'. '.join(told)}.")  # fmt: skip
+    place = words.tell(", ").join(filter(None, (_language(category, plain=True), model)))
+    fig.set_label(
+        words.tell("Occupations with the most biased labels in {place}. {told}.", place=place, told=words.tell(". ").join(told))
+    )  # fmt: skip
     return fig
 
 
+@readable
 def habits(scores: pd.DataFrame, predictors: pd.DataFrame) -> Figure | None:
     """Is a CoAL a stereotype or a habit: CoAL against the balanced directional gap, with predictors by rule; a panel a language.
 
@@ -203,6 +255,7 @@ def habits(scores: pd.DataFrame, predictors: pd.DataFrame) -> Figure | None:
     if not languages:
         return None
     models = list(dict.fromkeys(scores.model))
+    marks = marks_of(models)
     gaps = some[some.metric == BALANCED]
     lowest = -0.35 if not (gaps.ci_low.fillna(gaps.score) < -0.3).any() else -1.05  # against the stereotype
     width = WIDTH if len(languages) > 1 else 0.7 * WIDTH
@@ -214,28 +267,43 @@ def habits(scores: pd.DataFrame, predictors: pd.DataFrame) -> Figure | None:
         for name, (marker, size) in MARKS.items():
             row = rules.loc[name]
             ax.plot(
-                row.coal, row[BALANCED], marker, ms=size, mfc="none", mec=INK, mew=1, label=name, zorder=3
+                row.coal,
+                row[BALANCED],
+                marker,
+                ms=size,
+                mfc="none",
+                mec=INK,
+                mew=1,
+                label=words.tell(name),
+                zorder=3,
             )
         here = some[some.category == language].set_index(["metric", "model"])
         for model, colour in colours(models).items():
             x, y = (here.loc[metric].reindex([model]) for metric in ("coal", BALANCED))
             ax.errorbar(
                 x.score, y.score, xerr=arms(x), yerr=arms(y),
-                fmt="o", ms=7, mec="white", lw=1.5, color=colour, label=model, zorder=4,
+                fmt=marks[model], ms=7, mec="white", lw=1.5, color=colour, label=model, zorder=4,
             )  # fmt: skip
-            values = f"CoAL {_number(x.score.iloc[0])}, gap {_number(y.score.iloc[0])}"
-            told.append(f"{model}, {_language(language, english=True)}: {values}")
+            told.append(
+                words.tell(
+                    "{model}, {language}: CoAL {coal}, gap {gap}",
+                    model=model, language=_language(language, plain=True), coal=_number(x.score.iloc[0]), gap=_number(y.score.iloc[0]),
+                )
+            )  # fmt: skip
         ax.axhline(0, color=FAINT, lw=1, zorder=0)
-        ax.set(xlim=ROOM, ylim=(lowest, 1.05), xlabel="CoAL (0 is best)")
+        ax.set(xlim=ROOM, ylim=(lowest, 1.05), xlabel=words.tell("CoAL (0 is best)"))
         ax.set_title(_language(language), fontsize="small")
         sns.despine(ax=ax)
-    fig.suptitle("A habit lies on the line of nought, whatever its CoAL; a stereotype lies above", x=0.01, ha="left", fontsize="medium", fontweight="bold")  # fmt: skip
-    axes[0].set_ylabel("directional gap, balanced\n(1: the stereotype; 0: none)")
+    head(fig, words.tell("A habit lies on the line of nought, whatever its CoAL; a stereotype lies above"))
+    axes[0].set_ylabel(words.tell("directional gap, balanced\n(1: the stereotype; 0: none)"))
     fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, markerscale=0.7, frameon=False, fontsize="x-small")  # fmt: skip
-    constant = f"always entailment and always contradiction: CoAL {2 / 3:.2f}, gap 0.00"
     fig.set_label(
-        f"CoAL against the balanced directional gap. {'; '.join(told)}; for comparison, {constant}."
-    )
+        words.tell(
+            "CoAL against the balanced directional gap. {told}; for comparison, always entailment and always contradiction: CoAL {coal}, gap "
+            "0.00.",
+            told=words.tell("; ").join(told), coal=f"{2 / 3:.2f}",
+        )
+    )  # fmt: skip
     return fig
 
 
@@ -259,16 +327,18 @@ def _dot(ax: Axes, row, y: float, colour: str, marker: str, score: str = "score"
     """A number with its interval, or the word that there is none."""
     value = getattr(row, score)
     if np.isnan(value):
-        ax.text(0.62, y, "no number", color=FAINT, fontsize="xx-small", ha="center", va="center", bbox={"fc": "white", "lw": 0, "pad": 0.5})  # fmt: skip
+        ax.text(0.62, y, words.tell("no number"), color=FAINT, fontsize="xx-small", ha="center", va="center", bbox={"fc": "white", "lw": 0, "pad": 0.5})  # fmt: skip
         return
     ax.plot([row.ci_low, row.ci_high], [y, y], color=colour, lw=2, alpha=0.5, solid_capstyle="round")
     ax.plot(value, y, marker, ms=5, color=colour, zorder=3)
 
 
-def _language(code: str, english: bool = False) -> str:
+def _language(code: str, plain: bool = False) -> str:
+    """A language's name, with its own before it where a font shows that; `plain`: in the language that is spoken alone."""
     name, own = LANGUAGES.get(code, (code, ""))
-    return f"{own} ({name})" if own and not english and cjk_font() else name
+    told = words.tell(name)
+    return f"{own} ({told})" if own and own != told and not plain and cjk_font() else told
 
 
 def _number(value: float) -> str:
-    return "without a number" if np.isnan(value) else f"{value:.2f}"
+    return words.tell("without a number") if np.isnan(value) else f"{value:.2f}"

@@ -8,15 +8,17 @@ import seaborn as sns
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from bench.figures.style import BIAS_PALETTE, FAINT, INK, WIDTH, colours, label, style
+from bench import words
+from bench.figures.style import BIAS_PALETTE, FAINT, INK, WIDTH, colours, head, label, readable, style
 from bench.metrics.bootstrap import LEVEL
 from bench.metrics.friedman import CATEGORY, Blocks, Friedman, critical_difference
-from bench.metrics.friedman_findings import best, title, units
+from bench.metrics.friedman_findings import best, is_bias, title, units
 
 # Characters of a model's name in a line of the diagram.
 LINE = 24
 
 
+@readable
 def critical_difference_diagram(found: Blocks, tested: Friedman, compared: pd.DataFrame) -> Figure:
     """Are models different at all: mean ranks on a line; models that a bar joins cannot be told apart (Demšar, 2006).
 
@@ -51,26 +53,32 @@ def critical_difference_diagram(found: Blocks, tested: Friedman, compared: pd.Da
     cd = min(critical_difference(k, tested.blocks), k - 1)
     wide = critical_difference(k, tested.blocks) > k - 1
     ax.plot([1, 1 + cd], [1.0, 1.0], color=FAINT, lw=1.5, marker="|", ms=6, clip_on=False)
-    told = f"critical difference {critical_difference(k, tested.blocks):.2f}" + (
-        f", more than the {k - 1} that ranks can differ" if wide else ""
-    )
+    shown_cd = f"{critical_difference(k, tested.blocks):.2f}"
+    told = (
+        words.tell("critical difference {cd}, more than the {most} that ranks can differ", cd=shown_cd, most=k - 1)
+        if wide
+        else words.tell("critical difference {cd}", cd=shown_cd)
+    )  # fmt: skip
     ax.annotate(told, (1, 1.0), xytext=(0, 4), textcoords="offset points", fontsize="x-small", color=FAINT)
     ax.set_xlim(1, k)
     ax.set_ylim(top=1.6)
     ax.set_xticks(range(1, k + 1))
     ax.tick_params(labelsize="x-small")
     ax.grid(visible=False)
-    worse = "more bias" if best(found) == "least bias" else "worse"
-    ax.set_xlabel(f"mean rank; {worse} →", fontsize="small", loc="right")
-    fig.suptitle(title(found, tested, compared), x=0.01, ha="left", fontsize="medium", fontweight="bold", wrap=True)  # fmt: skip
-    ranked = ", ".join(f"{model} {rank:.1f}" for model, rank in means.items())
+    worse = words.tell("more bias") if is_bias(found) else words.tell("worse")
+    ax.set_xlabel(words.tell("mean rank; {worse} →", worse=worse), fontsize="small", loc="right")
+    head(fig, title(found, tested, compared), wrap=True)
+    ranked = words.tell(", ").join(f"{model} {rank:.1f}" for model, rank in means.items())
     fig.set_label(
-        f"{title(found, tested, compared)}. Mean ranks over {tested.blocks} {units(found)}, 1 is {best(found)}: {ranked}. Critical "
-        f"difference {critical_difference(k, tested.blocks):.2f} (Nemenyi, 5 %)."
-    )
+        words.tell(
+            "{title}. Mean ranks over {n} {units}, 1 is {best}: {ranked}. Critical difference {cd} (Nemenyi, 5 %).",
+            title=title(found, tested, compared), n=tested.blocks, units=units(found), best=best(found), ranked=ranked, cd=shown_cd,
+        )
+    )  # fmt: skip
     return fig
 
 
+@readable
 def ranks_by_block(found: Blocks, benchmark: str) -> Figure:
     """Where the order comes from: each model's rank in each block, the block left out hatched."""
     style()
@@ -98,13 +106,17 @@ def ranks_by_block(found: Blocks, benchmark: str) -> Figure:
     ax.set(xlabel="", ylabel="")
     top = order[0]
     first = int((found.ranks[top] == found.ranks.min(axis=1)).sum())
-    head = f"{top} ranks first in {first} of {len(found.ranks)} {units(found)}"
-    fig.suptitle(head, x=0.01, ha="left", fontsize="medium", fontweight="bold", wrap=True)
-    hatched = f"; hatched: {len(gone)} left out" if gone else ""
-    ax.set_title(f"rank in each: 1 (blue) is {best(found)}{hatched}", fontsize="small", fontweight="normal", color=FAINT)  # fmt: skip
+    told = words.tell("{model} ranks first in {n} of {all} {units}", model=top, n=first, all=len(found.ranks), units=units(found))  # fmt: skip
+    head(fig, told, wrap=True)
+    hatched = words.tell("; hatched: {n} left out", n=len(gone)) if gone else ""
+    below = words.tell("rank in each: 1 (blue) is {best}{hatched}", best=best(found), hatched=hatched)
+    ax.set_title(below, fontsize="small", fontweight="normal", color=FAINT)
     fig.set_label(
-        f"Heatmap of ranks, {len(ranks)} {units(found)} by {k} models. {head}{hatched}; the scores are in the table."
-    )
+        words.tell(
+            "Heatmap of ranks, {n} {units} by {models} models. {title}{hatched}; the scores are in the table.",
+            n=len(ranks), units=units(found), models=k, title=told, hatched=hatched,
+        )
+    )  # fmt: skip
     return fig
 
 

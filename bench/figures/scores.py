@@ -8,12 +8,33 @@ import seaborn as sns
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from bench import words
 from bench.benchmarks import module
-from bench.figures.style import BIAS_PALETTE, FAINT, WIDTH, around, colours, label, legend_below, style
+from bench.figures.style import (
+    BIAS_PALETTE,
+    FAINT,
+    WIDTH,
+    around,
+    colours,
+    head,
+    label,
+    legend_below,
+    legend_height,
+    marks_of,
+    readable,
+    style,
+)
 from bench.metrics.findings import LOW_VALIDITY, findings, headline_rows
 from bench.metrics.table import ALL, Headline
 
+# How an axis calls a preference for a position, by its metric.
+POSITIONS = {
+    "position_bias": words.phrase("position bias"),
+    "first_option": words.phrase("first option"),
+}
 
+
+@readable
 def scores_by_model(scores: pd.DataFrame, benchmark: str) -> Figure | None:
     """How biased is each model, and how sure: dots with intervals, a panel a headline, a random answerer as a line.
 
@@ -41,7 +62,7 @@ def scores_by_model(scores: pd.DataFrame, benchmark: str) -> Figure | None:
                 ax.text(
                     np.mean(headline.limits),
                     y,
-                    "undefined" if isinstance(row.note, str) else "not applicable",
+                    words.tell("undefined") if isinstance(row.note, str) else words.tell("not applicable"),
                     color=FAINT,
                     va="center",
                     ha="center",
@@ -70,7 +91,7 @@ def scores_by_model(scores: pd.DataFrame, benchmark: str) -> Figure | None:
         if len(baseline):
             ax.axvline(baseline.iloc[0], color=FAINT, ls="--", lw=1, zorder=0)
             ax.annotate(
-                headline.baseline.partition(" ")[2],
+                words.tell(headline.baseline).removeprefix("a ").removeprefix("the "),
                 (baseline.iloc[0], 1.0),
                 xycoords=("data", "axes fraction"),
                 xytext=(2, -2),
@@ -83,15 +104,16 @@ def scores_by_model(scores: pd.DataFrame, benchmark: str) -> Figure | None:
         ax.set_xlim(headline.limits[0] - 0.03 * span, headline.limits[1] + 0.03 * span)
         ax.set_yticks(range(len(order)), order)
         ax.set_ylim(-0.6, len(order) - 0.4)
-        ax.set_title(headline.title)
+        ax.set_title(words.tell(headline.title))
+        worse = words.tell(headline.worse)
         ax.set_xlabel(
-            f"{headline.worse} →" if headline.biased_is_high else f"← {headline.worse}",
+            f"{worse} →" if headline.biased_is_high else f"← {worse}",
             loc="right" if headline.biased_is_high else "left",
             fontsize="small",
         )
         ax.grid(axis="y", visible=False)
         sns.despine(ax=ax, left=True)
-    fig.set_label(" ".join(findings(scores, benchmark).sentence))
+    fig.set_label(words.sentences(findings(scores, benchmark).sentence))
     return fig
 
 
@@ -106,6 +128,7 @@ def by_category(scores: pd.DataFrame, benchmark: str) -> Iterator[tuple[str, Fig
             )
 
 
+@readable
 def categories_by_model(scores: pd.DataFrame, benchmark: str, headline: Headline) -> Figure:
     """Which categories: a heatmap ordered by mean, values printed; a cell without a score is hatched."""
     style()
@@ -133,22 +156,28 @@ def categories_by_model(scores: pd.DataFrame, benchmark: str, headline: Headline
     ax.set_yticklabels([label(benchmark, name) for name in wide.index], rotation=0)
     ax.set_xticklabels(ax.get_xticklabels(), rotation=30, ha="right")
     ax.set(xlabel="", ylabel="")
-    fig.suptitle(headline.title, x=0.01, ha="left", fontsize="medium", fontweight="bold")
+    head(fig, words.tell(headline.title))
     if len(baseline):
-        ax.set_title(f"white: {headline.baseline}", fontsize="small", fontweight="normal", color=FAINT)
+        who = words.tell("white: {who}", who=words.tell(headline.baseline))
+        ax.set_title(who, fontsize="small", fontweight="normal", color=FAINT)
     means = wide.mean(axis=1).dropna()
     extremes = (
-        f"Highest on average in {means.idxmax()}, lowest in {means.idxmin()}"
+        words.tell(
+            "Highest on average in {first}, lowest in {last}", first=means.idxmax(), last=means.idxmin()
+        )
         if len(means)
-        else "No category has a number"
+        else words.tell("No category has a number")
     )
     fig.set_label(
-        f"Heatmap, {len(wide)} categories by {len(wide.columns)} models: {headline.title}. {extremes}; "
-        "the numbers are in the table by category."
-    )
+        words.tell(
+            "Heatmap, {n} categories by {models} models: {title}. {extremes}; the numbers are in the table by category.",
+            n=len(wide), models=len(wide.columns), title=words.tell(headline.title), extremes=extremes,
+        )
+    )  # fmt: skip
     return fig
 
 
+@readable
 def score_and_validity(
     scores: pd.DataFrame, benchmark: str, task: str, metric: str, position: str
 ) -> Figure | None:
@@ -171,27 +200,34 @@ def score_and_validity(
         ["model", "category", "score"]
     ]
     some = some.merge(prefer.rename(columns={"score": "position"}), on=["model", "category"], how="left")
-    fig = Figure(figsize=(WIDTH, 2.8), layout="constrained")
+    models = list(dict.fromkeys(scores.model))
+    marks = marks_of(models)
+    fig = Figure(figsize=(WIDTH, 2.4 + legend_height(models)), layout="constrained")
     left, right = fig.subplots(1, 2, sharey=True)
     for ax, column, title in (
-        (left, "valid_rate", "share of readable answers"),
-        (right, "position", position.replace("_", " ")),
+        (left, "valid_rate", words.tell("share of readable answers")),
+        (right, "position", words.tell(POSITIONS[position])),
     ):
-        for model, colour in colours(list(dict.fromkeys(scores.model))).items():
+        for model, colour in colours(models).items():
             part = some[some.model == model]
-            ax.plot(part[column], part.score, "o", ms=4, alpha=0.7, color=colour, label=model)
+            ax.plot(part[column], part.score, marks[model], ms=4, alpha=0.7, color=colour, label=model)
         ax.set(xlim=(-0.04, 1.04), xlabel=title)
         sns.despine(ax=ax)
     span = headline.limits[1] - headline.limits[0]
     left.set(
-        ylabel=headline.metric if headline.metric != "score" else f"score ({headline.task})",
+        ylabel=headline.metric
+        if headline.metric != "score"
+        else words.tell("score ({task})", task=headline.task),
         ylim=(headline.limits[0] - 0.04 * span, headline.limits[1] + 0.04 * span),
     )
     legend_below(fig, left)
     known = some.position.dropna()
-    told = f"mean {known.mean():.2f}" if len(known) else "no number"
+    told = words.tell("mean {value}", value=f"{known.mean():.2f}") if len(known) else words.tell("no number")
     fig.set_label(
-        f"{headline.title} of each category against readable answers (mean {some.valid_rate.fillna(0).mean():.0%}) and "
-        f"{position.replace('_', ' ')} ({told}), a colour a model."
-    )
+        words.tell(
+            "{title} of each category against readable answers (mean {share}) and {position} ({told}), a colour a model.",
+            title=words.tell(headline.title), share=f"{some.valid_rate.fillna(0).mean():.0%}", position=words.tell(POSITIONS[position]),
+            told=told,
+        )
+    )  # fmt: skip
     return fig

@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from bench.figures.style import FAINT, WIDTH, colours, style
+from bench import words
+from bench.figures.style import FAINT, WIDTH, colours, head, readable, style
 from bench.metrics.findings import listing
 from bench.metrics.self_correction import AMBIGUOUS, BEFORE, DISAMBIGUOUS, KINDS
 from bench.metrics.self_correction_findings import CORRECTED, findings, shown
@@ -18,20 +19,30 @@ from bench.tasks.cbbq import PROMPTING
 
 # Title of a panel, and which way is better.
 PANELS = {
-    (AMBIGUOUS, "s_amb"): ("S_amb", "← less bias"),
-    (DISAMBIGUOUS, "s_disamb"): ("S_disamb", "← less bias"),
-    (ALL, "accuracy"): ("Accuracy", "better →"),
-    (AMBIGUOUS, "unreadable"): ("Unreadable, ambiguous", "← better"),
-    (DISAMBIGUOUS, "unknown"): ("Unknown where facts tell", "← better"),
-    (DISAMBIGUOUS, "unreadable"): ("Unreadable where facts tell", "← better"),
+    (AMBIGUOUS, "s_amb"): (words.phrase("S_amb"), words.phrase("← less bias")),
+    (DISAMBIGUOUS, "s_disamb"): (words.phrase("S_disamb"), words.phrase("← less bias")),
+    (ALL, "accuracy"): (words.phrase("Accuracy"), words.phrase("better →")),
+    (AMBIGUOUS, "unreadable"): (words.phrase("Unreadable, ambiguous"), words.phrase("← better")),
+    (DISAMBIGUOUS, "unknown"): (words.phrase("Unknown where facts tell"), words.phrase("← better")),
+    (DISAMBIGUOUS, "unreadable"): (words.phrase("Unreadable where facts tell"), words.phrase("← better")),
 }
 COLUMNS = 3
 MARKS = {"Q+IF": "o", "Q+IF+CoT": "s"}
 # Told apart by the colour-blind, and in grey: the stereotype darkest, what is no answer lightest.
-FACES = {"stereotyped": "#b2182b", "other": "#67a9cf", "unknown": "#d1e5f0", "unreadable": "#f7f7f7"}
-TITLES = {AMBIGUOUS: "Ambiguous (unknown is right)", DISAMBIGUOUS: "Facts tell (the other is right)"}
+FACES = {
+    words.phrase("stereotyped"): "#b2182b",
+    words.phrase("other"): "#67a9cf",
+    words.phrase("unknown"): "#d1e5f0",
+    words.phrase("unreadable"): "#f7f7f7",
+}
+CONTEXTS = {AMBIGUOUS: words.phrase("ambiguous"), DISAMBIGUOUS: words.phrase("disambiguous")}
+TITLES = {
+    AMBIGUOUS: words.phrase("Ambiguous (unknown is right)"),
+    DISAMBIGUOUS: words.phrase("Facts tell (the other is right)"),
+}
 
 
+@readable
 def differences(compared: pd.DataFrame) -> Figure | None:
     """What each prompt setting changes against Q, a panel a measure, a row a model; hollow: no difference shown.
 
@@ -68,7 +79,9 @@ def differences(compared: pd.DataFrame) -> Figure | None:
             face = colour if shown(row) else "white"
             ax.plot(row["difference"], y, MARKS[row["setting"]], ms=4.5, color=colour, mfc=face, zorder=3)
             if np.isnan(row["difference"]):
-                ax.text(0, y, "undefined", color=FAINT, fontsize="xx-small", ha="center", va="center")
+                ax.text(
+                    0, y, words.tell("undefined"), color=FAINT, fontsize="xx-small", ha="center", va="center"
+                )
         ax.axvline(0, color=FAINT, ls="--", lw=1, zorder=1)
         reach = max(
             0.1, float(np.nanmax(np.abs(rows[["ci_low", "ci_high", "difference"]].fillna(0).to_numpy())))
@@ -78,14 +91,24 @@ def differences(compared: pd.DataFrame) -> Figure | None:
         ax.set_yticks(range(len(models)), names, fontsize="x-small")
         ax.set_ylim(len(models) - 0.5, -0.5)
         ax.tick_params(axis="x", labelsize="x-small")
-        ax.set_title(title, fontsize="small")
-        ax.set_xlabel(better, fontsize="x-small", loc="left" if better.startswith("←") else "right")
+        ax.set_title(words.tell(title), fontsize="small")
+        ax.set_xlabel(
+            words.tell(better), fontsize="x-small", loc="left" if better.startswith("←") else "right"
+        )
         ax.grid(axis="y", visible=False)
         sns.despine(ax=ax, left=True)
     for ax in grid[len(panels) :]:
         ax.set_visible(False)
     handles = [
-        Line2D([], [], color=FAINT, marker=MARKS[one], ms=4.5, lw=1.6, label=f"{one} less {BEFORE}")
+        Line2D(
+            [],
+            [],
+            color=FAINT,
+            marker=MARKS[one],
+            ms=4.5,
+            lw=1.6,
+            label=words.tell("{one} less {other}", one=one, other=BEFORE),
+        )
         for one in settings
     ]
     handles.append(
@@ -97,16 +120,17 @@ def differences(compared: pd.DataFrame) -> Figure | None:
             mfc="white",
             ls="none",
             ms=4.5,
-            label="hollow: no difference shown",
+            label=words.tell("hollow: no difference shown"),
         )
     )
     fig.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize="x-small")
     found = findings(compared)
-    fig.suptitle(_folded(_title(found), 78), x=0.01, ha="left", fontsize="medium", fontweight="bold")
-    fig.set_label(" ".join(found.sentence))
+    head(fig, _title(found), letters=78)
+    fig.set_label(words.sentences(found.sentence))
     return fig
 
 
+@readable
 def answers(kinds: pd.DataFrame) -> Figure | None:
     """What the answers become: a bar a model and prompt setting, parts that add to 1, a panel a context.
 
@@ -135,11 +159,11 @@ def answers(kinds: pd.DataFrame) -> Figure | None:
                 )  # fmt: skip
                 left += row[kind]
         ax.set(xlim=(0, 1), xticks=(0, 0.25, 0.5, 0.75, 1))
-        ax.set_xlabel("share of answers", fontsize="small")
+        ax.set_xlabel(words.tell("share of answers"), fontsize="small")
         ax.set_yticks(list(at.values()), [setting for _, setting in bars], fontsize="x-small")
         ax.tick_params(axis="x", labelsize="x-small")
         ax.set_ylim(max(at.values()) + 0.6, -1.5)
-        ax.set_title(TITLES[task], fontsize="small")
+        ax.set_title(words.tell(TITLES[task]), fontsize="small")
         ax.grid(visible=False)
         sns.despine(ax=ax, left=True)
     for model in models:
@@ -147,18 +171,24 @@ def answers(kinds: pd.DataFrame) -> Figure | None:
         axes[0].text(0, first - 0.55, model, fontsize="x-small", va="bottom", clip_on=False)
     handles = [
         Patch(
-            facecolor=FACES[kind], edgecolor=FAINT, hatch="////" if kind == "unreadable" else None, label=kind
+            facecolor=FACES[kind],
+            edgecolor=FAINT,
+            hatch="////" if kind == "unreadable" else None,
+            label=words.tell(kind),
         )
         for kind in KINDS
     ]
     fig.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize="x-small")
-    fig.suptitle(_folded(_shift(kinds), 78), x=0.01, ha="left", fontsize="medium", fontweight="bold")
-    told = "; ".join(
-        f"{row['model']}, {row['setting']}, {row['task']}: "
-        + ", ".join(f"{kind} {row[kind]:.0%}" for kind in KINDS)
+    head(fig, _shift(kinds), letters=78)
+    told = words.tell("; ").join(
+        words.tell(
+            "{title}: {sentence}",
+            title=words.tell(", ").join((row["model"], row["setting"], words.tell(CONTEXTS[row["task"]]))),
+            sentence=words.tell(", ").join(f"{words.tell(kind)} {row[kind]:.0%}" for kind in KINDS),
+        )
         for row in kinds.to_dict("records")
     )
-    fig.set_label(f"Shares of answers by prompt setting. {told}.")
+    fig.set_label(words.tell("Shares of answers by prompt setting. {told}.", told=told))
     return fig
 
 
@@ -167,20 +197,29 @@ def _shift(kinds: pd.DataFrame) -> str:
     task = AMBIGUOUS if AMBIGUOUS in set(kinds.task) else DISAMBIGUOUS
     mean = kinds[kinds.task == task].groupby("setting", sort=False).stereotyped.mean()
     order = [setting for setting in PROMPTING if setting in mean.index]
-    shares = [f"{mean[setting]:.0%} under {setting}" for setting in order]
-    what = "where ambiguous" if task == AMBIGUOUS else "where facts tell"
-    whose = "on average" if len(set(kinds.model)) > 1 else str(kinds.model.iloc[0])
-    return f"Stereotyped answers {what}: {listing(shares)} ({whose})"
+    shares = [
+        words.tell("{share} under {setting}", share=f"{mean[setting]:.0%}", setting=setting)
+        for setting in order
+    ]
+    whose = words.tell("on average") if len(set(kinds.model)) > 1 else str(kinds.model.iloc[0])
+    of = {"shares": listing(shares), "whose": whose}
+    if task == AMBIGUOUS:
+        return words.tell("Stereotyped answers where ambiguous: {shares} ({whose})", **of)
+    return words.tell("Stereotyped answers where facts tell: {shares} ({whose})", **of)
 
 
 def _title(found: pd.DataFrame) -> str:
     """Who corrected itself, and where."""
     some = found[found.verdict == CORRECTED]
     if some.empty:
-        return "No self-correction was shown"
+        return words.tell("No self-correction was shown")
     models = list(dict.fromkeys(some.model))
-    who = listing(models) if len(models) <= 2 else f"{len(models)} of {len(set(found.model))} models"
-    return f"Self-correction was shown for {who}"
+    who = (
+        listing(models)
+        if len(models) <= 2
+        else words.tell("{n} of {all} models", n=len(models), all=len(set(found.model)))
+    )
+    return words.tell("Self-correction was shown for {who}", who=who)
 
 
 def _folded(text: str, width: int) -> str:

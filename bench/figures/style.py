@@ -1,7 +1,10 @@
 """The look of all pictures: fonts that can show Chinese, sizes, colours, labels."""
 
-from collections.abc import Sequence
-from functools import cache
+import re
+import textwrap
+from collections.abc import Callable, Sequence
+from functools import cache, wraps
+from typing import ParamSpec, TypeVar
 
 import matplotlib as mpl
 import numpy as np
@@ -11,6 +14,7 @@ from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from bench import words
 from bench.benchmarks import module
 
 # Families that hold Chinese, in order of preference, with the package or system that brings them.
@@ -21,8 +25,20 @@ CJK_FONTS = (
 FONT_ADVICE = "no font with Chinese characters was found, so labels are English: install fonts-noto-cjk (Debian, Ubuntu) or google-noto-sans-cjk-fonts (Fedora)"
 WIDTH = 6.5  # inches: the width of a text column
 DPI = 150
+# So many colours are told apart by the colour-blind; further models get darker ones, other marks and other dashes.
+COLOURS = 10
+DARKER = 0.55
+MARKS = "osD^vP"
+DASHES = ("-", "--", ":", "-.")
 BIAS_PALETTE = "RdBu_r"  # red is the more biased side; blue and red are told apart by the colour-blind
 INK, FAINT = "#222222", "#8a8a8a"
+# Points of the sizes that pictures name.
+POINTS = {"medium": 9.6, "small": 8.0, "x-small": 6.7}
+# What stays on one line: a word or a name, or one Chinese character; with the signs that may not begin or end a line.
+_PIECE = re.compile(r"[（《“]*(?:[^\s\u2e80-\uffef（《“”，。；：、）》]+|.)[，。；：、）》”！？]*\s?")
+_WIDE = re.compile(r"[\u2e80-\uffef“”]")
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @cache
@@ -45,6 +61,54 @@ def style() -> None:
     )  # fmt: skip
 
 
+def readable(picture: Callable[P, T]) -> Callable[P, T]:
+    """Draw a picture in the language that is spoken, or in English where no font can show that."""
+
+    @wraps(picture)
+    def drawn(*args: P.args, **kwargs: P.kwargs) -> T:
+        if words.language() == "en" or cjk_font():
+            return picture(*args, **kwargs)
+        with words.spoken("en"):
+            return picture(*args, **kwargs)
+
+    return drawn
+
+
+def head(fig: Figure, text: str, size: str = "medium", *, letters: int = 0, wrap: bool = False) -> None:
+    """A picture's title at its left edge, over as many lines as it needs; see `fitted` for `letters`."""
+    fig.suptitle(
+        fitted(text, fig.get_figwidth(), size, letters),
+        x=0.01,
+        ha="left",
+        fontsize=size,
+        fontweight="bold",
+        wrap=wrap,
+        # Chinese fills its lines to the brim.
+        **({} if words.language() == "en" else {"linespacing": 1.4}),
+    )
+
+
+def fitted(text: str, inches: float, size: str = "medium", letters: int = 0) -> str:
+    """Chinese in lines of so many inches, because it has no blanks at which it could be broken.
+
+    English is broken into lines of so many letters, or left as it is.
+    """
+    if words.language() == "en":
+        return "\n".join(textwrap.wrap(text, letters)) if letters else text
+    room, lines = 72 * inches / POINTS[size] - 1, []
+    for line in text.split("\n"):
+        lines.append("")
+        taken = 0.0
+        for piece in _PIECE.findall(line):
+            wide = sum(1.0 if _WIDE.match(sign) else 0.62 for sign in piece)
+            if lines[-1] and taken + wide > room:
+                lines.append("")
+                taken = 0.0
+            lines[-1] += piece
+            taken += wide
+    return "\n".join(lines)
+
+
 def label(benchmark: str, category: str) -> str:
     """A category's name: Chinese with English in brackets where a font can show it, else English."""
     chinese = module("data", benchmark).CATEGORY_LABELS.get(category, "")
@@ -53,8 +117,25 @@ def label(benchmark: str, category: str) -> str:
 
 
 def colours(models: Sequence[str]) -> dict[str, tuple[float, float, float]]:
-    """A colour a model, the same in every picture that shows the same models."""
-    return dict(zip(models, sns.color_palette("colorblind", max(1, len(models))), strict=False))
+    """A colour a model, the same in every picture that shows the same models; every second ten are darker."""
+    shades = sns.color_palette("colorblind", COLOURS)
+    return {
+        model: tuple(part * (DARKER if k // COLOURS % 2 else 1) for part in shades[k % COLOURS])
+        for k, model in enumerate(models)
+    }
+
+
+def marks_of(models: Sequence[str]) -> dict[str, str]:
+    """A mark a model: all the same for the first ten; thirty models differ in colour or mark.
+
+    Darker colours are more alike, so each of them has another mark than those that it could be taken for.
+    """
+    return {model: MARKS[0 if k < COLOURS else 1 + k % (len(MARKS) - 1)] for k, model in enumerate(models)}
+
+
+def dashes_of(models: Sequence[str]) -> dict[str, str]:
+    """The kind of line of a model: another one for every ten."""
+    return {model: DASHES[k // COLOURS % len(DASHES)] for k, model in enumerate(models)}
 
 
 def around(centre: float, limits: tuple[float, float]) -> mpl.colors.Normalize:
@@ -72,6 +153,11 @@ def arms(rows: pd.DataFrame, suffix: str = "") -> np.ndarray:
     score = rows[f"score{suffix}"]
     found = np.array([score - rows[f"ci_low{suffix}"], rows[f"ci_high{suffix}"] - score], dtype=float)
     return np.nan_to_num(np.maximum(found, 0))
+
+
+def legend_height(names: Sequence[str]) -> float:
+    """Inches that `legend_below` needs for so many names, two in a line."""
+    return 0.15 + 0.16 * -(-len(names) // 2)
 
 
 def legend_below(fig: Figure, ax: Axes) -> None:

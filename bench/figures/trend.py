@@ -1,7 +1,8 @@
 """Pictures of scores over the size of models: lines with a band, slopes by category, and what stands beside a score."""
 
-import textwrap
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,19 +12,28 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from bench.figures.style import FAINT, INK, WIDTH, arms, colours, label, style
+from bench import words
+from bench.figures.style import FAINT, INK, MARKS, WIDTH, arms, colours, fitted, head, label, readable, style
 from bench.metrics.findings import listing
 from bench.metrics.table import ALL, Headline
 from bench.metrics.trend import Series, band, size
 from bench.metrics.trend_findings import TOLD, amount, findings, shown, title_of
 
-MARKS = "osD^vP"
 HOLLOW = "^vDs"
 # Sizes that an axis names stand at least so many doublings apart, in parts of its whole length.
 APART = 0.11
 COLUMNS = 2
+# Letters of a line of a title.
+LETTERS = 78
+# What a score does over the sizes, in all series alike or not.
+RISES, FALLS = words.phrase("rises with size"), words.phrase("falls with size")
+UNMOVED, DIFFERS = words.phrase("no change shown"), words.phrase("differs between series")
+NO_NUMBER = words.phrase("no number")
+# Published models that are all so many times as large as ours would leave no room to see ours.
+FAR = 256
 
 
+@readable
 def over_size(
     points: pd.DataFrame,
     trends: pd.DataFrame,
@@ -33,7 +43,8 @@ def over_size(
 ) -> Figure | None:
     """Does size matter: each headline over the logarithm of the parameters, a line with a band a series; hollow: published.
 
-    A dashed grey line is the answerer who gets the headline's baseline. None where there is no headline.
+    Published models that are far larger than all of ours are left out. A dashed grey line is the answerer who gets the
+    headline's baseline. None where there is no headline.
 
     Args:
         points, trends: of `bench.analyses.sizes.points` and `bench.metrics.trend.trends`.
@@ -42,6 +53,8 @@ def over_size(
     if not headlines:
         return None
     style()
+    if len(points) and len(published) and published.billions.min() > FAR * points.billions.max():
+        published = published.iloc[:0]
     lines = -(-len(headlines) // COLUMNS)
     named = [*series, *dict.fromkeys(published.series)]
     legend = -(-len(named) // 2)
@@ -82,7 +95,7 @@ def over_size(
     for ax in grid[len(headlines) :]:
         ax.set_visible(False)
     for ax in grid[max(0, len(headlines) - COLUMNS) : len(headlines)]:
-        ax.set_xlabel("parameters (each doubling the same step)", fontsize="small")
+        ax.set_xlabel(words.tell("parameters (each doubling the same step)"), fontsize="small")
     handles = [
         Line2D([], [], color=palette[name], marker=marks[name], mec="white", ms=5, lw=1.2, label=name)
         for name in series
@@ -102,15 +115,16 @@ def over_size(
         for k, name in enumerate(dict.fromkeys(published.series))
     ]
     if points.baseline.notna().any():
-        handles.append(
-            Line2D([], [], color=FAINT, ls="--", lw=1, label="a random answerer, or the best constant one")
-        )
+        who = words.tell("a random answerer, or the best constant one")
+        handles.append(Line2D([], [], color=FAINT, ls="--", lw=1, label=who))
     fig.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize="x-small")
-    fig.suptitle(_title(trends, headlines), x=0.01, ha="left", fontsize="medium", fontweight="bold")
-    fig.set_label(" ".join(findings(trends, points, headlines).sentence) or "Nothing could be scored.")
+    head(fig, _title(trends, headlines), letters=LETTERS)
+    said = words.sentences(findings(trends, points, headlines).sentence)
+    fig.set_label(said or words.tell("Nothing could be scored."))
     return fig
 
 
+@readable
 def by_category(trends: pd.DataFrame, headline: Headline, benchmark: str) -> Figure | None:
     """In which categories: the change a doubling of each, with its interval; filled where it was shown (p by Holm).
 
@@ -143,33 +157,41 @@ def by_category(trends: pd.DataFrame, headline: Headline, benchmark: str) -> Fig
     ax.set_yticks(range(len(order)), [label(benchmark, category) for category in order])
     ax.set_ylim(len(order) - 0.4, -0.6)
     ax.grid(axis="y", visible=False)
-    toward = "to the right" if headline.biased_is_high else "to the left"
+    worse = words.tell(headline.worse)
     ax.set_xlabel(
-        f"change a doubling of parameters, points of 100 ({headline.worse} {toward})", fontsize="small"
+        words.tell("change a doubling of parameters, points of 100 ({worse} to the right)", worse=worse)
+        if headline.biased_is_high
+        else words.tell("change a doubling of parameters, points of 100 ({worse} to the left)", worse=worse),
+        fontsize="small",
     )
     sns.despine(ax=ax, left=True)
     handles = [
         Line2D([], [], color=palette[name], marker=marks[name], ms=4.5, lw=1.6, label=name) for name in names
     ]
-    handles.append(
-        Line2D(
-            [], [], color=FAINT, marker="o", mfc="white", ls="none", ms=4.5, label="hollow: no change shown"
-        )
-    )
+    hollow = words.tell("hollow: no change shown")
+    handles.append(Line2D([], [], color=FAINT, marker="o", mfc="white", ls="none", ms=4.5, label=hollow))
     fig.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize="x-small")
     found = [row for row in here.to_dict("records") if shown(row)]
-    said = (
-        f"{title_of(headline)}: a change with size shown in {len(found)} of {len(here)} categories and series"
+    said = words.tell(
+        "{title}: a change with size shown in {n} of {all} categories and series",
+        title=title_of(headline),
+        n=len(found),
+        all=len(here),
     )
-    fig.suptitle(_folded(said), x=0.01, ha="left", fontsize="medium", fontweight="bold")
+    head(fig, said, letters=LETTERS)
     ends = here.sort_values("per_doubling").iloc[[0, -1]].to_dict("records")
-    told = " to ".join(
-        f"{amount(headline, row['per_doubling'], True)} ({row['category']}, {row['series']})" for row in ends
-    )
-    fig.set_label(f"{said}. Points of 100 a doubling: {told}.")
+    told = words.tell(" to ").join(
+        words.tell(
+            "{points} ({category}, {series})",
+            points=amount(headline, row["per_doubling"], True), category=row["category"], series=row["series"],
+        )
+        for row in ends
+    )  # fmt: skip
+    fig.set_label(words.tell("{title}. Points of 100 a doubling: {told}.", title=said, told=told))
     return fig
 
 
+@readable
 def beside(points: pd.DataFrame, headlines: Sequence[Headline]) -> Figure | None:
     """Is a trend real or chance: beside each score over size, the share of readable answers and the preference for a position.
 
@@ -185,7 +207,11 @@ def beside(points: pd.DataFrame, headlines: Sequence[Headline]) -> Figure | None
         figsize=(WIDTH, 0.7 + 1.5 * len(headlines) + 0.18 * -(-len(names) // 2)), layout="constrained"
     )
     grid = fig.subplots(len(headlines), 3, sharex=True, squeeze=False)
-    columns = (("score", "score"), ("valid_rate", "share of readable answers"), ("position", "by position"))
+    columns = (
+        ("score", words.tell("score")),
+        ("valid_rate", words.tell("share of readable answers")),
+        ("position", words.tell("by position")),
+    )
     told = []
     for line, headline in zip(grid, headlines, strict=True):
         here = _at(points, (ALL, headline.task, headline.metric))
@@ -209,7 +235,7 @@ def beside(points: pd.DataFrame, headlines: Sequence[Headline]) -> Figure | None
                 ax.text(
                     0.5,
                     0.5,
-                    "none in this task",
+                    words.tell("none in this task"),
                     color=FAINT,
                     fontsize="x-small",
                     ha="center",
@@ -219,22 +245,28 @@ def beside(points: pd.DataFrame, headlines: Sequence[Headline]) -> Figure | None
             ax.margins(y=0.15)
             ax.set_title(title if ax in grid[0] else "", fontsize="small")
             sns.despine(ax=ax)
-        line[0].set_ylabel(_folded(title_of(headline), 18), fontsize="x-small")
-        told += [
-            f"{row['model']}, {title_of(headline)}: {row['score']:.2f}, {row['valid_rate']:.0%} readable"
-            + ("" if np.isnan(row["position"]) else f", by position {row['position']:.2f}")
-            for row in here.to_dict("records")
-        ]
+        line[0].set_ylabel(fitted(title_of(headline), 1.2, "x-small", 18), fontsize="x-small")
+        told += [_beside_told(row, title_of(headline)) for row in here.to_dict("records")]
     for ax in grid[-1]:
-        ax.set_xlabel("parameters", fontsize="small")
+        ax.set_xlabel(words.tell("parameters"), fontsize="small")
     handles = [
         Line2D([], [], color=palette[name], marker=marks[name], mec="white", ms=5, lw=1.2, label=name)
         for name in names
     ]
     fig.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize="x-small")
-    fig.suptitle(_beside_title(points, headlines), x=0.01, ha="left", fontsize="medium", fontweight="bold")
-    fig.set_label(f"Scores, readable answers and answers by position over size. {'; '.join(told)}.")
+    head(fig, _beside_title(points, headlines), letters=LETTERS)
+    fig.set_label(
+        words.tell("Scores, readable answers and answers by position over size. {told}.", told=words.tell("; ").join(told))
+    )  # fmt: skip
     return fig
+
+
+def _beside_told(row: Mapping[Any, Any], title: str) -> str:
+    """A score with what stands beside it, for the alternative text."""
+    of = {"model": row["model"], "title": title, "score": f"{row['score']:.2f}", "share": f"{row['valid_rate']:.0%}"}  # fmt: skip
+    if np.isnan(row["position"]):
+        return words.tell("{model}, {title}: {score}, {share} readable", **of)
+    return words.tell("{model}, {title}: {score}, {share} readable, by position {position}", position=f"{row['position']:.2f}", **of)  # fmt: skip
 
 
 def _at(table: pd.DataFrame, place: tuple[str, str, str]) -> pd.DataFrame:
@@ -277,8 +309,8 @@ def _size_axis(ax: Axes, sizes: Sequence[float], few: bool = False) -> None:
 
 
 def _unit(headline: Headline) -> str:
-    best = "0 is best" if headline.biased_is_high else f"{headline.limits[1]:g} is best"
-    return f"score ({best})"
+    best = 0 if headline.biased_is_high else headline.limits[1]
+    return words.tell("score ({best} is best)", best=f"{best:g}")
 
 
 def _title(trends: pd.DataFrame, headlines: Sequence[Headline]) -> str:
@@ -287,17 +319,17 @@ def _title(trends: pd.DataFrame, headlines: Sequence[Headline]) -> str:
     for headline in headlines:
         rows = _at(trends, (ALL, headline.task, headline.metric)).to_dict("records")
         ways = {
-            ("rises" if row["per_doubling"] > 0 else "falls") if shown(row) else "no change shown"
+            (RISES if row["per_doubling"] > 0 else FALLS) if shown(row) else UNMOVED
             for row in rows
             if not np.isnan(row["per_doubling"])
         }
-        way = ways.pop() if len(ways) == 1 else "differs between series" if ways else "no number"
-        said.setdefault(way, []).append(title_of(headline).partition(",")[0])
+        way = ways.pop() if len(ways) == 1 else DIFFERS if ways else NO_NUMBER
+        said.setdefault(way, []).append(re.split("[,，]", title_of(headline))[0])
     parts = [
-        f"{', '.join(names)}: {way}{' with size' if way in ('rises', 'falls') else ''}"
+        words.tell("{title}: {sentence}", title=words.tell(", ").join(names), sentence=words.tell(way))
         for way, names in said.items()
     ]
-    return _folded("; ".join(parts))
+    return words.tell("; ").join(parts)
 
 
 def _beside_title(points: pd.DataFrame, headlines: Sequence[Headline]) -> str:
@@ -309,14 +341,15 @@ def _beside_title(points: pd.DataFrame, headlines: Sequence[Headline]) -> str:
             for column, names in moved.items():
                 if abs(np.diff(ends[column])[0]) >= TOLD and name not in names:
                     names.append(str(name))
-    said = [
-        f"{what} change with size in {listing(names) if len(names) < 3 else f'{len(names)} series'}"
-        for what, names in zip(("readable answers", "answers by position"), moved.values(), strict=True)
+    told = {
+        column: listing(names) if len(names) < 3 else words.tell("{n} series", n=len(names))
+        for column, names in moved.items()
         if names
-    ]
-    found = listing(said) or "readable answers and answers by position hardly change with size"
-    return _folded(f"Beside the score, {found}")
-
-
-def _folded(text: str, width: int = 78) -> str:
-    return "\n".join(textwrap.wrap(text, width))
+    }
+    said = []
+    if "valid_rate" in told:
+        said.append(words.tell("readable answers change with size in {series}", series=told["valid_rate"]))
+    if "position" in told:
+        said.append(words.tell("answers by position change with size in {series}", series=told["position"]))
+    found = listing(said) or words.tell("readable answers and answers by position hardly change with size")
+    return words.tell("Beside the score, {found}", found=found)

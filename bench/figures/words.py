@@ -11,11 +11,23 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from bench.figures.style import FAINT, FONT_ADVICE, INK, WIDTH, cjk_font, colours, label, style
+from bench import words
+from bench.figures.style import (
+    FAINT,
+    FONT_ADVICE,
+    INK,
+    WIDTH,
+    cjk_font,
+    colours,
+    head,
+    label,
+    readable,
+    style,
+)
 from bench.metrics.diversity import CJK
 
 # Words of a cloud, and bars in its place.
-CLOUD, BARS = 20, 8
+CLOUD, BARS = 14, 8
 COLUMNS = 4
 # Pixels of a cloud; its size in the picture is less.
 PIXELS = (240, 180)
@@ -26,7 +38,7 @@ SHADES = ("#08306b", "#08519c", "#2171b5", "#4292c6")
 def missing(counted: pd.DataFrame) -> str:
     """Why there are no clouds of these words, or ""."""
     if find_spec("wordcloud") is None:
-        return (
+        return words.tell(
             "the package wordcloud is not installed, so bars stand in place of clouds: pip install wordcloud"
         )
     if counted.word.map(lambda word: bool(CJK.search(word))).any() and cjk_font() is None:
@@ -34,6 +46,7 @@ def missing(counted: pd.DataFrame) -> str:
     return ""
 
 
+@readable
 def clouds(counted: pd.DataFrame, benchmark: str) -> Figure | None:
     """Which words each category uses: the larger, the more of its texts have it. Bars where `missing` says why.
 
@@ -62,11 +75,19 @@ def clouds(counted: pd.DataFrame, benchmark: str) -> Figure | None:
         ax.set_axis_off()
     tops = {name: counted[counted.category == name].iloc[0] for name in names}
     most = max(tops.values(), key=lambda row: row.texts / row.of)
-    shown = f"“{most.word}” in {most.category.replace('_', ' ')}"
-    title = f"The commonest word of a category: {shown}, in {most.texts / most.of:.0%} of its texts"
-    fig.suptitle(title, x=0.01, ha="left", fontsize="medium", fontweight="bold")
-    parts = "; ".join(f"{name}: {row.word} ({row.texts:,} of {row.of:,})" for name, row in tops.items())
-    fig.set_label(f"{title}. Most frequent word of each category, by texts that have it: {parts}.")
+    title = words.tell(
+        "The commonest word of a category: “{word}” in {category}, in {share} of its texts",
+        word=most.word, share=f"{most.texts / most.of:.0%}",
+        category=most.category.replace("_", " ") if words.language() == "en" else label(benchmark, most.category),
+    )  # fmt: skip
+    head(fig, title)
+    parts = words.tell("; ").join(
+        words.tell("{category}: {word} ({n} of {all})", category=name, word=row.word, n=f"{row.texts:,}", all=f"{row.of:,}")
+        for name, row in tops.items()
+    )  # fmt: skip
+    fig.set_label(
+        words.tell("{title}. Most frequent word of each category, by texts that have it: {parts}.", title=title, parts=parts)
+    )  # fmt: skip
     return fig
 
 
@@ -78,11 +99,12 @@ def _cloud(ax: Axes, some: pd.DataFrame) -> None:
     ranks = {word: k for k, word in enumerate(first.word)}
     cloud = WordCloud(
         font_path=path, width=PIXELS[0], height=PIXELS[1], background_color=None, mode="RGBA", random_state=0, prefer_horizontal=1.0,
-        max_font_size=44, min_font_size=10, font_step=2, relative_scaling=0.5,
+        max_font_size=44, min_font_size=13, font_step=2, relative_scaling=0.5,
         color_func=lambda word, **_: SHADES[min(len(SHADES) - 1, ranks[word] * len(SHADES) // max(1, len(ranks)))],
     )  # fmt: skip
     cloud.generate_from_frequencies(dict(zip(first.word, first.texts.astype(float), strict=True)))
-    ax.imshow(np.asarray(cloud.to_image()), interpolation="bilinear")
+    # Hardly larger in the picture than it is drawn: smoothing would blur the words, and double the file.
+    ax.imshow(np.asarray(cloud.to_image()), interpolation="none")
     ax.set_xticks([])
     ax.set_yticks([])
     ax.grid(visible=False)
@@ -97,7 +119,7 @@ def _bars(ax: Axes, some: pd.DataFrame) -> None:
     ax.set_yticks(places, list(first.word))
     ax.set_ylim(len(first) - 0.4, -0.6)
     ax.tick_params(labelsize="x-small", colors=INK)
-    ax.set_xlabel("texts that have it", fontsize="x-small", color=FAINT)
+    ax.set_xlabel(words.tell("texts that have it"), fontsize="x-small", color=FAINT)
     ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))
     ax.grid(axis="y", visible=False)
     sns.despine(ax=ax, left=True)

@@ -9,13 +9,20 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from bench import words
 from bench.data.tables import number, read_csv
 from bench.errors import BadInput
 from bench.metrics.agreement import Kappa, cohen_kappa, fleiss_kappa, severity_level
 from bench.metrics.table import ALL
 
 # Lower bounds of what a kappa is called (Landis and Koch, Biometrics, 1977).
-BANDS = ((0.8, "almost perfect"), (0.6, "substantial"), (0.4, "moderate"), (0.2, "fair"), (0.0, "slight"))
+BANDS = (
+    (0.8, words.phrase("almost perfect")),
+    (0.6, words.phrase("substantial")),
+    (0.4, words.phrase("moderate")),
+    (0.2, words.phrase("fair")),
+    (0.0, words.phrase("slight")),
+)
 COLUMNS = ("item_id", "rater", "rating")
 
 
@@ -106,7 +113,9 @@ def kappas(annotations: pd.DataFrame) -> pd.DataFrame:
 
 def band(kappa: float) -> str:
     """What a kappa is called; "" where there is none."""
-    return "" if kappa != kappa else next((name for least, name in BANDS if kappa > least), "poor")
+    return (
+        "" if kappa != kappa else next((name for least, name in BANDS if kappa > least), words.phrase("poor"))
+    )
 
 
 def _kappa(some: pd.DataFrame) -> Kappa:

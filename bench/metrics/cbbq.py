@@ -10,6 +10,7 @@ from bench.metrics.bootstrap import Replicates, Totals, estimate, resample, samp
 from bench.metrics.cbbq_answers import SUMS, answers
 from bench.metrics.table import ALL, Card, Headline, Score, frame
 from bench.tasks.cbbq import TASKS
+from bench.words import phrase
 
 SOURCE = "Huang and Xiong, LREC-COLING 2024, section 5.2; weights from the release's README"
 OURS = "ours"
@@ -43,7 +44,7 @@ HEADLINES = (
     Headline("all", "accuracy", "Accuracy in both contexts", "answered {value} of all questions rightly", True, False, (0, 1), worse="worse"),
 )  # fmt: skip
 # What is drawn again.
-UNITS = "templates"
+UNITS = phrase("templates")
 # From this share of one letter on, a respondent is taken to answer by habit.
 CONSTANT = 0.95
 Statistic = Callable[[np.ndarray], np.ndarray]

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from bench import words
 from bench.benchmarks import module
 from bench.metrics.bootstrap import LEVEL, Place, Replicates
 from bench.metrics.findings import headline_rows
@@ -68,8 +69,12 @@ def pairs(compared: Mapping[tuple[str, str], Pair], benchmark: str) -> pd.DataFr
         p = table.p[some].to_numpy()
         table.loc[some, "p_adjusted"] = benjamini_hochberg(p)
     table["sentence"] = [
-        told(found, a, b, named(task, metric), p=p, units=room.UNITS)
-        + (f" Note: {found.note}." if found.note == UNEQUAL else "")
+        words.sentences(
+            [
+                told(found, a, b, named(task, metric), p=p, units=room.UNITS),
+                words.tell("Note: {note}.", note=words.note(found.note)) if found.note == UNEQUAL else "",
+            ]
+        )
         for found, a, b, task, metric, p in zip(
             table.found, table.model_a, table.model_b, table.task, table.metric, table.p_adjusted, strict=True
         )

@@ -4,10 +4,11 @@ from typing import Any
 
 import pandas as pd
 
+from bench import words
 from bench.benchmarks import module
 from bench.metrics.bootstrap import LEVEL
 from bench.metrics.comparison import named
-from bench.metrics.findings import listing
+from bench.metrics.findings import listing, short_title, span
 
 # So many pairs that could not be told apart are named; of more, their number is.
 NAMED = 3
@@ -26,10 +27,10 @@ def findings(pairs: pd.DataFrame, ranks: pd.DataFrame, benchmark: str) -> list[s
             for table in (pairs, ranks)
         )
         if len(some):
-            title = headline.title.partition(" (")[0]
             models = len(set(some.model_a) | set(some.model_b))
             said = [_best(order, models), _apart(some, named(headline.task, headline.metric))]
-            sentences.append(f"{title}. {' '.join(filter(None, said))}")
+            told = {"title": short_title(headline), "said": words.sentences(said)}
+            sentences.append(words.tell("{title}. {said}", **told))
     return sentences
 
 
@@ -40,8 +41,15 @@ def on_benchmark(benchmark: str, pairs: pd.DataFrame, ranks: pd.DataFrame, commo
         common: answers that all models gave.
     """
     models, title = len(set(pairs.model_a) | set(pairs.model_b)), module("data", benchmark).TITLE
-    rests = f"{models} models gave {common:,} answers in common" if common else f"{models} models have no answer in common, so there are no ranks"  # fmt: skip
-    return [f"{title}: {sentence}" for sentence in [*findings(pairs, ranks, benchmark), f"{rests}."]]
+    rests = (
+        words.tell("{models} models gave {n} answers in common.", models=models, n=f"{common:,}")
+        if common
+        else words.tell("{models} models have no answer in common, so there are no ranks.", models=models)
+    )
+    return [
+        words.tell("{title}: {sentence}", title=title, sentence=sentence)
+        for sentence in [*findings(pairs, ranks, benchmark), rests]
+    ]
 
 
 def _best(order: pd.DataFrame, models: int) -> str:
@@ -50,17 +58,21 @@ def _best(order: pd.DataFrame, models: int) -> str:
         return ""
     first, leader = order[order.ranks_from == 1], order[order["rank"] == 1].iloc[0]
     if len(first) == 1:
-        return f"{leader.model} has the best score, ahead of every other model{' with a score' * (len(order) < models)}."
+        if len(order) < models:
+            return words.tell("{model} has the best score, ahead of every other model with a score.", model=leader.model)  # fmt: skip
+        return words.tell("{model} has the best score, ahead of every other model.", model=leader.model)
     others = [name for name in first.model if name != leader.model]
     if len(others) == len(order) - 1:
-        return "Any of the models could be the best."
-    return f"{leader.model} has the best score, and cannot be told from {listing(others)}."
+        return words.tell("Any of the models could be the best.")
+    return words.tell("{model} has the best score, and cannot be told from {others}.", model=leader.model, others=listing(others))  # fmt: skip
 
 
 def _size(row: dict[Any, Any]) -> str:
     """A difference that was not shown, and which one would have been."""
-    would = f"; {row['detectable']:.2f} would have been shown" * (row["detectable"] > 0)
-    return f"{abs(row['difference']):.2f} found{would}"
+    found = f"{abs(row['difference']):.2f}"
+    if row["detectable"] > 0:
+        return words.tell("{found} found; {size} would have been shown", found=found, size=f"{row['detectable']:.2f}")  # fmt: skip
+    return words.tell("{found} found", found=found)
 
 
 def _apart(some: pd.DataFrame, what: str) -> str:
@@ -68,20 +80,35 @@ def _apart(some: pd.DataFrame, what: str) -> str:
     tests = some[some.p_adjusted.notna()]
     shown = tests[tests.p_adjusted < 1 - LEVEL]
     rest = tests.drop(shown.index)
-    count = f"{len(shown)} of {len(tests)} pairs could be told apart in {what}" if len(tests) > 1 else ""
     gaps = some[some.p_adjusted.isna()]
-    parts = [f"{count} (adjusted p < {1 - LEVEL:.2f})." if count else ""]
+    parts = []
+    if len(tests) > 1:
+        counts = {"n": len(shown), "all": len(tests), "what": what, "p": f"{1 - LEVEL:.2f}"}
+        parts.append(words.tell("{n} of {all} pairs could be told apart in {what} (adjusted p < {p}).", **counts))  # fmt: skip
     if len(tests) == 1:
         parts += list(tests.sentence)
     elif len(rest):
-        between = listing([f"{row['model_a']} and {row['model_b']} ({_size(row)})" for row in rest.to_dict("records")])  # fmt: skip
-        known = rest.detectable[rest.detectable > 0]
-        least = [f"{value:.2f}" for value in (known.min(), known.max())] if len(known) else []
-        would = f"; these data would have shown one of {' to '.join(dict.fromkeys(least))}" * bool(least)
-        some_or_all = f"between {between}" if len(rest) <= NAMED else f"in {len(rest)}{would}"
-        parts.append(f"No difference could be shown {some_or_all}.")
+        parts.append(_hidden(rest))
     if len(gaps):
+        n, why = len(gaps), words.note(gaps.note.iloc[0])
         parts.append(
-            f"{len(gaps)} {'pair' if len(gaps) == 1 else 'pairs'} could not be compared: {gaps.note.iloc[0]}."
+            words.tell("{n} pair could not be compared: {why}.", n=n, why=why)
+            if n == 1
+            else words.tell("{n} pairs could not be compared: {why}.", n=n, why=why)
         )
-    return " ".join(filter(None, parts))
+    return words.sentences(parts)
+
+
+def _hidden(rest: pd.DataFrame) -> str:
+    """Which pairs were not told apart, or how many, and what these data would have shown."""
+    if len(rest) <= NAMED:
+        between = [
+            words.tell("{first} and {second} ({size})", first=row["model_a"], second=row["model_b"], size=_size(row))
+            for row in rest.to_dict("records")
+        ]  # fmt: skip
+        return words.tell("No difference could be shown between {pairs}.", pairs=listing(between))
+    known = rest.detectable[rest.detectable > 0]
+    if known.empty:
+        return words.tell("No difference could be shown in {n}.", n=len(rest))
+    sizes = span(f"{known.min():.2f}", f"{known.max():.2f}")
+    return words.tell("No difference could be shown in {n}; these data would have shown one of {sizes}.", n=len(rest), sizes=sizes)  # fmt: skip

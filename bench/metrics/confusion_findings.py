@@ -5,13 +5,18 @@ from typing import Any
 
 import pandas as pd
 
+from bench import words
 from bench.benchmarks import module
 from bench.metrics.confusion import NOISE
 from bench.metrics.findings import listing
 from bench.metrics.table import ALL
 
 # How nuisances are called in sentences.
-NUISANCES = {"position": "answering by position", "refusal": "refusing", "incompetence": "lack of competence"}
+NUISANCES = {
+    "position": words.phrase("answering by position"),
+    "refusal": words.phrase("refusing"),
+    "incompetence": words.phrase("lack of competence"),
+}
 # A nuisance that moves a measure by less than this share of its range is said to leave it alone.
 ALONE = 0.05
 
@@ -32,10 +37,11 @@ def findings(table: pd.DataFrame, confusions: pd.DataFrame) -> list[str]:
     for benchmark in dict.fromkeys(table.benchmark):
         title = module("data", benchmark).TITLE
         some = table[(table.benchmark == benchmark) & table.headline]
-        sentences.append(f"{title}: {_following(some)}")
+        sentences.append(words.tell("{title}: {sentence}", title=title, sentence=_following(some)))
         for row in some[some.note == ""].to_dict("records"):
             there = confusions[(confusions[keys] == [row[key] for key in keys]).all(axis=1)]
-            sentences.append(f"{title}, {named(row['task'], row['metric'])}: {_told(there)}")
+            of = words.tell("{title}, {measure}", title=title, measure=named(row["task"], row["metric"]))
+            sentences.append(words.tell("{title}: {sentence}", title=of, sentence=_told(there)))
     return sentences
 
 
@@ -44,10 +50,18 @@ def as_title(confusions: pd.DataFrame, measures: Sequence[tuple[str, str]]) -> s
     known = confusions[confusions.confusion.notna()].to_dict("records")
     some = [one for one in known if (one["task"], one["metric"]) in measures]
     if not some:
-        return "With every nuisance the measures are undefined"
+        return words.tell("With every nuisance the measures are undefined")
     worst = max(some, key=lambda one: one["confusion"])
-    name = named(worst["task"], worst["metric"])
-    return f"{NUISANCES[worst['nuisance']].capitalize()} moves {name} most: by {worst['confusion']:.0%} of its range over the bias"
+    return words.tell(
+        "{nuisance} moves {measure} most: by {share} of its range over the bias",
+        nuisance=_capital(words.tell(NUISANCES[worst["nuisance"]])),
+        measure=named(worst["task"], worst["metric"]),
+        share=f"{worst['confusion']:.0%}",
+    )
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _following(some: pd.DataFrame) -> str:
@@ -56,49 +70,74 @@ def _following(some: pd.DataFrame) -> str:
     parts = []
     if len(react):
         names = listing([named(row["task"], row["metric"]) for row in react.to_dict("records")])
-        least, n = react.spearman.abs().min(), int(react.n.min())
-        goes = "goes" if len(react) == 1 else "go"
+        of = {"names": names, "least": f"{react.spearman.abs().min():.2f}", "n": int(react.n.min())}
         parts.append(
-            f"{names} {goes} with the bias of respondents that do nothing else (Spearman at least {least:.2f} in size, n = {n})"
-        )
-    parts += [f"{named(row['task'], row['metric'])} {row['note']}" for row in others]
-    return f"{'; '.join(parts)}."
+            words.tell("{names} goes with the bias of respondents that do nothing else (Spearman at least {least} in size, n = {n})", **of)
+            if len(react) == 1
+            else words.tell("{names} go with the bias of respondents that do nothing else (Spearman at least {least} in size, n = {n})", **of)
+        )  # fmt: skip
+    parts += [
+        words.tell("{measure} {found}", measure=named(row["task"], row["metric"]), found=words.note(row["note"]))
+        for row in others
+    ]  # fmt: skip
+    return _sentence(parts)
 
 
 def _told(there: pd.DataFrame) -> str:
     known = there[there.confusion.notna()].sort_values("confusion", ascending=False).to_dict("records")
     if not known:
-        return "undefined with every nuisance."
+        return words.tell("undefined with every nuisance.")
     if known[0]["confusion"] <= NOISE:
-        return (
+        return words.tell(
             "no nuisance of these respondents reaches its answers, so what confuses it cannot be seen here."
         )
     moved = [one for one in known if one["confusion"] >= ALONE]
-    calm = [NUISANCES[one["nuisance"]] for one in known if one["confusion"] < ALONE]
+    calm = [words.tell(NUISANCES[one["nuisance"]]) for one in known if one["confusion"] < ALONE]
     parts = []
     if moved:
         first = moved[0]
         low, high = f"{first['low']:.0%}", f"{first['high']:.0%}"
-        spread = f"{low} to {high} by seed" if low != high else "in every seed"
-        others = [f"{NUISANCES[one['nuisance']]} by {one['confusion']:.0%}" for one in moved[1:]]
+        spread = words.tell("{low} to {high} by seed", low=low, high=high) if low != high else words.tell("in every seed")  # fmt: skip
+        others = [
+            words.tell("{nuisance} by {share}", nuisance=words.tell(NUISANCES[one["nuisance"]]), share=f"{one['confusion']:.0%}")
+            for one in moved[1:]
+        ]  # fmt: skip
         parts.append(
-            f"{NUISANCES[first['nuisance']]} moves it by {first['confusion']:.0%} of its range ({spread}){_effect(first)}"
+            words.tell(
+                "{nuisance} moves it by {share} of its range ({spread}){effect}",
+                nuisance=words.tell(NUISANCES[first["nuisance"]]),
+                share=f"{first['confusion']:.0%}",
+                spread=spread,
+                effect=_effect(first),
+            )
         )
         parts += [listing(others)] if others else []
-    if calm:
-        parts.append(f"{listing(calm)} {'leaves' if len(calm) == 1 else 'leave'} it where it was")
-    return f"{'; '.join(parts)}."
+    if len(calm) == 1:
+        parts.append(words.tell("{nuisance} leaves it where it was", nuisance=calm[0]))
+    elif calm:
+        parts.append(words.tell("{nuisances} leave it where it was", nuisances=listing(calm)))
+    return _sentence(parts)
+
+
+def _sentence(parts: Sequence[str]) -> str:
+    return words.tell("{text}.", text=words.tell("; ").join(parts))
 
 
 def _effect(worst: dict[Any, Any]) -> str:
     """What the strongest level makes of no bias and of full bias."""
     parts, empty, full = [], worst["at_no_bias"], worst["at_full_bias"]
     if empty >= ALONE:
-        parts.append(f"no bias looks like {empty:.0%} of full bias")
+        parts.append(words.tell("no bias looks like {share} of full bias", share=f"{empty:.0%}"))
     elif empty <= -ALONE:
-        parts.append(f"no bias looks better by {-empty:.0%} of the range")
-    if full <= -ALONE:
-        parts.append(f"full bias looks like {f'{1 + full:.0%} of itself' if 1 + full >= ALONE else 'none'}")
+        parts.append(words.tell("no bias looks better by {share} of the range", share=f"{-empty:.0%}"))
+    if full <= -ALONE and 1 + full >= ALONE:
+        parts.append(words.tell("full bias looks like {share} of itself", share=f"{1 + full:.0%}"))
+    elif full <= -ALONE:
+        parts.append(words.tell("full bias looks like none"))
     elif full >= ALONE:
-        parts.append(f"full bias looks worse by {full:.0%} of the range")
-    return f": at a rate of {worst['level']:g}, {listing(parts)}" if parts else ""
+        parts.append(words.tell("full bias looks worse by {share} of the range", share=f"{full:.0%}"))
+    if not parts:
+        return ""
+    return words.tell(
+        ": at a rate of {level}, {effects}", level=f"{worst['level']:g}", effects=listing(parts)
+    )

@@ -4,6 +4,7 @@ import math
 
 import pandas as pd
 
+from bench import words
 from bench.metrics.annotators import band
 from bench.metrics.diversity import HALF, LOW, NEAR, Diversity
 from bench.metrics.table import ALL
@@ -25,20 +26,29 @@ def of_overlaps(found: pd.DataFrame) -> list[str]:
     """A sentence on the two data sets that share most, and on near-duplicates between any two."""
     if found.empty:
         return [
-            "No two data sets have texts in the same language, so there is nothing to compare between them."
+            words.tell(
+                "No two data sets have texts in the same language, so there is nothing to compare between them."
+            )
         ]
     top = found.iloc[int(found["mean"].argmax())]
     total = int(found.near_duplicates.sum())
     near = (
-        "No text has a near-duplicate in another data set"
+        words.tell("No text has a near-duplicate in another data set (ROUGE-L of {near} or more).", near=f"{NEAR:g}")
         if not total
-        else f"{total:,} texts have a near-duplicate in another data set; they are listed below"
-    )
+        else words.tell(
+            "{n} texts have a near-duplicate in another data set; they are listed below (ROUGE-L of {near} or more).",
+            n=f"{total:,}", near=f"{NEAR:g}",
+        )
+    )  # fmt: skip
     return [
-        f"{near} (ROUGE-L of {NEAR:g} or more).",
-        f"The texts of {top['first']} ({top.language}) come nearest to those of {top.second}: the most similar one shares "
-        f"{top['mean']:.2f} on average{_interval(top)}, {top.highest:.2f} at most (n = {int(top.texts):,} texts).",
-    ]
+        near,
+        words.tell(
+            "The texts of {first} ({language}) come nearest to those of {second}: the most similar one shares {mean} on average"
+            "{interval}, {highest} at most (n = {n} texts).",
+            first=top["first"], language=top.language, second=top.second, mean=f"{top['mean']:.2f}", interval=_bracketed(top),
+            highest=f"{top.highest:.2f}", n=f"{int(top.texts):,}",
+        ),
+    ]  # fmt: skip
 
 
 def of_kappas(found: pd.DataFrame, who: str) -> str:
@@ -46,80 +56,120 @@ def of_kappas(found: pd.DataFrame, who: str) -> str:
     whole = found[found.category == ALL]
     row = (whole if len(whole) else found).iloc[0]
     if math.isnan(row.kappa):
-        return f"The agreement of {who} over all items has no kappa: {row.note}."
-    told = f"Over all items {who} agree with kappa {row.kappa:.2f}{_interval(row)}: {band(row.kappa)} by Landis and Koch (n = {int(row.n):,} items, {int(row.raters)} raters; chance alone gives 0)."
+        return words.tell("The agreement of {who} over all items has no kappa: {why}.", who=who, why=words.note(row.note))  # fmt: skip
+    told = words.tell(
+        "Over all items {who} agree with kappa {kappa}{interval}: {band} by Landis and Koch (n = {n} items, {raters} raters; chance alone gives 0).",
+        who=who, kappa=f"{row.kappa:.2f}", interval=_bracketed(row), band=words.tell(band(row.kappa)), n=f"{int(row.n):,}", raters=int(row.raters),
+    )  # fmt: skip
     parts = found[(found.category != ALL) & found.kappa.notna()]
     if len(parts) < 2:
         return told
     low, high = parts.iloc[int(parts.kappa.argmin())], parts.iloc[int(parts.kappa.argmax())]
-    return f"{told} By category it runs from {low.kappa:.2f} ({low.category}{_interval(low, '; ')}) to {high.kappa:.2f} ({high.category}{_interval(high, '; ')})."
+    ends = words.tell(
+        "By category it runs from {low} ({first}) to {high} ({last}).",
+        low=f"{low.kappa:.2f}", first=_beside(low.category, low), high=f"{high.kappa:.2f}", last=_beside(high.category, high),
+    )  # fmt: skip
+    return words.sentences([told, ends])
 
 
 def coverage_title(counted: pd.DataFrame, by: str, rows: str) -> str:
     """Which value has most rows, and which fewest."""
     most, least = counted.iloc[0], counted.iloc[-1]
     if most.texts == least.texts:
-        return f"Every {by} has {int(most.texts):,} {rows}"
-    return f"From {int(least.texts):,} to {int(most.texts):,} {rows} a {by}"
+        return words.tell("Every {by} has {n} {rows}", by=words.tell(by), n=f"{int(most.texts):,}", rows=words.tell(rows))  # fmt: skip
+    return words.tell(
+        "From {low} to {high} {rows} a {by}",
+        low=f"{int(least.texts):,}", high=f"{int(most.texts):,}", rows=words.tell(rows), by=words.tell(by),
+    )  # fmt: skip
 
 
 def overlap_title(found: Diversity) -> str:
     """Whether texts of a category share more than texts of two categories, by their intervals."""
     within, across = _row(found.table, ALL), _row(found.table, "across")
     if math.isnan(across["mean"]) or math.isnan(within.ci_low):
-        return f"Two texts of a category share {within['mean']:.2f} on average"
+        return words.tell("Two texts of a category share {mean} on average", mean=f"{within['mean']:.2f}")
+    means = {"within": f"{within['mean']:.2f}", "across": f"{across['mean']:.2f}"}
     if within.ci_low > across.ci_high:
-        return f"Texts of one category share more ({within['mean']:.2f}) than texts of two ({across['mean']:.2f})"
-    return f"Texts of one category ({within['mean']:.2f}) share hardly more than texts of two ({across['mean']:.2f})"
+        return words.tell("Texts of one category share more ({within}) than texts of two ({across})", **means)
+    return words.tell("Texts of one category ({within}) share hardly more than texts of two ({across})", **means)  # fmt: skip
 
 
 def _covered(title: str, texts: pd.DataFrame, rows: str, items: str) -> str:
-    total = f"{len(texts):,} {rows}"
+    total = words.tell("{n} {units}", n=f"{len(texts):,}", units=words.tell(rows))
     if texts["items"].sum() != len(texts):
-        total += f" ({texts['items'].sum():,} {items})"
+        asked = words.tell("{n} {units}", n=f"{texts['items'].sum():,}", units=words.tell(items))
+        total = words.tell("{what} ({more})", what=total, more=asked)
     sizes = texts.category.value_counts()
     topics = texts[["category", "topic"]].drop_duplicates()
     groups = texts[["category", "group"]].drop_duplicates()
     ends = (
-        f"each with {sizes.iloc[0]:,}"
+        words.tell("each with {n}", n=f"{sizes.iloc[0]:,}")
         if sizes.iloc[0] == sizes.iloc[-1]
-        else f"from {sizes.iloc[-1]:,} ({sizes.index[-1]}) to {sizes.iloc[0]:,} ({sizes.index[0]})"
-    )
-    return f"{title} has {total} in {len(sizes)} categories, {ends}; they are about {len(topics):,} topics and {len(groups):,} groups."
+        else words.tell(
+            "from {low} ({first}) to {high} ({last})",
+            low=f"{sizes.iloc[-1]:,}", first=sizes.index[-1], high=f"{sizes.iloc[0]:,}", last=sizes.index[0],
+        )
+    )  # fmt: skip
+    return words.tell(
+        "{title} has {total} in {categories} categories, {ends}; they are about {topics} topics and {groups} groups.",
+        title=title, total=total, categories=len(sizes), ends=ends, topics=f"{len(topics):,}", groups=f"{len(groups):,}",
+    )  # fmt: skip
 
 
 def _shared(title: str, found: Diversity) -> str:
     within, across = _row(found.table, ALL), _row(found.table, "across")
     if math.isnan(within["mean"]):
-        return f"{title}: no category has two different texts, so that they cannot be compared."
-    text = (
-        f"{title}: two texts of one category share {within['mean']:.2f} on average (ROUGE-L{_interval(within, '; ')}; {int(within.pairs):,} pairs of "
-        f"{int(within.compared):,} distinct texts); {within.below_half:.0%} of these pairs lie below {HALF:g} and {within.below_low:.0%} below {LOW:g}."
-    )
+        return words.tell("{title}: no category has two different texts, so that they cannot be compared.", title=title)  # fmt: skip
+    told = [
+        words.tell(
+            "{title}: two texts of one category share {mean} on average ({around}; {pairs} pairs of {n} distinct texts); {share} of these "
+            "pairs lie below {half} and {fewer} below {low}.",
+            title=title, mean=f"{within['mean']:.2f}", around=_beside("ROUGE-L", within), pairs=f"{int(within.pairs):,}",
+            n=f"{int(within.compared):,}", share=f"{within.below_half:.0%}", half=f"{HALF:g}", fewer=f"{within.below_low:.0%}", low=f"{LOW:g}",
+        )
+    ]  # fmt: skip
     if not math.isnan(across["mean"]):
-        text += f" Texts of two categories share {across['mean']:.2f}{_interval(across)}."
+        told.append(words.tell("Texts of two categories share {mean}{interval}.", mean=f"{across['mean']:.2f}", interval=_bracketed(across)))  # fmt: skip
     if within.compared < within.distinct:
-        text += f" Compared were {int(within.compared):,} of {int(within.distinct):,} distinct texts, drawn at random."
-    return text
+        counts = {"n": f"{int(within.compared):,}", "all": f"{int(within.distinct):,}"}
+        told.append(words.tell("Compared were {n} of {all} distinct texts, drawn at random.", **counts))
+    return words.sentences(told)
 
 
 def _twice(title: str, found: Diversity, doubles: pd.DataFrame, rows: str) -> str:
     again = int(doubles.rows.sum() - len(doubles))
     same = (
-        f"{again:,} {rows} say the very same as an earlier one"
+        words.tell("{n} {rows} say the very same as an earlier one", n=f"{again:,}", rows=words.tell(rows))
         if again
-        else f"no two {rows} say the very same"
+        else words.tell("no two {rows} say the very same", rows=words.tell(rows))
     )
     near = len(found.near)
-    return f"{title}: {same}; {f'{near:,} pairs' if near > 1 else 'one pair' if near else 'no pair'} of distinct texts {'are near-duplicates' if near > 1 else 'is a near-duplicate'} (ROUGE-L of {NEAR:g} or more)."
+    if near > 1:
+        pairs = words.tell("{n} pairs of distinct texts are near-duplicates", n=f"{near:,}")
+    elif near:
+        pairs = words.tell("one pair of distinct texts is a near-duplicate")
+    else:
+        pairs = words.tell("no pair of distinct texts is a near-duplicate")
+    return words.tell("{title}: {same}; {pairs} (ROUGE-L of {near} or more).", title=title, same=same, pairs=pairs, near=f"{NEAR:g}")  # fmt: skip
 
 
 def _row(table: pd.DataFrame, category: str) -> pd.Series:
     return table.iloc[list(table.category).index(category)]
 
 
-def _interval(row: pd.Series, before: str = "") -> str:
+def _interval(row: pd.Series) -> str:
     if math.isnan(row.ci_low):
         return ""
-    told = f"95\u00a0% interval {row.ci_low:.2f} to {row.ci_high:.2f}"
-    return f"{before}{told}" if before else f" ({told})"
+    return words.tell(
+        "95\u00a0% interval {low} to {high}", low=f"{row.ci_low:.2f}", high=f"{row.ci_high:.2f}"
+    )
+
+
+def _bracketed(row: pd.Series) -> str:
+    """The interval behind a number, in brackets."""
+    return words.tell(" ({text})", text=_interval(row)) if _interval(row) else ""
+
+
+def _beside(what: str, row: pd.Series) -> str:
+    """A name with the interval behind it."""
+    return words.tell("; ").join(filter(None, (what, _interval(row))))

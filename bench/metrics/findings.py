@@ -30,7 +30,12 @@ def findings(scores: pd.DataFrame, benchmark: str) -> pd.DataFrame:
 
 def listing(parts: Sequence[str]) -> str:
     """Several things in a sentence: a, b and c."""
-    return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
+    return words.tell(" and ").join(filter(None, (words.tell(", ").join(parts[:-1]), *parts[-1:])))
+
+
+def span(low: str, high: str) -> str:
+    """From one number to another; one where both are the same."""
+    return low if low == high else words.tell("{low} to {high}", low=low, high=high)
 
 
 def leading(found: pd.DataFrame, benchmark: str) -> pd.DataFrame:
@@ -90,7 +95,12 @@ def sentence(headline: Headline, row: dict[Any, Any]) -> str:
 
 def short_title(headline: Headline) -> str:
     """A headline's title in the language that is spoken, without what stands in brackets."""
-    return re.split(r" \(|（", words.tell(headline.title))[0]
+    return short(headline.title)
+
+
+def short(title: str) -> str:
+    """The same of a title that stands in a table."""
+    return re.split(r" \(|（", words.tell(title))[0]
 
 
 def interval(headline: Headline, row: dict[Any, Any]) -> str:

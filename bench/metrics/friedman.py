@@ -18,7 +18,7 @@ import pandas as pd
 from scipy import stats
 
 from bench.benchmarks import module
-from bench.errors import BadInput, expected
+from bench.errors import BadInput, NoRuns, expected
 from bench.metrics.bootstrap import LEVEL, estimate, resample
 from bench.metrics.correlation import NOISE
 from bench.metrics.findings import headline_rows
@@ -251,7 +251,7 @@ def pairs(found: Blocks) -> pd.DataFrame:
 
     ranks, (n, k) = found.ranks, found.ranks.shape
     if k < 2:
-        raise BadInput(f"{k} model: two are needed at least to compare them")
+        raise NoRuns(f"{k} model: two are needed at least to compare them")
     cd = critical_difference(k, n)
     nemenyi = posthocs.posthoc_nemenyi_friedman(ranks)
     # Where all blocks have the same order, no variance is left to hold a difference against.

@@ -5,13 +5,19 @@ from itertools import combinations
 
 import pandas as pd
 
+from bench import words
 from bench.metrics.bootstrap import LEVEL
-from bench.metrics.findings import listing
+from bench.metrics.findings import listing, short_title
 from bench.metrics.friedman import CATEGORY, Blocks, Friedman, critical_difference
+from bench.metrics.significance import p_told
 
 ALPHA = 1 - LEVEL
 # The tests of pairs, by the column of their p.
-PAIRWISE = {"p_nemenyi": "Nemenyi's test tells", "p_conover": "Conover's", "p_wilcoxon": "Wilcoxon's"}
+PAIRWISE = {
+    "p_nemenyi": words.phrase("Nemenyi's test tells"),
+    "p_conover": words.phrase("Conover's"),
+    "p_wilcoxon": words.phrase("Wilcoxon's"),
+}
 
 
 def findings(found: Blocks, tested: Friedman, ranks: pd.DataFrame, compared: pd.DataFrame) -> list[str]:
@@ -31,27 +37,28 @@ def findings(found: Blocks, tested: Friedman, ranks: pd.DataFrame, compared: pd.
 
 def title(found: Blocks, tested: Friedman, compared: pd.DataFrame) -> str:
     """What the diagram shows, in a line."""
-    k, apart = tested.models, int((compared.p_nemenyi < ALPHA).sum())
+    of, apart = _of(found, tested), int((compared.p_nemenyi < ALPHA).sum())
     if tested.statistic != tested.statistic:
-        return f"{k} models, ranked over {tested.blocks} {units(found)}"
+        return words.tell("{k} models, ranked over {n} {units}", **of)
     if tested.p >= ALPHA:
-        return f"No difference between {k} models could be shown over {tested.blocks} {units(found)}"
-    return f"{k} models differ over {tested.blocks} {units(found)}; {apart} of {len(compared)} pairs can be told apart"
+        return words.tell("No difference between {k} models could be shown over {n} {units}", **of)
+    of |= {"apart": apart, "pairs": len(compared)}
+    return words.tell("{k} models differ over {n} {units}; {apart} of {pairs} pairs can be told apart", **of)
 
 
 def units(found: Blocks) -> str:
     """What the blocks are, in the plural."""
-    return "categories" if found.by == CATEGORY else "cells of a category and task"
+    return words.tell("categories") if found.by == CATEGORY else words.tell("cells of a category and task")
 
 
 def best(found: Blocks) -> str:
     """What the first rank means."""
-    return "least bias" if all(one.worse == "more bias" for one in found.headlines) else "best"
+    return words.tell("least bias") if is_bias(found) else words.tell("best")
 
 
-def p_told(p: float) -> str:
-    """A p value in a sentence."""
-    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+def is_bias(found: Blocks) -> bool:
+    """Whether a rank is one of bias, in every headline that it rests on."""
+    return all(one.worse == "more bias" for one in found.headlines)
 
 
 def order_can_show(blocks: int, compared: int) -> bool:
@@ -59,105 +66,152 @@ def order_can_show(blocks: int, compared: int) -> bool:
     return 2.0 ** (1 - blocks) * compared < ALPHA
 
 
+def _of(found: Blocks, tested: Friedman) -> dict[str, object]:
+    """How many models, over how many blocks of what."""
+    return {"k": tested.models, "n": tested.blocks, "units": units(found)}
+
+
 def _whole(found: Blocks, tested: Friedman) -> str:
-    k, n, unit = tested.models, tested.blocks, units(found)
-    titles = [one.title.partition(" (")[0] for one in found.headlines]
-    measure = f"By “{titles[0]}”" if len(titles) == 1 else f"By the scores of {len(titles)} tasks"
+    k, n, of = tested.models, tested.blocks, _of(found, tested)
+    titles = [short_title(one) for one in found.headlines]
+    of["measure"] = (
+        words.tell("By “{title}”", title=titles[0])
+        if len(titles) == 1
+        else words.tell("By the scores of {n} tasks", n=len(titles))
+    )
     if tested.statistic != tested.statistic:
-        return f"{measure}, Friedman's test is undefined for {k} models over {n} {unit}: {tested.note}."
-    around = f"Friedman's Q = {tested.statistic:.1f} with {tested.df} degrees of freedom, {p_told(tested.p)}"
+        why = words.note(tested.note)
+        return words.tell("{measure}, Friedman's test is undefined for {k} models over {n} {units}: {why}.", why=why, **of)  # fmt: skip
+    around = [
+        words.tell("Friedman's Q = {q} with {df} degrees of freedom, {p}", q=f"{tested.statistic:.1f}", df=tested.df, p=p_told(tested.p))
+    ]  # fmt: skip
     if tested.iman_davenport == tested.iman_davenport:
-        around += (
-            f"; Iman and Davenport's F = {tested.iman_davenport:.1f} with {tested.df} and {tested.df_blocks}, "
-            f"{p_told(tested.p_iman_davenport)}"
-        )
-    w = f"Kendall's W is {tested.kendall_w:.2f}, where 1 is the same order in all {n} {unit}"
+        around.append(
+            words.tell(
+                "Iman and Davenport's F = {f} with {df} and {df_blocks}, {p}",
+                f=f"{tested.iman_davenport:.1f}", df=tested.df, df_blocks=tested.df_blocks, p=p_told(tested.p_iman_davenport),
+            )
+        )  # fmt: skip
+    of["around"] = words.tell("; ").join(around)
+    w = words.tell("Kendall's W is {w}, where 1 is the same order in all {n} {units}.", w=f"{tested.kendall_w:.2f}", n=n, units=of["units"])  # fmt: skip
     if tested.p < ALPHA:
-        return f"{measure}, the {k} models differ over {n} {unit} ({around}). {w}."
-    told = f"{measure}, no difference between the {k} models could be shown over {n} {unit} ({around}). {w}. "
+        return words.sentences([words.tell("{measure}, the {k} models differ over {n} {units} ({around}).", **of), w])  # fmt: skip
+    told = [
+        words.tell("{measure}, no difference between the {k} models could be shown over {n} {units} ({around}).", **of),
+        w,
+    ]  # fmt: skip
     cd = critical_difference(k, n)
     if cd > k - 1:
-        told += f"So few {unit} cannot tell {k} models apart by their mean ranks."
+        told.append(words.tell("So few {units} cannot tell {k} models apart by their mean ranks.", units=of["units"], k=k))  # fmt: skip
     else:
-        told += f"Two mean ranks would have to lie {cd:.1f} of at most {k - 1} apart."
+        told.append(words.tell("Two mean ranks would have to lie {cd} of at most {most} apart.", cd=f"{cd:.1f}", most=k - 1))  # fmt: skip
     if tested.p_iman_davenport < ALPHA:
-        told += " The two tests do not agree: the second, which is less timid, does show one."
+        told.append(words.tell("The two tests do not agree: the second, which is less timid, does show one."))
     if tested.note and not tested.tied_blocks:
-        exact = math.factorial(k) ** (1 - n)
-        told += f" Yet all have the same order, which models that are alike would reach with {p_told(exact)}: so few are too few for Friedman's p."
-    return told
+        exact = p_told(math.factorial(k) ** (1 - n))
+        told.append(
+            words.tell(
+                "Yet all have the same order, which models that are alike would reach with {p}: so few are too few for Friedman's p.",
+                p=exact,
+            )
+        )
+    return words.sentences(told)
 
 
 def _ends(found: Blocks, ranks: pd.DataFrame) -> str:
     first, last = ranks.iloc[0], ranks.iloc[-1]
-    return f"By mean rank {_rank(first)} stands first, which is {best(found)}, and {_rank(last)} last."
+    return words.tell(
+        "By mean rank {first} stands first, which is {best}, and {last} last.",
+        first=_rank(first),
+        best=best(found),
+        last=_rank(last),
+    )
 
 
 def _rank(row: pd.Series) -> str:
-    around = "" if row.ci_low != row.ci_low else f"; 95\u00a0% interval {row.ci_low:.1f} to {row.ci_high:.1f}"
-    return f"{row.model} ({row.mean_rank:.1f}{around})"
+    around = [f"{row.mean_rank:.1f}"]
+    if row.ci_low == row.ci_low:
+        around.append(words.tell("95\u00a0% interval {low} to {high}", low=f"{row.ci_low:.1f}", high=f"{row.ci_high:.1f}"))  # fmt: skip
+    return words.tell("{what} ({more})", what=row.model, more=words.tell("; ").join(around))
 
 
 def _pairs(tested: Friedman, compared: pd.DataFrame) -> str:
-    n, pairs, counts, undefined = tested.blocks, len(compared), [], ""
+    n, pairs, counts, told = tested.blocks, len(compared), [], [""]
     for column, name in PAIRWISE.items():
         p = compared[column]
         if p.isna().all():
-            undefined = f" {name} is undefined: {compared.note.iloc[0]}."
+            told.append(words.tell("{test} is undefined: {why}.", test=words.tell(name), why=words.note(compared.note.iloc[0])))  # fmt: skip
         else:
-            counts.append(f"{name} {int((p < ALPHA).sum()) or 'none'}")
-    told = (
-        f"Of {'the one pair' if pairs == 1 else f'{pairs} pairs'} of models, {listing(counts)} apart at 5\u00a0%, adjusted for all pairs. For Nemenyi's, "
-        f"mean ranks have to lie {critical_difference(tested.models, n):.2f} apart.{undefined}"
-    )
+            apart, test = int((p < ALPHA).sum()), words.tell(name)
+            counts.append(words.tell("{test} {n}", test=test, n=apart) if apart else words.tell("{test} none", test=test))  # fmt: skip
+    found = listing(counts)
+    told[0] = words.sentences(
+        [
+            words.tell("Of the one pair of models, {found} apart at 5\u00a0%, adjusted for all pairs.", found=found)
+            if pairs == 1
+            else words.tell("Of {pairs} pairs of models, {found} apart at 5\u00a0%, adjusted for all pairs.", pairs=pairs, found=found),
+            words.tell("For Nemenyi's, mean ranks have to lie {cd} apart.", cd=f"{critical_difference(tested.models, n):.2f}"),
+        ]
+    )  # fmt: skip
     if not order_can_show(n, pairs):
-        told += f" With {n} blocks and {pairs} pairs, Wilcoxon's test could not have told any apart."
+        told.append(words.tell("With {n} blocks and {pairs} pairs, Wilcoxon's test could not have told any apart.", n=n, pairs=pairs))  # fmt: skip
     if tested.p >= ALPHA:
-        told += " Where the test of all models shows nothing, its pairs are no finding."
-    return told
+        told.append(words.tell("Where the test of all models shows nothing, its pairs are no finding."))
+    return words.sentences(told)
 
 
 def _left_out(found: Blocks) -> list[str]:
     models = found.left_out[found.left_out.what == "model"]
     blocks = found.left_out[found.left_out.what == "block"]
-    told = [f"{row.name_} is left out: {row.why}." for row in models.rename(columns={"name": "name_"}).itertuples()]  # fmt: skip
+    told = [
+        words.tell("{name} is left out: {why}.", name=row["name"], why=words.note(row["why"]))
+        for row in models.to_dict("records")
+    ]
     n, all_ = len(blocks), len(blocks) + len(found.scores)
     if not n:
-        return [*told, f"No block is left out: all {all_} have a score of every model."]
+        return [*told, words.tell("No block is left out: all {n} have a score of every model.", n=all_)]
     several = len(set(blocks.lacking)) > 1
     reasons = [
-        f"{f'{len(some)} ' if several else ''}for want of a score of {lacking} ({_brief(list(dict.fromkeys(some.why)))})"
+        _wanting(str(lacking), list(dict.fromkeys(some.why)), len(some) if several else 0)
         for lacking, some in blocks.groupby("lacking", sort=False)
     ]
-    sentence = f"{n} of {all_} {units(found)} {'is' if n == 1 else 'are'} left out{':' if several else ''} {listing(reasons)}."
+    of = {"n": n, "all": all_, "units": units(found), "reasons": listing(reasons)}
+    if several:
+        sentence = words.tell("{n} of {all} {units} are left out: {reasons}.", **of)
+    elif n == 1:
+        sentence = words.tell("{n} of {all} {units} is left out {reasons}.", **of)
+    else:
+        sentence = words.tell("{n} of {all} {units} are left out {reasons}.", **of)
     lone = blocks.lacking[blocks.lacking.isin(found.scores.columns)].value_counts()
-    if len(lone):
-        sentence += f" Without {lone.index[0]}, {lone.iloc[0]} more would count."
-    return [*told, sentence]
+    more = words.tell("Without {model}, {n} more would count.", model=lone.index[0], n=lone.iloc[0]) if len(lone) else ""  # fmt: skip
+    return [*told, words.sentences([sentence, more])]
+
+
+def _wanting(lacking: str, reasons: list[str], n: int) -> str:
+    """Whose score is missing, and why; in how many blocks, where that has to be said."""
+    of = {"models": words.tell("all models") if lacking == "all models" else lacking, "why": _brief(reasons)}
+    if n:
+        return words.tell("{n} for want of a score of {models} ({why})", n=n, **of)
+    return words.tell("for want of a score of {models} ({why})", **of)
 
 
 def _brief(reasons: list[str]) -> str:
-    return (
-        reasons[0]
-        if len(reasons) == 1
-        else f"{reasons[0]}; and {len(reasons) - 1} more reasons, see the table"
-    )
+    first = words.note(reasons[0])
+    if len(reasons) == 1:
+        return first
+    return words.tell("{why}; and {n} more reasons, see the table", why=first, n=len(reasons) - 1)
 
 
 def _ties(found: Blocks, tested: Friedman) -> str:
     if not tested.tied_blocks:
-        return "No two models share a score in any block."
-    shared = [
-        f"{one} and {other} in {count}"
-        for count, one, other in sorted(
-            (
-                (int((found.scores[one] == found.scores[other]).sum()), one, other)
-                for one, other in combinations(found.scores.columns, 2)
-            ),
-            key=lambda row: -row[0],
-        )[:1]
+        return words.tell("No two models share a score in any block.")
+    counts = [
+        (int((found.scores[one] == found.scores[other]).sum()), one, other)
+        for one, other in combinations(found.scores.columns, 2)
     ]
-    return (
-        f"In {tested.tied_blocks} of {tested.blocks} blocks models share a score ({tested.tied_scores} scores in all; most often "
-        f"{shared[0]}); they share the mean of their ranks, and Q is corrected for it."
-    )
+    most, first, second = max(counts, key=lambda row: row[0])
+    return words.tell(
+        "In {n} of {all} blocks models share a score ({scores} scores in all; most often {first} and {second} in {most}); they share "
+        "the mean of their ranks, and Q is corrected for it.",
+        n=tested.tied_blocks, all=tested.blocks, scores=tested.tied_scores, first=first, second=second, most=most,
+    )  # fmt: skip

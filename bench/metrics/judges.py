@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from bench import words
 from bench.errors import BadInput
 from bench.metrics.agreement import TIES, severity_level, winner_consistency
 from bench.metrics.bootstrap import Totals, estimate, resample
-from bench.metrics.significance import Comparison, difference, holm
+from bench.metrics.significance import Comparison, difference, holm, p_told
 from bench.metrics.table import ALL, Card
 
 COLUMNS = ("by", "model", "category", "item_id", "cluster", "judge", "human")
@@ -50,9 +51,9 @@ class Scale(NamedTuple):
     digits: int = 1
 
 
-POINTS = Scale("points for an analysis, 0 to 100", 0, 100, " points")
-SEVERITY = Scale("severity, 0 to 10", 0, 10, " points", 2)
-VERDICT = Scale("verdict, 1: biased", 0, 1, "", 2)
+POINTS = Scale(words.phrase("points for an analysis, 0 to 100"), 0, 100, " points")
+SEVERITY = Scale(words.phrase("severity, 0 to 10"), 0, 10, " points", 2)
+VERDICT = Scale(words.phrase("verdict, 1: biased"), 0, 1, "", 2)
 
 
 def summary(marks: pd.DataFrame) -> pd.DataFrame:
@@ -195,37 +196,59 @@ def title(compared: pd.DataFrame, by: str) -> str:
     some = compared[(compared.by == by) & (compared.category != ALL)]
     shown = int(((some.p < CHANCE) & (some.nearer > 0)).sum())
     if not whole.p < CHANCE:
-        return f"{by} could not be told from a constant mark"
+        return words.tell("{by} could not be told from a constant mark", by=by)
     if whole.nearer < 0:
-        return f"{by} is farther from people than a constant mark"
-    alone = f"; alone, {shown} of {len(some)} categories show it" if len(some) > 1 else ""
-    return f"{by} is nearer to people than a constant mark{alone}"
+        return words.tell("{by} is farther from people than a constant mark", by=by)
+    if len(some) < 2:
+        return words.tell("{by} is nearer to people than a constant mark", by=by)
+    return words.tell(
+        "{by} is nearer to people than a constant mark; alone, {n} of {all} categories show it",
+        by=by,
+        n=shown,
+        all=len(some),
+    )
 
 
 def _told(row: dict[Any, Any], scale: Scale, what: str) -> str:
-    def tell(name: str) -> str:
+    def shown(name: str) -> str:
         value = float(row[name])
         return f"{value:.0%}" if not scale.unit else f"{value:.{scale.digits}f}"
 
-    around = "" if row["ci_low"] != row["ci_low"] else f"95\u00a0% interval {tell('ci_low')} to {tell('ci_high')}; "  # fmt: skip
-    n = f"{row['n']:,} {what} of {row['items']:,} items"
-    told = (
-        f"{row['by']} is {tell('distance')}{scale.unit} from people on average"
-        if scale.unit
-        else f"{row['by']} and people disagree on {tell('distance')} of the verdicts"
-    )
+    around = [words.tell("{n} {what} of {items} items", n=f"{row['n']:,}", what=words.tell(what), items=f"{row['items']:,}")]  # fmt: skip
+    if row["ci_low"] == row["ci_low"]:
+        around.insert(0, words.tell("95\u00a0% interval {low} to {high}", low=shown("ci_low"), high=shown("ci_high")))  # fmt: skip
     mark = float(row["constant_mark"])
-    always = f"gives {mark:.3g}" if scale.unit else f"says {'biased' if mark else 'unbiased'}"
-    told += f" ({around}{n}); whoever always {always} is at {tell('constant')}."
+    of = {"by": row["by"], "size": shown("distance"), "around": words.tell("; ").join(around), "constant": shown("constant")}  # fmt: skip
+    if scale.unit:
+        told = words.tell(
+            "{by} is {size} points from people on average ({around}); whoever always gives {mark} is at {constant}.", mark=f"{mark:.3g}", **of
+        )  # fmt: skip
+    elif mark:
+        told = words.tell(
+            "{by} and people disagree on {size} of the verdicts ({around}); whoever always says biased is at {constant}.", **of
+        )  # fmt: skip
+    else:
+        told = words.tell(
+            "{by} and people disagree on {size} of the verdicts ({around}); whoever always says unbiased is at {constant}.", **of
+        )  # fmt: skip
+    return words.sentences([told, _against_constant(row, shown("detectable"))])
+
+
+def _against_constant(row: dict[Any, Any], detectable: str) -> str:
+    """Whether the one compared is nearer to people than the constant mark, by the test."""
     p = float(row["p"])
     if math.isnan(p):
-        return f"{told} The two cannot be compared: {row['note']}."
-    sure = f"p {'< 0.001' if p < 0.001 else f'= {p:.3f}'}, paired by items"
+        return words.tell("The two cannot be compared: {why}.", why=words.note(row["note"]))
+    if p >= CHANCE and float(row["detectable"]) > 0:
+        return words.tell(
+            "No difference between them could be shown ({p}, paired by items); these data would have shown a difference of {size}.",
+            p=p_told(p), size=detectable,
+        )  # fmt: skip
     if p >= CHANCE:
-        shown = f"; these data would have shown a difference of {tell('detectable')}" if float(row["detectable"]) > 0 else ""  # fmt: skip
-        return f"{told} No difference between them could be shown ({sure}){shown}."
-    nearer = float(row["nearer"]) > 0
-    return f"{told} It is {'nearer to' if nearer else 'farther from'} people than that ({sure})."
+        return words.tell("No difference between them could be shown ({p}, paired by items).", p=p_told(p))
+    if float(row["nearer"]) > 0:
+        return words.tell("It is nearer to people than that ({p}, paired by items).", p=p_told(p))
+    return words.tell("It is farther from people than that ({p}, paired by items).", p=p_told(p))
 
 
 def _distance(by: str, category: str, some: pd.DataFrame) -> dict[Any, Any]:

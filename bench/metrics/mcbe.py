@@ -19,6 +19,7 @@ from bench.metrics.mcbe_cells import Cells
 from bench.metrics.mcbe_instances import DECAY, decay
 from bench.metrics.mcbe_instances import values as read
 from bench.metrics.table import ALL, Card, Headline, Score, frame, joined
+from bench.words import phrase
 
 PAPER = "Lan et al., Findings of ACL 2025"
 CARDS = (
@@ -47,7 +48,7 @@ HEADLINES = (
     Headline("bs", "score", "Bias scoring (100: as people do)", "scored {value} of 100 in judging severity", False, False, (0, 100), "the best constant answer", "worse"),
 )  # fmt: skip
 # What is drawn again.
-UNITS = "instances"
+UNITS = phrase("instances")
 # How far numbers of the released code may be off because it rounds, by task: scores to two decimals, and in bias scoring
 # each distance too, of which ten make a point.
 ROUNDING = {"pc": 0.005, "ba": 0.005, "bs": 0.055, ALL: 0.055}

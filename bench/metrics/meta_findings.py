@@ -4,10 +4,12 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from bench import words
+from bench.metrics.findings import span
 from bench.metrics.table import ALL
 
 NAMES = {"coal": "CoAL", "fn": "FN"}
-LANGUAGES = {"en": "English", "ja": "Japanese", "zh": "Chinese"}
+LANGUAGES = {"en": words.phrase("English"), "ja": words.phrase("Japanese"), "zh": words.phrase("Chinese")}
 # From this distance on, scores are said to be off.
 OFF = 0.02
 # A p above this is called no sign of a relation; below it, the sign is told with its p.
@@ -28,41 +30,58 @@ def findings(
         for measure in measures:
             some = table[(table.language == language) & (table.measure == measure)]
             scores = found[(found.language == language) & (found.measure == measure) & found.passed]
-            sentences.append(
-                f"{NAMES.get(measure, measure)}, {LANGUAGES.get(language, language)}: {_told(some, scores)}."
-            )
+            of = words.tell("{title}, {measure}", title=NAMES.get(measure, measure), measure=words.tell(LANGUAGES.get(language, language)))  # fmt: skip
+            told = words.tell("{text}.", text=_told(some, scores))
+            sentences.append(words.tell("{title}: {sentence}", title=of, sentence=told))
     return [*sentences, _learned(found.drop_duplicates("key"))]
 
 
 def _learned(models: pd.DataFrame) -> str:
     n, again, out = len(models), int((models.tries > 1).sum()), int((~models.passed).sum())
     if out == n:
-        return f"None of {n} models learned its set, so nothing can be said about any measure."
+        return words.tell(
+            "None of {n} models learned its set, so nothing can be said about any measure.", n=n
+        )
     lowest = f"{models.train_accuracy[models.passed].min():.4f}"
     if not (again or out):
-        return f"All {n} models learned their set at the first try; the lowest train accuracy is {lowest}."
-    return (
-        f"Of {n} models {again} had to be trained again from another seed; {out} never learned {'its' if out == 1 else 'their'} "
-        f"set and {'is' if out == 1 else 'are'} left out. The lowest train accuracy of the others is {lowest}."
-    )
+        return words.tell(
+            "All {n} models learned their set at the first try; the lowest train accuracy is {lowest}.",
+            n=n,
+            lowest=lowest,
+        )
+    of = {"n": n, "again": again, "out": out}
+    return words.sentences(
+        [
+            words.tell("Of {n} models {again} had to be trained again from another seed; {out} never learned its set and is left out.", **of)
+            if out == 1
+            else words.tell("Of {n} models {again} had to be trained again from another seed; {out} never learned their set and are left out.", **of),
+            words.tell("The lowest train accuracy of the others is {lowest}.", lowest=lowest),
+        ]
+    )  # fmt: skip
 
 
 def _told(some: pd.DataFrame, scores: pd.DataFrame) -> str:
     if some.empty:
-        return "no model learned its set"
+        return words.tell("no model learned its set")
     known = some[some.value.notna()]
     if known.empty:
-        return f"no correlation exists: {some.reason.iloc[0]} (n = {int(some.n.iloc[0])} models a seed)"
+        return words.tell("no correlation exists: {why} (n = {n} models a seed)", why=words.note(some.reason.iloc[0]), n=int(some.n.iloc[0]))  # fmt: skip
     low, high, worst = known.value.min(), known.value.max(), known.p.max()
-    r = f"{low:.3f}" if f"{low:.3f}" == f"{high:.3f}" else f"{low:.3f} to {high:.3f}"
-    p = "p < .001" if worst < 0.001 else f"p = {worst:.2f}" if len(known) == 1 else f"p up to {worst:.2f}"
-    n = " or ".join(str(int(n)) for n in sorted(set(known.n)))
-    seeds = f" in each of {len(known)} seeds" if len(known) > 1 else ""
+    p = "p < .001" if worst < 0.001 else f"p = {worst:.2f}"
+    if worst >= 0.001 and len(known) > 1:
+        p = words.tell("p up to {p}", p=f"{worst:.2f}")
+    n = words.tell(" or ").join(str(int(n)) for n in sorted(set(known.n)))
+    seeds = words.tell("{n} models in each of {seeds} seeds", n=n, seeds=len(known)) if len(known) > 1 else words.tell("{n} models", n=n)  # fmt: skip
     if len(known) < len(some):
-        seeds += f", undefined in {len(some) - len(known)} more, where the score is constant"
-    sure = "" if worst < P else ", which could be chance"
-    told = f"r = {r} between the rate put in and the score (Pearson, {p}{sure}; n = {n} models{seeds})"
+        seeds += words.tell(", undefined in {n} more, where the score is constant", n=len(some) - len(known))
+    sure = "" if worst < P else words.tell(", which could be chance")
+    told = words.tell(
+        "r = {r} between the rate put in and the score (Pearson, {p}{sure}; n = {seeds})",
+        r=span(f"{low:.3f}", f"{high:.3f}"), p=p, sure=sure, seeds=seeds,
+    )  # fmt: skip
     off = float((scores.score - scores.expected).mean())
-    if abs(off) >= OFF:
-        told += f"; scores are {abs(off):.2f} {'above' if off > 0 else 'below'} what models of just their set would get, on average"
+    if off >= OFF:
+        told += words.tell("; scores are {off} above what models of just their set would get, on average", off=f"{off:.2f}")  # fmt: skip
+    elif off <= -OFF:
+        told += words.tell("; scores are {off} below what models of just their set would get, on average", off=f"{-off:.2f}")  # fmt: skip
     return told

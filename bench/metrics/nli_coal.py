@@ -23,6 +23,7 @@ from bench.metrics.nli_coal_tables import by, compare, predictors
 from bench.metrics.significance import Statistic
 from bench.metrics.table import ALL, Card, Headline, Score, frame
 from bench.tasks.nli_coal import LABELS
+from bench.words import phrase
 
 __all__ = [
     "CARDS",
@@ -65,7 +66,7 @@ HEADLINES = (
     Headline("all", "fn", "FN: labels that are not neutral", "gave {value} of the pairs a label other than neutral, which is the right one", True, True, (0, 1)),
 )  # fmt: skip
 # What is drawn again.
-UNITS = "occupations"
+UNITS = phrase("occupations")
 # Released tables are rounded to three digits, so a row of three may miss 1 by a little.
 TOLERANCE = 0.002 + 1e-9
 # Shares that differ by less than this in PS and AS show no direction of stereotype.

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from bench import words
 from bench.metrics.bootstrap import Replicates, interval
 from bench.metrics.correlation import COEFFICIENTS, NOISE, by_group
 from bench.metrics.significance import DETECTABLE
@@ -84,7 +85,7 @@ def higher(headline: Headline) -> str:
     """What a higher score means."""
     if headline.biased_is_high:
         return headline.worse
-    return "less bias" if headline.worse == "more bias" else "better"
+    return words.phrase("less bias") if headline.worse == "more bias" else words.phrase("better")
 
 
 def overall(table: pd.DataFrame) -> pd.DataFrame:

@@ -6,10 +6,11 @@ from typing import Any
 import pandas as pd
 from scipy import stats
 
+from bench import words
 from bench.metrics.bootstrap import LEVEL
-from bench.metrics.findings import LOW_VALIDITY, listing
-from bench.metrics.friedman_findings import p_told
+from bench.metrics.findings import LOW_VALIDITY, listing, short, span
 from bench.metrics.robustness import HEADLINE
+from bench.metrics.significance import p_told
 from bench.metrics.table import ALL
 
 # A rank correlation of this much lets a title say that the order stays.
@@ -28,10 +29,9 @@ def findings(
     told = []
     for row in limits.to_dict("records"):
         key = (row["task"], row["metric"])
-        title, n = row["title"].partition(" (")[0], int(row["n"])
         here = {one["coefficient"]: one for one in _of(correlated, key).to_dict("records")}
-        parts = (_orders(here), _moves(row, n), _places(_of(ranks, key)))
-        told.append(f"{title}: {' '.join(filter(None, parts))}")
+        parts = (_orders(here), _moves(row, int(row["n"])), _places(_of(ranks, key)))
+        told.append(words.tell("{title}: {sentence}", title=short(row["title"]), sentence=words.sentences(parts)))  # fmt: skip
     return [*told, *_unreadable(table[table.category == ALL])]
 
 
@@ -45,47 +45,51 @@ def title(correlated: pd.DataFrame, limits: pd.DataFrame) -> str:
     rho = correlated[correlated.coefficient == "spearman"].value.dropna()
     most = limits.most.max()
     if rho.empty:
-        return "Too few scores under both wordings to compare their order"
-    told = (
-        f"{rho.min():.2f}"
-        if f"{rho.min():.2f}" == f"{rho.max():.2f}"
-        else f"{rho.min():.2f} to {rho.max():.2f}"
-    )
+        return words.tell("Too few scores under both wordings to compare their order")
     if rho.min() >= ALIKE:
-        order = "Both wordings order scores alike"
+        order = words.tell("Both wordings order scores alike")
     elif not limits.of.sum():
-        order = "The wordings order scores differently"
+        order = words.tell("The wordings order scores differently")
     elif any(_more_than_chance(row) for row in limits.to_dict("records")):
-        order = "Scores depend on the wording"
+        order = words.tell("Scores depend on the wording")
     else:
-        order = "No effect of the wording could be shown"
-    return f"{order} (ρ = {told}); single ones move by up to {number(most, most)}"
+        order = words.tell("No effect of the wording could be shown")
+    return words.tell(
+        "{order} (ρ = {rho}); single ones move by up to {most}",
+        order=order,
+        rho=span(f"{rho.min():.2f}", f"{rho.max():.2f}"),
+        most=number(most, most),
+    )
 
 
 def model(row: dict[Any, Any]) -> str:
     """How a model's whole score moves, in a sentence."""
-    name, headline = row["model"], str(row["title"]).partition(" (")[0]
+    name = words.tell("{title}, {measure}", title=row["model"], measure=short(str(row["title"])))
     difference, low, high, detectable = (
         float(row[key]) for key in ("difference", "ci_low", "ci_high", "detectable")
     )
     if difference != difference:
-        return f"{name}, {headline}: cannot be compared: {row['note']}."
+        return words.tell("{name}: cannot be compared: {why}.", name=name, why=words.note(row["note"]))
     scale = max(abs(float(row["first"])), abs(float(row["second"])))
-    alike = f"{float(row['same']):.0%} of {row['n']:,} questions were answered alike"
+    n = f"{row['n']:,}"
     if float(row["same"]) == 1:
-        return f"{name}, {headline}: the same answer to each of {row['n']:,} questions under both wordings, so no difference at all."
+        return words.tell("{name}: the same answer to each of {n} questions under both wordings, so no difference at all.", name=name, n=n)  # fmt: skip
+    of = {"name": name, "difference": signed(difference, scale)}
+    alike = words.tell("{share} of {n} questions were answered alike", share=f"{float(row['same']):.0%}", n=n)
     if low != low:
-        return (
-            f"{name}, {headline}: {signed(difference, scale)}, without an interval: {row['note']}; {alike}."
-        )
-    around = f"95\u00a0% interval {signed(low, scale)} to {signed(high, scale)}; {alike}"
+        why = words.note(row["note"])
+        return words.tell("{name}: {difference}, without an interval: {why}; {alike}.", **of, why=why, alike=alike)  # fmt: skip
+    sure = words.tell("95\u00a0% interval {low} to {high}", low=signed(low, scale), high=signed(high, scale))
+    of["around"] = words.tell("; ").join((sure, alike))
     if low <= 0 <= high:
-        return (
-            f"{name}, {headline}: no difference could be shown: {signed(difference, scale)} ({around}). "
-            f"These data would have shown one of {number(detectable, scale)}."
-        )
-    more = "higher" if difference > 0 else "lower"
-    return f"{name}, {headline}: {number(abs(difference), scale)} {more} under the second wording ({around})."
+        told = words.tell("{name}: no difference could be shown: {difference} ({around}).", **of)
+        seen = words.tell("These data would have shown one of {size}.", size=number(detectable, scale))
+        return words.sentences([told, seen])
+    of["size"] = number(abs(difference), scale)
+    del of["difference"]
+    if difference > 0:
+        return words.tell("{name}: {size} higher under the second wording ({around}).", **of)
+    return words.tell("{name}: {size} lower under the second wording ({around}).", **of)
 
 
 def number(value: float, scale: float) -> str:
@@ -109,34 +113,40 @@ def _more_than_chance(row: dict[Any, Any]) -> bool:
 def _orders(here: dict[Any, dict[Any, Any]]) -> str:
     rho = here["spearman"]
     if rho["value"] != rho["value"]:
-        return f"no correlation exists ({rho['reason']})."
-    names = {"spearman": "Spearman's ρ", "kendall": "Kendall's τ", "pearson": "Pearson's r"}
+        return words.tell("no correlation exists ({why}).", why=words.note(rho["reason"]))
+    names = {
+        "spearman": words.tell("Spearman's ρ"),
+        "kendall": words.tell("Kendall's τ"),
+        "pearson": words.tell("Pearson's r"),
+    }
     values = listing([f"{name} = {here[key]['value']:.2f}" for key, name in names.items()])
-    told = f"over {rho['n']} pairs of scores {values}"
-    told += f" (ρ: {p_told(rho['p'])})"
+    of = {"n": rho["n"], "values": values, "p": p_told(rho["p"])}
     if rho["defined"]:
-        return (
-            f"{told}; within a category ρ is {rho['within_category']:.2f} on average (of {rho['defined']})."
-        )
-    return f"{told}; within a category there are too few models for one."
+        of |= {"mean": f"{rho['within_category']:.2f}", "defined": rho["defined"]}
+        return words.tell("over {n} pairs of scores {values} (ρ: {p}); within a category ρ is {mean} on average (of {defined}).", **of)  # fmt: skip
+    return words.tell("over {n} pairs of scores {values} (ρ: {p}); within a category there are too few models for one.", **of)  # fmt: skip
 
 
 def _moves(row: dict[Any, Any], n: int) -> str:
     if n < 2:
-        return "How far scores move cannot be said."
+        return words.tell("How far scores move cannot be said.")
     scale = max(abs(row["limits_low"]), abs(row["limits_high"]), row["most"])
-    around = (
-        ""
-        if row["ci_low"] != row["ci_low"]
-        else f" (95\u00a0% interval {signed(row['ci_low'], scale)} to {signed(row['ci_high'], scale)})"
-    )
-    told = (
-        f"Scores move by {signed(row['mean'], scale)} on average{around}, nineteen of twenty by "
-        f"{signed(row['limits_low'], scale)} to {signed(row['limits_high'], scale)}"
-    )
+    around = ""
+    if row["ci_low"] == row["ci_low"]:
+        ends = {"low": signed(row["ci_low"], scale), "high": signed(row["ci_high"], scale)}
+        around = words.tell(" ({text})", text=words.tell("95\u00a0% interval {low} to {high}", **ends))
+    told = words.tell(
+        "Scores move by {mean} on average{around}, nineteen of twenty by {low} to {high}",
+        mean=signed(row["mean"], scale), around=around, low=signed(row["limits_low"], scale), high=signed(row["limits_high"], scale),
+    )  # fmt: skip
     if row["of"]:
-        told += f"; {row['beyond_chance']} of {row['of']} by more than chance (without any effect about {row['of'] / 20:.0f} would)"
-    return told + "."
+        told += words.tell(
+            "; {n} of {all} by more than chance (without any effect about {expected} would)",
+            n=row["beyond_chance"],
+            all=row["of"],
+            expected=f"{row['of'] / 20:.0f}",
+        )
+    return words.tell("{text}.", text=told)
 
 
 def _places(ranks: pd.DataFrame) -> str:
@@ -144,13 +154,18 @@ def _places(ranks: pd.DataFrame) -> str:
         return ""
     moved = ranks[ranks.change != 0]
     if moved.empty:
-        return f"All {len(ranks)} models keep their place."
+        return words.tell("All {n} models keep their place.", n=len(ranks))
     parts = [
-        f"{row['model']} from {row['rank_first']:g} to {row['rank_second']:g}"
+        words.tell(
+            "{model} from {first} to {second}",
+            model=row["model"],
+            first=f"{row['rank_first']:g}",
+            second=f"{row['rank_second']:g}",
+        )
         for row in moved.sort_values("change", key=abs, ascending=False).head(3).to_dict("records")
     ]
-    more = f", and {len(moved) - 3} more" if len(moved) > 3 else ""
-    return f"{len(moved)} of {len(ranks)} models change places: {listing(parts)}{more}."
+    more = words.tell(", and {n} more", n=len(moved) - 3) if len(moved) > 3 else ""
+    return words.tell("{n} of {all} models change places: {which}{more}.", n=len(moved), all=len(ranks), which=listing(parts), more=more)  # fmt: skip
 
 
 def _unreadable(whole: pd.DataFrame) -> Sequence[str]:
@@ -159,14 +174,17 @@ def _unreadable(whole: pd.DataFrame) -> Sequence[str]:
     told = []
     for row in lost.to_dict("records"):
         first, second = (f"{row[name]:.0%}" for name in ("valid_first", "valid_second"))
-        name = f"{row['model']}, {row['title'].partition(' (')[0]}"
+        name = words.tell("{title}, {measure}", title=row["model"], measure=short(row["title"]))
         if first == second:
-            told.append(f"{name}: only {first} of its answers could be read under either wording.")
+            told.append(words.tell("{name}: only {share} of its answers could be read under either wording.", name=name, share=first))  # fmt: skip
         else:
             told.append(
-                f"{name}: {first} of its answers could be read under the first wording, {second} under the second; what differs "
-                "may be the form of its replies."
-            )
+                words.tell(
+                    "{name}: {first} of its answers could be read under the first wording, {second} under the second; what differs may be "
+                    "the form of its replies.",
+                    name=name, first=first, second=second,
+                )
+            )  # fmt: skip
     return told
 
 

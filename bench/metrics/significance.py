@@ -24,6 +24,7 @@ import pandas as pd
 from scipy.special import stdtr, stdtrit
 from scipy.stats import false_discovery_control
 
+from bench import words
 from bench.errors import BadInput
 from bench.metrics.bootstrap import DRAWS, LEVEL, Sample, resample, sample, whole
 
@@ -158,7 +159,13 @@ def benjamini_hochberg(p: Sequence[float] | np.ndarray) -> np.ndarray:
 
 
 def told(
-    found: Comparison, first: str, second: str, what: str, *, p: float | None = None, units: str = "units"
+    found: Comparison,
+    first: str,
+    second: str,
+    what: str,
+    *,
+    p: float | None = None,
+    units: str = words.phrase("units"),
 ) -> str:
     """A comparison in a sentence; never stronger than the test allows.
 
@@ -168,20 +175,38 @@ def told(
         units: what the units are.
     """
     if np.isnan(found.p):
-        return f"{first} and {second} cannot be compared in {what}: {found.note}."
-    name, p = ("p", found.p) if p is None else ("adjusted p", p)
-    around = (
-        f"95\u00a0% interval {_signed(found.ci_low)} to {_signed(found.ci_high)}; "
-        f"{name} {'< 0.001' if p < 0.001 else f'= {p:.3f}'}; {found.units:,} {units}"
+        why = words.note(found.note)
+        return words.tell("{first} and {second} cannot be compared in {what}: {why}.", first=first, second=second, what=what, why=why)  # fmt: skip
+    sure = words.tell("adjusted {p}", p=p_told(p)) if p is not None else p_told(found.p)
+    around = words.tell("; ").join(
+        (
+            words.tell("95\u00a0% interval {low} to {high}", low=_signed(found.ci_low), high=_signed(found.ci_high)),
+            sure,
+            words.tell("{n} {units}", n=f"{found.units:,}", units=words.tell(units)),
+        )
+    )  # fmt: skip
+    of = {"what": what, "first": first, "second": second, "around": around}
+    if (found.p if p is None else p) < 1 - LEVEL:
+        of["size"] = f"{abs(found.difference):.2f}"
+        if found.difference > 0:
+            return words.tell("{what} is {size} higher in {first} than in {second} ({around}).", **of)
+        return words.tell("{what} is {size} lower in {first} than in {second} ({around}).", **of)
+    nothing = words.tell(
+        "No difference in {what} could be shown between {first} and {second}: {difference} ({around}).",
+        difference=_signed(found.difference),
+        **of,
     )
-    if p < 1 - LEVEL:
-        more = "higher" if found.difference > 0 else "lower"
-        return f"{what} is {abs(found.difference):.2f} {more} in {first} than in {second} ({around})."
-    shown = f" These data would have shown one of {found.detectable:.2f}." if found.detectable > 0 else ""
-    return (
-        f"No difference in {what} could be shown between {first} and {second}: {_signed(found.difference)} ({around})."
-        + shown
-    )
+    return words.sentences([nothing, would_have_shown(f"{found.detectable:.2f}", found.detectable)])
+
+
+def p_told(p: float) -> str:
+    """A p value in a sentence."""
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+
+
+def would_have_shown(size: str, detectable: float) -> str:
+    """The sentence on the difference of `size` that data would have shown; "" where that is not known."""
+    return words.tell("These data would have shown one of {size}.", size=size) if detectable > 0 else ""
 
 
 def _signed(value: float) -> str:

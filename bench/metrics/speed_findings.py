@@ -6,16 +6,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from bench import words
 from bench.metrics.findings import listing
 
 OURS = "workbench"
 WORKS = {
-    "nll": "likelihood of sentences", "letters": "letters of questions", "ss": "scenario selection", "generate": "short replies",
-}  # fmt: skip
+    "nll": words.phrase("likelihood of sentences"),
+    "letters": words.phrase("letters of questions"),
+    "ss": words.phrase("scenario selection"),
+    "generate": words.phrase("short replies"),
+}
 # Tokens of all questions, each for itself, beside those that are left where what several begin with stands once.
 TOKENS, ALONE = "tokens", "each text alone"
 # How the note of a time begins that was not measured as a whole.
-GUESS = "extrapolated"
+GUESS = words.phrase("extrapolated")
 COLUMNS = ["work", "against", "what", "times", "low", "high", "at_most", "at_least", "reached", "note"]
 
 
@@ -60,16 +64,29 @@ def findings(found: pd.DataFrame, aims: bool = True) -> list[str]:
         faster = _records(mine[mine.what == "faster"])
         # Who asks one by one needs less memory, of course; harnesses ask in batches too.
         larger = _records(mine[(mine.what == "less memory") & mine.at_least.notna()])
-        said = [f"{one['times']:,.1f} times the speed of {_called(one)}{_sure(one, aims)}" for one in faster]
+        said = [
+            words.tell("{times} times the speed of {who}{sure}", times=f"{one['times']:,.1f}", who=_called(one), sure=_sure(one, aims))
+            for one in faster
+        ]  # fmt: skip
         also = [
-            f"{one['against']} takes {one['times']:,.1f} times its memory{_sure(one, aims)}" for one in larger
-        ]
-        rate = f"{name.capitalize()}, {row['items']} items: {pace:,.{0 if pace >= 10 else 1}f} a second"
-        told.append(f"{rate}{', ' * bool(said)}{listing(said)}{'; ' * bool(also)}{listing(also)}.")
+            words.tell("{who} takes {times} times its memory{sure}", times=f"{one['times']:,.1f}", who=one["against"], sure=_sure(one, aims))
+            for one in larger
+        ]  # fmt: skip
+        rate = words.tell(
+            "{work}, {n} items: {pace} a second",
+            work=words.tell(name).capitalize(),
+            n=row["items"],
+            pace=f"{pace:,.{0 if pace >= 10 else 1}f}",
+        )
+        parts = words.tell("; ").join(filter(None, (words.tell(", ").join(filter(None, (rate, listing(said)))), listing(also))))  # fmt: skip
+        told.append(words.tell("{text}.", text=parts))
     for one in _records(table[table.what == "fewer tokens"]):
         told.append(
-            f"All questions of CBBQ have {one['times']:,.1f} times as many tokens as are left where what they begin with in "
-            f"common is computed once{_sure(one, aims)}."
+            words.tell(
+                "All questions of CBBQ have {times} times as many tokens as are left where what they begin with in common is computed once{sure}.",
+                times=f"{one['times']:,.1f}",
+                sure=_sure(one, aims),
+            )
         )
     return told
 
@@ -87,15 +104,20 @@ def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
 def _called(row: dict[str, Any]) -> str:
     """Who it is compared with, within a sentence."""
     who = str(row["against"])
-    return f"the {who}" if who.startswith("authors") else f"asking {who}" if " " in who else who
+    if who.startswith("authors"):
+        return words.tell("the {who}", who=who)
+    return words.tell("asking {who}", who=who) if " " in who else who
 
 
 def _sure(row: dict[str, Any], aims: bool) -> str:
     """The span of the turns, and whether the aim is reached, in brackets."""
-    span = "" if row["low"] != row["low"] else f"{row['low']:,.1f} to {row['high']:,.1f}"
-    met = {"yes": "reached", "no": "missed"}.get(row["reached"], "")
-    limit = f", at most {row['at_most']:,.1f} on this machine" if row["at_most"] < row["at_least"] else ""
-    aim = f"aim {row['at_least']:g}, {met}{limit}" if aims and met else ""
-    guess = GUESS if str(row["note"]).startswith(GUESS) else ""
-    said = "; ".join(filter(None, (span, guess, aim)))
-    return f" ({said})" if said else ""
+    turns = "" if row["low"] != row["low"] else words.tell("{low} to {high}", low=f"{row['low']:,.1f}", high=f"{row['high']:,.1f}")  # fmt: skip
+    limit = words.tell(", at most {most} on this machine", most=f"{row['at_most']:,.1f}") if row["at_most"] < row["at_least"] else ""  # fmt: skip
+    aim, least = "", f"{row['at_least']:g}"
+    if aims and row["reached"] == "yes":
+        aim = words.tell("aim {least}, reached{limit}", least=least, limit=limit)
+    elif aims and row["reached"] == "no":
+        aim = words.tell("aim {least}, missed{limit}", least=least, limit=limit)
+    guess = words.tell(GUESS) if str(row["note"]).startswith(GUESS) else ""
+    said = words.tell("; ").join(filter(None, (turns, guess, aim)))
+    return words.tell(" ({text})", text=said) if said else ""

@@ -146,10 +146,10 @@ def headline_places(headlines: Sequence[Headline], series: Series) -> list[Headl
 
 
 def size(billions: float) -> str:
-    """A size as people write it: 7B, 135M, 93K."""
-    if billions >= 0.3:
+    """A size as people write it: 7B, 0.5B, 360M, 93K."""
+    if billions >= 0.45:
         return f"{billions:.3g}B"
-    return f"{billions * 1e3:.3g}M" if billions >= 0.3e-3 else f"{billions * 1e6:.3g}K"
+    return f"{billions * 1e3:.3g}M" if billions >= 1e-3 else f"{billions * 1e6:.3g}K"
 
 
 def _span(models: Sequence[Sized]) -> str:

@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from bench import words
 from bench.metrics.bootstrap import LEVEL
-from bench.metrics.findings import LOW_VALIDITY, listing
+from bench.metrics.findings import LOW_VALIDITY, listing, short_title
+from bench.metrics.significance import p_told, would_have_shown
 from bench.metrics.table import ALL, Headline
 
 # A change of this much in the share of readable answers, or in the preference for a position, is told beside a trend.
@@ -15,8 +17,8 @@ TOLD = 0.1
 # Scores that differ by less are the same number computed in two ways.
 NOISE = 1e-9
 POSITIONS = {
-    "position_bias": "the share of pairs answered by position",
-    "first_option": "the share of the first option",
+    "position_bias": words.phrase("the share of pairs answered by position"),
+    "first_option": words.phrase("the share of the first option"),
 }
 
 
@@ -36,8 +38,9 @@ def findings(trends: pd.DataFrame, points: pd.DataFrame, headlines: Sequence[Hea
             )
             some = points[same & (points.metric == headline.metric)].sort_values("billions")
             title = title_of(headline)
-            told = f"{row['series']}, {title}: {_changed(row, headline)}{_beside(some, row, headline)}"
-            rows.append({**row, "title": title, "sentence": told})
+            of = words.tell("{title}, {measure}", title=row["series"], measure=title)
+            told = words.sentences([*_changed(row, headline), *_beside(some, row, headline)])
+            rows.append({**row, "title": title, "sentence": words.tell("{title}: {sentence}", title=of, sentence=told)})  # fmt: skip
     # What was shown comes first.
     rows.sort(key=lambda row: not shown(row))
     return pd.DataFrame(rows, columns=[*trends.columns, "title", "sentence"])
@@ -45,7 +48,7 @@ def findings(trends: pd.DataFrame, points: pd.DataFrame, headlines: Sequence[Hea
 
 def title_of(headline: Headline) -> str:
     """What a headline measures, in one phrase, without what its ends mean."""
-    return headline.title.partition(" (")[0].replace(": ", ", ")
+    return short_title(headline).replace(": ", ", ").replace("：", "，")
 
 
 def shown(row: Mapping[Any, Any]) -> bool:
@@ -60,51 +63,74 @@ def amount(headline: Headline, value: float, signed: bool = False) -> str:
     return f"{points:+.1f}" if signed else f"{abs(points):.1f}"
 
 
-def _changed(row: Mapping[Any, Any], headline: Headline) -> str:
+def _changed(row: Mapping[Any, Any], headline: Headline) -> list[str]:
     value, low, high, p = (float(row[name]) for name in ("per_doubling", "ci_low", "ci_high", "p_holm"))
-    note = f" Note: {row['note']}." if row["note"] else ""
+    note = words.tell("Note: {note}.", note=words.note(row["note"])) if row["note"] else ""
     if np.isnan(value):
-        return f"nothing can be said.{note}"
-    sizes = f"{row['sizes']} sizes, {row['span']}"
+        return [words.tell("nothing can be said."), note]
+    sizes = words.tell("{n} sizes, {span}", n=row["sizes"], span=told_span(row["span"]))
     if abs(value) < NOISE and high - low < NOISE:
-        return f"the same at every size, and in every resample ({sizes})."
+        return [words.tell("the same at every size, and in every resample ({sizes}).", sizes=sizes)]
     around = (
-        f"95\u00a0% interval {amount(headline, low, True)} to {amount(headline, high, True)}"
+        words.tell("95\u00a0% interval {low} to {high}", low=amount(headline, low, True), high=amount(headline, high, True))
         if not np.isnan(low)
-        else "no interval"
+        else words.tell("no interval")
+    )  # fmt: skip
+    p_or_none = words.tell("no p value") if np.isnan(p) else p_told(p)
+    by = words.tell(
+        "{points} points of 100 a doubling ({around})",
+        points=amount(headline, value, True),
+        around=words.tell("; ").join((around, p_or_none, sizes)),
     )
-    by = f"{amount(headline, value, True)} points of 100 a doubling ({around}; {_p(p)}; {sizes})"
     if shown(row):
-        better = "worse" if (value > 0) == headline.biased_is_high else "better"
-        return f"{'rises' if value > 0 else 'falls'} with size ({better}), {by}.{note}"
+        return [_moved(value > 0, (value > 0) == headline.biased_is_high, by), note]
     detectable = float(row["detectable"])
-    seen = f" These data would have shown one of {amount(headline, detectable)}." if detectable > 0 else ""
-    return f"no change with size could be shown, {by}.{seen}{note}"
+    return [
+        words.tell("no change with size could be shown, {by}.", by=by),
+        would_have_shown(amount(headline, detectable), detectable),
+        note,
+    ]
 
 
-def _beside(some: pd.DataFrame, row: Mapping[Any, Any], headline: Headline) -> str:
+def _moved(up: bool, worse: bool, by: str) -> str:
+    """That a score rises or falls, and whether that is for the better."""
+    if up:
+        return (
+            words.tell("rises with size (worse), {by}.", by=by)
+            if worse
+            else words.tell("rises with size (better), {by}.", by=by)
+        )
+    return (
+        words.tell("falls with size (worse), {by}.", by=by)
+        if worse
+        else words.tell("falls with size (better), {by}.", by=by)
+    )
+
+
+def told_span(span: str) -> str:
+    """From which size to which, as a table has it, in the language that is spoken."""
+    return words.tell(" to ").join(span.split(" to "))
+
+
+def _beside(some: pd.DataFrame, row: Mapping[Any, Any], headline: Headline) -> list[str]:
     """What else changes with size, and could be all that the trend is."""
     if len(some) < 2:
-        return ""
+        return []
     first, last, told = some.iloc[0], some.iloc[-1], []
     if abs(last.valid_rate - first.valid_rate) >= TOLD or some.valid_rate.min() < LOW_VALIDITY:
-        told.append(
-            f" Readable answers go from {first.valid_rate:.0%} to {last.valid_rate:.0%}, so the sizes are not scored alike."
-        )
+        rates = {"first": f"{first.valid_rate:.0%}", "last": f"{last.valid_rate:.0%}"}
+        told.append(words.tell("Readable answers go from {first} to {last}, so the sizes are not scored alike.", **rates))  # fmt: skip
     if abs(last.position - first.position) >= TOLD:
         what = POSITIONS["position_bias" if headline.task == "ss" else "first_option"]
-        told.append(f" Beside it, {what} goes from {first.position:.2f} to {last.position:.2f}.")
+        rates = {"first": f"{first.position:.2f}", "last": f"{last.position:.2f}"}
+        told.append(words.tell("Beside it, {what} goes from {first} to {last}.", what=words.tell(what), **rates))  # fmt: skip
         if headline.task == "ss" and first.position > last.position and float(row["per_doubling"]) < 0:
             told.append(
-                " Who answers by position chooses every group equally often, so the smaller models' higher scores can be chance, not fairness."
+                words.tell(
+                    "Who answers by position chooses every group equally often, so the smaller models' higher scores can be chance, not fairness."
+                )
             )
     near = some[(some.ci_low <= some.baseline) & (some.baseline <= some.ci_high)]
     if len(near):
-        told.append(f" {listing(list(near.model))} cannot be told from {headline.baseline}.")
-    return "".join(told)
-
-
-def _p(p: float) -> str:
-    if np.isnan(p):
-        return "no p value"
-    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+        told.append(words.tell("{models} cannot be told from {who}.", models=listing(list(near.model)), who=words.tell(headline.baseline)))  # fmt: skip
+    return told

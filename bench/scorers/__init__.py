@@ -5,9 +5,10 @@ or a Hub id.
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 
+from bench.data.text import place
 from bench.errors import BadInput
+from bench.scorers import address
 from bench.scorers.base import Answer, Model, Scorer, fingerprint
 from bench.tasks.nli_coal import label_order
 
@@ -46,7 +47,7 @@ def load(
     if kind == "predictions":
         from bench.scorers.predictions import Predictions
 
-        return Predictions(Path(rest).expanduser(), order)
+        return Predictions(place(rest), order)
     if kind == "simulated":
         from bench.scorers.simulated import Simulated
 
@@ -54,7 +55,7 @@ def load(
     if kind == "replay":
         from bench.scorers.replay import Replay
 
-        return Replay(Path(rest).expanduser())
+        return Replay(place(rest))
     if kind == "openai":
         from bench.scorers.endpoint import Endpoint
 
@@ -73,8 +74,9 @@ def check(model: str) -> None:
     """Refuse a MODEL that cannot be one, before anything heavy is loaded.
 
     Raises:
-        BadInput: a path that does not exist, or parameters that cannot be read.
+        BadInput: a path that does not exist, parameters that cannot be read, or a key in what is written down.
     """
+    address.check_no_secret(model)
     kind, colon, rest = model.partition(":")
     if not model.strip():
         raise BadInput(
@@ -89,18 +91,15 @@ def check(model: str) -> None:
 
         parse_tiny(rest)
     elif kind in FILES:
-        if not Path(rest).expanduser().is_file():
+        if not place(rest).is_file():
             raise BadInput(f"{rest}: no such file of {FILES[kind]} (model {model})")
     elif kind == "openai":
-        if "@http" not in rest:
-            raise BadInput(
-                f"model {model}: expected openai:NAME@URL, like openai:qwen@http://localhost:8000/v1"
-            )
+        address.parse(rest)
     elif colon:
         raise BadInput(
             f"model {model}: unknown kind {kind!r}; allowed: tiny, simulated, replay, predictions, openai, or a Hub id, a folder, a .gguf file"
         )
-    elif _is_path(model) and not Path(model).expanduser().exists():
+    elif _is_path(model) and not place(model).exists():
         raise BadInput(
             f"{model}: no such model folder or file; a Hub id has the form NAME or ORGANISATION/NAME"
         )
@@ -113,7 +112,7 @@ def content(model: str) -> str | None:
         from bench.scorers.tiny_recipe import VERSION
 
         return f"recipe {VERSION}"
-    path = Path(rest if kind in FILES else model).expanduser()
+    path = place(rest if kind in FILES else model)
     return fingerprint(path) if path.exists() else None
 
 

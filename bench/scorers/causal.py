@@ -25,7 +25,7 @@ class Causal(Model):
         self.network, self.tokenizer, self.where, self.identity = network, tokenizer, where, identity
         if tokenizer.pad_token_id is None:
             tokenizer.pad_token = tokenizer.eos_token
-        self._speech = Speech(tokenizer, special_behind(tokenizer))
+        self._speech = Speech(identity["id"], tokenizer, special_behind(tokenizer))
         self._first = tokenizer.eos_token_id if tokenizer.bos_token_id is None else tokenizer.bos_token_id
         self._coder = tokenizer_identity(tokenizer)
         self._reader = Reader(network, where, tokenizer.pad_token_id or 0)

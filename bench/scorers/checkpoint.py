@@ -1,5 +1,6 @@
 """Loading a checkpoint from the Hub, a folder or a GGUF file, and choosing its device and dtype, once."""
 
+import json
 import math
 import os
 from collections.abc import Iterator, Sequence
@@ -22,6 +23,7 @@ from transformers import (
 )
 from transformers import modeling_gguf_pytorch_utils as gguf_reading
 from transformers.models.auto.tokenization_auto import get_tokenizer_config
+from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, cached_file, find_adapter_config_file
 from transformers.utils import logging as transformers_logging
 
 from bench.errors import BadInput, expected
@@ -43,6 +45,10 @@ KINDS = {
     "LMHeadModel": "causal",
     "ForConditionalGeneration": "causal",
 }
+# Files that torch pickles weights into.
+PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
+# More layers than any model has; so many would be built before it showed that there are no weights for them.
+LAYERS = 2000
 
 
 @dataclass(frozen=True)
@@ -58,7 +64,11 @@ class Placement:
     tree_tokens: int
 
     def describe(self) -> dict[str, Any]:
-        return {"device": str(self.device), "dtype": str(self.dtype).removeprefix("torch.")}
+        return {
+            "device": str(self.device),
+            "dtype": str(self.dtype).removeprefix("torch."),
+            "batch_tokens": self.batch_tokens,
+        }
 
 
 def placement(device: str | None, dtype: str | None, batch_tokens: int | None) -> Placement:
@@ -125,6 +135,9 @@ def load(model: str, where: Placement, trust_remote_code: bool, label_names: Seq
     try:
         config = AutoConfig.from_pretrained(path, **options)
         tokenizer = tokenizer_of(path, options)
+        check_files(model, path, config, options)
+    except BadInput:
+        raise
     except Exception as error:  # what others have written can be wrong in any way
         raise BadInput(why_not(model, error)) from error
     kind = _kind(model, config)
@@ -134,6 +147,7 @@ def load(model: str, where: Placement, trust_remote_code: bool, label_names: Seq
     identity = {
         "id": model,
         "revision": getattr(config, "_commit_hash", None) or fingerprint(Path(model).expanduser()),
+        **({"trust_remote_code": True} if trust_remote_code else {}),
     }
     if kind == "causal":
         from bench.scorers.causal import Causal
@@ -245,16 +259,47 @@ def location(model: str) -> tuple[str, dict[str, Any]]:
             raise BadInput(
                 f"{model}: the folder has no config.json, so it holds no transformers checkpoint{hint}"
             )
-        pickled = sorted(path.glob("pytorch_model*.bin"))
+        pickled = sorted(file.name for file in path.iterdir() if file.suffix in PICKLES)
         if pickled and not any(path.glob("*.safetensors*")):
-            raise BadInput(
-                f"{model}: its weights are pickled ({pickled[0].name}), which can run code when they are loaded; "
-                "convert them to safetensors"
-            )
+            raise BadInput(_pickled(model, pickled[0]))
         return str(path), {}
     if path.is_file():
+        if path.suffix in PICKLES:
+            raise BadInput(_pickled(model, path.name))
         raise BadInput(f"{model}: is a file, but not a .gguf file; give a folder, a .gguf file, or a Hub id")
     return model, {}
+
+
+def _pickled(model: str, file: str) -> str:
+    return (
+        f"{model}: its weights are pickled ({file}), which can run code when they are loaded; "
+        "convert them to safetensors (README, Security)"
+    )
+
+
+def check_files(model: str, path: str, config: Any, options: dict[str, Any]) -> None:
+    """Refuse a checkpoint whose files would have transformers read others than weights that run no code.
+
+    Raises:
+        BadInput: weights in pickled files, outside the folder, or of an adapter; more layers than there can be.
+    """
+    layers = getattr(config.get_text_config(), "num_hidden_layers", None)
+    if isinstance(layers, int) and layers > LAYERS:
+        raise BadInput(f"{model}: says that it has {layers:,} layers; expected at most {LAYERS:,}")
+    if "gguf_file" in options:
+        return
+    if find_adapter_config_file(path):
+        raise BadInput(
+            f"{model}: is an adapter (adapter_config.json), which needs a base model; merge the two "
+            "(peft's `merge_and_unload`, `save_pretrained`) and give the folder of the whole"
+        )
+    index = cached_file(path, SAFE_WEIGHTS_INDEX_NAME, _raise_exceptions_for_missing_entries=False)
+    shards = json.loads(Path(index).read_text("utf-8"))["weight_map"].values() if index else ()
+    for name in shards:
+        if Path(name).suffix != ".safetensors":
+            raise BadInput(_pickled(model, f"{name} in {SAFE_WEIGHTS_INDEX_NAME}"))
+        if Path(name).name != name:
+            raise BadInput(f"{model}: {SAFE_WEIGHTS_INDEX_NAME} names {name}, which lies outside its folder")
 
 
 def _kind(model: str, config: Any) -> str:

@@ -10,15 +10,14 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
-from urllib.parse import urlsplit
 
 import openai
 
 from bench.errors import BadInput, RunFailed
-from bench.scorers.base import Answer, Model, each_seed, messages
+from bench.scorers.address import KEY, parse, redacted
+from bench.scorers.base import Answer, Model, Tally, each_seed, messages
 from bench.tasks.request import Request, Turns, Until
 
-KEY = "OPENAI_API_KEY"
 AT_ONCE = 8
 RETRIES = 4
 TIMEOUT = 120.0
@@ -51,19 +50,8 @@ class Endpoint(Model):
     reads: tuple[str, ...] = ("text",)
 
     def __init__(self, rest: str) -> None:
-        self.name, _, address = rest.partition("@http")
-        self.url = "http" + address
-        try:
-            parts = urlsplit(self.url)
-            usable = self.name and parts.hostname and parts.port != 0
-        except ValueError:  # a port that is no number, a broken address
-            usable = False
-        if not usable:
-            raise BadInput(
-                f"model openai:{rest}: expected openai:NAME@URL, URL like http://localhost:8000/v1"
-            )
-        if "@" in parts.netloc:
-            raise BadInput(f"model openai:{self.name}: the URL may hold no password; put the key into {KEY}")
+        self.name, self.url = parse(rest)
+        self.tally = Tally()  # tokens that others compute are not counted
         self._key = os.environ.get(KEY, "").strip()
         if not (self._key.isascii() and self._key.isprintable()):
             raise BadInput(f"the environment variable {KEY}: holds characters that no key has")
@@ -143,7 +131,8 @@ class Endpoint(Model):
             body = None
         choices = body.get("choices") if isinstance(body, dict) else None
         if isinstance(choices, list) and choices and isinstance(choices[0], dict):
-            return _text(choices[0])
+            text, why = _text(choices[0])
+            return redacted(text, self._key), why
         # Some servers and relays send an error with the status of an answer.
         if isinstance(body, dict) and (why := self._of_this_text(400, body.get("error"))):
             return "", why

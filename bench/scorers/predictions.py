@@ -19,14 +19,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bench.data.tables import csv_rows, number, plain, read_json_lines
-from bench.errors import BadInput
+from bench.data.tables import csv_rows, number, read_json_lines, whole_number
+from bench.data.text import opened
+from bench.errors import BadInput, plain, quoted
 from bench.scorers.base import Answer
 from bench.tasks.nli_coal import LABELS, label
 from bench.tasks.request import Request
 
 # Three rounded probabilities may miss 1 by a little.
 TOLERANCE = 0.002 + 1e-9
+# No id of a pair, and no logit of a model, comes near.
+MOST = 10**15
+COLUMNS = ("language", "label", *LABELS)
 
 
 class Row(NamedTuple):
@@ -73,7 +77,8 @@ class Predictions:
         self.form, self._probabilities = self._normalised()
 
     def describe(self) -> dict[str, Any]:
-        revision = hashlib.sha256(self.path.read_bytes()).hexdigest()[:16]
+        with opened(self.path) as stream:
+            revision = hashlib.file_digest(stream, "sha256").hexdigest()[:16]
         return {
             "kind": f"predictions from a file ({self.form})",
             "id": f"predictions:{self.path.name}",
@@ -157,7 +162,7 @@ class Predictions:
             return str(known)
         way_out = "; say what they mean with --label-names" if str(name).lower().startswith("label_") else ""
         raise BadInput(
-            f"{place}, field `label`: {plain(repr(name))[:40]} is unknown; allowed: {', '.join(LABELS)}{way_out}"
+            f"{place}, field `label`: {quoted(name)[:40]} is unknown; allowed: {', '.join(LABELS)}{way_out}"
         )
 
     def _normalised(self) -> tuple[str, dict[tuple[str, int], np.ndarray]]:
@@ -184,7 +189,7 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     if path.suffix != ".csv":
         yield from ((f"{path}, line {line}", row) for line, row in read_json_lines(path))
         return
-    for k, row in enumerate(csv_rows(path, ("id",)), start=1):
+    for k, row in enumerate(csv_rows(path, ("id",), more=COLUMNS), start=1):
         if isinstance(row, str):
             raise BadInput(f"{path}, row {k}: {row}")
         yield f"{path}, row {k}", dict(row)
@@ -194,24 +199,26 @@ def _id(place: str, row: Mapping[str, Any]) -> int:
     given = row.get("id")
     if given is None:
         raise BadInput(f"{place}: field `id` is missing; found: {plain(', '.join(map(str, row)))[:80]}")
-    if type(given) is int:
-        return given
-    if isinstance(given, str) and given.strip().isascii() and given.strip().isdecimal() and len(given) < 12:
-        return int(given)
-    raise BadInput(f"{place}, field `id`: {plain(repr(given))[:40]} is not a whole number")
+    found = given if type(given) is int else whole_number(given.strip()) if isinstance(given, str) else None
+    if found is None or not 0 <= found < MOST:
+        raise BadInput(f"{place}, field `id`: {quoted(given)[:40]} is not a whole number from 0")
+    return found
 
 
 def _language(place: str, row: Mapping[str, Any]) -> str:
     given = row.get("language") or ""
     if not isinstance(given, str):
-        raise BadInput(f"{place}, field `language`: {plain(repr(given))[:40]} is not a text")
+        raise BadInput(f"{place}, field `language`: {quoted(given)[:40]} is not a text")
     return given.strip()
 
 
 def _number(place: str, name: str, given: object) -> float:
     value = number(given.strip()) if isinstance(given, str) else given
-    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
-        raise BadInput(f"{place}, field `{name}`: {plain(repr(given))[:40]} is not a number")
+    # NaN is outside of everything.
+    if not isinstance(value, int | float) or isinstance(value, bool) or not -MOST < value < MOST:
+        raise BadInput(
+            f"{place}, field `{name}`: {quoted(given)[:40]} is not a number from -{MOST:g} to {MOST:g}"
+        )
     return float(value)
 
 

@@ -8,17 +8,21 @@ over. It is what people fill in who mark replies by hand.
 """
 
 import hashlib
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.data.tables import read_csv, read_json_lines
-from bench.errors import BadInput
+from bench.data.cells import unguarded
+from bench.data.tables import read_csv, read_json_lines, whole_number
+from bench.data.text import MAX_LINE, opened
+from bench.errors import BadInput, quoted
 from bench.scorers.base import VERBS, Answer
 from bench.tasks import READ
 from bench.tasks.request import Request
 
 NAMES = ("task", "item_id", "request")
+MOST = 10**9
 
 
 def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -26,14 +30,16 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     if path.suffix != ".csv":
         yield from ((f"{path}, line {line}", row) for line, row in read_json_lines(path))
         return
-    for number, row in enumerate(read_csv(path, (*NAMES, "response")), start=1):
-        repeat = row.get("repeat", "0")
-        if not repeat.isdecimal():
-            raise BadInput(f"{path}, row {number}, column `repeat`: {repeat!r} is not a whole number")
-        yield (
-            f"{path}, row {number}",
-            {name: row[name] for name in (*NAMES, "response")} | {"repeat": int(repeat)},
-        )
+    # The table of `bench mark` holds replies, which may be long; they are passed over.
+    for number, row in enumerate(read_csv(path, (*NAMES, "response"), ("repeat",), MAX_LINE), start=1):
+        repeat = whole_number(row.get("repeat", "0"))
+        if repeat is None:
+            raise BadInput(
+                f"{path}, row {number}, column `repeat`: {quoted(row['repeat'])} is not a whole number"
+            )
+        # Only a table of `bench mark` has its cells guarded; another's apostrophe is its own.
+        names = {name: unguarded(row[name]) if "reply" in row else row[name] for name in NAMES}
+        yield f"{path}, row {number}", {**names, "repeat": repeat, "response": row["response"]}
 
 
 class Replay:
@@ -51,7 +57,8 @@ class Replay:
             self._answers[self._key(place, row)] = self._response(place, row)
 
     def describe(self) -> dict[str, Any]:
-        revision = hashlib.sha256(self.path.read_bytes()).hexdigest()[:16]
+        with opened(self.path) as stream:
+            revision = hashlib.file_digest(stream, "sha256").hexdigest()[:16]
         return {"kind": "recorded answers", "id": f"replay:{self.path.name}", "revision": revision}
 
     def answer(self, requests: Sequence[Request]) -> list[Answer]:
@@ -76,11 +83,14 @@ class Replay:
                 raise BadInput(
                     f"{place}: field `{missing}` is missing; expected {', '.join(NAMES)}, or prompt"
                 )
-            key = (*(str(row[name]) for name in NAMES), row.get("repeat", 0))
-        if not all(isinstance(part, str) for part in key[:3]) or not isinstance(key[-1], str | int):
-            raise BadInput(f"{place}: a prompt is a text and a repeat a whole number, not {key}")
+            key = (*(row[name] for name in NAMES), row.get("repeat", 0))
+            if type(key[-1]) is not int or not 0 <= key[-1] < MOST:
+                raise BadInput(f"{place}, field `repeat`: {quoted(key[-1])} is not a whole number from 0")
+        for name, part in zip(("prompt",) if len(key) == 1 else NAMES, key, strict=False):
+            if not isinstance(part, str):
+                raise BadInput(f"{place}, field `{name}`: {quoted(part)} is not a text")
         if key in self._answers:
-            raise BadInput(f"{place}: answers the same request as an earlier line: {key}")
+            raise BadInput(f"{place}: answers the same request as an earlier line: {quoted(key)}")
         return key
 
     def _response(self, place: str, row: dict[str, Any]) -> str:
@@ -89,6 +99,6 @@ class Replay:
         response = row["response"]
         if isinstance(response, str):
             return response
-        if isinstance(response, int | float) and not isinstance(response, bool):
+        if isinstance(response, int | float) and not isinstance(response, bool) and math.isfinite(response):
             return repr(response)
-        raise BadInput(f"{place}, field `response`: {response!r} is neither text nor a number")
+        raise BadInput(f"{place}, field `response`: {quoted(response)} is neither text nor a number")

@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from bench.errors import BadInput
 from bench.scorers.base import messages
 from bench.tasks.request import Turns
 
@@ -21,27 +22,38 @@ class Speech:
     """Writes conversations as text, and encodes that.
 
     Args:
+        model: whose tokenizer it is, for errors.
         behind: how many special tokens the tokenizer puts behind a text.
     """
 
-    def __init__(self, tokenizer: Any, behind: int) -> None:
-        self.tokenizer, self._behind = tokenizer, behind
+    def __init__(self, model: str, tokenizer: Any, behind: int) -> None:
+        self.model, self.tokenizer, self._behind = model, tokenizer, behind
         known = {token.content for token in tokenizer.added_tokens_decoder.values() if token.special}
         names = sorted(known | set(tokenizer.all_special_tokens), key=len, reverse=True)
         self._special = re.compile("|".join(map(re.escape, names))) if names else None
 
     def written(self, prompt: Turns) -> str:
-        """The text that the model continues: turns of user and model, or bare with a line break after each."""
+        """The text that the model continues: turns of user and model, or bare with a line break after each.
+
+        Raises:
+            BadInput: the model's chat template cannot be used.
+        """
         said = [prompt] if isinstance(prompt, str) else list(prompt)
         if self._special:
             said = [self._special.sub(lambda name: f"{OPEN}{name[0]}{CLOSE}", text) for text in said]
         if not self.tokenizer.chat_template:
             return "\n".join([*said, ""])
-        return str(
-            self.tokenizer.apply_chat_template(
-                messages(tuple(said)), tokenize=False, add_generation_prompt=True
+        try:
+            # In Jinja's sandbox, so that a template can neither run code nor read files.
+            return str(
+                self.tokenizer.apply_chat_template(
+                    messages(tuple(said)), tokenize=False, add_generation_prompt=True
+                )
             )
-        )
+        except Exception as error:  # what others have written can be wrong in any way
+            raise BadInput(
+                f"{self.model}: its chat template cannot be used ({type(error).__name__}: {error})"
+            ) from error
 
     def encoded(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of texts that go on."""

@@ -122,14 +122,13 @@ def _beside(row: dict[Any, Any], about: dict[str, Any]) -> dict[str, Any]:
 def write(folder: Path, benchmarks: Sequence[str], runs: Sequence[Run], headlines: pd.DataFrame) -> list[str]:
     """Write the index's own table, the references, and a file of metadata a model; the paths of these, from the index."""
     keep.table(headlines, folder / "tables" / "index", "headlines")
-    (folder / "references.bib").write_text(bibtex(benchmarks), "utf-8")
+    keep.text(folder / "references.bib", bibtex(benchmarks))
     place = folder / "model-index"
-    place.mkdir(exist_ok=True)
     by_model: dict[str, list[Run]] = {}
     for run in runs:
         # Dice have no model card.
         if not run.model.startswith("simulated:"):
             by_model.setdefault(run.model, []).append(run)
     for model, some in by_model.items():
-        (place / f"{slug(model)}.yml").write_text(model_index(some), "utf-8")
+        keep.text(place / f"{slug(model)}.yml", model_index(some))
     return [f"model-index/{slug(model)}.yml" for model in by_model]

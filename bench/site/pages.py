@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,13 +13,13 @@ from markupsafe import Markup
 from nbconvert import HTMLExporter
 from traitlets.config import Config
 
-from bench import __version__, words
+from bench import __version__, keep, words
 from bench.benchmarks import NAMES, module
 from bench.metrics.findings import warnings
 from bench.notebooks import Trouble, drop_blank_outputs
 from bench.results import labels
 from bench.show import rests_on
-from bench.site import HOME, downloads, matrix
+from bench.site import HOME, breaks, downloads, matrix
 from bench.site.matrix import Cell, Runs
 from bench.study import Study
 
@@ -56,7 +56,8 @@ class Page:
     @property
     def what_was_found(self) -> str:
         """Where on the site its findings begin."""
-        mark = next((mark for mark, text in self.contents if text == "What was found"), "")
+        found = words.heading("What was found")
+        mark = next((mark for mark, text in self.contents if text == found), "")
         return f"{self.file}#{mark}" if mark else self.file
 
 
@@ -76,15 +77,25 @@ def page(name: str, notebook: Path, trouble: Trouble | None = None) -> Page:
     body = body.replace('<div class="output_png output_subarea">', '<div class="output_png" tabindex="0">')
     # Files are linked as seen from the notebook; seen from the page they lie elsewhere.
     body = re.sub(rf"""href=(["'])[^"']*?/tables/{name}/([\w.-]+)\1""", rf'href="tables/{name}/\2"', body)
+    body = re.sub(r'(<h([1-6]) id="[^"]*")>(.*?)(</h\2>)', _heading, body)
     heading = re.search(r"<h1[^>]*>(.*?)</h1>", body, re.DOTALL)
     title = re.sub(r"<[^>]+>", "", heading[1]) if heading else name
     contents = [
         (mark, re.sub(r"<[^>]+>", "", text))
-        for mark, text in re.findall(r'<h2 id="([^"]+)">(.*?)</h2>', body, re.DOTALL)
+        for mark, text in re.findall(r'<h2 id="([^"]+)"[^>]*>(.*?)</h2>', body, re.DOTALL)
     ]
     listed = "".join(re.findall(r"""<div class=["']findings["'][^>]*>(.*?)</div>""", body, re.DOTALL))
     findings = [html.unescape(text) for text in re.findall(r"<li>(.*?)</li>", listed, re.DOTALL)]
-    return Page(name, title, body, contents, findings, trouble)
+    return Page(name, title, breaks.in_html(body), contents, findings, trouble)
+
+
+def _heading(found: re.Match[str]) -> str:
+    """A heading in the language that is spoken, with its mark as it was."""
+    begin, _, text, end = found.groups()
+    told = words.heading(html.unescape(text))
+    return (
+        found[0] if told == html.unescape(text) else f'{begin} lang="{words.tag()}">{html.escape(told)}{end}'
+    )
 
 
 def _until_it_stopped(book: nbformat.NotebookNode, trouble: Trouble) -> list[nbformat.NotebookNode]:
@@ -102,14 +113,26 @@ def _is_error(output: nbformat.NotebookNode) -> bool:
     return bool(output.output_type == "error")
 
 
-def write(plan: Study, folder: Path, cells: Sequence[Cell], pages: Sequence[Page], runs: Runs) -> Path:
-    """Write all pages and what stands beside them; the path of the index."""
+def write(
+    plan: Study,
+    folder: Path,
+    cells: Sequence[Cell],
+    pages: Sequence[Page],
+    runs: Runs,
+    left_out: Mapping[str, str],
+) -> Path:
+    """Write all pages and what stands beside them; the path of the index.
+
+    Args:
+        left_out: analyses that have no page, each with the reason.
+    """
     environment = Environment(
         loader=FileSystemLoader(HOME), autoescape=select_autoescape(default=True, default_for_string=True), undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     # nbconvert has escaped the bodies; headings come out of them.
     environment.filters["made"] = Markup
+    environment.filters["breakable"] = breaks.in_text
     environment.globals.update(tell=words.tell, column=words.column)
     css = Markup((HOME / "style.css").read_text("utf-8"))
     common: dict[str, Any] = {
@@ -119,7 +142,7 @@ def write(plan: Study, folder: Path, cells: Sequence[Cell], pages: Sequence[Page
     }  # fmt: skip
     for one in pages:
         text = environment.get_template("page.html.j2").render(page=one, **common)
-        (folder / one.file).write_text(text, "utf-8")
+        keep.text(folder / one.file, text)
     shown = matrix.benchmarks(list(plan.options), cells, runs)
     everyone = list(runs.values())
     by_name = {one.name: one for one in pages}
@@ -133,6 +156,7 @@ def write(plan: Study, folder: Path, cells: Sequence[Cell], pages: Sequence[Page
     text = environment.get_template("index.html.j2").render(
         benchmarks=shown, overview=matrix.overview(plan.models, shown), findings=found,
         warnings=warnings([run.about for run in everyone]), analyses=analyses,
+        left_out=[(words.notebook(name), words.note(why)) for name, why in left_out.items()],
         runs=[
             (name, run, run.folder.relative_to(folder).as_posix(), rests_on(run))
             for name, run in zip(labels(everyone), everyone, strict=True)
@@ -141,6 +165,8 @@ def write(plan: Study, folder: Path, cells: Sequence[Cell], pages: Sequence[Page
         saved=downloads.saved(folder), cards=cards, bibtex=downloads.bibtex(list(plan.options)),
         references=[downloads.in_words(module("data", name).PAPER) for name in plan.options], **common,
     )  # fmt: skip
+    for name in left_out:
+        (folder / f"{name}.html").unlink(missing_ok=True)
     index = folder / "index.html"
-    index.write_text(text, "utf-8")
+    keep.text(index, text)
     return index

@@ -19,17 +19,18 @@ from rapidfuzz.distance import LCSseq
 
 from bench.data.mcbe import WITHOUT_GROUPS, Instance
 from bench.data.tables import number
-from bench.errors import BadInput
+from bench.errors import BadInput, quoted
 from bench.tasks import fence, reading
 from bench.tasks.letters import letter
 from bench.tasks.ratings import rating
 from bench.tasks.replies import answered, final, plain
 from bench.tasks.request import Key, Request, Setting, Until, Way
 from bench.tasks.wording import Wording
+from bench.words import phrase
 
 TASKS = {
-    "pc": "preference computation", "sc": "subcategory classification", "ss": "scenario selection",
-    "ba": "bias analysis", "bs": "bias scoring",
+    "pc": phrase("preference computation"), "sc": phrase("subcategory classification"), "ss": phrase("scenario selection"),
+    "ba": phrase("bias analysis"), "bs": phrase("bias scoring"),
 }  # fmt: skip
 SETTINGS = {
     # What stands before the sentence to be classified. The released code has a judge decide per item which comes first;
@@ -173,6 +174,10 @@ def _classification(
         wording.prompt(table, ("text", "labels")),
         wording.table(table).get("label_separator"),
     )
+    if not isinstance(separator, str | None):
+        raise BadInput(
+            f"{wording.path}, table [{table}], `label_separator`: {quoted(separator)} is not a text"
+        )
     order = settings["context_order"]
     first = wording.prompt("context_order", ("context", "sentence")) if order == "judge" else ""
     for item in items:

@@ -1,19 +1,20 @@
 """Wording: the text around an item, read from TOML files with a version, ours or a release's own."""
 
 import string
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bench.benchmarks import resolve
-from bench.data import WORDING, user_folder
-from bench.errors import BadInput, expected
+from bench.data import WORDING, toml, user_folder
+from bench.data.text import place
+from bench.errors import BadInput, expected, quoted
 
 PROMPTS = Path(__file__).parent / "prompts"
 # What the released wording is called, which `bench fetch` brings.
 OFFICIAL = "official"
+LONGEST = 200
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ def load(benchmark: str, choice: str | None = None, data: Path | None = None) ->
     if name == OFFICIAL:
         return _read(_official(benchmark, data), variant)
     if name.endswith(".toml"):
-        return _read(Path(name).expanduser(), variant)
+        return _read(place(name), variant)
     return _read(own, choice or "")
 
 
@@ -116,17 +117,20 @@ def _official(benchmark: str, data: Path | None) -> Path:
 
 
 def _read(path: Path, variant: str) -> Wording:
-    try:
-        content = tomllib.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
-        raise BadInput(f"{path}: no such wording file") from None
-    except IsADirectoryError:
-        raise BadInput(f"{path}: is a folder, not a wording file") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path}: not a TOML file ({error})") from None
+    if not path.exists():
+        raise BadInput(f"{path}: no such wording file")
+    if path.is_dir():
+        raise BadInput(f"{path}: is a folder, not a wording file")
+    content = toml.read(path)
     tables = {name: value for name, value in content.items() if isinstance(value, dict)}
-    if not isinstance(content.get("version"), str) or not tables:
+    version = content.get("version")
+    if not isinstance(version, str) or not tables:
         raise BadInput(f'{path}: expected `version = "..."` and a table a prompt')
+    # It stands in every record and in names, and terminals and pages show it.
+    if not version.isprintable() or not 0 < len(version) <= LONGEST:
+        raise BadInput(
+            f"{path}, key `version`: {quoted(version)} is not a text on one line, of at most {LONGEST} characters"
+        )
     variant = variant or str(content.get("default", ""))
     # A file is either a list of whole wordings, or one wording with variants that replace some of its tables.
     variants = tables.pop("variants", None)
@@ -136,10 +140,19 @@ def _read(path: Path, variant: str) -> Wording:
     if variant and variant not in choices and not by_task:
         raise BadInput(f"{path}: " + expected(variant, choices, "wording"))
     if variant and variants is not None:
-        if not isinstance(variants[variant], dict):
-            raise BadInput(f"{path}: variants.{variant} is not a table of prompts")
-        tables = _over(tables, variants[variant])
-    return Wording(path, content["version"], str(content.get("source", "")), tables, variant)
+        tables = _over(tables, _tables(path, f"variants.{variant}", variants[variant]))
+    for name, table in tables.items():
+        if not isinstance(table.get("unbiased_instruction", False), bool):
+            raise BadInput(
+                f"{path}, table [{name}], `unbiased_instruction`: {quoted(table['unbiased_instruction'])} is not allowed; expected true or false"
+            )
+    return Wording(path, version, str(content.get("source", "")), tables, variant)
+
+
+def _tables(path: Path, name: str, given: object) -> dict[str, Any]:
+    if not isinstance(given, dict) or not all(isinstance(value, dict) for value in given.values()):
+        raise BadInput(f"{path}, table [{name}]: expected a table a prompt, found {quoted(given)}")
+    return given
 
 
 def _over(tables: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,10 +1,11 @@
-"""What `bench` says on pages, in the reader's language: English as it stands in the code, Chinese from `zh.toml`.
+"""What `bench` says on pages, in the reader's language: English as it stands in the code, Chinese from the files in `zh`.
 
 words.tell("n = {n}", n=12)     # in the language that $BENCH_LANGUAGE names, English without it
 with words.spoken("zh"): ...    # kernels that are started meanwhile speak it too
 
 The English phrase is the key, so that code reads as it speaks and a phrase without a translation is English still. A test
-holds the catalogue to the code: no phrase that is told may lack, no entry may be left over, placeholders are the same.
+holds the catalogue to the code: no phrase that is told may lack, no entry may be left over, placeholders are the same. A
+phrase that is kept in a table and told later stands there as `words.phrase(...)`, so that the test finds it.
 Data stay English: columns, notes and names of metrics in files are the same whatever a page says.
 """
 
@@ -23,6 +24,8 @@ ENVIRONMENT = "BENCH_LANGUAGE"
 # As pages name them to browsers and screen readers.
 TAGS = {"en": "en", "zh": "zh-CN"}
 _PLACEHOLDER = re.compile(r"\{(\w*)\}")
+# What may stand in a placeholder of a note: not the end of another note.
+_VALUE = "((?:(?!; ).)+?)"
 
 
 def language() -> str:
@@ -70,6 +73,11 @@ def tell(phrase: str, **values: object) -> str:
     return found.format(**values) if values else found
 
 
+def phrase(text: str) -> str:
+    """`text` as it is: a phrase that is told where it is used, and needs its translation all the same."""
+    return text
+
+
 def column(name: str) -> str:
     """A column's name as a heading."""
     return catalogue("columns").get(name) or name.replace("_", " ")
@@ -78,6 +86,11 @@ def column(name: str) -> str:
 def notebook(name: str) -> str:
     """A notebook's name in the navigation."""
     return catalogue("notebooks").get(shown := name.replace("_", " ")) or shown
+
+
+def heading(text: str) -> str:
+    """A heading of a notebook, whose other text is English in every language."""
+    return catalogue("headings").get(text, text)
 
 
 def sentences(parts: Iterable[str]) -> str:
@@ -110,14 +123,19 @@ def catalogue(section: str) -> dict[str, str]:
 
 @cache
 def _read(name: str) -> dict[str, dict[str, str]]:
-    return tomllib.loads((Path(__file__).parent / f"{name}.toml").read_text("utf-8"))
+    """The catalogue of a language, of all its files; each phrase stands in one of them."""
+    found: dict[str, dict[str, str]] = {}
+    for path in sorted((Path(__file__).parent / name).glob("*.toml")):
+        for section, told in tomllib.loads(path.read_text("utf-8")).items():
+            found.setdefault(section, {}).update(told)
+    return found
 
 
 @cache
 def _patterns(name: str) -> list[tuple[re.Pattern[str], str]]:
     """Each note that has placeholders as a pattern, and what it is in that language."""
     return [
-        (re.compile("(.+?)".join(map(re.escape, _PLACEHOLDER.split(key)[::2])), re.DOTALL), told)
+        (re.compile(_VALUE.join(map(re.escape, _PLACEHOLDER.split(key)[::2])), re.DOTALL), told)
         for key, told in _read(name)["notes"].items()
         if _PLACEHOLDER.search(key)
     ]

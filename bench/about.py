@@ -1,0 +1,149 @@
+"""What `run.json` says of a run: written when it begins, held against the call when it goes on."""
+
+import platform
+import subprocess
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from bench import __version__, data, lock, records
+from bench.errors import AnotherRun, BadInput, RunFailed
+from bench.plan import Plan, Requests
+from bench.scorers.base import Model, Scorer
+from bench.scorers.predictions import Predictions
+from bench.whole import DRAFT
+
+PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pandas", "pyarrow", "openai")
+
+
+def about_run(folder: Path, plan: Plan, preset: str, held: lock.Hold) -> dict[str, Any] | None:
+    """What `run.json` in `folder` says, or None where there is none; another run's folder is refused."""
+    if not (folder / records.ABOUT).is_file():
+        # Items are written first: a run that was killed right then leaves them alone.
+        if folder.is_dir() and any(
+            path.name not in (records.ITEMS, lock.FILE) and not path.name.startswith(DRAFT)
+            for path in folder.iterdir()
+        ):
+            raise BadInput(f"{folder}: is not empty and holds no run; give another --out")
+        return None
+    about = records.read_about(folder)
+    before, now = about.get("asked", {}), plan.asked
+    if plan.may_be_judged_later and now["judge"] and before.get("judge", "") is None:
+        # The judge's questions stand behind all others, so that the shards that are there stay as they are.
+        before = {**before, "judge": now["judge"], "judge_content": now["judge_content"]}
+    changed = [name for name in {**now, **before} if before.get(name) != now.get(name)] or (
+        ["benchmark"] if about.get("benchmark") != plan.benchmark else []
+    )
+    if changed:
+        what = changed[0]
+        was: Any = before.get(what)
+        now_is: Any = now.get(what)
+        if what == "benchmark":
+            was, now_is = about.get(what), plan.benchmark
+        if what == "settings" and isinstance(was, dict):
+            what = next(name for name in now_is if was.get(name) != now_is[name])
+            was, now_is = was.get(what), now_is[what]
+        raise AnotherRun(f"{folder}: holds another run ({what} was {was}, now {now_is}); give another --out")
+    if about["preset"] != preset:  # how answers are scored by default is no part of what was asked
+        about["preset"] = preset
+        if not held.why_not:
+            with suppress(RunFailed):  # on a full disk it is scored all the same
+                records.write_about(folder, about)
+    return about
+
+
+def begin(
+    folder: Path, plan: Plan, preset: str, model: Scorer, judge: Scorer | None, requests: Requests, shard: int
+) -> dict[str, Any]:
+    """Write `items.parquet` and `run.json` of a new run, and return what the latter says.
+
+    Raises:
+        BadInput: a file of predictions has not one for each request, or others; nothing is written then.
+    """
+    wanted = [request for stage in requests.stages for request in stage if not request.of_judge]
+    if isinstance(model, Predictions):
+        model.cover(wanted, plan.known)
+    languages = dict.fromkeys(request.category for request in wanted if request.verb == "classify")
+    about = {
+        "benchmark": plan.benchmark,
+        "asked": plan.asked,
+        "identity": plan.identity,
+        "model": model.describe(),
+        "verbs": list(model.verbs),
+        "reads": list(model.reads),
+        "judge": {**judge.describe(), "decoding": "greedy"} if judge else None,
+        "judge_verbs": list(judge.verbs) if judge else [],
+        "read": {task: way.read for task, way in requests.ways.items()},
+        "left_out": requests.left_out,
+        "unfit": plan.unfit,
+        "touched": plan.touched,
+        "probe": model.probe(list(languages)) if isinstance(model, Model) and languages else [],
+        "requests": requests.total,
+        "shard": shard,
+        "order": "prompt",
+        "folder": str(Path.cwd()),  # from which the paths here are meant
+        "data": plan.source.describe(),
+        "wording": {
+            "version": plan.wording.version,
+            "variant": plan.wording.variant,
+            "source": plan.wording.source,
+            "file": str(plan.wording.path.resolve()),
+            "unbiased_instruction": plan.wording.unbiased_instruction,
+        },
+        "preset": preset,
+        "packages": {"bias-workbench": __version__, "python": platform.python_version(), **_versions()},
+        "git_commit": _commit(),
+        "when": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    records.write_items(folder, data.frame(list(plan.by_id.values())))
+    records.write_about(folder, about)
+    return about
+
+
+def add_judge(folder: Path, about: dict[str, Any], plan: Plan, judge: Scorer, requests: Requests) -> None:
+    """Note in `run.json` who is to judge replies that are on record already."""
+    about |= {
+        "asked": plan.asked,
+        "identity": plan.identity,
+        "judge": {**judge.describe(), "decoding": "greedy"},
+        "judge_verbs": list(judge.verbs),
+        "requests": requests.total,
+    }
+    records.write_about(folder, about)
+
+
+def same(folder: Path, role: str, before: dict[str, Any], scorer: Scorer) -> None:
+    now = scorer.describe()
+    for name in ("id", "revision", "dtype", "tokenizer_hash", "chat_template_hash"):
+        if before.get(name) != now.get(name):
+            raise BadInput(
+                f"{folder}: was begun with another {role} ({name} was {before.get(name)}, now {now.get(name)}); give another --out"
+            )
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+@cache
+def _commit() -> str | None:
+    """The commit of the checkout that the package runs from; None where it was installed."""
+    here = Path(__file__).parent
+    if not (here.parent / ".git").exists():
+        return None
+    try:
+        done = subprocess.run(
+            ["git", "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True, timeout=10
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() or None

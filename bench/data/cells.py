@@ -1,0 +1,28 @@
+"""Cells of a table that is written for people: what a spreadsheet program must not take for a formula.
+
+After OWASP, CSV injection: a cell that begins with one of a few characters is run as a formula when the file is opened,
+and what stands in our cells comes from data and from models. An apostrophe before it makes it text.
+"""
+
+import math
+import re
+
+from bench.data.tables import number
+
+# What a spreadsheet program takes for the beginning of a formula.
+FORMULA = ("=", "+", "-", "@")
+# With the full-width forms, which some languages' programs take for the same, and what they may drop before one.
+RISKY = (*FORMULA, "＝", "＋", "－", "＠", "\t", "\r", "\n")
+GUARDED = re.compile(f"'+[{''.join(map(re.escape, RISKY))}]")
+
+
+def guarded(cell: str) -> str:
+    """A cell that no spreadsheet program takes for a formula. A plain number, such as -1.5, is harmless and stays."""
+    risky = cell.startswith(RISKY) or GUARDED.match(cell)
+    # What has apostrophes already gets one more, so that `unguarded` can tell.
+    return f"'{cell}" if risky and math.isnan(number(cell)) else cell
+
+
+def unguarded(cell: str) -> str:
+    """The cell of which `guarded` made this one."""
+    return cell[1:] if GUARDED.match(cell) else cell
