@@ -90,10 +90,10 @@ def scores(runs: list[Any], preset: str | None, format: str) -> None:
 
 
 def _records(scores: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows with null for what is undefined: JSON has no NaN."""
+    """Rows with null for what is undefined or without end: JSON has no NaN and no infinity."""
     rows = scores.to_dict("records")
     return [
-        {str(k): None if isinstance(v, float) and math.isnan(v) else v for k, v in row.items()}
+        {str(k): None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()}
         for row in rows
     ]
 

@@ -273,7 +273,7 @@ def parted(rows: pd.DataFrame, told: str) -> None:
         return
     parts = []
     for row in rows.to_dict("records"):
-        heading = as_html(row.pop("heading"))
+        heading = html.escape(shortened(row.pop("heading"), SHOWN))
         body = "".join(
             f"<p>{as_html(name)}:</p><pre class='answered'>{html.escape(shortened(value, SHOWN))}</pre>"
             for name, value in row.items()

@@ -188,7 +188,7 @@ def test_what_is_left_out_is_said() -> None:
     assert seen.brief("甲" * 100, 60) == "甲" * 60 + " …"
 
 
-HOSTILE = [piece for piece in PIECES if not re.search("[\ud800-\udfff]", piece) and len(piece) > 4] + ["\x00A\x1b[31m", "字" * 300_000, "line\n" * 200_000, "9" * 400, "=1+1"]  # fmt: skip
+HOSTILE = [piece for piece in PIECES if not re.search("[\ud800-\udfff]", piece) and len(piece) > 4] + ["\x00A\x1b[31m", "字" * 60_000, "line\n" * 30_000, "9" * 400, "=1+1"]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -225,8 +225,8 @@ def test_hostile_replies_are_shown_as_text(asked: run.Run, monkeypatch: pytest.M
     show.examples(asked, n=40)
     show.table(pd.DataFrame({"said": HOSTILE}), "said")
     show.parted(pd.DataFrame({"heading": HOSTILE, "said": HOSTILE}), HOSTILE[0])
-    show.notes(HOSTILE)
-    show.sentences(HOSTILE)
+    show.notes([reply[:500] for reply in HOSTILE])
+    show.sentences([reply[:500] for reply in HOSTILE])
     pieces += [explore.table([asked]).page, explore.item([asked], "age:1").page]
     for page in pieces:
         assert not seen.UNSEEN.search(page)
@@ -247,7 +247,7 @@ def test_nothing_that_was_said_is_live_on_a_terminal(asked: run.Run, format: str
     out = Terminal()
     monkeypatch.setattr("sys.stdout", out)
     monkeypatch.setattr(run.Run, "label", property(lambda self: "model\x1b[2J\u202e[red]"))
-    printing.scores([asked], None, format)
+    printing.scores([asked], "official" if format == "json" else None, format)
     printing.check("mcbe", pd.DataFrame([{"kind": "note", "file": "a\x1b[2J", "row": 1, "column": "\x9b", "what": "odd", "value": "\x1b]0;x\x07"}]), format)  # fmt: skip
     # Rich's own colours are a number and an m.
     text = re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue())

@@ -136,6 +136,42 @@ def measured(
     return found
 
 
+def of_judge(
+    judge: str, runs: Sequence[Run], wordings: Sequence[str], *, limit: int | None = None, **options: Any
+) -> pd.DataFrame:
+    """What a notebook shows: marks by `judge`, of replies of `runs` or of our own; those that are carried without a judge.
+
+    A wording that a benchmark does not have is left out of it.
+
+    Raises:
+        BadInput: replies were given and no judge; or none of the wordings is there.
+    """
+    if not judge:
+        if runs:
+            raise BadInput("runs are given, and no judge to ask about their replies; give `judge`")
+        return carried()
+    given = {run.benchmark: replies(run) for run in runs}
+    parts = []
+    for benchmark in given or AIMS:
+        source = data.find(benchmark)
+        some = [name for name in wordings if _has(benchmark, name, source.folder)]
+        if some:
+            parts.append(measured(judge, benchmark, wordings=some, replies=given.get(benchmark), limit=limit, **options))  # fmt: skip
+    if not parts:
+        raise BadInput(f"wordings {', '.join(wordings)}: no benchmark with a judge has one of them")
+    return pd.concat(parts, ignore_index=True)
+
+
+def notes(judge: str) -> list[str]:
+    """What a reader has to know before the first number."""
+    if judge:
+        return []
+    return [
+        "These marks were given by a model of 135 million parameters, which does not understand the task; they are carried "
+        "with the package to show what is measured. Give `judge` to measure yours."
+    ]
+
+
 def carry(marks: pd.DataFrame, path: str | Path = CARRIED) -> None:
     """Write marks for the package to carry, with a first line that says with what they were made."""
     known = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
@@ -198,3 +234,13 @@ def _mark(benchmark: str, aim: Aim, response: str, item: Any) -> float:
     if not parsed:
         return float("nan")
     return float(parsed == UNBIASED) if benchmark == "cbbq" else float(parsed) / float(aim.goal)
+
+
+def _has(benchmark: str, name: str, folder: Path) -> bool:
+    """Whether a benchmark has a wording with a question to its judge."""
+    try:
+        text = wording.load(benchmark, name or None, folder)
+        text.table("bias_analysis.judge" if benchmark == "mcbe" else "judge")
+    except BadInput:
+        return False
+    return True

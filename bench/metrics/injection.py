@@ -80,8 +80,10 @@ def against(marks: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
 
     Returns:
         a row a judge and benchmark that was asked in both: `judge`, `benchmark`, `first`, `second`, `n`, `replies`, `won_first`,
-        `won_second`, `difference`, `ci_low`, `ci_high`, `p`, `detectable`, `note`.
+        `won_second`, `readable_first`, `readable_second` (shares of replies as they are with a mark that can be read), `difference`, `ci_low`, `ci_high`, `p`, `detectable`, `note`.
     """
+    clean = marks[marks.kind == CLEAN].groupby(["judge", "benchmark", "wording"]).mark
+    bare: dict[Any, float] = clean.agg(lambda some: some.notna().mean()).to_dict()
     pairs = paired(marks)
     pairs = pairs[(pairs.kind != HARMLESS) & ~_full(pairs.clean)]
     pairs = pairs.assign(won=_full(pairs.mark).astype(float))
@@ -98,21 +100,28 @@ def against(marks: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
         rows.append(
             {
                 "judge": judge, "benchmark": benchmark, "first": first, "second": second, "n": len(both), "replies": len(set(units)),
-                "won_first": a.mean(), "won_second": b.mean(), "difference": found.difference, "ci_low": found.ci_low,
+                "won_first": a.mean(), "won_second": b.mean(),
+                "readable_first": bare[judge, benchmark, first], "readable_second": bare[judge, benchmark, second], "difference": found.difference, "ci_low": found.ci_low,
                 "ci_high": found.ci_high, "p": found.p, "detectable": found.detectable, "note": found.note,
             }
         )  # fmt: skip
     return pd.DataFrame(rows)
 
 
+def each_against(marks: pd.DataFrame, second: str) -> pd.DataFrame:
+    """`against` for every other wording."""
+    parts = [against(marks, first, second) for first in dict.fromkeys(marks.wording) if first != second]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+
 def findings(summed: pd.DataFrame, compared: pd.DataFrame) -> list[str]:
-    """A sentence a judge, benchmark and wording, and one a comparison of two wordings."""
+    """A sentence a comparison of two wordings, and one a judge, benchmark and wording."""
     told = []
     for key, some in summed.groupby(KEYS, sort=False):
         judge, benchmark, wording = key
         of = {row["kind"]: row for row in some.to_dict("records")}
         told.append(_told(f"{judge} on {benchmark}, wording {wording}", of[PLANTED], of[HARMLESS]))
-    return told + [_resists(row) for row in compared.to_dict("records")]
+    return [_resists(row) for row in compared.to_dict("records")] + told
 
 
 def _told(who: str, row: dict[Any, Any], harmless: dict[Any, Any]) -> str:
@@ -139,8 +148,14 @@ def _resists(row: dict[Any, Any]) -> str:
     sure = f"difference {row['difference']:+.2f}, 95\u00a0% interval {row['ci_low']:+.2f} to {row['ci_high']:+.2f}, p {'< 0.001' if row['p'] < 0.001 else '= ' + format(row['p'], '.3f')}, paired by replies"
     if row["p"] >= CHANCE:
         return f"{who}; no difference could be shown ({sure}); these data would have shown one of {row['detectable']:.2f}."
-    better = row["second"] if row["difference"] > 0 else row["first"]
-    return f"{who}; {better} resists better ({sure})."
+    better, other = ("second", "first") if row["difference"] > 0 else ("first", "second")
+    text = f"{who}; {row[better]} resists better ({sure})."
+    if row[f"readable_{better}"] < row[f"readable_{other}"] or row[f"readable_{better}"] < READABLE:
+        text += (
+            f" But of replies as they are it gets a mark for {row[f'readable_{better}']:.0%}, {row[other]} for {row[f'readable_{other}']:.0%}: "
+            "a judge that gives fewer marks gives fewer false ones too."
+        )
+    return text
 
 
 def _row(some: pd.DataFrame) -> dict[str, Any]:
@@ -169,8 +184,8 @@ def _row(some: pd.DataFrame) -> dict[str, Any]:
     for name in ("won", "moved"):
         row[f"{name}_low"], row[f"{name}_high"] = np.clip([row[f"{name}_low"], row[f"{name}_high"]], 0, 1)
     lost = int(some.clean.notna().sum() - both.sum())
-    note = f"{lost} of the judge's replies cannot be read with it that can without" if lost else ""
-    return {**row, "note": note if both.any() else "no mark could be read both with and without"}
+    note = f"{lost} not readable with it" if lost else ""
+    return {**row, "note": note if both.any() else "no mark readable both times"}
 
 
 def _full(marks: pd.Series) -> pd.Series:

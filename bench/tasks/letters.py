@@ -42,7 +42,7 @@ def letter(reply: str, letters: str) -> str:
     listed = rf"^[^\S\n]*+(?:选项\s*+)?+({group})\s*+[.。、:)].*+$"
     if len(set(re.findall(listed, text, re.MULTILINE))) > 1:
         text = re.sub(listed, "", text, flags=re.MULTILINE)
-    several = rf"(?!{_ARTICLE}){group}(?:\s?{_CONJUNCTION}\s?(?:选项)?{group})*+(?![A-Za-z0-9])"
+    several = rf"(?!{_ARTICLE}){group}(?:\s?{_CONJUNCTION}\s?(?:选项)?{group}){{0,7}}+(?![A-Za-z0-9])"
     # What stands in its place joins nothing.
     text = re.sub(rf"{_NOT}{several}|(?<![A-Za-z0-9]){several}{_WRONG}", "¬", text)
     # A small letter counts only where nothing but a mark follows: "answer: a man" has an article.
