@@ -150,50 +150,54 @@ def here(model: Lazy, judge: Lazy, journal: Journal | None = None) -> Asker:
     """
 
     def answered(jobs: Sequence[Job], advance: Callable[[int], None]) -> Iterator[tuple[Job, list[Answer]]]:
-        found = {job.number: _without_asking(job, journal) for job in jobs}
-        by_number = {job.number: job for job in jobs}
+        missing = {job.number: (job, _without_asking(job, journal)) for job in jobs}
 
         def whole(number: int) -> Iterator[tuple[Job, list[Answer]]]:
-            some, job = found[number], by_number[number]
+            job, some = missing[number]
             if len(some) == len(job.planned):
+                del missing[number]
                 yield job, [some[i] for i in range(len(some))]
 
-        for number, some in found.items():
+        for number, (_, some) in list(missing.items()):
             advance(len(some))
             yield from whole(number)
         for of_judge, lazy, who in ((False, model, "model"), (True, judge, "judge")):
             todo = [
-                (job.number, i, request)
-                for job in jobs
+                (number, i, request)
+                for number, (job, some) in missing.items()
                 for i, request in enumerate(job.finished)
-                if request and request.of_judge == of_judge and i not in found[job.number]
+                if request and request.of_judge == of_judge and i not in some
             ]
             if not todo:
                 continue
             scorer = lazy.load()
-            for (number, i, request), answer in _blaming(who, _asked(scorer, todo)):
-                if journal and isinstance(scorer, Streams):
-                    journal.add(number, i, digest(request.text), answer)
-                found[number][i] = answer
-                advance(1)
-                yield from whole(number)
+            for came in _blaming(who, _asked(scorer, todo)):
+                for (number, i, request), answer in came:
+                    if journal and isinstance(scorer, Streams):
+                        journal.add(number, i, digest(request.text), answer)
+                    missing[number][1][i] = answer
+                advance(len(came))
+                for number in {number for (number, _, _), _ in came}:
+                    yield from whole(number)
 
     return answered
 
 
-def _asked(
-    scorer: Scorer, todo: Sequence[tuple[int, int, Request]]
-) -> Iterator[tuple[tuple[int, int, Request], Answer]]:
-    """The answers to `todo` (shard, place in it, request): as they come, or a shard at a time, here or on a cluster."""
+# A request that is to be asked: the number of its shard, its place in it, and the request.
+Asked = tuple[int, int, Request]
+
+
+def _asked(scorer: Scorer, todo: Sequence[Asked]) -> Iterator[list[tuple[Asked, Answer]]]:
+    """The answers to `todo`: each as it comes, or those of a shard together, asked here or on a cluster."""
     if isinstance(scorer, Streams):
         for k, answer in scorer.stream([request for _, _, request in todo]):
-            yield todo[k], answer
+            yield [(todo[k], answer)]
         return
     shards = {number: list(group) for number, group in groupby(todo, key=lambda one: one[0])}
     bare = {number: [request for _, _, request in some] for number, some in shards.items()}
     each = scorer.spread(bare) if isinstance(scorer, Spreads) else _in_turn(scorer, bare)
     for number, answers in each:
-        yield from zip(shards[number], answers, strict=True)
+        yield list(zip(shards[number], answers, strict=True))
 
 
 def _in_turn(
