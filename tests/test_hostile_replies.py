@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from bench import printing, progress, run, seen, show
 from bench.analyses import explore
 from bench.data.tables import read_csv
-from bench.marking import plain, to_mark
+from bench.marking import cell, to_mark
 from bench.tasks import cbbq, fence, mcbe, nli_coal
 from bench.tasks.letters import letter
 from bench.tasks.ratings import released_mark, released_rating
@@ -180,7 +180,7 @@ def test_what_is_shown_holds_nothing_that_acts_unseen(reply: str) -> None:
     assert "<" not in seen.as_html(reply)
     assert "\n" not in seen.brief(reply, 20)
     assert json.loads(seen.as_json(json.dumps(reply, ensure_ascii=False))) == reply
-    assert not plain(reply).startswith(("=", "+", "-", "@"))
+    assert not cell(reply).startswith(("=", "+", "-", "@"))
 
 
 def test_what_is_left_out_is_said() -> None:
