@@ -5,7 +5,6 @@ or a Hub id.
 """
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from bench.data.text import place
 from bench.errors import BadInput
