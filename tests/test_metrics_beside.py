@@ -46,13 +46,11 @@ def test_topics_groups_and_near_texts_by_hand() -> None:
     assert near.loc[("second", "all"), ["texts", "near"]].tolist() == [3, 2]
     assert near.share["second", "age"] == 1
     assert found.pairs.rouge_l.tolist() == pytest.approx([1, 1, 0.8])
-    assert (
-        coverage.compare(FIRST, SECOND, 0.9).near.set_index(["side", "category"]).near["second", "all"] == 1
+    stricter = coverage.compare(FIRST, SECOND, 0.9).near.set_index(["side", "category"])
+    assert stricter.near["second", "all"] == 1
     # Nine of ten words each: 2 * 9 / 20, which is near from 0.9 on.
-    words = "a b c d e f g h i "
-    one, other = (texts(("age", "t", "g", words + last)) for last in "jk")
+    one, other = (texts(("age", "t", "g", f"a b c d e f g h i {last}")) for last in "jk")
     assert coverage.compare(one, other, 0.9).near.near.tolist() == [1, 1, 1, 1]
-    )
 
 
 def test_what_was_found_is_told() -> None:
