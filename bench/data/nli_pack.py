@@ -104,17 +104,31 @@ def read_pack(folder: str | Path) -> Pack:
     return pack
 
 
-def faults(folder: str | Path) -> tuple[Pack | None, list[str]]:
-    """The pack in `folder`, None where something is wrong with it; and everything for which `read_pack` would refuse it."""
+def faults(folder: str | Path, frames: bool = True) -> tuple[Pack | None, list[str]]:
+    """The pack in `folder`, None where something is wrong with it; and everything for which `read_pack` would refuse it.
+
+    Without `frames` these are still to be made, as for `read_words`.
+    """
     told: list[str] = []
-    pack = _read(Path(folder), told.append)
+    pack = _read(Path(folder), told.append, FILES if frames else [name for name in FILES if name != FRAMES])
     return (None if told else pack), told
 
 
-def _read(folder: Path, tell: Tell) -> Pack | None:
+def read_words(folder: str | Path) -> Pack:
+    """The language pack in `folder` without its frames, which are still to be made.
+
+    Raises:
+        BadInput: as `read_pack`.
+    """
+    pack = _read(Path(folder), refuse, [name for name in FILES if name != FRAMES])
+    assert pack is not None  # whatever is wrong was refused
+    return pack
+
+
+def _read(folder: Path, tell: Tell, wanted: Sequence[str] = FILES) -> Pack | None:
     """The pack; None where it is not whole. What is wrong is told, and the rest is looked at nevertheless."""
-    there = {name for name in FILES if (folder / name).is_file()}
-    for name in FILES:
+    there = {name for name in wanted if (folder / name).is_file()}
+    for name in wanted:
         if name not in there:
             tell(f"{folder / name}: no such file; a language pack has {', '.join(FILES)}")
     manifest: dict[str, Any] = {"match": "word", "captions": CaptionFilter()}
@@ -128,7 +142,7 @@ def _read(folder: Path, tell: Tell) -> Pack | None:
             if word not in neutral:
                 tell(f"{folder / MANIFEST}, key `{kind}`: {word!r} is no neutral occupation of {OCCUPATIONS}")
     frames = _frames(folder / FRAMES, manifest, terms, tell) if FRAMES in there else ()
-    if len(there) < len(FILES) or not all(key in manifest for key in REQUIRED):
+    if len(there) < len(wanted) or not all(key in manifest for key in REQUIRED):
         return None
     return Pack(**manifest, occupations=words, frames=frames, terms=terms)
 

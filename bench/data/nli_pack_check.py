@@ -29,8 +29,10 @@ END = re.compile(r"[^\w\s]+$")
 TOLD = re.compile(r", line (\d+)(?:, column `(\w+)`)?:? ?")
 
 
-def check(folder: str | Path) -> pd.DataFrame:
+def check(folder: str | Path, frames: bool = True) -> pd.DataFrame:
     """Everything found in the pack, a row a finding: `file`, `row`, `column`, `kind`, `what`, `value`.
+
+    Without `frames` these are still to be made of captions, and words alone are looked at.
 
     `kind` is `refused` (no set is built before it is mended), `odd` (look at it) or `count` (how much there is). `row` is
     the line of the file, 0 where a finding concerns the whole file.
@@ -41,10 +43,12 @@ def check(folder: str | Path) -> pd.DataFrame:
     folder = place(folder)
     if not folder.is_dir():
         raise BadInput(f"{folder}: no such folder; a language pack is a folder")
-    pack, told = faults(folder)
+    pack, told = faults(folder, frames)
     findings = [_refused(folder, what) for what in told]
+    if pack and frames:
+        findings += [*_sets(pack), *_odd_frames(pack)]
     if pack:
-        findings += [*_sets(pack), *_odd(pack), *_counts(pack)]
+        findings += [*_odd_words(pack), *_counts(pack)]
     return audit.table(findings)
 
 
@@ -103,21 +107,11 @@ def _has(pack: Pack, split: str) -> bool:
     return True
 
 
-def _odd(pack: Pack) -> Iterator[Finding]:
-    """What is no fault by itself."""
+def _odd_words(pack: Pack) -> Iterator[Finding]:
+    """What is odd about the language and its words, which is no fault by itself."""
     if pack.language not in CATEGORIES and not label_in(pack.language, "en"):
         what = "is a language that has no name in CLDR; write [categories] into dataset.toml of what is built, so that pictures name it"
         yield Finding(MANIFEST, 0, "language", "odd", what, shown(pack.language))
-    known = [frame for frame in pack.frames if frame]
-    without = sum(" " not in frame.replace(f" {SLOT} ", SLOT) for frame in known)
-    if pack.match == "word" and without > CUSTOM * len(known):
-        what = 'finds gender words as whole words, but most frames have no blanks; write match = "substring"'
-        yield Finding(MANIFEST, 0, "match", "odd", what, pack.match)
-    yield from _odd_words(pack)
-    yield from _odd_frames(pack, known)
-
-
-def _odd_words(pack: Pack) -> Iterator[Finding]:
     words = [one.word for one in pack.occupations]
     counts = Counter(one.type for one in pack.occupations)
     stereotyped = counts["female-stereo"] + counts["male-stereo"]
@@ -148,7 +142,12 @@ def _odd_words(pack: Pack) -> Iterator[Finding]:
             yield Finding(TERMS, 0, "word", "odd", "is neutral but holds a gendered word", shown(term))
 
 
-def _odd_frames(pack: Pack, known: Sequence[str]) -> Iterator[Finding]:
+def _odd_frames(pack: Pack) -> Iterator[Finding]:
+    known = [frame for frame in pack.frames if frame]
+    without = sum(" " not in frame.replace(f" {SLOT} ", SLOT) for frame in known)
+    if pack.match == "word" and without > CUSTOM * len(known):
+        what = 'finds gender words as whole words, but most frames have no blanks; write match = "substring"'
+        yield Finding(MANIFEST, 0, "match", "odd", what, pack.match)
     ends = Counter(_end(frame) for frame in known)
     end, most = ends.most_common(1)[0]
     words = [one.word for one in pack.occupations]
@@ -182,9 +181,12 @@ def _counts(pack: Pack) -> Iterator[Finding]:
     known = sum(map(bool, pack.frames))
     for kind in TYPES:
         yield Finding(OCCUPATIONS, 0, "", "count", f"{counts[kind]} words are {kind}", str(counts[kind]))
-    yield Finding(FRAMES, 0, "", "count", f"{known:,} frames", str(known))
+    if known:
+        yield Finding(FRAMES, 0, "", "count", f"{known:,} frames", str(known))
     told = ", ".join(f"{len(words)} {gender}" for gender, words in pack.terms.items() if words)
     yield Finding(TERMS, 0, "", "count", f"words: {told}", str(sum(map(len, pack.terms.values()))))
+    if not known:
+        return
     try:
         sets = {name: len(rows) for name, rows in build_eval(pack).items()}
     except BadInput:  # told already
