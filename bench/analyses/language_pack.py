@@ -7,6 +7,7 @@ made.sifted, made.checked, made.out
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import NamedTuple
 
 import pandas as pd
@@ -124,13 +125,13 @@ def pairs(pack: Pack) -> pd.DataFrame:
     ).reset_index()  # fmt: skip
 
 
-def examples(pack: Pack, n: int = 2) -> pd.DataFrame:
-    """Pairs to look at: some of each set and type, spread over it."""
+def examples(pack: Pack, n: int = 2, seed: int = 0) -> pd.DataFrame:
+    """Pairs to look at: `n` of each set and type, drawn at random."""
     rows = []
     for name, some in build_eval(pack).items():
         for kind in dict.fromkeys(row.occupation.type for row in some):
             here = [row for row in some if row.occupation.type == kind]
-            for row in here[:: max(1, len(here) // n)][:n]:
+            for row in Random(seed).sample(here, min(n, len(here))):
                 rows.append((name.upper(), kind, row.premise, row.hypothesis, row.label))
     return pd.DataFrame(rows, columns=["set", "type", "premise", "hypothesis", "label"])
 
