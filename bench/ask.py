@@ -15,7 +15,7 @@ import pandas as pd
 from bench import records
 from bench.about import same
 from bench.benchmarks import module
-from bench.errors import RunFailed
+from bench.errors import CONTINUES, RunFailed
 from bench.journal import Journal
 from bench.lock import Hold
 from bench.plan import Plan, Requests
@@ -211,12 +211,12 @@ def _blaming(who: str, asked: Iterator[Any]) -> Iterator[Any]:
     try:
         yield from asked
     except RunFailed as error:
-        raise RunFailed(f"the {who}: {error}; the same command continues from what is recorded") from error
+        # What comes from a cluster says it itself.
+        told = str(error) if CONTINUES in str(error) else f"the {who}: {error}; {CONTINUES}"
+        raise RunFailed(told) from error
     except (RuntimeError, OSError) as error:
         first = (str(error).splitlines() or [type(error).__name__])[0]
-        raise RunFailed(
-            f"the {who} did not answer ({first}); the same command continues from what is recorded"
-        ) from error
+        raise RunFailed(f"the {who} did not answer ({first}); {CONTINUES}") from error
 
 
 def _job(number: int, planned: Sequence[Request], replies: dict[tuple[Any, ...], str | None]) -> Job:

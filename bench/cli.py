@@ -16,7 +16,7 @@ import typer
 from bench import __version__, cli_make, printing
 from bench.benchmarks import NAMES, module
 from bench.cli_make import Data, TrustRemoteCode, listed
-from bench.errors import BadInput, RunFailed, expected
+from bench.errors import CONTINUES, BadInput, RunFailed, expected
 from bench.progress import say
 
 app = typer.Typer(
@@ -279,7 +279,8 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     status = _status(lambda: app(standalone_mode=False))
     # Whoever is impatient, and presses it again, does not see the ending of this process end with a traceback.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for one in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(one, signal.SIG_IGN)
     sys.exit(status)
 
 
@@ -306,7 +307,7 @@ def _status(command: Callable[[], Any]) -> int:
         return 2
     # Some versions of typer raise, others return.
     if status == INTERRUPTED:
-        say("bench: interrupted; the same command continues from what is recorded")
+        say(f"bench: interrupted; {CONTINUES}")
     return status
 
 

@@ -21,11 +21,11 @@ from typing import Any
 
 from bench import __version__, scorers, worker
 from bench.about import packages
-from bench.errors import BadInput, RunFailed
+from bench.errors import CONTINUES, BadInput, RunFailed
 from bench.progress import say
 from bench.scorers.base import Answer, Model, Tally
 from bench.tasks.request import Request
-from bench.worker import CONTINUES, Order, Shown, Wanted, first_line
+from bench.worker import Order, Shown, Wanted, first_line
 
 # Seconds until a scheduler has to answer; between two looks at who is there; for an answer to be brought; without any
 # worker, until the run gives up.

@@ -3,6 +3,8 @@
 # A message says where and what; more characters than this are a cell or a reply that was quoted whole.
 LONGEST = 2000
 SHOWN = 100
+# The end of a message about a run that did not come to its end.
+CONTINUES = "the same command continues from what is recorded"
 
 
 class BadInput(Exception):

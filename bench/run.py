@@ -19,8 +19,8 @@ from bench.benchmarks import resolve
 from bench.cluster import Cluster
 from bench.data import frame
 from bench.errors import BadInput, NotApplicable, RunFailed
-from bench.lock import hold
-from bench.plan import Plan
+from bench.lock import Hold, hold
+from bench.plan import Plan, Requests
 from bench.progress import say
 from bench.results import PRESETS, Run, check_preset, labels, probe_failed, short_name, table
 from bench.scorers.base import digest
@@ -140,36 +140,13 @@ def evaluate(
         about = about_run(folder, plan, preset, held)
         if about is None:
             held.need()
-            model_verbs, reads = asked.load().verbs, asked.load().reads
-            lacks = asked.load().describe().get("lacks", {})
-            requests = plan.requests(model_verbs, reads, marks.load().verbs if judge else (), partial, lacks)
-            for role, scorer in (("model", asked), ("judge", marks)):
-                if like and like.about.get(role):
-                    repeating.check_scorer(like.about, role, scorer.load().describe())
-            # What is asked together is computed together, which moves the last digits of numbers.
-            usual = int(like.about["shard"]) if like else SHARD
-            shard = workers.shard(usual, requests.total) if workers and not like else usual
-            about = begin(
-                folder, plan, preset, asked.load(), marks.load() if judge else None, requests, shard
+            about, requests = _begun(
+                folder, plan, preset, asked, marks if judge else None, partial, like, workers
             )
-            if doubt := probe_failed(about):
-                say(f"{plan.benchmark}, {model}: {doubt}; it is asked all the same")
         else:
-            if not held.why_not and not records.has_items(folder):
-                # Their data are the same, or this would be another run.
-                records.write_items(folder, frame(list(plan.by_id.values())))
-                say(f"{folder / records.ITEMS}: was missing or damaged; it is written anew from the data")
-            later = bool(judge) and not about["judge"]
-            marking = marks.load().verbs if later else about["judge_verbs"]
-            lacks = about["model"].get("lacks", {})
-            requests = plan.requests(about["verbs"], about["reads"], marking, partial, lacks)
-            if later:
-                held.need()
-                add_judge(folder, about, plan, marks.load(), requests)
+            requests = _continued(folder, plan, about, marks if judge else None, partial, held)
         for task, why in requests.left_out.items():
             say(f"{plan.benchmark}, {model}: task {task} is left out: {why}")
-        for sentence in repeating.told(like.about, about) if like else ():
-            say(f"not as in {like.folder if like else ''}: {sentence}")
         try:
             ask(folder, plan, about, requests, asked, marks, held)
         finally:
@@ -214,6 +191,48 @@ def repeat(run: Run | str | Path, out: str | Path | None = None, **options: Any)
     if any((run.folder / "records").glob("*.parquet")):
         say(f"{folder}: beside {run.folder} {repeating.difference(run.records, done.records)}")
     return done
+
+
+def _begun(
+    folder: Path, plan: Plan, preset: str, model: Lazy, judge: Lazy | None, partial: bool, like: Run | None,
+    workers: Cluster | None,
+) -> tuple[dict[str, Any], Requests]:  # fmt: skip
+    """A new run in `folder`: what its `run.json` says, and what is to be asked."""
+    asked, marks = model.load(), judge.load() if judge else None
+    lacks = asked.describe().get("lacks", {})
+    requests = plan.requests(asked.verbs, asked.reads, marks.verbs if marks else (), partial, lacks)
+    shard = workers.shard(SHARD, requests.total) if workers else SHARD
+    if like:
+        for role, scorer in (("model", asked), ("judge", marks)):
+            if scorer:
+                repeating.check_scorer(like.about, role, scorer.describe())
+        # What is asked together is computed together, which moves the last digits of numbers.
+        shard = int(like.about["shard"])
+    about = begin(folder, plan, preset, asked, marks, requests, shard)
+    for sentence in repeating.told(like.about, about) if like else ():
+        say(f"not as in {like.folder if like else ''}: {sentence}")
+    if doubt := probe_failed(about):
+        say(f"{plan.benchmark}, {plan.asked['model']}: {doubt}; it is asked all the same")
+    return about, requests
+
+
+def _continued(
+    folder: Path, plan: Plan, about: dict[str, Any], judge: Lazy | None, partial: bool, held: Hold
+) -> Requests:
+    """What is to be asked in a run that was begun before; a judge whom it had not is noted in its `run.json`."""
+    if not held.why_not and not records.has_items(folder):
+        # Their data are the same, or this would be another run.
+        records.write_items(folder, frame(list(plan.by_id.values())))
+        say(f"{folder / records.ITEMS}: was missing or damaged; it is written anew from the data")
+    later = judge.load() if judge and not about["judge"] else None
+    marking = later.verbs if later else about["judge_verbs"]
+    requests = plan.requests(
+        about["verbs"], about["reads"], marking, partial, about["model"].get("lacks", {})
+    )
+    if later:
+        held.need()
+        add_judge(folder, about, plan, later, requests)
+    return requests
 
 
 def evaluate_all(benchmark: str, models: Sequence[str], runs: str | Path = "", **options: Any) -> list[Run]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.errors import RunFailed
+from bench.errors import CONTINUES, RunFailed
 
 # What a killed process may leave beside a file begins with this: it has never been the file itself.
 DRAFT = ".part-"
@@ -50,6 +50,5 @@ def written(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise RunFailed(
-            f"{path}: cannot be written ({error.strerror or error}); "
-            "once that is mended, the same command continues from what is recorded"
+            f"{path}: cannot be written ({error.strerror or error}); once that is mended, {CONTINUES}"
         ) from error

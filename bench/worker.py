@@ -11,11 +11,9 @@ from typing import Any, NamedTuple
 
 from bench import __version__, scorers
 from bench.about import difference, packages
-from bench.errors import BadInput, RunFailed
+from bench.errors import CONTINUES, BadInput, RunFailed
 from bench.scorers.base import Answer, Model, Scorer, Tally
 from bench.tasks.request import Request
-
-CONTINUES = "the same command continues from what is recorded"
 
 
 class Wanted(NamedTuple):

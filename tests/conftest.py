@@ -1,6 +1,7 @@
 """What several test files share: the folder of released data and golden results, and how a refusal is read."""
 
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # A busy machine makes a single example slow now and then; that is no fault.
 settings.register_profile("bench", deadline=None)
 settings.load_profile("bench")
+# Where tests run in the background a shell has Ctrl-C ignored, which what they start would inherit.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

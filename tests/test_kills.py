@@ -6,6 +6,7 @@ import random
 import signal
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import killed
@@ -59,22 +60,30 @@ class Folder:
         self.asking = max(path.stat().st_mtime for path in shards) - begun
 
     def kill(self) -> tuple[str, str] | None:
-        """Start the run, and send it a signal at a random moment; at which stage that was. None where it was done first."""
+        """Start the run, and send it a signal at a random moment; at which stage that was. None where it was done first.
+
+        What is recorded whole is left alone, so that most kills come while something is asked.
+        """
         before, which = self.recorded(), self.dice.choice(SIGNALS)
         process = self.start("out")
-        if self.dice.random() < 0.8:  # in the middle of asking
-            while not (self.place / "out" / records.ABOUT).is_file():
-                time.sleep(0.002)
-            time.sleep(self.dice.uniform(0, self.asking))
-        else:
-            time.sleep(self.dice.uniform(0, self.seconds))
-        os.kill(process, which)
+        if len(self.stamps) < len(self.rows):
+            if self.dice.random() < 0.8:
+                until = time.monotonic() + self.seconds
+                # Nobody has been asked yet, or need be: all may stand in the journal.
+                while not self.told(".txt").is_file() and time.monotonic() < until:
+                    time.sleep(0.002)
+                time.sleep(self.dice.uniform(0, self.asking / 4))
+            else:
+                time.sleep(self.dice.uniform(0, self.seconds / 2))
+            with suppress(ProcessLookupError):
+                os.kill(process, which)
         ended = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
         self.look(before)
         if ended == 0:
             self.finished()
             return None
-        said = self.told(".err").read_text("utf-8")
+        told = self.told(".err")
+        said = told.read_text("utf-8") if told.is_file() else ""
         assert "Traceback" not in said
         # Before the command begins, nobody is there to say something.
         assert ended in ((-which,) if which == signal.SIGKILL else (130, -which)), said

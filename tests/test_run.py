@@ -46,7 +46,7 @@ def ask(out: Path | str, model: str = MODEL, **options) -> run.Run:
 
 
 def shards(folder: Path | str) -> list[str]:
-    return sorted(path.name for path in (Path(folder) / "records").glob("*.parquet"))
+    return sorted(path.name for path in (Path(folder) / "records").glob("[0-9]*.parquet"))
 
 
 def small(out: Path | str = "small", model: str = "simulated:bias=0.5", **options) -> run.Run:
