@@ -131,7 +131,7 @@ def examples(pack: Pack, n: int = 2, seed: int = 0) -> pd.DataFrame:
     for name, some in build_eval(pack).items():
         for kind in dict.fromkeys(row.occupation.type for row in some):
             here = [row for row in some if row.occupation.type == kind]
-            for row in Random(seed).sample(here, min(n, len(here))):
+            for row in Random(f"{seed} {name} {kind}").sample(here, min(n, len(here))):
                 rows.append((name.upper(), kind, row.premise, row.hypothesis, row.label))
     return pd.DataFrame(rows, columns=["set", "type", "premise", "hypothesis", "label"])
 

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from bench import words
-from bench.errors import BadInput
+from bench.errors import BadInput, quoted
 from bench.metrics.diversity import NEAR, nearest
 from bench.metrics.table import ALL
 
@@ -54,7 +54,9 @@ def compare(first: pd.DataFrame, second: pd.DataFrame, least: float = NEAR) -> C
         BadInput: `least` is no such number, or a set has no texts.
     """
     if not (isinstance(least, int | float) and 0 < least <= 1):
-        raise BadInput(f"near {least!r}: is not above 0 and at most 1; texts are near from this ROUGE-L on")
+        raise BadInput(
+            f"least {quoted(least)}: is not above 0 and at most 1; texts are near from this ROUGE-L on"
+        )
     if first.empty or second.empty:
         raise BadInput("compare: a data set has no texts, so that there is nothing to compare")
     values = pd.concat([_values(first, second, by) for by in BY], ignore_index=True)
