@@ -1,12 +1,16 @@
 """Two data sets beside each other: what both cover, what only one does, by hand; and the picture of it."""
 
+import re
+
 import pandas as pd
 import pytest
 from drawing import drawn
 
+from bench import words
 from bench.analyses import quality
 from bench.data import SAMPLES
 from bench.figures import coverage as pictures
+from bench.figures import language_pack, style
 from bench.metrics import coverage
 
 
@@ -101,3 +105,19 @@ def test_the_picture_counts_what_the_table_does() -> None:
     topics = fig.axes[0]
     assert sum(bar.get_width() for bar in topics.patches) == 5
     assert fig.get_label().startswith("Ours has 2 categories")
+
+
+def test_it_is_told_in_chinese() -> None:
+    if style.cjk_font() is None:
+        pytest.skip("no font shows Chinese, so pictures are English")
+    with words.spoken("zh"):
+        fig = pictures.shared(coverage.compare(FIRST, SECOND.assign(language="fr")), "mcbe", ("甲", "乙"))
+        told = [fig.get_label(), fig.get_suptitle(), *(ax.get_xlabel() for ax in fig.axes)]
+        (captions,) = [language_pack.captions(pd.DataFrame({"why": ["", "is empty"], "frame": ["x", ""]}))]
+        assert captions is not None
+        told += [captions.get_label(), captions.get_suptitle()]
+    assert told[0].endswith("。")
+    for text in told:
+        # Names of categories and values are data.
+        rest = re.sub(r"“[^”]*”|race|sport|ROUGE-L", "", text)
+        assert not re.search(r"[A-Za-z]{2}", rest), text

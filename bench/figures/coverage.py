@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from bench import words
-from bench.figures.style import INK, WIDTH, colours, head, label, legend_height, readable, style
+from bench.figures.style import FAINT, INK, WIDTH, colours, head, label, legend_height, readable, style
 from bench.metrics.coverage import BY, PLURAL, SIDES, Compared, findings, title
 from bench.metrics.table import ALL
 
@@ -47,6 +47,8 @@ def shared(found: Compared, benchmark: str, names: Sequence[str]) -> Figure:
         for y, category in zip(places, order, strict=True):
             if (side, category) in near.index and near.texts[side, category]:
                 axes[2].plot(near.share[side, category], y + step, mark, ms=5, color=colour, clip_on=False, zorder=3)  # fmt: skip
+    if not found.near.texts.any():
+        axes[2].text(0.5, 0.5, words.tell("no texts\nin one language"), transform=axes[2].transAxes, ha="center", va="center", fontsize="x-small", color=FAINT)  # fmt: skip
     axes[2].set_xlim(0, 1)
     axes[2].xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     axes[2].set_xlabel(
@@ -76,7 +78,7 @@ def _bars(ax: Axes, rows: pd.DataFrame, parts: dict[str, tuple[str, tuple[float,
         ax.barh(places, width, left=start, color=colour, label=told, height=0.66, edgecolor="white", linewidth=0.6)  # fmt: skip
         for y, count, left in zip(places.tolist(), width, start, strict=True):
             if count / longest > 0.05 * len(str(count)):
-                ax.text(left + count / 2, y, f"{count:,}", ha="center", va="center", fontsize="xx-small", color="white" if sum(colour) < 1.5 else INK)  # fmt: skip
+                ax.text(left + count / 2, y, f"{count:,}", ha="center", va="center", fontsize="xx-small", color="white" if sum(colour) < 1.3 else INK)  # fmt: skip
         start = start + width
     ax.set_xlim(0, longest * 1.02)
     ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))
