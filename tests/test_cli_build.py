@@ -1,6 +1,7 @@
 """`bench build nli-coal`: released files again byte for byte, sets from packs and captions that run, and wrong calls."""
 
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -181,3 +182,18 @@ def test_built_sets_are_fetched_with_their_pack(bench: Any, user: Path) -> None:
     _, out, _ = bench("data", "nli_coal", "--format", "json")
     assert json.loads(out)[0]["categories"].keys() == {"ja"}
     assert (user / "nli_coal/ja_v0.1/pack/frames.txt").is_file()
+
+
+def test_a_pack_is_checked_and_nothing_is_built(bench: Any) -> None:
+    status, out, _ = bench("build", "nli-coal", "--pack", PACKS / "en", "--check")
+    assert status == 0
+    assert "pairs that are built: PS 480, AS 480, NS 768, NT 864" in out
+    folder = Path(shutil.copytree(PACKS / "en", "mine"))
+    (folder / "frames.txt").write_text("No slot.\nNone here.\n", "utf-8")
+    (folder / "terms.tsv").write_text("word\tgender\nwoman\tfeminine\n", "utf-8")
+    status, out, err = bench("build", "nli-coal", "--pack", folder, "--check", "--format", "csv")
+    assert status == 2
+    assert [line.split(",")[0] for line in out.splitlines() if "refused" in line] == ["terms.tsv", "frames.txt", "frames.txt"]  # fmt: skip
+    assert "3 findings are of rows that are refused" in err
+    assert "--out: is missing" in bench("build", "nli-coal", "--pack", folder)[2]
+    assert "--check: is about language packs" in bench("build", "nli-coal", "--from", "x", "--check")[2]

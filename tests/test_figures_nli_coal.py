@@ -111,7 +111,6 @@ def test_worst_occupations_are_sorted_with_their_n_in_their_language(runs):
 
 
 def test_without_a_font_no_name_is_a_box(runs, scores, monkeypatch):
-    monkeypatch.setattr("bench.figures.nli_coal.cjk_font", lambda: None)
     monkeypatch.setattr("bench.figures.style.cjk_font", lambda: None)
     table = by(runs[0].records, runs[0].items, "occupation")
     fig = drawn(nli_coal.worst_occupations(table, "zh"))

@@ -278,7 +278,7 @@ def test_single_answers(runs: Any) -> None:
 
 
 def test_without_a_font_pictures_are_english(runs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    for room in (style, figures.cbbq, figures.nli_coal):
+    for room in (style, figures.cbbq):
         monkeypatch.setattr(room, "cjk_font", lambda: None)
     fig = figures.scores_by_model(results.table(runs["nli_coal"]), "nli_coal")
     assert fig is not None

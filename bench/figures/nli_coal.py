@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
-from bench import words
-from bench.figures.style import FAINT, INK, WIDTH, arms, cjk_font, colours, head, marks_of, readable, style
+from bench import naming, words
+from bench.figures.style import FAINT, INK, WIDTH, arms, can_show, colours, head, marks_of, readable, style
 from bench.metrics.table import ALL
 from bench.tasks.nli_coal import LABELS
 
@@ -203,7 +203,7 @@ def worst_occupations(table: pd.DataFrame, category: str, model: str = "", most:
         for y, row in enumerate(rows.itertuples()):
             _dot(ax, row, y, *OCCUPATIONS[str(row.occupation_type)], "biased")
         ax.axvline(chance, color=FAINT, ls="--", lw=1, zorder=0)
-        names = rows.occupation if cjk_font() or category == "en" else range(1, len(rows) + 1)
+        names = rows.occupation if all(map(can_show, rows.occupation)) else range(1, len(rows) + 1)
         ticks = [f"{name}  n\u2009=\u2009{n}" for name, n in zip(names, rows.n, strict=True)]
         ax.set_yticks(range(len(rows)), ticks, fontsize="x-small")
         ax.set(
@@ -335,9 +335,9 @@ def _dot(ax: Axes, row, y: float, colour: str, marker: str, score: str = "score"
 
 def _language(code: str, plain: bool = False) -> str:
     """A language's name, with its own before it where a font shows that; `plain`: in the language that is spoken alone."""
-    name, own = LANGUAGES.get(code, (code, ""))
+    name, own = LANGUAGES.get(code) or (naming.english("nli_coal", code), naming.own("nli_coal", code))
     told = words.tell(name)
-    return f"{own} ({told})" if own and own != told and not plain and cjk_font() else told
+    return f"{own} ({told})" if own and own != told and not plain and can_show(own) else told
 
 
 def _number(value: float) -> str:

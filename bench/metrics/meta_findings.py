@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from bench import words
+from bench import naming, words
 from bench.metrics.findings import span
 from bench.metrics.table import ALL
 
@@ -30,7 +30,7 @@ def findings(
         for measure in measures:
             some = table[(table.language == language) & (table.measure == measure)]
             scores = found[(found.language == language) & (found.measure == measure) & found.passed]
-            of = words.tell("{title}, {measure}", title=NAMES.get(measure, measure), measure=words.tell(LANGUAGES.get(language, language)))  # fmt: skip
+            of = words.tell("{title}, {measure}", title=NAMES.get(measure, measure), measure=words.tell(LANGUAGES.get(language) or naming.english("nli_coal", language)))  # fmt: skip
             told = words.tell("{text}.", text=_told(some, scores))
             sentences.append(words.tell("{title}: {sentence}", title=of, sentence=told))
     return [*sentences, _learned(found.drop_duplicates("key"))]

@@ -16,7 +16,7 @@ from bench.errors import BadInput, expected
 from bench.tasks import reading
 from bench.tasks.replies import final
 from bench.tasks.request import Key, Request, Setting, Way
-from bench.tasks.wording import Wording
+from bench.tasks.wording import PROMPTS, Wording
 
 TASKS = {
     "ps": "pro-stereotypical set",
@@ -109,11 +109,12 @@ def requests(
                 hypothesis=pair.hypothesis,
             )  # fmt: skip
             continue
-        prompt = wording.prompt(pair.category, ("premise", "hypothesis"))
+        language = _asked_in(wording, pair.category)
+        prompt = wording.prompt(language, ("premise", "hypothesis"))
         yield Request(
             pair.category, task, pair.item_id, "label", way.verb,
             prompt.format(premise=pair.premise, hypothesis=pair.hypothesis), wording.label, key,
-            options=_label_words(wording, pair.category),
+            options=_label_words(wording, language),
         )  # fmt: skip
 
 
@@ -128,6 +129,12 @@ def parse(task: str, request: str, response: str, item: Any) -> str:
         return NAMED[alone[1]]
     found = {NAMED[word] for before, word, after in _WORD.findall(said) if not (before or after)}
     return found.pop() if len(found) == 1 else ""
+
+
+def _asked_in(wording: Wording, language: str) -> str:
+    """Whose prompt is asked with: the language's own, or the English one where our wording has none for a language."""
+    ours = wording.path.parent == PROMPTS
+    return "en" if ours and language not in wording.tables else language
 
 
 def _label_words(wording: Wording, language: str) -> tuple[str, ...]:
