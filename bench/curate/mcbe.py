@@ -160,17 +160,12 @@ def check(project: Project) -> pd.DataFrame:
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "drafts.csv"
         write_text(path, as_csv(whole))
-        for row, (_, one) in enumerate(mcbe.read(path, _rules(project)), start=1):
+        for row, (_, one) in enumerate(mcbe.read(path, project.category, groups=project.groups), start=1):
             if isinstance(one, mcbe.Fault):
                 found.append((row, drafts.draft[row - 1], one.column, one.what, one.value))
             elif project.groups and len(one.words) < 2:
                 found.append((row, drafts.draft[row - 1], "words", "lists one word; two or more are compared", one.words[0]))  # fmt: skip
     return pd.DataFrame(sorted(found), columns=["row", "draft", "column", "what", "value"])
-
-
-def _rules(project: Project) -> str:
-    """The category by whose rules drafts are read."""
-    return project.category if project.groups else mcbe.WITHOUT_GROUPS[0]
 
 
 def _texts(where: str, given: object, least: int) -> tuple[str, ...]:

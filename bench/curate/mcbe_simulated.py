@@ -24,7 +24,7 @@ TRUTH = "truth.csv"
 CLAUSE = re.compile(r"[^，。；]+[，。；]?")
 # A merged text that shares so much with the whole explanation is accepted.
 ALIKE = 0.9
-REASON = "模拟讨论的结论"
+REASON, OBJECTION = "模拟讨论的结论", "模拟的异议：情境不够清楚"
 
 
 class Annotators(NamedTuple):
@@ -33,6 +33,7 @@ class Annotators(NamedTuple):
     Attributes:
         reliability: with this probability the subcategory is the right one, else one of all at random; so Fleiss' kappa is
             about its square where subcategories are equally frequent.
+        objects: probability of an objection to a draft.
         spread: standard deviation of a severity around the true one, in points; half of it in the second round.
         yes: probability of a yes to a quality question.
         truth: by draft, `subtype`, `explanation` and `severity`.
@@ -40,6 +41,7 @@ class Annotators(NamedTuple):
 
     truth: Mapping[str, Row]
     reliability: float = 0.85
+    objects: float = 0.02
     spread: float = 1.1
     yes: float = 0.93
     seed: int = 0
@@ -63,7 +65,9 @@ class Annotators(NamedTuple):
         dice = _dice(self.seed, sheet.name, person, row["item_id"])
         found: dict[str, Any] = {}
         for question in sheet.questions:
-            if question.name in ("subtype", "decision"):
+            if question.name == "objection" and dice.random() < self.objects:
+                found["objection"] = OBJECTION
+            elif question.name in ("subtype", "decision"):
                 slip = dice.random() >= self.reliability and question.name == "subtype"
                 labels = [one for one in question.choices if one != "leave out"]
                 found[question.name] = dice.choice(labels) if slip else right["subtype"]

@@ -5,15 +5,10 @@ dataset.toml        name, version, language, licence, and what the category is c
 provenance.jsonl    each value's line of the log, under the item's name in this set; drafts that were left out have none
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 
-import pandas as pd
-
 from bench.curate import provenance
-from bench.curate.mcbe import Project
-from bench.curate.mcbe_rounds import QUALITY, Rounds
-from bench.curate.sheets import MANIFEST as SHEET
+from bench.curate.mcbe_rounds import Rounds
 from bench.data import mcbe, toml
 from bench.data.cells import as_csv
 from bench.errors import BadInput
@@ -60,15 +55,3 @@ def finish(found: Rounds, out: str | Path = "") -> Path:
     for name, text in files.items():
         write_text(folder / name, text)
     return folder
-
-
-def quality(found: Rounds) -> pd.DataFrame:
-    """The answers to the quality questions: `item_id`, `person`, `question`, `answer`; none where they were not asked yet."""
-    if QUALITY not in found.sent:
-        return pd.DataFrame(columns=["item_id", "person", "question", "answer"])
-    return found.sent[QUALITY].returned.answers
-
-
-def files(project: Project, names: Sequence[str]) -> list[Path]:
-    """The xlsx files of some sheets that went out, for people to be sent."""
-    return [path for name in names if (project.sheets / name / SHEET).exists() for path in sorted((project.sheets / name).glob("*.xlsx"))]  # fmt: skip
