@@ -31,7 +31,7 @@ def agreement(*found: Rounds) -> pd.DataFrame:
         `category`, `of` (`subcategory`, `severity level`, `severity`), `measure`, `value`, `ci_low`, `ci_high`, `n` (items),
         `raters`, `band` (of a kappa, after Landis and Koch), `note`.
     """
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[Any, Any]] = []
     for of, name, question in (("subcategory", SUBCATEGORY, "subtype"), ("severity", SEVERITY, "severity")):
         done = [one for one in found if name in one.sent and one.sent[name].complete]
         if not done:
@@ -84,7 +84,7 @@ def findings(found: Rounds) -> list[str]:
     told += [_agree(row) for row in agreement(found).to_dict("records")]
     shares = quality(found)
     if len(shares):
-        worst = shares.loc[shares.yes.idxmin()]
+        worst = shares.iloc[int(shares.yes.argmin())]
         told.append(words.tell(
             "Reviewers said yes to the quality questions in {low} to {high} of their answers; least to \"{question}\" (n = {n} answers about {items} items each).",
             low=f"{worst.yes:.0%}", high=f"{shares.yes.max():.0%}", question=worst.asked, n=int(worst.n), items=int(worst["items"]),
@@ -100,7 +100,7 @@ def history(log: pd.DataFrame, item: str) -> pd.DataFrame:
     return some[["field", "value", "how", "who", "round", "model", "wording"]].reset_index(drop=True)
 
 
-def _agree(row: dict[str, Any]) -> str:
+def _agree(row: dict[Any, Any]) -> str:
     what = {
         "subcategory": words.tell("subcategories"),
         "severity level": words.tell("levels of severity"),
@@ -116,11 +116,11 @@ def _agree(row: dict[str, Any]) -> str:
     )  # fmt: skip
 
 
-def _kappas(of: str, ratings: pd.DataFrame) -> list[dict[str, Any]]:
+def _kappas(of: str, ratings: pd.DataFrame) -> list[dict[Any, Any]]:
     found = annotators.kappas(ratings).rename(columns={"kappa": "value"})
-    return found.assign(of=of, measure=KAPPA)[COLUMNS].to_dict("records")  # type: ignore[return-value]
+    return found.assign(of=of, measure=KAPPA)[COLUMNS].to_dict("records")
 
 
-def _alphas(of: str, ratings: pd.DataFrame, measurement: alpha.Measurement) -> list[dict[str, Any]]:
+def _alphas(of: str, ratings: pd.DataFrame, measurement: alpha.Measurement) -> list[dict[Any, Any]]:
     found = alpha.alphas(ratings, measurement).rename(columns={"alpha": "value"})
-    return found.assign(of=of, measure=f"{ALPHA} ({measurement})", band="")[COLUMNS].to_dict("records")  # type: ignore[return-value]
+    return found.assign(of=of, measure=f"{ALPHA} ({measurement})", band="")[COLUMNS].to_dict("records")

@@ -83,7 +83,7 @@ def agreement(found: pd.DataFrame) -> Figure | None:
     style()
     fig = Figure(figsize=(WIDTH, 1.2 + 0.34 * len(found)), layout="constrained")
     ax = fig.subplots()
-    several = found.category.nunique() > 1
+    several = len(set(found.category)) > 1
     names = [
         f"{row['category']}: {row['of']}, {row['measure']}" if several else f"{row['of']}, {row['measure']}"
         for row in found.to_dict("records")
@@ -112,7 +112,6 @@ def agreement(found: pd.DataFrame) -> Figure | None:
     return fig
 
 
-def _palette() -> tuple[str, str, str]:
+def _palette() -> list[tuple[float, float, float]]:
     """Colours of the first round, of the second, and of what lies too far apart."""
-    found = colours(["first", "second", "wide"])
-    return found["first"], found["second"], found["wide"]
+    return list(colours(["first", "second", "wide"]).values())
