@@ -23,8 +23,9 @@ import pandas as pd
 from bench.data import toml
 from bench.data.audit import shown
 from bench.data.cbbq_labels import target_option
-from bench.data.cbbq_templates import CONDITIONS, SLOTS, malformed, names
+from bench.data.cbbq_templates import CATEGORIES, CONDITIONS, SLOTS, malformed, names
 from bench.data.cells import as_csv, guarded, unguarded
+from bench.data.manifest import name_fault
 from bench.data.tables import Row, read_csv
 from bench.errors import BadInput
 from bench.whole import write_text, written
@@ -37,7 +38,7 @@ TABLES: Mapping[str, tuple[str, ...]] = {
     "templates": (
         "template", "bias", "scenario", "context", "NAME1", "NAME2", "question_neg", "question_nonneg", "ans0", "ans1", "ans2", "author",
     ),
-    "drafts": ("template", "draw", "wording", "version", "model", "seed", "facts", "fault"),
+    "drafts": ("template", "round", "draw", "wording", "version", "model", "seed", "facts", "fault"),
 }  # fmt: skip
 # Tables that people begin with; the others come into being.
 WRITTEN = ("biases", "templates")
@@ -46,8 +47,7 @@ QUESTIONS = {"neg": "question_neg", "non_neg": "question_nonneg"}
 SCENARIOS = 2
 # Categories of the release whose options are fixed words, with rules of expansion of their own.
 OWN_RULES = ("disease", "educational_qualification")
-# A category's name is a folder's name and stands in ids, before a colon.
-NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}")
+# It stands in ids, before a colon.
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
 
 
@@ -237,9 +237,9 @@ def _of_bias(number: int, row: Row, known: Mapping[str, Any], twice: Counter[str
     category = row["category"]
     if category in OWN_RULES:
         yield fault("category", "has fixed words for options and rules of its own in the release; choose another name")  # fmt: skip
-    elif category and not NAME.fullmatch(category):
-        yield fault("category", "is no name of at most 40 English letters, digits and underscores")
-    elif category and category not in known:
+    elif category and (why := name_fault(category)):
+        yield fault("category", f"cannot be a category's name: {why}")
+    elif category and category not in known and category not in CATEGORIES:
         yield fault("category", f"has no table [categories.{category}] in {MANIFEST}")
     if row["property"] and row["property"] == row["reversed"]:
         yield fault("reversed", "is the property itself; say what would speak against it")
@@ -252,9 +252,7 @@ def _of_id(cell: str, twice: Counter[str]) -> Iterator[str]:
         yield "stands there more than once"
 
 
-def _of_template(
-    number: int, row: Row, biases: Mapping[str, Row], twice: Counter[str]
-) -> Iterator[Fault]:
+def _of_template(number: int, row: Row, biases: Mapping[str, Row], twice: Counter[str]) -> Iterator[Fault]:
     def fault(column: str, what: str, value: str = "") -> Fault:
         return Fault("templates.csv", number, column, what, value or shown(row[column]))
 

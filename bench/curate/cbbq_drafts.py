@@ -6,8 +6,7 @@ them. Its instruction is not printed; ours stand in `wordings/cbbq.toml`, and a 
 
 import re
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,6 +31,8 @@ WORDINGS = Path(__file__).parent / "wordings" / "cbbq.toml"
 ACCEPT, EDIT, AGAIN = "accept", "edit", "again"
 DECISIONS = (ACCEPT, EDIT, AGAIN)
 SHEET = "decide"
+# What a file of wordings tells people, beside what it tells models.
+ON_SHEETS = ("decide", "decision", "edited", "review", "answer", "asks_the_bias", "reads_well", "note")
 MAX_NEW_TOKENS = 200
 # Facts are a sentence or two; the longest of the samples have 60 characters.
 LONGEST = 300
@@ -55,7 +56,7 @@ class Decided(NamedTuple):
 
     Attributes:
         facts: template to the facts that it has at last.
-        drafts: a row a draft: `template`, `draw`, `wording`, `model`, `drafted`, `facts` (as they became), `decision`,
+        drafts: a row a draft: `template`, `round`, `draw`, `wording`, `model`, `drafted`, `facts` (as they became), `decision`,
             `distance` (share of characters changed), `kind`, `person`, `when`.
         to_mend: what is wrong in sheets that came back, as `sheets.read` lists it.
     """
@@ -65,14 +66,23 @@ class Decided(NamedTuple):
     to_mend: pd.DataFrame
 
 
-@cache
+def wording_file(project: Project) -> Path:
+    """Where the instructions of a project stand: its own `wordings.toml`, for another language, or ours."""
+    own = project.folder / "wordings.toml"
+    return own if own.is_file() else WORDINGS
+
+
 def wordings(path: Path = WORDINGS) -> Wordings:
     """The instructions in a file.
 
     Raises:
-        BadInput: no version, no wording, or a field in braces is none of those that are filled in.
+        BadInput: no version, no wording, a text for sheets is missing, or a field in braces is none of those that are
+            filled in.
     """
     found = toml.read(path)
+    said = found.get("sheet")
+    if not isinstance(said, dict) or not all(isinstance(said.get(name), str) for name in ON_SHEETS):
+        raise BadInput(f"{path}, table [sheet]: expected the texts {', '.join(ON_SHEETS)}")
     prompts = {name: table.get("prompt") for name, table in found.items() if isinstance(table, dict) and name != "sheet"}  # fmt: skip
     version = found.get("version")
     if not isinstance(version, str) or not prompts:
@@ -150,8 +160,9 @@ def draw(project: Project, write: Writer, model: str, seed: int = 0) -> int:
         RunFailed: the drafts cannot be written down.
     """
     some = pending(project)
-    version, prompts = wordings()
+    version, prompts = wordings(wording_file(project))
     before = project.table("drafts")
+    round_ = 1 + max((int(row["round"]) for row in before), default=0)
     rows: list[Row] = []
     asked: list[str] = []
     for one in some:
@@ -159,7 +170,7 @@ def draw(project: Project, write: Writer, model: str, seed: int = 0) -> int:
         wording = wording_of(one.name, number, seed, list(prompts))
         asked.append(ask(one, prompts[wording]))
         own = zlib.crc32(f"{seed}:{one.name}:{number}".encode()) % 2**31
-        rows.append({"template": one.name, "draw": str(number), "wording": wording, "version": version, "model": model, "seed": str(own)})  # fmt: skip
+        rows.append({"template": one.name, "round": str(round_), "draw": str(number), "wording": wording, "version": version, "model": model, "seed": str(own)})  # fmt: skip
     if not some:
         return 0
     replies = write(asked, max_new_tokens=MAX_NEW_TOKENS, seed=[int(row["seed"]) for row in rows])
@@ -170,9 +181,8 @@ def draw(project: Project, write: Writer, model: str, seed: int = 0) -> int:
     return len(rows)
 
 
-def questions() -> list[Question]:
+def _questions(asked: Mapping[str, str]) -> list[Question]:
     """What a person is asked of each draft."""
-    asked = toml.read(WORDINGS)["sheet"]
     return [
         Question("decision", asked["decision"], choices=DECISIONS),
         Question("edited", asked["edited"], required=False),
@@ -180,7 +190,7 @@ def questions() -> list[Question]:
 
 
 def hand_out(project: Project, person: str, seed: int = 0) -> list[Path]:
-    """Write a sheet of the drafts of each draw that has none yet; the files of all.
+    """Write a sheet of the drafts of each round that has none yet; the files that are new.
 
     Raises:
         BadInput: the name cannot be a file's.
@@ -190,18 +200,18 @@ def hand_out(project: Project, person: str, seed: int = 0) -> list[Path]:
     parts: dict[str, list[dict[str, str]]] = {}
     for row in project.table("drafts"):
         if one := known.get(row["template"]):
-            parts.setdefault(row["draw"], []).append(
+            parts.setdefault(row["round"], []).append(
                 {
                     "item_id": one.name, "context": one.cells["context"], "draft": row["facts"], "fault": row["fault"],
                     "against": f"{one.bias['group']}：{one.bias['property']} → {one.bias['reversed']}",
                 }
             )  # fmt: skip
-    said = toml.read(WORDINGS)["sheet"]["decide"]
+    asked = toml.read(wording_file(project))["sheet"]
     return [
         path
         for number, rows in parts.items()
         if not (project.sheets / f"{SHEET}-{number}").exists()
-        for path in sheets.write(project.sheets, f"{SHEET}-{number}", pd.DataFrame(rows), questions(), [person], seed, said)
+        for path in sheets.write(project.sheets, f"{SHEET}-{number}", pd.DataFrame(rows), _questions(asked), [person], seed, asked["decide"])
     ]  # fmt: skip
 
 
@@ -209,7 +219,7 @@ def decided(project: Project) -> Decided:
     """What people have decided so far; an acceptance of what cannot stand, or an edit without a text, is to be mended."""
     drafts = project.table("drafts")
     known = {one.name for one in project.templates()}
-    rounds = list(dict.fromkeys(row["draw"] for row in drafts))
+    rounds = list(dict.fromkeys(row["round"] for row in drafts))
     back = {
         number: sheets.read(project.sheets, f"{SHEET}-{number}")
         for number in rounds
@@ -226,13 +236,13 @@ def decided(project: Project) -> Decided:
     for row in drafts:
         if row["template"] not in known:
             continue
-        one = _outcome(row, given.get((row["template"], row["draw"]), {}))
+        one = _outcome(row, given.get((row["template"], row["round"]), {}))
         if one["wrong"]:
             mend.append(_to_mend(one))
         elif one["facts"]:
             facts[row["template"]] = one["facts"]
         rows.append({name: value for name, value in one.items() if name != "wrong"})
-    columns = ["template", "draw", "wording", "model", "drafted", "facts", "decision", "distance", "kind", "person", "when"]  # fmt: skip
+    columns = ["template", "round", "draw", "wording", "model", "drafted", "facts", "decision", "distance", "kind", "person", "when"]  # fmt: skip
     listed = pd.concat([part for part in mend if len(part)], ignore_index=True) if any(map(len, mend)) else pd.DataFrame(columns=sheets.MEND_COLUMNS)  # fmt: skip
     return Decided(facts, pd.DataFrame(rows, columns=columns), listed)
 
@@ -252,14 +262,14 @@ def _outcome(row: Row, given: dict[str, Any]) -> dict[str, Any]:
     if settled:
         kind = KINDS[3] if decision == AGAIN else KINDS[0 if distance == 0 else 1 if distance <= SMALL else 2]
     return {
-        "template": row["template"], "draw": int(row["draw"]), "wording": row["wording"], "model": row["model"], "drafted": row["facts"],
+        "template": row["template"], "round": int(row["round"]), "draw": int(row["draw"]), "wording": row["wording"], "model": row["model"], "drafted": row["facts"],
         "facts": "" if wrong else facts, "decision": decision if settled else "", "distance": distance, "kind": kind,
         "person": given.get("person", ""), "when": given.get("when", ""), "wrong": wrong,
     }  # fmt: skip
 
 
 def _to_mend(one: dict[str, Any]) -> pd.DataFrame:
-    file = f"{SHEET}-{one['draw']}/{one['person']}.xlsx"
+    file = f"{SHEET}-{one['round']}/{one['person']}.xlsx"
     row = (one["person"], file, 0, one["template"], "edited", one["wrong"], "", "facts that name both, in whole sentences")  # fmt: skip
     return pd.DataFrame([row], columns=sheets.MEND_COLUMNS)
 
@@ -289,14 +299,10 @@ def _share(name: str, some: pd.DataFrame) -> dict[str, Any]:
 
 def sentence(drafts: pd.DataFrame) -> str:
     """How many first drafts needed small edits at most."""
-    row = next(_iter(shares(drafts)))
+    row = shares(drafts).iloc[0]
     if not row.n:
         return "No draft has been decided on yet."
     return (
         f"Of {row.n} first drafts {row.usable:.0%} could stand as they were or after an edit of at most {SMALL:.0%} of the characters "
         f"(95 % interval {row.ci_low:.0%} to {row.ci_high:.0%})."
     )
-
-
-def _iter(table: pd.DataFrame) -> Iterator[Any]:
-    return table.itertuples()
