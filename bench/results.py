@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bench import records
+from bench import naming, records
 from bench.benchmarks import module
 from bench.errors import BadInput, expected
 from bench.metrics.bootstrap import Replicates
@@ -31,6 +31,9 @@ class Run:
 
     folder: Path
     about: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        naming.learn(self.benchmark, self.about.get("data"))
 
     @classmethod
     def open(cls, folder: str | Path) -> "Run":

@@ -345,5 +345,6 @@ def test_a_folder_of_an_unknown_category_is_refused(tmp_path: Path, refusal) -> 
     folder_of(tmp_path, "age", "ambiguous")
     folder_of(tmp_path, "ages", "ambiguous")
     message = refusal(load, tmp_path)
-    assert f"{tmp_path / 'ages'}: category of CBBQ 'ages' is unknown" in message
+    assert f"{tmp_path / 'ages'}: category 'ages' is unknown" in message
     assert "age, disability" in message
+    assert "[categories.ages]" in message

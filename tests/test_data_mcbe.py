@@ -107,7 +107,7 @@ def test_xlsx_and_csv_give_equal_instances(samples: list[mcbe.Instance], tmp_pat
 def test_the_category_is_the_stem_and_test_is_none(tmp_path: Path) -> None:
     write(tmp_path / "test.csv", GOOD)
     write(tmp_path / "lgbtq+.csv", GOOD, GOOD)
-    write(tmp_path / "notes.csv", GOOD)
+    (tmp_path / "notes.csv").write_text("who,when\nme,now\n", "utf-8")
     assert [item.item_id for item in load(tmp_path)] == ["lgbtq+:1", "lgbtq+:2"]
 
 

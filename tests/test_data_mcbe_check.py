@@ -272,8 +272,11 @@ def test_files_that_are_no_category_are_named(tmp_path: Path) -> None:
     for name in ("age.csv", "test.csv", "notes.xlsx", "Race.csv", "csv_files/sport.csv"):
         write(tmp_path / name, *ROWS)
     (tmp_path / "dataset.toml").write_text("", "utf-8")
+    findings = check(tmp_path)
+    assert findings[findings.kind == "refused"][["file", "what"]].values.tolist() == [
+        ["Race.csv", "category 'Race' is unknown; if it is race, write its name so"]
+    ]
     assert sorted(finding for finding in found(tmp_path) if finding[0]) == [
-        ("Race.csv", 0, "", "is no category of McBE, and is not read; if it is race, name it race.xlsx or race.csv"),
         ("csv_files/sport.csv", 0, "", "is no category of McBE, and is not read"),
         ("notes.xlsx", 0, "", "is no category of McBE, and is not read"),
         ("test.csv", 0, "", "is the demonstration file of the release, which is not counted"),

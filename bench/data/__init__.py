@@ -8,7 +8,7 @@ folder that is. A report of odd rows, where there is one, is `check(folder, **se
 import hashlib
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -18,14 +18,15 @@ from typing import Any, NamedTuple
 import pandas as pd
 import platformdirs
 
+from bench import naming
 from bench.benchmarks import module, resolve
-from bench.data import toml
+from bench.data import manifest
+from bench.data.manifest import MANIFEST
 from bench.data.text import opened, place
-from bench.errors import LONGEST, BadInput, expected, plain, quoted
+from bench.errors import BadInput, expected
 
 SAMPLES = Path(__file__).parent / "samples"
 ENVIRONMENT = "BENCH_DATA"
-MANIFEST = "dataset.toml"
 # Where `bench fetch` keeps the released wording, beside the data.
 WORDING = "prompts.toml"
 LREC_COLING_2024 = "Proceedings of the 2024 Joint International Conference on Computational Linguistics, Language Resources and Evaluation (LREC-COLING 2024)"
@@ -33,7 +34,11 @@ LREC_COLING_2024 = "Proceedings of the 2024 Joint International Conference on Co
 
 @dataclass(frozen=True)
 class Source:
-    """A folder of one benchmark's data: where it is, how it was found, and which version it holds."""
+    """A folder of one benchmark's data: where it is, how it was found, and which version it holds.
+
+    `language` has the codes of its languages, with commas, and `labels` what its manifest calls categories, by the code of
+    the label's language; both are empty where there is no manifest that says so.
+    """
 
     benchmark: str
     folder: Path
@@ -42,17 +47,19 @@ class Source:
     version: str
     licence: str
     note: str = ""
+    language: str = ""
+    labels: dict[str, dict[str, str]] = field(default_factory=dict, hash=False)
 
     @property
     def sha256(self) -> str:
-        """SHA-256 over the names and bytes of the files that the loader reads."""
+        """SHA-256 over the names and bytes of the files that the loader reads, and what the manifest says of how."""
         return _hash(self.benchmark, self.folder)
 
     @property
     def is_sample(self) -> bool:
         return SAMPLES in self.folder.parents
 
-    def describe(self) -> dict[str, str]:
+    def describe(self) -> dict[str, Any]:
         """What `run.json` keeps of it."""
         return {**asdict(self), "folder": str(self.folder), "sha256": self.sha256}
 
@@ -117,9 +124,10 @@ def load(source: Source, categories: Sequence[str] | None = None, **settings: st
     """
     room = module("data", source.benchmark)
     present = list(room.files(source.folder))
+    known = list(dict.fromkeys([*room.CATEGORIES, *source.labels, *present]))
     for name in categories or ():
-        if name not in room.CATEGORIES and name not in present:
-            raise BadInput(expected(name, room.CATEGORIES, f"category of {source.benchmark}"))
+        if name not in known:
+            raise BadInput(expected(name, known, f"category of {source.benchmark}"))
         if name not in present:
             raise BadInput(f"{source.folder}: has no data of category {name!r}; it has {', '.join(present)}")
     wanted = list(dict.fromkeys(categories)) if categories else present
@@ -166,18 +174,18 @@ def _source(benchmark: str, folder: Path, found: str) -> Source:
         )
     if not room.files(folder):
         raise BadInput(f"{folder}: holds no data of {room.TITLE} ({found}); expected {room.LAYOUT}")
-    manifest: dict[str, Any] = {}
-    if (folder / MANIFEST).is_file():
-        manifest = toml.read(folder / MANIFEST)
     usual = {"name": f"{room.TITLE} (local copy)", "version": "unknown", "licence": room.LICENCE, "note": ""}
-    told = {key: manifest.get(key, value) for key, value in usual.items()}
-    for key, value in told.items():
-        if not isinstance(value, str | int | float) or len(str(value)) > LONGEST:
-            raise BadInput(
-                f"{folder / MANIFEST}, key `{key}`: {quoted(value)} is not allowed; expected a text of at most {LONGEST} characters"
-            )
-    # It is shown in terminals and pages, and a manifest may hold anything.
-    return Source(benchmark, folder, found, **{key: plain(str(value)) for key, value in told.items()})
+    said = manifest.read(folder)
+    source = Source(
+        benchmark,
+        folder,
+        found,
+        **{**usual, **said.told},
+        language=", ".join(said.languages),
+        labels=said.labels,
+    )
+    naming.learn(benchmark, {"language": source.language, "labels": source.labels})
+    return source
 
 
 def _hash(benchmark: str, folder: Path) -> str:
@@ -187,6 +195,9 @@ def _hash(benchmark: str, folder: Path) -> str:
         state = path.stat()
         content = _file_hash(path, state.st_mtime_ns, state.st_size)
         digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + content)
+    # Without groups, rows are asked in fewer tasks.
+    alone = [name for name, one in manifest.read(folder).categories.items() if not one.groups]
+    digest.update("".join(f"\0{name} without groups" for name in sorted(alone)).encode())
     return digest.hexdigest()
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.data import LREC_COLING_2024, Paper, Touched, cbbq_templates
+from bench.data import LREC_COLING_2024, Paper, Touched, cbbq_templates, manifest
 from bench.data.cbbq_labels import BIASED_LABEL, BOTH_LABELS, LEFT_OUT, target_option, target_slot, verdicts
 from bench.data.cbbq_templates import (
     BRACES,
@@ -22,6 +22,7 @@ from bench.data.cbbq_templates import (
     Template,
     checked,
 )
+from bench.data.manifest import unknown
 from bench.data.tables import Row, read_csv, read_json_array, whole_number
 from bench.errors import BadInput, expected, quoted
 
@@ -125,18 +126,30 @@ def files(folder: Path) -> dict[str, list[Path]]:
     """Category to its files: templates of both polarities where there are any, else the expanded csv or json.
 
     Raises:
-        BadInput: a folder of an unknown category, or one polarity without the other.
+        BadInput: a folder of a category that neither the benchmark nor the manifest knows, one polarity without the other,
+            or a wrong manifest.
     """
-    if (folder / "data").is_dir() and not any((folder / name).is_dir() for name in CATEGORIES):
-        folder = folder / "data"
+    known, top = categories_of(folder), folder
+    folder = root(folder, known)
     found = {}
     for place in sorted(folder.iterdir()):
         paths = [path for condition in CONDITIONS for path in _condition_files(place / condition)]
-        if paths and place.name not in CATEGORIES:
-            raise BadInput(f"{place}: " + expected(place.name, CATEGORIES, "category of CBBQ"))
+        if paths and place.name not in known:
+            raise BadInput(unknown(place, place.name, top, known))
         if paths:
             found[place.name] = paths
     return found
+
+
+def categories_of(folder: Path) -> tuple[str, ...]:
+    """The categories that a folder may have: the benchmark's, and those of its manifest."""
+    return tuple(dict.fromkeys([*CATEGORIES, *manifest.read(folder).categories]))
+
+
+def root(folder: Path, known: Sequence[str]) -> Path:
+    """Where the folders of the categories lie: in `folder`, or in its `data`, as in the authors' repository."""
+    inside = (folder / "data").is_dir() and not any((folder / name).is_dir() for name in known)
+    return folder / "data" if inside else folder
 
 
 def load(folder: Path, categories: Sequence[str], **settings: str) -> list[Question]:
@@ -270,7 +283,7 @@ def _from_instances(
         seen: set[int] = set()
         before: tuple[str, ...] = ()
         for number, row in enumerate(rows, start=1):
-            label = checked(path, number, row, condition, INSTANCE_COLUMNS)
+            label = checked(path, number, row, condition, INSTANCE_COLUMNS, category)
             # A file of ours tells the template, by which its polarity is known in spite of the column.
             kept, group = row.get("template", ""), row["bias_targeted_groups"].strip()
             example = _kept(path, number, row, seen) if kept else number

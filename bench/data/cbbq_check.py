@@ -95,11 +95,13 @@ def _check(folder: Path, expansion: str) -> Iterator[Finding]:
             yield Finding("", 0, "", "refused", what, fault="refused")
     except (BadInput, OSError) as error:
         yield _refused(folder, folder, error)
-    root = folder
-    if (folder / "data").is_dir() and not any((folder / name).is_dir() for name in CATEGORIES):
-        root = folder / "data"
+    try:
+        known = cbbq.categories_of(folder)
+    except BadInput:  # told already
+        known = CATEGORIES
+    root = cbbq.root(folder, known)
     counts: dict[str, Numbers] = {}
-    for category in CATEGORIES:
+    for category in known:
         found = []
         for condition in CONDITIONS:
             place = root / category / condition
@@ -145,7 +147,7 @@ def _condition(
         try:
             rows = _read(path)
             for number, row in enumerate(rows, start=1):
-                checked(path, number, row, condition, INSTANCE_COLUMNS)
+                checked(path, number, row, condition, INSTANCE_COLUMNS, category)
         except (BadInput, OSError) as error:
             yield _refused(path, folder, error)
             rows = []
@@ -324,6 +326,9 @@ def _others(folder: Path, root: Path) -> Iterator[Finding]:
 
 def _counts(counts: dict[str, Numbers]) -> Iterator[Finding]:
     """The numbers of each category, and of all, beside the release's."""
+    for name, here in counts.items():
+        if name not in RELEASED:
+            yield Finding("", 0, "", "count", f"category {name}: {here}; the release has no such category", str(sum(here.questions)))  # fmt: skip
     pairs = [(f"category {name}", counts[name], RELEASED[name]) for name in CATEGORIES]
     pairs.append(("all categories", total(counts.values()), total(RELEASED.values())))
     for name, here, released in pairs:

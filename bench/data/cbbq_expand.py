@@ -63,8 +63,10 @@ def expand(source: Source, out: Path, formats: str = "both", expansion: str = "c
                     ]
         equal = sum(one.as_released for one in written)
         about = f"expanded from {source.name}, {source.version} ({expansion}); {equal} of {len(written)} files equal the release"
-        manifest = {"name": source.name, "version": source.version, "licence": source.licence, "note": about}
-        write_text(out / MANIFEST, toml.written(manifest))
+        told: dict[str, object] = {"name": source.name, "version": source.version, "licence": source.licence, "note": about}  # fmt: skip
+        told |= {"language": source.language} if source.language else {}
+        told |= {"categories": source.labels} if source.labels else {}
+        write_text(out / MANIFEST, toml.written(told))
     except OSError as error:
         raise RunFailed(f"{out}: the questions could not be written there ({error})") from None
     return written

@@ -109,7 +109,7 @@ def read(path: Path, category: str, condition: str, expansion: str = "compat") -
     polarity = next(polarity for polarity, name in FILES.items() if name == path.name)
     questions = characters = 0
     for record, cells in enumerate(read_csv(path, COLUMNS), start=1):
-        label = checked(path, record, cells, condition, COLUMNS)
+        label = checked(path, record, cells, condition, COLUMNS, category)
         lists = tuple(_list(path, record, cells, column) for column in ("NAME1", "NAME2"))
         template = Template(path, record, category, condition, polarity, cells, (lists[0], lists[1]), label)
         for column, other in (("ans0", SLOTS[1]), ("ans1", SLOTS[0])):
@@ -208,8 +208,11 @@ def contexts(category: str, condition: str, text: str, name1: str, name2: str) -
     return [first, fill(introduced, name1, name2)]
 
 
-def checked(path: Path, number: int, row: Row, condition: str, columns: Sequence[str]) -> int:
+def checked(path: Path, number: int, row: Row, condition: str, columns: Sequence[str], category: str) -> int:
     """The row's label, after every cell was found to hold something possible.
+
+    Args:
+        category: that of the file's folder, which may be one that the benchmark has not.
 
     Raises:
         BadInput: with file, row and column.
@@ -226,8 +229,9 @@ def checked(path: Path, number: int, row: Row, condition: str, columns: Sequence
         raise BadInput(
             f"{path}, row {number}, column `context_condition`: {row['context_condition']!r} in a folder {condition!r}"
         )
-    if row["category"] not in CATEGORIES:
-        raise BadInput(f"{path}, row {number}: " + expected(row["category"], CATEGORIES, "column `category`"))
+    known = dict.fromkeys([*CATEGORIES, category])
+    if row["category"] not in known:
+        raise BadInput(f"{path}, row {number}: " + expected(row["category"], known, "column `category`"))
     allowed = ("2",) if condition == "ambiguous" else ("0", "1")
     if row["label"] not in allowed:
         raise BadInput(

@@ -6,12 +6,13 @@ the bias, and its severity from 0 to 10 as people judged it. `bench.data.mcbe_ch
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
-from bench.data import Paper, Touched
+from bench.data import Paper, Touched, manifest
+from bench.data.manifest import unknown
 from bench.data.sheets import read_xlsx
 from bench.data.tables import Row, csv_rows
 from bench.data.tables import number as to_number
@@ -67,7 +68,8 @@ class Instance:
     """A bias evaluation instance. `words[0]` fills the default sentence; `score` is the mean of human severities.
 
     `labels` are the subcategories of its category's file, sorted; `content_hash` is that of the six cells, stripped and
-    the score as a number, so that an item is recognised in whatever row and kind of file it stands.
+    the score as a number, so that an item is recognised in whatever row and kind of file it stands. `groups` says whether
+    its category compares groups.
     """
 
     category: str
@@ -80,6 +82,7 @@ class Instance:
     score: float
     labels: tuple[str, ...] = ()
     content_hash: str = ""
+    groups: bool = True
 
     @property
     def item_id(self) -> str:
@@ -119,14 +122,61 @@ def stems(category: str) -> tuple[str, ...]:
 
 
 def files(folder: Path) -> dict[str, list[Path]]:
-    """Category to its file, in the paper's order. xlsx is preferred, as the data card asks; `test` is no category."""
+    """Category to its file, in the paper's order, behind them those of the manifest. xlsx is preferred, as the data card
+    asks; `test` is no category.
+
+    Raises:
+        BadInput: the manifest is wrong, or a file with McBE's columns beside those that are read is of no category that
+            the benchmark or the manifest knows.
+    """
+    known = categories_of(folder)
+    found = known_files(folder, known)
+    for path in strangers(folder, known, found):
+        raise BadInput(unknown(path, path.stem, folder, known, "; or move the file out of the folder"))
+    return found
+
+
+def categories_of(folder: Path) -> tuple[str, ...]:
+    """The categories that a folder may have: the benchmark's, and those of its manifest."""
+    return tuple(dict.fromkeys([*CATEGORIES, *manifest.read(folder).categories]))
+
+
+def without_groups(folder: Path) -> set[str]:
+    """The categories that compare ways of living and not groups: the benchmark's, and those of the folder's manifest."""
+    told = manifest.read(folder).categories
+    return {*WITHOUT_GROUPS, *(name for name, one in told.items() if not one.groups)}
+
+
+def known_files(folder: Path, known: Sequence[str]) -> dict[str, list[Path]]:
+    """Category to its file, of the categories that are known."""
     for place in places(folder):
         for suffix in (".xlsx", ".csv"):
-            candidates = {name: [place / (stem + suffix) for stem in stems(name)] for name in CATEGORIES}
+            candidates = {name: [place / (stem + suffix) for stem in stems(name)] for name in known}
             found = {name: [path for path in paths if path.is_file()] for name, paths in candidates.items()}
             if any(found.values()):
                 return {name: paths[:1] for name, paths in found.items() if paths}
     return {}
+
+
+def strangers(folder: Path, known: Sequence[str], found: Mapping[str, Sequence[Path]]) -> list[Path]:
+    """Files with McBE's columns that are of no known category, of the kind and in the place of those that are read."""
+    read = [path for paths in found.values() for path in paths]
+    kinds = {(read[0].parent, read[0].suffix)} if read else {(place, kind) for place in places(folder) for kind in (".xlsx", ".csv")}  # fmt: skip
+    stems_known = {stem for name in known for stem in stems(name)} | {DEMONSTRATION}
+    return [
+        path
+        for place, suffix in sorted(kinds)
+        if place.is_dir()
+        for path in sorted(place.glob(f"*{suffix}"))
+        if path.stem not in stems_known and not path.name.startswith((".", "~$")) and _has_columns(path)
+    ]
+
+
+def _has_columns(path: Path) -> bool:
+    try:
+        return path.is_file() and bool(table(path))
+    except (BadInput, OSError):
+        return False
 
 
 def load(
@@ -144,11 +194,14 @@ def load(
             a setting has a value that is not in `SETTINGS`.
     """
     check_settings(encoding=encoding, separators=separators, bad_rows=bad_rows)
-    found = files(folder)
+    found, alone = files(folder), without_groups(folder)
     instances = []
     for name in categories:
         path = found[name][0]
-        rows = [one for _, one in read(path, name, encoding=encoding, separators=separators)]
+        rows = [
+            one
+            for _, one in read(path, name, encoding=encoding, separators=separators, groups=name not in alone)
+        ]
         good = [one for one in rows if isinstance(one, Instance)]
         faults = [one for one in rows if isinstance(one, Fault)]
         if faults and (bad_rows == "refuse" or not good):
@@ -167,10 +220,11 @@ def touched(
     bad_rows: str = "refuse",
 ) -> list[Touched]:
     """How many rows `load` leaves out, by category; only those that lose any."""
-    found = {} if bad_rows == "refuse" else files(folder)
+    found, alone = ({} if bad_rows == "refuse" else files(folder)), without_groups(folder)
     counts = {
         name: sum(
-            isinstance(one, Fault) for _, one in read(path, name, encoding=encoding, separators=separators)
+            isinstance(one, Fault)
+            for _, one in read(path, name, encoding=encoding, separators=separators, groups=name not in alone)
         )
         for name, (path,) in found.items()
         if not categories or name in categories
@@ -191,11 +245,11 @@ def check_settings(**settings: str) -> None:
 
 
 def read(
-    path: Path, category: str, *, encoding: str = "utf-8", separators: str = "comma"
+    path: Path, category: str, *, encoding: str = "utf-8", separators: str = "comma", groups: bool = True
 ) -> list[tuple[Row, Instance | Fault]]:
     """Every row of a file, in order: its cells as they stand (none where their number is wrong), and what it gives.
 
-    The instances have no `labels` yet: those are known once all rows are read.
+    `groups` says whether the category compares groups; see `without_groups`. The instances have no `labels` yet: those are known once all rows are read.
 
     Raises:
         BadInput: the file is no table with the columns it needs, or has no rows.
@@ -204,7 +258,7 @@ def read(
     if not rows:
         raise BadInput(f"{path}: has a header but no rows")
     return [
-        ({}, Fault(number, "", row)) if isinstance(row, str) else (row, _parse(category, number, row, separators))
+        ({}, Fault(number, "", row)) if isinstance(row, str) else (row, _parse(category, number, row, separators, groups))
         for number, row in enumerate(rows, start=1)
     ]  # fmt: skip
 
@@ -237,10 +291,10 @@ def lookalike(text: str) -> str:
     return found.group().strip() if found else ""
 
 
-def _parse(category: str, number: int, row: Row, separators: str) -> Instance | Fault:
+def _parse(category: str, number: int, row: Row, separators: str, groups: bool) -> Instance | Fault:
     """The instance of a row, or the first reason why there is none."""
     cells = {name: row[name].strip() for name in COLUMNS}
-    without_slot = category in WITHOUT_GROUPS and SLOT not in cells["sentence"]
+    without_slot = not groups and SLOT not in cells["sentence"]
     for name in COLUMNS:
         # Where nothing is to be filled in, a list of words may be left out.
         if not cells[name] and not (name == "words" and without_slot):
@@ -263,7 +317,7 @@ def _parse(category: str, number: int, row: Row, separators: str) -> Instance | 
     digest = hashlib.sha256("\0".join((cells | {"score": repr(score)}).values()).encode()).hexdigest()
     return Instance(
         category, number, cells["context"], sentence, words, cells["subtype"], cells["explanation"], score,
-        content_hash=digest[:16],
+        content_hash=digest[:16], groups=groups,
     )  # fmt: skip
 
 

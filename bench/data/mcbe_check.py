@@ -17,7 +17,8 @@ import pandas as pd
 from bench.data import audit, mcbe
 from bench.data.audit import Finding, shown
 from bench.data.cells import FORMULA
-from bench.data.mcbe import CATEGORIES, SLOT, Fault, Instance
+from bench.data.manifest import MANIFEST, unknown
+from bench.data.mcbe import SLOT, Fault, Instance
 from bench.data.tables import Row, number, plain
 from bench.errors import BadInput
 
@@ -53,7 +54,12 @@ def check(
 
 
 def _check(folder: Path, encoding: str, separators: str) -> Iterator[Finding]:
-    found = mcbe.files(folder)
+    try:
+        known, alone = mcbe.categories_of(folder), mcbe.without_groups(folder)
+    except BadInput as error:
+        yield Finding(MANIFEST, 0, "", "refused", audit.reason(folder / MANIFEST, error))
+        known, alone = mcbe.CATEGORIES, set(mcbe.WITHOUT_GROUPS)
+    found = mcbe.known_files(folder, known)
     if not found:
         what = f"the folder holds no data of {mcbe.TITLE}; expected {mcbe.LAYOUT}"
         yield Finding("", 0, "", "refused", what)
@@ -64,17 +70,19 @@ def _check(folder: Path, encoding: str, separators: str) -> Iterator[Finding]:
     for category, (path, *_) in found.items():
         name = audit.name(path, folder)
         try:
-            rows = mcbe.read(path, category, encoding=encoding, separators=separators)
+            rows = mcbe.read(
+                path, category, encoding=encoding, separators=separators, groups=category not in alone
+            )
         except (BadInput, OSError) as error:
             yield Finding(name, 0, "", "refused", audit.reason(path, error))
             continue
         instances = [one for _, one in rows if isinstance(one, Instance)]
-        yield from _file(name, category, rows, separators, seen)
+        yield from _file(name, category, rows, separators, seen, category not in alone)
         yield from _labels(name, instances)
         counts[category] = len(rows)
         good += instances
         resplit += sum(_words(cells, "comma") != _words(cells, "any") for cells, _ in rows)
-    yield from _others(folder, found, counts, encoding)
+    yield from _others(folder, known, found, counts, encoding)
     if resplit:
         what = f"`--set separators=any` reads {_rows(resplit)} of the folder otherwise than the default does"
         yield Finding("", 0, "words", "odd", what, str(resplit))
@@ -95,7 +103,12 @@ def _counts(good: Sequence[Instance], refused: int) -> Iterator[Finding]:
 
 
 def _file(
-    name: str, category: str, rows: Sequence[tuple[Row, Instance | Fault]], separators: str, seen: Seen
+    name: str,
+    category: str,
+    rows: Sequence[tuple[Row, Instance | Fault]],
+    separators: str,
+    seen: Seen,
+    groups: bool,
 ) -> Iterator[Finding]:
     """What is refused or odd in a file, but for its labels."""
     yield from _columns(name, rows)
@@ -105,7 +118,7 @@ def _file(
     for row, (cells, one) in enumerate(rows, start=1):
         if isinstance(one, Fault):
             yield Finding(name, row, one.column, "refused", one.what, shown(one.value))
-        for column, what, value in _cells(category, cells, separators):
+        for column, what, value in _cells(cells, separators, groups):
             yield Finding(name, row, column, "odd", what, shown(value))
         if isinstance(one, Instance):
             yield from _instance(name, one, seen)
@@ -119,7 +132,7 @@ def _columns(name: str, rows: Sequence[tuple[Row, object]]) -> Iterator[Finding]
             yield Finding(name, 0, plain(column), "odd", "is a column that is not read", shown(column))
 
 
-def _cells(category: str, cells: Row, separators: str) -> Iterator[tuple[str, str, str]]:
+def _cells(cells: Row, separators: str, groups: bool) -> Iterator[tuple[str, str, str]]:
     """(column, what, cell) of each odd cell, whether or not the row is refused."""
     for column, cell in cells.items():
         for what in _characters(cell):
@@ -138,7 +151,7 @@ def _cells(category: str, cells: Row, separators: str) -> Iterator[tuple[str, st
             yield column, f"holds {other!r}, which looks like the placeholder {SLOT}", cell
     if not cells:  # their number is wrong
         return
-    if category in mcbe.WITHOUT_GROUPS and SLOT not in cells["sentence"]:
+    if not groups and SLOT not in cells["sentence"]:
         yield "sentence", f"has no placeholder {SLOT}, so that no word is filled in", cells["sentence"]
     yield from (("score", what, value) for what, value in _score(cells["score"].strip()))
     yield from (("words", what, value) for what, value in _list(cells["words"].strip(), separators))
@@ -185,7 +198,7 @@ def _instance(name: str, one: Instance, seen: Seen) -> Iterator[Finding]:
         what = f"repeats the sentence and the words of {first} {other}"
         yield Finding(name, one.row, "sentence", "odd", what, shown(one.sentence))
     seen.hashes.setdefault(one.content_hash, place)
-    if len(one.words) == 1 and one.category not in mcbe.WITHOUT_GROUPS:
+    if len(one.words) == 1 and one.groups:
         what = "lists one word, so that the row has no place in pc and ss"
         yield Finding(name, one.row, "words", "odd", what, shown(one.words[0]))
     for part, whole in permutations(one.words, 2):
@@ -217,13 +230,22 @@ def _labels(name: str, instances: Sequence[Instance]) -> Iterator[Finding]:
 
 
 def _others(
-    folder: Path, found: dict[str, list[Path]], counts: dict[str, int], encoding: str
+    folder: Path,
+    categories: Sequence[str],
+    found: dict[str, list[Path]],
+    counts: dict[str, int],
+    encoding: str,
 ) -> Iterator[Finding]:
-    """Files that are not read, and categories that are missing."""
+    """Files that are not read, or keep the folder from being read, and categories that are missing."""
     used = {path for paths in found.values() for path in paths}
-    known = {stem: category for category in CATEGORIES for stem in mcbe.stems(category)}
+    known = {stem: category for category in categories for stem in mcbe.stems(category)}
+    foreign = mcbe.strangers(folder, categories, found)
     for path in [path for path in _tables(mcbe.places(folder)) if path not in used]:
         stem, value = path.stem, ""
+        if path in foreign:
+            what = audit.reason(path, BadInput(unknown(path, stem, folder, categories)))
+            yield Finding(audit.name(path, folder), 0, "", "refused", what, shown(stem))
+            continue
         if stem in known and path.suffix in (".csv", ".xlsx"):
             what, value = _second(path, known[stem], found, counts, encoding, folder)
         elif stem == mcbe.DEMONSTRATION:
@@ -234,7 +256,7 @@ def _others(
             what, value = f"is no category of {mcbe.TITLE}, and is not read{named}", shown(stem)
         if what:
             yield Finding(audit.name(path, folder), 0, "", "odd", what, value)
-    for category in CATEGORIES:
+    for category in categories:
         if category not in found:
             yield Finding("", 0, "", "odd", f"category {category} has no file that is read", shown(category))
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.data import LREC_COLING_2024, Paper, Touched
+from bench.data.manifest import is_language
 from bench.data.nli_faults import DEFINITIONAL, WORDS, english
 from bench.data.nli_frames import RELEASED_TERMS, Aligned, Terms, align, match_of, pattern
-from bench.data.nli_manifest import is_code
 from bench.data.nli_pack import FILES, PACK, read_pack
 from bench.data.tables import read_json_lines
 from bench.errors import BadInput, expected, quoted
@@ -128,7 +128,7 @@ def files(folder: Path) -> dict[str, list[Path]]:
         language = place.name.partition("_v")[0]
         # The language becomes a part of names of folders and files, so that not every name is taken.
         if "_v" not in place.name or not (
-            language in CATEGORIES or (is_code(language) and (place / PACK).is_dir())
+            language in CATEGORIES or (is_language(language) and (place / PACK).is_dir())
         ):
             continue
         paths = [path for set_, tokens in VARIANTS for path in _variant(place, set_, tokens)]

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.data import toml
+from bench.data.manifest import is_language
 from bench.data.nli_frames import GENDERS, MATCHES, CaptionFilter, match_of
 from bench.errors import BadInput, expected, plain
 
@@ -38,13 +39,6 @@ def _is_share(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
 
-def is_code(value: Any) -> bool:
-    """Whether `value` is the code of a language, which becomes a part of names of folders and files."""
-    return (
-        isinstance(value, str) and value.isascii() and value.isalpha() and value.islower() and len(value) < 4
-    )
-
-
 def _is_version(value: Any) -> bool:
     # It becomes a part of names of folders and files.
     return _is_text(value) and len(value) <= 40 and all(char.isalnum() or char in ".-" for char in value)
@@ -71,7 +65,7 @@ def _one_of(allowed: Sequence[str]) -> Callable[[Any], bool]:
 # Key to (its test, what it allows), in words.
 Rules = Mapping[str, tuple[Callable[[Any], bool], str]]
 KEYS: Rules = {
-    "language": (is_code, "a code of two or three small letters, such as zh"),
+    "language": (is_language, "a language's code of two or three small letters, such as zh"),
     "name": (_is_text, "a text on one line"),
     "licence": (_is_text, "a text on one line"),
     "version": (_is_version, "a text of letters, digits, dots and hyphens, such as 1.0"),

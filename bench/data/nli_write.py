@@ -6,6 +6,7 @@ from pathlib import Path
 
 from bench.data import MANIFEST, toml
 from bench.data.blobs import Written, blob_id, released
+from bench.data.manifest import label_in
 from bench.data.nli_build import (
     ASSIGNMENTS,
     NS_WORDS,
@@ -15,6 +16,7 @@ from bench.data.nli_build import (
     downsample,
     frames_for,
 )
+from bench.data.nli_coal import CATEGORIES
 from bench.data.nli_pack import PACK, Pack, shuffled, write_pack
 from bench.errors import BadInput, RunFailed, expected
 from bench.whole import write_text
@@ -93,8 +95,10 @@ def build(
             name: ", ".join(dict.fromkeys(getattr(pack, name) for pack in packs))
             for name in ("name", "version", "licence", "language")
         }
-        about["note"] = f"built from language packs; {equal} of {len(written)} files equal the release"
-        write_text(out / MANIFEST, toml.written({**about, "build": options}))
+        note = f"built from language packs; {equal} of {len(written)} files equal the release"
+        labels = _labels([pack.language for pack in packs])
+        categories = {"categories": labels} if labels else {}
+        write_text(out / MANIFEST, toml.written({**about, "note": note, "build": options, **categories}))
     except OSError as error:
         raise RunFailed(f"{out}: the sets could not be written there ({error})") from None
     return written
@@ -130,6 +134,12 @@ def write_controlled(pack: Pack, rows: Sequence[Row], rate: float, split: str, o
 def place(pack: Pack, out: str | Path) -> Path:
     """The folder of a pack's sets."""
     return Path(out) / f"{pack.language}_v{pack.version}"
+
+
+def _labels(languages: Iterable[str]) -> dict[str, dict[str, str]]:
+    """What languages that the release has not are called, in English and in themselves."""
+    named = {code: label_in(code, "en") for code in languages if code not in CATEGORIES}
+    return {code: {"en": name, code: label_in(code, code) or name} for code, name in named.items() if name}
 
 
 def _evaluation(row: Row) -> dict[str, object]:

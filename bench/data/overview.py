@@ -97,7 +97,7 @@ def _of_mcbe(source: Source) -> list[Text]:
     instances: list[Instance] = load(source)
     return [
         Text(
-            "mcbe", one.item_id, one.category, "zh", one.subtype, one.words[0] if one.words else "",
+            "mcbe", one.item_id, one.category, _language(source), one.subtype, one.words[0] if one.words else "",
             one.filled(one.words[0]) if one.words else one.sentence,
             "\n".join((one.context, one.sentence, "，".join(one.words))), 1,
         )
@@ -110,26 +110,32 @@ def _of_cbbq(source: Source) -> list[Text]:
     for category, paths in files(source.folder).items():
         for condition in CONDITIONS:
             some = templates(paths, category, condition)
-            found += [_of_template(one) for one in some]
+            found += [_of_template(one, _language(source)) for one in some]
             if not some and any(path.parent.name == condition for path in paths):
                 found += _of_questions(
-                    [one for one in load(source, [category]) if one.condition == condition]
+                    [one for one in load(source, [category]) if one.condition == condition],
+                    _language(source),
                 )
     return found
 
 
-def _of_template(one: Template) -> Text:
+def _language(source: Source) -> str:
+    """The language of a set of one language: its manifest's, or that of the releases."""
+    return source.language.partition(",")[0] or "zh"
+
+
+def _of_template(one: Template, language: str) -> Text:
     cells = {name: cell.strip() for name, cell in one.cells.items()}
     # Misspelt placeholders stand for names too.
     text = repaired(cells["context"]).replace(SLOTS[0], FIRST).replace(SLOTS[1], SECOND)
     whole = "\n".join(cells[name] for name in ("context", "question", "ans0", "ans1", "NAME1", "NAME2"))
     return Text(
-        "cbbq", f"{one.category}:{one.condition}:{one.name}", one.category, "zh", cells["subcategory"],
+        "cbbq", f"{one.category}:{one.condition}:{one.name}", one.category, language, cells["subcategory"],
         cells["bias_targeted_groups"], text, whole, one.size,
     )  # fmt: skip
 
 
-def _of_questions(questions: list[Question]) -> list[Text]:
+def _of_questions(questions: list[Question], language: str) -> list[Text]:
     """Templates of which only the expanded questions are there: the first of each stands for it."""
     sizes = pd.Series([one.cluster for one in questions]).value_counts()
     found: dict[str, Text] = {}
@@ -140,7 +146,7 @@ def _of_questions(questions: list[Question]) -> list[Text]:
         whole = "\n".join((text, one.question))
         found.setdefault(
             one.cluster,
-            Text("cbbq", one.cluster, one.category, "zh", one.topic, one.group, text, whole, int(sizes[one.cluster])),
+            Text("cbbq", one.cluster, one.category, language, one.topic, one.group, text, whole, int(sizes[one.cluster])),
         )  # fmt: skip
     return list(found.values())
 

@@ -68,9 +68,9 @@ def written(values: Mapping[str, Any]) -> str:
 def _lines(name: str, values: Mapping[str, Any]) -> Iterator[str]:
     tables = {key: value for key, value in values.items() if _is_table(value)}
     # What follows a table's heading belongs to that table, so tables come last.
-    yield from (f"{_key(key)} = {_value(value)}" for key, value in values.items() if key not in tables)
+    yield from (f"{as_key(key)} = {_value(value)}" for key, value in values.items() if key not in tables)
     for key, value in tables.items():
-        inner = f"{name}.{_key(key)}".lstrip(".")
+        inner = f"{name}.{as_key(key)}".lstrip(".")
         heading = f"[{inner}]" if isinstance(value, Mapping) else f"[[{inner}]]"
         for entry in [value] if isinstance(value, Mapping) else value:
             yield f"\n{heading}"
@@ -83,7 +83,8 @@ def _is_table(value: Any) -> bool:
     return all(isinstance(entry, Mapping) for entry in several)
 
 
-def _key(name: str) -> str:
+def as_key(name: str) -> str:
+    """A key as TOML writes it: in quotes where it holds anything but plain letters, digits, `_` and `-`."""
     return name if re.fullmatch("[A-Za-z0-9_-]+", name) else _escaped(name)
 
 

@@ -8,7 +8,7 @@ import seaborn as sns
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from bench import words
+from bench import naming, words
 from bench.figures.style import (
     FAINT,
     FONT_ADVICE,
@@ -227,7 +227,7 @@ def _name(benchmark: str, by: str, value: str, place: int) -> str:
 
 def _called(benchmark: str, category: str) -> str:
     """A category within a title."""
-    return category.replace("_", " ") if words.language() == "en" else label(benchmark, category)
+    return naming.english(benchmark, category) if words.language() == "en" else label(benchmark, category)
 
 
 def _unnamed(shown: pd.DataFrame, by: str) -> bool:

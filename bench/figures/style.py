@@ -2,6 +2,7 @@
 
 import re
 import textwrap
+import unicodedata
 from collections.abc import Callable, Sequence
 from functools import cache, wraps
 from typing import ParamSpec, TypeVar
@@ -14,14 +15,15 @@ from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from bench import words
-from bench.benchmarks import module
+from bench import naming, words
 
 # Families that hold Chinese, in order of preference, with the package or system that brings them.
 CJK_FONTS = (
     "Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans SC", "Source Han Sans CN", "WenQuanYi Micro Hei", "WenQuanYi Zen Hei",
     "PingFang SC", "Hiragino Sans GB", "Heiti SC", "Microsoft YaHei", "SimHei", "Noto Serif CJK SC", "Noto Sans CJK JP",
 )  # fmt: skip
+# Comes with matplotlib, and has the letters of most alphabets.
+OTHER_FONT = "DejaVu Sans"
 FONT_ADVICE = "no font with Chinese characters was found, so labels are English: install fonts-noto-cjk (Debian, Ubuntu) or google-noto-sans-cjk-fonts (Fedora)"
 WIDTH = 6.5  # inches: the width of a text column
 DPI = 150
@@ -51,7 +53,7 @@ def cjk_font() -> str | None:
 def style() -> None:
     """Set the look of all pictures, and a font that can show Chinese."""
     sns.set_theme(style="whitegrid", context="notebook", font_scale=0.8)
-    fonts = [name for name in (cjk_font(), "DejaVu Sans") if name]
+    fonts = [name for name in (cjk_font(), OTHER_FONT) if name]
     mpl.rcParams.update(
         {
             "font.sans-serif": fonts, "axes.unicode_minus": False, "figure.dpi": DPI, "savefig.dpi": DPI, "svg.fonttype": "none",
@@ -110,10 +112,24 @@ def fitted(text: str, inches: float, size: str = "medium", letters: int = 0) -> 
 
 
 def label(benchmark: str, category: str) -> str:
-    """A category's name: Chinese with English in brackets where a font can show it, else English."""
-    chinese = module("data", benchmark).CATEGORY_LABELS.get(category, "")
-    english = category.replace("_", " ")
-    return f"{chinese} ({english})" if chinese and cjk_font() else english
+    """A category's name: in the language of its data with English in brackets where a font can show it, else English."""
+    own, english = naming.own(benchmark, category), naming.english(benchmark, category)
+    return f"{own} ({english})" if own and can_show(own) else english
+
+
+def can_show(text: str) -> bool:
+    """Whether pictures can show `text`: a font of theirs has each character, and none is written from right to left."""
+    fonts = [_characters(name) for name in (cjk_font(), OTHER_FONT) if name]
+    return all(
+        any(ord(char) in font for font in fonts) and unicodedata.bidirectional(char) not in ("R", "AL")
+        for char in text
+    )
+
+
+@cache
+def _characters(font: str) -> frozenset[int]:
+    """The characters that a font has."""
+    return frozenset(font_manager.get_font(font_manager.findfont(font)).get_charmap())
 
 
 def colours(models: Sequence[str]) -> dict[str, tuple[float, float, float]]:

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from bench import words
+from bench import naming, words
 from bench.figures.style import (
     FAINT,
     FONT_ADVICE,
@@ -78,7 +78,7 @@ def clouds(counted: pd.DataFrame, benchmark: str) -> Figure | None:
     title = words.tell(
         "The commonest word of a category: “{word}” in {category}, in {share} of its texts",
         word=most.word, share=f"{most.texts / most.of:.0%}",
-        category=most.category.replace("_", " ") if words.language() == "en" else label(benchmark, most.category),
+        category=naming.english(benchmark, most.category) if words.language() == "en" else label(benchmark, most.category),
     )  # fmt: skip
     head(fig, title)
     parts = words.tell("; ").join(

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from rapidfuzz.distance import LCSseq
 
-from bench.data.mcbe import WITHOUT_GROUPS, Instance
+from bench.data.mcbe import Instance
 from bench.data.tables import number
 from bench.errors import BadInput, quoted
 from bench.tasks import fence, reading
@@ -90,8 +90,8 @@ def concerns(instance: Instance, task: str) -> bool:
 def unfit(instance: Instance, task: str) -> str:
     """Why an instance is not asked about in `task`, or ""."""
     if task in ("pc", "ss"):
-        if instance.category in WITHOUT_GROUPS:
-            return "worldview compares ways of living, not groups"
+        if not instance.groups:
+            return f"{instance.category} compares ways of living, not groups"
         return "" if len(instance.words) > 1 else "a list of one word leaves nothing to compare"
     return "" if task != "ba" or instance.words else "the instance names no group"
 

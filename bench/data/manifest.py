@@ -1,0 +1,188 @@
+"""The manifest of a data folder, dataset.toml: what the data are called, and the categories that no release has.
+
+    name = "Our set"
+    version = "1"
+    licence = "CC-BY-4.0"
+    language = "zh"
+
+    [categories.sport]
+    en = "Sport"
+    zh = "体育"
+
+A category of the release needs no lines; where it has some, its labels are these. `groups = false` says of a category
+of McBE that it compares ways of living and not groups, as worldview does.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bench.data import toml
+from bench.errors import LONGEST, BadInput, plain, quoted
+
+MANIFEST = "dataset.toml"
+TEXTS = ("name", "version", "licence", "note")
+# They become parts of names of files, of ids and of lists with commas, so that not every name is taken.
+NAME = re.compile(r"[^\W_][\w+-]{0,39}")
+# What tables call all categories together, and the demonstration file of McBE's release.
+RESERVED = ("all", "test")
+MAX_LABEL = 60
+GROUPS = "groups"
+
+
+class Category(NamedTuple):
+    """What a manifest says of a category: `labels` by the code of their language, and whether it compares groups."""
+
+    labels: dict[str, str]
+    groups: bool = True
+
+
+class Manifest(NamedTuple):
+    """A manifest: the `told` among `TEXTS`, the codes of its `languages`, its `categories` by name."""
+
+    told: dict[str, str]
+    languages: tuple[str, ...]
+    categories: dict[str, Category]
+
+    @property
+    def labels(self) -> dict[str, dict[str, str]]:
+        """The labels of each category, by the code of their language."""
+        return {name: dict(one.labels) for name, one in self.categories.items()}
+
+
+def read(folder: Path) -> Manifest:
+    """The manifest of `folder`; one that says nothing where there is none.
+
+    Raises:
+        BadInput: it cannot be read, or says something that is not allowed; with the key.
+    """
+    path = folder / MANIFEST
+    if not path.is_file():
+        return Manifest({}, (), {})
+    given = toml.read(path)
+    told = {}
+    for key in TEXTS:
+        value = given.get(key, "")
+        if not isinstance(value, str | int | float) or len(str(value)) > LONGEST:
+            raise BadInput(_refused(path, key, value, f"a text of at most {LONGEST} characters"))
+        if key in given:
+            # It is shown in terminals and pages, and a manifest may hold anything.
+            told[key] = plain(str(value))
+    languages = _languages(path, given.get("language", ""))
+    categories = given.get("categories", {})
+    if not isinstance(categories, dict):
+        raise BadInput(_refused(path, "categories", categories, "a table for each category"))
+    if categories and not languages:
+        raise BadInput(
+            f"{path}: key `language` is missing beside [categories]; expected the code of the set's language, such as zh"
+        )
+    found = {name: _category(path, name, value, languages) for name, value in categories.items()}
+    return Manifest(told, languages, found)
+
+
+def unknown(place: Path, name: str, folder: Path, known: Iterable[str], more: str = "") -> str:
+    """The sentence about data of a category that neither the release nor the manifest of `folder` knows.
+
+    Args:
+        place: the file or the folder of that category.
+        known: the categories that are known.
+        more: another way out, behind a comma.
+    """
+    known = list(known)
+    wrong = name_fault(name)
+    if wrong:
+        return f"{place}: {quoted(name)} cannot be a category's name: {wrong}"
+    meant = next((one for one in known if one.casefold() == name.casefold()), "")
+    if meant:
+        return f"{place}: category {quoted(name)} is unknown; if it is {meant}, write its name so"
+    heading = f"[categories.{toml.as_key(name)}]"
+    return (
+        f"{place}: category {quoted(name)} is unknown; allowed: {', '.join(known)}; a new one needs lines like these in "
+        f'{folder / MANIFEST}, below language = "zh" or another: {heading}, en = "its English label", zh = "its own label"{more}'
+    )
+
+
+def name_fault(name: str) -> str:
+    """Why a category cannot be called so, or ""."""
+    if name in RESERVED:
+        return f"{' and '.join(RESERVED)} mean something else"
+    if not NAME.fullmatch(name) or unicodedata.normalize("NFC", name) != name:
+        return "expected up to 40 letters, digits, `_`, `-` and `+`, a letter or a digit first"
+    return ""
+
+
+def is_label(value: Any) -> bool:
+    """Whether `value` can be shown as the name of a category: on pages, and in pictures, where `$` begins a formula."""
+    return (
+        isinstance(value, str)
+        and 0 < len(value.strip()) <= len(value) <= MAX_LABEL
+        and value.isprintable()
+        and "$" not in value
+    )
+
+
+def is_language(code: Any) -> bool:
+    """Whether `code` is that of a language: one of two letters that CLDR has, or any of three, which are thousands."""
+    if not isinstance(code, str) or not (code.isascii() and code.isalpha() and code.islower()):
+        return False
+    return len(code) == 3 or (len(code) == 2 and code in _codes())
+
+
+def label_in(code: str, language: str) -> str:
+    """What the language `code` is called in `language`, as Unicode's CLDR has it (by babel); "" where it does not say."""
+    from babel import Locale, UnknownLocaleError
+
+    try:
+        return str(Locale(language).languages.get(code, ""))
+    except UnknownLocaleError:
+        return ""
+
+
+@cache
+def _codes() -> frozenset[str]:
+    from babel import Locale
+
+    return frozenset(map(str, Locale("en").languages))
+
+
+def _languages(path: Path, given: Any) -> tuple[str, ...]:
+    allowed = "codes of languages such as zh, set apart by commas"
+    if not isinstance(given, str) or len(given) > LONGEST:
+        raise BadInput(_refused(path, "language", given, allowed))
+    codes = tuple(code.strip() for code in given.split(",")) if given.strip() else ()
+    for code in codes:
+        if not is_language(code):
+            raise BadInput(_refused(path, "language", code, allowed))
+    return codes
+
+
+def _category(path: Path, name: str, given: Any, languages: tuple[str, ...]) -> Category:
+    if wrong := name_fault(name):
+        raise BadInput(f"{path}, key `categories`: {quoted(name)} cannot be a category's name: {wrong}")
+    where = f"categories.{name}"
+    own = next((code for code in languages if code != "en"), "")
+    lines = ", ".join(f'{code} = "its label"' for code in ("en", own) if code)
+    if not isinstance(given, Mapping):
+        raise BadInput(_refused(path, where, given, f"a table with {lines}"))
+    for key, value in given.items():
+        if key == GROUPS:
+            if not isinstance(value, bool):
+                raise BadInput(_refused(path, f"{where}.{key}", value, "true, false"))
+        elif not is_language(key):
+            raise BadInput(_refused(path, where, key, f"codes of languages, and {GROUPS}"))
+        elif not is_label(value):
+            allowed = f"a text on one line of at most {MAX_LABEL} characters, without $"
+            raise BadInput(_refused(path, f"{where}.{key}", value, allowed))
+    labels = {key: value.strip() for key, value in given.items() if key != GROUPS}
+    if "en" not in labels or not set(languages) & set(labels):
+        raise BadInput(
+            f"{path}, key `{where}`: a label is missing; expected {lines}, so that it is called in English and in its own language"
+        )
+    return Category(labels, given.get(GROUPS, True))
+
+
+def _refused(path: Path, key: str, value: Any, allowed: str) -> str:
+    return f"{path}, key `{key}`: {quoted(value)} is not allowed; expected {allowed}"
