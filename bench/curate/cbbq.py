@@ -2,7 +2,7 @@
 
 A project is a folder of plain tables, which people fill over weeks:
 
-    project.toml     name, version, language, licence, and the labels of the categories
+    dataset.toml     name, version, language, licence, and the labels of the categories (`bench.data.manifest`)
     biases.csv       who is thought to be what, and where that is recorded
     templates.csv    ambiguous contexts that people wrote, with names, both questions and the options
     drafts.csv       what a model added to a context so that it speaks against the bias (`cbbq_drafts`)
@@ -13,25 +13,24 @@ Here is what a project holds and what its tables lack. `cbbq_write` makes the da
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
 
-from bench.data import toml
+from bench.data import manifest
 from bench.data.audit import shown
 from bench.data.cbbq_labels import target_option
 from bench.data.cbbq_templates import CATEGORIES, CONDITIONS, SLOTS, malformed, names
 from bench.data.cells import as_csv, guarded, unguarded
-from bench.data.manifest import name_fault
+from bench.data.manifest import MANIFEST, Manifest, name_fault
 from bench.data.tables import Row, read_csv
 from bench.errors import BadInput
 from bench.whole import write_text, written
 
 EXAMPLE = Path(__file__).parent / "examples" / "cbbq"
-MANIFEST = "project.toml"
 SHEETS = "sheets"
 TABLES: Mapping[str, tuple[str, ...]] = {
     "biases": ("bias", "category", "group", "property", "reversed", "source", "topic"),
@@ -63,9 +62,9 @@ class Project:
         return self.folder / SHEETS
 
     @property
-    def manifest(self) -> dict[str, Any]:
-        """What `project.toml` says."""
-        return toml.read(self.folder / MANIFEST)
+    def manifest(self) -> Manifest:
+        """What `dataset.toml` says."""
+        return manifest.read(self.folder)
 
     def table(self, name: str) -> list[Row]:
         """The rows of a table; none where it has not come into being yet.
@@ -156,7 +155,7 @@ def begin(folder: str | Path) -> Project:
     """The project in `folder`.
 
     Raises:
-        BadInput: there is none; the example shows what one begins with.
+        BadInput: there is none, or its manifest is wrong; the example shows what one begins with.
     """
     place = Path(folder).expanduser()
     for name in (MANIFEST, *(f"{table}.csv" for table in WRITTEN)):
@@ -164,11 +163,9 @@ def begin(folder: str | Path) -> Project:
             raise BadInput(
                 f"{place / name}: is missing; a project begins with {MANIFEST}, biases.csv and templates.csv; {EXAMPLE} is an example to copy"
             )
-    project = Project(place)
-    categories = project.manifest.get("categories")
-    if not isinstance(categories, dict):
-        raise BadInput(f'{place / MANIFEST}: expected a table [categories.NAME] with en = "..." a category')
-    return project
+    # A wrong one is refused here, and not halfway.
+    manifest.read(place)
+    return Project(place)
 
 
 def copied(folder: str | Path) -> Project:
@@ -200,7 +197,7 @@ def _wrong(project: Project) -> set[tuple[str, int]]:
 
 
 def _faults(project: Project) -> Iterator[Fault]:
-    known = project.manifest["categories"]
+    known = project.manifest.categories
     biases: dict[str, Row] = {}
     rows = project.table("biases")
     twice = Counter(row["bias"] for row in rows)
@@ -229,7 +226,7 @@ def _cells(table: str, number: int, row: Row) -> Iterator[Fault]:
             yield Fault(f"{table}.csv", number, column, "is empty")
 
 
-def _of_bias(number: int, row: Row, known: Mapping[str, Any], twice: Counter[str]) -> Iterator[Fault]:
+def _of_bias(number: int, row: Row, known: Collection[str], twice: Counter[str]) -> Iterator[Fault]:
     def fault(column: str, what: str) -> Fault:
         return Fault("biases.csv", number, column, what, shown(row[column]))
 

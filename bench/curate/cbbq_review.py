@@ -172,7 +172,10 @@ def kappas(answers: pd.DataFrame) -> pd.DataFrame:
     both = given[given.groupby("item_id").person.transform("nunique") == COUNT]
     if both.empty:
         raise BadInput("kappa: no form has been answered by two reviewers yet")
-    return annotators.kappas(both.rename(columns={"answer": "rating"})[["category", "item_id", "rater", "rating"]])  # fmt: skip
+    given = both.rename(columns={"answer": "rating"})
+    found = annotators.kappas(given[["category", "item_id", "rater", "rating"]])
+    # The formula's interval knows no end of the scale.
+    return found.assign(ci_low=found.ci_low.clip(lower=-1), ci_high=found.ci_high.clip(upper=1))
 
 
 def shares(answers: pd.DataFrame) -> pd.DataFrame:
@@ -211,7 +214,7 @@ def texts(project: Project) -> pd.DataFrame:
     """The contexts of complete forms, each once, as `bench.data.overview.texts` has those of a data set."""
     found = forms(project)
     rows = []
-    language = str(project.manifest.get("language", "zh"))
+    language = next(iter(project.manifest.languages), "zh")
     for row in found[(found.lacks == "") & (found.polarity == "neg")].itertuples():
         text = row.context.replace(SLOTS[0], overview.FIRST).replace(SLOTS[1], overview.SECOND)
         rows.append(

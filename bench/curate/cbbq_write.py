@@ -14,10 +14,11 @@ from bench.curate.cbbq import Project, Scenario
 from bench.curate.cbbq_drafts import decided
 from bench.curate.cbbq_review import completeness, forms, reviewed
 from bench.data import MANIFEST as DATASET
-from bench.data import Source, cbbq, toml
+from bench.data import Source, cbbq
 from bench.data.cbbq_templates import CONDITIONS, FILES
 from bench.data.cells import as_csv
 from bench.data.tables import Row
+from bench.data.text import read_text
 from bench.errors import BadInput
 from bench.keep import csv as for_people
 from bench.whole import write_text, written
@@ -86,7 +87,7 @@ def write(project: Project, out: Path | None = None) -> Made:
         write_text(place / PROVENANCE, for_people(provenance))
         for path, rows in made.items():
             write_text(place / path, MARK + as_csv(pd.DataFrame(rows, columns=list(COLUMNS))))
-        write_text(place / DATASET, toml.written(_manifest(project, {one.category for one in some})))
+        write_text(place / DATASET, read_text(project.folder / DATASET))
     return Made(place, state[~state.complete].reset_index(drop=True), provenance)
 
 
@@ -134,9 +135,3 @@ def _provenance(project: Project) -> Any:
         }  # fmt: skip
 
     return of
-
-
-def _manifest(project: Project, categories: set[str]) -> dict[str, Any]:
-    given = project.manifest
-    told = {name: given[name] for name in ("name", "version", "licence", "language", "note") if name in given}
-    return told | {"categories": {name: table for name, table in given["categories"].items() if name in categories}}  # fmt: skip
