@@ -107,7 +107,7 @@ class Work:
         ]
 
 
-def opened(folder: str | Path = "", model: str = "", reliability: float = 0.85, seed: int = 0) -> Work:
+def opened(folder: str | Path = "", model: str = "", reliability: float = 0.8, seed: int = 5) -> Work:
     """A project of one's own; or, without a folder, the example with simulated annotators.
 
     Args:

@@ -18,7 +18,18 @@ from bench.curate.mcbe_rounds import (
 from bench.metrics import alpha, annotators
 
 COLUMNS = ["category", "of", "measure", "value", "ci_low", "ci_high", "n", "raters", "band", "note"]
-KAPPA, ALPHA = "Fleiss' kappa", "Krippendorff's alpha"
+# What agreement is of, as sentences call it.
+OF = {
+    "subcategory": words.phrase("subcategories"),
+    "severity level": words.phrase("levels of severity"),
+    "severity": words.phrase("severities as numbers"),
+}
+KAPPA = words.phrase("Fleiss' kappa")
+ALPHA: dict[alpha.Measurement, str] = {
+    "nominal": words.phrase("Krippendorff's alpha (nominal)"),
+    "ordinal": words.phrase("Krippendorff's alpha (ordinal)"),
+    "interval": words.phrase("Krippendorff's alpha (interval)"),
+}
 
 
 def agreement(*found: Rounds) -> pd.DataFrame:
@@ -101,18 +112,14 @@ def history(log: pd.DataFrame, item: str) -> pd.DataFrame:
 
 
 def _agree(row: dict[Any, Any]) -> str:
-    what = {
-        "subcategory": words.tell("subcategories"),
-        "severity level": words.tell("levels of severity"),
-        "severity": words.tell("severities as numbers"),
-    }[row["of"]]
+    what, measure = words.tell(OF[row["of"]]), words.tell(row["measure"])
     if math.isnan(row["value"]):
-        return words.tell("Agreement on {what} has no {measure}: {why}.", what=what, measure=row["measure"], why=words.note(row["note"]))  # fmt: skip
+        return words.tell("Agreement on {what} has no {measure}: {why}.", what=what, measure=measure, why=words.note(row["note"]))  # fmt: skip
     interval = words.tell("no interval") if math.isnan(row["ci_low"]) else words.tell("95 % interval {low} to {high}", low=f"{row['ci_low']:.2f}", high=f"{row['ci_high']:.2f}")  # fmt: skip
     called = f", {words.tell(row['band'])}" if row["band"] else ""
     return words.tell(
         "Annotators agree on {what} with {measure} {value} ({interval}{called}; n = {n} items, {raters} raters; chance alone gives 0).",
-        what=what, measure=row["measure"], value=f"{row['value']:.2f}", interval=interval, called=called, n=row["n"], raters=row["raters"],
+        what=what, measure=measure, value=f"{row['value']:.2f}", interval=interval, called=called, n=row["n"], raters=row["raters"],
     )  # fmt: skip
 
 
@@ -123,4 +130,4 @@ def _kappas(of: str, ratings: pd.DataFrame) -> list[dict[Any, Any]]:
 
 def _alphas(of: str, ratings: pd.DataFrame, measurement: alpha.Measurement) -> list[dict[Any, Any]]:
     found = alpha.alphas(ratings, measurement).rename(columns={"alpha": "value"})
-    return found.assign(of=of, measure=f"{ALPHA} ({measurement})", band="")[COLUMNS].to_dict("records")
+    return found.assign(of=of, measure=ALPHA[measurement], band="")[COLUMNS].to_dict("records")

@@ -15,7 +15,7 @@ from rapidfuzz.distance import LCSseq
 
 from bench.curate import mcbe, sheets
 from bench.curate.mcbe_rounds import AGAIN, QUALITY, Rounds
-from bench.curate.mcbe_rules import ACCEPT, EDIT, NO, YES
+from bench.curate.mcbe_rules import ACCEPT, EDIT, NO, REJECT, YES
 from bench.curate.workbook import ANSWERS
 from bench.data.tables import Row, read_csv
 from bench.whole import whole
@@ -33,16 +33,17 @@ class Annotators(NamedTuple):
     Attributes:
         reliability: with this probability the subcategory is the right one, else one of all at random; so Fleiss' kappa is
             about its square where subcategories are equally frequent.
-        objects: probability of an objection to a draft.
+        objects: probability of an objection to a draft; rejects: of a merged explanation that is rejected, whatever it says.
         spread: standard deviation of a severity around the true one, in points; half of it in the second round.
         yes: probability of a yes to a quality question.
         truth: by draft, `subtype`, `explanation` and `severity`.
     """
 
     truth: Mapping[str, Row]
-    reliability: float = 0.85
+    reliability: float = 0.8
     objects: float = 0.02
-    spread: float = 1.1
+    rejects: float = 0.04
+    spread: float = 0.9
     yes: float = 0.93
     seed: int = 0
 
@@ -78,8 +79,10 @@ class Annotators(NamedTuple):
                 found["severity"] = float(np.clip(np.round(2 * dice.normal(float(right["severity"]), spread)) / 2, 0, 10))  # fmt: skip
             elif question.name == "verdict":
                 alike = LCSseq.normalized_similarity(row["merged"], right["explanation"])
-                found["verdict"] = ACCEPT if alike >= ALIKE else EDIT
-                found |= {} if alike >= ALIKE else {"edited": right["explanation"]}
+                rejects = dice.random() < self.rejects
+                found["verdict"] = REJECT if rejects else ACCEPT if alike >= ALIKE else EDIT
+                if found["verdict"] == EDIT:
+                    found["edited"] = right["explanation"]
             elif question.name == "reason":
                 found["reason"] = REASON
             elif sheet.name == QUALITY:

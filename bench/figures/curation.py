@@ -8,9 +8,12 @@ import seaborn as sns
 from matplotlib.figure import Figure
 
 from bench import words
+from bench.curate.mcbe_findings import OF
 from bench.figures.style import FAINT, INK, WIDTH, colours, head, legend_below, readable, style
 from bench.metrics.agreement import LEVELS
 
+# Characters of a name.
+LONGEST = 24
 # Rows of one picture; of more items those whose severities lie farthest apart.
 MANY = 40
 
@@ -30,7 +33,7 @@ def severities(ratings: pd.DataFrame, outcome: pd.DataFrame, again: pd.DataFrame
     if ratings.empty:
         return None
     style()
-    first, second, wide = _palette()
+    first, wide, second = _palette()
     shown = outcome.nlargest(MANY, "spread") if len(outcome) > MANY else outcome
     shown = shown.sort_values("mean", kind="stable").reset_index(drop=True)
     fig = Figure(figsize=(WIDTH, 1.3 + 0.27 * len(shown)), layout="constrained")
@@ -56,7 +59,7 @@ def severities(ratings: pd.DataFrame, outcome: pd.DataFrame, again: pd.DataFrame
             ax.plot(later[row["item_id"]], y, "D", ms=6, mfc="white", mec=second, mew=1.6, zorder=4, label=once(words.tell("mean of the second round")))  # fmt: skip
     for level in LEVELS[1:]:
         ax.axvline(level, color="#dddddd", lw=1, zorder=0)
-    ax.set_yticks(range(len(shown)), list(shown.item_id))
+    ax.set_yticks(range(len(shown)), [_short(name) for name in shown.item_id])
     ax.tick_params(axis="y", labelsize="small")
     ax.set(xlim=(-0.2, 10.2), ylim=(-0.6, len(shown) - 0.3))
     ax.set_xlabel(words.tell("severity, 0 to 10 (more severe →; lines: the five levels)"), fontsize="small")
@@ -83,11 +86,12 @@ def agreement(found: pd.DataFrame) -> Figure | None:
     style()
     fig = Figure(figsize=(WIDTH, 1.2 + 0.34 * len(found)), layout="constrained")
     ax = fig.subplots()
-    several = len(set(found.category)) > 1
     names = [
-        f"{row['category']}: {row['of']}, {row['measure']}" if several else f"{row['of']}, {row['measure']}"
+        words.tell("{what}: {measure}", what=words.tell(OF[row["of"]]), measure=words.tell(row["measure"]))
         for row in found.to_dict("records")
     ]
+    if len(set(found.category)) > 1:
+        names = [f"{_short(category)}, {name}" for category, name in zip(found.category, names, strict=True)]
     colour = _palette()[0]
     for y, row in enumerate(found.to_dict("records")):
         if math.isnan(row["value"]):
@@ -112,6 +116,11 @@ def agreement(found: pd.DataFrame) -> Figure | None:
     return fig
 
 
+def _short(name: str) -> str:
+    """A long name without its end."""
+    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
+
+
 def _palette() -> list[tuple[float, float, float]]:
-    """Colours of the first round, of the second, and of what lies too far apart."""
-    return list(colours(["first", "second", "wide"]).values())
+    """Colours of the first round, of what lies too far apart, and of the second round."""
+    return list(colours(["first", "wide", "second"]).values())
