@@ -24,6 +24,8 @@ from bench.run import default_root, evaluate_all
 from bench.scorers.base import digest
 
 SIMULATED = "simulated writer"
+# Who is asked the finished items where nobody is named.
+DEMO = ("simulated:bias=0.7,seed=1", "tiny:s,bias=0.25")
 # Tokens of a merged explanation.
 LONGEST = 300
 
@@ -87,10 +89,10 @@ class Work:
         place = default_root().parent / "curated" / f"mcbe-{digest([dict(self.project.told), found.rows.to_dict('list')])[:8]}"  # fmt: skip
         return place if (place / mcbe_write.MANIFEST).exists() else mcbe_write.finish(found, place)
 
-    def evaluate(self, models: Sequence[str], limit: int = 0) -> list[Run]:
-        """Runs of models on the finished items, as `bench run mcbe --data` makes them; none before the set is finished."""
+    def evaluate(self, models: Sequence[str], judge: str = "") -> list[Run]:
+        """Runs of models, or of `DEMO`, on the finished items, as `bench run mcbe --data` makes them; none before the set is finished."""
         folder = self.finished()
-        return evaluate_all("mcbe", models, data=folder, limit=limit) if folder else []
+        return evaluate_all("mcbe", models or DEMO, data=folder, judge=judge) if folder else []
 
     def history(self, item: str) -> pd.DataFrame:
         """Where the values of one draft come from; see `bench.curate.mcbe_findings.history`."""

@@ -94,7 +94,7 @@ class Rounds:
     def rows(self) -> pd.DataFrame:
         """The drafts that were kept, with what has been decided: `item_id`, texts, `subtype`, `explanation`, `score`."""
         values = {
-            field: self.kept.item_id.map({item: one.value for item, one in found.items()}).fillna("")
+            field: [found[item].value if item in found else "" for item in self.kept.item_id]
             for field, found in self.values.items()
         }
         return self.kept[["item_id", *TEXTS]].assign(**values)

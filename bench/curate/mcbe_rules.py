@@ -59,7 +59,7 @@ def reviewed(
         merged: by item, what the model wrote.
 
     Returns:
-        `item_id`, `text` ("" where it is open), `how` (`accepted` or `edited`), `discuss` (why, or "").
+        `item_id`, `text` ("" where it is open), `how` (`accepted`, `edited` or ""), `discuss` (why, or "").
     """
     rows = []
     for item, given in verdicts.iterrows():
@@ -74,7 +74,8 @@ def reviewed(
         elif not texts and not merged[str(item)]:
             why = "the model wrote nothing"
         text = "" if why else texts[0] if texts else merged[str(item)]
-        rows.append({"item_id": item, "text": text, "how": "edited" if texts else "accepted", "discuss": why})
+        how = "" if why else "edited" if texts else "accepted"
+        rows.append({"item_id": item, "text": text, "how": how, "discuss": why})
     return pd.DataFrame(rows, columns=["item_id", "text", "how", "discuss"])
 
 

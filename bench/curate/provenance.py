@@ -59,7 +59,8 @@ def as_lines(rows: Iterable[Mapping[Any, Any]]) -> str:
 
 
 def _place(line: Mapping[Any, Any]) -> tuple[object, ...]:
-    return tuple(line[name] for name in ("item_id", "field", "who", "round"))
+    # What a panel answers, and what follows from it, are two lines under one name.
+    return (*(line[name] for name in ("item_id", "field", "who", "round")), line["how"] == "answer")
 
 
 def _key(line: Mapping[Any, Any]) -> tuple[object, ...]:

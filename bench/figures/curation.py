@@ -100,7 +100,7 @@ def agreement(found: pd.DataFrame) -> Figure | None:
         if not math.isnan(row["ci_low"]):
             ax.plot([row["ci_low"], row["ci_high"]], [y, y], color=colour, lw=2.5, alpha=0.6, solid_capstyle="round")  # fmt: skip
         ax.plot(row["value"], y, "o", ms=5.5, color=colour, zorder=3)
-    ax.axvline(0, color=FAINT, ls="--", lw=1, zorder=0)
+    ax.axvline(0, color=INK, ls="--", lw=1, zorder=1)
     low = float(np.nanmin([0.0, found.ci_low.min(), found.value.min()]))
     ax.set(xlim=(low - 0.04, 1.04), ylim=(len(found) - 0.4, -0.6))
     ax.set_yticks(range(len(found)), names)
