@@ -232,10 +232,17 @@ def test_people_may_stop_and_go_on_and_nothing_is_asked_twice(tmp_path):
     people = mcbe_simulated.Annotators(mcbe_simulated.truth(), reliability=1, objects=0, rejects=0, spread=0)
     sheet = found.sent[SUBCATEGORY].sheet
     people.fill_one(found, sheet, "an")
+    (project.sheets / SUBCATEGORY / "fan.xlsx").unlink()
     half = mcbe_rounds.advance(project)
+    # What is gone is sent again; with one person's answers there is no agreement, with two there is an alpha.
+    assert (project.sheets / SUBCATEGORY / "fan.xlsx").exists()
+    assert mcbe_findings.agreement(half).empty
     assert half.waits == "48 answers of sheet 1-subcategory"
     with pytest.raises(BadInput, match="is not done; it waits for 48 answers"):
         mcbe_write.finish(half)
+    people.fill_one(half, sheet, "fan")
+    half = mcbe_rounds.advance(project)
+    assert mcbe_findings.agreement(half).measure.tolist() == ["Krippendorff's alpha (nominal)"]
     while people.fill(half):
         half = mcbe_rounds.advance(project)
     # Nobody merges yet; the rest went on.

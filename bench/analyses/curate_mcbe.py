@@ -68,7 +68,7 @@ class Work:
         sheet = found.sent[SUBCATEGORY].sheet
         person = sheet.people[0]
         (self.project.sheets / SUBCATEGORY / f"{person}.xlsx").unlink()
-        sheets.write(self.project.sheets, SUBCATEGORY, sheet.rows, sheet.questions, [person], sheet.seed, sheet.instructions)  # fmt: skip
+        sheets.send(self.project.sheets, SUBCATEGORY)
         self.annotators.fill_one(found, sheet, person)
         return self.advance()
 

@@ -36,7 +36,7 @@ def agreement(*found: Rounds) -> pd.DataFrame:
     """How far annotators agree, by category: of subcategories, of the five levels of severity, and of severities as numbers.
 
     Args:
-        found: projects, a category each; rounds that are not over are left out.
+        found: projects, a category each. Of rounds that are not over there are alphas alone: a kappa needs all ratings.
 
     Returns:
         `category`, `of` (`subcategory`, `severity level`, `severity`), `measure`, `value`, `ci_low`, `ci_high`, `n` (items),
@@ -44,18 +44,21 @@ def agreement(*found: Rounds) -> pd.DataFrame:
     """
     rows: list[dict[Any, Any]] = []
     for of, name, question in (("subcategory", SUBCATEGORY, "subtype"), ("severity", SEVERITY, "severity")):
-        done = [one for one in found if name in one.sent and one.sent[name].complete]
-        if not done:
+        ratings = [one.ratings(name, question) for one in found if name in one.sent]
+        # One who is alone agrees with nobody.
+        ratings = [some for some in ratings if len(set(some.rater)) > 1]
+        if not ratings:
             continue
-        ratings = pd.concat([one.ratings(name, question) for one in done], ignore_index=True)
+        whole = all(one.sent[name].complete for one in found if name in one.sent)
+        every = pd.concat(ratings, ignore_index=True)
         # Projects may call their drafts alike.
-        ratings["item_id"] = ratings.category + ":" + ratings.item_id
+        every["item_id"] = every.category + ":" + every.item_id
         if of == "subcategory":
-            rows += _kappas(of, ratings) + _alphas(of, ratings, "nominal")
+            rows += [*(_kappas(of, every) if whole else []), *_alphas(of, every, "nominal")]
         else:
-            levels = mcbe_rules.levels(ratings)
-            rows += _kappas("severity level", levels) + _alphas("severity level", levels, "ordinal")
-            rows += _alphas("severity", ratings, "interval")
+            levels = mcbe_rules.levels(every)
+            rows += _kappas("severity level", levels) if whole else []
+            rows += _alphas("severity level", levels, "ordinal") + _alphas(of, every, "interval")
     return pd.DataFrame(rows, columns=COLUMNS)
 
 

@@ -144,7 +144,7 @@ class Rounds:
         outcome = mcbe_rules.majority(first.wide("subtype"), objections)
         self.outcomes[SUBCATEGORY] = outcome
         for row in outcome[outcome.discuss == ""].itertuples():
-            how = f"majority of {len(self.project.people['subcategory'])}: {row.votes}"
+            how = f"majority of {len(self.sent[SUBCATEGORY].sheet.people)}: {row.votes}"
             self._decide("subtype", str(row.item_id), row.chosen, how, SUBCATEGORY)
         open_ones = outcome[outcome.discuss != ""]
         if open_ones.empty:
@@ -172,7 +172,7 @@ class Rounds:
         if written is None:
             return False
         texts = written.wide("explanation")
-        people = list(self.project.people["explanation"])
+        people = self.sent[EXPLANATION].sheet.people
         numbered = {name: f"explanation_{k}" for k, name in enumerate(people, start=1)}
         given = texts[people].rename(columns=numbered).rename_axis(columns=None).reset_index()
         if not self._merge(given):
@@ -208,16 +208,13 @@ class Rounds:
         asked = self.project.wording["asked"]
         ask = [Question("severity", asked["severity"], lowest=0, highest=10)]
         rows = self.rows[["item_id", *TEXTS]]
-        n = len(self.project.people["severity"])
-        for name, how, text in (
-            (SEVERITY, f"mean of {n}", "severity"),
-            (AGAIN, f"mean of {n}, second round", "again"),
-        ):
+        for name, which, text in ((SEVERITY, "", "severity"), (AGAIN, ", second round", "again")):
             back = self._round(name, rows, ask, "severity", text)
             if back is None:
                 return False
             outcome = mcbe_rules.severities(back.wide("severity"))
             self.outcomes[name] = outcome
+            how = f"mean of {len(self.sent[name].sheet.people)}{which}"
             for row in outcome[~outcome.again].to_dict("records"):
                 self._decide("score", row["item_id"], f"{row['mean']:.5g}", how, name)
             wide = outcome[outcome.again]
@@ -243,6 +240,8 @@ class Rounds:
             now = rows.fillna("").astype(str).reset_index(drop=True)
             if not before.rows.equals(now):
                 raise BadInput(f"{place}: went out with other rows or texts than would be asked now, because something it rests on was changed since; put that back, or begin a new project")  # fmt: skip
+            if self.send:
+                sheets.send(project.sheets, name)
         elif self.send:
             sheets.write(project.sheets, name, rows, questions, people, project.seed, instructions)
         else:

@@ -13,8 +13,6 @@ import math
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
-from datetime import UTC
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -124,20 +122,32 @@ def write(
         if before._replace(people=[]) != sheet._replace(people=[], rows=before.rows) or not before.rows.equals(sheet.rows):  # fmt: skip
             raise BadInput(f"{place}: holds another sheet of this name; give this one another name, so that no answers are lost")  # fmt: skip
         sheet = sheet._replace(people=list(dict.fromkeys([*before.people, *people])))
-    for person in people:
-        path = place / f"{person}.xlsx"
+    document = sheet._asdict() | {
+        "questions": [one._asdict() for one in questions],
+        "rows": sheet.rows.to_dict("records"),
+    }
+    # The record first: files that a killed process left unwritten are sent by it.
+    write_text(place / MANIFEST, json.dumps(document, ensure_ascii=False, indent=1) + "\n")
+    send(folder, name)
+    return [place / f"{person}.xlsx" for person in people]
+
+
+def send(folder: Path, name: str) -> None:
+    """Write the files of a sheet that are not there, as they were sent or should have been.
+
+    Raises:
+        BadInput: no sheet of this name was written.
+        OSError: a file cannot be written.
+    """
+    sheet = opened(folder, name)
+    for person in sheet.people:
+        path = Path(folder) / name / f"{person}.xlsx"
         if not path.exists():
             ordered = sheet.rows.iloc[sheet.order(person)]
             of_item = {item: key for key, item in sheet.keys(person).items()}
             keyed = ordered.assign(**{KEY: [of_item[item] for item in ordered.item_id]})
             with whole(path) as draft:
-                workbook.save(draft, f"{name}: {person}", instructions, keyed[[KEY, *sheet.shown]], sheet.questions)  # fmt: skip
-    document = sheet._asdict() | {
-        "questions": [one._asdict() for one in questions],
-        "rows": sheet.rows.to_dict("records"),
-    }
-    write_text(place / MANIFEST, json.dumps(document, ensure_ascii=False, indent=1) + "\n")
-    return [place / f"{person}.xlsx" for person in people]
+                workbook.save(draft, f"{name}: {person}", sheet.instructions, keyed[[KEY, *sheet.shown]], sheet.questions)  # fmt: skip
 
 
 def opened(folder: Path, name: str) -> Sheet:
@@ -222,7 +232,7 @@ class _Reader:
     def file(self, path: Path) -> None:
         try:
             check(path)
-            lines, when = _lines(path)
+            lines, when = workbook.load(path)
         except (BadInput, OSError) as error:
             person = path.stem if path.stem in self.sheet.people else ""
             what = str(error).removeprefix(f"{path}: ").removeprefix(str(path))
@@ -307,29 +317,6 @@ class _Reader:
 
     def _note(self, person: str, path: Path, row: int, item: str, column: str, what: str, value: str, allowed: str) -> None:  # fmt: skip
         self.mend.append((person, path.name, row, item, column, what, value, allowed))
-
-
-def _lines(path: Path) -> tuple[list[list[tuple[Any, bool]]], str]:
-    """(value, whether it is a formula) of each cell of the page with the answers; and when the file was saved.
-
-    Raises:
-        BadInput: there is no such page, or the file is broken.
-    """
-    try:
-        with closing(load_workbook(path, read_only=True, keep_links=False)) as book:
-            if ANSWERS not in book.sheetnames:
-                raise BadInput(f"{path}: has no page `{ANSWERS}`")
-            page = book[ANSWERS]
-            page.reset_dimensions()
-            lines = [[(cell.value, cell.data_type == "f") for cell in row] for row in page.iter_rows()]
-            saved = book.properties.modified
-    except BadInput:
-        raise
-    except Exception as error:  # whatever a broken file provokes in openpyxl
-        raise BadInput(f"{path}: cannot be read as xlsx ({quoted(str(error))})") from None
-    width = max(map(len, lines), default=0)
-    lines = [line + [(None, False)] * (width - len(line)) for line in lines]
-    return lines, saved.replace(tzinfo=UTC).isoformat() if saved else ""
 
 
 def _foreign(folder: Path, name: str) -> dict[str, str]:

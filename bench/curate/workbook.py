@@ -2,11 +2,13 @@
 
 import unicodedata
 from collections.abc import Sequence
+from contextlib import closing
+from datetime import UTC
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
-from openpyxl import Workbook
+from openpyxl import Workbook, load_workbook
 from openpyxl.styles import Alignment, Font, PatternFill, Protection
 from openpyxl.utils import get_column_letter
 from openpyxl.worksheet.datavalidation import DataValidation
@@ -14,6 +16,7 @@ from openpyxl.worksheet.worksheet import Worksheet
 
 from bench.data.cells import guarded
 from bench.data.tables import number
+from bench.errors import BadInput, quoted
 
 READ_ME, ANSWERS, CHOICES = "read me", "answers", "choices"
 KEY = "key"
@@ -97,6 +100,29 @@ def save(path: Path, title: str, instructions: str, rows: pd.DataFrame, question
         one.protection.sheet = True
         one.protection.formatColumns = one.protection.formatRows = False
     book.save(path)
+
+
+def load(path: Path) -> tuple[list[list[tuple[Any, bool]]], str]:
+    """(value, whether it is a formula) of each cell of the page with the answers; and when the file was saved.
+
+    Raises:
+        BadInput: there is no such page, or the file is broken.
+    """
+    try:
+        with closing(load_workbook(path, read_only=True, keep_links=False)) as book:
+            if ANSWERS not in book.sheetnames:
+                raise BadInput(f"{path}: has no page `{ANSWERS}`")
+            page = book[ANSWERS]
+            page.reset_dimensions()
+            lines = [[(cell.value, cell.data_type == "f") for cell in row] for row in page.iter_rows()]
+            saved = book.properties.modified
+    except BadInput:
+        raise
+    except Exception as error:  # whatever a broken file provokes in openpyxl
+        raise BadInput(f"{path}: cannot be read as xlsx ({quoted(str(error))})") from None
+    width = max(map(len, lines), default=0)
+    lines = [line + [(None, False)] * (width - len(line)) for line in lines]
+    return lines, saved.replace(tzinfo=UTC).isoformat() if saved else ""
 
 
 def _read_me(page: Worksheet, title: str, instructions: str, count: int, questions: Sequence[Question]) -> None:  # fmt: skip
