@@ -192,6 +192,23 @@ def test_the_set_can_be_asked(done, tmp_path):
     assert scores[(scores.task == "ss") & (scores.metric == "score")].valid_rate.min() == 1
 
 
+def test_a_category_without_groups_needs_neither_slot_nor_words(tmp_path):
+    project = mcbe.begin(tmp_path)
+    path, manifest = tmp_path / mcbe.DRAFTS, tmp_path / mcbe.MANIFEST
+    text = path.read_text("utf-8").replace(
+        "[PLH]哪有力气，跑两步就得喘。,吃素的人，吃肉的人,", "只吃素哪有力气。,,"
+    )
+    path.write_text(text, "utf-8")
+    assert mcbe.check(project).column.tolist() == ["words"]
+    manifest.write_text(manifest.read_text("utf-8").replace("groups = true", "groups = false"), "utf-8")
+    project = mcbe.opened(tmp_path)
+    assert mcbe.check(project).empty
+    folder = mcbe_write.finish(worked(project))
+    items = data.load(data.find("mcbe", folder))
+    assert [one.words for one in items if one.sentence == "只吃素哪有力气。"] == [()]
+    assert not items[0].groups
+
+
 def test_a_panel_of_known_reliability_has_the_kappa_that_it_must(tmp_path):
     project = mcbe.begin(tmp_path)
     truth = {f"d{k:03}": {"subtype": LABELS[k % 3], "explanation": "x", "severity": "5"} for k in range(600)}

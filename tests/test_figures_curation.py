@@ -46,6 +46,8 @@ def test_of_many_items_those_are_drawn_that_lie_farthest_apart():
     assert len(drawn) == curation.MANY
     assert max(map(len, drawn)) <= curation.LONGEST
     assert "of 200 items" in fig.get_label()
+    assert "drawn: the 40 farthest apart" in fig.get_label()
+    assert len(set(drawn)) == curation.MANY
 
 
 def test_agreement_names_categories_where_there_are_several_and_draws_no_dot_without_a_number():
@@ -56,7 +58,7 @@ def test_agreement_names_categories_where_there_are_several_and_draws_no_dot_wit
         ax.get_yticklabels()[0].get_text()
         == "category 0, severities as numbers: Krippendorff's alpha (interval)"
     )
-    assert "Agreement is 0.50 to 0.50; chance gives 0" in fig.get_label()
+    assert "Agreement is 0.50; chance gives 0" in fig.get_label()
     with words.spoken("zh"):
         assert "一致性" in curation.agreement(agreed(1)).get_label()
 

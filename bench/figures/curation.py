@@ -11,6 +11,7 @@ from bench import words
 from bench.curate.mcbe_findings import OF
 from bench.figures.style import FAINT, INK, WIDTH, colours, head, legend_below, readable, style
 from bench.metrics.agreement import LEVELS
+from bench.metrics.findings import span
 
 # Characters of a name.
 LONGEST = 24
@@ -68,6 +69,8 @@ def severities(ratings: pd.DataFrame, outcome: pd.DataFrame, again: pd.DataFrame
     legend_below(fig, ax)
     n = int(outcome.again.sum())
     title = words.tell("Severities of {n} of {all} items lie more than 3.5 apart", n=n, all=len(outcome))
+    if len(shown) < len(outcome):
+        title = words.tell("{title}; drawn: the {n} farthest apart", title=title, n=len(shown))
     head(fig, title)
     means = words.tell("; ").join(f"{row['item_id']} {row['mean']:.1f}" for row in shown.to_dict("records"))
     fig.set_label(words.tell("{title}. Ratings of {raters} people by item, with their means: {means}.", title=title, raters=ratings.rater.nunique(), means=means))  # fmt: skip
@@ -108,8 +111,8 @@ def agreement(found: pd.DataFrame) -> Figure | None:
     ax.set_xlabel(words.tell("agreement (more →; dashed: chance)"), fontsize="small")
     sns.despine(ax=ax, left=True)
     defined = found[found.value.notna()]
-    ends = {"low": f"{defined.value.min():.2f}", "high": f"{defined.value.max():.2f}"}
-    title = words.tell("Agreement is {low} to {high}; chance gives 0", **ends) if len(defined) else words.tell("No agreement is defined")  # fmt: skip
+    ends = span(f"{defined.value.min():.2f}", f"{defined.value.max():.2f}")
+    title = words.tell("Agreement is {ends}; chance gives 0", ends=ends) if len(defined) else words.tell("No agreement is defined")  # fmt: skip
     head(fig, title)
     parts = words.tell("; ").join(f"{name} {value:.2f}" for name, value in zip(names, found.value, strict=True))  # fmt: skip
     fig.set_label(words.tell("{title}. With 95 % intervals: {parts}.", title=title, parts=parts))
@@ -117,8 +120,8 @@ def agreement(found: pd.DataFrame) -> Figure | None:
 
 
 def _short(name: str) -> str:
-    """A long name without its end."""
-    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
+    """A long name without its middle: what tells names apart mostly stands at the end."""
+    return name if len(name) <= LONGEST else f"{name[: LONGEST // 3]}…{name[-(LONGEST * 2 // 3) + 1 :]}"
 
 
 def _palette() -> list[tuple[float, float, float]]:
