@@ -234,7 +234,8 @@ class Rounds:
         """What came back of a sheet, once all needed answers are there; the sheet goes out where it has not yet."""
         project, people = self.project, self.project.people[role]
         place = project.sheets / name
-        instructions = project.wording["sheets"][text].strip()
+        said = project.wording["sheets"]
+        instructions = f"{said[text].strip()}\n{said['filling']}"
         if (place / sheets.MANIFEST).exists():
             before = sheets.opened(project.sheets, name)
             now = rows.fillna("").astype(str).reset_index(drop=True)

@@ -236,7 +236,8 @@ class _Reader:
         except (BadInput, OSError) as error:
             person = path.stem if path.stem in self.sheet.people else ""
             what = str(error).removeprefix(f"{path}: ").removeprefix(str(path))
-            self._note(person, path, 0, "", "", f"cannot be read: {what}", "", "an xlsx file that was sent")
+            what = what if what.startswith("cannot be read") else f"cannot be read: {what}"
+            self._note(person, path, 0, "", "", what, "", "an xlsx file that was sent")
             return
         header = [_shown(value) for value, _ in lines[0]] if lines else []
         names = [KEY, *self.sheet.shown, *(question.name for question in self.sheet.questions)]
