@@ -42,7 +42,7 @@ def read_xlsx(path: Path, columns: Sequence[str]) -> list[Row]:
     Raises:
         BadInput: not an xlsx file, larger than any of ours, a column is missing, or a formula has no stored value.
     """
-    formulas = _check(path)
+    formulas = check(path)
     try:
         with warnings.catch_warnings():
             # Of what else is in the workbook, such as a list of allowed values, nobody needs to hear.
@@ -69,7 +69,7 @@ def _told(error: Exception) -> str:
     return plain(f"{type(error).__name__}: {error}")[:300]
 
 
-def _check(path: Path) -> bool:
+def check(path: Path) -> bool:
     """Whether a workbook holds formulas, after it was found to be no larger than a table of ours can be.
 
     Raises:

@@ -1,0 +1,283 @@
+"""CBBQ templates of one's own: from a recorded bias to a folder that every room reads (Huang and Xiong, 2024, section 3).
+
+A project is a folder of plain tables, which people fill over weeks:
+
+    dataset.toml     name, version, language, licence, and the labels of the categories (`bench.data.manifest`)
+    biases.csv       who is thought to be what, and where that is recorded
+    templates.csv    ambiguous contexts that people wrote, with names, both questions and the options
+    drafts.csv       what a model added to a context so that it speaks against the bias (`cbbq_drafts`)
+    sheets/          what people make of each draft, and what two reviewers say of each form (`bench.curate.sheets`)
+
+Here is what a project holds and what its tables lack. `cbbq_write` makes the data set of it.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+
+from bench.data import manifest
+from bench.data.audit import shown
+from bench.data.cbbq_labels import target_option
+from bench.data.cbbq_templates import CATEGORIES, CONDITIONS, SLOTS, malformed, names
+from bench.data.cells import as_csv, guarded, unguarded
+from bench.data.manifest import MANIFEST, Manifest, name_fault
+from bench.data.tables import Row, read_csv
+from bench.errors import BadInput
+from bench.whole import write_text, written
+
+EXAMPLE = Path(__file__).parent / "examples" / "cbbq"
+SHEETS = "sheets"
+TABLES: Mapping[str, tuple[str, ...]] = {
+    "biases": ("bias", "category", "group", "property", "reversed", "source", "topic"),
+    "templates": (
+        "template", "bias", "scenario", "context", "NAME1", "NAME2", "question_neg", "question_nonneg", "ans0", "ans1", "ans2", "author",
+    ),
+    "drafts": ("template", "round", "draw", "wording", "version", "model", "seed", "facts", "fault"),
+}  # fmt: skip
+# Tables that people begin with; the others come into being.
+WRITTEN = ("biases", "templates")
+QUESTIONS = {"neg": "question_neg", "non_neg": "question_nonneg"}
+# A bias is to show in more than one situation.
+SCENARIOS = 2
+# Categories of the release whose options are fixed words, with rules of expansion of their own.
+OWN_RULES = ("disease", "educational_qualification")
+# It stands in ids, before a colon.
+ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
+
+
+@dataclass(frozen=True)
+class Project:
+    """A folder in which templates are curated. Tables are read anew each time: people edit them meanwhile."""
+
+    folder: Path
+
+    @property
+    def sheets(self) -> Path:
+        """Where the sheets for people are written."""
+        return self.folder / SHEETS
+
+    @property
+    def manifest(self) -> Manifest:
+        """What `dataset.toml` says."""
+        return manifest.read(self.folder)
+
+    def table(self, name: str) -> list[Row]:
+        """The rows of a table; none where it has not come into being yet.
+
+        Raises:
+            BadInput: it cannot be read, or a column is missing.
+        """
+        path = self.folder / f"{name}.csv"
+        if name not in WRITTEN and not path.exists():
+            return []
+        rows = read_csv(path, TABLES[name])
+        return [{column: unguarded(row[column]).strip() for column in TABLES[name]} for row in rows]
+
+    def save(self, name: str, rows: Sequence[Row]) -> None:
+        """Write a table whole; a text that a spreadsheet program would take for a formula stands behind an apostrophe.
+
+        Raises:
+            RunFailed: it cannot be written.
+        """
+        path = self.folder / f"{name}.csv"
+        cells = [[guarded(str(row[column])) for column in TABLES[name]] for row in rows]
+        with written(path):
+            write_text(path, as_csv(pd.DataFrame(cells, columns=list(TABLES[name]))))
+
+    def add(self, name: str, rows: Sequence[Row]) -> None:
+        """Write a table with `rows` behind those that it has."""
+        if rows:
+            self.save(name, [*self.table(name), *rows])
+
+    def templates(self) -> list["Scenario"]:
+        """The templates that can be worked on: of those that `faults` lists something about, none."""
+        wrong = {row for file, row in _wrong(self) if file == "templates.csv"}
+        biases = {row["bias"]: row for row in self.table("biases")}
+        return [
+            Scenario(row, biases[row["bias"]])
+            for number, row in enumerate(self.table("templates"), start=1)
+            if number not in wrong
+        ]
+
+
+class Scenario(NamedTuple):
+    """A template that people wrote, with the bias that it is about: rows of the two tables."""
+
+    cells: Row
+    bias: Row
+
+    @property
+    def name(self) -> str:
+        return self.cells["template"]
+
+    @property
+    def category(self) -> str:
+        return self.bias["category"]
+
+    @property
+    def names(self) -> tuple[list[str], list[str]]:
+        """Those who fill the two slots."""
+        return names(self.cells["NAME1"]), names(self.cells["NAME2"])
+
+    @property
+    def target(self) -> int:
+        """Which slot, 0 or 1, holds the stereotyped group: the first, but in three categories of the release."""
+        return target_option(self.category, self.bias["group"], self.names[0][0])
+
+    def label(self, condition: str, polarity: str) -> int:
+        """Index of the right option: unknown where ambiguous, elsewhere the one that does not follow the stereotype."""
+        if condition == CONDITIONS[0]:
+            return 2
+        return 1 - self.target if polarity == "neg" else self.target
+
+    def filled(self, text: str) -> str:
+        """`text` with the first name of each list."""
+        one, other = self.names
+        return text.replace(SLOTS[0], one[0]).replace(SLOTS[1], other[0])
+
+
+class Fault(NamedTuple):
+    """Something to mend in a table: `row` counts from 1 below the header, 0 is the whole table."""
+
+    file: str
+    row: int
+    column: str
+    what: str
+    value: str = ""
+
+
+def begin(folder: str | Path) -> Project:
+    """The project in `folder`.
+
+    Raises:
+        BadInput: there is none, or its manifest is wrong; the example shows what one begins with.
+    """
+    place = Path(folder).expanduser()
+    for name in (MANIFEST, *(f"{table}.csv" for table in WRITTEN)):
+        if not (place / name).is_file():
+            raise BadInput(
+                f"{place / name}: is missing; a project begins with {MANIFEST}, biases.csv and templates.csv; {EXAMPLE} is an example to copy"
+            )
+    # A wrong one is refused here, and not halfway.
+    manifest.read(place)
+    return Project(place)
+
+
+def copied(folder: str | Path) -> Project:
+    """A copy of the example in an empty or new folder, to try the way out or to begin from.
+
+    Raises:
+        BadInput: the folder holds something.
+        RunFailed: it cannot be written.
+    """
+    place = Path(folder)
+    if place.exists() and any(place.iterdir()):
+        raise BadInput(f"{place}: is not empty; the example is copied to an empty or new folder")
+    for name in (MANIFEST, *(f"{table}.csv" for table in WRITTEN)):
+        with written(place / name):
+            write_text(place / name, (EXAMPLE / name).read_text("utf-8"))
+    return begin(place)
+
+
+def faults(project: Project) -> pd.DataFrame:
+    """Everything to mend in the tables that people write: `file`, `row`, `column`, `what`, `value`; no rows where all is well.
+
+    A template with a fault is left out of all that follows until it is mended; the others go on.
+    """
+    return pd.DataFrame(list(_faults(project)), columns=list(Fault._fields))
+
+
+def _wrong(project: Project) -> set[tuple[str, int]]:
+    return {(one.file, one.row) for one in _faults(project)}
+
+
+def _faults(project: Project) -> Iterator[Fault]:
+    known = project.manifest.categories
+    biases: dict[str, Row] = {}
+    rows = project.table("biases")
+    twice = Counter(row["bias"] for row in rows)
+    for number, row in enumerate(rows, start=1):
+        found = [*_cells("biases", number, row), *_of_bias(number, row, known, twice)]
+        yield from found
+        if not found:
+            biases[row["bias"]] = row
+    rows = project.table("templates")
+    twice = Counter(row["template"] for row in rows)
+    scenarios: dict[str, set[str]] = {bias: set() for bias in biases}
+    for number, row in enumerate(rows, start=1):
+        found = [*_cells("templates", number, row), *_of_template(number, row, biases, twice)]
+        yield from found
+        if not found:
+            scenarios[row["bias"]].add(row["scenario"])
+    for bias, told in scenarios.items():
+        if len(told) < SCENARIOS:
+            what = f"has templates in {len(told)} scenario{'' if len(told) == 1 else 's'}; at least {SCENARIOS} are needed, so that no situation stands for the bias"
+            yield Fault("biases.csv", 0, "bias", what, shown(bias))
+
+
+def _cells(table: str, number: int, row: Row) -> Iterator[Fault]:
+    for column in TABLES[table]:
+        if not row[column]:
+            yield Fault(f"{table}.csv", number, column, "is empty")
+
+
+def _of_bias(number: int, row: Row, known: Collection[str], twice: Counter[str]) -> Iterator[Fault]:
+    def fault(column: str, what: str) -> Fault:
+        return Fault("biases.csv", number, column, what, shown(row[column]))
+
+    yield from (fault("bias", what) for what in _of_id(row["bias"], twice))
+    category = row["category"]
+    if category in OWN_RULES:
+        yield fault("category", "has fixed words for options and rules of its own in the release; choose another name")  # fmt: skip
+    elif category and (why := name_fault(category)):
+        yield fault("category", f"cannot be a category's name: {why}")
+    elif category and category not in known and category not in CATEGORIES:
+        yield fault("category", f"has no table [categories.{category}] in {MANIFEST}")
+    if row["property"] and row["property"] == row["reversed"]:
+        yield fault("reversed", "is the property itself; say what would speak against it")
+
+
+def _of_id(cell: str, twice: Counter[str]) -> Iterator[str]:
+    if cell and not ID.fullmatch(cell):
+        yield "is no id of at most 40 English letters, digits, dots, dashes and underscores"
+    elif twice[cell] > 1:
+        yield "stands there more than once"
+
+
+def _of_template(number: int, row: Row, biases: Mapping[str, Row], twice: Counter[str]) -> Iterator[Fault]:
+    def fault(column: str, what: str, value: str = "") -> Fault:
+        return Fault("templates.csv", number, column, what, value or shown(row[column]))
+
+    yield from (fault("template", what) for what in _of_id(row["template"], twice))
+    if row["bias"] and row["bias"] not in biases:
+        yield fault("bias", "is no bias in biases.csv, or one with a fault")
+    for column in ("context", "ans0", "ans1", *QUESTIONS.values()):
+        for token in malformed(row[column]):
+            yield fault(column, f"holds what is no placeholder; expected {SLOTS[0]} or {SLOTS[1]}", shown(token))  # fmt: skip
+    for slot in SLOTS:
+        if row["context"] and (times := row["context"].count(slot)) != 1:
+            yield fault("context", f"mentions {slot} {times} times; once is right, as the second question of a pair exchanges the first mentions")  # fmt: skip
+    for column, slot in zip(("ans0", "ans1"), SLOTS, strict=True):
+        if row[column] and (slot not in row[column] or SLOTS[slot == SLOTS[0]] in row[column]):
+            yield fault(column, f"is not about {slot} alone")
+    lists: list[list[str]] = []
+    for column in ("NAME1", "NAME2"):
+        if row[column]:
+            try:
+                lists.append(names(row[column]))
+            except ValueError as error:
+                yield fault(column, str(error))
+    if len(lists) == 2 and (both := sorted({*lists[0]} & {*lists[1]})):
+        yield fault("NAME2", "holds a name that stands in NAME1 too", shown(both[0]))
+    for column in QUESTIONS.values():
+        if row[column] and not row[column].endswith(("？", "?")):
+            yield fault(column, "does not end in a question mark")
+    if row["question_neg"] and row["question_neg"] == row["question_nonneg"]:
+        yield fault("question_nonneg", "is the negative question")
+    if row["ans2"] and any(slot in row["ans2"] for slot in SLOTS):
+        yield fault("ans2", "is to say that it is not known who, and names somebody")

@@ -1,0 +1,308 @@
+"""From an ambiguous context to one that tells who did what: a model drafts the facts, a person accepts, edits or has it draw again.
+
+The paper has GPT-4 write disambiguating contexts from the ambiguous context and the reversed property, and people mend
+them. Its instruction is not printed; ours stand in `wordings/cbbq.toml`, and a template's draws use them by turns.
+"""
+
+import re
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from rapidfuzz.distance import Levenshtein
+from statsmodels.stats.proportion import proportion_confint  # type: ignore[import-untyped]
+
+from bench.curate import sheets
+from bench.curate.cbbq import Project, Scenario
+from bench.curate.workbook import Question
+from bench.data import toml
+from bench.data.audit import shown
+from bench.data.cbbq_templates import SLOTS, malformed
+from bench.data.tables import Row
+from bench.errors import BadInput
+
+# Replies to prompts, called as `write(prompts, max_new_tokens=..., seed=...)` with a seed a prompt: what scorers have as `generate`.
+Writer = Callable[..., Sequence[str]]
+
+WORDINGS = Path(__file__).parent / "wordings" / "cbbq.toml"
+ACCEPT, EDIT, AGAIN = "accept", "edit", "again"
+DECISIONS = (ACCEPT, EDIT, AGAIN)
+SHEET = "decide"
+# What a file of wordings tells people, beside what it tells models.
+ON_SHEETS = ("decide", "decision", "edited", "review", "answer", "asks_the_bias", "reads_well", "note")
+MAX_NEW_TOKENS = 200
+# Facts are a sentence or two; the longest of the samples have 60 characters.
+LONGEST = 300
+# An edit is small where at most this share of the characters changed: Levenshtein distance over the longer text's length.
+SMALL = 0.2
+# What became of a draft, best first.
+KINDS = ("as drafted", "small edit", "large edit", "drawn again", "undecided")
+ENDS = tuple("。！？…”」』.!?")
+BLANKS = re.compile(r"\s*\n\s*")
+
+
+class Wordings(NamedTuple):
+    """The instructions for drafting, by name, and their version."""
+
+    version: str
+    prompts: dict[str, str]
+
+
+class Decided(NamedTuple):
+    """What people made of the drafts.
+
+    Attributes:
+        facts: template to the facts that it has at last.
+        drafts: a row a draft: `template`, `round`, `draw`, `wording`, `model`, `drafted`, `facts` (as they became), `decision`,
+            `distance` (share of characters changed), `kind`, `person`, `when`.
+        to_mend: what is wrong in sheets that came back, as `sheets.read` lists it.
+    """
+
+    facts: dict[str, str]
+    drafts: pd.DataFrame
+    to_mend: pd.DataFrame
+
+
+def wording_file(project: Project) -> Path:
+    """Where the instructions of a project stand: its own `wordings.toml`, for another language, or ours."""
+    own = project.folder / "wordings.toml"
+    return own if own.is_file() else WORDINGS
+
+
+def wordings(path: Path = WORDINGS) -> Wordings:
+    """The instructions in a file.
+
+    Raises:
+        BadInput: no version, no wording, a text for sheets is missing, or a field in braces is none of those that are
+            filled in.
+    """
+    found = toml.read(path)
+    said = found.get("sheet")
+    if not isinstance(said, dict) or not all(isinstance(said.get(name), str) for name in ON_SHEETS):
+        raise BadInput(f"{path}, table [sheet]: expected the texts {', '.join(ON_SHEETS)}")
+    prompts = {name: table.get("prompt") for name, table in found.items() if isinstance(table, dict) and name != "sheet"}  # fmt: skip
+    version = found.get("version")
+    if not isinstance(version, str) or not prompts:
+        raise BadInput(f'{path}: expected `version = "..."` and a table with a `prompt` a wording')
+    fields = {"context", "target", "other", "property", "reversed"}
+    for name, prompt in prompts.items():
+        used = set(re.findall(r"\{(\w*)\}", prompt)) if isinstance(prompt, str) else set()
+        if not {"context", "reversed"} <= used <= fields:
+            raise BadInput(
+                f"{path}, table [{name}], `prompt`: expected a text with {{context}} and {{reversed}}, and of fields no others than {', '.join(sorted(fields))}"
+            )
+    return Wordings(version, {name: str(prompt) for name, prompt in prompts.items()})
+
+
+def ask(one: Scenario, prompt: str) -> str:
+    """The instruction for a template, with the first name of each list instead of the slots."""
+    first = [names[0] for names in one.names]
+    values = {
+        "context": one.filled(one.cells["context"]), "target": first[one.target], "other": first[1 - one.target],
+        "property": one.bias["property"], "reversed": one.bias["reversed"],
+    }  # fmt: skip
+    # In one go, so that what is filled in is never taken for a field.
+    return re.sub(r"\{(\w+)\}", lambda found: values[found[1]], prompt).strip()
+
+
+def wording_of(template: str, draw: int, seed: int, names: Sequence[str]) -> str:
+    """Which wording a draw has: all in turn, in an order that follows from seed and template."""
+    order = np.random.default_rng([seed, zlib.crc32(template.encode())]).permutation(len(names))
+    return names[order[(draw - 1) % len(names)]]
+
+
+def read_facts(reply: str, one: Scenario) -> str:
+    """What a reply adds to the context, with slots instead of names; a context that it says again is cut off."""
+    text = BLANKS.sub("", reply.strip())
+    for names, slot in zip(one.names, SLOTS, strict=True):
+        # The longest first, as a name may stand in another.
+        for name in sorted(names, key=len, reverse=True):
+            text = text.replace(name, slot)
+    return text.removeprefix(one.cells["context"]).strip()
+
+
+def wrong_facts(facts: str) -> str:
+    """Why facts cannot stand as they are, or ""."""
+    if not facts:
+        return "says nothing"
+    if wrong := malformed(facts):
+        return f"holds {shown(wrong[0])}, which is no placeholder"
+    missing = [slot for slot in SLOTS if slot not in facts]
+    if missing:
+        return f"does not name {' nor '.join(missing)}, and each question asks about one of the two"
+    if len(facts) > LONGEST:
+        return f"has {len(facts)} characters; a sentence or two have at most {LONGEST}"
+    return "" if facts.endswith(ENDS) else "breaks off before the end of a sentence"
+
+
+def pending(project: Project) -> list[Scenario]:
+    """The templates that need a draft: they have none, or a person wants another one."""
+    drawn = {row["template"]: int(row["draw"]) for row in project.table("drafts")}
+    again = {
+        row.template
+        for row in decided(project).drafts.itertuples()
+        if row.decision == AGAIN and row.draw == drawn[row.template]
+    }
+    return [one for one in project.templates() if one.name not in drawn or one.name in again]
+
+
+def draw(project: Project, write: Writer, model: str, seed: int = 0) -> int:
+    """Have a draft written for each template that needs one, and keep it with all that it came from; how many there were.
+
+    Args:
+        write: a scorer's `generate`, or a function that is called alike.
+        model: what writes, as provenance names it.
+
+    Raises:
+        RunFailed: the drafts cannot be written down.
+    """
+    some = pending(project)
+    version, prompts = wordings(wording_file(project))
+    before = project.table("drafts")
+    round_ = 1 + max((int(row["round"]) for row in before), default=0)
+    rows: list[Row] = []
+    asked: list[str] = []
+    for one in some:
+        number = 1 + max((int(row["draw"]) for row in before if row["template"] == one.name), default=0)
+        wording = wording_of(one.name, number, seed, list(prompts))
+        asked.append(ask(one, prompts[wording]))
+        own = zlib.crc32(f"{seed}:{one.name}:{number}".encode()) % 2**31
+        rows.append({"template": one.name, "round": str(round_), "draw": str(number), "wording": wording, "version": version, "model": model, "seed": str(own)})  # fmt: skip
+    if not some:
+        return 0
+    replies = write(asked, max_new_tokens=MAX_NEW_TOKENS, seed=[int(row["seed"]) for row in rows])
+    for row, one, reply in zip(rows, some, replies, strict=True):
+        row["facts"] = read_facts(reply, one)[: 2 * LONGEST]
+        row["fault"] = wrong_facts(row["facts"])
+    project.add("drafts", rows)
+    return len(rows)
+
+
+def _questions(asked: Mapping[str, str]) -> list[Question]:
+    """What a person is asked of each draft."""
+    return [
+        Question("decision", asked["decision"], choices=DECISIONS),
+        Question("edited", asked["edited"], required=False),
+    ]
+
+
+def hand_out(project: Project, person: str, seed: int = 0) -> list[Path]:
+    """Write a sheet of the drafts of each round that has none yet; the files that are new.
+
+    Raises:
+        BadInput: the name cannot be a file's.
+        RunFailed: a file cannot be written.
+    """
+    known = {one.name: one for one in project.templates()}
+    parts: dict[str, list[dict[str, str]]] = {}
+    for row in project.table("drafts"):
+        if one := known.get(row["template"]):
+            parts.setdefault(row["round"], []).append(
+                {
+                    "item_id": one.name, "context": one.cells["context"], "draft": row["facts"], "fault": row["fault"],
+                    "against": f"{one.bias['group']}：{one.bias['property']} → {one.bias['reversed']}",
+                }
+            )  # fmt: skip
+    asked = toml.read(wording_file(project))["sheet"]
+    return [
+        path
+        for number, rows in parts.items()
+        if not (project.sheets / f"{SHEET}-{number}").exists()
+        for path in sheets.write(project.sheets, f"{SHEET}-{number}", pd.DataFrame(rows), _questions(asked), [person], seed, asked["decide"])
+    ]  # fmt: skip
+
+
+def decided(project: Project) -> Decided:
+    """What people have decided so far; an acceptance of what cannot stand, or an edit without a text, is to be mended."""
+    drafts = project.table("drafts")
+    known = {one.name for one in project.templates()}
+    rounds = list(dict.fromkeys(row["round"] for row in drafts))
+    back = {
+        number: sheets.read(project.sheets, f"{SHEET}-{number}")
+        for number in rounds
+        if (project.sheets / f"{SHEET}-{number}").exists()
+    }
+    given: dict[tuple[str, str], dict[str, Any]] = {}
+    for number, found in back.items():
+        for row in found.answers.itertuples():
+            cell = given.setdefault((str(row.item_id), number), {"person": row.person, "when": row.when})
+            cell[str(row.question)] = row.answer
+    rows: list[dict[str, Any]] = []
+    facts: dict[str, str] = {}
+    mend = [found.to_mend for found in back.values()]
+    for row in drafts:
+        if row["template"] not in known:
+            continue
+        one = _outcome(row, given.get((row["template"], row["round"]), {}))
+        if one["wrong"]:
+            mend.append(_to_mend(one))
+        elif one["facts"]:
+            facts[row["template"]] = one["facts"]
+        rows.append({name: value for name, value in one.items() if name != "wrong"})
+    columns = ["template", "round", "draw", "wording", "model", "drafted", "facts", "decision", "distance", "kind", "person", "when"]  # fmt: skip
+    listed = pd.concat([part for part in mend if len(part)], ignore_index=True) if any(map(len, mend)) else pd.DataFrame(columns=sheets.MEND_COLUMNS)  # fmt: skip
+    return Decided(facts, pd.DataFrame(rows, columns=columns), listed)
+
+
+def _outcome(row: Row, given: dict[str, Any]) -> dict[str, Any]:
+    """A draft with what a person made of it, and what is wrong with that."""
+    decision, edited = given.get("decision", ""), str(given.get("edited", "")).strip()
+    facts = edited if decision == EDIT else row["facts"] if decision == ACCEPT else ""
+    wrong = ""
+    if decision == EDIT and not edited:
+        wrong = "is to be edited, and the text that it is edited to is missing"
+    elif decision in (ACCEPT, EDIT) and (why := wrong_facts(facts)):
+        wrong = f"cannot stand: {why}"
+    settled = bool(decision) and not wrong
+    distance = Levenshtein.normalized_distance(row["facts"], facts) if settled and facts else np.nan
+    kind = KINDS[4]
+    if settled:
+        kind = KINDS[3] if decision == AGAIN else KINDS[0 if distance == 0 else 1 if distance <= SMALL else 2]
+    return {
+        "template": row["template"], "round": int(row["round"]), "draw": int(row["draw"]), "wording": row["wording"], "model": row["model"], "drafted": row["facts"],
+        "facts": "" if wrong else facts, "decision": decision if settled else "", "distance": distance, "kind": kind,
+        "person": given.get("person", ""), "when": given.get("when", ""), "wrong": wrong,
+    }  # fmt: skip
+
+
+def _to_mend(one: dict[str, Any]) -> pd.DataFrame:
+    file = f"{SHEET}-{one['round']}/{one['person']}.xlsx"
+    row = (one["person"], file, 0, one["template"], "edited", one["wrong"], "", "facts that name both, in whole sentences")  # fmt: skip
+    return pd.DataFrame([row], columns=sheets.MEND_COLUMNS)
+
+
+def shares(drafts: pd.DataFrame) -> pd.DataFrame:
+    """How drafts fared: a row `first drafts` and one `all drafts`, then one a wording.
+
+    Returns:
+        `drafts`, `n` (decided on), a column a kind with its number, `usable` (share that stands as it is or after a small
+        edit), `ci_low`, `ci_high` (Wilson, 1927), `note`. An interval is given of first drafts alone: draws of one
+        template are not independent.
+    """
+    done = drafts[drafts.kind != KINDS[4]]
+    parts = [("first drafts", done[done.draw == 1]), ("all drafts", done)]
+    parts += [(f"wording {name}", some) for name, some in done.groupby("wording")]
+    return pd.DataFrame([_share(name, some) for name, some in parts])
+
+
+def _share(name: str, some: pd.DataFrame) -> dict[str, Any]:
+    counts = {kind: int((some.kind == kind).sum()) for kind in KINDS[:4]}
+    n, usable = len(some), counts[KINDS[0]] + counts[KINDS[1]]
+    first = name == "first drafts"
+    low, high = proportion_confint(usable, n, method="wilson") if n and first else (np.nan, np.nan)
+    note = "no draft was decided on" if not n else "" if first else "several draws of a template are not independent, so there is no interval"  # fmt: skip
+    return {"drafts": name, "n": n, **counts, "usable": usable / n if n else np.nan, "ci_low": low, "ci_high": high, "note": note}  # fmt: skip
+
+
+def sentence(drafts: pd.DataFrame) -> str:
+    """How many first drafts needed small edits at most."""
+    row = shares(drafts).iloc[0]
+    if not row.n:
+        return "No draft has been decided on yet."
+    return (
+        f"Of {row.n} first drafts {row.usable:.0%} could stand as they were or after an edit of at most {SMALL:.0%} of the characters "
+        f"(95 % interval {row.ci_low:.0%} to {row.ci_high:.0%})."
+    )

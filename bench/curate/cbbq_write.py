@@ -1,0 +1,137 @@
+"""From a curated project to a data set: a folder in the format of CBBQ's release, which every room reads, and its counts.
+
+release/dataset.toml        name, version, language, licence, labels of the categories
+release/provenance.csv      where each row comes from: author, draft, decision, reviewers
+release/CATEGORY/CONDITION/templates_generate_neg.csv and templates_generate_nonneg.csv
+"""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from bench.curate.cbbq import Project, Scenario
+from bench.curate.cbbq_drafts import decided
+from bench.curate.cbbq_review import completeness, forms, reviewed
+from bench.data import MANIFEST as DATASET
+from bench.data import Source, cbbq
+from bench.data.cbbq_templates import CONDITIONS, FILES
+from bench.data.cells import as_csv
+from bench.data.tables import Row
+from bench.data.text import read_text
+from bench.errors import BadInput
+from bench.keep import csv as for_people
+from bench.whole import write_text, written
+
+FOLDER = "release"
+PROVENANCE = "provenance.csv"
+# As the release's files begin, and their columns in its order.
+MARK = "\ufeff"
+COLUMNS = (
+    "question_index", "question_polarity", "context_condition", "category", "subcategory", "bias_targeted_groups", "source", "context",
+    "NAME1", "NAME2", "question", "ans0", "ans1", "ans2", "label",
+)  # fmt: skip
+
+
+class Made(NamedTuple):
+    """A data set that was written.
+
+    Attributes:
+        folder: where it is.
+        left_out: templates that are not in it, and what their forms lack, as `completeness` has it.
+        provenance: a row a row of its files: `file`, `row`, and where that comes from.
+    """
+
+    folder: Path
+    left_out: pd.DataFrame
+    provenance: pd.DataFrame
+
+
+def write(project: Project, out: Path | None = None) -> Made:
+    """Write the templates of which all four forms are complete; what a reviewer objected to is written too, and is in the provenance.
+
+    Args:
+        out: an empty or new folder, or one that was written by this before; `release` in the project's without it.
+
+    Raises:
+        BadInput: no template is complete, or the folder holds something else.
+        RunFailed: it cannot be written.
+    """
+    place = out or project.folder / FOLDER
+    if place.exists() and any(place.iterdir()) and not (place / PROVENANCE).is_file():
+        raise BadInput(f"{place}: holds something that was not written here; give an empty or new folder")
+    state = completeness(project)
+    if state.empty or not state.complete.any():
+        raise BadInput(f"{project.folder}: no template has its four forms yet, so there is nothing to write")
+    ready = set(state.template[state.complete])
+    some = [one for one in project.templates() if one.name in ready]
+    found = forms(project).set_index("item_id")
+    made: dict[Path, list[Row]] = {}
+    origin: list[dict[str, Any]] = []
+    told = _provenance(project)
+    for one in some:
+        for condition in CONDITIONS:
+            for polarity, name in FILES.items():
+                item = f"{one.name}:{condition}:{polarity}"
+                path = Path(one.category) / condition / name
+                rows = made.setdefault(path, [])
+                rows.append(_row(one, found.loc[item], len(rows) + 1))
+                origin.append({"file": path.as_posix(), "row": len(rows), "item_id": item, **told(one, condition, item)})  # fmt: skip
+    provenance = pd.DataFrame(origin).sort_values(["file", "row"], kind="stable").reset_index(drop=True)
+    with written(place):
+        # What an earlier writing left and this one does not make; the manifest comes last, so that a half is no data set.
+        (place / DATASET).unlink(missing_ok=True)
+        for path in place.glob(f"*/*/{'templates_generate_*.csv'}"):
+            if path.relative_to(place) not in made:
+                path.unlink()
+        write_text(place / PROVENANCE, for_people(provenance))
+        for path, rows in made.items():
+            write_text(place / path, MARK + as_csv(pd.DataFrame(rows, columns=list(COLUMNS))))
+        write_text(place / DATASET, read_text(project.folder / DATASET))
+    return Made(place, state[~state.complete].reset_index(drop=True), provenance)
+
+
+def counts(source: Source) -> pd.DataFrame:
+    """Templates and the questions that they are expanded to: a row a category, condition and polarity, and one `all`."""
+    rows = [
+        (category, condition, polarity, len(some), sum(one.size for one in some))
+        for category, paths in cbbq.files(source.folder).items()
+        for condition in CONDITIONS
+        for polarity in FILES
+        if (some := [one for one in cbbq.templates(paths, category, condition) if one.polarity == polarity])
+    ]
+    table = pd.DataFrame(rows, columns=["category", "condition", "polarity", "templates", "questions"])
+    total = pd.DataFrame([("all", "", "", int(table.templates.sum()), int(table.questions.sum()))], columns=table.columns)  # fmt: skip
+    return pd.concat([table, total], ignore_index=True)
+
+
+def _row(one: Scenario, form: Any, index: int) -> Row:
+    told = {
+        "question_index": str(index), "question_polarity": form.polarity, "context_condition": form.condition, "category": one.category,
+        "subcategory": one.bias["topic"], "bias_targeted_groups": one.bias["group"], "source": one.bias["source"],
+        "context": form.context, "question": form.question, "label": str(form.label),
+    }  # fmt: skip
+    return told | {name: one.cells[name] for name in ("NAME1", "NAME2", "ans0", "ans1", "ans2")}
+
+
+def _provenance(project: Project) -> Any:
+    """A function from a template, condition and form to where that comes from."""
+    decisions = decided(project)
+    drafts = {row["template"]: row for row in decisions.drafts.to_dict("records") if row["facts"]}
+    asked = {(row["template"], int(row["draw"])): row for row in project.table("drafts")}
+    given = reviewed(project).answers
+    answers = given[given.question == "answer"]
+
+    def of(one: Scenario, condition: str, item: str) -> dict[str, Any]:
+        draft: dict[str, Any] = drafts[one.name] if condition == CONDITIONS[1] else {}
+        of_draft: Row = asked[one.name, draft["draw"]] if draft else {}
+        said = answers[answers.item_id == item]
+        return {
+            "bias": one.bias["bias"], "author": one.cells["author"], "drafted_by": of_draft.get("model", ""), "wording": of_draft.get("wording", ""),
+            "wording_version": of_draft.get("version", ""), "seed": of_draft.get("seed", ""), "draw": of_draft.get("draw", ""),
+            "became": draft.get("kind", ""), "changed": draft.get("distance", float("nan")), "decided_by": draft.get("person", ""),
+            "decided_when": draft.get("when", ""), "reviewers": ", ".join(sorted(said.person)),
+            "answered_as_labelled": int((said.answer == said.label).sum()),
+        }  # fmt: skip
+
+    return of

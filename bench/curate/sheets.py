@@ -1,0 +1,380 @@
+"""Sheets for people: one xlsx file a person with validated cells out, and back in with a list of what is to be mended.
+
+    folder/NAME/sheet.json        what was asked, of whom: sheets that come back are held against it
+    folder/NAME/PERSON.xlsx       what goes out, and is read back from there or from another folder
+
+A row is known by its key in a hidden column, which depends on sheet, person and text: rows may be sorted and files renamed,
+and a row of another person or round is recognised.
+"""
+
+import hashlib
+import json
+import math
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from openpyxl import load_workbook
+
+from bench.curate import workbook
+from bench.curate.workbook import ANSWERS, KEY, LONGEST, Question
+from bench.data.cells import guarded, unguarded
+from bench.data.sheets import check
+from bench.data.text import read_text
+from bench.errors import BadInput, quoted
+from bench.whole import DRAFT, whole, write_text
+
+MANIFEST = "sheet.json"
+NAME = re.compile(r"\w[\w .+-]{0,60}")
+# What a system takes for no file name.
+RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?|.*[. ]", re.IGNORECASE)
+ANSWER_COLUMNS = ["item_id", "person", "question", "answer", "when"]
+MEND_COLUMNS = ["person", "file", "row", "item_id", "column", "what", "value", "allowed"]
+EMPTY_ROW = "a row of the sheet that was sent"
+
+
+class Returned(NamedTuple):
+    """What came back.
+
+    Attributes:
+        answers: `item_id`, `person`, `question`, `answer` (a text as it was given, or a number as a text), `when` (the
+            file was saved, UTC). Only right answers, each once.
+        to_mend: `person`, `file`, `row` (as the spreadsheet counts: the header is row 1; 0 a whole file), `item_id`,
+            `column`, `what` is wrong, `value` that stands there, what is `allowed`.
+    """
+
+    answers: pd.DataFrame
+    to_mend: pd.DataFrame
+
+    def wide(self, question: str) -> pd.DataFrame:
+        """The answers to one question, a row an item and a column a person, NaN where there is none yet."""
+        some = self.answers[self.answers.question == question]
+        return some.pivot_table(index="item_id", columns="person", values="answer", aggfunc="first")
+
+    def of(self, question: str) -> dict[tuple[str, str], str]:
+        """The answers to one question, by item and person."""
+        some = self.answers[self.answers.question == question]
+        return dict(zip(zip(some.item_id, some.person, strict=True), some.answer, strict=True))
+
+
+class Sheet(NamedTuple):
+    """What was asked, of whom."""
+
+    name: str
+    seed: int
+    people: list[str]
+    questions: list[Question]
+    rows: pd.DataFrame
+    instructions: str
+
+    @property
+    def shown(self) -> list[str]:
+        """The columns that are to be judged."""
+        return [str(name) for name in self.rows if name != "item_id"]
+
+    def keys(self, person: str) -> dict[str, str]:
+        """Key to item, of a person's rows."""
+        return {
+            hashlib.sha256("\0".join([self.name, person, *row]).encode()).hexdigest()[:16]: row[0]
+            for row in self.rows[["item_id", *self.shown]].itertuples(index=False, name=None)
+        }
+
+    def order(self, person: str) -> np.ndarray:
+        """Places of the rows in a person's sheet, shuffled by seed and person."""
+        digest = hashlib.sha256(f"{self.name}\0{person}".encode()).digest()
+        return np.random.default_rng([self.seed, int.from_bytes(digest[:8])]).permutation(len(self.rows))
+
+
+def write(
+    folder: Path,
+    name: str,
+    rows: pd.DataFrame,
+    questions: Sequence[Question],
+    people: Sequence[str],
+    seed: int,
+    instructions: str = "",
+) -> list[Path]:
+    """Write a sheet for each person, and leave those that are there already as they are, for they may be filled in.
+
+    Args:
+        name: of the sheet, such as `severity-1`; it is its folder's name.
+        rows: `item_id`, unique, and the texts to be judged, a column each.
+        questions: what is asked of each row.
+        people: their names, which are their files' names. People may be added later.
+        instructions: what stands on the first page of the file.
+
+    Returns:
+        The files, in the order of `people`.
+
+    Raises:
+        BadInput: a name that no file can have, rows or questions that are no sheet, or another sheet of this name is there.
+        OSError: a file cannot be written.
+    """
+    sheet = Sheet(name, seed, list(people), list(questions), _texts(name, rows), instructions)
+    _check_sheet(sheet)
+    place = Path(folder) / name
+    if (place / MANIFEST).exists():
+        before = opened(folder, name)
+        if before._replace(people=[]) != sheet._replace(people=[], rows=before.rows) or not before.rows.equals(sheet.rows):  # fmt: skip
+            raise BadInput(f"{place}: holds another sheet of this name; give this one another name, so that no answers are lost")  # fmt: skip
+        sheet = sheet._replace(people=list(dict.fromkeys([*before.people, *people])))
+    document = sheet._asdict() | {
+        "questions": [one._asdict() for one in questions],
+        "rows": sheet.rows.to_dict("records"),
+    }
+    # The record first: files that a killed process left unwritten are sent by it.
+    write_text(place / MANIFEST, json.dumps(document, ensure_ascii=False, indent=1) + "\n")
+    send(folder, name)
+    return [place / f"{person}.xlsx" for person in people]
+
+
+def send(folder: Path, name: str) -> None:
+    """Write the files of a sheet that are not there, as they were sent or should have been.
+
+    Raises:
+        BadInput: no sheet of this name was written.
+        OSError: a file cannot be written.
+    """
+    sheet = opened(folder, name)
+    for person in sheet.people:
+        path = Path(folder) / name / f"{person}.xlsx"
+        if not path.exists():
+            ordered = sheet.rows.iloc[sheet.order(person)]
+            of_item = {item: key for key, item in sheet.keys(person).items()}
+            keyed = ordered.assign(**{KEY: [of_item[item] for item in ordered.item_id]})
+            with whole(path) as draft:
+                workbook.save(draft, f"{name}: {person}", sheet.instructions, keyed[[KEY, *sheet.shown]], sheet.questions)  # fmt: skip
+
+
+def opened(folder: Path, name: str) -> Sheet:
+    """The sheet that was written under a name.
+
+    Raises:
+        BadInput: there is none, or its file was changed so that it cannot be read.
+    """
+    path = Path(folder) / name / MANIFEST
+    try:
+        found = json.loads(read_text(path))
+        questions = [Question(**(one | {"choices": tuple(one["choices"])})) for one in found.pop("questions")]
+        rows = pd.DataFrame(found.pop("rows"), dtype=str)
+        return Sheet(questions=questions, rows=rows, **found)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise BadInput(f"{path}: is no record of a sheet ({error})") from None
+
+
+def read(folder: Path, name: str, returned: Path | None = None) -> Returned:
+    """What people have answered so far, and what is to be mended. It may be called as often as one likes.
+
+    Wrong, missing, doubled and foreign rows, changed texts and formulas are listed; every other answer is taken.
+
+    Args:
+        returned: the folder to which the files came back, under whatever names; where they were written without it.
+
+    Raises:
+        BadInput: no sheet of this name was written, or `returned` is no folder.
+    """
+    sheet = opened(folder, name)
+    place = Path(returned) if returned else Path(folder) / name
+    if not place.is_dir():
+        raise BadInput(f"{place}: is no folder; expected the one with the xlsx files that came back")
+    reader = _Reader(sheet, _foreign(Path(folder), name))
+    for path in sorted(place.glob("*.xlsx")):
+        # Beside an open file, a spreadsheet program keeps one whose name begins so.
+        if not path.name.startswith(("~$", DRAFT)):
+            reader.file(path)
+    return reader.result()
+
+
+def fill(path: Path, sheet: Sheet, person: str, answer: Callable[[Mapping[str, str]], Mapping[str, Any]]) -> None:  # fmt: skip
+    """Fill in a person's sheet as that person would: for simulated annotators and demonstrations.
+
+    Args:
+        answer: from a row's `item_id` and texts to its answers, by question; an answer that is left out stays empty.
+    """
+    book = load_workbook(path)
+    page = book[ANSWERS]
+    columns = {str(cell.value): cell.column for cell in page[1]}
+    keys: dict[str, str] = sheet.keys(person)
+    texts: dict[str, Any] = {row["item_id"]: row for row in sheet.rows.to_dict("records")}
+    for row in range(2, page.max_row + 1):
+        item = keys[str(page.cell(row, columns[KEY]).value)]
+        for question, value in answer(texts[item]).items():
+            page.cell(row, columns[question]).value = guarded(value) if isinstance(value, str) else value
+    with whole(path) as draft:
+        book.save(draft)
+
+
+class _Cell(NamedTuple):
+    """Where an answer was found, and what it is; `value` is None where it is wrong."""
+
+    file: str
+    row: int
+    value: str | None
+    when: str
+
+
+class _Reader:
+    """Goes through files, and keeps right answers and what is to be mended."""
+
+    def __init__(self, sheet: Sheet, foreign: Mapping[str, str]) -> None:
+        self.sheet, self.foreign = sheet, foreign
+        self.keys = {key: (person, item) for person in sheet.people for key, item in sheet.keys(person).items()}  # fmt: skip
+        self.texts: dict[str, Any] = {row["item_id"]: row for row in sheet.rows.to_dict("records")}
+        self.mend: list[tuple[object, ...]] = []
+        # Answers of each place, more than one where rows or files are doubled.
+        self.found: dict[tuple[str, str, str], list[_Cell]] = {}
+        self.rows_of: dict[tuple[str, str], list[tuple[str, int]]] = {}
+
+    def file(self, path: Path) -> None:
+        try:
+            check(path)
+            lines, when = workbook.load(path)
+        except (BadInput, OSError) as error:
+            person = path.stem if path.stem in self.sheet.people else ""
+            what = str(error).removeprefix(f"{path}: ").removeprefix(str(path))
+            what = what if what.startswith("cannot be read") else f"cannot be read: {what}"
+            self._note(person, path, 0, "", "", what, "", "an xlsx file that was sent")
+            return
+        header = [_shown(value) for value, _ in lines[0]] if lines else []
+        names = [KEY, *self.sheet.shown, *(question.name for question in self.sheet.questions)]
+        wrong = next((name for name in names if header.count(name) != 1), None)
+        if wrong is not None:
+            count = "is missing" if wrong not in header else "stands there more than once"
+            self._note("", path, 1, "", wrong, f"column `{wrong}` {count}, so that nothing of the file is read", "", "the header as it was sent")  # fmt: skip
+            return
+        rows = [dict(zip(header, line, strict=False)) for line in lines[1:]]
+        owners = [self.keys[key][0] for row in rows if (key := _shown(row[KEY][0])) in self.keys]
+        # Whose file it is, its rows say; its name may have changed on the way.
+        person = max(self.sheet.people, key=owners.count) if owners else ""
+        for place, row in enumerate(rows, start=2):
+            if any(_shown(value) for value, _ in row.values()):
+                self._row(path, place, person, row, when)
+
+    def _row(self, path: Path, place: int, person: str, row: Mapping[str, tuple[Any, bool]], when: str) -> None:  # fmt: skip
+        key = _shown(row[KEY][0])
+        owner, item = self.keys.get(key, ("", ""))
+        if not item or owner != person:
+            other = f"of {owner}, and this file is {person}'s" if item else self.foreign.get(key, "of no sheet that is known here")  # fmt: skip
+            what = f"is a row {other}; its answers are not taken"
+            self._note(person, path, place, item, "", what, key, EMPTY_ROW)
+            return
+        self.rows_of.setdefault((person, item), []).append((path.name, place))
+        changed = [name for name in self.sheet.shown if _text(row[name]) != _plain(self.texts[item][name])]
+        for name in changed:
+            what = "its text was changed, so the row's answers wait until it is put back"
+            self._note(person, path, place, item, name, what, _shown(row[name][0]), self.texts[item][name])
+        for question in self.sheet.questions:
+            value, formula = row[question.name]
+            given = unguarded(_shown(value))
+            right = None if changed or formula else question.read(given)
+            if formula:
+                self._note(person, path, place, item, question.name, "holds a formula instead of a value", given, question.allowed)  # fmt: skip
+            elif given and right is None and not changed:
+                self._note(person, path, place, item, question.name, "is not allowed", given, question.allowed)  # fmt: skip
+            # An empty cell may be filled in its double; whether it is missing is known at the end.
+            if given:
+                self.found.setdefault((person, item, question.name), []).append(_Cell(path.name, place, right, when))  # fmt: skip
+
+    def result(self) -> Returned:
+        answers: list[tuple[str, ...]] = []
+        for person in self.sheet.people:
+            if not any(one == person for one, *_ in self.found):
+                came = any(one == person for one, _ in self.rows_of)
+                what = "nothing is filled in yet" if came else "has not come back"
+                self.mend.append((person, f"{person}.xlsx", 0, "", "", what, "", "the sheet, filled in"))
+                continue
+            for item in self.texts:
+                answers += self._item(person, item)
+        # A file at a time, from its top.
+        mend = sorted(self.mend, key=lambda one: [str(one[0]), str(one[1]), f"{one[2]:9}", str(one[4])])
+        return Returned(
+            pd.DataFrame(answers, columns=ANSWER_COLUMNS, dtype=str),
+            pd.DataFrame(mend, columns=MEND_COLUMNS),
+        )
+
+    def _item(self, person: str, item: str) -> Iterator[tuple[str, ...]]:
+        places = self.rows_of.get((person, item), [])
+        if not places:
+            self.mend.append((person, f"{person}.xlsx", 0, item, "", "the row is missing", "", EMPTY_ROW))
+            return
+        for question in self.sheet.questions:
+            cells = self.found.get((person, item, question.name), [])
+            values = {cell.value for cell in cells} - {None}
+            if len(values) > 1:
+                others = "; ".join(f"{cell.file}, row {cell.row}: {cell.value}" for cell in cells if cell.value)  # fmt: skip
+                self.mend.append((person, *places[0], item, question.name, "the row is there more than once, with unlike answers; none is taken", others, question.allowed))  # fmt: skip
+            elif values:
+                first = next(cell for cell in cells if cell.value is not None)
+                yield item, person, question.name, str(first.value), first.when
+            elif not cells and question.required:
+                self.mend.append((person, *places[0], item, question.name, "is empty", "", question.allowed))
+        if len(places) > 1:
+            others = ", ".join(f"{file}, row {row}" for file, row in places)
+            self.mend.append((person, *places[1], item, "", "the row is there more than once", others, "each row once"))  # fmt: skip
+
+    def _note(self, person: str, path: Path, row: int, item: str, column: str, what: str, value: str, allowed: str) -> None:  # fmt: skip
+        self.mend.append((person, path.name, row, item, column, what, value, allowed))
+
+
+def _foreign(folder: Path, name: str) -> dict[str, str]:
+    """Key to where it belongs, of the other sheets of a project."""
+    found: dict[str, str] = {}
+    for path in sorted(folder.glob(f"*/{MANIFEST}")):
+        if path.parent.name != name:
+            other = opened(folder, path.parent.name)
+            found |= {key: f"of the sheet {other.name}, of {person}" for person in other.people for key in other.keys(person)}  # fmt: skip
+    return found
+
+
+def _texts(name: str, rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows whose cells are all texts.
+
+    Raises:
+        BadInput: a cell that no spreadsheet can hold, an item without a name or twice, or no rows.
+    """
+    if "item_id" not in rows or rows.empty:
+        raise BadInput(f"sheet {name}: has no rows with a column `item_id`")
+    texts = rows.fillna("").astype(str).reset_index(drop=True)
+    twice = texts[texts.item_id.duplicated() | (texts.item_id == "")]
+    if len(twice):
+        raise BadInput(
+            f"sheet {name}: item {quoted(twice.item_id.iloc[0])} stands there twice or has no name"
+        )
+    for column in texts:
+        for item, cell in zip(texts.item_id, texts[column], strict=True):
+            if len(cell) > LONGEST or any(unicodedata.category(char) in ("Cc", "Cs") and char not in "\n\t" for char in cell):  # fmt: skip
+                raise BadInput(f"sheet {name}, item {quoted(item)}, column `{column}`: holds a control character or more than {LONGEST:,} characters, which no cell can")  # fmt: skip
+    return texts
+
+
+def _check_sheet(sheet: Sheet) -> None:
+    for one in (sheet.name, *sheet.people):
+        if not NAME.fullmatch(one) or RESERVED.fullmatch(one):
+            raise BadInput(f"{quoted(one)} cannot name a file; allowed: letters, digits, blanks, `.`, `+`, `-`, a letter or digit first")  # fmt: skip
+    if not sheet.people or len({one.casefold() for one in sheet.people}) < len(sheet.people):
+        raise BadInput(f"sheet {sheet.name}: needs people, each once; found {', '.join(sheet.people) or 'none'}")  # fmt: skip
+    names = [KEY, *sheet.shown, *(question.name for question in sheet.questions)]
+    twice = next((name for name in names if names.count(name) > 1 or not name.strip()), None)
+    if twice is not None or not sheet.questions:
+        raise BadInput(f"sheet {sheet.name}: needs questions whose names are no other column's; found {', '.join(names)}")  # fmt: skip
+
+
+def _shown(value: object) -> str:
+    """A cell as people see it: a whole number without its `.0`."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    whole_one = isinstance(value, float) and value.is_integer() and abs(value) < 1e15
+    return str(int(value) if whole_one and isinstance(value, float) else value).strip()
+
+
+def _text(cell: tuple[Any, bool]) -> str:
+    return "a formula" if cell[1] else _plain(unguarded(_shown(cell[0])))
+
+
+def _plain(text: str) -> str:
+    """What of a text must have stayed: a spreadsheet program may write line ends and composed characters otherwise."""
+    return unicodedata.normalize("NFC", text.replace("\r\n", "\n").replace("\r", "\n")).strip()

@@ -1,0 +1,73 @@
+"""The picture of curated templates: how near each is to what is there already."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.figure import Figure
+
+from bench.curate.cbbq_review import OWN
+from bench.figures.style import FAINT, INK, MARKS, WIDTH, colours, head, legend_below, style
+from bench.metrics.diversity import NEAR
+
+ROW = 0.24
+# So many templates a panel has at most, the nearest; the table has them all.
+MOST = 25
+
+
+def novelty(found: pd.DataFrame, usual: pd.DataFrame, conditions: Sequence[str] = ("ambiguous", "disambiguous")) -> Figure | None:  # fmt: skip
+    """How much each new context shares with the nearest text of each set: a panel a condition, a row a template, a mark a set.
+
+    The grey band is the baseline: how much nine in ten contexts of an existing set share with the nearest other one there.
+
+    Args:
+        found: `bench.curate.cbbq_review.novelty`.
+        usual: `bench.curate.cbbq_review.usual` of that set, with its name in column `set`.
+
+    Returns:
+        None where nothing was compared.
+    """
+    if found.empty:
+        return None
+    style()
+    template = found.item_id.str.rpartition(":")[0]
+    highest = found.rouge_l.groupby(template).max().sort_values(ascending=False, kind="stable")
+    names = list(highest.index[:MOST])
+    sets = list(dict.fromkeys(sorted(found.set, key=lambda name: name != OWN)))
+    palette = colours(sets)
+    fig = Figure(figsize=(WIDTH, 1.7 + ROW * len(names)), layout="constrained")
+    axes = fig.subplots(1, len(conditions), sharey=True, squeeze=False)[0]
+    for ax, condition in zip(axes, conditions, strict=True):
+        some = usual[usual.condition == condition].rouge_l
+        if len(some):
+            low, high = np.quantile(some, [0.05, 0.95])
+            ax.axvspan(low, high, color=FAINT, alpha=0.25, lw=0, label=f"within {usual.set.iloc[0]}, nine in ten")  # fmt: skip
+        ax.axvline(NEAR, color=INK, ls="--", lw=1, label=f"near-duplicate from {NEAR} on")
+        for k, name in enumerate(sets):
+            rows = found[(found.condition == condition) & (found.set == name) & template.isin(names)]
+            at = [names.index(one) for one in template[rows.index]]
+            ax.plot(rows.rouge_l, at, MARKS[k % len(MARKS)], ms=5.5, ls="", color=palette[name], alpha=0.85, label=f"nearest in {name}")  # fmt: skip
+        ax.set(xlim=(0, 1), title=condition, xlabel="highest ROUGE-L (more alike →)")
+        ax.xaxis.label.set_size("small")
+        ax.set_yticks(range(len(names)), [_short(name) for name in names])
+        ax.tick_params(labelsize="small")
+        ax.grid(axis="y", visible=False)
+        sns.despine(ax=ax)
+    axes[0].set_ylim(len(names) - 0.5, -0.5)
+    legend_below(fig, axes[0])
+    near = int(found.too_near.sum())
+    first = found.iloc[0]
+    title = f"{near} comparisons reach {NEAR}, a near-duplicate" if near > 1 else f"{first.item_id} is a near-duplicate" if near else f"No new context is a near-duplicate: the nearest shares {first.rouge_l:.2f}"  # fmt: skip
+    head(fig, title, letters=80)
+    more = f" The {MOST} nearest of {len(highest)} templates." if len(highest) > MOST else ""
+    fig.set_label(
+        f"{title}. Dots by template and set; the nearest, {first.item_id}, shares {first.rouge_l:.2f} with {first.nearest} of {first.set}."
+        f" The band is how near contexts of an existing set are to each other.{more}"
+    )
+    return fig
+
+
+def _short(name: str) -> str:
+    """A name whose end, which tells templates apart, stays."""
+    return name if len(name) <= 22 else f"{name[:12]}…{name[-9:]}"
