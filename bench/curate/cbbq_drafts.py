@@ -5,8 +5,9 @@ them. Its instruction is not printed; ours stand in `wordings/cbbq.toml`, and a 
 """
 
 import re
+import unicodedata
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -66,6 +67,11 @@ class Decided(NamedTuple):
     to_mend: pd.DataFrame
 
 
+def each(frame: pd.DataFrame) -> Iterator[Any]:
+    """The rows of a frame, whose cells have whatever type their column has."""
+    return iter(frame.itertuples())
+
+
 def wording_file(project: Project) -> Path:
     """Where the instructions of a project stand: its own `wordings.toml`, for another language, or ours."""
     own = project.folder / "wordings.toml"
@@ -116,7 +122,8 @@ def wording_of(template: str, draw: int, seed: int, names: Sequence[str]) -> str
 
 def read_facts(reply: str, one: Scenario) -> str:
     """What a reply adds to the context, with slots instead of names; a context that it says again is cut off."""
-    text = BLANKS.sub("", reply.strip())
+    # Control characters and halves of characters, which no table can hold, say nothing.
+    text = "".join(char for char in BLANKS.sub("", reply.strip()) if unicodedata.category(char) not in ("Cc", "Cs"))  # fmt: skip
     for names, slot in zip(one.names, SLOTS, strict=True):
         # The longest first, as a name may stand in another.
         for name in sorted(names, key=len, reverse=True):
@@ -143,7 +150,7 @@ def pending(project: Project) -> list[Scenario]:
     drawn = {row["template"]: int(row["draw"]) for row in project.table("drafts")}
     again = {
         row.template
-        for row in decided(project).drafts.itertuples()
+        for row in each(decided(project).drafts)
         if row.decision == AGAIN and row.draw == drawn[row.template]
     }
     return [one for one in project.templates() if one.name not in drawn or one.name in again]
@@ -227,7 +234,7 @@ def decided(project: Project) -> Decided:
     }
     given: dict[tuple[str, str], dict[str, Any]] = {}
     for number, found in back.items():
-        for row in found.answers.itertuples():
+        for row in each(found.answers):
             cell = given.setdefault((str(row.item_id), number), {"person": row.person, "when": row.when})
             cell[str(row.question)] = row.answer
     rows: list[dict[str, Any]] = []

@@ -5,7 +5,7 @@ two people review every category and gives Cohen's kappa, but does not print wha
 question blind, by its words alone: that an ambiguous form is ambiguous, and that facts decide, shows in the answers.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ from statsmodels.stats.proportion import proportion_confint  # type: ignore[impo
 
 from bench.curate import sheets
 from bench.curate.cbbq import QUESTIONS, Project, Scenario
-from bench.curate.cbbq_drafts import decided, wording_file, wrong_facts
+from bench.curate.cbbq_drafts import decided, each, wording_file, wrong_facts
 from bench.curate.workbook import Question
 from bench.data import Source, overview, toml
 from bench.data.cbbq_templates import CONDITIONS, SLOTS
@@ -92,7 +92,7 @@ def completeness(project: Project) -> pd.DataFrame:
         some = found[found.template == row["template"]]
         told = {
             f"{one.condition} {one.polarity}": f"lacks {one.lacks}" if one.lacks else YES
-            for one in some.itertuples()
+            for one in each(some)
         } or {f"{condition} {polarity}": "waits: the row has faults" for condition in CONDITIONS for polarity in QUESTIONS}  # fmt: skip
         rows.append({"template": row["template"], **told, "complete": set(told.values()) == {YES}})
     return pd.DataFrame(rows)
@@ -137,7 +137,7 @@ def reviewed(project: Project) -> Reviewed:
         mend.append(found.to_mend[found.to_mend.item_id.isin([*now, ""] if now else [])])
         for item in now:
             waits[item] = set(sheet.people)
-        for row in found.answers.itertuples():
+        for row in each(found.answers):
             if row.item_id in now:
                 form = about.loc[row.item_id]
                 answers.append(
@@ -201,11 +201,11 @@ def shares(answers: pd.DataFrame) -> pd.DataFrame:
 
 def objections(answers: pd.DataFrame) -> pd.DataFrame:
     """What is to be discussed: answers that are not the label, and every no, with the reviewer's note."""
-    notes = {(row.item_id, row.person): row.answer for row in answers[answers.question == "note"].itertuples()}  # fmt: skip
+    notes = {(row.item_id, row.person): row.answer for row in each(answers[answers.question == "note"])}  # fmt: skip
     some = answers[((answers.question == "answer") & (answers.answer != answers.label)) | (answers.answer == NO)]  # fmt: skip
     rows = [
         (row.item_id, row.person, row.question, row.answer, row.label if row.question == "answer" else YES, notes.get((row.item_id, row.person), ""))
-        for row in some.itertuples()
+        for row in each(some)
     ]  # fmt: skip
     return pd.DataFrame(rows, columns=["item_id", "person", "question", "answer", "expected", "note"])
 
@@ -215,7 +215,7 @@ def texts(project: Project) -> pd.DataFrame:
     found = forms(project)
     rows = []
     language = next(iter(project.manifest.languages), "zh")
-    for row in found[(found.lacks == "") & (found.polarity == "neg")].itertuples():
+    for row in each(found[(found.lacks == "") & (found.polarity == "neg")]):
         text = row.context.replace(SLOTS[0], overview.FIRST).replace(SLOTS[1], overview.SECOND)
         rows.append(
             ("cbbq", f"{row.template}:{row.condition}", row.category, language, "", "", text, text, 1)
@@ -245,7 +245,7 @@ def novelty(project: Project, others: Sequence[Source] = ()) -> pd.DataFrame:
             values = diversity.rouge_l(list(new.text), list(here.text)).copy()
             if name == OWN:
                 np.fill_diagonal(values, -1)
-            for row, found in zip(new.itertuples(), values, strict=True):
+            for row, found in zip(each(new), values, strict=True):
                 best = int(found.argmax())
                 if found[best] >= 0:
                     rows.append((row.item_id, condition, name, float(found[best]), here.item_id.iloc[best], row.text, here.text.iloc[best], bool(found[best] >= diversity.NEAR)))  # fmt: skip
@@ -287,7 +287,7 @@ def _texts(project: Project) -> dict[str, dict[str, str]]:
     found = forms(project)
     known = {one.name: one for one in project.templates()}
     rows = {}
-    for row in found[found.lacks == ""].itertuples():
+    for row in each(found[found.lacks == ""]):
         one = known[str(row.template)]
         said = {letter: one.filled(one.cells[f"ans{k}"]) for k, letter in enumerate(LETTERS)}
         rows[str(row.item_id)] = {
@@ -297,6 +297,6 @@ def _texts(project: Project) -> dict[str, dict[str, str]]:
     return rows
 
 
-def _text(row: dict[str, str]) -> tuple[str, ...]:
+def _text(row: Mapping[Any, Any]) -> tuple[str, ...]:
     """What of a row makes it the same as another."""
     return tuple(str(row[name]) for name in ("item_id", "context", "question_asked", *LETTERS, "bias"))
