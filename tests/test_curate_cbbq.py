@@ -19,6 +19,7 @@ from bench.data import cbbq_check, cbbq_expand
 from bench.data.cbbq_templates import CONDITIONS
 from bench.errors import BadInput
 from bench.figures.curate_cbbq import novelty as picture
+from bench.metrics import annotators
 
 FACTS = cbbq_simulated.finished()
 
@@ -276,6 +277,31 @@ def test_a_template_that_comes_later_gets_a_sheet_of_its_own(done):
     assert path.parent.name not in before
 
 
+def test_a_template_that_was_faulty_when_the_sheet_was_written_is_drawn_again(begun):
+    cbbq_drafts.draw(begun, drafter({}), "me")
+    question = begun.table("templates")[0]["question_neg"]
+    changed(begun, "templates", 1, question_neg="")
+    cbbq_drafts.hand_out(begun, "ada")
+    assert cbbq_drafts.pending(begun) == []
+    changed(begun, "templates", 1, question_neg=question)
+    assert [one.name for one in cbbq_drafts.pending(begun)] == ["work-1"]
+
+
+def test_drafts_that_came_before_a_failure_are_kept(begun, monkeypatch):
+    monkeypatch.setattr(cbbq_drafts, "BATCH", 3)
+    write = drafter({})
+
+    def fails(prompts, **options):
+        if len(prompts) < 3:
+            raise RuntimeError("the endpoint is gone")
+        return write(prompts, **options)
+
+    with pytest.raises(RuntimeError):
+        cbbq_drafts.draw(begun, fails, "me")
+    assert len(begun.table("drafts")) == 3
+    assert cbbq_drafts.draw(begun, write, "me") == 1
+
+
 def test_forms_that_lack_something_are_listed_and_only_whole_templates_are_written(begun, tmp_path):
     with pytest.raises(BadInput, match="no template has its four forms"):
         cbbq_write.write(begun)
@@ -369,6 +395,10 @@ def test_kappa_of_reviewers_by_hand():
     assert row.band == "moderate"
     with pytest.raises(BadInput, match="no form has been answered by two"):
         cbbq_review.kappas(pd.DataFrame(rows[:10]))
+
+
+def test_the_paper_s_kappas_have_the_bands_that_it_names():
+    assert [annotators.band(kappa) for kappa in (0.92, 0.85, 0.69)] == ["almost perfect", "almost perfect", "substantial"]  # fmt: skip
 
 
 def test_a_text_that_changed_after_its_review_is_reviewed_again(done):

@@ -1,7 +1,7 @@
 """From an ambiguous context to one that tells who did what: a model drafts the facts, a person accepts, edits or has it draw again.
 
-The paper has GPT-4 write disambiguating contexts from the ambiguous context and the reversed property, and people mend
-them. Its instruction is not printed; ours stand in `wordings/cbbq.toml`, and a template's draws use them by turns.
+As in the paper, a model gets the ambiguous context and the reversed property, with varied instructions, and people mend
+what it writes. The instructions are ours, in `wordings/cbbq.toml`; a template's draws use them by turns.
 """
 
 import re
@@ -24,6 +24,7 @@ from bench.data.audit import shown
 from bench.data.cbbq_templates import SLOTS, malformed
 from bench.data.tables import Row
 from bench.errors import BadInput
+from bench.whole import written
 
 # Replies to prompts, called as `write(prompts, max_new_tokens=..., seed=...)` with a seed a prompt: what scorers have as `generate`.
 Writer = Callable[..., Sequence[str]]
@@ -35,6 +36,8 @@ SHEET = "decide"
 # What a file of wordings tells people, beside what it tells models.
 ON_SHEETS = ("decide", "decision", "edited", "review", "answer", "asks_the_bias", "reads_well", "note")
 MAX_NEW_TOKENS = 200
+# So many drafts are asked for, and kept, at once.
+BATCH = 16
 # Facts are a sentence or two; the longest of the samples have 60 characters.
 LONGEST = 300
 # An edit is small where at most this share of the characters changed: Levenshtein distance over the longer text's length.
@@ -146,14 +149,25 @@ def wrong_facts(facts: str) -> str:
 
 
 def pending(project: Project) -> list[Scenario]:
-    """The templates that need a draft: they have none, or a person wants another one."""
-    drawn = {row["template"]: int(row["draw"]) for row in project.table("drafts")}
+    """The templates that need a draft: they have none, a person wants another one, or the last one was never handed out.
+
+    The last is so where a template had a fault when the sheet of that round was written.
+    """
+    drafts = project.table("drafts")
+    drawn = {row["template"]: int(row["draw"]) for row in drafts}
+    handed = {
+        number: set(sheets.opened(project.sheets, f"{SHEET}-{number}").rows.item_id)
+        for number in {row["round"] for row in drafts}
+        if (project.sheets / f"{SHEET}-{number}").exists()
+    }
+    last = {row["template"]: row["round"] for row in drafts}
+    missed = {name for name, number in last.items() if number in handed and name not in handed[number]}
     again = {
         row.template
         for row in each(decided(project).drafts)
         if row.decision == AGAIN and row.draw == drawn[row.template]
     }
-    return [one for one in project.templates() if one.name not in drawn or one.name in again]
+    return [one for one in project.templates() if one.name not in drawn or one.name in again | missed]
 
 
 def draw(project: Project, write: Writer, model: str, seed: int = 0) -> int:
@@ -178,13 +192,13 @@ def draw(project: Project, write: Writer, model: str, seed: int = 0) -> int:
         asked.append(ask(one, prompts[wording]))
         own = zlib.crc32(f"{seed}:{one.name}:{number}".encode()) % 2**31
         rows.append({"template": one.name, "round": str(round_), "draw": str(number), "wording": wording, "version": version, "model": model, "seed": str(own)})  # fmt: skip
-    if not some:
-        return 0
-    replies = write(asked, max_new_tokens=MAX_NEW_TOKENS, seed=[int(row["seed"]) for row in rows])
-    for row, one, reply in zip(rows, some, replies, strict=True):
-        row["facts"] = read_facts(reply, one)[: 2 * LONGEST]
-        row["fault"] = wrong_facts(row["facts"])
-    project.add("drafts", rows)
+    for start in range(0, len(rows), BATCH):
+        part = rows[start : start + BATCH]
+        replies = write(asked[start : start + BATCH], max_new_tokens=MAX_NEW_TOKENS, seed=[int(row["seed"]) for row in part])  # fmt: skip
+        for row, one, reply in zip(part, some[start : start + BATCH], replies, strict=True):
+            row["facts"] = read_facts(reply, one)[: 2 * LONGEST]
+            row["fault"] = wrong_facts(row["facts"])
+        project.add("drafts", part)
     return len(rows)
 
 
@@ -214,12 +228,13 @@ def hand_out(project: Project, person: str, seed: int = 0) -> list[Path]:
                 }
             )  # fmt: skip
     asked = toml.read(wording_file(project))["sheet"]
-    return [
-        path
-        for number, rows in parts.items()
-        if not (project.sheets / f"{SHEET}-{number}").exists()
-        for path in sheets.write(project.sheets, f"{SHEET}-{number}", pd.DataFrame(rows), _questions(asked), [person], seed, asked["decide"])
-    ]  # fmt: skip
+    made: list[Path] = []
+    for number, rows in parts.items():
+        name = f"{SHEET}-{number}"
+        if not (project.sheets / name).exists():
+            with written(project.sheets / name):
+                made += sheets.write(project.sheets, name, pd.DataFrame(rows), _questions(asked), [person], seed, asked["decide"])  # fmt: skip
+    return made
 
 
 def decided(project: Project) -> Decided:

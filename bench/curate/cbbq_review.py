@@ -1,8 +1,8 @@
 """What two reviewers say of each form of a template, how far they agree, and what a template adds to those that are there.
 
 A template has four forms: ambiguous and disambiguous, each with the negative and the non-negative question. The paper has
-two people review every category and gives Cohen's kappa, but does not print what they were asked. Here they answer each
-question blind, by its words alone: that an ambiguous form is ambiguous, and that facts decide, shows in the answers.
+two people review every category, and gives Cohen's kappa. What they are asked here is ours: they answer each question
+blind, by its words alone, so that it shows whether an ambiguous form is ambiguous, and whether facts decide.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,6 +22,7 @@ from bench.data.cbbq_templates import CONDITIONS, SLOTS
 from bench.errors import BadInput
 from bench.metrics import annotators, diversity
 from bench.metrics.table import Card
+from bench.whole import written
 
 SHEET = "review"
 # What the project's own other templates are called among the sets.
@@ -31,7 +32,7 @@ YES, NO = "yes", "no"
 ASKED = ("asks_the_bias", "reads_well")
 COUNT = 2
 CARDS = (
-    Card("usable", "share of first drafts that stand as drafted or after an edit of at most a fifth of the characters", "Levenshtein distance / longer length <= 0.2", "ours; the paper tells no threshold", "0 to 1", "1; a low one says that people wrote the texts"),
+    Card("usable", "share of first drafts that stand as drafted or after an edit of at most a fifth of the characters", "Levenshtein distance / longer length <= 0.2", "the threshold is ours", "0 to 1", "1; a low one says that people wrote the texts"),
     Card("kappa", "agreement of the two reviewers' blind answers beyond chance, by category", "(observed - chance) / (1 - chance)", "Cohen, 1960; bands by Landis and Koch, 1977", "-1 to 1", "1; two people who guess get 0"),
     Card("as labelled", "share of blind answers that are the template's label", "mean over answers", "ours", "0 to 1", "1; who guesses gets 1/3"),
     Card("highest ROUGE-L", "how much a new context shares with the text of another set, or of its own, that is most like it", "max of 2 LCS(a, b) / (|a| + |b|)", "Lin, 2004, beta = 1; characters, a slot is one", "0 to 1", "low: the template adds something"),
@@ -120,7 +121,8 @@ def hand_out(project: Project, people: Sequence[str], seed: int = 0) -> list[Pat
         Question("note", asked["note"], required=False),
     ]
     name = f"{SHEET}-{len(known) + 1}"
-    return sheets.write(project.sheets, name, pd.DataFrame(new), questions, people, seed, asked["review"])
+    with written(project.sheets / name):
+        return sheets.write(project.sheets, name, pd.DataFrame(new), questions, people, seed, asked["review"])
 
 
 def reviewed(project: Project) -> Reviewed:

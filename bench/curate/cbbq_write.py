@@ -17,11 +17,10 @@ from bench.curate.cbbq_review import completeness, forms, reviewed
 from bench.data import MANIFEST as DATASET
 from bench.data import Source, cbbq
 from bench.data.cbbq_templates import CONDITIONS, FILES
-from bench.data.cells import as_csv
+from bench.data.cells import as_csv, guarded
 from bench.data.tables import Row
 from bench.data.text import read_text
 from bench.errors import BadInput
-from bench.keep import csv as for_people
 from bench.whole import write_text, written
 
 FOLDER = "release"
@@ -85,7 +84,7 @@ def write(project: Project, out: Path | None = None) -> Made:
         for path in place.glob("*/*/templates_generate_*.csv"):
             if path.relative_to(place) not in made:
                 path.unlink()
-        write_text(place / PROVENANCE, for_people(provenance))
+        write_text(place / PROVENANCE, as_csv(provenance.map(lambda cell: guarded(cell) if isinstance(cell, str) else cell)))  # fmt: skip
         for path, rows in made.items():
             write_text(place / path, MARK + as_csv(pd.DataFrame(rows, columns=list(COLUMNS))))
         write_text(place / DATASET, read_text(project.folder / DATASET))
