@@ -49,7 +49,7 @@ def expand(
 
 def build(
     benchmark: Annotated[str, typer.Argument(help="nli-coal.")],
-    out: Annotated[str, typer.Option(help="Folder for the sets, in the release's layout.")],
+    out: Annotated[str, typer.Option(help="Folder for the sets, in the release's layout.")] = "",
     pack: Annotated[
         list[str] | None, typer.Option(help="A language pack's folder; several times for several.")
     ] = None,
@@ -91,6 +91,10 @@ def build(
     compat: Annotated[
         bool, typer.Option("--compat", help="The bytes of the release, its quirks included.")
     ] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Build nothing: list all that is wrong or odd in the packs.")
+    ] = False,
+    form: Annotated[str, typer.Option("--format", help="Of --check: table, csv or json.")] = "table",
 ) -> None:
     """Build evaluation sets, and at rates of bias controlled ones, from occupations, sentence frames and gender words."""
     from bench.data.nli_build import untrained
@@ -104,6 +108,11 @@ def build(
         raise BadInput("build: give what to build from, either --pack DIR or --from DIR")
     if categories and not source:
         raise BadInput("--categories: chooses languages of a released folder; leave it out with --pack")
+    if check:
+        _check_packs(_paths(pack), form)
+        return
+    if not out:
+        raise BadInput("--out: is missing; give a folder for the sets, or --check to look at the packs alone")
     rates = [one for text in rate or () for one in _rates(text)]
     given = {
         "split": bool(split),
@@ -137,6 +146,19 @@ def build(
                 f"note: {one.language}: {len(words)} neutral words of the down-sampled NS are not trained as neutral in any "
                 f"controlled set ({', '.join(words)}), so what a trained model says of them is left to chance; --ns-words trained takes those that are"
             )
+
+
+def _check_packs(packs: list[Path], form: str) -> None:
+    import pandas as pd
+
+    from bench.data.nli_pack_check import check as look
+
+    if form not in (formats := ("table", "csv", "json")):
+        raise BadInput("--format: " + expected(form, formats, "format"))
+    if not packs:
+        raise BadInput("--check: is about language packs; give one as --pack DIR")
+    found = [look(one).assign(pack=one.name) if len(packs) > 1 else look(one) for one in packs]
+    printing.check("nli-coal", pd.concat(found, ignore_index=True), form)
 
 
 def listed(names: str) -> list[str] | None:

@@ -14,9 +14,9 @@ import pandas as pd
 
 from bench import words
 from bench.benchmarks import NAMES, module, resolve
-from bench.data import Source, evenly, find, overview
+from bench.data import SAMPLES, Source, evenly, find, overview
 from bench.errors import BadInput, expected
-from bench.metrics import annotators, diversity, diversity_findings
+from bench.metrics import annotators, coverage, diversity, diversity_findings
 
 # Simulated annotators rate so many items a category at most.
 RATED = 100
@@ -69,6 +69,26 @@ class Look:
         )
 
 
+class Beside(NamedTuple):
+    """A data set beside another one of the same benchmark, and what they share."""
+
+    first: Look
+    second: Look
+    found: coverage.Compared
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """What the two are called."""
+        one, other = self.first.source.name, self.second.source.name
+        if one != other:
+            return one, other
+        return words.tell("{name} (first)", name=one), words.tell("{name} (other)", name=one)
+
+    def findings(self) -> list[str]:
+        """What was found, in sentences."""
+        return coverage.findings(self.found, *self.names)
+
+
 class Annotated(NamedTuple):
     """Annotations whose agreement is measured, or those of simulated annotators.
 
@@ -116,6 +136,37 @@ def against(
     sets = {look.title: look.texts for look in looked}
     sets |= {f"other {look.title}": look.texts for look in more}
     return diversity.overlaps(sets)
+
+
+def beside(
+    looked: Sequence[Look], others: Mapping[str, str] | None = None, near: float = coverage.NEAR
+) -> list[Beside]:
+    """Each data set beside the one that `others` names for its benchmark, or else, where it is not they, beside the samples.
+
+    Args:
+        others: folder by benchmark.
+        near: from which ROUGE-L on texts are near-duplicates.
+    """
+    folders = {resolve(name): folder for name, folder in (others or {}).items()}
+    found = []
+    for look in looked:
+        if look.benchmark not in folders and look.source.is_sample:
+            continue
+        source = find(look.benchmark, folders.get(look.benchmark, SAMPLES / look.benchmark))
+        other = Look(source, overview.texts(source))
+        found.append(Beside(look, other, coverage.compare(look.texts, other.texts, near)))
+    return found
+
+
+def of_beside(compared: Sequence[Beside]) -> list[str]:
+    """What the comparisons found, in sentences."""
+    if not compared:
+        return [
+            words.tell(
+                "These are the samples, and no other data were named (parameter others), so there is nothing to hold them against."
+            )
+        ]
+    return [text for one in compared for text in one.findings()]
 
 
 def stacked(looked: Sequence[Look], frames: Sequence[pd.DataFrame]) -> pd.DataFrame:

@@ -109,15 +109,47 @@ def from_captions(
 
     A caption that repeats is taken as often as it is there, as in the release.
     """
-    words = [word for gender in ("feminine", "masculine") for word in terms[gender]]
+    words = gender_words(terms)
     frames: list[str] = []
     for line in lines:
         if most is not None and len(frames) >= most:
             break
-        frame = _frame(line.rstrip("\n"), words, match, rule)
+        frame, _ = judged(line.rstrip("\n"), words, match, rule)
         if frame:
             frames.append(frame)
     return frames
+
+
+def gender_words(terms: Terms) -> list[str]:
+    """The feminine and the masculine words of a language, of which a caption has to have one."""
+    return [word for gender in ("feminine", "masculine") for word in terms[gender]]
+
+
+def judged(line: str, words: Sequence[str], match: str, rule: CaptionFilter) -> tuple[str, str]:
+    """The frame that `rule` makes of one caption, or "" and why it is left out; the reason names no word, so that it counts.
+
+    Args:
+        words: those of `gender_words`.
+    """
+    text = line.partition(" ")[2] if rule.skip_id else line
+    text = text.lower() if rule.lower else text
+    if not text.strip():
+        return "", "is empty"
+    if SLOT in text:
+        return "", f"holds {SLOT} already"
+    if " " in text and not rule.blanks:
+        return "", "holds a blank (blanks = false)"
+    held = [word for word in words if pattern(word, match).search(text)]
+    if not held:
+        return "", "has no gendered word, so that there is no place for an occupation"
+    if len(held) > 1:
+        return "", "has several gendered words, so that who does what would be open"
+    if found_in(text, rule.without, match):
+        return "", "holds another word that tells a gender (without)"
+    frame = pattern(held[0], match).sub(SLOT, text)
+    for word, other in rule.determiners.items():
+        frame = re.sub(rf"(?<![\w-]){re.escape(word)} (?={re.escape(SLOT)})", f"{other} ", frame)
+    return (frame if frame.endswith(rule.end) else frame + rule.end), ""
 
 
 def fault(frame: str, gendered: Iterable[str], match: str) -> str:
@@ -132,21 +164,6 @@ def fault(frame: str, gendered: Iterable[str], match: str) -> str:
         if word
         else ""
     )
-
-
-def _frame(line: str, words: Sequence[str], match: str, rule: CaptionFilter) -> str:
-    """The frame of one caption, or "" where it is passed over."""
-    text = line.partition(" ")[2] if rule.skip_id else line
-    text = text.lower() if rule.lower else text
-    if not text.strip() or SLOT in text or (" " in text and not rule.blanks):
-        return ""
-    held = [word for word in words if pattern(word, match).search(text)]
-    if len(held) != 1 or found_in(text, rule.without, match):
-        return ""
-    frame = pattern(held[0], match).sub(SLOT, text)
-    for word, other in rule.determiners.items():
-        frame = re.sub(rf"(?<![\w-]){re.escape(word)} (?={re.escape(SLOT)})", f"{other} ", frame)
-    return frame if frame.endswith(rule.end) else frame + rule.end
 
 
 def _between(text: str, spans: Sequence[tuple[int, int]]) -> list[str]:

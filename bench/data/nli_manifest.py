@@ -94,32 +94,45 @@ CAPTION_KEYS: Rules = {
     "skip_id": (_is_bool, "true, false"),
 }
 REQUIRED = ("language", "name", "licence", "version")
+# Takes what is wrong: a loader refuses it, a checker writes it down and goes on.
+Tell = Callable[[str], None]
 
 
-def read_manifest(path: Path) -> dict[str, Any]:
-    """What a pack's manifest says, by the names of `bench.data.nli_pack.Pack`.
+def refuse(what: str) -> None:
+    """Refuse a pack for the first thing that is wrong."""
+    raise BadInput(what)
+
+
+def read_manifest(path: Path, tell: Tell = refuse) -> dict[str, Any]:
+    """What a pack's manifest says, by the names of `bench.data.nli_pack.Pack`; without what is wrong, which `tell` is told.
 
     Raises:
-        BadInput: not TOML, a key is missing or unknown, or its value is not allowed.
+        BadInput: not TOML, a key is missing or unknown, or its value is not allowed; unless `tell` goes on.
     """
-    given = toml.read(path)
-    for key in REQUIRED:
+    try:
+        given = toml.read(path)
+    except BadInput as error:
+        tell(str(error))
+        given = {}
+    for key in REQUIRED if given else ():
         if key not in given:
-            raise BadInput(f"{path}: key `{key}` is missing; a pack needs {', '.join(REQUIRED)}")
-    found = _checked(path, given, KEYS, "key")
-    captions = _checked(path, found.get("captions", {}), CAPTION_KEYS, "key of [captions]")
+            tell(f"{path}: key `{key}` is missing; a pack needs {', '.join(REQUIRED)}")
+    found = _checked(path, given, KEYS, "key", tell)
+    captions = _checked(path, found.get("captions", {}), CAPTION_KEYS, "key of [captions]", tell)
     found["captions"] = CaptionFilter(**captions)
     found["splits"] = {**SPLITS, **{name: tuple(pair) for name, pair in found.get("splits", {}).items()}}
-    return {"match": match_of(found["language"]), **found}
+    return {"match": match_of(found.get("language", "")), **found}
 
 
-def _checked(path: Path, given: Mapping[str, Any], rules: Rules, what: str) -> dict[str, Any]:
+def _checked(path: Path, given: Mapping[str, Any], rules: Rules, what: str, tell: Tell) -> dict[str, Any]:
+    found = {}
     for key, value in given.items():
         if key not in rules:
-            raise BadInput(f"{path}: " + expected(key, rules, what))
+            tell(f"{path}: " + expected(key, rules, what))
+            continue
         test, allowed = rules[key]
         if not test(value):
-            raise BadInput(
-                f"{path}, {what} `{key}`: {plain(repr(value))[:80]} is not allowed; expected {allowed}"
-            )
-    return {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
+            tell(f"{path}, {what} `{key}`: {plain(repr(value))[:80]} is not allowed; expected {allowed}")
+            continue
+        found[key] = tuple(value) if isinstance(value, list) else value
+    return found

@@ -23,7 +23,7 @@ from bench.data.nli_frames import (
     from_captions,
     match_of,
 )
-from bench.data.nli_manifest import KEYS, REQUIRED, SPLITS, THRESHOLD, read_manifest
+from bench.data.nli_manifest import KEYS, REQUIRED, SPLITS, THRESHOLD, Tell, read_manifest, refuse
 from bench.data.tables import number
 from bench.data.text import place, read_lines
 from bench.errors import BadInput, expected, plain, quoted
@@ -84,7 +84,12 @@ class Pack:
     @property
     def gendered(self) -> list[str]:
         """Words that no frame may hold: those of both genders, and those that disqualify a caption."""
-        return [*self.terms["feminine"], *self.terms["masculine"], *self.captions.without]
+        return gendered_words(self.terms, self.captions)
+
+
+def gendered_words(terms: Terms, captions: CaptionFilter) -> list[str]:
+    """The words of both genders, and those that disqualify a caption."""
+    return [*terms["feminine"], *terms["masculine"], *captions.without]
 
 
 def read_pack(folder: str | Path) -> Pack:
@@ -94,22 +99,38 @@ def read_pack(folder: str | Path) -> Pack:
         BadInput: a file, a key or a column is missing or unknown, a value is not allowed, a word or a frame occurs twice,
             a type or a gender has no word, a frame has no slot or holds a gendered word; with file, line and column.
     """
-    folder = Path(folder)
+    pack = _read(Path(folder), refuse)
+    assert pack is not None  # whatever is wrong was refused
+    return pack
+
+
+def faults(folder: str | Path) -> tuple[Pack | None, list[str]]:
+    """The pack in `folder`, None where something is wrong with it; and everything for which `read_pack` would refuse it."""
+    told: list[str] = []
+    pack = _read(Path(folder), told.append)
+    return (None if told else pack), told
+
+
+def _read(folder: Path, tell: Tell) -> Pack | None:
+    """The pack; None where it is not whole. What is wrong is told, and the rest is looked at nevertheless."""
+    there = {name for name in FILES if (folder / name).is_file()}
     for name in FILES:
-        if not (folder / name).is_file():
-            raise BadInput(f"{folder / name}: no such file; a language pack has {', '.join(FILES)}")
-    manifest = read_manifest(folder / MANIFEST)
-    terms = _terms(folder / TERMS)
-    occupations = _occupations(folder / OCCUPATIONS, manifest, terms)
-    pack = Pack(**manifest, occupations=occupations, frames=(), terms=terms)
-    neutral = [one.word for one in pack.of_type("neutral")]
-    for kind in ("shipped", "trained"):
-        for word in getattr(pack, kind):
+        if name not in there:
+            tell(f"{folder / name}: no such file; a language pack has {', '.join(FILES)}")
+    manifest: dict[str, Any] = {"match": "word", "captions": CaptionFilter()}
+    if MANIFEST in there:
+        manifest = read_manifest(folder / MANIFEST, tell)
+    terms = _terms(folder / TERMS, tell) if TERMS in there else dict.fromkeys(GENDERS, ())
+    words = _occupations(folder / OCCUPATIONS, manifest, terms, tell) if OCCUPATIONS in there else ()
+    neutral = [one.word for one in words if one.type == "neutral"]
+    for kind in ("shipped", "trained") if OCCUPATIONS in there else ():
+        for word in manifest.get(kind, ()):
             if word not in neutral:
-                raise BadInput(
-                    f"{folder / MANIFEST}, key `{kind}`: {word!r} is no neutral occupation of {OCCUPATIONS}"
-                )
-    return replace(pack, frames=_frames(folder / FRAMES, pack))
+                tell(f"{folder / MANIFEST}, key `{kind}`: {word!r} is no neutral occupation of {OCCUPATIONS}")
+    frames = _frames(folder / FRAMES, manifest, terms, tell) if FRAMES in there else ()
+    if len(there) < len(FILES) or not all(key in manifest for key in REQUIRED):
+        return None
+    return Pack(**manifest, occupations=words, frames=frames, terms=terms)
 
 
 def write_pack(pack: Pack, folder: str | Path) -> Path:
@@ -177,108 +198,123 @@ def type_of(s1: float, s2: float, definitional: float = THRESHOLD, stereotype: f
     return "neutral"
 
 
-def _rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
+def _rows(path: Path, columns: Sequence[str], tell: Tell) -> Iterator[tuple[int, dict[str, str]]]:
     """(line number from 1, cells) of a file of tab-separated values, without quoting; empty lines are passed over."""
     header: list[str] = []
-    for line, text in read_lines(path):
+    for line, text in _lines(path, tell):
         cells = [cell.strip() for cell in text.split("\t")]
         if not text.strip():
             continue
         if not header:
             header = cells
+            wrong = False
             for column in (*columns, *OPTIONAL):
                 if header.count(column) > 1 or (column in columns and column not in header):
                     problem = "is missing" if column not in header else "occurs more than once"
                     found = plain(", ".join(header[:20]))
-                    raise BadInput(
-                        f"{path}, line {line} (header): column `{column}` {problem}; found: {found}"
-                    )
+                    tell(f"{path}, line {line} (header): column `{column}` {problem}; found: {found}")
+                    wrong = True
+            if wrong:
+                return
             continue
         if len(cells) != len(header):
-            raise BadInput(
+            tell(
                 f"{path}, line {line}: has {len(cells)} cells, the header has {len(header)}; they are set apart by tabs"
             )
+            continue
         yield line, dict(zip(header, cells, strict=True))
     if not header:
-        raise BadInput(f"{path}: is empty; expected a header with the columns {', '.join(columns)}")
+        tell(f"{path}: is empty; expected a header with the columns {', '.join(columns)}")
 
 
-def _words(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
+def _lines(path: Path, tell: Tell) -> Iterator[tuple[int, str]]:
+    """The lines of a file as far as it can be read."""
+    try:
+        yield from read_lines(path)
+    except BadInput as error:
+        tell(str(error))
+
+
+def _words(path: Path, columns: Sequence[str], tell: Tell) -> Iterator[tuple[int, dict[str, str]]]:
     """Rows whose `word` is a word, and not the one of an earlier row."""
     first: dict[str, int] = {}
-    for line, row in _rows(path, columns):
+    for line, row in _rows(path, columns, tell):
         word, place = row["word"], f"{path}, line {line}, column `word`"
         if not word:
-            raise BadInput(f"{place}: is empty; expected a word")
-        if SLOT in word or not word.isprintable() or len(word) > MAX_WORD:
-            raise BadInput(
+            tell(f"{place}: is empty; expected a word")
+        elif SLOT in word or not word.isprintable() or len(word) > MAX_WORD:
+            tell(
                 f"{place}: {quoted(word)} is no word; it holds {SLOT} or a character that cannot be seen, or has more than {MAX_WORD}"
             )
-        if word in first:
-            raise BadInput(
-                f"{place}: {word!r} stands in line {first[word]} already; every word needs one line"
-            )
-        first[word] = line
-        yield line, row
+        elif word in first:
+            tell(f"{place}: {word!r} stands in line {first[word]} already; every word needs one line")
+        else:
+            first[word] = line
+            yield line, row
 
 
-def _occupations(path: Path, manifest: Mapping[str, Any], terms: Terms) -> tuple[Occupation, ...]:
+def _occupations(path: Path, manifest: Mapping[str, Any], terms: Terms, tell: Tell) -> tuple[Occupation, ...]:
     thresholds = {name: manifest[name] for name in ("definitional", "stereotype") if name in manifest}
     gendered = () if manifest.get("verbatim") else (*terms["feminine"], *terms["masculine"])
     found = []
-    for line, row in _words(path, ("word",)):
+    for line, row in _words(path, ("word",), tell):
         place, kind = f"{path}, line {line}", row.get("type", "")
         if "type" not in row and not {"s1", "s2"} <= set(row):
             header = plain(", ".join(row))
-            raise BadInput(
+            tell(
                 f"{path}, line 1 (header): column `type` is missing, or columns `s1` and `s2`; found: {header}"
             )
+            return ()
         held = found_in(row["word"], gendered, manifest["match"])
         if held:
-            raise BadInput(
-                f"{place}, column `word`: {row['word']!r} holds {held!r}, a gendered word of {TERMS}"
-            )
+            tell(f"{place}, column `word`: {row['word']!r} holds {held!r}, a gendered word of {TERMS}")
         if not kind and {"s1", "s2"} <= set(row):
-            kind = type_of(*(_score(place, name, row[name]) for name in ("s1", "s2")), **thresholds)
+            scores = [_score(place, name, row[name], tell) for name in ("s1", "s2")]
+            if None in scores:
+                continue
+            kind = type_of(scores[0] or 0.0, scores[1] or 0.0, **thresholds)
         if kind not in TYPES:
-            raise BadInput(f"{place}, " + expected(kind, TYPES, "column `type`"))
+            tell(f"{place}, " + expected(kind, TYPES, "column `type`"))
+            continue
         found.append(Occupation(row["word"], kind))
     for kind in TYPES:
         if all(one.type != kind for one in found):
-            raise BadInput(f"{path}: no occupation is of type {kind}; every type needs one at least")
+            tell(f"{path}: no occupation is of type {kind}; every type needs one at least")
     return tuple(found)
 
 
-def _score(place: str, column: str, cell: str) -> float:
+def _score(place: str, column: str, cell: str, tell: Tell) -> float | None:
     value = number(cell)
-    if not -1 <= value <= 1:  # NaN too, which is no number
-        raise BadInput(f"{place}, column `{column}`: {cell!r} is not a number from -1 to 1")
-    return value
+    if -1 <= value <= 1:
+        return value
+    tell(f"{place}, column `{column}`: {cell!r} is not a number from -1 to 1")  # NaN too, which is no number
+    return None
 
 
-def _terms(path: Path) -> dict[str, tuple[str, ...]]:
+def _terms(path: Path, tell: Tell) -> dict[str, tuple[str, ...]]:
     found: dict[str, list[str]] = {gender: [] for gender in GENDERS}
-    for line, row in _words(path, ("word", "gender")):
+    for line, row in _words(path, ("word", "gender"), tell):
         if row["gender"] not in GENDERS:
-            raise BadInput(f"{path}, line {line}, " + expected(row["gender"], GENDERS, "column `gender`"))
+            tell(f"{path}, line {line}, " + expected(row["gender"], GENDERS, "column `gender`"))
+            continue
         found[row["gender"]].append(row["word"])
     for gender in GENDERS[:2]:
         if not found[gender]:
-            raise BadInput(
-                f"{path}: no word is {gender}; each of {', '.join(GENDERS[:2])} needs one at least"
-            )
+            tell(f"{path}: no word is {gender}; each of {', '.join(GENDERS[:2])} needs one at least")
     if sum(map(len, found.values())) > MAX_TERMS:
-        raise BadInput(f"{path}: has more than {MAX_TERMS:,} words, the most that are looked for in frames")
+        tell(f"{path}: has more than {MAX_TERMS:,} words, the most that are looked for in frames")
     feminine, masculine = (len(found[gender]) for gender in GENDERS[:2])
-    if feminine != masculine:
-        raise BadInput(
+    if feminine != masculine and feminine and masculine:
+        tell(
             f"{path}: has {feminine} feminine and {masculine} masculine words; they are used in pairs, so there have to be as many"
         )
     return {gender: tuple(words) for gender, words in found.items()}
 
 
-def _frames(path: Path, pack: Pack) -> tuple[str, ...]:
-    lines = [line.rstrip("\r") for _, line in read_lines(path)]
+def _frames(path: Path, manifest: Mapping[str, Any], terms: Terms, tell: Tell) -> tuple[str, ...]:
+    verbatim = bool(manifest.get("verbatim"))
+    gendered = () if verbatim else gendered_words(terms, manifest["captions"])
+    lines = [line.rstrip("\r") for _, line in _lines(path, tell)]
     while lines and not lines[-1].strip():
         lines.pop()
     first: dict[str, int] = {}
@@ -286,16 +322,14 @@ def _frames(path: Path, pack: Pack) -> tuple[str, ...]:
         if not frame.strip():
             lines[k - 1] = ""
             continue
-        wrong = fault(frame, () if pack.verbatim else pack.gendered, pack.match)
+        wrong = fault(frame, gendered, manifest["match"])
         if wrong:
-            raise BadInput(f"{path}, line {k}: {wrong}: {plain(frame)[:60]!r}")
-        if frame in first and not pack.verbatim:
-            raise BadInput(
-                f"{path}, line {k}: the frame stands in line {first[frame]} already: {plain(frame)[:60]!r}"
-            )
+            tell(f"{path}, line {k}: {wrong}: {plain(frame)[:60]!r}")
+        elif frame in first and not verbatim:
+            tell(f"{path}, line {k}: the frame stands in line {first[frame]} already: {plain(frame)[:60]!r}")
         first.setdefault(frame, k)
     if not first:
-        raise BadInput(f"{path}: holds no frames; expected a sentence a line, with {SLOT}")
+        tell(f"{path}: holds no frames; expected a sentence a line, with {SLOT}")
     return tuple(lines)
 
 

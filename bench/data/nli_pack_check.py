@@ -1,0 +1,193 @@
+"""Everything that is wrong or odd in a language pack, at once; and which captions make frames by its filter, and why others do not.
+
+The rules by which a pack is refused are the reader's own (`bench.data.nli_pack`); here they are only listed.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from bench.data import audit
+from bench.data.audit import Finding, shown
+from bench.data.manifest import label_in
+from bench.data.nli_build import NS_WORDS, build_controlled, build_eval, downsample
+from bench.data.nli_coal import CATEGORIES
+from bench.data.nli_frames import SLOT, found_in, gender_words, judged, pattern
+from bench.data.nli_manifest import SPLITS
+from bench.data.nli_pack import FRAMES, MANIFEST, OCCUPATIONS, TERMS, TYPES, Pack, faults
+from bench.data.text import place, read_lines
+from bench.errors import BadInput
+
+# From this share on, what most frames have in common is their custom.
+CUSTOM = 0.8
+# A stereotype with less than this share of the stereotyped words hardly counts in a score.
+SMALL = 0.25
+END = re.compile(r"[^\w\s]+$")
+TOLD = re.compile(r", line (\d+)(?:, column `(\w+)`)?:? ?")
+
+
+def check(folder: str | Path) -> pd.DataFrame:
+    """Everything found in the pack, a row a finding: `file`, `row`, `column`, `kind`, `what`, `value`.
+
+    `kind` is `refused` (no set is built before it is mended), `odd` (look at it) or `count` (how much there is). `row` is
+    the line of the file, 0 where a finding concerns the whole file.
+
+    Raises:
+        BadInput: no such folder.
+    """
+    folder = place(folder)
+    if not folder.is_dir():
+        raise BadInput(f"{folder}: no such folder; a language pack is a folder")
+    pack, told = faults(folder)
+    findings = [_refused(folder, what) for what in told]
+    if pack:
+        findings += [*_sets(pack), *_odd(pack), *_counts(pack)]
+    return audit.table(findings)
+
+
+def sift(pack: Pack, paths: Sequence[str | Path]) -> pd.DataFrame:
+    """What the pack's filter makes of captions, a row a line: `file`, `line`, `caption`, `frame`, `why`.
+
+    `frame` is "" where the caption is left out, and `why` says why. A frame that an earlier caption made is left out too.
+
+    Raises:
+        BadInput: a file is missing or not UTF-8.
+    """
+    words = gender_words(pack.terms)
+    seen: set[str] = set()
+    rows = []
+    for path in map(place, paths):
+        for number, line in read_lines(path):
+            caption = line.rstrip("\r")
+            frame, why = judged(caption, words, pack.match, pack.captions)
+            if frame in seen:
+                frame, why = "", "makes a frame that an earlier one makes"
+            seen |= {frame} - {""}
+            rows.append((path.name, number, caption, frame, why))
+    return pd.DataFrame(rows, columns=["file", "line", "caption", "frame", "why"])
+
+
+def _refused(folder: Path, what: str) -> Finding:
+    """A sentence of the reader, its place in columns of its own."""
+    name = next(
+        (one for one in (MANIFEST, OCCUPATIONS, FRAMES, TERMS) if what.startswith(f"{folder / one}")), ""
+    )
+    rest = what.removeprefix(str(folder / name)) if name else what
+    found = TOLD.match(rest)
+    row, column = (int(found[1]), found[2] or "") if found else (0, "")
+    text = rest[found.end() :] if found else rest.lstrip(":, ")
+    return Finding(name, row, column, "refused", text)
+
+
+def _sets(pack: Pack) -> Iterator[Finding]:
+    """What keeps sets from being built."""
+    try:
+        for words in NS_WORDS:
+            downsample(pack, build_eval(pack), words)
+    except BadInput as error:
+        yield Finding(FRAMES, 0, "", "refused", str(error).removeprefix(f"{pack.name}: "))
+    lacking = [name for name in SPLITS if not _has(pack, name)]
+    if lacking:
+        what = f"has too few frames for the controlled sets {', '.join(lacking)}; evaluation sets need none of them"
+        yield Finding(FRAMES, 0, "", "odd", what)
+
+
+def _has(pack: Pack, split: str) -> bool:
+    try:
+        build_controlled(pack, 0, split)
+    except BadInput:
+        return False
+    return True
+
+
+def _odd(pack: Pack) -> Iterator[Finding]:
+    """What is no fault by itself."""
+    if pack.language not in CATEGORIES and not label_in(pack.language, "en"):
+        what = "is a language that has no name in CLDR; write [categories] into dataset.toml of what is built, so that pictures name it"
+        yield Finding(MANIFEST, 0, "language", "odd", what, shown(pack.language))
+    known = [frame for frame in pack.frames if frame]
+    without = sum(" " not in frame.replace(f" {SLOT} ", SLOT) for frame in known)
+    if pack.match == "word" and without > CUSTOM * len(known):
+        what = 'finds gender words as whole words, but most frames have no blanks; write match = "substring"'
+        yield Finding(MANIFEST, 0, "match", "odd", what, pack.match)
+    yield from _odd_words(pack)
+    yield from _odd_frames(pack, known)
+
+
+def _odd_words(pack: Pack) -> Iterator[Finding]:
+    words = [one.word for one in pack.occupations]
+    counts = Counter(one.type for one in pack.occupations)
+    stereotyped = counts["female-stereo"] + counts["male-stereo"]
+    for kind in ("female-stereo", "male-stereo"):
+        if counts[kind] < SMALL * stereotyped:
+            what = f"{counts[kind]} of {stereotyped} words with a stereotype are {kind}, so that scores are about the others; `coal_balanced` weighs both alike"
+            yield Finding(OCCUPATIONS, 0, "type", "odd", what, kind)
+    folded = Counter(word.casefold() for word in words)
+    for word in words:
+        if folded[word.casefold()] > 1:
+            yield Finding(
+                OCCUPATIONS, 0, "word", "odd", "differs from another word in case alone", shown(word)
+            )
+    genders = {term: gender for gender, terms in pack.terms.items() for term in terms}
+    taken = gender_words(pack.terms)
+    for term, gender in genders.items():
+        longer = [
+            other
+            for other in taken
+            if other != term and term in taken and pattern(term, pack.match).search(other)
+        ]
+        if longer:
+            what = (
+                f"is found in {longer[0]!r} too, so that captions with that word have several gendered words"
+            )
+            yield Finding(TERMS, 0, "word", "odd", what, shown(term))
+        if gender == "neutral" and found_in(term, taken, pack.match):
+            yield Finding(TERMS, 0, "word", "odd", "is neutral but holds a gendered word", shown(term))
+
+
+def _odd_frames(pack: Pack, known: Sequence[str]) -> Iterator[Finding]:
+    ends = Counter(_end(frame) for frame in known)
+    end, most = ends.most_common(1)[0]
+    words = [one.word for one in pack.occupations]
+    alike: dict[str, int] = {}
+    for line, frame in enumerate(pack.frames, start=1):
+        if not frame:
+            continue
+        if most > CUSTOM * len(known) and _end(frame) != end:
+            yield Finding(FRAMES, line, "", "odd", f"does not end with {end!r} as most frames do" if end else "ends with a sign, as most frames do not", shown(frame))  # fmt: skip
+        if frame.count(SLOT) > 1:
+            yield Finding(FRAMES, line, "", "odd", "has several slots, which are all filled with one word", shown(frame))  # fmt: skip
+        held = found_in(frame.replace(SLOT, "\0"), words, pack.match)
+        if held:
+            what = f"holds the occupation {held!r} besides the slot, so that two people may be meant"
+            yield Finding(FRAMES, line, "", "odd", what, shown(frame))
+        key = " ".join(frame.casefold().split())
+        if key in alike:
+            what = f"differs from line {alike[key]} in case or blanks alone"
+            yield Finding(FRAMES, line, "", "odd", what, shown(frame))
+        alike.setdefault(key, line)
+
+
+def _end(frame: str) -> str:
+    found = END.search(frame.replace(SLOT, "x"))
+    return found[0] if found else ""
+
+
+def _counts(pack: Pack) -> Iterator[Finding]:
+    """How much there is, and how many pairs it makes."""
+    counts = Counter(one.type for one in pack.occupations)
+    known = sum(map(bool, pack.frames))
+    for kind in TYPES:
+        yield Finding(OCCUPATIONS, 0, "", "count", f"{counts[kind]} words are {kind}", str(counts[kind]))
+    yield Finding(FRAMES, 0, "", "count", f"{known:,} frames", str(known))
+    told = ", ".join(f"{len(words)} {gender}" for gender, words in pack.terms.items() if words)
+    yield Finding(TERMS, 0, "", "count", f"words: {told}", str(sum(map(len, pack.terms.values()))))
+    try:
+        sets = {name: len(rows) for name, rows in build_eval(pack).items()}
+    except BadInput:  # told already
+        return
+    pairs = ", ".join(f"{name.upper()} {count:,}" for name, count in sets.items())
+    yield Finding("", 0, "", "count", f"pairs that are built: {pairs}", str(sum(sets.values())))
