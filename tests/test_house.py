@@ -64,6 +64,19 @@ def imports(path):
                 "transformers",
             ),
         ),
+        (
+            "curate",
+            (
+                "bench.tasks",
+                "bench.scorers",
+                "bench.records",
+                "bench.run",
+                "bench.results",
+                "bench.figures",
+                "torch",
+                "transformers",
+            ),
+        ),
         ("scorers", ("bench.records", "bench.metrics", "bench.run", "bench.results", "bench.figures")),
         ("figures", ("bench.scorers", "bench.run", "bench.results", "torch", "transformers")),
         (

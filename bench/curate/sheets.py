@@ -57,6 +57,11 @@ class Returned(NamedTuple):
         some = self.answers[self.answers.question == question]
         return some.pivot_table(index="item_id", columns="person", values="answer", aggfunc="first")
 
+    def of(self, question: str) -> dict[tuple[str, str], str]:
+        """The answers to one question, by item and person."""
+        some = self.answers[self.answers.question == question]
+        return dict(zip(zip(some.item_id, some.person, strict=True), some.answer, strict=True))
+
 
 class Sheet(NamedTuple):
     """What was asked, of whom."""
