@@ -212,6 +212,17 @@ def test_whatever_a_model_says_is_kept_as_text_and_comes_back(said):
         assert project.table("drafts") == [row | {"facts": facts}]
 
 
+PIECES = ["{{NAME1}}", "{{NAME2}}", "说错了", "，", "a b", "的", "。"]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
+def test_names_that_are_filled_in_are_read_as_slots_again(facts):
+    # A name that stands in one of the other list, at its beginning and at its end.
+    row = dict.fromkeys(cbbq.TABLES["templates"], "x") | {"NAME1": "[店员]", "NAME2": "[老店员, 店员甲]"}
+    one = cbbq.Scenario(row | {"context": "情境"}, dict.fromkeys(cbbq.TABLES["biases"], "x"))
+    assert cbbq_drafts.read_facts(one.filled(facts), one) == facts.strip()
+
+
 def test_decisions_by_hand(begun):
     good = {
         "案例题": FACTS["work-1"],
