@@ -196,7 +196,7 @@ def test_facts_have_to_name_both_in_whole_sentences(facts, why):
 
 def test_a_reply_is_read_with_slots_for_names_and_without_the_context(begun):
     one = begun.templates()[0]
-    reply = f"\n{one.filled(one.cells['context'])}\n评语写明，乡音很重的职员条理清楚，\n普通话标准的职员漏看了数据。 "
+    reply = f"\n情境：{one.filled(one.cells['context'])}\n评语写明，乡音很重的职员条理清楚，\n普通话标准的职员漏看了数据。 "
     assert cbbq_drafts.read_facts(reply, one) == "评语写明，{{NAME1}}条理清楚，{{NAME2}}漏看了数据。"
 
 

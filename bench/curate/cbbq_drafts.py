@@ -124,14 +124,14 @@ def wording_of(template: str, draw: int, seed: int, names: Sequence[str]) -> str
 
 
 def read_facts(reply: str, one: Scenario) -> str:
-    """What a reply adds to the context, with slots instead of names; a context that it says again is cut off."""
+    """What a reply adds to the context, with slots instead of names; a context that it says again is cut off, and what is before it."""
     # Control characters and halves of characters, which no table can hold, say nothing.
     text = "".join(char for char in BLANKS.sub("", reply.strip()) if unicodedata.category(char) not in ("Cc", "Cs"))  # fmt: skip
     slots = {name: slot for names, slot in zip(one.names, SLOTS, strict=True) for name in names}
     # The longest first, as a name may stand in another, of either list.
     known = "|".join(map(re.escape, sorted(slots, key=len, reverse=True)))
     text = re.sub(known, lambda found: slots[found[0]], text)
-    return text.removeprefix(one.cells["context"]).strip()
+    return text.rpartition(one.cells["context"])[2].strip()
 
 
 def wrong_facts(facts: str) -> str:
