@@ -1,12 +1,13 @@
 """From an ambiguous context to one that tells who did what: a model drafts the facts, a person accepts, edits or has it draw again.
 
-The paper has GPT-4 write disambiguating contexts from the ambiguous context and the reversed property, and people mend
-them. Its instruction is not printed; ours stand in `wordings/cbbq.toml`, and a template's draws use them by turns.
+As in the paper, a model gets the ambiguous context and the reversed property, with varied instructions, and people mend
+what it writes. The instructions are ours, in `wordings/cbbq.toml`; a template's draws use them by turns.
 """
 
 import re
+import unicodedata
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +24,7 @@ from bench.data.audit import shown
 from bench.data.cbbq_templates import SLOTS, malformed
 from bench.data.tables import Row
 from bench.errors import BadInput
+from bench.whole import written
 
 # Replies to prompts, called as `write(prompts, max_new_tokens=..., seed=...)` with a seed a prompt: what scorers have as `generate`.
 Writer = Callable[..., Sequence[str]]
@@ -34,6 +36,8 @@ SHEET = "decide"
 # What a file of wordings tells people, beside what it tells models.
 ON_SHEETS = ("decide", "decision", "edited", "review", "answer", "asks_the_bias", "reads_well", "note")
 MAX_NEW_TOKENS = 200
+# So many drafts are asked for, and kept, at once.
+BATCH = 16
 # Facts are a sentence or two; the longest of the samples have 60 characters.
 LONGEST = 300
 # An edit is small where at most this share of the characters changed: Levenshtein distance over the longer text's length.
@@ -64,6 +68,11 @@ class Decided(NamedTuple):
     facts: dict[str, str]
     drafts: pd.DataFrame
     to_mend: pd.DataFrame
+
+
+def each(frame: pd.DataFrame) -> Iterator[Any]:
+    """The rows of a frame, whose cells have whatever type their column has."""
+    return iter(frame.itertuples())
 
 
 def wording_file(project: Project) -> Path:
@@ -115,13 +124,14 @@ def wording_of(template: str, draw: int, seed: int, names: Sequence[str]) -> str
 
 
 def read_facts(reply: str, one: Scenario) -> str:
-    """What a reply adds to the context, with slots instead of names; a context that it says again is cut off."""
-    text = BLANKS.sub("", reply.strip())
-    for names, slot in zip(one.names, SLOTS, strict=True):
-        # The longest first, as a name may stand in another.
-        for name in sorted(names, key=len, reverse=True):
-            text = text.replace(name, slot)
-    return text.removeprefix(one.cells["context"]).strip()
+    """What a reply adds to the context, with slots instead of names; a context that it says again is cut off, and what is before it."""
+    # Control characters and halves of characters, which no table can hold, say nothing.
+    text = "".join(char for char in BLANKS.sub("", reply.strip()) if unicodedata.category(char) not in ("Cc", "Cs"))  # fmt: skip
+    slots = {name: slot for names, slot in zip(one.names, SLOTS, strict=True) for name in names}
+    # The longest first, as a name may stand in another, of either list.
+    known = "|".join(map(re.escape, sorted(slots, key=len, reverse=True)))
+    text = re.sub(known, lambda found: slots[found[0]], text)
+    return text.rpartition(one.cells["context"])[2].strip()
 
 
 def wrong_facts(facts: str) -> str:
@@ -139,14 +149,25 @@ def wrong_facts(facts: str) -> str:
 
 
 def pending(project: Project) -> list[Scenario]:
-    """The templates that need a draft: they have none, or a person wants another one."""
-    drawn = {row["template"]: int(row["draw"]) for row in project.table("drafts")}
+    """The templates that need a draft: they have none, a person wants another one, or the last one was never handed out.
+
+    The last is so where a template had a fault when the sheet of that round was written.
+    """
+    drafts = project.table("drafts")
+    drawn = {row["template"]: int(row["draw"]) for row in drafts}
+    handed = {
+        number: set(sheets.opened(project.sheets, f"{SHEET}-{number}").rows.item_id)
+        for number in {row["round"] for row in drafts}
+        if (project.sheets / f"{SHEET}-{number}").exists()
+    }
+    last = {row["template"]: row["round"] for row in drafts}
+    missed = {name for name, number in last.items() if number in handed and name not in handed[number]}
     again = {
         row.template
-        for row in decided(project).drafts.itertuples()
+        for row in each(decided(project).drafts)
         if row.decision == AGAIN and row.draw == drawn[row.template]
     }
-    return [one for one in project.templates() if one.name not in drawn or one.name in again]
+    return [one for one in project.templates() if one.name not in drawn or one.name in again | missed]
 
 
 def draw(project: Project, write: Writer, model: str, seed: int = 0) -> int:
@@ -171,13 +192,13 @@ def draw(project: Project, write: Writer, model: str, seed: int = 0) -> int:
         asked.append(ask(one, prompts[wording]))
         own = zlib.crc32(f"{seed}:{one.name}:{number}".encode()) % 2**31
         rows.append({"template": one.name, "round": str(round_), "draw": str(number), "wording": wording, "version": version, "model": model, "seed": str(own)})  # fmt: skip
-    if not some:
-        return 0
-    replies = write(asked, max_new_tokens=MAX_NEW_TOKENS, seed=[int(row["seed"]) for row in rows])
-    for row, one, reply in zip(rows, some, replies, strict=True):
-        row["facts"] = read_facts(reply, one)[: 2 * LONGEST]
-        row["fault"] = wrong_facts(row["facts"])
-    project.add("drafts", rows)
+    for start in range(0, len(rows), BATCH):
+        part = rows[start : start + BATCH]
+        replies = write(asked[start : start + BATCH], max_new_tokens=MAX_NEW_TOKENS, seed=[int(row["seed"]) for row in part])  # fmt: skip
+        for row, one, reply in zip(part, some[start : start + BATCH], replies, strict=True):
+            row["facts"] = read_facts(reply, one)[: 2 * LONGEST]
+            row["fault"] = wrong_facts(row["facts"])
+        project.add("drafts", part)
     return len(rows)
 
 
@@ -207,12 +228,13 @@ def hand_out(project: Project, person: str, seed: int = 0) -> list[Path]:
                 }
             )  # fmt: skip
     asked = toml.read(wording_file(project))["sheet"]
-    return [
-        path
-        for number, rows in parts.items()
-        if not (project.sheets / f"{SHEET}-{number}").exists()
-        for path in sheets.write(project.sheets, f"{SHEET}-{number}", pd.DataFrame(rows), _questions(asked), [person], seed, asked["decide"])
-    ]  # fmt: skip
+    made: list[Path] = []
+    for number, rows in parts.items():
+        name = f"{SHEET}-{number}"
+        if not (project.sheets / name).exists():
+            with written(project.sheets / name):
+                made += sheets.write(project.sheets, name, pd.DataFrame(rows), _questions(asked), [person], seed, asked["decide"])  # fmt: skip
+    return made
 
 
 def decided(project: Project) -> Decided:
@@ -227,7 +249,7 @@ def decided(project: Project) -> Decided:
     }
     given: dict[tuple[str, str], dict[str, Any]] = {}
     for number, found in back.items():
-        for row in found.answers.itertuples():
+        for row in each(found.answers):
             cell = given.setdefault((str(row.item_id), number), {"person": row.person, "when": row.when})
             cell[str(row.question)] = row.answer
     rows: list[dict[str, Any]] = []

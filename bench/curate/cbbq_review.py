@@ -1,11 +1,11 @@
 """What two reviewers say of each form of a template, how far they agree, and what a template adds to those that are there.
 
 A template has four forms: ambiguous and disambiguous, each with the negative and the non-negative question. The paper has
-two people review every category and gives Cohen's kappa, but does not print what they were asked. Here they answer each
-question blind, by its words alone: that an ambiguous form is ambiguous, and that facts decide, shows in the answers.
+two people review every category, and gives Cohen's kappa. What they are asked here is ours: they answer each question
+blind, by its words alone, so that it shows whether an ambiguous form is ambiguous, and whether facts decide.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,13 +15,14 @@ from statsmodels.stats.proportion import proportion_confint  # type: ignore[impo
 
 from bench.curate import sheets
 from bench.curate.cbbq import QUESTIONS, Project, Scenario
-from bench.curate.cbbq_drafts import decided, wording_file, wrong_facts
+from bench.curate.cbbq_drafts import decided, each, wording_file, wrong_facts
 from bench.curate.workbook import Question
 from bench.data import Source, overview, toml
 from bench.data.cbbq_templates import CONDITIONS, SLOTS
 from bench.errors import BadInput
 from bench.metrics import annotators, diversity
 from bench.metrics.table import Card
+from bench.whole import written
 
 SHEET = "review"
 # What the project's own other templates are called among the sets.
@@ -31,7 +32,7 @@ YES, NO = "yes", "no"
 ASKED = ("asks_the_bias", "reads_well")
 COUNT = 2
 CARDS = (
-    Card("usable", "share of first drafts that stand as drafted or after an edit of at most a fifth of the characters", "Levenshtein distance / longer length <= 0.2", "ours; the paper tells no threshold", "0 to 1", "1; a low one says that people wrote the texts"),
+    Card("usable", "share of first drafts that stand as drafted or after an edit of at most a fifth of the characters", "Levenshtein distance / longer length <= 0.2", "the threshold is ours", "0 to 1", "1; a low one says that people wrote the texts"),
     Card("kappa", "agreement of the two reviewers' blind answers beyond chance, by category", "(observed - chance) / (1 - chance)", "Cohen, 1960; bands by Landis and Koch, 1977", "-1 to 1", "1; two people who guess get 0"),
     Card("as labelled", "share of blind answers that are the template's label", "mean over answers", "ours", "0 to 1", "1; who guesses gets 1/3"),
     Card("highest ROUGE-L", "how much a new context shares with the text of another set, or of its own, that is most like it", "max of 2 LCS(a, b) / (|a| + |b|)", "Lin, 2004, beta = 1; characters, a slot is one", "0 to 1", "low: the template adds something"),
@@ -92,7 +93,7 @@ def completeness(project: Project) -> pd.DataFrame:
         some = found[found.template == row["template"]]
         told = {
             f"{one.condition} {one.polarity}": f"lacks {one.lacks}" if one.lacks else YES
-            for one in some.itertuples()
+            for one in each(some)
         } or {f"{condition} {polarity}": "waits: the row has faults" for condition in CONDITIONS for polarity in QUESTIONS}  # fmt: skip
         rows.append({"template": row["template"], **told, "complete": set(told.values()) == {YES}})
     return pd.DataFrame(rows)
@@ -120,7 +121,8 @@ def hand_out(project: Project, people: Sequence[str], seed: int = 0) -> list[Pat
         Question("note", asked["note"], required=False),
     ]
     name = f"{SHEET}-{len(known) + 1}"
-    return sheets.write(project.sheets, name, pd.DataFrame(new), questions, people, seed, asked["review"])
+    with written(project.sheets / name):
+        return sheets.write(project.sheets, name, pd.DataFrame(new), questions, people, seed, asked["review"])
 
 
 def reviewed(project: Project) -> Reviewed:
@@ -137,7 +139,7 @@ def reviewed(project: Project) -> Reviewed:
         mend.append(found.to_mend[found.to_mend.item_id.isin([*now, ""] if now else [])])
         for item in now:
             waits[item] = set(sheet.people)
-        for row in found.answers.itertuples():
+        for row in each(found.answers):
             if row.item_id in now:
                 form = about.loc[row.item_id]
                 answers.append(
@@ -201,11 +203,11 @@ def shares(answers: pd.DataFrame) -> pd.DataFrame:
 
 def objections(answers: pd.DataFrame) -> pd.DataFrame:
     """What is to be discussed: answers that are not the label, and every no, with the reviewer's note."""
-    notes = {(row.item_id, row.person): row.answer for row in answers[answers.question == "note"].itertuples()}  # fmt: skip
+    notes = {(row.item_id, row.person): row.answer for row in each(answers[answers.question == "note"])}  # fmt: skip
     some = answers[((answers.question == "answer") & (answers.answer != answers.label)) | (answers.answer == NO)]  # fmt: skip
     rows = [
         (row.item_id, row.person, row.question, row.answer, row.label if row.question == "answer" else YES, notes.get((row.item_id, row.person), ""))
-        for row in some.itertuples()
+        for row in each(some)
     ]  # fmt: skip
     return pd.DataFrame(rows, columns=["item_id", "person", "question", "answer", "expected", "note"])
 
@@ -215,7 +217,7 @@ def texts(project: Project) -> pd.DataFrame:
     found = forms(project)
     rows = []
     language = next(iter(project.manifest.languages), "zh")
-    for row in found[(found.lacks == "") & (found.polarity == "neg")].itertuples():
+    for row in each(found[(found.lacks == "") & (found.polarity == "neg")]):
         text = row.context.replace(SLOTS[0], overview.FIRST).replace(SLOTS[1], overview.SECOND)
         rows.append(
             ("cbbq", f"{row.template}:{row.condition}", row.category, language, "", "", text, text, 1)
@@ -245,7 +247,7 @@ def novelty(project: Project, others: Sequence[Source] = ()) -> pd.DataFrame:
             values = diversity.rouge_l(list(new.text), list(here.text)).copy()
             if name == OWN:
                 np.fill_diagonal(values, -1)
-            for row, found in zip(new.itertuples(), values, strict=True):
+            for row, found in zip(each(new), values, strict=True):
                 best = int(found.argmax())
                 if found[best] >= 0:
                     rows.append((row.item_id, condition, name, float(found[best]), here.item_id.iloc[best], row.text, here.text.iloc[best], bool(found[best] >= diversity.NEAR)))  # fmt: skip
@@ -287,7 +289,7 @@ def _texts(project: Project) -> dict[str, dict[str, str]]:
     found = forms(project)
     known = {one.name: one for one in project.templates()}
     rows = {}
-    for row in found[found.lacks == ""].itertuples():
+    for row in each(found[found.lacks == ""]):
         one = known[str(row.template)]
         said = {letter: one.filled(one.cells[f"ans{k}"]) for k, letter in enumerate(LETTERS)}
         rows[str(row.item_id)] = {
@@ -297,6 +299,6 @@ def _texts(project: Project) -> dict[str, dict[str, str]]:
     return rows
 
 
-def _text(row: dict[str, str]) -> tuple[str, ...]:
+def _text(row: Mapping[Any, Any]) -> tuple[str, ...]:
     """What of a row makes it the same as another."""
     return tuple(str(row[name]) for name in ("item_id", "context", "question_asked", *LETTERS, "bias"))

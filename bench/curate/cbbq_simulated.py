@@ -21,7 +21,7 @@ from bench.metrics.annotators import Simulated
 MODEL = "simulated drafter"
 EDITOR = "editor"
 REVIEWERS = ("reviewer 1", "reviewer 2")
-# After so many draws the editor writes the facts himself.
+# After so many draws the editor writes the facts.
 PATIENCE = 3
 REFUSAL = "抱歉，我不能续写这段情境。"
 # What a hasty writer drops or puts otherwise.

@@ -5,22 +5,22 @@ release/provenance.csv      where each row comes from: author, draft, decision, 
 release/CATEGORY/CONDITION/templates_generate_neg.csv and templates_generate_nonneg.csv
 """
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 
 from bench.curate.cbbq import Project, Scenario
-from bench.curate.cbbq_drafts import decided
+from bench.curate.cbbq_drafts import decided, each
 from bench.curate.cbbq_review import completeness, forms, reviewed
 from bench.data import MANIFEST as DATASET
 from bench.data import Source, cbbq
 from bench.data.cbbq_templates import CONDITIONS, FILES
-from bench.data.cells import as_csv
+from bench.data.cells import as_csv, guarded
 from bench.data.tables import Row
 from bench.data.text import read_text
 from bench.errors import BadInput
-from bench.keep import csv as for_people
 from bench.whole import write_text, written
 
 FOLDER = "release"
@@ -81,10 +81,10 @@ def write(project: Project, out: Path | None = None) -> Made:
     with written(place):
         # What an earlier writing left and this one does not make; the manifest comes last, so that a half is no data set.
         (place / DATASET).unlink(missing_ok=True)
-        for path in place.glob(f"*/*/{'templates_generate_*.csv'}"):
+        for path in place.glob("*/*/templates_generate_*.csv"):
             if path.relative_to(place) not in made:
                 path.unlink()
-        write_text(place / PROVENANCE, for_people(provenance))
+        write_text(place / PROVENANCE, as_csv(provenance.map(lambda cell: guarded(cell) if isinstance(cell, str) else cell)))  # fmt: skip
         for path, rows in made.items():
             write_text(place / path, MARK + as_csv(pd.DataFrame(rows, columns=list(COLUMNS))))
         write_text(place / DATASET, read_text(project.folder / DATASET))
@@ -114,23 +114,23 @@ def _row(one: Scenario, form: Any, index: int) -> Row:
     return told | {name: one.cells[name] for name in ("NAME1", "NAME2", "ans0", "ans1", "ans2")}
 
 
-def _provenance(project: Project) -> Any:
+def _provenance(project: Project) -> Callable[[Scenario, str, str], dict[str, Any]]:
     """A function from a template, condition and form to where that comes from."""
     decisions = decided(project)
-    drafts = {row["template"]: row for row in decisions.drafts.to_dict("records") if row["facts"]}
+    drafts = {row.template: row for row in each(decisions.drafts) if row.facts}
     asked = {(row["template"], int(row["draw"])): row for row in project.table("drafts")}
     given = reviewed(project).answers
     answers = given[given.question == "answer"]
 
     def of(one: Scenario, condition: str, item: str) -> dict[str, Any]:
-        draft: dict[str, Any] = drafts[one.name] if condition == CONDITIONS[1] else {}
-        of_draft: Row = asked[one.name, draft["draw"]] if draft else {}
+        draft = drafts[one.name] if condition == CONDITIONS[1] else None
+        of_draft: Row = asked[one.name, draft.draw] if draft else {}
         said = answers[answers.item_id == item]
         return {
             "bias": one.bias["bias"], "author": one.cells["author"], "drafted_by": of_draft.get("model", ""), "wording": of_draft.get("wording", ""),
             "wording_version": of_draft.get("version", ""), "seed": of_draft.get("seed", ""), "draw": of_draft.get("draw", ""),
-            "became": draft.get("kind", ""), "changed": draft.get("distance", float("nan")), "decided_by": draft.get("person", ""),
-            "decided_when": draft.get("when", ""), "reviewers": ", ".join(sorted(said.person)),
+            "became": draft.kind if draft else "", "changed": draft.distance if draft else float("nan"), "decided_by": draft.person if draft else "",
+            "decided_when": draft.when if draft else "", "reviewers": ", ".join(sorted(said.person)),
             "answered_as_labelled": int((said.answer == said.label).sum()),
         }  # fmt: skip
 
