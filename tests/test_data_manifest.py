@@ -13,6 +13,7 @@ from recorded import GOOD
 from bench import data, naming, run
 from bench.data import SAMPLES, manifest, mcbe_check
 from bench.data.cbbq_expand import expand
+from bench.data.fetch import fetch
 from bench.data.mcbe import CATEGORIES
 from bench.errors import BadInput
 from bench.figures import scores as pictures
@@ -139,6 +140,16 @@ def test_a_category_without_groups_is_asked_as_worldview_is(tmp_path: Path) -> N
     assert {(one["category"], one["why"]) for one in asked.about["unfit"]} >= {
         ("sport", "sport compares ways of living, not groups")
     }
+
+
+@pytest.mark.parametrize(("benchmark", "make"), [("mcbe", mcbe_folder), ("cbbq", cbbq_folder)])
+def test_what_was_curated_is_fetched_with_its_categories(tmp_path: Path, user: Path, benchmark, make) -> None:
+    told = HEAD + (SPORT if benchmark == "mcbe" else CITY) + "groups = false\n"
+    source = data.find(benchmark, make(tmp_path / "mine", told))
+    fetched = fetch(benchmark, tmp_path / "mine")
+    assert (fetched.labels, fetched.language, fetched.sha256) == (source.labels, "zh", source.sha256)
+    assert (fetched.name, fetched.version, fetched.licence) == ("Ours", "3", "CC0-1.0")
+    assert len(data.load(data.find(benchmark))) == len(data.load(source))
 
 
 def test_the_hash_of_data_without_own_words_is_that_of_before(tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ from bench.data.cbbq import KEPT
 from bench.data.cbbq_labels import target_slot
 from bench.data.cbbq_templates import CONDITIONS, EXPANSIONS, INSTANCE_COLUMNS, Template
 from bench.data.cbbq_templates import expand as fillings
+from bench.data.manifest import read as read_manifest
+from bench.data.manifest import tables
 from bench.errors import BadInput, RunFailed, expected
 from bench.progress import progress
 from bench.whole import whole, write_text
@@ -64,8 +66,7 @@ def expand(source: Source, out: Path, formats: str = "both", expansion: str = "c
         equal = sum(one.as_released for one in written)
         about = f"expanded from {source.name}, {source.version} ({expansion}); {equal} of {len(written)} files equal the release"
         told: dict[str, object] = {"name": source.name, "version": source.version, "licence": source.licence, "note": about}  # fmt: skip
-        told |= {"language": source.language} if source.language else {}
-        told |= {"categories": source.labels} if source.labels else {}
+        told |= tables(read_manifest(source.folder))
         write_text(out / MANIFEST, toml.written(told))
     except OSError as error:
         raise RunFailed(f"{out}: the questions could not be written there ({error})") from None

@@ -14,6 +14,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from http.client import HTTPException
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock, Timeout
 
@@ -23,6 +24,8 @@ from bench.data import MANIFEST, WORDING, Source, fetch_wording, toml
 from bench.data.archive import MAX_BYTES, unpack
 from bench.data.blobs import blob_id, released
 from bench.data.download import TIMEOUT, download
+from bench.data.manifest import read as read_manifest
+from bench.data.manifest import tables
 from bench.data.text import place
 from bench.errors import BadInput, RunFailed
 from bench.progress import say
@@ -105,6 +108,9 @@ def _fetch(benchmark: str, source: Path | None, target: Path, work: Path) -> Non
         if source is None and (wrong or known.keys() - taken.keys()):
             first = min([*wrong, *(known.keys() - taken.keys())])
             raise RunFailed(_instead(benchmark, f"{origin}: {first} is missing or is not the released file"))
+        # Without it, categories of its own are not known.
+        own = tables(read_manifest(root))
+        (staged / MANIFEST).write_bytes(_toml(own))
         brought = data.find(benchmark, staged)
         try:
             data.load(brought)
@@ -127,7 +133,7 @@ def _fetch(benchmark: str, source: Path | None, target: Path, work: Path) -> Non
             f"{origin}: {len(wrong)} of {len(taken)} files differ from the release, the first is {wrong[0]}; "
             f"numbers on them are not results on {room.TITLE}"
         )
-    manifest: dict[str, str | int | bool] = {
+    manifest: dict[str, Any] = {
         "name": name,
         "version": version,
         "licence": about.licence,
@@ -144,7 +150,7 @@ def _fetch(benchmark: str, source: Path | None, target: Path, work: Path) -> Non
     }
     fault = fetch_wording.beside(benchmark, folder, target, work, downloaded=source is None)
     manifest["wording"] = fetch_wording.version(staged)
-    (staged / MANIFEST).write_bytes(_toml(manifest))
+    (staged / MANIFEST).write_bytes(_toml(manifest | own))
     if target.exists():
         os.replace(target, work / "old")
     os.replace(staged, target)
@@ -284,7 +290,7 @@ def _holds_others(path: Path) -> bool:
     return not path.is_dir() or any(entry.name != WORDING for entry in path.iterdir())
 
 
-def _toml(manifest: dict[str, str | int | bool]) -> bytes:
+def _toml(manifest: dict[str, Any]) -> bytes:
     # Names that are not UTF-8 have surrogates, which TOML cannot hold.
     return toml.written({key: value for key, value in manifest.items() if value != ""}).encode(
         "utf-8", "replace"

@@ -53,6 +53,16 @@ class Manifest(NamedTuple):
         return {name: dict(one.labels) for name, one in self.categories.items()}
 
 
+def tables(said: Manifest) -> dict[str, Any]:
+    """What a manifest says of languages and categories, as it is written into that of a copy."""
+    categories = {
+        name: one.labels | ({} if one.groups else {GROUPS: False}) for name, one in said.categories.items()
+    }
+    return ({"language": ", ".join(said.languages)} if said.languages else {}) | (
+        {"categories": categories} if categories else {}
+    )
+
+
 def read(folder: Path) -> Manifest:
     """The manifest of `folder`; one that says nothing where there is none.
 
