@@ -97,9 +97,13 @@ def _notebooks(plan: Study, folder: Path) -> dict[str, dict[str, Any]]:
         found[name] = {**asking, "models": list(plan.models), "runs": str(runs.resolve()), "tables": ""}
     for name, given in plan.analyses.items():
         found[name] = {**given, "tables": ""}
-        # An analysis is of the study's runs, or, as the meta-evaluation, of models of its own.
-        if "runs" in names_of_parameters(NOTEBOOKS / f"{name}.ipynb"):
+        # An analysis is of the study's runs, of its data, held against others, or of models of its own.
+        known = names_of_parameters(NOTEBOOKS / f"{name}.ipynb")
+        if "runs" in known:
             found[name].setdefault("runs", [])
+        if "others" in known:
+            own = {of: options["data"] for of, options in plan.options.items() if options.get("data")}
+            found[name] = {"benchmarks": list(plan.options), "data": own, **found[name]}
     for name, parameters in found.items():
         parameters["tables"] = str((folder / "tables" / name).resolve())
         check_parameters(NOTEBOOKS / f"{name}.ipynb", parameters)

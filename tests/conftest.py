@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,16 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # A busy machine makes a single example slow now and then; that is no fault.
 settings.register_profile("bench", deadline=None)
 settings.load_profile("bench")
-# Where tests run in the background a shell has Ctrl-C ignored, which what they start would inherit.
-signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def own_signals() -> Iterator[None]:
+    """Ctrl-C as a process has it at first: a shell may ignore it for what runs in the background, and the command does in its end."""
+    before = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)}
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    for one, handler in before.items():
+        signal.signal(one, handler)
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,7 @@
 """Study files: what is misspelt or wrong is refused with the key that is, before anything runs."""
 
+import shutil
+
 import pytest
 
 from bench import report, study
@@ -52,6 +54,15 @@ def test_an_analysis_may_have_other_runs_too(tmp_path):
     ):
         with pytest.raises(BadInput, match=said):
             load(tmp_path, GOOD + f"analyses: {{compare_models: {wrong}}}\n")
+
+
+def test_an_analysis_of_data_is_of_the_study_s(tmp_path):
+    shutil.copytree(SAMPLES / "mcbe", tmp_path / "items")
+    text = GOOD.replace("nli-coal:", "mcbe: {data: items}") + "analyses: {data_quality: {least: 0.7}}\n"
+    given = report._notebooks(load(tmp_path, text), tmp_path / "mine")["data_quality"]
+    assert given["benchmarks"] == ["cbbq", "mcbe"]
+    assert given["data"] == {"mcbe": str(tmp_path / "items")}
+    assert given["least"] == 0.7
 
 
 def test_a_judge_and_settings_may_be_given_to_all_or_to_one_benchmark(tmp_path):
