@@ -164,6 +164,7 @@ analyses:
 """
 
 
+@pytest.mark.slow
 def test_a_key_is_in_nothing_that_a_report_writes(
     tmp_path: Path, alone: dict[str, str], serve: Serve
 ) -> None:
