@@ -164,7 +164,7 @@ def test_expanded_questions_stand_for_their_templates():
     source = data.find("cbbq", data.SAMPLES / "cbbq")
     texts = overview.texts(source)
     questions = [one for one in data.load(source, ["gender"]) if one.condition == "ambiguous"]
-    found = pd.DataFrame(overview._of_questions(questions))
+    found = pd.DataFrame(overview._of_questions(questions, "zh"))
     whole = texts[texts.item_id.str.startswith("gender:ambiguous")]
     assert list(found.item_id) == list(whole.item_id)
     assert list(found["items"]) == list(whole["items"])

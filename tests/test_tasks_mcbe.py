@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench import data, tasks
-from bench.data.mcbe import Instance
+from bench.data.mcbe import WITHOUT_GROUPS, Instance
 from bench.tasks import mcbe, wording
 from bench.tasks.request import Request, Way
 
@@ -21,7 +21,8 @@ CONTEXT = "村里开会。"
 
 def instance(category: str = "age", *words: str, row: int = 1) -> Instance:
     return Instance(
-        category, row, CONTEXT, "[PLH]说得多，[PLH]也听。", words or ("甲", "乙", "丙"), "职业", "参考答案", 4.5, LABELS
+        category, row, CONTEXT, "[PLH]说得多，[PLH]也听。", words or ("甲", "乙", "丙"), "职业", "参考答案", 4.5, LABELS,
+        groups=category not in WITHOUT_GROUPS,
     )  # fmt: skip
 
 

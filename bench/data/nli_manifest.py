@@ -113,10 +113,11 @@ def read_manifest(path: Path, tell: Tell = refuse) -> dict[str, Any]:
         given = toml.read(path)
     except BadInput as error:
         tell(str(error))
-        given = {}
-    for key in REQUIRED if given else ():
-        if key not in given:
-            tell(f"{path}: key `{key}` is missing; a pack needs {', '.join(REQUIRED)}")
+        given, missing = {}, []
+    else:
+        missing = [key for key in REQUIRED if key not in given]
+    for key in missing:
+        tell(f"{path}: key `{key}` is missing; a pack needs {', '.join(REQUIRED)}")
     found = _checked(path, given, KEYS, "key", tell)
     captions = _checked(path, found.get("captions", {}), CAPTION_KEYS, "key of [captions]", tell)
     found["captions"] = CaptionFilter(**captions)
