@@ -283,7 +283,7 @@ def zip_of_zeros(path: Path) -> None:
 
 
 def tar_of_zeros(path: Path) -> None:
-    with gzip.open(path, "wb", 1) as stream:
+    with gzip.open(path, "wb", 6) as stream:  # to a thousandth
         info = tarfile.TarInfo("a.csv")
         info.size = 700 * 2**20
         stream.write(info.tobuf())
