@@ -121,7 +121,7 @@ def evaluate(
     if like:
         repeating.check_plan(like.about, plan, preset)
     judge = plan.asked["judge"]  # None where no task needs one
-    folder = Path(out) if out else default_root() / slug(model) / f"{plan.benchmark}-{plan.identity}"
+    folder = Path(out) if out else _default_root() / slug(model) / f"{plan.benchmark}-{plan.identity}"
 
     if resources and not scheduler:
         raise BadInput("--resources: says what workers of a cluster have to offer; give --scheduler too")
@@ -183,7 +183,7 @@ def repeat(run: Run | str | Path, out: str | Path | None = None, **options: Any)
     if resolve(benchmark) != run.benchmark:
         raise BadInput(f"--from: {run.folder} is a run of {run.benchmark}, not of {benchmark}")
     name = f"{run.benchmark}-{run.about['identity']}-repeat"
-    folder = Path(out) if out else default_root() / slug(run.model) / name
+    folder = Path(out) if out else _default_root() / slug(run.model) / name
     if folder.resolve() == run.folder.resolve():
         raise BadInput(f"--out {folder}: is the run itself; give another folder for its repeat")
     say(f"repeating {run.folder}: {run.benchmark}, {model}")
@@ -326,7 +326,12 @@ def _settings(out: str | Path | None, benchmark: str) -> dict[str, str]:
     return dict(about["asked"].get("settings", {})) if about["benchmark"] == resolve(benchmark) else {}
 
 
-def default_root() -> Path:
+def curated(name: str) -> Path:
+    """Where what is curated goes if nobody says: `reports/curated/NAME`, beside the runs."""
+    return _default_root().parent / "curated" / name
+
+
+def _default_root() -> Path:
     """`reports/runs` of the project that the working folder is in, so that notebooks and the command share it."""
     here = Path.cwd()
     home = next((folder for folder in (here, *here.parents) if (folder / "reports").is_dir()), here)

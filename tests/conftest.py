@@ -67,3 +67,20 @@ def refusal() -> Callable[..., str]:
         return str(caught.value)
 
     return message
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., Any]]:
+    """`serve(behave)`: a server of OpenAI's protocol that runs until the test ends."""
+    from answering import Behave, Server
+
+    servers: list[Server] = []
+
+    def start(behave: Behave, able: Behave | None = None) -> Server:
+        servers.append(Server(behave, able))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()

@@ -4,13 +4,13 @@ import json
 import socket
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from answering import Behave, Reply, Server, fault, prompt, said
+from answering import Reply, Server, fault, prompt, said
 
 from bench.errors import RunFailed
 from bench.scorers import endpoint_sending, load
@@ -29,21 +29,6 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.setattr(endpoint_sending, "FIRST_WAIT", 0.01)
-
-
-@pytest.fixture
-def serve() -> Iterator[Callable[..., Server]]:
-    """`serve(behave)`: a server that runs until the test ends."""
-    servers = []
-
-    def start(behave: Behave, able: Behave | None = None) -> Server:
-        servers.append(Server(behave, able))
-        return servers[-1]
-
-    yield start
-    for server in servers:
-        server.shutdown()
-        server.server_close()
 
 
 Serve = Callable[..., Server]

@@ -9,14 +9,14 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 import torch
-from answering import Behave, Reply, Server, fault, prompt, said
+from answering import Reply, Server, fault, prompt, said
 from faults import KINDS, Faults
 from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM
 
@@ -34,20 +34,6 @@ def _quick(monkeypatch: pytest.MonkeyPatch, own_folder: Path) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.setattr(endpoint_sending, "FIRST_WAIT", 0.01)
     monkeypatch.setattr(run, "SHARD", 16)
-
-
-@pytest.fixture
-def serve() -> Iterator[Callable[..., Server]]:
-    servers = []
-
-    def start(behave: Behave, able: Behave | None = None) -> Server:
-        servers.append(Server(behave, able))
-        return servers[-1]
-
-    yield start
-    for server in servers:
-        server.shutdown()
-        server.server_close()
 
 
 Serve = Callable[..., Server]

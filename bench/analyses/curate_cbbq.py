@@ -24,7 +24,7 @@ from bench.metrics import diversity_findings
 from bench.metrics.annotators import Simulated
 from bench.metrics.diversity import NEAR
 from bench.results import Run
-from bench.run import default_root, evaluate_all
+from bench.run import curated, evaluate_all
 from bench.scorers.base import digest
 
 
@@ -260,5 +260,5 @@ def _writer(model: str) -> cbbq_drafts.Writer:
 def _example(model: str, reliability: float, seed: int) -> Project:
     """The example's copy for these settings, begun or as it was left."""
     texts = [path.read_text("utf-8") for path in [*sorted(EXAMPLE.iterdir()), cbbq_drafts.WORDINGS]]
-    place = default_root().parent / "curated" / f"cbbq-{digest([model, reliability, seed, texts])[:8]}"
+    place = curated(f"cbbq-{digest([model, reliability, seed, texts])[:8]}")
     return cbbq.begin(place) if (place / "templates.csv").is_file() else cbbq.copied(place)

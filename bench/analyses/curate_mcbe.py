@@ -20,7 +20,7 @@ from bench.curate.mcbe_rounds import SEVERITY, SUBCATEGORY, Rounds, Writer
 from bench.curate.mcbe_simulated import Annotators
 from bench.errors import BadInput
 from bench.results import Run
-from bench.run import default_root, evaluate_all
+from bench.run import curated, evaluate_all
 from bench.scorers.base import digest
 
 SIMULATED = "simulated writer"
@@ -86,7 +86,7 @@ class Work:
             return None
         if self.annotators is None:
             return mcbe_write.finish(found)
-        place = default_root().parent / "curated" / f"mcbe-{digest([dict(self.project.told), found.rows.to_dict('list')])[:8]}"  # fmt: skip
+        place = curated(f"mcbe-{digest([dict(self.project.told), found.rows.to_dict('list')])[:8]}")  # fmt: skip
         return place if (place / mcbe_write.MANIFEST).exists() else mcbe_write.finish(found, place)
 
     def evaluate(self, models: Sequence[str], judge: str = "") -> list[Run]:

@@ -21,7 +21,7 @@ from bench.data.nli_pack_check import check, sift
 from bench.data.nli_write import build
 from bench.data.text import place
 from bench.errors import BadInput
-from bench.run import default_root
+from bench.run import curated
 
 # Words and captions of our own in a language that the releases have not.
 START = SAMPLES / "nli_start"
@@ -89,7 +89,7 @@ def make(folder: str = "", captions: Sequence[str] = (), out: str = "") -> Made:
                 f"{', '.join(map(str, files))}: no caption of {len(sifted):,} makes a frame; the column `why` of the table says why"
             )
         pack = replace(pack, frames=frames)
-    target = place(out) if out else default_root().parent / "curated" / f"nli_{pack.language}"
+    target = place(out) if out else curated(f"nli_{pack.language}")
     written = write_pack(pack, target / "pack")
     looked = check(written)
     refused = looked[looked.kind == "refused"]
