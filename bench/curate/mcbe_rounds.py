@@ -23,6 +23,7 @@ from bench.curate.mcbe_rules import LEAVE_OUT, NO, UNSURE, VERDICTS, YES
 from bench.curate.workbook import Question
 from bench.data.tables import read_json_lines
 from bench.errors import BadInput
+from bench.progress import progress
 from bench.whole import write_text, written
 
 SUBCATEGORY, DISCUSSION = "1-subcategory", "1-discussion"
@@ -291,14 +292,16 @@ class Rounds:
         if self.merge is None or not self.send:
             return False
         waiting = list(missing.items())
-        for start in range(0, len(waiting), BATCH):
-            some = waiting[start : start + BATCH]
-            replies = self.merge([prompt for _, prompt in some])
-            when = datetime.now(UTC).isoformat(timespec="seconds")
-            for (item, prompt), reply in zip(some, replies, strict=True):
-                digest = hashlib.sha256(prompt.encode()).hexdigest()[:16]
-                self.merged[item] = {"item_id": item, "text": clean(reply), "model": self.model, "wording": wording["version"], "prompt_hash": digest, "when": when}  # fmt: skip
-            write_text(path, provenance.as_lines(self.merged.values()))
+        with progress(len(waiting), f"merging with {self.model}", "explanations") as bar:
+            for start in range(0, len(waiting), BATCH):
+                some = waiting[start : start + BATCH]
+                replies = self.merge([prompt for _, prompt in some])
+                when = datetime.now(UTC).isoformat(timespec="seconds")
+                for (item, prompt), reply in zip(some, replies, strict=True):
+                    digest = hashlib.sha256(prompt.encode()).hexdigest()[:16]
+                    self.merged[item] = {"item_id": item, "text": clean(reply), "model": self.model, "wording": wording["version"], "prompt_hash": digest, "when": when}  # fmt: skip
+                write_text(path, provenance.as_lines(self.merged.values()))
+                bar.advance(len(some))
         return True
 
     def _beside(self, some: pd.DataFrame) -> pd.DataFrame:
