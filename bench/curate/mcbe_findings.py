@@ -111,7 +111,7 @@ def findings(found: Rounds) -> list[str]:
 def history(log: pd.DataFrame, item: str) -> pd.DataFrame:
     """Where the values of one draft come from: its lines of the log, without the answers to quality questions."""
     some = log[(log.item_id == item) & (log["round"] != QUALITY)]
-    return some[["field", "value", "how", "who", "round", "model", "wording"]].reset_index(drop=True)
+    return some[["field", "round", "who", "wording", "how", "value"]].reset_index(drop=True)
 
 
 def _agree(row: dict[Any, Any]) -> str:
