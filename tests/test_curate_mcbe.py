@@ -293,7 +293,7 @@ def test_mistakes_in_a_sheet_are_listed_and_the_rest_is_kept(tmp_path):
     assert (found.state().answers == found.state().needed).all()
     assert found.waits == ""
     assert found.to_mend().empty
-    assert work.finished() == work.finished()
+    assert work.finished(found) == work.finished(found)
 
 
 def test_six_spoilt_answers_of_one_person_leave_all_others(tmp_path):

@@ -3,7 +3,7 @@
 work = opened("my-project", model="openai:NAME@URL")
 found = work.go_on()        # again when sheets have come back
 work.to_mend(found)         # what people have to mend
-scored = work.evaluate(["tiny:s"])
+scored = work.evaluate(found, ["tiny:s"])
 """
 
 import tempfile
@@ -84,19 +84,19 @@ class Work:
         """What is to be mended; in the example, what was."""
         return found.to_mend() if self.mistakes is None else self.mistakes
 
-    def finished(self) -> Path | None:
+    def finished(self, found: Rounds) -> Path | None:
         """The data folder; None as long as a project waits for something. The example's lies beside the demonstration's runs."""
-        found, *others = every = [mcbe_rounds.look(self.project), *self.beside()]
-        if any(one.waits for one in every):
+        others = self.beside()
+        if any(one.waits for one in (found, *others)):
             return None
         if self.annotators is None:
             return mcbe_write.finish(found, *others)
         place = curated(f"mcbe-{digest([self.project.manifest.told, found.rows.to_dict('list')])[:8]}")
         return place if (place / MANIFEST).exists() else mcbe_write.finish(found, out=place)
 
-    def evaluate(self, models: Sequence[str], judge: str = "") -> list[Run]:
+    def evaluate(self, found: Rounds, models: Sequence[str], judge: str = "") -> list[Run]:
         """Runs of models, or of `DEMO`, on the finished items, as `bench run mcbe --data` makes them; none before the set is finished."""
-        folder = self.finished()
+        folder = self.finished(found)
         return evaluate_all("mcbe", models or DEMO, data=folder, judge=judge) if folder else []
 
     def history(self, item: str) -> pd.DataFrame:

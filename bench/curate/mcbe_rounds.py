@@ -51,11 +51,12 @@ class Value(NamedTuple):
 
 
 class Round(NamedTuple):
-    """A sheet that went out, and what came back of it."""
+    """A sheet that went out, and what came back of it; `signed` are the people who answered about an item, and the last time."""
 
     sheet: sheets.Sheet
     returned: sheets.Returned
     complete: bool
+    signed: Mapping[str, tuple[str, str]]
 
 
 class Rounds:
@@ -264,7 +265,12 @@ class Rounds:
             return None
         sheet, returned = sheets.opened(project.sheets, name), sheets.read(project.sheets, name)
         complete = _answered(sheet, returned) == _needed(sheet)
-        self.sent[name] = Round(sheet, returned, complete)
+        about = returned.answers.groupby("item_id")
+        signed = {
+            str(item): (", ".join(some.person.unique()), some.when.max())
+            for item, some in about[["person", "when"]]
+        }
+        self.sent[name] = Round(sheet, returned, complete, signed)
         if not complete:
             self.waiting.append(
                 words.tell(
@@ -309,10 +315,7 @@ class Rounds:
         return self.drafts[["item_id", *TEXTS]].merge(some, on="item_id")
 
     def _decide(self, field: str, item: str, value: object, how: str, name: str) -> None:
-        answers = self.sent[name].returned.answers
-        some = answers[answers.item_id == item]
-        who = ", ".join(dict.fromkeys(some.person))
-        self.values[field][item] = Value(str(value), how, name, who, some.when.max())
+        self.values[field][item] = Value(str(value), how, name, *self.sent[name].signed[item])
 
 
 def advance(project: Project, merge: Writer | None = None, model: str = "") -> Rounds:
