@@ -239,7 +239,7 @@ def _of_novelty(novelty: pd.DataFrame, usual: pd.DataFrame) -> str:
             "Of all new contexts {item} is nearest to a text that is there: it shares {share} with {other}{of} (ROUGE-L).",
             item=first.item_id, share=f"{first.rouge_l:.2f}", other=first.nearest, of=beside,
         ),
-        words.tell("Of the comparisons {n} are near-duplicates (ROUGE-L of {near} or more).", n=near, near=NEAR)
+        words.tell("Comparisons that reach the ROUGE-L of a near-duplicate ({near}): {n}.", n=near, near=NEAR)
         if near
         else words.tell("No new context is a near-duplicate (ROUGE-L of {near} or more).", near=NEAR),
     ]  # fmt: skip

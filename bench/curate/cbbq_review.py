@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from statsmodels.stats.proportion import proportion_confint  # type: ignore[import-untyped]
 
+from bench import words
 from bench.curate import sheets
 from bench.curate.cbbq import QUESTIONS, Project, Scenario
 from bench.curate.cbbq_drafts import decided, each, following, sent, wording_file, wrong_facts
@@ -26,7 +27,7 @@ from bench.whole import written
 
 SHEET = "review"
 # What the project's own other templates are called among the sets.
-OWN = "this set"
+OWN = words.phrase("this set")
 LETTERS = ("A", "B", "C")
 YES, NO = "yes", "no"
 ASKED = ("asks_the_bias", "reads_well")
