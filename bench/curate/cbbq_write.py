@@ -108,9 +108,8 @@ def withdraw(project: Project) -> None:
 
 def waits_for(state: Discussed) -> str:
     """What stands between the templates and a data set, with how many of them."""
-    told = [
-        f"{n} {why}" for why, n in state.standing.why.str.partition(": ")[0].value_counts().items() if why
-    ]
+    counts = state.standing.why.str.partition(": ")[0].value_counts(sort=False)
+    told = [f"{why}: {n}" for why, n in counts.items() if why]
     return "; ".join(told) or "there is no template"
 
 
