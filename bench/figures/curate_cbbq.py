@@ -9,14 +9,25 @@ from matplotlib.figure import Figure
 
 from bench import words
 from bench.curate.cbbq_review import OWN
-from bench.figures.style import FAINT, INK, MARKS, WIDTH, colours, head, legend_below, readable, style
+from bench.figures.style import (
+    FAINT,
+    INK,
+    MARKS,
+    WIDTH,
+    colours,
+    head,
+    legend_below,
+    legend_height,
+    readable,
+    style,
+)
 from bench.metrics.diversity import NEAR
 
 ROW = 0.24
 # So many templates a panel has at most, the nearest; the table has them all.
 MOST = 25
-# Characters of a name.
-LONGEST = 22
+# Characters of a template's name, and of a set's.
+LONGEST, LONGEST_SET = 22, 36
 
 
 @readable
@@ -40,13 +51,14 @@ def novelty(found: pd.DataFrame, usual: pd.DataFrame, conditions: Sequence[str] 
     names = list(highest.index[:MOST])
     sets = list(dict.fromkeys(sorted(found.set, key=lambda name: name != OWN)))
     palette = colours(sets)
-    fig = Figure(figsize=(WIDTH, 1.7 + ROW * len(names)), layout="constrained")
+    below = legend_height([*sets, "band", "line"])
+    fig = Figure(figsize=(WIDTH, 1.25 + below + ROW * len(names)), layout="constrained")
     axes = fig.subplots(1, len(conditions), sharey=True, squeeze=False)[0]
     for ax, condition in zip(axes, conditions, strict=True):
         some = usual[usual.condition == condition].rouge_l
         if len(some):
             low, high = np.quantile(some, [0.05, 0.95])
-            ax.axvspan(low, high, color=FAINT, alpha=0.25, lw=0, label=words.tell("within {set}, nine in ten", set=usual.set.iloc[0]))  # fmt: skip
+            ax.axvspan(low, high, color=FAINT, alpha=0.25, lw=0, label=words.tell("within {set}, nine in ten", set=_set(usual.set.iloc[0])))  # fmt: skip
         ax.axvline(
             NEAR, color=INK, ls="--", lw=1, label=words.tell("near-duplicate from {near} on", near=NEAR)
         )
@@ -84,8 +96,10 @@ def novelty(found: pd.DataFrame, usual: pd.DataFrame, conditions: Sequence[str] 
 
 
 def _set(name: str) -> str:
-    """A set's name, of which the project's own alone is a phrase."""
-    return words.tell(OWN) if name == OWN else name
+    """A set's name, of which the project's own alone is a phrase; a long one keeps its end."""
+    if name == OWN:
+        return words.tell(OWN)
+    return name if len(name) <= LONGEST_SET else f"{name[: LONGEST_SET - 15]}…{name[-14:]}"
 
 
 def _short(names: Sequence[str]) -> list[str]:
