@@ -43,11 +43,11 @@ def accepted(project):
     return project
 
 
-def reviewed(project, sheet="", **said):
-    """Have two reviewers, bo and cy, answer a sheet, or all, as labelled but for what `said` has, by person and form."""
-    cbbq_review.hand_out(project, ["bo", "cy"])
+def reviewed(project, sheet="", people=("bo", "cy"), **said):
+    """Have two reviewers answer a sheet, or all, as labelled but for what `said` has, by person and form."""
+    cbbq_review.hand_out(project, people)
     labels = dict(cbbq_review.forms(project)[["item_id", "label"]].itertuples(index=False))
-    for person in ("bo", "cy"):
+    for person in people:
         right = {
             item: {"answer": "ABC"[label], "asks_the_bias": "yes", "reads_well": "yes"} | said.get(person, {}).get(item, {})
             for item, label in labels.items()

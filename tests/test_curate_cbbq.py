@@ -41,6 +41,7 @@ def test_the_example_has_no_fault_and_two_scenarios_a_bias(begun):
         ("biases", {"category": "unheard"}, "category"),
         ("biases", {"category": "a/b"}, "category"),
         ("biases", {"source": " "}, "source"),
+        ("templates", {"context": "一位{{NAME1}}和\x07一位{{NAME2}}。"}, "context"),
     ],
 )
 def test_a_fault_is_listed_with_its_place_and_the_other_templates_go_on(begun, table, cells, column):
@@ -128,7 +129,7 @@ def test_one_s_own_project_goes_as_far_as_it_can_without_people(begun, tmp_path,
     assert curated.waiting().set_index("step").done["in the data set"] == 3
     assert curate_cbbq.notes(curated) == []
     assert "a discussion kept 1 and left out 1; 0 wait for it." in " ".join(said(curated))
-    assert list(curate_cbbq.standing(curated).why) == ["", "left out: 不通顺", "", ""]
+    assert list(curate_cbbq.standing(curated).note) == ["", "left out: 不通顺", "", ""]
     monkeypatch.undo()
     monkeypatch.chdir(tmp_path)
     (run,) = curate_cbbq.asked(curated, ["simulated:bias=1"])

@@ -36,7 +36,7 @@ def test_forms_that_lack_something_are_listed_and_only_whole_templates_are_writt
         cbbq_write.write(begun)
     reviewed(begun)
     made = cbbq_write.write(begun)
-    assert dict(zip(made.left_out.template, made.left_out.why, strict=True)) == {
+    assert dict(zip(made.left_out.template, made.left_out.note, strict=True)) == {
         "work-2": "waits for the editor",
         "knowledge-1": "waits until its row is mended",
         "knowledge-2": "waits for the editor",
@@ -100,7 +100,7 @@ def disputed(begun):
 
 
 def standing(project):
-    return dict(cbbq_discuss.discussed(project).standing[["template", "why"]].itertuples(index=False))
+    return dict(cbbq_discuss.discussed(project).standing[["template", "note"]].itertuples(index=False))
 
 
 def test_a_template_with_an_objection_waits_for_a_discussion(disputed):
@@ -133,7 +133,7 @@ def test_a_template_with_an_objection_waits_for_a_discussion(disputed):
     assert set(found.waiting.people) == {"di"}
     assert list(found.standing.objections) == [1, 1, 0, 0]
     made = cbbq_write.write(disputed)
-    assert list(made.left_out.why) == ["waits for a discussion"] * 2
+    assert list(made.left_out.note) == ["waits for a discussion"] * 2
     assert set(made.provenance.item_id.str.partition(":")[0]) == {"knowledge-1", "knowledge-2"}
 
 

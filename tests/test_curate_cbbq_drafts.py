@@ -4,11 +4,11 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
-from curating import FACTS, answered, changed, drafter
+from curating import FACTS, accepted, answered, changed, drafter
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bench.curate import cbbq, cbbq_drafts
+from bench.curate import cbbq, cbbq_drafts, cbbq_review
 from bench.errors import BadInput
 
 
@@ -61,6 +61,7 @@ def test_wordings_that_cannot_be_filled_are_refused(tmp_path, text, message):
         ("{{NAME1}}说对了，{{NAME2}说错了。", "no placeholder"),
         ("{{NAME1}}说对了，{{NAME2}}说错", "breaks off"),
         ("{{NAME1}}说对了，{{NAME2}}说错了。" + "又" * 300 + "。", "characters"),
+        ("{{NAME1}}说对了，\x85{{NAME2}}说错了。", "control character"),
         ("{{NAME1}}说对了，{{NAME2}}说错了。", ""),
     ],
 )
@@ -186,3 +187,34 @@ def test_drafts_that_came_before_a_failure_are_kept(begun, monkeypatch):
         cbbq_drafts.draw(begun, fails, "me")
     assert len(begun.table("drafts")) == 3
     assert cbbq_drafts.draw(begun, write, "me") == 1
+
+
+def test_a_folder_of_a_sheet_that_was_never_written_stops_nothing(begun):
+    """As where the process was killed before the sheet's record was there."""
+    cbbq_drafts.draw(begun, drafter({}), "me")
+    (begun.sheets / "decide-1").mkdir(parents=True)
+    assert cbbq_drafts.decided(begun).facts == {}
+    (path,) = cbbq_drafts.hand_out(begun, "ada")
+    assert path.is_file()
+
+
+def test_files_that_are_gone_are_written_again_and_renamed_ones_are_left(begun):
+    accepted(begun)
+    cbbq_review.hand_out(begun, ["bo", "cy"])
+    place = begun.sheets / "review-1"
+    (place / "bo.xlsx").rename(place / "bo, done.xlsx")
+    cbbq_drafts.resend(begun, "review")
+    assert {path.name for path in place.glob("*.xlsx")} == {"bo, done.xlsx", "cy.xlsx"}
+    (place / "cy.xlsx").unlink()
+    (place / "bo, done.xlsx").rename(place / "bo.xlsx")
+    cbbq_drafts.resend(begun, "review")
+    assert {path.name for path in place.glob("*.xlsx")} == {"bo.xlsx", "cy.xlsx"}
+
+
+def test_what_is_to_be_mended_of_a_template_that_was_taken_away_is_gone_too(begun):
+    cbbq_drafts.draw(begun, drafter({}), "me")
+    cbbq_drafts.hand_out(begun, "ada")
+    answered(begun, "decide-1", "ada", {name: {"decision": "again"} for name in FACTS if name != "work-1"})
+    assert list(cbbq_drafts.decided(begun).to_mend.item_id) == ["work-1"]
+    begun.save("templates", begun.table("templates")[1:])
+    assert cbbq_drafts.decided(begun).to_mend.empty

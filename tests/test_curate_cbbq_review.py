@@ -203,3 +203,19 @@ def test_nothing_is_wrong_with_an_empty_table(begun):
     assert cbbq_review.novelty(begun).empty
     assert cbbq_discuss.discussed(begun).standing.empty
     assert cbbq_discuss.hand_out(begun, "panel") == []
+
+
+def test_answers_stay_when_a_reviewer_s_file_is_renamed_or_others_review_from_now_on(done):
+    place = done.sheets / "review-1"
+    (place / "reviewer 1.xlsx").rename(place / "from Li.xlsx")
+    before = cbbq_review.reviewed(done).answers
+    assert len(before[before.question == "answer"]) == 32
+    assert cbbq_review.hand_out(done, ["x", "y"]) == []
+    changed(done, "templates", 1, question_neg="谁的分析得分低？")
+    cbbq_review.hand_out(done, ["x", "y"])
+    reviewed(done, sheet="review-2", people=("x", "y"))
+    found = cbbq_review.reviewed(done)
+    assert found.waiting.empty
+    assert sorted(set(found.answers.person)) == ["reviewer 1", "reviewer 2", "x", "y"]
+    (row,) = cbbq_review.kappas(found.answers).itertuples()
+    assert (row.kappa, row.n, row.raters) == (1, 16, 2)

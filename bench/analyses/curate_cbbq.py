@@ -76,7 +76,7 @@ class Curated(NamedTuple):
         sound = self.project.templates()
         drafted = {row["template"] for row in self.project.table("drafts")}
         standing = self.discussed.standing
-        complete = int((~standing.why.isin([cbbq_discuss.MEND, cbbq_discuss.EDITOR])).sum())
+        complete = int((~standing.note.isin([cbbq_discuss.MEND, cbbq_discuss.EDITOR])).sum())
         undecided = len({one.name for one in sound if one.name in drafted} - set(self.decided.facts))
         faults = len(every) - len(sound)
         reviews, undiscussed = len(self.reviewed.waiting), len(self.discussed.waiting)
@@ -171,7 +171,7 @@ def notes(curated: Curated) -> list[str]:
             else words.tell("{n} things are to be mended; the list is below.", n=mend)
         )
     standing = curated.discussed.standing
-    waits = standing[~standing.ready & (standing.decision == "")].why.value_counts(sort=False)
+    waits = standing[~standing.ready & (standing.decision == "")].note.value_counts(sort=False)
     if len(waits):
         listed = words.tell("; ").join(f"{words.note(str(why))} ({n})" for why, n in waits.items())
         told.append(words.tell("Of {all} templates {n} are not settled, and so not in the data set: {why}.", all=len(standing), n=int(waits.sum()), why=listed))  # fmt: skip
@@ -214,7 +214,7 @@ def _of_reviews(curated: Curated) -> str:
 
 def _of_objections(curated: Curated) -> list[str]:
     standing = curated.discussed.standing
-    read = standing[~standing.why.isin([cbbq_discuss.MEND, cbbq_discuss.EDITOR, cbbq_discuss.REVIEWERS])]
+    read = standing[~standing.note.isin([cbbq_discuss.MEND, cbbq_discuss.EDITOR, cbbq_discuss.REVIEWERS])]
     if read.empty:
         return []
     disputed = read[read.objections > 0]

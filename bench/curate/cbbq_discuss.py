@@ -25,7 +25,7 @@ KEEP, LEAVE_OUT = "keep", "leave out"
 FORMS = 4
 # Characters of a reviewer's note that the sheet shows.
 LONGEST = 1000
-STANDING = ["template", "objections", "decision", "reason", "decided_by", "decided_when", "ready", "why"]
+STANDING = ["template", "objections", "decision", "reason", "decided_by", "decided_when", "ready", "note"]
 # Why a template is not in the data set yet.
 MEND, EDITOR, REVIEWERS, PANEL, LEFT_OUT = (
     "waits until its row is mended", "waits for the editor", "waits for reviewers", "waits for a discussion", "left out: {reason}",
@@ -37,7 +37,7 @@ class Discussed(NamedTuple):
 
     Attributes:
         standing: a row a template of the table: `template`, `objections` (their number), `decision` (keep, leave out, or ""),
-            `reason`, `decided_by`, `decided_when`, `ready` (it goes into the data set), `why` it does not, or "".
+            `reason`, `decided_by`, `decided_when`, `ready` (it goes into the data set), `note` (why it does not, or "").
         waiting: who has not decided about which template yet: `template`, `people`.
         to_mend: what is wrong in sheets that came back.
     """
@@ -123,14 +123,14 @@ def discussed(project: Project) -> Discussed:
         name, one = row.template, decisions.get(row.template, {})
         decision, reason = one.get("decision", ""), one.get("reason", "")
         if not row.complete:
-            why = EDITOR if name in sound else MEND
+            note = EDITOR if name in sound else MEND
         elif name in unread:
-            why = REVIEWERS
+            note = REVIEWERS
         elif name in now and decision != KEEP:
-            why = LEFT_OUT.format(reason=reason) if decision else PANEL
+            note = LEFT_OUT.format(reason=reason) if decision else PANEL
         else:
-            why = ""
-        rows.append((name, _count(objected, name), decision, reason, one.get("decided_by", ""), one.get("decided_when", ""), not why, why))  # fmt: skip
+            note = ""
+        rows.append((name, _count(objected, name), decision, reason, one.get("decided_by", ""), one.get("decided_when", ""), not note, note))  # fmt: skip
     waiting = [(template, people) for template, people in waits.items() if template not in decisions]
     return Discussed(
         pd.DataFrame(rows, columns=STANDING),

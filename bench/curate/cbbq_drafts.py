@@ -18,7 +18,7 @@ from statsmodels.stats.proportion import proportion_confint  # type: ignore[impo
 
 from bench import words
 from bench.curate import sheets
-from bench.curate.cbbq import Project, Scenario
+from bench.curate.cbbq import Project, Scenario, holdable
 from bench.curate.workbook import Question
 from bench.data import toml
 from bench.data.audit import shown
@@ -175,6 +175,8 @@ def wrong_facts(facts: str) -> str:
         return "says nothing"
     if wrong := malformed(facts):
         return f"holds {shown(wrong[0])}, which is no placeholder"
+    if not holdable(facts):
+        return "holds a control character, which no sheet can"
     missing = [slot for slot in SLOTS if slot not in facts]
     if missing:
         return f"does not name {' nor '.join(missing)}, and each question asks about one of the two"

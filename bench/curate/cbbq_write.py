@@ -39,7 +39,7 @@ class Made(NamedTuple):
 
     Attributes:
         folder: where it is.
-        left_out: templates that are not in it: `template`, `objections`, `decision`, `reason` and `why` (see `Discussed.standing`).
+        left_out: templates that are not in it: `template`, `objections`, `decision`, `reason` and `note` (see `Discussed.standing`).
         provenance: a row a row of its files: `file`, `row`, and where that comes from.
     """
 
@@ -89,7 +89,7 @@ def write(project: Project, out: Path | None = None) -> Made:
         for path, rows in made.items():
             write_text(place / path, MARK + as_csv(pd.DataFrame(rows, columns=list(COLUMNS))))
         write_text(place / DATASET, read_text(project.folder / DATASET))
-    left_out = state.standing[~state.standing.ready][["template", "objections", "decision", "reason", "why"]]
+    left_out = state.standing[~state.standing.ready][["template", "objections", "decision", "reason", "note"]]
     return Made(place, left_out.reset_index(drop=True), provenance)
 
 
@@ -108,8 +108,8 @@ def withdraw(project: Project) -> None:
 
 def waits_for(state: Discussed) -> str:
     """What stands between the templates and a data set, with how many of them."""
-    counts = state.standing.why.str.partition(": ")[0].value_counts(sort=False)
-    told = [f"{why}: {n}" for why, n in counts.items() if why]
+    counts = state.standing.note.str.partition(": ")[0].value_counts(sort=False)
+    told = [f"{note}: {n}" for note, n in counts.items() if note]
     return "; ".join(told) or "there is no template"
 
 
