@@ -93,6 +93,8 @@ def test_one_s_own_project_goes_as_far_as_it_can_without_people(begun, tmp_path,
     assert (begun.sheets / "decide-1" / "ada.xlsx").is_file()
     waiting = curated.waiting().set_index("step")
     assert (waiting.done["drafted"], waiting.done["decided on"]) == (4, 0)
+    # Two ambiguous forms of each template need no facts, and went out.
+    assert (waiting.done["forms reviewed by two"], waiting.of["forms reviewed by two"]) == (0, 8)
     assert said(curated)[0] == "Of 4 templates none is ready yet, so there is no data set."
     assert curate_cbbq.asked(curated, ["simulated:bias=1"]) == []
     assert curate_cbbq.counts(curated).empty

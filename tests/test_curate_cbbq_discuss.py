@@ -13,7 +13,8 @@ from bench.errors import BadInput
 
 def test_forms_that_lack_something_are_listed_and_only_whole_templates_are_written(begun, tmp_path):
     with pytest.raises(
-        BadInput, match="no template is ready, so there is nothing to write; waits for the editor: 4"
+        BadInput,
+        match="no template is ready, so there is nothing to write; waits for facts that the editor accepts: 4",
     ):
         cbbq_write.write(begun)
     cbbq_drafts.draw(begun, drafter({"案例题": FACTS["work-1"]}), "me")
@@ -31,15 +32,16 @@ def test_forms_that_lack_something_are_listed_and_only_whole_templates_are_writt
     assert state["disambiguous non_neg"]["work-2"] == "lacks facts that a person accepted or wrote"
     assert state["ambiguous neg"]["knowledge-1"] == "waits: the row has faults"
     with pytest.raises(
-        BadInput, match="waits for reviewers: 1; waits for the editor: 2; waits until its row is mended: 1"
+        BadInput,
+        match="waits for reviewers: 1; waits for facts that the editor accepts: 2; waits until its row is mended: 1",
     ):
         cbbq_write.write(begun)
     reviewed(begun)
     made = cbbq_write.write(begun)
     assert dict(zip(made.left_out.template, made.left_out.note, strict=True)) == {
-        "work-2": "waits for the editor",
+        "work-2": "waits for facts that the editor accepts",
         "knowledge-1": "waits until its row is mended",
-        "knowledge-2": "waits for the editor",
+        "knowledge-2": "waits for facts that the editor accepts",
     }
     assert cbbq_write.counts(data.find("cbbq", made.folder)).iloc[-1].templates == 4
 
@@ -226,7 +228,7 @@ def test_an_objection_that_comes_later_is_discussed_with_the_first(disputed):
 
 def test_a_template_that_lost_its_facts_waits_for_the_editor_and_for_no_discussion(disputed):
     answered(disputed, "decide-1", "ada", {"work-1": {"decision": "again"}, "work-2": {"decision": "again"}})
-    assert list(standing(disputed).values()) == ["waits for the editor"] * 2 + [""] * 2
+    assert list(standing(disputed).values()) == ["waits for facts that the editor accepts"] * 2 + [""] * 2
     assert cbbq_discuss.hand_out(disputed, "di") == []
 
 

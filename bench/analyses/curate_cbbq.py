@@ -76,9 +76,11 @@ class Curated(NamedTuple):
         sound = self.project.templates()
         drafted = {row["template"] for row in self.project.table("drafts")}
         standing = self.discussed.standing
-        complete = int((~standing.note.isin([cbbq_discuss.MEND, cbbq_discuss.EDITOR])).sum())
+        complete = int((~standing.note.isin([cbbq_discuss.MEND, cbbq_discuss.FACTS])).sum())
         undecided = len({one.name for one in sound if one.name in drafted} - set(self.decided.facts))
         faults = len(every) - len(sound)
+        # Ambiguous forms are reviewed before there are facts.
+        there = int((cbbq_review.forms(self.project).lacks == "").sum())
         reviews, undiscussed = len(self.reviewed.waiting), len(self.discussed.waiting)
         settled = int((standing.decision != "").sum())
         rows = [
@@ -86,7 +88,7 @@ class Curated(NamedTuple):
             ("drafted", len({one.name for one in sound} & drafted), len(sound), "the model" if len({one.name for one in sound} - drafted) else ""),
             ("decided on", len(self.decided.facts), len(sound), "the editor, or another draft" if undecided else ""),
             ("four forms complete", complete, len(every), ""),
-            ("forms reviewed by two", 4 * complete - reviews, 4 * complete, "; ".join(sorted(set(self.reviewed.waiting.people)))),
+            ("forms reviewed by two", there - reviews, there, "; ".join(sorted(set(self.reviewed.waiting.people)))),
             ("objections discussed", settled, settled + undiscussed, "; ".join(sorted(set(self.discussed.waiting.people)))),
             ("in the data set", int(standing.ready.sum()), len(every), ""),
         ]  # fmt: skip
@@ -214,7 +216,7 @@ def _of_reviews(curated: Curated) -> str:
 
 def _of_objections(curated: Curated) -> list[str]:
     standing = curated.discussed.standing
-    read = standing[~standing.note.isin([cbbq_discuss.MEND, cbbq_discuss.EDITOR, cbbq_discuss.REVIEWERS])]
+    read = standing[~standing.note.isin([cbbq_discuss.MEND, cbbq_discuss.FACTS, cbbq_discuss.REVIEWERS])]
     if read.empty:
         return []
     disputed = read[read.objections > 0]

@@ -27,8 +27,8 @@ FORMS = 4
 LONGEST = 1000
 STANDING = ["template", "objections", "decision", "reason", "decided_by", "decided_when", "ready", "note"]
 # Why a template is not in the data set yet.
-MEND, EDITOR, REVIEWERS, PANEL, LEFT_OUT = (
-    "waits until its row is mended", "waits for the editor", "waits for reviewers", "waits for a discussion", "left out: {reason}",
+MEND, FACTS, REVIEWERS, PANEL, LEFT_OUT = (
+    "waits until its row is mended", "waits for facts that the editor accepts", "waits for reviewers", "waits for a discussion", "left out: {reason}",
 )  # fmt: skip
 
 
@@ -68,7 +68,7 @@ def open_questions(project: Project, review: Reviewed) -> dict[str, dict[str, st
             one["said"] = "\n".join(
                 [*filter(None, [one.pop("said", "")]), *_told(form.replace(":", " "), some)]
             )
-    # One that was complete when it was reviewed, and has lost its facts since, waits for the editor.
+    # One that was complete when it was reviewed, and has lost its facts since, waits for facts that the editor accepts.
     return {template: row for template, row in found.items() if len(row) == FORMS + 3}
 
 
@@ -123,7 +123,7 @@ def discussed(project: Project) -> Discussed:
         name, one = row.template, decisions.get(row.template, {})
         decision, reason = one.get("decision", ""), one.get("reason", "")
         if not row.complete:
-            note = EDITOR if name in sound else MEND
+            note = FACTS if name in sound else MEND
         elif name in unread:
             note = REVIEWERS
         elif name in now and decision != KEEP:
