@@ -103,7 +103,7 @@ def done(finished: Any, tmp_path: Path) -> Any:
     from bench.curate import cbbq
 
     shutil.copytree(finished.folder, tmp_path / "done")
-    return cbbq.begin(tmp_path / "done")
+    return cbbq.opened(tmp_path / "done")
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pandas as pd
 import pytest
-from curating import FACTS, answered, changed, drafter, reviewed, told
+from curating_cbbq import FACTS, answered, changed, drafter, reviewed, told
 
 from bench.analyses import curate_cbbq
 from bench.curate import cbbq, cbbq_review, cbbq_simulated
@@ -61,7 +61,7 @@ def test_a_bias_in_one_scenario_is_told(begun):
 
 def test_a_missing_table_or_column_is_a_sentence(tmp_path, begun):
     with pytest.raises(BadInput, match=r"dataset.toml: is missing; a project begins with"):
-        cbbq.begin(tmp_path)
+        cbbq.opened(tmp_path)
     with pytest.raises(BadInput, match="is not empty"):
         cbbq.copied(begun.folder)
     (begun.folder / "biases.csv").write_text("bias,category\n", "utf-8")

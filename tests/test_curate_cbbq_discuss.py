@@ -3,7 +3,7 @@
 import csv
 
 import pytest
-from curating import FACTS, accepted, answered, changed, drafter, reviewed
+from curating_cbbq import FACTS, accepted, answered, changed, drafter, reviewed
 
 from bench import data
 from bench.curate import cbbq_discuss, cbbq_drafts, cbbq_review, cbbq_simulated, cbbq_write, sheets

@@ -4,7 +4,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
-from curating import FACTS, accepted, answered, changed, drafter
+from curating_cbbq import FACTS, accepted, answered, changed, drafter
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 

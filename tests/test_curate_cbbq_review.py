@@ -5,7 +5,7 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
-from curating import accepted, changed, reviewed
+from curating_cbbq import accepted, changed, reviewed
 from openpyxl import load_workbook
 
 from bench import data
