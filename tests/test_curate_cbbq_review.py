@@ -176,7 +176,11 @@ def test_a_note_that_says_no_is_no_objection(begun):
 
 
 def test_a_copy_or_a_hole_among_the_sheets_stops_nothing(done):
-    shutil.copytree(done.sheets / "review-1", done.sheets / "review-1 (copy)")
+    before = cbbq_review.reviewed(done).answers
+    for name in ("review-1 (copy)", "review-2"):
+        shutil.copytree(done.sheets / "review-1", done.sheets / name)
+    assert cbbq_review.reviewed(done).answers.equals(before)
+    shutil.rmtree(done.sheets / "review-2")
     (done.sheets / "review-9").mkdir()
     assert cbbq_review.reviewed(done).waiting.empty
     shutil.move(done.sheets / "review-1", done.sheets / "review-2")

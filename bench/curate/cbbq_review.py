@@ -147,10 +147,14 @@ def reviewed(project: Project) -> Reviewed:
     texts = {item: _text(row) for item, row in seen(project).items()}
     answers: list[dict[str, Any]] = []
     mend = []
+    asked: set[str] = set()
     waits: dict[str, set[str]] = {item: {"two reviewers"} for item in texts}
     for name in sent(project, SHEET):
         sheet, found = sheets.opened(project.sheets, name), sheets.read(project.sheets, name)
         now = {row["item_id"] for row in sheet.rows.to_dict("records") if texts.get(row["item_id"]) == _text(row)}  # fmt: skip
+        # A sheet that was copied under the next number asks nothing new.
+        now -= asked
+        asked |= now
         # What was said of an earlier text needs no mending.
         mend.append(found.to_mend[found.to_mend.item_id.isin([*now, ""] if now else [])])
         required = [one.name for one in sheet.questions if one.required]
