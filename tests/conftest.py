@@ -1,6 +1,7 @@
 """What several test files share: the folder of released data and golden results, and how a refusal is read."""
 
 import os
+import shutil
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -84,3 +85,30 @@ def serve() -> Iterator[Callable[..., Any]]:
     for server in servers:
         server.shutdown()
         server.server_close()
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The example of curated CBBQ templates, worked on by simulated people who are always right."""
+    from bench.curate import cbbq, cbbq_simulated
+
+    project = cbbq.copied(tmp_path_factory.mktemp("curated") / "done")
+    cbbq_simulated.work(project, reliability=1.0, seed=1)
+    return project
+
+
+@pytest.fixture
+def done(finished: Any, tmp_path: Path) -> Any:
+    """A copy of it, to be changed."""
+    from bench.curate import cbbq
+
+    shutil.copytree(finished.folder, tmp_path / "done")
+    return cbbq.opened(tmp_path / "done")
+
+
+@pytest.fixture
+def begun(tmp_path: Path) -> Any:
+    """The example of curated CBBQ templates, on which nobody has worked yet."""
+    from bench.curate import cbbq
+
+    return cbbq.copied(tmp_path / "begun")

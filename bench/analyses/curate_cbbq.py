@@ -1,6 +1,6 @@
 """CBBQ templates of one's own, as far as they have come: what waits for whom, how good they are, and the data set.
 
-curated = worked("my-project", model="openai:NAME@URL", editor="ada", reviewers=["bo", "cy"])
+curated = worked("my-project", model="openai:NAME@URL", editor="ada", reviewers=["bo", "cy"], panel="di")
 curated.waiting()           # what waits for people; call `worked` again when sheets have come back
 scored = evaluate_all("cbbq", ["tiny:s"], data=curated.source.folder)
 """
@@ -12,10 +12,11 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from bench import data, scorers
-from bench.curate import cbbq, cbbq_drafts, cbbq_review, cbbq_simulated, cbbq_write
+from bench import data, scorers, words
+from bench.curate import cbbq, cbbq_discuss, cbbq_drafts, cbbq_review, cbbq_simulated, cbbq_write
 from bench.curate.begin import EXAMPLES
 from bench.curate.cbbq import Project
+from bench.curate.cbbq_discuss import Discussed
 from bench.curate.cbbq_drafts import Decided
 from bench.curate.cbbq_review import Reviewed
 from bench.curate.cbbq_write import Made
@@ -38,7 +39,8 @@ class Curated(NamedTuple):
         known: the kappa that simulated reviewers were made to have; NaN of people.
         decided: what people made of the drafts.
         reviewed: what reviewers said.
-        made: the data set, of the templates that are complete; None where none is.
+        discussed: what came of objections, and which templates are ready.
+        made: the data set, of the templates that are ready; None where none is.
         source: the data set as every room finds it; None where there is none.
     """
 
@@ -48,6 +50,7 @@ class Curated(NamedTuple):
     known: float
     decided: Decided
     reviewed: Reviewed
+    discussed: Discussed
     made: Made | None
     source: Source | None
 
@@ -56,14 +59,14 @@ class Curated(NamedTuple):
         try:
             return cbbq_review.kappas(self.reviewed.answers)
         except BadInput:
-            return pd.DataFrame(columns=["category", "kappa", "ci_low", "ci_high", "n", "raters", "agreed", "band", "note"])  # fmt: skip
+            return pd.DataFrame(columns=["category", "kappa", "ci_low", "ci_high", "n", "clusters", "raters", "agreed", "band", "note"])  # fmt: skip
 
     def to_mend(self) -> pd.DataFrame:
         """Everything that people have to mend, in tables and in sheets: `where`, `row`, `column`, `what`, `value`."""
         tables = cbbq.faults(self.project).rename(columns={"file": "where"})
         parts = [tables] + [
             some.assign(where=some.person + ": " + some.file)[["where", "row", "column", "what", "value"]]
-            for some in (self.decided.to_mend, self.reviewed.to_mend)
+            for some in (self.decided.to_mend, self.reviewed.to_mend, self.discussed.to_mend)
             if len(some)
         ]
         return pd.concat([part for part in parts if len(part)] or [tables], ignore_index=True)
@@ -73,16 +76,22 @@ class Curated(NamedTuple):
         every = self.project.table("templates")
         sound = self.project.templates()
         drafted = {row["template"] for row in self.project.table("drafts")}
-        complete = 0 if self.made is None else len(every) - len(self.made.left_out)
+        standing = self.discussed.standing
+        complete = int((~standing.note.isin([cbbq_discuss.MEND, cbbq_discuss.FACTS])).sum())
         undecided = len({one.name for one in sound if one.name in drafted} - set(self.decided.facts))
         faults = len(every) - len(sound)
-        reviews = len(self.reviewed.waiting)
+        # Ambiguous forms are reviewed before there are facts.
+        there = int((cbbq_review.forms(self.project).lacks == "").sum())
+        reviews, undiscussed = len(self.reviewed.waiting), len(self.discussed.waiting)
+        settled = int((standing.decision != "").sum())
         rows = [
             ("templates without a fault", len(sound), len(every), f"whoever wrote the {faults} others" if faults else ""),
             ("drafted", len({one.name for one in sound} & drafted), len(sound), "the model" if len({one.name for one in sound} - drafted) else ""),
             ("decided on", len(self.decided.facts), len(sound), "the editor, or another draft" if undecided else ""),
             ("four forms complete", complete, len(every), ""),
-            ("forms reviewed by two", 4 * complete - reviews, 4 * complete, "; ".join(sorted(set(self.reviewed.waiting.people)))),
+            ("forms reviewed by two", there - reviews, there, "; ".join(sorted(set(self.reviewed.waiting.people)))),
+            ("objections discussed", settled, settled + undiscussed, "; ".join(sorted(set(self.discussed.waiting.people)))),
+            ("in the data set", int(standing.ready.sum()), len(every), ""),
         ]  # fmt: skip
         return pd.DataFrame(rows, columns=["step", "done", "of", "waits_for"])
 
@@ -99,6 +108,7 @@ def worked(
     model: str = "",
     editor: str = cbbq_simulated.EDITOR,
     reviewers: Sequence[str] = cbbq_simulated.REVIEWERS,
+    panel: str = cbbq_simulated.PANEL,
     reliability: float = 0.9,
     seed: int = 0,
 ) -> Curated:
@@ -108,7 +118,9 @@ def worked(
 
     Args:
         model: what drafts, as `bench run --model` takes it; nothing is drafted in a project of one's own without one.
-        editor: who decides about drafts; reviewers: two people who have not written the templates.
+        editor: who decides about drafts.
+        reviewers: two people who have not written the templates.
+        panel: who decides about templates that reviewers objected to; one sheet, whether it is one person or several.
         reliability: of simulated reviewers.
 
     Raises:
@@ -122,15 +134,20 @@ def worked(
             cbbq_drafts.draw(project, write, model, seed)
         cbbq_drafts.hand_out(project, editor, seed)
         cbbq_review.hand_out(project, reviewers, seed)
+        cbbq_discuss.hand_out(project, panel, seed)
+        for room in (cbbq_drafts, cbbq_review, cbbq_discuss):
+            cbbq_drafts.resend(project, room.SHEET)
     else:
         project, known = _example(model, reliability, seed), Simulated(reliability).kappa
         cbbq_simulated.work(project, write, model or cbbq_simulated.MODEL, reliability, seed)
-    state = cbbq_review.completeness(project)
-    made = cbbq_write.write(project) if len(state) and state.complete.any() else None
+    state = cbbq_discuss.discussed(project)
+    made = cbbq_write.write(project) if state.standing.ready.any() else None
+    if made is None:
+        cbbq_write.withdraw(project)
     drafter = model or ("" if folder else cbbq_simulated.MODEL)
     return Curated(
-        project, not folder, drafter, known, cbbq_drafts.decided(project), cbbq_review.reviewed(project), made,
-        data.find("cbbq", made.folder) if made else None,
+        project, not folder, drafter, known, cbbq_drafts.decided(project), cbbq_review.reviewed(project), state,
+        made, data.find("cbbq", made.folder) if made else None,
     )  # fmt: skip
 
 
@@ -145,22 +162,32 @@ def notes(curated: Curated) -> list[str]:
     told = []
     if curated.example:
         told.append(
-            "This is the example, four templates of our own about accents. Its editor and reviewers are simulated"
-            + (" and so is what drafts" if curated.drafter == cbbq_simulated.MODEL else "")
-            + ": the numbers show how the way goes, and say nothing about people or models."
+            words.tell("This is the example, four templates of our own about accents. Its editor, reviewers and panel are simulated, and so is what drafts: the numbers show how the way goes, and say nothing about people or models.")
+            if curated.drafter == cbbq_simulated.MODEL
+            else words.tell("This is the example, four templates of our own about accents. Its editor, reviewers and panel are simulated: the numbers show how the way goes, and say nothing about people.")
+        )  # fmt: skip
+    mend = len(curated.to_mend())
+    if mend:
+        told.append(
+            words.tell("One thing is to be mended; the list is below.")
+            if mend == 1
+            else words.tell("{n} things are to be mended; the list is below.", n=mend)
         )
-    mend = curated.to_mend()
-    if len(mend):
-        told.append(f"{len(mend)} {'thing is' if len(mend) == 1 else 'things are'} to be mended; the list is below.")  # fmt: skip
+    standing = curated.discussed.standing
+    waits = standing[~standing.ready & (standing.decision == "")].note.value_counts(sort=False)
+    if len(waits):
+        listed = words.tell("; ").join(f"{words.note(str(why))} ({n})" for why, n in waits.items())
+        told.append(words.tell("Of {all} templates {n} are not settled, and so not in the data set: {why}.", all=len(standing), n=int(waits.sum()), why=listed))  # fmt: skip
     return told
 
 
 def findings(curated: Curated, novelty: pd.DataFrame, usual: pd.DataFrame) -> list[str]:
-    """What was found, in sentences: what there is, the drafts, the reviewers, what is new, the audit."""
+    """What was found, in sentences: what there is, the drafts, the reviewers and objections, what is new, the audit."""
     return [
         _of_set(curated),
         cbbq_drafts.sentence(curated.decided.drafts),
         _of_reviews(curated),
+        *_of_objections(curated),
         _of_novelty(novelty, usual),
         *_of_audit(curated),
     ]
@@ -168,50 +195,73 @@ def findings(curated: Curated, novelty: pd.DataFrame, usual: pd.DataFrame) -> li
 
 def _of_set(curated: Curated) -> str:
     every = len(curated.project.table("templates"))
-    if curated.made is None or curated.source is None:
-        return f"None of {every} templates has its four forms yet, so there is no data set."
+    if curated.source is None:
+        return words.tell("Of {all} templates none is ready yet, so there is no data set.", all=every)
     counts = cbbq_write.counts(curated.source).iloc[-1]
-    ready = every - len(curated.made.left_out)
-    return (
-        f"{ready} of {every} templates have their four forms (ambiguous and disambiguous, each with both questions): "
-        f"{counts.templates} rows in the release's format, which yield {counts.questions:,} questions."
-    )
+    return words.tell(
+        "Of {all} templates {n} are in the data set, each with its four forms (ambiguous and disambiguous, each with both questions): {rows} rows in the release's format, which yield {questions} questions.",
+        all=every, n=int(curated.discussed.standing.ready.sum()), rows=counts.templates, questions=f"{counts.questions:,}",
+    )  # fmt: skip
 
 
 def _of_reviews(curated: Curated) -> str:
     found = curated.kappas()
     if found.empty:
-        return "No form has been answered by two reviewers yet."
-    who = "two simulated reviewers" if curated.example else "the two reviewers"
-    said = diversity_findings.of_kappas(found, who)
+        return words.tell("No form has been answered by two reviewers yet.")
+    who = words.tell("two simulated reviewers") if curated.example else words.tell("the two reviewers")
     given = curated.reviewed.answers[curated.reviewed.answers.question == "answer"]
-    right = (given.answer == given.label).mean()
-    return f"{said} {right:.0%} of their {len(given)} blind answers are the label."
+    share = f"{(given.answer == given.label).mean():.0%}"
+    right = words.tell("Of their {n} blind answers {share} are the label (who guesses gets a third).", n=len(given), share=share)  # fmt: skip
+    return words.sentences([diversity_findings.of_kappas(found, who), right])
+
+
+def _of_objections(curated: Curated) -> list[str]:
+    standing = curated.discussed.standing
+    read = standing[~standing.note.isin([cbbq_discuss.MEND, cbbq_discuss.FACTS, cbbq_discuss.REVIEWERS])]
+    if read.empty:
+        return []
+    disputed = read[read.objections > 0]
+    if disputed.empty:
+        return [words.tell("Reviewers objected to none of the {n} templates that both have answered.", n=len(read))]  # fmt: skip
+    kept, out = (int((disputed.decision == one).sum()) for one in (cbbq_discuss.KEEP, cbbq_discuss.LEAVE_OUT))
+    return [
+        words.tell(
+            "Of {all} templates that both reviewers have answered, {n} had objections: a discussion kept {kept} and left out {out}; {open} wait for it.",
+            all=len(read), n=len(disputed), kept=kept, out=out, open=len(disputed) - kept - out,
+        )
+    ]  # fmt: skip
 
 
 def _of_novelty(novelty: pd.DataFrame, usual: pd.DataFrame) -> str:
     if novelty.empty:
-        return "There is no context to be compared with another yet."
+        return words.tell("There is no context to be compared with another yet.")
     first, near = novelty.iloc[0], int(novelty.too_near.sum())
-    told = (
-        f"{near} of the comparisons are near-duplicates (ROUGE-L of {NEAR} or more)"
+    beside = "" if first.set == cbbq_review.OWN else words.tell(" of {set}", set=first.set)
+    told = [
+        words.tell(
+            "Of all new contexts {item} is nearest to a text that is there: it shares {share} with {other}{of} (ROUGE-L).",
+            item=first.item_id, share=f"{first.rouge_l:.2f}", other=first.nearest, of=beside,
+        ),
+        words.tell("Comparisons that reach the ROUGE-L of a near-duplicate ({near}): {n}.", n=near, near=NEAR)
         if near
-        else f"no new context is a near-duplicate (ROUGE-L of {NEAR} or more)"
-    )
-    said = f"The nearest is {first.item_id}, which shares {first.rouge_l:.2f} with {first.nearest} of {first.set}; {told}."
+        else words.tell("No new context is a near-duplicate (ROUGE-L of {near} or more).", near=NEAR),
+    ]  # fmt: skip
     of = usual[usual.condition == first.condition]
-    if of.empty:
-        return said
-    return f"{said} Within {of.set.iloc[0]} itself a context shares {of.rouge_l.median():.2f} with the nearest other one (median of {len(of)})."
+    if len(of):
+        told.append(words.tell(
+            "Within {set} itself a context shares {share} with the nearest other one (median of {n}).",
+            set=of.set.iloc[0], share=f"{of.rouge_l.median():.2f}", n=len(of),
+        ))  # fmt: skip
+    return words.sentences(told)
 
 
 def _of_audit(curated: Curated) -> list[str]:
     if curated.made is None:
         return []
-    found = curated.audit()
-    if found.empty:
-        return ["The audit of CBBQ's data finds nothing wrong or odd in the new set."]
-    return [f"The audit of CBBQ's data finds {len(found)} {'thing' if len(found) == 1 else 'things'} in the new set; the table lists them."]  # fmt: skip
+    n = len(curated.audit())
+    if not n:
+        return [words.tell("The audit of CBBQ's data finds nothing wrong or odd in the new set.")]
+    return [words.tell("The audit of CBBQ's data finds something wrong or odd in the new set, {n} in all; the table lists it.", n=n)]  # fmt: skip
 
 
 def usual(source: Source) -> pd.DataFrame:
@@ -232,10 +282,15 @@ def counts(curated: Curated) -> pd.DataFrame:
 
 
 def provenance(curated: Curated) -> pd.DataFrame:
-    """Where each row of the data set comes from; without the hour, which changes from run to run."""
+    """Where each row of the data set comes from; without the hours, which change from run to run."""
     if curated.made is None:
         return pd.DataFrame()
-    return curated.made.provenance.drop(columns="decided_when")
+    return curated.made.provenance.drop(columns=["decided_when", "discussed_when"])
+
+
+def standing(curated: Curated) -> pd.DataFrame:
+    """What stands between each template and the data set, and what a discussion decided; without the hour."""
+    return curated.discussed.standing.drop(columns="decided_when")
 
 
 def asked(curated: Curated, models: Sequence[str], limit: int = 0, seed: int = 0) -> list[Run]:
@@ -259,9 +314,14 @@ def _writer(model: str) -> cbbq_drafts.Writer:
 
 
 def _example(model: str, reliability: float, seed: int) -> Project:
-    """The example's copy for these settings, begun or as it was left."""
+    """The example's copy for these settings, and for people who act as they do now; begun or as it was left."""
     texts = [
-        path.read_text("utf-8") for path in [*sorted((EXAMPLES / "cbbq").iterdir()), cbbq_drafts.WORDINGS]
+        path.read_text("utf-8")
+        for path in [
+            *sorted((EXAMPLES / "cbbq").iterdir()),
+            cbbq_drafts.WORDINGS,
+            Path(cbbq_simulated.__file__),
+        ]
     ]
     place = curated(f"cbbq-{digest([model, reliability, seed, texts])[:8]}")
     return cbbq.opened(place) if (place / "templates.csv").is_file() else cbbq.copied(place)

@@ -6,12 +6,13 @@ A project is a folder of plain tables, which people fill over weeks:
     biases.csv       who is thought to be what, and where that is recorded
     templates.csv    ambiguous contexts that people wrote, with names, both questions and the options
     drafts.csv       what a model added to a context so that it speaks against the bias (`cbbq_drafts`)
-    sheets/          what people make of each draft, and what two reviewers say of each form (`bench.curate.sheets`)
+    sheets/          what people make of each draft, what two reviewers say of each form, what a panel decides (`bench.curate.sheets`)
 
 Here is what a project holds and what its tables lack. `cbbq_write` makes the data set of it.
 """
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -182,6 +183,11 @@ def faults(project: Project) -> pd.DataFrame:
     return pd.DataFrame(list(_faults(project)), columns=list(Fault._fields))
 
 
+def holdable(text: str) -> bool:
+    """Whether a cell of a sheet can hold a text."""
+    return all(char in "\n\t" or unicodedata.category(char) not in ("Cc", "Cs") for char in text)
+
+
 def _wrong(project: Project) -> set[tuple[str, int]]:
     return {(one.file, one.row) for one in _faults(project)}
 
@@ -214,6 +220,8 @@ def _cells(table: str, number: int, row: Row) -> Iterator[Fault]:
     for column in TABLES[table]:
         if not row[column]:
             yield Fault(f"{table}.csv", number, column, "is empty")
+        elif not holdable(row[column]):
+            yield Fault(f"{table}.csv", number, column, "holds a control character, which no sheet can", shown(row[column]))  # fmt: skip
 
 
 def _of_bias(number: int, row: Row, known: Collection[str], twice: Counter[str]) -> Iterator[Fault]:

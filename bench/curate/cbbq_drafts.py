@@ -16,8 +16,9 @@ import pandas as pd
 from rapidfuzz.distance import Levenshtein
 from statsmodels.stats.proportion import proportion_confint  # type: ignore[import-untyped]
 
+from bench import words
 from bench.curate import sheets
-from bench.curate.cbbq import Project, Scenario
+from bench.curate.cbbq import Project, Scenario, holdable
 from bench.curate.workbook import Question
 from bench.data import toml
 from bench.data.audit import shown
@@ -34,7 +35,9 @@ ACCEPT, EDIT, AGAIN = "accept", "edit", "again"
 DECISIONS = (ACCEPT, EDIT, AGAIN)
 SHEET = "decide"
 # What a file of wordings tells people, beside what it tells models.
-ON_SHEETS = ("decide", "decision", "edited", "review", "answer", "asks_the_bias", "reads_well", "note")
+ON_SHEETS = (
+    "decide", "decision", "edited", "review", "answer", "asks_the_bias", "reads_well", "note", "discuss", "outcome", "reason",
+)  # fmt: skip
 MAX_NEW_TOKENS = 200
 # So many drafts are asked for, and kept, at once.
 BATCH = 16
@@ -73,6 +76,38 @@ class Decided(NamedTuple):
 def each(frame: pd.DataFrame) -> Iterator[Any]:
     """The rows of a frame, whose cells have whatever type their column has."""
     return iter(frame.itertuples())
+
+
+def sent(project: Project, kind: str) -> list[str]:
+    """The sheets of a kind that went out, such as `review-1` and `review-2`, in the order of their numbers."""
+    found = {path.parent.name for path in project.sheets.glob(f"{kind}-*/{sheets.MANIFEST}")}
+    # A copy that somebody made beside it is no sheet.
+    return sorted((name for name in found if _number(name, kind)), key=lambda name: _number(name, kind))
+
+
+def following(project: Project, kind: str) -> str:
+    """What the next sheet of a kind is called."""
+    return f"{kind}-{max((_number(name, kind) for name in sent(project, kind)), default=0) + 1}"
+
+
+def resend(project: Project, kind: str) -> None:
+    """Write the files of sheets that are gone, or were never written because the work was interrupted.
+
+    Files may have been renamed, so nothing is written where there are as many as people.
+
+    Raises:
+        RunFailed: a file cannot be written.
+    """
+    for name in sent(project, kind):
+        place = project.sheets / name
+        if len([*place.glob("[!~.]*.xlsx")]) < len(sheets.opened(project.sheets, name).people):
+            with written(place):
+                sheets.send(project.sheets, name)
+
+
+def _number(name: str, kind: str) -> int:
+    digits = name.removeprefix(f"{kind}-")
+    return int(digits) if re.fullmatch(r"[1-9][0-9]{0,8}", digits) else 0
 
 
 def wording_file(project: Project) -> Path:
@@ -140,6 +175,8 @@ def wrong_facts(facts: str) -> str:
         return "says nothing"
     if wrong := malformed(facts):
         return f"holds {shown(wrong[0])}, which is no placeholder"
+    if not holdable(facts):
+        return "holds a control character, which no sheet can"
     missing = [slot for slot in SLOTS if slot not in facts]
     if missing:
         return f"does not name {' nor '.join(missing)}, and each question asks about one of the two"
@@ -156,9 +193,8 @@ def pending(project: Project) -> list[Scenario]:
     drafts = project.table("drafts")
     drawn = {row["template"]: int(row["draw"]) for row in drafts}
     handed = {
-        number: set(sheets.opened(project.sheets, f"{SHEET}-{number}").rows.item_id)
-        for number in {row["round"] for row in drafts}
-        if (project.sheets / f"{SHEET}-{number}").exists()
+        name.removeprefix(f"{SHEET}-"): set(sheets.opened(project.sheets, name).rows.item_id)
+        for name in sent(project, SHEET)
     }
     last = {row["template"]: row["round"] for row in drafts}
     missed = {name for name, number in last.items() if number in handed and name not in handed[number]}
@@ -229,9 +265,9 @@ def hand_out(project: Project, person: str, seed: int = 0) -> list[Path]:
             )  # fmt: skip
     asked = toml.read(wording_file(project))["sheet"]
     made: list[Path] = []
+    there = sent(project, SHEET)
     for number, rows in parts.items():
-        name = f"{SHEET}-{number}"
-        if not (project.sheets / name).exists():
+        if (name := f"{SHEET}-{number}") not in there:
             with written(project.sheets / name):
                 made += sheets.write(project.sheets, name, pd.DataFrame(rows), _questions(asked), [person], seed, asked["decide"])  # fmt: skip
     return made
@@ -241,11 +277,11 @@ def decided(project: Project) -> Decided:
     """What people have decided so far; an acceptance of what cannot stand, or an edit without a text, is to be mended."""
     drafts = project.table("drafts")
     known = {one.name for one in project.templates()}
-    rounds = list(dict.fromkeys(row["round"] for row in drafts))
+    numbers = {row["round"] for row in drafts}
     back = {
-        number: sheets.read(project.sheets, f"{SHEET}-{number}")
-        for number in rounds
-        if (project.sheets / f"{SHEET}-{number}").exists()
+        number: sheets.read(project.sheets, name)
+        for name in sent(project, SHEET)
+        if (number := name.removeprefix(f"{SHEET}-")) in numbers
     }
     given: dict[tuple[str, str], dict[str, Any]] = {}
     for number, found in back.items():
@@ -254,7 +290,8 @@ def decided(project: Project) -> Decided:
             cell[str(row.question)] = row.answer
     rows: list[dict[str, Any]] = []
     facts: dict[str, str] = {}
-    mend = [found.to_mend for found in back.values()]
+    # Of a template that is no longer there, or has a fault, nothing is to be mended on a sheet.
+    mend = [found.to_mend[found.to_mend.item_id.isin([*known, ""])] for found in back.values()]
     for row in drafts:
         if row["template"] not in known:
             continue
@@ -323,8 +360,8 @@ def sentence(drafts: pd.DataFrame) -> str:
     """How many first drafts needed small edits at most."""
     row = shares(drafts).iloc[0]
     if not row.n:
-        return "No draft has been decided on yet."
-    return (
-        f"Of {row.n} first drafts {row.usable:.0%} could stand as they were or after an edit of at most {SMALL:.0%} of the characters "
-        f"(95 % interval {row.ci_low:.0%} to {row.ci_high:.0%})."
-    )
+        return words.tell("No draft has been decided on yet.")
+    return words.tell(
+        "Of {n} first drafts {usable} could stand as they were or after an edit of at most {small} of the characters (95 % interval {low} to {high}).",
+        n=row.n, usable=f"{row.usable:.0%}", small=f"{SMALL:.0%}", low=f"{row.ci_low:.0%}", high=f"{row.ci_high:.0%}",
+    )  # fmt: skip

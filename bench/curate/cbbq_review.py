@@ -13,9 +13,10 @@ import numpy as np
 import pandas as pd
 from statsmodels.stats.proportion import proportion_confint  # type: ignore[import-untyped]
 
+from bench import words
 from bench.curate import sheets
 from bench.curate.cbbq import QUESTIONS, Project, Scenario
-from bench.curate.cbbq_drafts import decided, each, wording_file, wrong_facts
+from bench.curate.cbbq_drafts import decided, each, following, sent, wording_file, wrong_facts
 from bench.curate.workbook import Question
 from bench.data import Source, overview, toml
 from bench.data.cbbq_templates import CONDITIONS, SLOTS
@@ -26,7 +27,7 @@ from bench.whole import written
 
 SHEET = "review"
 # What the project's own other templates are called among the sets.
-OWN = "this set"
+OWN = words.phrase("this set")
 LETTERS = ("A", "B", "C")
 YES, NO = "yes", "no"
 ASKED = ("asks_the_bias", "reads_well")
@@ -45,7 +46,7 @@ class Reviewed(NamedTuple):
     Attributes:
         answers: `item_id`, `template`, `category`, `condition`, `polarity`, `person`, `rater` (the sheet's first or second),
             `question`, `answer`, `label` (a letter).
-        waiting: forms, and persons, of whom there is no answer yet: `item_id`, `people`.
+        waiting: forms, and persons, who have not answered all that is asked of them: `item_id`, `people`.
         to_mend: what is wrong in sheets that came back.
     """
 
@@ -99,6 +100,21 @@ def completeness(project: Project) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def seen(project: Project) -> dict[str, dict[str, str]]:
+    """What reviewers see of each complete form, with the first names in the slots."""
+    found = forms(project)
+    known = {one.name: one for one in project.templates()}
+    rows = {}
+    for row in each(found[found.lacks == ""]):
+        one = known[str(row.template)]
+        said = {letter: one.filled(one.cells[f"ans{k}"]) for k, letter in enumerate(LETTERS)}
+        rows[str(row.item_id)] = {
+            "item_id": str(row.item_id), "context": one.filled(str(row.context)), "question_asked": str(row.question), **said,
+            "bias": f"{one.bias['group']}：{one.bias['property']}",
+        }  # fmt: skip
+    return rows
+
+
 def hand_out(project: Project, people: Sequence[str], seed: int = 0) -> list[Path]:
     """Write sheets for two reviewers of the complete forms that no sheet has as they are now; the files that are new.
 
@@ -108,10 +124,10 @@ def hand_out(project: Project, people: Sequence[str], seed: int = 0) -> list[Pat
     """
     if len(set(people)) != COUNT:
         raise BadInput(f"reviewers: {COUNT} different people are needed for Cohen's kappa; found {', '.join(people) or 'none'}")  # fmt: skip
-    texts = _texts(project)
-    known = {name: sheets.opened(project.sheets, name) for name in _rounds(project)}
-    sent = {_text(row) for sheet in known.values() for row in sheet.rows.to_dict("records")}
-    new = [row for row in texts.values() if _text(row) not in sent]
+    texts = seen(project)
+    known = sent(project, SHEET)
+    there = {_text(row) for name in known for row in sheets.opened(project.sheets, name).rows.to_dict("records")}  # fmt: skip
+    new = [row for row in texts.values() if _text(row) not in there]
     if not new:
         return []
     asked = toml.read(wording_file(project))["sheet"]
@@ -120,7 +136,7 @@ def hand_out(project: Project, people: Sequence[str], seed: int = 0) -> list[Pat
         *(Question(name, asked[name], choices=(YES, NO)) for name in ASKED),
         Question("note", asked["note"], required=False),
     ]
-    name = f"{SHEET}-{len(known) + 1}"
+    name = following(project, SHEET)
     with written(project.sheets / name):
         return sheets.write(project.sheets, name, pd.DataFrame(new), questions, people, seed, asked["review"])
 
@@ -128,17 +144,23 @@ def hand_out(project: Project, people: Sequence[str], seed: int = 0) -> list[Pat
 def reviewed(project: Project) -> Reviewed:
     """What reviewers have said so far, of the forms as they are now."""
     about = forms(project).set_index("item_id")
-    texts = {item: _text(row) for item, row in _texts(project).items()}
+    texts = {item: _text(row) for item, row in seen(project).items()}
     answers: list[dict[str, Any]] = []
     mend = []
+    asked: set[str] = set()
     waits: dict[str, set[str]] = {item: {"two reviewers"} for item in texts}
-    for name in _rounds(project):
+    for name in sent(project, SHEET):
         sheet, found = sheets.opened(project.sheets, name), sheets.read(project.sheets, name)
         now = {row["item_id"] for row in sheet.rows.to_dict("records") if texts.get(row["item_id"]) == _text(row)}  # fmt: skip
+        # A sheet that was copied under the next number asks nothing new.
+        now -= asked
+        asked |= now
         # What was said of an earlier text needs no mending.
         mend.append(found.to_mend[found.to_mend.item_id.isin([*now, ""] if now else [])])
+        required = [one.name for one in sheet.questions if one.required]
+        given = set(zip(found.answers.item_id, found.answers.person, found.answers.question, strict=True))
         for item in now:
-            waits[item] = set(sheet.people)
+            waits[item] = {who for who in sheet.people if any((item, who, one) not in given for one in required)}  # fmt: skip
         for row in each(found.answers):
             if row.item_id in now:
                 form = about.loc[row.item_id]
@@ -150,8 +172,6 @@ def reviewed(project: Project) -> Reviewed:
                         "label": LETTERS[form.label],
                     }
                 )  # fmt: skip
-                if row.question == "answer":
-                    waits[row.item_id].discard(row.person)
     columns = ["item_id", "template", "category", "condition", "polarity", "person", "rater", "question", "answer", "label"]  # fmt: skip
     waiting = [(item, ", ".join(sorted(people))) for item, people in waits.items() if people]
     return Reviewed(
@@ -165,7 +185,8 @@ def kappas(answers: pd.DataFrame) -> pd.DataFrame:
     """Cohen's kappa of the blind answers, by category, with its interval and its band; see `annotators.kappas`.
 
     Forms that one reviewer alone has answered are left out. Where later sheets went to other people, each sheet's first
-    reviewer is taken for the first one.
+    reviewer is taken for the first one. The forms of a template are not independent: the interval is by bootstrap over
+    templates, which are its `clusters`.
 
     Raises:
         BadInput: no form has two answers.
@@ -174,10 +195,8 @@ def kappas(answers: pd.DataFrame) -> pd.DataFrame:
     both = given[given.groupby("item_id").person.transform("nunique") == COUNT]
     if both.empty:
         raise BadInput("kappa: no form has been answered by two reviewers yet")
-    given = both.rename(columns={"answer": "rating"})
-    found = annotators.kappas(given[["category", "item_id", "rater", "rating"]])
-    # The formula's interval knows no end of the scale.
-    return found.assign(ci_low=found.ci_low.clip(lower=-1), ci_high=found.ci_high.clip(upper=1))
+    given = both.rename(columns={"answer": "rating", "template": "cluster"})
+    return annotators.kappas(given[["category", "item_id", "rater", "rating", "cluster"]])
 
 
 def shares(answers: pd.DataFrame) -> pd.DataFrame:
@@ -204,7 +223,8 @@ def shares(answers: pd.DataFrame) -> pd.DataFrame:
 def objections(answers: pd.DataFrame) -> pd.DataFrame:
     """What is to be discussed: answers that are not the label, and every no, with the reviewer's note."""
     notes = {(row.item_id, row.person): row.answer for row in each(answers[answers.question == "note"])}  # fmt: skip
-    some = answers[((answers.question == "answer") & (answers.answer != answers.label)) | (answers.answer == NO)]  # fmt: skip
+    wrong = (answers.question == "answer") & (answers.answer != answers.label)
+    some = answers[wrong | (answers.question.isin(ASKED) & (answers.answer == NO))]
     rows = [
         (row.item_id, row.person, row.question, row.answer, row.label if row.question == "answer" else YES, notes.get((row.item_id, row.person), ""))
         for row in each(some)
@@ -276,27 +296,6 @@ def _of(some: pd.DataFrame, condition: str) -> pd.DataFrame:
 def _said(some: pd.DataFrame, question: str) -> tuple[pd.Series, pd.Series]:
     rows = some[some.question == question]
     return rows.template, rows.answer == YES
-
-
-def _rounds(project: Project) -> list[str]:
-    """The review sheets that there are, the first one first."""
-    found = [path.parent.name for path in project.sheets.glob(f"{SHEET}-*/{sheets.MANIFEST}")]
-    return sorted(found, key=lambda name: int(name.removeprefix(f"{SHEET}-")))
-
-
-def _texts(project: Project) -> dict[str, dict[str, str]]:
-    """What reviewers see of each complete form, with the first names in the slots."""
-    found = forms(project)
-    known = {one.name: one for one in project.templates()}
-    rows = {}
-    for row in each(found[found.lacks == ""]):
-        one = known[str(row.template)]
-        said = {letter: one.filled(one.cells[f"ans{k}"]) for k, letter in enumerate(LETTERS)}
-        rows[str(row.item_id)] = {
-            "item_id": str(row.item_id), "context": one.filled(str(row.context)), "question_asked": str(row.question), **said,
-            "bias": f"{one.bias['group']}：{one.bias['property']}",
-        }  # fmt: skip
-    return rows
 
 
 def _text(row: Mapping[Any, Any]) -> tuple[str, ...]:

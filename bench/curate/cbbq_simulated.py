@@ -1,27 +1,31 @@
-"""What stands in for people and a model where the way is only tried out: a drafter, an editor and reviewers of known quality.
+"""What stands in for people and a model where the way is only tried out: a drafter, an editor, reviewers and a panel of known quality.
 
 They fill in the same sheets as people do. The finished facts of the example, which they know, are our own.
 """
 
 import random
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rapidfuzz.distance import Levenshtein
 
-from bench.curate import cbbq_drafts, cbbq_review, sheets
+from bench.curate import cbbq_discuss, cbbq_drafts, cbbq_review, sheets
 from bench.curate.begin import EXAMPLES
 from bench.curate.cbbq import Project, Scenario
+from bench.curate.cbbq_discuss import KEEP, LEAVE_OUT
 from bench.curate.cbbq_drafts import ACCEPT, AGAIN, EDIT, SMALL, Writer
+from bench.curate.sheets import Sheet
 from bench.data.cbbq_templates import SLOTS
 from bench.data.tables import read_csv
 from bench.errors import BadInput
 from bench.metrics.annotators import Simulated
 
+# What they do is part of the example's settings: who changes this file begins another copy.
 MODEL = "simulated drafter"
 EDITOR = "editor"
 REVIEWERS = ("reviewer 1", "reviewer 2")
+PANEL = "panel"
 # After so many draws the editor writes the facts.
 PATIENCE = 3
 REFUSAL = "抱歉，我不能续写这段情境。"
@@ -68,9 +72,9 @@ class Drafter:
 
 
 def work(project: Project, write: Writer | None = None, model: str = MODEL, reliability: float = 0.9, seed: int = 0) -> None:  # fmt: skip
-    """Go the way from drafts to reviews with simulated people: an editor who knows the finished facts, and two reviewers.
+    """Go the way from drafts to discussions with simulated people: an editor who knows the finished facts, two reviewers, a panel.
 
-    What is there already is left as it is.
+    What somebody has filled in already is left as it is.
 
     Args:
         write: a model's `generate`; the simulated drafter without it.
@@ -86,22 +90,44 @@ def work(project: Project, write: Writer | None = None, model: str = MODEL, reli
     write = write or Drafter(project.templates())
     for _ in range(PATIENCE):
         cbbq_drafts.draw(project, write, model, seed)
-        for path in cbbq_drafts.hand_out(project, EDITOR, seed):
-            sheet = sheets.opened(project.sheets, path.parent.name)
-            draws = {row["template"]: int(row["draw"]) for row in project.table("drafts")}
-            sheets.fill(path, sheet, EDITOR, lambda row, draws=draws: _decide(row, known, draws))  # type: ignore[misc]
-    for path in cbbq_review.hand_out(project, REVIEWERS, seed):
-        _review(project, path.parent.name, path.stem, reliability, seed)
+        cbbq_drafts.hand_out(project, EDITOR, seed)
+        draws = {(f"{cbbq_drafts.SHEET}-{row['round']}", row["template"]): int(row["draw"]) for row in project.table("drafts")}  # fmt: skip
+        for sheet, person in _unfilled(project, cbbq_drafts.SHEET):
+            last = {item for (name, item), draw in draws.items() if name == sheet.name and draw >= PATIENCE}
+            _fill(project, sheet, person, lambda row, last=last: _decide(row, known, row["item_id"] in last))  # type: ignore[misc]
+    cbbq_review.hand_out(project, REVIEWERS, seed)
+    for sheet, person in _unfilled(project, cbbq_review.SHEET):
+        _review(project, sheet, person, reliability, seed)
+    cbbq_discuss.hand_out(project, PANEL, seed)
+    for sheet, person in _unfilled(project, cbbq_discuss.SHEET):
+        _fill(project, sheet, person, _discuss)
 
 
-def _decide(row: Mapping[str, str], known: Mapping[str, str], draws: Mapping[str, int]) -> dict[str, str]:
+def _unfilled(project: Project, kind: str) -> list[tuple[Sheet, str]]:
+    """The sheets of a kind in which somebody has filled in nothing yet, as where the work was interrupted."""
+    cbbq_drafts.resend(project, kind)
+    found = []
+    for name in cbbq_drafts.sent(project, kind):
+        sheet, came = (
+            sheets.opened(project.sheets, name),
+            set(sheets.read(project.sheets, name).answers.person),
+        )
+        found += [(sheet, person) for person in sheet.people if person not in came]
+    return found
+
+
+def _fill(project: Project, sheet: Sheet, person: str, answer: Callable[[Mapping[str, str]], Mapping[str, Any]]) -> None:  # fmt: skip
+    sheets.fill(project.sheets / sheet.name / f"{person}.xlsx", sheet, person, answer)
+
+
+def _decide(row: Mapping[str, str], known: Mapping[str, str], last: bool) -> dict[str, str]:
     facts = known[row["item_id"]]
     distance = Levenshtein.normalized_distance(row["draft"], facts)
     if distance == 0:
         return {"decision": ACCEPT}
     # Facts about the wrong person differ in few characters, and no editor would mend them one by one.
     near = distance <= SMALL and _order(row["draft"]) == _order(facts)
-    if near or draws[row["item_id"]] >= PATIENCE:
+    if near or last:
         return {"decision": EDIT, "edited": facts}
     return {"decision": AGAIN}
 
@@ -111,8 +137,7 @@ def _order(facts: str) -> list[str]:
     return sorted((slot for slot in SLOTS if slot in facts), key=facts.index)
 
 
-def _review(project: Project, name: str, person: str, reliability: float, seed: int) -> None:
-    sheet = sheets.opened(project.sheets, name)
+def _review(project: Project, sheet: Sheet, person: str, reliability: float, seed: int) -> None:
     items = cbbq_review.forms(project).set_index("item_id").loc[sheet.rows.item_id].reset_index()
     truth = items.assign(topic=[cbbq_review.LETTERS[label] for label in items.label])
     panel = Simulated(reliability, len(sheet.people), seed).annotate(truth)
@@ -124,4 +149,16 @@ def _review(project: Project, name: str, person: str, reliability: float, seed: 
         note = {} if reads_well else {"note": "读起来有些绕（模拟的意见）"}
         return {"answer": str(mine[row["item_id"]]), "asks_the_bias": "yes", "reads_well": "yes" if reads_well else "no", **note}  # fmt: skip
 
-    sheets.fill(project.sheets / name / f"{person}.xlsx", sheet, person, answer)
+    _fill(project, sheet, person, answer)
+
+
+def _discuss(row: Mapping[str, str]) -> dict[str, str]:
+    """A panel that keeps what one reviewer alone objected to, and leaves out a form that neither answered by its label."""
+    for form, text in row.items():
+        label = text[-2:-1]
+        given = [
+            line.partition(": ")[2][:1] for line in row["said"].split("\n") if line.startswith(f"{form}, ")
+        ]
+        if given and label not in given:
+            return {"decision": LEAVE_OUT, "reason": f"两位评审都没有选 {label}（模拟的结论）"}
+    return {"decision": KEEP, "reason": "每道题至少有一位评审按标签作答（模拟的结论）"}

@@ -1,19 +1,20 @@
 """From a curated project to a data set: a folder in the format of CBBQ's release, which every room reads, and its counts.
 
 release/dataset.toml        name, version, language, licence, labels of the categories
-release/provenance.csv      where each row comes from: author, draft, decision, reviewers
+release/provenance.csv      where each row comes from: author, draft, decision, reviewers, discussion
 release/CATEGORY/CONDITION/templates_generate_neg.csv and templates_generate_nonneg.csv
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 
 from bench.curate.cbbq import Project, Scenario
+from bench.curate.cbbq_discuss import Discussed, discussed
 from bench.curate.cbbq_drafts import decided, each
-from bench.curate.cbbq_review import completeness, forms, reviewed
+from bench.curate.cbbq_review import forms, reviewed
 from bench.data import MANIFEST as DATASET
 from bench.data import Source, cbbq
 from bench.data.cbbq_templates import CONDITIONS, FILES
@@ -38,7 +39,7 @@ class Made(NamedTuple):
 
     Attributes:
         folder: where it is.
-        left_out: templates that are not in it, and what their forms lack, as `completeness` has it.
+        left_out: templates that are not in it: `template`, `objections`, `decision`, `reason` and `note` (see `Discussed.standing`).
         provenance: a row a row of its files: `file`, `row`, and where that comes from.
     """
 
@@ -48,27 +49,30 @@ class Made(NamedTuple):
 
 
 def write(project: Project, out: Path | None = None) -> Made:
-    """Write the templates of which all four forms are complete; what a reviewer objected to is written too, and is in the provenance.
+    """Write the templates that are ready: their four forms are complete and reviewed, and a discussion kept what was objected to.
 
     Args:
         out: an empty or new folder, or one that was written by this before; `release` in the project's without it.
 
     Raises:
-        BadInput: no template is complete, or the folder holds something else.
+        BadInput: no template is ready, or the folder holds something else. An earlier set, of templates that were ready
+            before, stays as it is then; see `withdraw`.
         RunFailed: it cannot be written.
     """
     place = out or project.folder / FOLDER
     if place.exists() and any(place.iterdir()) and not (place / PROVENANCE).is_file():
         raise BadInput(f"{place}: holds something that was not written here; give an empty or new folder")
-    state = completeness(project)
-    if state.empty or not state.complete.any():
-        raise BadInput(f"{project.folder}: no template has its four forms yet, so there is nothing to write")
-    ready = set(state.template[state.complete])
+    state = discussed(project)
+    ready = set(state.standing.template[state.standing.ready])
+    if not ready:
+        raise BadInput(
+            f"{project.folder}: no template is ready, so there is nothing to write; {waits_for(state)}"
+        )
     some = [one for one in project.templates() if one.name in ready]
     found = forms(project).set_index("item_id")
     made: dict[Path, list[Row]] = {}
     origin: list[dict[str, Any]] = []
-    told = _provenance(project)
+    told = _provenance(project, state)
     for one in some:
         for condition in CONDITIONS:
             for polarity, name in FILES.items():
@@ -80,15 +84,33 @@ def write(project: Project, out: Path | None = None) -> Made:
     provenance = pd.DataFrame(origin).sort_values(["file", "row"], kind="stable").reset_index(drop=True)
     with written(place):
         # What an earlier writing left and this one does not make; the manifest comes last, so that a half is no data set.
-        (place / DATASET).unlink(missing_ok=True)
-        for path in place.glob("*/*/templates_generate_*.csv"):
-            if path.relative_to(place) not in made:
-                path.unlink()
+        _clear(place, made)
         write_text(place / PROVENANCE, as_csv(provenance.map(lambda cell: guarded(cell) if isinstance(cell, str) else cell)))  # fmt: skip
         for path, rows in made.items():
             write_text(place / path, MARK + as_csv(pd.DataFrame(rows, columns=list(COLUMNS))))
         write_text(place / DATASET, read_text(project.folder / DATASET))
-    return Made(place, state[~state.complete].reset_index(drop=True), provenance)
+    left_out = state.standing[~state.standing.ready][["template", "objections", "decision", "reason", "note"]]
+    return Made(place, left_out.reset_index(drop=True), provenance)
+
+
+def withdraw(project: Project) -> None:
+    """Take away the data set that was written before: none of its templates is ready any more.
+
+    Raises:
+        RunFailed: a file cannot be removed.
+    """
+    place = project.folder / FOLDER
+    if (place / PROVENANCE).is_file():
+        with written(place):
+            _clear(place, ())
+            (place / PROVENANCE).unlink()
+
+
+def waits_for(state: Discussed) -> str:
+    """What stands between the templates and a data set, with how many of them."""
+    counts = state.standing.note.str.partition(": ")[0].value_counts(sort=False)
+    told = [f"{note}: {n}" for note, n in counts.items() if note]
+    return "; ".join(told) or "there is no template"
 
 
 def counts(source: Source) -> pd.DataFrame:
@@ -105,6 +127,14 @@ def counts(source: Source) -> pd.DataFrame:
     return pd.concat([table, total], ignore_index=True)
 
 
+def _clear(place: Path, keep: Collection[Path]) -> None:
+    """Remove what makes a folder a data set, and its tables but those to `keep`."""
+    (place / DATASET).unlink(missing_ok=True)
+    for path in place.glob("*/*/templates_generate_*.csv"):
+        if path.relative_to(place) not in keep:
+            path.unlink()
+
+
 def _row(one: Scenario, form: Any, index: int) -> Row:
     told = {
         "question_index": str(index), "question_polarity": form.polarity, "context_condition": form.condition, "category": one.category,
@@ -114,13 +144,14 @@ def _row(one: Scenario, form: Any, index: int) -> Row:
     return told | {name: one.cells[name] for name in ("NAME1", "NAME2", "ans0", "ans1", "ans2")}
 
 
-def _provenance(project: Project) -> Callable[[Scenario, str, str], dict[str, Any]]:
+def _provenance(project: Project, state: Discussed) -> Callable[[Scenario, str, str], dict[str, Any]]:
     """A function from a template, condition and form to where that comes from."""
     decisions = decided(project)
     drafts = {row.template: row for row in each(decisions.drafts) if row.facts}
     asked = {(row["template"], int(row["draw"])): row for row in project.table("drafts")}
     given = reviewed(project).answers
     answers = given[given.question == "answer"]
+    settled = state.standing.set_index("template")
 
     def of(one: Scenario, condition: str, item: str) -> dict[str, Any]:
         draft = drafts[one.name] if condition == CONDITIONS[1] else None
@@ -132,6 +163,8 @@ def _provenance(project: Project) -> Callable[[Scenario, str, str], dict[str, An
             "became": draft.kind if draft else "", "changed": draft.distance if draft else float("nan"), "decided_by": draft.person if draft else "",
             "decided_when": draft.when if draft else "", "reviewers": ", ".join(sorted(said.person)),
             "answered_as_labelled": int((said.answer == said.label).sum()),
+            "objections": int(settled.objections[one.name]), "decision": settled.decision[one.name], "reason": settled.reason[one.name],
+            "discussed_by": settled.decided_by[one.name], "discussed_when": settled.decided_when[one.name],
         }  # fmt: skip
 
     return of

@@ -7,15 +7,30 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
+from bench import words
 from bench.curate.cbbq_review import OWN
-from bench.figures.style import FAINT, INK, MARKS, WIDTH, colours, head, legend_below, style
+from bench.figures.style import (
+    FAINT,
+    INK,
+    MARKS,
+    WIDTH,
+    colours,
+    head,
+    legend_below,
+    legend_height,
+    readable,
+    style,
+)
 from bench.metrics.diversity import NEAR
 
 ROW = 0.24
 # So many templates a panel has at most, the nearest; the table has them all.
 MOST = 25
+# Characters of a template's name, and of a set's.
+LONGEST, LONGEST_SET = 22, 36
 
 
+@readable
 def novelty(found: pd.DataFrame, usual: pd.DataFrame, conditions: Sequence[str] = ("ambiguous", "disambiguous")) -> Figure | None:  # fmt: skip
     """How much each new context shares with the nearest text of each set: a panel a condition, a row a template, a mark a set.
 
@@ -36,21 +51,24 @@ def novelty(found: pd.DataFrame, usual: pd.DataFrame, conditions: Sequence[str] 
     names = list(highest.index[:MOST])
     sets = list(dict.fromkeys(sorted(found.set, key=lambda name: name != OWN)))
     palette = colours(sets)
-    fig = Figure(figsize=(WIDTH, 1.7 + ROW * len(names)), layout="constrained")
+    below = legend_height([*sets, "band", "line"])
+    fig = Figure(figsize=(WIDTH, 1.25 + below + ROW * len(names)), layout="constrained")
     axes = fig.subplots(1, len(conditions), sharey=True, squeeze=False)[0]
     for ax, condition in zip(axes, conditions, strict=True):
         some = usual[usual.condition == condition].rouge_l
         if len(some):
             low, high = np.quantile(some, [0.05, 0.95])
-            ax.axvspan(low, high, color=FAINT, alpha=0.25, lw=0, label=f"within {usual.set.iloc[0]}, nine in ten")  # fmt: skip
-        ax.axvline(NEAR, color=INK, ls="--", lw=1, label=f"near-duplicate from {NEAR} on")
+            ax.axvspan(low, high, color=FAINT, alpha=0.25, lw=0, label=words.tell("within {set}, nine in ten", set=_set(usual.set.iloc[0])))  # fmt: skip
+        ax.axvline(
+            NEAR, color=INK, ls="--", lw=1, label=words.tell("near-duplicate from {near} on", near=NEAR)
+        )
         for k, name in enumerate(sets):
             rows = found[(found.condition == condition) & (found.set == name) & template.isin(names)]
             at = [names.index(one) for one in template[rows.index]]
-            ax.plot(rows.rouge_l, at, MARKS[k % len(MARKS)], ms=5.5, ls="", color=palette[name], alpha=0.85, label=f"nearest in {name}")  # fmt: skip
-        ax.set(xlim=(0, 1), title=condition, xlabel="highest ROUGE-L (more alike →)")
+            ax.plot(rows.rouge_l, at, MARKS[k % len(MARKS)], ms=5.5, ls="", color=palette[name], alpha=0.85, label=words.tell("nearest in {set}", set=_set(name)))  # fmt: skip
+        ax.set(xlim=(0, 1), title=words.tell(condition), xlabel=words.tell("highest ROUGE-L (more alike →)"))
         ax.xaxis.label.set_size("small")
-        ax.set_yticks(range(len(names)), [_short(name) for name in names])
+        ax.set_yticks(range(len(names)), _short(names))
         ax.tick_params(labelsize="small")
         ax.grid(axis="y", visible=False)
         sns.despine(ax=ax)
@@ -58,16 +76,33 @@ def novelty(found: pd.DataFrame, usual: pd.DataFrame, conditions: Sequence[str] 
     legend_below(fig, axes[0])
     near = int(found.too_near.sum())
     first = found.iloc[0]
-    title = f"{near} comparisons reach {NEAR}, a near-duplicate" if near > 1 else f"{first.item_id} is a near-duplicate" if near else f"No new context is a near-duplicate: the nearest shares {first.rouge_l:.2f}"  # fmt: skip
+    if near > 1:
+        title = words.tell("{n} comparisons reach {near}, a near-duplicate", n=near, near=NEAR)
+    elif near:
+        title = words.tell("{item} is a near-duplicate", item=first.item_id)
+    else:
+        title = words.tell("No new context is a near-duplicate: the nearest shares {share}", share=f"{first.rouge_l:.2f}")  # fmt: skip
     head(fig, title, letters=80)
-    more = f" The {MOST} nearest of {len(highest)} templates." if len(highest) > MOST else ""
-    fig.set_label(
-        f"{title}. Dots by template and set; the nearest, {first.item_id}, shares {first.rouge_l:.2f} with {first.nearest} of {first.set}."
-        f" The band is how near contexts of an existing set are to each other.{more}"
-    )
+    told = [
+        words.tell(
+            "{title}. Marks by template and set; the nearest, {item}, shares {share} with {other} of {set}.",
+            title=title, item=first.item_id, share=f"{first.rouge_l:.2f}", other=first.nearest, set=_set(first.set),
+        ),
+        words.tell("The band is how near contexts of an existing set are to each other.") if len(usual) else "",
+        words.tell("Drawn are the {n} nearest of {all} templates.", n=MOST, all=len(highest)) if len(highest) > MOST else "",
+    ]  # fmt: skip
+    fig.set_label(words.sentences(told))
     return fig
 
 
-def _short(name: str) -> str:
-    """A name whose end, which tells templates apart, stays."""
-    return name if len(name) <= 22 else f"{name[:12]}…{name[-9:]}"
+def _set(name: str) -> str:
+    """A set's name, of which the project's own alone is a phrase; a long one keeps its end."""
+    if name == OWN:
+        return words.tell(OWN)
+    return name if len(name) <= LONGEST_SET else f"{name[: LONGEST_SET - 15]}…{name[-14:]}"
+
+
+def _short(names: Sequence[str]) -> list[str]:
+    """Names whose ends stay, as they tell templates apart; whole ones where they would not."""
+    short = [name if len(name) <= LONGEST else f"{name[:12]}…{name[-9:]}" for name in names]
+    return short if len(set(short)) == len(names) else list(names)

@@ -148,7 +148,8 @@ def fleiss_kappa(ratings: pd.DataFrame) -> Kappa:
 
     Args:
         ratings: rows with item_id, rater and rating, a category. Raters are numbered or named as one likes, but each
-            of them rates every item once.
+            of them rates every item once. With a column `cluster` the bootstrap is over clusters of items, which are
+            not independent, as the questions about one text.
 
     Raises:
         BadInput: a column or a rating is missing, there are no two raters, or someone has rated an item twice or not.
@@ -162,9 +163,12 @@ def fleiss_kappa(ratings: pd.DataFrame) -> Kappa:
         note = "all ratings are of one category, so chance agrees as perfectly as the raters"
         return Kappa(math.nan, math.nan, math.nan, n, raters, note)
     names = [f"category {k}" for k in range(len(categories))]
+    clusters = (
+        ratings.groupby("item_id").cluster.first()[table.index] if "cluster" in ratings else table.index
+    )
     sums = pd.DataFrame(counts, columns=names).assign(
         stratum="all",
-        item_id=table.index,
+        cluster=np.asarray(clusters),
         agreed=((counts**2).sum(1) - raters) / (raters * (raters - 1)),
         items=1,
     )
@@ -176,7 +180,7 @@ def fleiss_kappa(ratings: pd.DataFrame) -> Kappa:
         # A resample of a single category has none; its chance agreement is 1 but for rounding.
         return (agreed - chance) / np.where(1 - chance > _SAME, 1 - chance, np.nan)
 
-    found = estimate(resample(sums, "stratum", "item_id", [*names, "agreed", "items"]), kappa)
+    found = estimate(resample(sums, "stratum", "cluster", [*names, "agreed", "items"]), kappa)
     note = "too few items, or too few of another category, for an interval" if math.isnan(found.low) else ""
     return Kappa(float(inter_rater.fleiss_kappa(counts)), found.low, found.high, n, raters, note)
 
@@ -222,6 +226,52 @@ def cohen_kappa(
         note = "the formula gives its variance as nought, so there is no interval"
         return Kappa(float(found.kappa), math.nan, math.nan, n, 2, note)
     return Kappa(float(found.kappa), float(found.kappa_low), float(found.kappa_upp), n, 2, "")
+
+
+def clustered_kappa(
+    first: Sequence[object],
+    second: Sequence[object],
+    clusters: Sequence[object],
+    weights: Literal["linear", "quadratic"] | None = None,
+) -> Kappa:
+    """Cohen's kappa as `cohen_kappa` gives it, with an interval by bootstrap over clusters of items.
+
+    For items that are not independent, such as the questions about one text: the formula's interval takes each for an
+    observation of its own, and is too narrow then. In simulated studies of 5 to 24 texts with four questions each, of which both
+    people found three in ten texts hard, 95 % intervals over texts held the true kappa in 92 to 97 %, the formula's in 80 to
+    90 % (tests/test_metrics_kappas.py has such a study).
+
+    Args:
+        clusters: of each item, what was sampled.
+
+    Raises:
+        BadInput: as `cohen_kappa`, or unequally many clusters.
+    """
+    known = cohen_kappa(first, second, weights)
+    if len(clusters) != known.n:
+        raise BadInput(f"each item needs its cluster; found {known.n} items and {len(clusters)} clusters")
+    if math.isnan(known.kappa):
+        return known
+    both = pd.concat([pd.Series(list(first)), pd.Series(list(second))], ignore_index=True)
+    codes, categories = pd.factorize(both, sort=bool(weights))
+    n, k = known.n, len(categories)
+    cells = np.zeros((n, k * k))
+    cells[np.arange(n), codes[:n] * k + codes[n:]] = 1
+    names = [f"cell {cell}" for cell in range(k * k)]
+    sums = pd.DataFrame(cells, columns=names).assign(stratum="all", cluster=pd.Series(list(clusters)))
+    # Without weights one category is as far from one as from any other.
+    power = {"linear": 1, "quadratic": 2}
+    far = np.abs(np.subtract.outer(*[categories.to_numpy(float)] * 2)) ** power[weights] if weights else 1 - np.eye(k)  # fmt: skip
+
+    def kappa(drawn: np.ndarray) -> np.ndarray:
+        table = drawn[:, 0].reshape(-1, k, k) / drawn[:, 0].sum(1)[:, None, None]
+        chance = (table.sum(2)[:, :, None] * table.sum(1)[:, None, :] * far).sum((1, 2))
+        # Rounded, so that a rater who says the same of everything has just 0.
+        return np.round(1 - (table * far).sum((1, 2)) / np.where(chance > _SAME, chance, np.nan), 12)
+
+    found = estimate(resample(sums, "stratum", "cluster", names), kappa)
+    note = "too few items, or too few of another category, for an interval" if math.isnan(found.low) else ""
+    return Kappa(found.value, found.low, found.high, n, 2, note)
 
 
 def _means(judgements: pd.DataFrame) -> pd.DataFrame:

@@ -1,6 +1,7 @@
 """Do annotators agree: kappa by category, of one's own annotations or of annotators that are simulated.
 
-Annotations are rows with item_id, rater and rating, each rater rating every item of a category once.
+Annotations are rows with item_id, rater and rating, each rater rating every item of a category once. Items that are not
+independent, such as the questions about one text, have the same `cluster`.
 """
 
 from pathlib import Path
@@ -12,7 +13,7 @@ import pandas as pd
 from bench import words
 from bench.data.tables import number, read_csv
 from bench.errors import BadInput
-from bench.metrics.agreement import Kappa, cohen_kappa, fleiss_kappa, severity_level
+from bench.metrics.agreement import Kappa, clustered_kappa, cohen_kappa, fleiss_kappa, severity_level
 from bench.metrics.table import ALL
 
 # Lower bounds of what a kappa is called (Landis and Koch, Biometrics, 1977).
@@ -24,6 +25,8 @@ BANDS = (
     (0.0, words.phrase("slight")),
 )
 COLUMNS = ("item_id", "rater", "rating")
+# Clusters that an interval needs: of fewer, the percentiles that Student's t asks for lie beyond the resamples.
+LEAST = 5
 
 
 class Simulated(NamedTuple):
@@ -94,12 +97,18 @@ def read(path: Path, *, levels: bool = False) -> pd.DataFrame:
 def kappas(annotations: pd.DataFrame) -> pd.DataFrame:
     """Kappa of each category and of all items: Cohen's of two raters, Fleiss' of more.
 
+    Args:
+        annotations: `category`, `item_id`, `rater`, `rating`, and `cluster` where items are not independent. The interval is by
+            bootstrap over clusters then; there is none of fewer than 5, and none where raters agree on every item, for
+            resamples are all alike.
+
     Returns:
-        `category`, `kappa`, `ci_low`, `ci_high`, `n` (items), `raters`, `agreed` (share of items that all rate alike),
-        `band` (its name after Landis and Koch), `note`. Over all items it is defined where all have the same raters.
+        `category`, `kappa`, `ci_low`, `ci_high`, `n` (items), `clusters` (where there are some), `raters`, `agreed` (share of items
+        that all rate alike), `band` (its name after Landis and Koch), `note`. Over all items it is defined where all have the
+        same raters.
 
     Raises:
-        BadInput: a category has one rater, or an item that not all of its raters have rated.
+        BadInput: a category has one rater, an item that not all of its raters have rated, or one of two clusters.
     """
     parts = [(str(name), some) for name, some in annotations.groupby("category", sort=False)]
     rows = [_row(name, some, _kappa(some)) for name, some in parts]
@@ -121,15 +130,31 @@ def band(kappa: float) -> str:
 def _kappa(some: pd.DataFrame) -> Kappa:
     # It refuses gaps and doubles, for two raters too.
     found = fleiss_kappa(some)
-    if found.raters > 2:
-        return found
-    wide = some.pivot_table(index="item_id", columns="rater", values="rating", aggfunc="first")
-    return cohen_kappa(list(wide.iloc[:, 0]), list(wide.iloc[:, 1]))
+    if found.raters == 2:
+        wide = some.pivot_table(index="item_id", columns="rater", values="rating", aggfunc="first")
+        one, other = list(wide.iloc[:, 0]), list(wide.iloc[:, 1])
+        if "cluster" not in some:
+            return cohen_kappa(one, other)
+        found = clustered_kappa(one, other, list(some.groupby("item_id").cluster.first()[wide.index]))
+    return _of_clusters(found, some) if "cluster" in some else found
+
+
+def _of_clusters(found: Kappa, some: pd.DataFrame) -> Kappa:
+    """A kappa without its interval where clusters tell too little of their spread."""
+    split = some.groupby("item_id").cluster.nunique()
+    if (split > 1).any():
+        raise BadInput(f"item {split.index[split > 1][0]}: is of {split.max()} clusters; expected one")
+    n, note = some.cluster.nunique(), found.note
+    if n < LEAST and found.kappa == found.kappa:
+        note = f"{n} cluster{'' if n == 1 else 's'} of items: an interval needs {LEAST} at least"
+    elif not note and found.ci_low == found.ci_high == 1:
+        note = "raters agree on every item, so resamples are all alike and there is no interval"
+    return found._replace(ci_low=np.nan, ci_high=np.nan, note=note) if note else found
 
 
 def _row(category: str, some: pd.DataFrame, found: Kappa) -> dict[str, object]:
     alike = some.groupby("item_id").rating.agg(lambda given: (given == given.iloc[0]).all())
     return {
         "category": category, "kappa": found.kappa, "ci_low": found.ci_low, "ci_high": found.ci_high, "n": found.n,
-        "raters": found.raters, "agreed": float(alike.mean()), "band": band(found.kappa), "note": found.note,
+        **({"clusters": some.cluster.nunique()} if "cluster" in some else {}), "raters": found.raters, "agreed": float(alike.mean()), "band": band(found.kappa), "note": found.note,
     }  # fmt: skip

@@ -59,7 +59,7 @@ def of_kappas(found: pd.DataFrame, who: str) -> str:
         return words.tell("The agreement of {who} over all items has no kappa: {why}.", who=who, why=words.note(row.note))  # fmt: skip
     told = words.tell(
         "Over all items {who} agree with kappa {kappa}{interval}: {band} by Landis and Koch (n = {n} items, {raters} raters; chance alone gives 0).",
-        who=who, kappa=f"{row.kappa:.2f}", interval=_bracketed(row), band=words.tell(band(row.kappa)), n=f"{int(row.n):,}", raters=int(row.raters),
+        who=who, kappa=f"{row.kappa:.2f}", interval=_bracketed(row) or _because(row), band=words.tell(band(row.kappa)), n=f"{int(row.n):,}", raters=int(row.raters),
     )  # fmt: skip
     parts = found[(found.category != ALL) & found.kappa.notna()]
     if len(parts) < 2:
@@ -168,6 +168,11 @@ def _interval(row: pd.Series) -> str:
 def _bracketed(row: pd.Series) -> str:
     """The interval behind a number, in brackets."""
     return words.tell(" ({text})", text=_interval(row)) if _interval(row) else ""
+
+
+def _because(row: pd.Series) -> str:
+    """Why there is no interval, in brackets."""
+    return words.tell(" ({text})", text=words.note(row.note)) if row.note else ""
 
 
 def _beside(what: str, row: pd.Series) -> str:

@@ -13,7 +13,7 @@ import pandas as pd
 
 from bench import words
 from bench.errors import BadInput
-from bench.metrics.agreement import TIES, severity_level, winner_consistency
+from bench.metrics.agreement import TIES, clustered_kappa, severity_level, winner_consistency
 from bench.metrics.bootstrap import Totals, estimate, resample
 from bench.metrics.significance import Comparison, difference, holm, p_told
 from bench.metrics.table import ALL, Card
@@ -131,25 +131,9 @@ def kappas(marks: pd.DataFrame, *, levels: bool = False) -> pd.DataFrame:
         both = [
             severity_level(some[name]) if levels else some[name].to_numpy() for name in ("judge", "human")
         ]
-        codes, names = pd.factorize(np.concatenate(both), sort=True)
-        k, n = len(names), len(some)
-        cells = np.zeros((n, k * k))
-        cells[np.arange(n), codes[:n] * k + codes[n:]] = 1
-        columns = [f"cell {cell}" for cell in range(k * k)]
-        counted = pd.DataFrame(cells, columns=columns).assign(stratum=ALL, cluster=some.cluster.to_numpy())
-        # A level is a number; another category is as far from one as from any other.
-        far = np.subtract.outer(names, names).astype(float) ** 2 if levels else 1 - np.eye(k)
-
-        def of(sums: np.ndarray, k: int = k, far: np.ndarray = far) -> np.ndarray:
-            table = sums[:, 0].reshape(-1, k, k) / sums[:, 0].sum(1)[:, None, None]
-            chance = table.sum(2)[:, :, None] * table.sum(1)[:, None, :]
-            apart = (chance * far).sum((1, 2))
-            # Rounded, so that a judge who says the same of everything has just 0.
-            return np.round(1 - (table * far).sum((1, 2)) / np.where(apart > _SAME, apart, np.nan), 12)
-
-        found = estimate(resample(counted, "stratum", "cluster", columns), of)
-        note = "all marks are of one category, so chance agrees as perfectly" if math.isnan(found.value) else ""  # fmt: skip
-        rows.append({"by": by, "kappa": found.value, "ci_low": found.low, "ci_high": found.high, "n": n, "note": note})  # fmt: skip
+        found = clustered_kappa(list(both[0]), list(both[1]), list(some.cluster), "quadratic" if levels else None)  # fmt: skip
+        note = "all marks are of one category, so chance agrees as perfectly" if math.isnan(found.kappa) else ""  # fmt: skip
+        rows.append({"by": by, "kappa": found.kappa, "ci_low": found.ci_low, "ci_high": found.ci_high, "n": found.n, "note": note})  # fmt: skip
     return pd.DataFrame(rows)
 
 
