@@ -1,6 +1,6 @@
 """What tests of curated CBBQ templates share: a project's tables and sheets changed, and a model that says what it is told to."""
 
-from bench.curate import cbbq, cbbq_drafts, cbbq_review, cbbq_simulated, sheets
+from bench.curate import cbbq, cbbq_drafts, cbbq_review, cbbq_sheets, cbbq_simulated, sheets
 
 FACTS = cbbq_simulated.finished()
 
@@ -52,6 +52,6 @@ def reviewed(project, sheet="", people=("bo", "cy"), **said):
             item: {"answer": "ABC"[label], "asks_the_bias": "yes", "reads_well": "yes"} | said.get(person, {}).get(item, {})
             for item, label in labels.items()
         }  # fmt: skip
-        for name in [sheet] if sheet else cbbq_drafts.sent(project, cbbq_review.SHEET):
+        for name in [sheet] if sheet else cbbq_sheets.sent(project, cbbq_review.SHEET):
             answered(project, name, person, right)
     return project

@@ -8,7 +8,7 @@ from curating_cbbq import FACTS, accepted, answered, changed, drafter
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bench.curate import cbbq, cbbq_drafts, cbbq_review
+from bench.curate import cbbq, cbbq_drafts, cbbq_review, cbbq_sheets
 from bench.errors import BadInput
 
 
@@ -43,7 +43,7 @@ def test_what_is_filled_in_is_never_taken_for_a_field(begun):
 )
 def test_wordings_that_cannot_be_filled_are_refused(tmp_path, text, message):
     said = "\n".join(f'{name} = "x"' for name in cbbq_drafts.ON_SHEETS)
-    path = tmp_path / "wordings.toml"
+    path = tmp_path / "wording.toml"
     path.write_text(f"{text}\n[sheet]\n{said}\n", "utf-8")
     with pytest.raises(BadInput, match=message):
         cbbq_drafts.wordings(path)
@@ -203,11 +203,11 @@ def test_files_that_are_gone_are_written_again_and_renamed_ones_are_left(begun):
     cbbq_review.hand_out(begun, ["bo", "cy"])
     place = begun.sheets / "review-1"
     (place / "bo.xlsx").rename(place / "bo, done.xlsx")
-    cbbq_drafts.resend(begun, "review")
+    cbbq_sheets.resend(begun, "review")
     assert {path.name for path in place.glob("*.xlsx")} == {"bo, done.xlsx", "cy.xlsx"}
     (place / "cy.xlsx").unlink()
     (place / "bo, done.xlsx").rename(place / "bo.xlsx")
-    cbbq_drafts.resend(begun, "review")
+    cbbq_sheets.resend(begun, "review")
     assert {path.name for path in place.glob("*.xlsx")} == {"bo.xlsx", "cy.xlsx"}
 
 

@@ -5,7 +5,7 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
-from curating_cbbq import accepted, changed, reviewed
+from curating_cbbq import accepted, answered, changed, reviewed
 from openpyxl import load_workbook
 
 from bench import data
@@ -69,6 +69,22 @@ def test_a_text_that_changed_after_its_review_is_reviewed_again(done):
     assert [path.parent.name for path in paths] == ["review-2"] * 2
     assert len(sheets.opened(done.sheets, "review-2").rows) == 4
     assert set(cbbq_review.reviewed(done).waiting.people) == {"x, y"}
+
+
+def test_a_reviewer_who_gives_up_is_replaced_and_a_whole_review_stays_as_it_is(begun):
+    accepted(begun)
+    cbbq_review.hand_out(begun, ["bo", "cy"])
+    labels = dict(cbbq_review.forms(begun)[["item_id", "label"]].itertuples(index=False))
+    right = {item: {"answer": "ABC"[label], "asks_the_bias": "yes", "reads_well": "yes"} for item, label in labels.items()}  # fmt: skip
+    answered(begun, "review-1", "bo", right)
+    assert cbbq_review.hand_out(begun, ["bo", "di"]) == []
+    assert sheets.opened(begun.sheets, "review-1").people == ["bo", "di"]
+    assert set(cbbq_review.reviewed(begun).waiting.people) == {"di"}
+    answered(begun, "review-1", "di", right)
+    assert cbbq_review.reviewed(begun).waiting.empty
+    # Nothing is open, so other names in a later call change nothing.
+    assert cbbq_review.hand_out(begun, ["x", "y"]) == []
+    assert sheets.opened(begun.sheets, "review-1").people == ["bo", "di"]
 
 
 def test_two_reviewers_are_two(done):

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from curating import worked
+from curating_mcbe import worked
 
 from bench import data
 from bench.curate import (  # fmt: skip

@@ -4,7 +4,7 @@ import shutil
 
 import pandas as pd
 import pytest
-from curating import worked
+from curating_mcbe import worked
 
 from bench import data
 from bench.curate import mcbe, mcbe_findings, mcbe_rounds, mcbe_simulated, mcbe_write, sheets

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from bench import data, scorers, words
-from bench.curate import cbbq, cbbq_discuss, cbbq_drafts, cbbq_review, cbbq_simulated, cbbq_write
+from bench.curate import cbbq, cbbq_discuss, cbbq_drafts, cbbq_review, cbbq_sheets, cbbq_simulated, cbbq_write
 from bench.curate.begin import EXAMPLES
 from bench.curate.cbbq import Project
 from bench.curate.cbbq_discuss import Discussed
@@ -136,7 +136,7 @@ def worked(
         cbbq_review.hand_out(project, reviewers, seed)
         cbbq_discuss.hand_out(project, panel, seed)
         for room in (cbbq_drafts, cbbq_review, cbbq_discuss):
-            cbbq_drafts.resend(project, room.SHEET)
+            cbbq_sheets.resend(project, room.SHEET)
     else:
         project, known = _example(model, reliability, seed), Simulated(reliability).kappa
         cbbq_simulated.work(project, write, model or cbbq_simulated.MODEL, reliability, seed)

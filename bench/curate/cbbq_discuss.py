@@ -14,8 +14,9 @@ import pandas as pd
 
 from bench.curate import sheets
 from bench.curate.cbbq import Project
-from bench.curate.cbbq_drafts import each, following, sent, wording_file
+from bench.curate.cbbq_drafts import each, wording_file
 from bench.curate.cbbq_review import ASKED, LETTERS, Reviewed, completeness, objections, reviewed, seen
+from bench.curate.cbbq_sheets import following, hand_over, sent
 from bench.curate.workbook import Question
 from bench.data import toml
 from bench.whole import written
@@ -79,12 +80,13 @@ def hand_out(project: Project, person: str, seed: int = 0) -> list[Path]:
         BadInput: the name cannot be a file's.
         RunFailed: a file cannot be written.
     """
-    there = [
-        row
-        for name in sent(project, SHEET)
-        for row in sheets.opened(project.sheets, name).rows.to_dict("records")
-    ]
-    new = [row for row in open_questions(project, reviewed(project)).values() if row not in there]
+    now = open_questions(project, reviewed(project))
+    there = []
+    for name in sent(project, SHEET):
+        rows = sheets.opened(project.sheets, name).rows.to_dict("records")
+        there += rows
+        hand_over(project, name, [person], [row["item_id"] for row in rows if now.get(row["item_id"]) == row])  # fmt: skip
+    new = [row for row in now.values() if row not in there]
     if not new:
         return []
     asked = toml.read(wording_file(project))["sheet"]

@@ -19,6 +19,7 @@ from statsmodels.stats.proportion import proportion_confint  # type: ignore[impo
 from bench import words
 from bench.curate import sheets
 from bench.curate.cbbq import Project, Scenario, holdable
+from bench.curate.cbbq_sheets import hand_over, sent
 from bench.curate.workbook import Question
 from bench.data import toml
 from bench.data.audit import shown
@@ -78,41 +79,9 @@ def each(frame: pd.DataFrame) -> Iterator[Any]:
     return iter(frame.itertuples())
 
 
-def sent(project: Project, kind: str) -> list[str]:
-    """The sheets of a kind that went out, such as `review-1` and `review-2`, in the order of their numbers."""
-    found = {path.parent.name for path in project.sheets.glob(f"{kind}-*/{sheets.MANIFEST}")}
-    # A copy that somebody made beside it is no sheet.
-    return sorted((name for name in found if _number(name, kind)), key=lambda name: _number(name, kind))
-
-
-def following(project: Project, kind: str) -> str:
-    """What the next sheet of a kind is called."""
-    return f"{kind}-{max((_number(name, kind) for name in sent(project, kind)), default=0) + 1}"
-
-
-def resend(project: Project, kind: str) -> None:
-    """Write the files of sheets that are gone, or were never written because the work was interrupted.
-
-    Files may have been renamed, so nothing is written where there are as many as people.
-
-    Raises:
-        RunFailed: a file cannot be written.
-    """
-    for name in sent(project, kind):
-        place = project.sheets / name
-        if len([*place.glob("[!~.]*.xlsx")]) < len(sheets.opened(project.sheets, name).people):
-            with written(place):
-                sheets.send(project.sheets, name)
-
-
-def _number(name: str, kind: str) -> int:
-    digits = name.removeprefix(f"{kind}-")
-    return int(digits) if re.fullmatch(r"[1-9][0-9]{0,8}", digits) else 0
-
-
 def wording_file(project: Project) -> Path:
-    """Where the instructions of a project stand: its own `wordings.toml`, for another language, or ours."""
-    own = project.folder / "wordings.toml"
+    """Where the instructions of a project stand: its own `wording.toml`, for another language, or ours."""
+    own = project.folder / "wording.toml"
     return own if own.is_file() else WORDINGS
 
 
@@ -267,7 +236,9 @@ def hand_out(project: Project, person: str, seed: int = 0) -> list[Path]:
     made: list[Path] = []
     there = sent(project, SHEET)
     for number, rows in parts.items():
-        if (name := f"{SHEET}-{number}") not in there:
+        if (name := f"{SHEET}-{number}") in there:
+            hand_over(project, name, [person], [row["item_id"] for row in rows])
+        else:
             with written(project.sheets / name):
                 made += sheets.write(project.sheets, name, pd.DataFrame(rows), _questions(asked), [person], seed, asked["decide"])  # fmt: skip
     return made

@@ -16,7 +16,8 @@ from statsmodels.stats.proportion import proportion_confint  # type: ignore[impo
 from bench import words
 from bench.curate import sheets
 from bench.curate.cbbq import QUESTIONS, Project, Scenario
-from bench.curate.cbbq_drafts import decided, each, following, sent, wording_file, wrong_facts
+from bench.curate.cbbq_drafts import decided, each, wording_file, wrong_facts
+from bench.curate.cbbq_sheets import following, hand_over, sent
 from bench.curate.workbook import Question
 from bench.data import Source, overview, toml
 from bench.data.cbbq_templates import CONDITIONS, SLOTS
@@ -125,8 +126,12 @@ def hand_out(project: Project, people: Sequence[str], seed: int = 0) -> list[Pat
     if len(set(people)) != COUNT:
         raise BadInput(f"reviewers: {COUNT} different people are needed for Cohen's kappa; found {', '.join(people) or 'none'}")  # fmt: skip
     texts = seen(project)
-    known = sent(project, SHEET)
-    there = {_text(row) for name in known for row in sheets.opened(project.sheets, name).rows.to_dict("records")}  # fmt: skip
+    now = {_text(row) for row in texts.values()}
+    there: set[tuple[str, ...]] = set()
+    for name in sent(project, SHEET):
+        rows = sheets.opened(project.sheets, name).rows.to_dict("records")
+        hand_over(project, name, people, [row["item_id"] for row in rows if _text(row) in now - there])
+        there |= {_text(row) for row in rows}
     new = [row for row in texts.values() if _text(row) not in there]
     if not new:
         return []

@@ -10,7 +10,7 @@ from typing import Any
 
 from rapidfuzz.distance import Levenshtein
 
-from bench.curate import cbbq_discuss, cbbq_drafts, cbbq_review, sheets
+from bench.curate import cbbq_discuss, cbbq_drafts, cbbq_review, cbbq_sheets, sheets
 from bench.curate.begin import EXAMPLES
 from bench.curate.cbbq import Project, Scenario
 from bench.curate.cbbq_discuss import KEEP, LEAVE_OUT
@@ -105,9 +105,9 @@ def work(project: Project, write: Writer | None = None, model: str = MODEL, reli
 
 def _unfilled(project: Project, kind: str) -> list[tuple[Sheet, str]]:
     """The sheets of a kind in which somebody has filled in nothing yet, as where the work was interrupted."""
-    cbbq_drafts.resend(project, kind)
+    cbbq_sheets.resend(project, kind)
     found = []
-    for name in cbbq_drafts.sent(project, kind):
+    for name in cbbq_sheets.sent(project, kind):
         sheet, came = (
             sheets.opened(project.sheets, name),
             set(sheets.read(project.sheets, name).answers.person),

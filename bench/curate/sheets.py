@@ -34,6 +34,7 @@ RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?|.*[. ]", re.IGNOREC
 ANSWER_COLUMNS = ["item_id", "person", "question", "answer", "when"]
 MEND_COLUMNS = ["person", "file", "row", "item_id", "column", "what", "value", "allowed"]
 EMPTY_ROW = "a row of the sheet that was sent"
+ABSENT = "has not come back"
 
 
 class Returned(NamedTuple):
@@ -148,21 +149,24 @@ def ask(folder: Path, name: str, people: Sequence[str]) -> None:
 
 
 def send(folder: Path, name: str) -> None:
-    """Write the files of a sheet that are not there, as they were sent or should have been.
+    """Write the files of a sheet that are not there, under whatever name, as they were sent or should have been.
 
     Raises:
         BadInput: no sheet of this name was written.
         OSError: a file cannot be written.
     """
     sheet = opened(folder, name)
-    for person in sheet.people:
-        path = Path(folder) / name / f"{person}.xlsx"
-        if not path.exists():
-            ordered = sheet.rows.iloc[sheet.order(person)]
-            of_item = {item: key for key, item in sheet.keys(person).items()}
-            keyed = ordered.assign(**{KEY: [of_item[item] for item in ordered.item_id]})
-            with whole(path) as draft:
-                workbook.save(draft, f"{name}: {person}", sheet.instructions, keyed[[KEY, *sheet.shown]], sheet.questions)  # fmt: skip
+    place = Path(folder) / name
+    paths = {person: place / f"{person}.xlsx" for person in sheet.people}
+    lost = {person: path for person, path in paths.items() if not path.exists()}
+    # One that came back under another name is not lost.
+    listed = read(folder, name).to_mend if lost else pd.DataFrame(columns=MEND_COLUMNS)
+    for person in listed.person[(listed.what == ABSENT) & listed.person.isin(list(lost))]:
+        ordered = sheet.rows.iloc[sheet.order(person)]
+        of_item = {item: key for key, item in sheet.keys(person).items()}
+        keyed = ordered.assign(**{KEY: [of_item[item] for item in ordered.item_id]})
+        with whole(paths[person]) as draft:
+            workbook.save(draft, f"{name}: {person}", sheet.instructions, keyed[[KEY, *sheet.shown]], sheet.questions)  # fmt: skip
 
 
 def _record(place: Path, sheet: Sheet) -> None:
@@ -312,7 +316,7 @@ class _Reader:
         for person in self.sheet.people:
             if not any(one == person for one, *_ in self.found):
                 came = any(one == person for one, _ in self.rows_of)
-                what = "nothing is filled in yet" if came else "has not come back"
+                what = "nothing is filled in yet" if came else ABSENT
                 self.mend.append((person, f"{person}.xlsx", 0, "", "", what, "", "the sheet, filled in"))
                 continue
             for item in self.texts:
