@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recorded import GOOD
 
-from bench import data, naming, run
+from bench import data, naming, run, words
 from bench.data import SAMPLES, manifest, mcbe_check
 from bench.data.cbbq_expand import expand
 from bench.data.fetch import fetch
@@ -18,6 +18,7 @@ from bench.data.mcbe import CATEGORIES
 from bench.errors import BadInput
 from bench.figures import scores as pictures
 from bench.figures import style
+from bench.metrics.findings import named_apart
 from bench.results import Run
 
 HEAD = 'name = "Ours"\nversion = "3"\nlicence = "CC0-1.0"\nlanguage = "zh"\n'
@@ -236,3 +237,31 @@ def test_labels_are_shown_where_a_font_has_them() -> None:
     naming.learn("mcbe", {"language": "es", "labels": {"city": {"en": "City", "es": "Peñón"}}})
     assert style.label("mcbe", "sport") == "Sport"
     assert style.label("mcbe", "city") == "Peñón (City)"
+
+
+def test_two_sets_that_call_a_category_differently_are_told_apart(tmp_path: Path) -> None:
+    """The last that was opened gives the name, and a page that shows both says so."""
+    one = data.find("mcbe", mcbe_folder(tmp_path / "one"))
+    told = HEAD.replace('"Ours"', '"Theirs"') + SPORT.replace("Sports clubs", "Sport")
+    other = data.find("mcbe", mcbe_folder(tmp_path / "other", told))
+    sets = [("mcbe", source.describe()) for source in (one, other)]
+    (found,) = naming.apart(sets)
+    assert found == ("mcbe", "sport", ("Ours", "Theirs"), (("体育", "Sports clubs"), ("体育", "Sport")))
+    assert named_apart(sets) == [
+        "Category sport of McBE is called Sports clubs (体育) in the data Ours, and Sport (体育) in the data Theirs; "
+        "here it is called Sport (体育)."
+    ]
+    assert naming.english("mcbe", "sport") == "Sport"
+    assert named_apart([sets[0], sets[0]]) == [] == named_apart([sets[0], ("cbbq", sets[1][1])])
+
+
+def test_a_released_category_that_a_set_calls_otherwise_is_told_beside_the_release(tmp_path: Path) -> None:
+    labels = "".join(f'[categories."{name}"]\nen = "{name}"\nko = "범주"\n' for name in CATEGORIES)
+    theirs = data.find("mcbe", mcbe_folder(tmp_path, HEAD.replace('"zh"', '"ko"') + labels, "age"))
+    sets = [("mcbe", source.describe()) for source in (data.find("mcbe", SAMPLES / "mcbe"), theirs)]
+    told = named_apart(sets)
+    assert len(told) == 4
+    assert told[0].startswith("Category gender of McBE is called gender (性别) in the data ")
+    assert told[-1] == f"So are {len(CATEGORIES) - 3} more categories."
+    with words.spoken("zh"):
+        assert "性别（gender）" in named_apart(sets)[0]
