@@ -199,3 +199,13 @@ def test_a_released_wording_never_replaces_a_sets_own(folder: Path, tmp_path: Pa
     with pytest.raises(BadInput, match="is a set's own wording"):
         fetch_wording.alone("mcbe", folder, folder, tmp_path)
     assert (folder / "prompts.toml").read_text("utf-8") == PROMPTS
+
+
+def test_data_that_come_anew_without_a_wording_keep_the_one_that_was_put_beside_them(tmp_path: Path) -> None:
+    source = tmp_path / "from"
+    shutil.copytree(SAMPLES / "mcbe", source)
+    target = tmp_path / "to"
+    fetch("mcbe", source, target)
+    (target / "prompts.toml").write_text(PROMPTS, "utf-8")
+    fetch("mcbe", source, target)
+    assert wording.load("mcbe", None, target).version == "ours-ko-1"

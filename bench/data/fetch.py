@@ -24,7 +24,7 @@ from bench.data import MANIFEST, Source, fetch_wording, toml
 from bench.data.archive import MAX_BYTES, unpack
 from bench.data.blobs import blob_id, released
 from bench.data.download import TIMEOUT, download
-from bench.data.manifest import FETCHED, WORDING, own_wording, tables
+from bench.data.manifest import FETCHED, WORDING, tables
 from bench.data.manifest import read as read_manifest
 from bench.data.text import place
 from bench.errors import BadInput, RunFailed
@@ -148,9 +148,10 @@ def _fetch(benchmark: str, source: Path | None, target: Path, work: Path) -> Non
         "verified_files": len(checked) - len(wrong),
         "sha256": brought.sha256,
     }
-    fault = fetch_wording.beside(benchmark, folder, root, target, work, downloaded=source is None)
-    # Without this line a wording is the set's own.
-    manifest[FETCHED] = "" if own_wording(root) else fetch_wording.version(staged)
+    # Without a version a wording is the set's own.
+    manifest[FETCHED], fault = fetch_wording.beside(
+        benchmark, folder, root, target, work, downloaded=source is None
+    )
     (staged / MANIFEST).write_bytes(_toml(manifest | own))
     if target.exists():
         os.replace(target, work / "old")

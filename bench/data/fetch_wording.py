@@ -32,19 +32,23 @@ def expected(benchmark: str) -> str:
     return MODULES[benchmark].EXPECTED if benchmark in MODULES else ""
 
 
-def beside(benchmark: str, folder: Path, root: Path, target: Path, work: Path, downloaded: bool) -> str:
+def beside(
+    benchmark: str, folder: Path, root: Path, target: Path, work: Path, downloaded: bool
+) -> tuple[str, str]:
     """Put the wording beside the data in `work/new`: the own one of the set in `root`, else that of the scripts in or near
-    `folder`, else the older released one of `target`.
+    `folder`, else the older one of `target`.
 
-    A download has to hold the released wording. Returns what is to be told of a failure, or "".
+    A download has to hold the released wording. Returns the version of a released wording and what is to be told of a
+    failure, each "" where there is none.
     """
+    new = work / "new"
     if brought := own_wording(root):
         toml.read(brought)
-        shutil.copyfile(brought, work / "new" / WORDING)
-        return ""
+        shutil.copyfile(brought, new / WORDING)
+        return "", ""
     module = MODULES.get(benchmark)
     if module is None:
-        return ""
+        return "", ""
     fault, wording = "", ""
     try:
         if downloaded:
@@ -55,11 +59,13 @@ def beside(benchmark: str, folder: Path, root: Path, target: Path, work: Path, d
     except (OSError, BadInput, RunFailed) as error:
         fault = f"the data came without the wording: {error}"
     if wording:
-        (work / "new" / WORDING).write_bytes(wording.encode())
-    elif (target / WORDING).is_file() and not own_wording(target):
-        shutil.copyfile(target / WORDING, work / "new" / WORDING)
+        (new / WORDING).write_bytes(wording.encode())
+    elif (target / WORDING).is_file():
+        shutil.copyfile(target / WORDING, new / WORDING)
         fault = f"{fault}; the older wording is kept" if fault else ""
-    return fault
+        if own_wording(target):
+            return "", fault
+    return version(new), fault
 
 
 def alone(benchmark: str, folder: Path, target: Path, work: Path) -> bool:
