@@ -143,10 +143,6 @@ class Run:
         if doubt := probe_failed(self.about):
             first = table.index[table.category == ALL][:1]
             table.loc[first, "note"] = [joined(doubt, note) for note in table.note[first]]
-        if strange := self.about.get("wording", {}).get("foreign"):
-            asked_in = f"the data are in {', '.join(strange['data'])}, the wording in {', '.join(strange['wording'])}"
-            first = table.index[table.category == ALL][:1]
-            table.loc[first, "note"] = [joined(note, asked_in) for note in table.note[first]]
         lost = rows[rows.error != ""]
         for task in (task for task in dict.fromkeys(table.task) if task != ALL):
             reasons = lost.error[lost.task == task].value_counts()

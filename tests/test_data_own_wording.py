@@ -124,13 +124,10 @@ def test_who_asks_in_a_language_that_is_not_the_datas_is_told_once(
     )
     assert capsys.readouterr().err.count(told) == 1
     assert warnings([done.about, done.about]).count(told) == 1
-    note = "the data are in ko, the wording in zh"
-    assert done.scores().note.str.contains(note).sum() == 1
     asked(folder, tmp_path / "run")
     assert told not in capsys.readouterr().err, "nothing is asked any more"
     with words.spoken("zh"):
         assert "韩语" in foreign(done.about)
-        assert words.note(note) == "数据的语言是 ko，措辞的语言是 zh"
 
 
 @pytest.mark.parametrize("languages", ["zh", "yue, zh", ""])

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from bench import data, scorers, tasks
+from bench import data, scorers, tasks, words
 from bench.benchmarks import module, resolve
 from bench.errors import BadInput, expected
 from bench.metrics.injection import CLEAN
@@ -167,8 +167,10 @@ def notes(judge: str) -> list[str]:
     if judge:
         return []
     return [
-        "These marks were given by a model of 135 million parameters, which does not understand the task; they are carried "
-        "with the package to show what is measured. Give `judge` to measure yours."
+        words.tell(
+            "These marks were given by a model of 135 million parameters, which does not understand the task; they are carried "
+            "with the package to show what is measured. Give `judge` to measure yours."
+        )
     ]
 
 

@@ -23,6 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bench import words
 from bench.data import toml
 from bench.errors import LONGEST, BadInput, plain, quoted
 
@@ -168,6 +169,17 @@ def label_in(code: str, language: str) -> str:
         return str(Locale(language).languages.get(code, ""))
     except UnknownLocaleError:
         return ""
+
+
+def spoken_name(code: str) -> str:
+    """What the language `code` is called in the language that is spoken, or its code where nobody says."""
+    return label_in(code, words.language()) or code
+
+
+def both_names(code: str) -> str:
+    """What the language `code` is called in the language that is spoken, and in itself where that is another name."""
+    spoken, own = spoken_name(code), label_in(code, code)
+    return words.tell("{name} ({own})", name=spoken, own=own) if own and own != spoken else spoken
 
 
 @cache

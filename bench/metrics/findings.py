@@ -9,7 +9,7 @@ import pandas as pd
 
 from bench import naming, words
 from bench.benchmarks import module
-from bench.data.manifest import label_in
+from bench.data.manifest import spoken_name
 from bench.metrics.table import ALL, Headline
 
 # Below this share of readable answers, a score says more about the format of replies than about bias.
@@ -149,7 +149,7 @@ def foreign(about: Mapping[str, Any]) -> str:
     languages = about.get("wording", {}).get("foreign")
     if not languages:
         return ""
-    theirs, ours = (listing([label_in(code, words.language()) or code for code in languages[name]]) for name in ("data", "wording"))  # fmt: skip
+    theirs, ours = (listing([spoken_name(code) for code in languages[name]]) for name in ("data", "wording"))  # fmt: skip
     return words.tell(
         "The data {name} are in {theirs}, but the wording {wording}, in which models are asked about them, is in {ours}; a file "
         "prompts.toml beside dataset.toml, or --prompts FILE, asks in their own language.",
@@ -212,4 +212,5 @@ def named_apart(sets: Iterable[tuple[str, Mapping[str, Any]]]) -> list[str]:
 
 
 def _both(own: str, english: str) -> str:
-    return words.tell("{name} ({own})", name=english, own=own) if own else english
+    first, second = (english, own) if words.language() == words.LANGUAGES[0] else (own, english)
+    return words.tell("{name} ({own})", name=first, own=second) if own else english
