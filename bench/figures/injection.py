@@ -65,7 +65,7 @@ def kinds(summed: pd.DataFrame, judge: str, benchmark: str) -> Figure | None:
     told = some[some.kind == PLANTED].sort_values("won", kind="stable")
     shares = words.tell(", ").join(f"{row.wording} {row.won:.0%}" for row in told.itertuples())
     title = words.tell("{judge} on {benchmark}: instructions win in {shares}", judge=judge, benchmark=benchmark, shares=shares)  # fmt: skip
-    head(fig, title)
+    head(fig, title, letters=75)
     fig.set_label(
         words.tell("{title}. Dots with 95\u00a0% intervals, a row a kind of instruction, a colour a wording of the judge's question.", title=title)
     )  # fmt: skip
