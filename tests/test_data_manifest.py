@@ -13,6 +13,7 @@ from recorded import GOOD
 from bench import data, naming, run, words
 from bench.data import SAMPLES, manifest, mcbe_check
 from bench.data.cbbq_expand import expand
+from bench.data.cbbq_labels import NO_FACTS, _unusable, mentions
 from bench.data.fetch import fetch
 from bench.data.mcbe import CATEGORIES
 from bench.errors import BadInput
@@ -265,3 +266,45 @@ def test_a_released_category_that_a_set_calls_otherwise_is_told_beside_the_relea
     assert told[-1] == f"So are {len(CATEGORIES) - 3} more categories."
     with words.spoken("zh"):
         assert "性别（gender）" in named_apart(sets)[0]
+
+
+def test_a_set_of_new_categories_alone_is_not_held_against_the_release(tmp_path: Path) -> None:
+    """It lacks none of the release's categories, and its numbers stand alone."""
+    folder = mcbe_folder(tmp_path / "mcbe")
+    assert "the release has" in " ".join(data.check(data.find("mcbe", folder)).what)
+    (folder / "age.csv").unlink()
+    told = data.check(data.find("mcbe", folder)).what.tolist()
+    assert "3 rows found" in told
+    assert not any("the release" in what or "no file that is read" in what for what in told)
+
+    told = data.check(data.find("cbbq", cbbq_folder(tmp_path / "cbbq"))).query("kind == 'count'").what.tolist()  # fmt: skip
+    assert [what.partition(":")[0] for what in told] == ["category city_life", "all categories"]
+    assert not any("the release has " in what and "no such category" not in what for what in told)
+
+
+def test_a_question_ends_with_the_sign_of_its_language(tmp_path: Path) -> None:
+    folder = cbbq_folder(tmp_path)
+    path = folder / "city_life" / "ambiguous" / "templates_generate_neg.csv"
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    rows[0]["question"], rows[1]["question"], rows[2]["question"] = (
+        "누가 지쳤습니까?",
+        "谁累了?",
+        "Who was it",
+    )
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    found = data.check(data.find("cbbq", folder)).query("fault == 'question_mark'")
+    assert found[["row", "what"]].to_numpy().tolist() == [
+        [2, "ends in an ASCII `?`"],
+        [3, "does not end in `？`"],
+    ]
+
+
+def test_a_sentence_that_names_nobody_is_a_fact_in_other_languages_too() -> None:
+    """A full stop ends a clause as 。 does; one in a number ends none."""
+    start = "A {{NAME1}} and a {{NAME2}} came to the counter"
+    for facts, why in ((". It was the older of the two.", ""), (" with 1.5 kg", NO_FACTS), (".", NO_FACTS)):
+        assert _unusable(mentions(start + facts)) == why

@@ -119,7 +119,7 @@ def measured(
         raise BadInput(f"{source.folder}: has no item {unknown!r} to which a reply is given")
     rows, asked = [], []
     for name in wordings:
-        text = wording.load(benchmark, name or None, source.folder)
+        text = wording.load(benchmark, name or wording.OURS, source.folder)
         for k, (item_id, reply) in enumerate(given.items()):
             for kind, language, said in _spoilt(reply, kinds(planted), aim, k):
                 request = _question(benchmark, aim, items[item_id], text, said)
@@ -241,7 +241,7 @@ def _mark(benchmark: str, aim: Aim, response: str, item: Any) -> float:
 def _has(benchmark: str, name: str, folder: Path) -> bool:
     """Whether a benchmark has a wording with a question to its judge."""
     try:
-        text = wording.load(benchmark, name or None, folder)
+        text = wording.load(benchmark, name or wording.OURS, folder)
         text.table("bias_analysis.judge" if benchmark == "mcbe" else "judge")
     except BadInput:
         return False

@@ -146,10 +146,12 @@ def _bare(headline: Headline, value: float) -> str:
 
 def foreign(about: Mapping[str, Any]) -> str:
     """That a run's wording is not in the language of its data, in a sentence; "" where it is, or nobody knows."""
-    languages = about.get("wording", {}).get("foreign")
-    if not languages:
+    known = about.get("wording", {}).get("foreign")
+    found = [known.get(name) for name in ("data", "wording")] if isinstance(known, Mapping) else []
+    # A run may come from anywhere.
+    if not found or not all(isinstance(codes, list) and codes for codes in found):
         return ""
-    theirs, ours = (listing([spoken_name(code) for code in languages[name]]) for name in ("data", "wording"))  # fmt: skip
+    theirs, ours = (listing([spoken_name(str(code)) for code in codes]) for codes in found)
     return words.tell(
         "The data {name} are in {theirs}, but the wording {wording}, in which models are asked about them, is in {ours}; a file "
         "prompts.toml beside dataset.toml, or --prompts FILE, asks in their own language.",
