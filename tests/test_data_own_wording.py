@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import data, run, words
+from bench import data, printing, run, words
 from bench.data import SAMPLES, fetch_wording
 from bench.data.cbbq_expand import expand
 from bench.data.fetch import fetch
@@ -206,3 +206,13 @@ def test_data_that_come_anew_without_a_wording_keep_the_one_that_was_put_beside_
     (target / "prompts.toml").write_text(PROMPTS, "utf-8")
     fetch("mcbe", source, target)
     assert wording.load("mcbe", None, target).version == "ours-ko-1"
+
+
+def test_what_is_printed_of_a_data_set_names_its_wording(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for place, count in ((folder, 1), (SAMPLES / "mcbe", 0)):
+        source = data.find("mcbe", place)
+        told = {**source.describe(), "items": 1, "categories": {"age": 1}, "touched": []}
+        printing.data([told], "table")
+        assert capsys.readouterr().out.count("  wording  ours-ko-1: ") == count
