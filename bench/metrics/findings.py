@@ -147,7 +147,7 @@ def _bare(headline: Headline, value: float) -> str:
 def foreign(about: Mapping[str, Any]) -> str:
     """That a run's wording is not in the language of its data, in a sentence; "" where it is, or nobody knows."""
     known = about.get("wording", {}).get("foreign")
-    found = [known.get(name) for name in ("data", "wording")] if isinstance(known, Mapping) else []
+    found: list[Any] = [known.get(name) for name in ("data", "wording")] if isinstance(known, Mapping) else []
     # A run may come from anywhere.
     if not found or not all(isinstance(codes, list) and codes for codes in found):
         return ""
