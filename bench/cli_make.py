@@ -47,6 +47,21 @@ def expand(
     printing.written(made, "questions")
 
 
+def curate(
+    benchmark: Annotated[str, typer.Argument(help="mcbe, cbbq or nli_coal.")],
+    folder: Annotated[str, typer.Argument(metavar="FOLDER", help="Of the project; an empty or a new one.")],
+) -> None:
+    """Begin items of your own: a project folder with an example to change, for a notebook to go on with."""
+    from bench.curate import begin
+
+    name = resolve(benchmark)
+    for path in begin.copy(name, folder):
+        print(path)
+    say(
+        f"change these files; then notebooks/{begin.NOTEBOOKS[name]}.ipynb goes on, with this folder as its parameter"
+    )
+
+
 def build(
     benchmark: Annotated[str, typer.Argument(help="nli-coal.")],
     out: Annotated[str, typer.Option(help="Folder for the sets, in the release's layout.")] = "",

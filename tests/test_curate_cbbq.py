@@ -36,7 +36,7 @@ def finished(tmp_path_factory):
 def done(finished, tmp_path):
     """A copy of it, to be changed."""
     shutil.copytree(finished.folder, tmp_path / "done")
-    return cbbq.begin(tmp_path / "done")
+    return cbbq.opened(tmp_path / "done")
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def test_a_bias_in_one_scenario_is_told(begun):
 
 def test_a_missing_table_or_column_is_a_sentence(tmp_path, begun):
     with pytest.raises(BadInput, match=r"dataset.toml: is missing; a project begins with"):
-        cbbq.begin(tmp_path)
+        cbbq.opened(tmp_path)
     with pytest.raises(BadInput, match="is not empty"):
         cbbq.copied(begun.folder)
     (begun.folder / "biases.csv").write_text("bias,category\n", "utf-8")

@@ -1,11 +1,9 @@
 """McBE items of one's own: from drafts through all rounds to a data folder that runs; and what is to be discussed on the way."""
 
-import shutil
-from typing import ClassVar
-
 import numpy as np
 import pandas as pd
 import pytest
+from curating import worked
 
 from bench import data
 from bench.curate import (  # fmt: skip
@@ -39,33 +37,10 @@ def table(rows, people):
     return pd.DataFrame(rows, index=[f"d{k:02}" for k in range(1, len(rows) + 1)], columns=people)
 
 
-class Scripted(mcbe_simulated.Annotators):
-    """Annotators without slips, but for what a test has them say: (sheet, person, draft, question) to answer."""
-
-    said: ClassVar[dict] = {}
-
-    def _answers(self, sheet, person, row):
-        found = super()._answers(sheet, person, row)
-        for (name, who, item, question), value in self.said.items():
-            if (name, item) == (sheet.name, row["item_id"]) and who in (person, "*"):
-                found[question] = value
-        return found
-
-
-def worked(project, said=None, merge=mcbe_simulated.writer):
-    """Go through all rounds."""
-    people = Scripted(mcbe_simulated.truth(), reliability=1, objects=0, rejects=0, spread=0.3, yes=1)
-    Scripted.said = said or {}
-    found = mcbe_rounds.advance(project, merge, "a writer")
-    while people.fill(found):
-        found = mcbe_rounds.advance(project, merge, "a writer")
-    return found
-
-
 @pytest.fixture(scope="module")
 def done(tmp_path_factory):
     """A project that went all the way, with something for every round."""
-    project = mcbe.begin(tmp_path_factory.mktemp("done"))
+    project = mcbe.copied(tmp_path_factory.mktemp("done"))
     said = {
         (SUBCATEGORY, "an", "d01", "subtype"): LABELS[1], (SUBCATEGORY, "bai", "d01", "subtype"): LABELS[1],
         (SUBCATEGORY, "chen", "d01", "subtype"): LABELS[2], (SUBCATEGORY, "ding", "d01", "subtype"): LABELS[2],
@@ -161,39 +136,8 @@ def test_an_answer_that_is_changed_has_a_line_of_its_own(tmp_path):
     assert list(provenance.read(tmp_path).value) == ["3", "4", "3"]
 
 
-def test_the_finished_set_is_data_like_any_other_and_is_never_written_over(done, tmp_path):
-    folder = mcbe_write.finish(done, tmp_path / "out")
-    source = data.find("mcbe", folder)
-    items = data.load(source)
-    assert (source.name, source.version, source.labels["diet"]) == ("McBE example: diet", "1", {"en": "Diet", "zh": "饮食"})  # fmt: skip
-    assert len(items) == 11
-    assert {one.subtype for one in items} == set(LABELS)
-    assert items[0].item_id == "diet:1"
-    names = dict(zip(provenance_of(folder).draft, provenance_of(folder).item_id, strict=True))
-    # d02 was left out, so the rows behind it move up.
-    assert (names["d01"], names["d02"], names["d03"]) == ("diet:1", "", "diet:2")
-    assert mcbe_write.finish(done, tmp_path / "out") == folder
-    (folder / "diet.csv").write_text("x", "utf-8")
-    with pytest.raises(BadInput, match="nothing is written over"):
-        mcbe_write.finish(done, tmp_path / "out")
-
-
-def provenance_of(folder):
-    return pd.read_json(folder / "provenance.jsonl", lines=True, dtype=str)
-
-
-def test_the_set_can_be_asked(done, tmp_path):
-    from bench.run import evaluate
-
-    folder = mcbe_write.finish(done, tmp_path / "out")
-    run = evaluate("mcbe", "simulated:bias=0.7,seed=1", data=folder, tasks=["pc", "ss"], out=tmp_path / "run")
-    scores = run.scores()
-    assert set(scores.category) == {"diet", "all"}
-    assert scores[(scores.task == "ss") & (scores.metric == "score")].valid_rate.min() == 1
-
-
 def test_a_category_without_groups_needs_neither_slot_nor_words(tmp_path):
-    project = mcbe.begin(tmp_path)
+    project = mcbe.copied(tmp_path)
     path, manifest = tmp_path / mcbe.DRAFTS, tmp_path / mcbe.MANIFEST
     text = path.read_text("utf-8").replace(
         "[PLH]哪有力气，跑两步就得喘。,吃素的人，吃肉的人,", "只吃素哪有力气。,,"
@@ -210,7 +154,7 @@ def test_a_category_without_groups_needs_neither_slot_nor_words(tmp_path):
 
 
 def test_a_panel_of_known_reliability_has_the_kappa_that_it_must(tmp_path):
-    project = mcbe.begin(tmp_path)
+    project = mcbe.copied(tmp_path)
     truth = {f"d{k:03}": {"subtype": LABELS[k % 3], "explanation": "x", "severity": "5"} for k in range(600)}
     people = mcbe_simulated.Annotators(truth, reliability=0.8, objects=0)
     question = sheets.Question("subtype", "?", project.subcategories)
@@ -241,7 +185,7 @@ def test_agreement_and_sentences(done):
 
 
 def test_people_may_stop_and_go_on_and_nothing_is_asked_twice(tmp_path):
-    project = mcbe.begin(tmp_path)
+    project = mcbe.copied(tmp_path)
     first = mcbe_rounds.look(project)
     assert first.waits == "sheet 1-subcategory to be sent"
     assert not project.sheets.exists()
@@ -279,7 +223,7 @@ def test_people_may_stop_and_go_on_and_nothing_is_asked_twice(tmp_path):
 
 
 def test_what_a_sheet_rests_on_cannot_change_behind_it(tmp_path):
-    project = mcbe.begin(tmp_path)
+    project = mcbe.copied(tmp_path)
     mcbe_rounds.advance(project)
     path = tmp_path / mcbe.DRAFTS
     path.write_text(path.read_text("utf-8").replace("湘菜馆", "川菜馆"), "utf-8")
@@ -298,31 +242,35 @@ def test_what_a_sheet_rests_on_cannot_change_behind_it(tmp_path):
     ],
 )
 def test_a_wrong_draft_is_told_with_its_row_and_goes_to_nobody(tmp_path, old, new, column, what):
-    project = mcbe.begin(tmp_path)
+    project = mcbe.copied(tmp_path)
     path = tmp_path / mcbe.DRAFTS
     path.write_text(path.read_text("utf-8").replace(old, new, 1), "utf-8")
     found = mcbe.check(project)
     assert column in set(found.column)
     assert found.what.str.contains(what).any()
-    with pytest.raises(BadInput, match=r"drafts.csv, row \d+, column"):
-        mcbe_rounds.advance(project)
+    went = mcbe_rounds.advance(project)
+    assert went.waits == f"{len(found)} things in drafts.csv to be mended"
+    assert went.to_mend().what.tolist() == found.what.tolist()
+    # As a spreadsheet program counts, the header is row 1.
+    assert went.to_mend().row.tolist() == (found.row + 1).tolist()
     assert not project.sheets.exists()
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('en = "Diet"', "", r"categories.diet`: expected labels"),
-        ("groups = true", 'groups = "yes"', r"groups`: 'yes' is not allowed"),
+        ('en = "Diet"', "", r"categories.diet`: a label is missing; expected en = "),
+        ("groups = true", 'groups = "yes"', r"categories.diet.groups`: 'yes' is not allowed"),
         ("[categories.diet]", "[other.diet]", r"expected one table \[categories.NAME\]"),
         ('review = ["he", "jin"]', 'review = ["he"]', r"people.review`: .* a list of 2 texts or more"),
-        ('panel = ["panel"]', 'panel = ["a", "b"]', r"people.panel`: expected one name"),
+        ('panel = ["panel"]', 'panel = ["a", "b"]', r"people.panel`: .* a list of one text"),
+        ('language = "zh"', "", r"key `language` is missing"),
         ("seed = 1", "seed = -1", r"key `seed`: -1 is not allowed"),
         ('"口味与性情", ', '"leave out", ', r"is what leaves a draft out"),
     ],
 )
 def test_a_wrong_project_file_is_refused_with_its_key(tmp_path, old, new, message):
-    mcbe.begin(tmp_path)
+    mcbe.copied(tmp_path)
     path = tmp_path / mcbe.MANIFEST
     text = path.read_text("utf-8")
     assert old in text
@@ -335,15 +283,23 @@ def test_mistakes_in_a_sheet_are_listed_and_the_rest_is_kept(tmp_path):
     from bench.analyses import curate_mcbe
 
     work = curate_mcbe.opened()
-    found = work.spoilt()
-    listed = found.to_mend()
+    found = work.go_on()
+    listed = work.to_mend(found)
     assert set(listed.what.str.split(";").str[0].str.split(",").str[0]) == {
         "the row is missing", "is not allowed", "is empty", "holds a formula instead of a value", "its text was changed",
         "the row is there more than once", "is a row of bai",
     }  # fmt: skip
-    # Six of twelve answers of one person are wrong or gone; all others are there.
-    assert found.state().answers.tolist() == [54]
-    mended = work.mended()
-    assert mended.state().answers.tolist()[0] == 60
-    assert SUBCATEGORY in mended.outcomes
-    shutil.rmtree(work.project.folder)
+    # The sheet was filled in anew, and all went on to the end.
+    assert (found.state().answers == found.state().needed).all()
+    assert found.waits == ""
+    assert found.to_mend().empty
+    assert work.finished() == work.finished()
+
+
+def test_six_spoilt_answers_of_one_person_leave_all_others(tmp_path):
+    project = mcbe.copied(tmp_path)
+    people = mcbe_simulated.Annotators(mcbe_simulated.truth())
+    found = mcbe_rounds.advance(project)
+    people.fill(found)
+    mcbe_simulated.spoil(found, SUBCATEGORY, "an", "bai")
+    assert mcbe_rounds.advance(project).state().answers.tolist() == [54]

@@ -202,13 +202,28 @@ def test_a_sheet_that_is_filled_in_is_never_written_over(folder):
     before = path.read_bytes()
     sheets.write(folder, "severity-1", ROWS, [KIND, SEVERITY, REMARK], ["bo", "third"], 3, "Judge by yourself.")  # fmt: skip
     assert path.read_bytes() == before
-    assert sheets.opened(folder, "severity-1").people == [
-        "安娜",
-        "bo",
-        "third",
-    ]
     with pytest.raises(BadInput, match="holds another sheet of this name"):
         sheets.write(folder, "severity-1", ROWS[:2], [SEVERITY], ["bo"], 3)
+
+
+def test_one_who_gives_up_is_replaced_and_no_longer_waited_for(folder):
+    fill(folder, "安娜")
+    fill(folder, "bo", lambda row: {"kind": "口味"})
+    sheets.ask(folder, "severity-1", ["安娜", "third"])
+    found = sheets.read(folder, "severity-1")
+    # The half that bo filled in does not count, nor is it to be mended; the file stays.
+    assert set(found.answers.person) == {"安娜"}
+    assert faults(found) == [("third", "", "", "nothing is filled in yet")]
+    assert (folder / "severity-1" / "bo.xlsx").exists()
+    fill(folder, "third")
+    assert set(sheets.read(folder, "severity-1").answers.person) == {"安娜", "third"}
+    # Back again, with what was answered.
+    sheets.ask(folder, "severity-1", ["安娜", "third", "bo"])
+    found = sheets.read(folder, "severity-1")
+    assert (found.answers.person == "bo").sum() == 6
+    with pytest.raises(BadInput, match="cannot name a file"):
+        sheets.ask(folder, "severity-1", ["../x"])
+    assert sheets.opened(folder, "severity-1").people == ["安娜", "third", "bo"]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,8 @@ import pandas as pd
 
 from bench import data, scorers
 from bench.curate import cbbq, cbbq_drafts, cbbq_review, cbbq_simulated, cbbq_write
-from bench.curate.cbbq import EXAMPLE, Project
+from bench.curate.begin import EXAMPLES
+from bench.curate.cbbq import Project
 from bench.curate.cbbq_drafts import Decided
 from bench.curate.cbbq_review import Reviewed
 from bench.curate.cbbq_write import Made
@@ -116,7 +117,7 @@ def worked(
     """
     write = _writer(model) if model else None
     if folder:
-        project, known = cbbq.begin(folder), np.nan
+        project, known = cbbq.opened(folder), np.nan
         if write:
             cbbq_drafts.draw(project, write, model, seed)
         cbbq_drafts.hand_out(project, editor, seed)
@@ -259,6 +260,8 @@ def _writer(model: str) -> cbbq_drafts.Writer:
 
 def _example(model: str, reliability: float, seed: int) -> Project:
     """The example's copy for these settings, begun or as it was left."""
-    texts = [path.read_text("utf-8") for path in [*sorted(EXAMPLE.iterdir()), cbbq_drafts.WORDINGS]]
+    texts = [
+        path.read_text("utf-8") for path in [*sorted((EXAMPLES / "cbbq").iterdir()), cbbq_drafts.WORDINGS]
+    ]
     place = curated(f"cbbq-{digest([model, reliability, seed, texts])[:8]}")
-    return cbbq.begin(place) if (place / "templates.csv").is_file() else cbbq.copied(place)
+    return cbbq.opened(place) if (place / "templates.csv").is_file() else cbbq.copied(place)

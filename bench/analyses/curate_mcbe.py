@@ -1,8 +1,8 @@
 """McBE items of one's own, as far as they have come: sheets out and back in, how good the items are, and the data set.
 
 work = opened("my-project", model="openai:NAME@URL")
-found = work.advance()      # again when sheets have come back
-found.to_mend()             # what people have to mend
+found = work.go_on()        # again when sheets have come back
+work.to_mend(found)         # what people have to mend
 scored = work.evaluate(["tiny:s"])
 """
 
@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from bench import scorers
+from bench import scorers, words
 from bench.curate import mcbe, mcbe_findings, mcbe_rounds, mcbe_simulated, mcbe_write, provenance, sheets
 from bench.curate.mcbe import Project
 from bench.curate.mcbe_rounds import SEVERITY, SUBCATEGORY, Rounds, Writer
 from bench.curate.mcbe_simulated import Annotators
+from bench.data.manifest import MANIFEST
 from bench.errors import BadInput
 from bench.results import Run
 from bench.run import curated, evaluate_all
@@ -35,59 +36,63 @@ class Work:
     """A project, who fills in its sheets, and what merges explanations.
 
     Attributes:
+        others: further projects, whose items go into the same set.
         annotators: simulated ones of the example; None where people do it.
         writer: what merges; None where nothing does yet. `model` is its name.
         temporary: the example's folder, which lasts as long as this.
+        mistakes: what the example's first sheets had to be mended for.
     """
 
     project: Project
+    others: Sequence[Project]
     annotators: Annotators | None
     writer: Writer | None
     model: str
     temporary: tempfile.TemporaryDirectory[str] | None = None
+    mistakes: pd.DataFrame | None = None
 
-    def advance(self) -> Rounds:
-        """Read what has come back and send out what can be asked now; see `bench.curate.mcbe_rounds.advance`."""
-        return mcbe_rounds.advance(self.project, self.writer, self.model)
+    def go_on(self) -> Rounds:
+        """Read what has come back and send out what can be asked now; the example goes the whole way.
 
-    def spoilt(self) -> Rounds:
-        """The example's first sheets filled in, one of them with the mistakes that people make; else as `advance`."""
-        found = self.advance()
+        One of the example's first sheets comes back with the mistakes that people make, and is filled in anew.
+        """
+        found = self._advance()
         if self.annotators is None:
             return found
         self.annotators.fill(found)
-        person, other, *_ = found.sent[SUBCATEGORY].sheet.people
-        mcbe_simulated.spoil(found, SUBCATEGORY, person, other)
-        return self.advance()
-
-    def mended(self) -> Rounds:
-        """The example's spoilt sheet filled in anew; else as `advance`."""
-        found = self.advance()
-        if self.annotators is None:
-            return found
         sheet = found.sent[SUBCATEGORY].sheet
-        person = sheet.people[0]
+        person, other, *_ = sheet.people
+        mcbe_simulated.spoil(found, SUBCATEGORY, person, other)
+        found = self._advance()
+        self.mistakes = found.to_mend()
         (self.project.sheets / SUBCATEGORY / f"{person}.xlsx").unlink()
         sheets.send(self.project.sheets, SUBCATEGORY)
         self.annotators.fill_one(found, sheet, person)
-        return self.advance()
-
-    def to_the_end(self) -> Rounds:
-        """All rounds of the example; else as `advance`."""
-        found = self.advance()
-        while self.annotators is not None and self.annotators.fill(found):
-            found = self.advance()
+        found = self._advance()
+        while self.annotators.fill(found):
+            found = self._advance()
         return found
 
+    def _advance(self) -> Rounds:
+        return mcbe_rounds.advance(self.project, self.writer, self.model)
+
+    def beside(self) -> list[Rounds]:
+        """How far the other projects are."""
+        return [mcbe_rounds.look(one) for one in self.others]
+
+    def to_mend(self, found: Rounds) -> pd.DataFrame:
+        """What is to be mended; in the example, what was."""
+        return found.to_mend() if self.mistakes is None else self.mistakes
+
     def finished(self) -> Path | None:
-        """The data folder; None as long as the project waits for something. The example's lies beside the demonstration's runs."""
-        found = mcbe_rounds.look(self.project)
-        if found.waits:
+        """The data folder; None as long as a project waits for something. The example's lies beside the demonstration's runs."""
+        found, *others = every = [mcbe_rounds.look(self.project), *self.beside()]
+        if any(one.waits for one in every):
             return None
         if self.annotators is None:
-            return mcbe_write.finish(found)
-        place = curated(f"mcbe-{digest([dict(self.project.told), found.rows.to_dict('list')])[:8]}")  # fmt: skip
-        return place if (place / mcbe_write.MANIFEST).exists() else mcbe_write.finish(found, place)
+            return mcbe_write.finish(found, *others)
+        place = curated(f"mcbe-{digest([self.project.manifest.told, found.rows.to_dict('list')])[:8]}")
+        return place if (place / MANIFEST).exists() else mcbe_write.finish(found, out=place)
 
     def evaluate(self, models: Sequence[str], judge: str = "") -> list[Run]:
         """Runs of models, or of `DEMO`, on the finished items, as `bench run mcbe --data` makes them; none before the set is finished."""
@@ -101,18 +106,32 @@ class Work:
     def notes(self) -> list[str]:
         """What a reader has to know before the first number."""
         if self.annotators is None:
-            return []
-        writer = "what merges explanations is simulated too" if self.model == SIMULATED else f"{self.model} merges explanations"  # fmt: skip
+            waiting = [one for one in self.beside() if one.waits]
+            return [
+                words.tell("The set waits for {folder}, too, which waits for {what}.", folder=one.project.folder, what=one.waits)
+                for one in waiting
+            ]  # fmt: skip
+        simulated = words.tell("what merges explanations is simulated too")
+        writer = simulated if self.model == SIMULATED else words.tell("{model} merges explanations", model=self.model)  # fmt: skip
         return [
-            f"This is the example, {len(self.project.drafts)} drafts of our own about diet. Its annotators are simulated, and {writer}: "
-            "the numbers show how the way goes, and say nothing about people."
-        ]
+            words.tell(
+                "This is the example, {n} drafts of our own about diet. Its annotators are simulated, and {writer}: the numbers show how the way goes, and say nothing about people.",
+                n=len(self.project.drafts), writer=writer,
+            )
+        ]  # fmt: skip
 
 
-def opened(folder: str | Path = "", model: str = "", reliability: float = 0.8, seed: int = 5) -> Work:
+def opened(
+    folder: str | Path = "",
+    others: Sequence[str | Path] = (),
+    model: str = "",
+    reliability: float = 0.8,
+    seed: int = 5,
+) -> Work:
     """A project of one's own; or, without a folder, the example with simulated annotators.
 
     Args:
+        others: folders of further projects, whose items go into the same set.
         model: what merges explanations, as `bench run --model` takes it. Without one a simulated writer does it in the example,
             and explanations wait in a project of one's own.
         reliability: how often simulated annotators see the right subcategory.
@@ -120,15 +139,22 @@ def opened(folder: str | Path = "", model: str = "", reliability: float = 0.8, s
 
     Raises:
         BadInput: no project, no such model, or one that cannot write.
-        OSError: the folder cannot be written.
+        RunFailed: the folder cannot be written.
     """
     writer = _writer(model) if model else None
     if folder:
-        return Work(mcbe.begin(folder), None, writer, model)
+        return Work(mcbe.opened(folder), [mcbe.opened(one) for one in others], None, writer, model)
+    if others:
+        raise BadInput("others: are further projects beside one's own; give that one as `folder`")
     temporary = tempfile.TemporaryDirectory(prefix="curate-mcbe-")
     annotators = Annotators(mcbe_simulated.truth(), reliability=reliability, seed=seed)
     return Work(
-        mcbe.begin(temporary.name), annotators, writer or mcbe_simulated.writer, model or SIMULATED, temporary
+        mcbe.copied(temporary.name),
+        [],
+        annotators,
+        writer or mcbe_simulated.writer,
+        model or SIMULATED,
+        temporary,
     )
 
 

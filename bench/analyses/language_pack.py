@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from bench import words
-from bench.data import SAMPLES
+from bench.curate.begin import EXAMPLES
 from bench.data.manifest import both_names
 from bench.data.nli_build import build_eval
 from bench.data.nli_pack import FRAMES, Pack, read_pack, read_words, write_pack
@@ -24,7 +24,7 @@ from bench.errors import BadInput
 from bench.run import curated
 
 # Words and captions of our own in a language that the releases have not.
-START = SAMPLES / "nli_start"
+START = EXAMPLES / "nli_coal"
 
 
 class Made(NamedTuple):

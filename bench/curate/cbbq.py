@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from bench.curate import begin
 from bench.data import manifest
 from bench.data.audit import shown
 from bench.data.cbbq_labels import target_option
@@ -27,10 +28,8 @@ from bench.data.cbbq_templates import CATEGORIES, CONDITIONS, SLOTS, malformed, 
 from bench.data.cells import as_csv, guarded, unguarded
 from bench.data.manifest import MANIFEST, Manifest, name_fault
 from bench.data.tables import Row, read_csv
-from bench.errors import BadInput
 from bench.whole import write_text, written
 
-EXAMPLE = Path(__file__).parent / "examples" / "cbbq"
 SHEETS = "sheets"
 TABLES: Mapping[str, tuple[str, ...]] = {
     "biases": ("bias", "category", "group", "property", "reversed", "source", "topic"),
@@ -151,37 +150,28 @@ class Fault(NamedTuple):
     value: str = ""
 
 
-def begin(folder: str | Path) -> Project:
+def opened(folder: str | Path) -> Project:
     """The project in `folder`.
 
     Raises:
-        BadInput: there is none, or its manifest is wrong; the example shows what one begins with.
+        BadInput: there is none, or its manifest is wrong.
     """
     place = Path(folder).expanduser()
-    for name in (MANIFEST, *(f"{table}.csv" for table in WRITTEN)):
-        if not (place / name).is_file():
-            raise BadInput(
-                f"{place / name}: is missing; a project begins with {MANIFEST}, biases.csv and templates.csv; {EXAMPLE} is an example to copy"
-            )
+    begin.check("cbbq", place)
     # A wrong one is refused here, and not halfway.
     manifest.read(place)
     return Project(place)
 
 
 def copied(folder: str | Path) -> Project:
-    """A copy of the example in an empty or new folder, to try the way out or to begin from.
+    """The example's project in an empty or new folder, to try the way out or to begin from.
 
     Raises:
         BadInput: the folder holds something.
         RunFailed: it cannot be written.
     """
-    place = Path(folder)
-    if place.exists() and any(place.iterdir()):
-        raise BadInput(f"{place}: is not empty; the example is copied to an empty or new folder")
-    for name in (MANIFEST, *(f"{table}.csv" for table in WRITTEN)):
-        with written(place / name):
-            write_text(place / name, (EXAMPLE / name).read_text("utf-8"))
-    return begin(place)
+    begin.copy("cbbq", folder)
+    return opened(folder)
 
 
 def faults(project: Project) -> pd.DataFrame:

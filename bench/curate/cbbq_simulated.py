@@ -11,7 +11,8 @@ from typing import Any
 from rapidfuzz.distance import Levenshtein
 
 from bench.curate import cbbq_drafts, cbbq_review, sheets
-from bench.curate.cbbq import EXAMPLE, Project, Scenario
+from bench.curate.begin import EXAMPLES
+from bench.curate.cbbq import Project, Scenario
 from bench.curate.cbbq_drafts import ACCEPT, AGAIN, EDIT, SMALL, Writer
 from bench.data.cbbq_templates import SLOTS
 from bench.data.tables import read_csv
@@ -30,7 +31,7 @@ SLIPS = (("；", "，"), ("当即", "马上"), ("核对后", "复核时"), ("写
 
 def finished() -> dict[str, str]:
     """The facts of the example, by template."""
-    return {row["template"]: row["facts"] for row in read_csv(EXAMPLE / "finished.csv", ["template", "facts"])}  # fmt: skip
+    return {row["template"]: row["facts"] for row in read_csv(EXAMPLES / "cbbq" / "finished.csv", ["template", "facts"])}  # fmt: skip
 
 
 class Drafter:

@@ -2,6 +2,7 @@
 
     project.toml      name, version, language, licence; the category, its subcategories; who does what
     drafts.csv        draft (its name), context, sentence, words, author, source: what people wrote
+    wording.toml      what people and the model are asked, where that is not ours, as in another language
     sheets/           what is asked of whom, and what came back (`bench.curate.sheets`)
     merged.jsonl      what a model made of people's explanations
     provenance.jsonl  where every value comes from (`bench.curate.provenance`)
@@ -10,6 +11,7 @@ Here is what a project holds, and what is wrong with its drafts. `mcbe_rounds` l
 data set.
 """
 
+import re
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,21 +20,23 @@ from typing import Any
 
 import pandas as pd
 
+from bench.curate import begin
 from bench.curate.mcbe_rules import LEAVE_OUT
 from bench.curate.sheets import NAME
-from bench.data import mcbe, toml
+from bench.data import manifest, mcbe, toml
 from bench.data.cells import as_csv, unguarded
+from bench.data.manifest import Manifest
 from bench.data.tables import read_csv
 from bench.errors import BadInput, quoted
 from bench.whole import write_text
 
-EXAMPLE = Path(__file__).parent / "examples" / "mcbe"
 WORDING = Path(__file__).parent / "wordings" / "mcbe.toml"
 MANIFEST, DRAFTS, SHEETS = "project.toml", "drafts.csv", "sheets"
 COLUMNS = ("draft", "context", "sentence", "words", "author", "source")
-# Who does what, and how many there have to be at least; McBE's paper had 5, 3, 2, 6 and 8. Panel and expert fill in one sheet.
-ROLES = {"subcategory": 3, "explanation": 1, "review": 2, "severity": 2, "quality": 1, "panel": 1, "expert": 1}  # fmt: skip
-TOLD = ("name", "version", "language", "licence", "note")
+# Who does what, and how many there have to be at least; McBE's paper had 5, 3, 2, 6 and 8.
+ROLES = {"subcategory": 3, "explanation": 1, "review": 2, "severity": 3, "quality": 1, "panel": 1, "expert": 1}  # fmt: skip
+# Of these there is one, for one sheet is filled in.
+ALONE = ("panel", "expert")
 
 
 @dataclass(frozen=True)
@@ -40,18 +44,15 @@ class Project:
     """A category that is being curated.
 
     Attributes:
-        told: name, version, language, licence and note of the data set.
-        category: its file's name, such as `occupation`; `labels` what it is called, by the code of the language.
-        groups: whether it compares groups of people; else sentences need no slot, as in worldview.
+        manifest: what the finished set will say of itself, the category's labels included.
+        category: its file's name, such as `occupation`.
         people: names by role, see `ROLES`.
         wording: what is asked, see `wordings/mcbe.toml`.
     """
 
     folder: Path
-    told: Mapping[str, str]
+    manifest: Manifest
     category: str
-    labels: Mapping[str, str]
-    groups: bool
     subcategories: tuple[str, ...]
     people: Mapping[str, tuple[str, ...]]
     seed: int
@@ -61,6 +62,11 @@ class Project:
     def sheets(self) -> Path:
         """Where the sheets for people are written."""
         return self.folder / SHEETS
+
+    @property
+    def groups(self) -> bool:
+        """Whether the category compares groups of people; else sentences need no slot, as in worldview."""
+        return self.manifest.categories[self.category].groups
 
     @property
     def drafts(self) -> pd.DataFrame:
@@ -78,9 +84,10 @@ def opened(folder: str | Path) -> Project:
     """The project in a folder.
 
     Raises:
-        BadInput: `project.toml` is missing, or says something that is not allowed; with the key.
+        BadInput: a file is missing, or `project.toml` says something that is not allowed; with the key.
     """
     folder = Path(folder).expanduser()
+    begin.check("mcbe", folder)
     path = folder / MANIFEST
     found = toml.read(path)
     categories = found.get("categories")
@@ -89,54 +96,44 @@ def opened(folder: str | Path) -> Project:
             f"{path}: expected one table [categories.NAME], with labels and subcategories; another category is another project"
         )
     ((category, about),) = categories.items()
-    where = f"{path}, key `categories.{category}"
-    if not isinstance(about, dict) or not NAME.fullmatch(category):
-        raise BadInput(f"{where}`: expected a table, under a name that a file can have")
-    subcategories = _texts(f"{where}.subcategories`", about.get("subcategories"), least=2)
+    if not isinstance(about, dict):
+        raise BadInput(f"{path}, key `categories.{category}`: expected a table with labels and subcategories")
+    where = f"{path}, key `categories.{category}.subcategories`"
+    subcategories = _texts(where, about.get("subcategories"), least=2)
     if LEAVE_OUT in subcategories:
-        raise BadInput(f"{where}.subcategories`: {LEAVE_OUT!r} is what leaves a draft out; name it otherwise")
-    labels = {key: value for key, value in about.items() if key not in ("subcategories", "groups")}
-    if "en" not in labels or not all(isinstance(value, str) and value for value in labels.values()):
-        raise BadInput(f'{where}`: expected labels such as en = "Occupation" and zh = "职业"')
-    groups = about.get("groups", True)
-    if not isinstance(groups, bool):
-        raise BadInput(f"{where}.groups`: {quoted(groups)} is not allowed; expected true or false")
+        raise BadInput(f"{where}: {LEAVE_OUT!r} is what leaves a draft out; name it otherwise")
+    # What the finished set will say of itself has to be right from the beginning.
+    one = {key: value for key, value in about.items() if key != "subcategories"}
+    said = manifest.parsed(path, found | {"categories": {category: one}})
     people = found.get("people")
     if not isinstance(people, dict):
         raise BadInput(f"{path}: expected a table [people] with the names of {', '.join(ROLES)}")
-    for role in ("panel", "expert"):
-        if role in people and people[role] and len(people[role]) > 1:
-            raise BadInput(f"{path}, key `people.{role}`: expected one name, for one sheet is filled in")
     seed = found.get("seed", 0)
     if type(seed) is not int or seed < 0:
         raise BadInput(f"{path}, key `seed`: {quoted(seed)} is not allowed; expected a whole number from 0")
+    own = folder / "wording.toml"
     return Project(
         folder=folder,
-        told={key: str(found[key]) for key in TOLD if key in found},
+        manifest=said,
         category=category,
-        labels=labels,
-        groups=groups,
         subcategories=subcategories,
         people={
-            role: _texts(f"{path}, key `people.{role}`", people.get(role), least)
+            role: _texts(f"{path}, key `people.{role}`", people.get(role), least, 1 if role in ALONE else 60)
             for role, least in ROLES.items()
         },
         seed=seed,
-        wording=toml.read(folder / "wording.toml" if (folder / "wording.toml").exists() else WORDING),
+        wording=_wording(own) if own.exists() else toml.read(WORDING),
     )
 
 
-def begin(folder: str | Path, example: Path = EXAMPLE) -> Project:
-    """Open the project of a folder; in an empty one the example is laid out first, to be changed by people.
+def copied(folder: str | Path) -> Project:
+    """The example's project in an empty or new folder, to try the way out or to begin from.
 
     Raises:
-        BadInput: as `opened`.
-        OSError: the folder cannot be written.
+        BadInput: the folder holds something.
+        RunFailed: it cannot be written.
     """
-    folder = Path(folder).expanduser()
-    if not (folder / MANIFEST).exists():
-        for name in (DRAFTS, MANIFEST):
-            write_text(folder / name, (example / name).read_text("utf-8"))
+    begin.copy("mcbe", folder)
     return opened(folder)
 
 
@@ -148,8 +145,9 @@ def check(project: Project) -> pd.DataFrame:
     """
     drafts = project.drafts
     found = []
+    twice = drafts.draft.duplicated(keep=False)
     for row, name in enumerate(drafts.draft, start=1):
-        if not NAME.fullmatch(name) or (drafts.draft == name).sum() > 1:
+        if not NAME.fullmatch(name) or twice[row - 1]:
             found.append((row, name, "draft", "is empty, doubled, or no plain name such as d1", name))
     again = drafts[["sentence", "words"]].duplicated()
     found += [(row + 1, drafts.draft[row], "sentence", "repeats an earlier draft", drafts.sentence[row]) for row in drafts.index[again]]  # fmt: skip
@@ -168,9 +166,40 @@ def check(project: Project) -> pd.DataFrame:
     return pd.DataFrame(sorted(found), columns=["row", "draft", "column", "what", "value"])
 
 
-def _texts(where: str, given: object, least: int) -> tuple[str, ...]:
+def _wording(path: Path) -> Mapping[str, Any]:
+    """A project's own wording, which has all that ours has.
+
+    Raises:
+        BadInput: a text is missing.
+    """
+    found = toml.read(path)
+    for table, texts in toml.read(WORDING).items():
+        for name in texts if isinstance(texts, dict) and table != "quality" else ():
+            if not isinstance(found.get(table), dict) or not isinstance(found[table].get(name), str):
+                raise BadInput(
+                    f"{path}, table [{table}]: the text `{name}` is missing; {WORDING} has them all"
+                )
+    quality = found.get("quality")
+    if (
+        not isinstance(quality, dict)
+        or not quality
+        or not all(isinstance(text, str) for text in quality.values())
+    ):
+        raise BadInput(f"{path}, table [quality]: expected questions, a name and a text each")
+    fields = set(re.findall(r"\{(\w*)\}", found["merge"]["prompt"]))
+    if fields != {"context", "sentence", "explanations"}:
+        raise BadInput(
+            f"{path}, table [merge], `prompt`: expected the fields {{context}}, {{sentence}} and {{explanations}}"
+        )
+    if not isinstance(found.get("version"), str):
+        raise BadInput(f'{path}: expected `version = "..."`, which the log names')
+    return found
+
+
+def _texts(where: str, given: object, least: int, most: int = 60) -> tuple[str, ...]:
     texts = tuple(given) if isinstance(given, list) else ()
     whole = all(isinstance(one, str) and one.strip() == one and one for one in texts)
-    if len(texts) < least or not whole or len(set(texts)) < len(texts):
-        raise BadInput(f"{where}: {quoted(given)} is not allowed; expected a list of {least} texts or more, each once")  # fmt: skip
+    if not least <= len(texts) <= most or not whole or len(set(texts)) < len(texts):
+        many = "one text" if most == 1 else f"{least} texts or more, each once"
+        raise BadInput(f"{where}: {quoted(given)} is not allowed; expected a list of {many}")
     return texts

@@ -36,7 +36,8 @@ def agreement(*found: Rounds) -> pd.DataFrame:
     """How far annotators agree, by category: of subcategories, of the five levels of severity, and of severities as numbers.
 
     Args:
-        found: projects, a category each. Of rounds that are not over there are alphas alone: a kappa needs all ratings.
+        found: projects, a batch of a category each. Of rounds that are not over, and where projects have not the same number of
+            people, there are alphas alone: Fleiss' kappa needs as many ratings of each item, by whomever (Fleiss, 1971).
 
     Returns:
         `category`, `of` (`subcategory`, `severity level`, `severity`), `measure`, `value`, `ci_low`, `ci_high`, `n` (items),
@@ -44,15 +45,14 @@ def agreement(*found: Rounds) -> pd.DataFrame:
     """
     rows: list[dict[Any, Any]] = []
     for of, name, question in (("subcategory", SUBCATEGORY, "subtype"), ("severity", SEVERITY, "severity")):
-        ratings = [one.ratings(name, question) for one in found if name in one.sent]
+        sent = [one for one in found if name in one.sent]
+        ratings = [_numbered(one, name, question) for one in sent]
         # One who is alone agrees with nobody.
         ratings = [some for some in ratings if len(set(some.rater)) > 1]
         if not ratings:
             continue
-        whole = all(one.sent[name].complete for one in found if name in one.sent)
+        whole = all(one.sent[name].complete for one in sent) and len({len(set(some.rater)) for some in ratings}) == 1  # fmt: skip
         every = pd.concat(ratings, ignore_index=True)
-        # Projects may call their drafts alike.
-        every["item_id"] = every.category + ":" + every.item_id
         if of == "subcategory":
             rows += [*(_kappas(of, every) if whole else []), *_alphas(of, every, "nominal")]
         else:
@@ -111,7 +111,7 @@ def findings(found: Rounds) -> list[str]:
 def history(log: pd.DataFrame, item: str) -> pd.DataFrame:
     """Where the values of one draft come from: its lines of the log, without the answers to quality questions."""
     some = log[(log.item_id == item) & (log["round"] != QUALITY)]
-    return some[["field", "value", "how", "who", "round", "model", "wording"]].reset_index(drop=True)
+    return some[["field", "round", "who", "wording", "how", "value"]].reset_index(drop=True)
 
 
 def _agree(row: dict[Any, Any]) -> str:
@@ -124,6 +124,13 @@ def _agree(row: dict[Any, Any]) -> str:
         "Annotators agree on {what} with {measure} {value} ({interval}{called}; n = {n} items, {raters} raters; chance alone gives 0).",
         what=what, measure=measure, value=f"{row['value']:.2f}", interval=interval, called=called, n=row["n"], raters=row["raters"],
     )  # fmt: skip
+
+
+def _numbered(one: Rounds, name: str, question: str) -> pd.DataFrame:
+    """The ratings of a project beside those of others, who may call other people and other drafts alike."""
+    some = one.ratings(name, question)
+    places = {person: str(k) for k, person in enumerate(one.sent[name].sheet.people, start=1)}
+    return some.assign(item_id=f"{one.project.folder.name}/" + some.item_id, rater=some.rater.map(places))
 
 
 def _kappas(of: str, ratings: pd.DataFrame) -> list[dict[Any, Any]]:

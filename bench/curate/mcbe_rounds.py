@@ -16,13 +16,15 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from bench import words
 from bench.curate import mcbe, mcbe_rules, provenance, sheets
 from bench.curate.mcbe import Project
 from bench.curate.mcbe_rules import LEAVE_OUT, NO, UNSURE, VERDICTS, YES
 from bench.curate.workbook import Question
 from bench.data.tables import read_json_lines
 from bench.errors import BadInput
-from bench.whole import write_text
+from bench.progress import progress
+from bench.whole import write_text, written
 
 SUBCATEGORY, DISCUSSION = "1-subcategory", "1-discussion"
 EXPLANATION, REVIEW, SETTLING = "2-explanation", "2-review", "2-discussion"
@@ -31,6 +33,8 @@ QUALITY = "4-quality"
 MERGED = "merged.jsonl"
 # Characters of a merged explanation; ours have a hundred.
 LONGEST = 2000
+# So many are merged, and kept, at once.
+BATCH = 16
 TEXTS = ["context", "sentence", "words"]
 # From prompts to replies.
 Writer = Callable[[Sequence[str]], Sequence[str]]
@@ -58,6 +62,7 @@ class Rounds:
     """How far a project is.
 
     Attributes:
+        faults: what is wrong with the drafts, see `mcbe.check`; nothing is asked before it is mended.
         sent: the sheets that went out, by name.
         values: by field (`subtype`, `explanation`, `score`) and draft.
         left_out: why a draft was left out, by draft.
@@ -68,10 +73,7 @@ class Rounds:
 
     def __init__(self, project: Project, send: bool, merge: Writer | None, model: str) -> None:
         self.project, self.send, self.merge, self.model = project, send, merge, model
-        faults = mcbe.check(project)
-        if len(faults):
-            one = faults.iloc[0]
-            raise BadInput(f"{project.folder / mcbe.DRAFTS}, row {one.row}, column `{one.column}`: {one.what}; {len(faults)} to mend in all, which `mcbe.check` lists")  # fmt: skip
+        self.faults = mcbe.check(project)
         self.drafts = project.drafts.rename(columns={"draft": "item_id"})
         self.sent: dict[str, Round] = {}
         self.values: dict[str, dict[str, Value]] = {"subtype": {}, "explanation": {}, "score": {}}
@@ -79,11 +81,16 @@ class Rounds:
         self.outcomes: dict[str, pd.DataFrame] = {}
         self.merged: dict[str, dict[str, Any]] = {}
         self.waiting: list[str] = []
-        self._go()
+        if len(self.faults):
+            self.waiting.append(
+                words.tell("{n} things in {file} to be mended", n=len(self.faults), file=mcbe.DRAFTS)
+            )
+        else:
+            self._go()
 
     @property
     def waits(self) -> str:
-        return "; ".join(self.waiting)
+        return words.tell("; ").join(self.waiting)
 
     @property
     def kept(self) -> pd.DataFrame:
@@ -110,9 +117,16 @@ class Rounds:
         ], columns=["sheet", "rows", "people", "answers", "needed", "to_mend"])  # fmt: skip
 
     def to_mend(self) -> pd.DataFrame:
-        """What is to be mended in all sheets; see `bench.curate.sheets.Returned`."""
-        parts = [one.returned.to_mend.assign(sheet=name) for name, one in self.sent.items()]
-        return pd.concat(parts, ignore_index=True)[["sheet", *sheets.MEND_COLUMNS]] if parts else pd.DataFrame()  # fmt: skip
+        """What is to be mended in the drafts and in all sheets: `sheet` and the columns of `bench.curate.sheets.Returned`."""
+        # Rows as a spreadsheet program counts them, with the header.
+        wrong = self.faults.rename(columns={"draft": "item_id"}).assign(
+            sheet="", person="", file=mcbe.DRAFTS, row=self.faults.row + 1, allowed=""
+        )
+        parts = [wrong] + [one.returned.to_mend.assign(sheet=name) for name, one in self.sent.items()]
+        columns = ["sheet", *sheets.MEND_COLUMNS]
+        return pd.concat(
+            [part[columns] for part in parts if len(part)] or [wrong[columns]], ignore_index=True
+        )
 
     def ratings(self, name: str, question: str) -> pd.DataFrame:
         """What people answered in a round: `category`, `item_id`, `rater`, `rating`."""
@@ -176,7 +190,7 @@ class Rounds:
         numbered = {name: f"explanation_{k}" for k, name in enumerate(people, start=1)}
         given = texts[people].rename(columns=numbered).rename_axis(columns=None).reset_index()
         if not self._merge(given):
-            self.waiting.append("a model that merges the explanations")
+            self.waiting.append(words.tell("a model that merges the explanations"))
             return False
         merged = {item: str(line["text"]) for item, line in self.merged.items()}
         shown = self._beside(given.assign(merged=given.item_id.map(merged)))
@@ -242,17 +256,21 @@ class Rounds:
             if not before.rows.equals(now):
                 raise BadInput(f"{place}: went out with other rows or texts than would be asked now, because something it rests on was changed since; put that back, or begin a new project")  # fmt: skip
             if self.send:
-                sheets.send(project.sheets, name)
+                sheets.ask(project.sheets, name, people)
         elif self.send:
             sheets.write(project.sheets, name, rows, questions, people, project.seed, instructions)
         else:
-            self.waiting.append(f"sheet {name} to be sent")
+            self.waiting.append(words.tell("sheet {name} to be sent", name=name))
             return None
         sheet, returned = sheets.opened(project.sheets, name), sheets.read(project.sheets, name)
         complete = _answered(sheet, returned) == _needed(sheet)
         self.sent[name] = Round(sheet, returned, complete)
         if not complete:
-            self.waiting.append(f"{_needed(sheet) - _answered(sheet, returned)} answers of sheet {name}")
+            self.waiting.append(
+                words.tell(
+                    "{n} answers of sheet {name}", n=_needed(sheet) - _answered(sheet, returned), name=name
+                )
+            )
         return returned if complete else None
 
     def _merge(self, given: pd.DataFrame) -> bool:
@@ -273,12 +291,17 @@ class Rounds:
             return True
         if self.merge is None or not self.send:
             return False
-        replies = self.merge(list(missing.values()))
-        when = datetime.now(UTC).isoformat(timespec="seconds")
-        for (item, prompt), reply in zip(missing.items(), replies, strict=True):
-            digest = hashlib.sha256(prompt.encode()).hexdigest()[:16]
-            self.merged[item] = {"item_id": item, "text": clean(reply), "model": self.model, "wording": wording["version"], "prompt_hash": digest, "when": when}  # fmt: skip
-        write_text(path, provenance.as_lines(self.merged.values()))
+        waiting = list(missing.items())
+        with progress(len(waiting), f"merging with {self.model}", "explanations") as bar:
+            for start in range(0, len(waiting), BATCH):
+                some = waiting[start : start + BATCH]
+                replies = self.merge([prompt for _, prompt in some])
+                when = datetime.now(UTC).isoformat(timespec="seconds")
+                for (item, prompt), reply in zip(some, replies, strict=True):
+                    digest = hashlib.sha256(prompt.encode()).hexdigest()[:16]
+                    self.merged[item] = {"item_id": item, "text": clean(reply), "model": self.model, "wording": wording["version"], "prompt_hash": digest, "when": when}  # fmt: skip
+                write_text(path, provenance.as_lines(self.merged.values()))
+                bar.advance(len(some))
         return True
 
     def _beside(self, some: pd.DataFrame) -> pd.DataFrame:
@@ -300,11 +323,12 @@ def advance(project: Project, merge: Writer | None = None, model: str = "") -> R
         model: what the log calls it.
 
     Raises:
-        BadInput: a draft is wrong, or something was changed on which a sheet rests that went out already.
-        OSError: a file cannot be written.
+        BadInput: something was changed on which a sheet rests that went out already.
+        RunFailed: a file cannot be written, or an endpoint does not answer.
     """
-    found = Rounds(project, True, merge, model)
-    provenance.add(project.folder, _log(found))
+    with written(project.folder):
+        found = Rounds(project, True, merge, model)
+        provenance.add(project.folder, _log(found))
     return found
 
 

@@ -13,7 +13,8 @@ import numpy as np
 from openpyxl import load_workbook
 from rapidfuzz.distance import LCSseq
 
-from bench.curate import mcbe, sheets
+from bench.curate import sheets
+from bench.curate.begin import EXAMPLES
 from bench.curate.mcbe_rounds import AGAIN, QUALITY, Rounds
 from bench.curate.mcbe_rules import ACCEPT, EDIT, NO, REJECT, YES
 from bench.curate.workbook import ANSWERS
@@ -97,7 +98,7 @@ class Annotators(NamedTuple):
         return "".join(one for one, keep in zip(clauses, kept, strict=True) if keep)
 
 
-def truth(folder: Path = mcbe.EXAMPLE) -> dict[str, Row]:
+def truth(folder: Path = EXAMPLES / "mcbe") -> dict[str, Row]:
     """What is true of the example's drafts, by draft."""
     rows = read_csv(folder / TRUTH, ("draft", "subtype", "explanation", "severity"))
     return {row["draft"]: row for row in rows}

@@ -9,7 +9,6 @@ and a row of another person or round is recognised.
 
 import hashlib
 import json
-import math
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +20,7 @@ import pandas as pd
 from openpyxl import load_workbook
 
 from bench.curate import workbook
-from bench.curate.workbook import ANSWERS, KEY, LONGEST, Question
+from bench.curate.workbook import ANSWERS, KEY, LONGEST, Question, plain, shown, text
 from bench.data.cells import guarded, unguarded
 from bench.data.sheets import check
 from bench.data.text import read_text
@@ -62,7 +61,7 @@ class Returned(NamedTuple):
 
 
 class Sheet(NamedTuple):
-    """What was asked, of whom."""
+    """What was asked, of whom; `former` are people who were asked and no longer are, whose files are passed over."""
 
     name: str
     seed: int
@@ -70,6 +69,7 @@ class Sheet(NamedTuple):
     questions: list[Question]
     rows: pd.DataFrame
     instructions: str
+    former: Sequence[str] = ()
 
     @property
     def shown(self) -> list[str]:
@@ -104,7 +104,7 @@ def write(
         name: of the sheet, such as `severity-1`; it is its folder's name.
         rows: `item_id`, unique, and the texts to be judged, a column each.
         questions: what is asked of each row.
-        people: their names, which are their files' names. People may be added later.
+        people: their names, which are their files' names. They may be others than before, see `ask`.
         instructions: what stands on the first page of the file.
 
     Returns:
@@ -119,17 +119,32 @@ def write(
     place = Path(folder) / name
     if (place / MANIFEST).exists():
         before = opened(folder, name)
-        if before._replace(people=[]) != sheet._replace(people=[], rows=before.rows) or not before.rows.equals(sheet.rows):  # fmt: skip
+        asked = sheet._replace(people=before.people, rows=before.rows, former=before.former)
+        if before != asked or not before.rows.equals(sheet.rows):
             raise BadInput(f"{place}: holds another sheet of this name; give this one another name, so that no answers are lost")  # fmt: skip
-        sheet = sheet._replace(people=list(dict.fromkeys([*before.people, *people])))
-    document = sheet._asdict() | {
-        "questions": [one._asdict() for one in questions],
-        "rows": sheet.rows.to_dict("records"),
-    }
-    # The record first: files that a killed process left unwritten are sent by it.
-    write_text(place / MANIFEST, json.dumps(document, ensure_ascii=False, indent=1) + "\n")
-    send(folder, name)
+        ask(folder, name, people)
+    else:
+        _record(place, sheet)
+        send(folder, name)
     return [place / f"{person}.xlsx" for person in people]
+
+
+def ask(folder: Path, name: str, people: Sequence[str]) -> None:
+    """See that the people of a sheet are these, and that each has a file: one who gives up may be replaced.
+
+    A new one gets a file; one who is no longer named is not waited for, and what that one answered does not count. The file stays.
+
+    Raises:
+        BadInput: no sheet of this name was written, or a name that no file can have.
+        OSError: a file cannot be written.
+    """
+    before = opened(folder, name)
+    if list(people) != before.people:
+        former = [one for one in dict.fromkeys([*before.former, *before.people]) if one not in people]
+        sheet = before._replace(people=list(people), former=former)
+        _check_sheet(sheet)
+        _record(Path(folder) / name, sheet)
+    send(folder, name)
 
 
 def send(folder: Path, name: str) -> None:
@@ -148,6 +163,15 @@ def send(folder: Path, name: str) -> None:
             keyed = ordered.assign(**{KEY: [of_item[item] for item in ordered.item_id]})
             with whole(path) as draft:
                 workbook.save(draft, f"{name}: {person}", sheet.instructions, keyed[[KEY, *sheet.shown]], sheet.questions)  # fmt: skip
+
+
+def _record(place: Path, sheet: Sheet) -> None:
+    """Write down what a sheet asks, before its files: those that a killed process left unwritten are sent by it."""
+    document = sheet._asdict() | {
+        "questions": [one._asdict() for one in sheet.questions],
+        "rows": sheet.rows.to_dict("records"),
+    }
+    write_text(place / MANIFEST, json.dumps(document, ensure_ascii=False, indent=1) + "\n")
 
 
 def opened(folder: Path, name: str) -> Sheet:
@@ -223,6 +247,7 @@ class _Reader:
     def __init__(self, sheet: Sheet, foreign: Mapping[str, str]) -> None:
         self.sheet, self.foreign = sheet, foreign
         self.keys = {key: (person, item) for person in sheet.people for key, item in sheet.keys(person).items()}  # fmt: skip
+        self.former = {key for person in sheet.former for key in sheet.keys(person)}
         self.texts: dict[str, Any] = {row["item_id"]: row for row in sheet.rows.to_dict("records")}
         self.mend: list[tuple[object, ...]] = []
         # Answers of each place, more than one where rows or files are doubled.
@@ -239,7 +264,7 @@ class _Reader:
             what = what if what.startswith("cannot be read") else f"cannot be read: {what}"
             self._note(person, path, 0, "", "", what, "", "an xlsx file that was sent")
             return
-        header = [_shown(value) for value, _ in lines[0]] if lines else []
+        header = [shown(value) for value, _ in lines[0]] if lines else []
         names = [KEY, *self.sheet.shown, *(question.name for question in self.sheet.questions)]
         wrong = next((name for name in names if header.count(name) != 1), None)
         if wrong is not None:
@@ -247,15 +272,18 @@ class _Reader:
             self._note("", path, 1, "", wrong, f"column `{wrong}` {count}, so that nothing of the file is read", "", "the header as it was sent")  # fmt: skip
             return
         rows = [dict(zip(header, line, strict=False)) for line in lines[1:]]
-        owners = [self.keys[key][0] for row in rows if (key := _shown(row[KEY][0])) in self.keys]
+        keys = [shown(row[KEY][0]) for row in rows]
+        owners = [self.keys[key][0] for key in keys if key in self.keys]
+        if not owners and self.former.intersection(keys):
+            return
         # Whose file it is, its rows say; its name may have changed on the way.
         person = max(self.sheet.people, key=owners.count) if owners else ""
         for place, row in enumerate(rows, start=2):
-            if any(_shown(value) for value, _ in row.values()):
+            if any(shown(value) for value, _ in row.values()):
                 self._row(path, place, person, row, when)
 
     def _row(self, path: Path, place: int, person: str, row: Mapping[str, tuple[Any, bool]], when: str) -> None:  # fmt: skip
-        key = _shown(row[KEY][0])
+        key = shown(row[KEY][0])
         owner, item = self.keys.get(key, ("", ""))
         if not item or owner != person:
             other = f"of {owner}, and this file is {person}'s" if item else self.foreign.get(key, "of no sheet that is known here")  # fmt: skip
@@ -263,13 +291,13 @@ class _Reader:
             self._note(person, path, place, item, "", what, key, EMPTY_ROW)
             return
         self.rows_of.setdefault((person, item), []).append((path.name, place))
-        changed = [name for name in self.sheet.shown if _text(row[name]) != _plain(self.texts[item][name])]
+        changed = [name for name in self.sheet.shown if text(row[name]) != plain(self.texts[item][name])]
         for name in changed:
             what = "its text was changed, so the row's answers wait until it is put back"
-            self._note(person, path, place, item, name, what, _shown(row[name][0]), self.texts[item][name])
+            self._note(person, path, place, item, name, what, shown(row[name][0]), self.texts[item][name])
         for question in self.sheet.questions:
             value, formula = row[question.name]
-            given = unguarded(_shown(value))
+            given = unguarded(shown(value))
             right = None if changed or formula else question.read(given)
             if formula:
                 self._note(person, path, place, item, question.name, "holds a formula instead of a value", given, question.allowed)  # fmt: skip
@@ -361,20 +389,3 @@ def _check_sheet(sheet: Sheet) -> None:
     twice = next((name for name in names if names.count(name) > 1 or not name.strip()), None)
     if twice is not None or not sheet.questions:
         raise BadInput(f"sheet {sheet.name}: needs questions whose names are no other column's; found {', '.join(names)}")  # fmt: skip
-
-
-def _shown(value: object) -> str:
-    """A cell as people see it: a whole number without its `.0`."""
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return ""
-    whole_one = isinstance(value, float) and value.is_integer() and abs(value) < 1e15
-    return str(int(value) if whole_one and isinstance(value, float) else value).strip()
-
-
-def _text(cell: tuple[Any, bool]) -> str:
-    return "a formula" if cell[1] else _plain(unguarded(_shown(cell[0])))
-
-
-def _plain(text: str) -> str:
-    """What of a text must have stayed: a spreadsheet program may write line ends and composed characters otherwise."""
-    return unicodedata.normalize("NFC", text.replace("\r\n", "\n").replace("\r", "\n")).strip()

@@ -1,5 +1,6 @@
 """The look of a sheet for people: a page that says what to do, and one with locked texts and validated cells."""
 
+import math
 import unicodedata
 from collections.abc import Sequence
 from contextlib import closing
@@ -14,7 +15,7 @@ from openpyxl.utils import get_column_letter
 from openpyxl.worksheet.datavalidation import DataValidation
 from openpyxl.worksheet.worksheet import Worksheet
 
-from bench.data.cells import guarded
+from bench.data.cells import guarded, unguarded
 from bench.data.tables import number
 from bench.errors import BadInput, quoted
 
@@ -123,6 +124,24 @@ def load(path: Path) -> tuple[list[list[tuple[Any, bool]]], str]:
     width = max(map(len, lines), default=0)
     lines = [line + [(None, False)] * (width - len(line)) for line in lines]
     return lines, saved.replace(tzinfo=UTC).isoformat() if saved else ""
+
+
+def shown(value: object) -> str:
+    """A cell as people see it: a whole number without its `.0`."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    whole_one = isinstance(value, float) and value.is_integer() and abs(value) < 1e15
+    return str(int(value) if whole_one and isinstance(value, float) else value).strip()
+
+
+def text(cell: tuple[Any, bool]) -> str:
+    """What a locked cell holds, to be compared with what was sent."""
+    return "a formula" if cell[1] else plain(unguarded(shown(cell[0])))
+
+
+def plain(text: str) -> str:
+    """What of a text must have stayed: a spreadsheet program may write line ends and composed characters otherwise."""
+    return unicodedata.normalize("NFC", text.replace("\r\n", "\n").replace("\r", "\n")).strip()
 
 
 def _read_me(page: Worksheet, title: str, instructions: str, count: int, questions: Sequence[Question]) -> None:  # fmt: skip

@@ -78,9 +78,15 @@ def read(folder: Path) -> Manifest:
         BadInput: it cannot be read, or says something that is not allowed; with the key.
     """
     path = folder / MANIFEST
-    if not path.is_file():
-        return Manifest({}, (), {})
-    given = toml.read(path)
+    return parsed(path, toml.read(path)) if path.is_file() else Manifest({}, (), {})
+
+
+def parsed(path: Path, given: Mapping[str, Any]) -> Manifest:
+    """What a manifest says that was read from `path`.
+
+    Raises:
+        BadInput: something that is not allowed; with the key.
+    """
     told = {}
     for key in TEXTS:
         value = given.get(key, "")
