@@ -91,6 +91,8 @@ def begin(
             "version": plan.wording.version,
             "variant": plan.wording.variant,
             "source": plan.wording.source,
+            "language": ", ".join(plan.wording.languages),
+            "foreign": plan.foreign(wanted),
             "file": str(plan.wording.path.resolve()),
             "unbiased_instruction": plan.wording.unbiased_instruction,
         },

@@ -125,6 +125,15 @@ class Plan:
                 found |= {item.item_id for item in some}
         return found
 
+    def foreign(self, requests: Sequence[Request]) -> dict[str, list[str]]:
+        """Where data are asked about in a language that is not theirs: by the data's language, those of the wording.
+
+        Args:
+            requests: those of the model; only what is asked in words counts.
+        """
+        asked = dict.fromkeys(one.category for one in requests if one.prompt_version == self.wording.label)
+        return wording.foreign(self.benchmark, self.wording, self.source.language, list(asked))
+
     @property
     def may_be_judged_later(self) -> bool:
         """Whether replies that were recorded without a judge can be shown to one: no task is asked otherwise with one."""

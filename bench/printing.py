@@ -4,6 +4,7 @@ import json
 import math
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -13,6 +14,7 @@ from rich.table import Table
 
 from bench.benchmarks import module
 from bench.data.blobs import Written
+from bench.data.manifest import own_wording
 from bench.errors import BadInput
 from bench.progress import say
 from bench.seen import as_json, visible
@@ -55,6 +57,7 @@ def data(found: list[dict[str, Any]], format: str) -> None:
             ("found", f"{entry['found']}: {entry['folder']}"),
             ("version", f"{entry['name']}, {entry['version']}, sha256 {entry['sha256'][:12]}"),
             ("licence", entry["licence"]),
+            ("wording", _own_wording(entry["benchmark"], Path(entry["folder"]))),
             ("items", ", ".join(f"{name} {count:,}" for name, count in entry["categories"].items())),
             ("note", entry["note"]),
             *(
@@ -64,6 +67,14 @@ def data(found: list[dict[str, Any]], format: str) -> None:
         ):
             if value:
                 print(visible(f"  {key:8} {value}"))
+
+
+def _own_wording(benchmark: str, folder: Path) -> str:
+    """The wording that a data set brings, "" where it brings none."""
+    from bench.tasks import wording
+
+    found = own_wording(folder)
+    return f"{wording.load(benchmark, None, folder).label}: {found}" if found else ""
 
 
 def scores(runs: list[Any], preset: str | None, format: str) -> None:

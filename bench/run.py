@@ -20,6 +20,7 @@ from bench.cluster import Cluster
 from bench.data import frame
 from bench.errors import BadInput, NotApplicable, RunFailed
 from bench.lock import Hold, hold
+from bench.metrics.findings import foreign
 from bench.plan import Plan, Requests
 from bench.progress import say
 from bench.results import PRESETS, Run, check_preset, labels, probe_failed, short_name, table
@@ -88,7 +89,8 @@ def evaluate(
         settings: what can be chosen about a benchmark's data and tasks: `SETTINGS` in its modules of these rooms.
         preset: how the answers are scored by default, `robust`, `official` or `paper`; a setting that was not given is
             as the preset has it.
-        prompts: a variant of our wording, `official` for the released one, or `FILE` or `FILE#VARIANT`.
+        prompts: `ours`, a variant of that, `official` for the released one, or `FILE` or `FILE#VARIANT`; the wording that
+            the data bring if None, else ours.
         data: the data set's folder; else see `bench.data.find`.
         out: the run's folder; `reports/runs/MODEL/BENCHMARK-ID` if None, under the nearest folder with `reports/`.
         label_names: what LABEL_0, LABEL_1 and LABEL_2 of an NLI classifier mean, in this order; of several models by name.
@@ -213,6 +215,8 @@ def _begun(
         say(f"not as in {like.folder if like else ''}: {sentence}")
     if doubt := probe_failed(about):
         say(f"{plan.benchmark}, {plan.asked['model']}: {doubt}; it is asked all the same")
+    if told := foreign(about):
+        say(f"{plan.benchmark}, {plan.asked['model']}: {told}")
     return about, requests
 
 

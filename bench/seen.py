@@ -6,6 +6,7 @@ What is recorded stays whole. What models and files say reaches a terminal, a pa
 import html
 import json
 import re
+from collections.abc import Sequence
 
 from bench import words
 
@@ -17,6 +18,11 @@ UNSEEN = re.compile(
 )
 # Jupyter and browsers would set $...$ as mathematics.
 PLAIN = "tex2jax_ignore mathjax_ignore"
+# Letters of which a text in a language has most, and those languages that write in Chinese characters.
+HANGUL = re.compile("[\u1100-\u11ff\u3131-\u318e\uac00-\ud7a3]")
+KANA = re.compile("[\u3041-\u30ff\uff66-\uff9d]")
+HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff]")
+IN_HAN = ("zh", "yue", "ja")
 
 
 def visible(text: object) -> str:
@@ -48,6 +54,20 @@ def as_html(text: object) -> str:
 def as_json(document: str) -> str:
     """A JSON document that says the same in characters that can be seen."""
     return UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], document)
+
+
+def tongue(text: str, languages: Sequence[str] = ()) -> str:
+    """The code of the language that a text's letters tell, so that it can be read aloud.
+
+    Args:
+        languages: those of the data that it is about, for letters that several languages share; zh and en are meant without.
+    """
+    hangul, kana, han = (len(kind.findall(text)) for kind in (HANGUL, KANA, HAN))
+    if hangul > kana + han:
+        return "ko"
+    if kana or han:
+        return "ja" if kana else next((code for code in languages if code in IN_HAN), "zh")
+    return next((code for code in languages if code not in (*IN_HAN, "ko")), "en")
 
 
 def _named(found: re.Match[str]) -> str:

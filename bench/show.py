@@ -26,7 +26,7 @@ from bench.metrics.findings import disagreements, leading, warnings
 from bench.metrics.findings import findings as find
 from bench.metrics.table import ALL
 from bench.run import Run, labels, short_name
-from bench.seen import PLAIN, as_html, brief, shortened
+from bench.seen import PLAIN, as_html, brief, shortened, tongue
 from bench.tasks import of_data
 from bench.tasks.request import of_judge
 
@@ -133,6 +133,9 @@ def examples(run: Run, n: int = 6, task: str | None = None) -> None:
     orders = set(asked.request.map(_order))
     unreadable = _spread(asked[~asked.valid], n // 2)
     parts, unread = [], words.tell("not readable")
+    languages = [
+        code.strip() for code in str(run.about["data"].get("language", "")).split(",") if code.strip()
+    ]
     for row in pd.concat([_spread(asked[asked.valid], n - len(unreadable)), unreadable]).itertuples():
         lost = _brief(row.error or words.tell("not readable"))
         read = _brief(row.parsed) if row.valid else f"<em>{lost}</em>"
@@ -145,8 +148,8 @@ def examples(run: Run, n: int = 6, task: str | None = None) -> None:
         )
         parts.append(
             f"<details class='example'><summary>{as_html(row.item_id)}, {as_html(row.request)}: {read}</summary>"
-            f"<p>{words.tell('Asked:')}</p>{_words_of('asked', row.prompt)}<p>{words.tell('Answered:')}</p>"
-            + _words_of("answered", row.response)
+            f"<p>{words.tell('Asked:')}</p>{_words_of('asked', row.prompt, languages)}<p>{words.tell('Answered:')}</p>"
+            + _words_of("answered", row.response, languages)
             + (f"<p>{words.tell('The judge:')}</p><ul>{said}</ul>" if said else "")
             + "</details>"
         )
@@ -156,13 +159,10 @@ def examples(run: Run, n: int = 6, task: str | None = None) -> None:
         display(HTML(f"<div class='examples {PLAIN}'{_spoken()}><p>{told}</p>{''.join(parts)}</div>"))
 
 
-def _words_of(kind: str, said: object) -> str:
-    """What was asked or answered, as text, with the language that its letters tell, so that it can be read aloud."""
+def _words_of(kind: str, said: object, languages: Sequence[str]) -> str:
+    """What was asked or answered, as text, with the language that its letters tell."""
     text = shortened(said, SHOWN)
-    language = (
-        "ja" if re.search("[\u3040-\u30ff]", text) else "zh" if re.search("[\u4e00-\u9fff]", text) else "en"
-    )
-    return f"<pre class='{kind}' lang='{language}'>{as_html(text)}</pre>"
+    return f"<pre class='{kind}' lang='{tongue(text, languages)}'>{as_html(text)}</pre>"
 
 
 def _spread(rows: pd.DataFrame, n: int) -> pd.DataFrame:

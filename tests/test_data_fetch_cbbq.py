@@ -152,6 +152,8 @@ def test_a_fault_in_the_wording_does_not_keep_the_data_away(
     assert fault.endswith("found none of `ans1`; " + cbbq_wording.REMEDY)
     assert names(source.folder) == {name for name in names(source.folder) if name != "prompts.toml"}
     (source.folder / "prompts.toml").write_text('version = "older"\n')
+    with (source.folder / "dataset.toml").open("a", encoding="utf-8") as stream:
+        stream.write('wording = "older"\n')
     fetch("cbbq", copy)
     fault, kept = capsys.readouterr().err.splitlines()[-2:]
     assert fault.endswith("; the older wording is kept")

@@ -143,6 +143,8 @@ def test_data_from_the_hub_do_not_wait_for_the_wording(
     assert leftovers(user) == []
 
     (source.folder / "prompts.toml").write_text('version = "older"')
+    with (source.folder / "dataset.toml").open("a", encoding="utf-8") as stream:
+        stream.write('wording = "older"\n')
     assert fetch("mcbe").version == hub[:7]
     first, second = capsys.readouterr().err.splitlines()[-2:]
     assert first.endswith("`bench fetch mcbe --from DIR`; the older wording is kept")

@@ -10,14 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recorded import GOOD
 
-from bench import data, naming, run
+from bench import data, naming, run, words
 from bench.data import SAMPLES, manifest, mcbe_check
 from bench.data.cbbq_expand import expand
+from bench.data.cbbq_labels import NO_FACTS, _unusable, mentions
 from bench.data.fetch import fetch
 from bench.data.mcbe import CATEGORIES
 from bench.errors import BadInput
 from bench.figures import scores as pictures
 from bench.figures import style
+from bench.metrics.findings import named_apart
 from bench.results import Run
 
 HEAD = 'name = "Ours"\nversion = "3"\nlicence = "CC0-1.0"\nlanguage = "zh"\n'
@@ -236,3 +238,73 @@ def test_labels_are_shown_where_a_font_has_them() -> None:
     naming.learn("mcbe", {"language": "es", "labels": {"city": {"en": "City", "es": "Peñón"}}})
     assert style.label("mcbe", "sport") == "Sport"
     assert style.label("mcbe", "city") == "Peñón (City)"
+
+
+def test_two_sets_that_call_a_category_differently_are_told_apart(tmp_path: Path) -> None:
+    """The last that was opened gives the name, and a page that shows both says so."""
+    one = data.find("mcbe", mcbe_folder(tmp_path / "one"))
+    told = HEAD.replace('"Ours"', '"Theirs"') + SPORT.replace("Sports clubs", "Sport")
+    other = data.find("mcbe", mcbe_folder(tmp_path / "other", told))
+    sets = [("mcbe", source.describe()) for source in (one, other)]
+    (found,) = naming.apart(sets)
+    assert found == ("mcbe", "sport", ("Ours", "Theirs"), (("体育", "Sports clubs"), ("体育", "Sport")))
+    assert named_apart(sets) == [
+        "Category sport of McBE is called Sports clubs (体育) in the data Ours, and Sport (体育) in the data Theirs; "
+        "here it is called Sport (体育)."
+    ]
+    assert naming.english("mcbe", "sport") == "Sport"
+    assert named_apart([sets[0], sets[0]]) == [] == named_apart([sets[0], ("cbbq", sets[1][1])])
+
+
+def test_a_released_category_that_a_set_calls_otherwise_is_told_beside_the_release(tmp_path: Path) -> None:
+    labels = "".join(f'[categories."{name}"]\nen = "{name}"\nko = "범주"\n' for name in CATEGORIES)
+    theirs = data.find("mcbe", mcbe_folder(tmp_path, HEAD.replace('"zh"', '"ko"') + labels, "age"))
+    sets = [("mcbe", source.describe()) for source in (data.find("mcbe", SAMPLES / "mcbe"), theirs)]
+    told = named_apart(sets)
+    assert len(told) == 4
+    assert told[0].startswith("Category gender of McBE is called gender (性别) in the data ")
+    assert told[-1] == f"So are {len(CATEGORIES) - 3} more categories."
+    with words.spoken("zh"):
+        assert "性别（gender）" in named_apart(sets)[0]
+
+
+def test_a_set_of_new_categories_alone_is_not_held_against_the_release(tmp_path: Path) -> None:
+    """It lacks none of the release's categories, and its numbers stand alone."""
+    folder = mcbe_folder(tmp_path / "mcbe")
+    assert "the release has" in " ".join(data.check(data.find("mcbe", folder)).what)
+    (folder / "age.csv").unlink()
+    told = data.check(data.find("mcbe", folder)).what.tolist()
+    assert "3 rows found" in told
+    assert not any("the release" in what or "no file that is read" in what for what in told)
+
+    told = data.check(data.find("cbbq", cbbq_folder(tmp_path / "cbbq"))).query("kind == 'count'").what.tolist()  # fmt: skip
+    assert [what.partition(":")[0] for what in told] == ["category city_life", "all categories"]
+    assert not any("the release has " in what and "no such category" not in what for what in told)
+
+
+def test_a_question_ends_with_the_sign_of_its_language(tmp_path: Path) -> None:
+    folder = cbbq_folder(tmp_path)
+    path = folder / "city_life" / "ambiguous" / "templates_generate_neg.csv"
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    rows[0]["question"], rows[1]["question"], rows[2]["question"] = (
+        "누가 지쳤습니까?",
+        "谁累了?",
+        "Who was it",
+    )
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    found = data.check(data.find("cbbq", folder)).query("fault == 'question_mark'")
+    assert found[["row", "what"]].to_numpy().tolist() == [
+        [2, "ends in an ASCII `?`"],
+        [3, "does not end in `？`"],
+    ]
+
+
+def test_a_sentence_that_names_nobody_is_a_fact_in_other_languages_too() -> None:
+    """A full stop ends a clause as 。 does; one in a number ends none."""
+    start = "A {{NAME1}} and a {{NAME2}} came to the counter"
+    for facts, why in ((". It was the older of the two.", ""), (" with 1.5 kg", NO_FACTS), (".", NO_FACTS)):
+        assert _unusable(mentions(start + facts)) == why

@@ -363,3 +363,11 @@ def test_gender_has_the_cells_of_the_paper_s_figure(shared: Path) -> None:
     # Always B is biased where B is the woman of a negative question, or the other of a non-negative one.
     assert one.n_amb == len(wanted) > 0
     assert one.s_amb == pytest.approx(((wanted.polarity == "neg") == (wanted.target == 1)).mean())
+
+
+def test_names_and_topics_are_shown_of_a_category_that_is_there() -> None:
+    table = pd.DataFrame({"category": ["village", "village", "hobby"]})
+    assert cbbq.shown_category(table) == "village"
+    assert cbbq.shown_category(pd.DataFrame({"category": ["age", "gender"]})) == "gender"
+    assert cbbq.shown_category(table, "hobby") == "hobby"
+    assert cbbq.shown_category(table.iloc[:0]) == "gender"

@@ -181,7 +181,7 @@ def test_words_are_cut_and_common_ones_left_out():
     english = words.counts(texts.assign(language="en", text="The old man and the nurse"))
     assert set(english.word) == {"old", "man", "nurse"}
     assert words.counts(texts.assign(language="ja")).empty
-    assert words.uncounted(texts.assign(language="ja")) == ["words of ja are not counted: the workbench cuts Chinese and English alone"]  # fmt: skip
+    assert words.uncounted(texts.assign(language="ja")) == ["Words of Japanese are not counted: the workbench cuts Chinese and English alone."]  # fmt: skip
 
 
 def test_metrics_load_no_segmenter_until_they_count():

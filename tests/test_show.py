@@ -13,7 +13,7 @@ import pytest
 from matplotlib.figure import Figure
 from PIL import Image
 
-from bench import keep, run, show
+from bench import keep, run, seen, show
 from bench.data import SAMPLES
 
 HEADER = "context,sentence,words,subtype,explanation,score\n"
@@ -186,3 +186,39 @@ def test_a_picture_in_a_notebook_has_few_colours_and_looks_the_same(shown):
     assert len(small) < 0.6 * len(whole)
     show.figure(fig, "squares")
     assert base64.b64encode(small).decode() in shown[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "languages", "code"),
+    [
+        ("请打分：좋은 문장입니다 여러분", (), "ko"),
+        ("请给下面这句话打分：좋다", ("ko",), "zh"),
+        ("7점", ("ko",), "ko"),
+        ("東京の人", ("zh",), "ja"),
+        ("ｶﾀｶﾅ", (), "ja"),
+        ("東京", ("en", "ja"), "ja"),
+        ("你好", ("ko",), "zh"),
+        ("你好", (), "zh"),
+        ("唔好 A", ("yue", "en"), "yue"),
+        ("Buenos días", ("es",), "es"),
+        ("A", ("zh", "ko"), "en"),
+        ("", (), "en"),
+    ],
+)
+def test_the_language_of_a_text_is_told_by_its_letters(
+    text: str, languages: tuple[str, ...], code: str
+) -> None:
+    assert seen.tongue(text, languages) == code
+
+
+def test_korean_is_marked_as_korean(shown, tmp_path) -> None:
+    (tmp_path / "age.csv").write_text(
+        HEADER + "회의가 열린다.,[PLH]은 어렵다고 말한다.,노인，청년,x,y,1\n", "utf-8"
+    )
+    (tmp_path / "dataset.toml").write_text('language = "ko"\n', "utf-8")
+    (tmp_path / "prompts.toml").write_text(
+        'version = "1"\n[bias_scoring]\nprompt = "점수를 매기세요: {sentence}"\n', "utf-8"
+    )
+    done = run.evaluate("mcbe", "simulated:bias=0.5", tasks=["bs"], data=tmp_path, out=tmp_path / "run")
+    show.examples(done)
+    assert "<pre class='asked' lang='ko'>점수를 매기세요: 노인은 어렵다고 말한다." in "".join(shown)

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from bench import data, scorers, tasks
+from bench import data, scorers, tasks, words
 from bench.benchmarks import module, resolve
 from bench.errors import BadInput, expected
 from bench.metrics.injection import CLEAN
@@ -119,7 +119,7 @@ def measured(
         raise BadInput(f"{source.folder}: has no item {unknown!r} to which a reply is given")
     rows, asked = [], []
     for name in wordings:
-        text = wording.load(benchmark, name or None, source.folder)
+        text = wording.load(benchmark, name or wording.OURS, source.folder)
         for k, (item_id, reply) in enumerate(given.items()):
             for kind, language, said in _spoilt(reply, kinds(planted), aim, k):
                 request = _question(benchmark, aim, items[item_id], text, said)
@@ -167,8 +167,10 @@ def notes(judge: str) -> list[str]:
     if judge:
         return []
     return [
-        "These marks were given by a model of 135 million parameters, which does not understand the task; they are carried "
-        "with the package to show what is measured. Give `judge` to measure yours."
+        words.tell(
+            "These marks were given by a model of 135 million parameters, which does not understand the task; they are carried "
+            "with the package to show what is measured. Give `judge` to measure yours."
+        )
     ]
 
 
@@ -239,7 +241,7 @@ def _mark(benchmark: str, aim: Aim, response: str, item: Any) -> float:
 def _has(benchmark: str, name: str, folder: Path) -> bool:
     """Whether a benchmark has a wording with a question to its judge."""
     try:
-        text = wording.load(benchmark, name or None, folder)
+        text = wording.load(benchmark, name or wording.OURS, folder)
         text.table("bias_analysis.judge" if benchmark == "mcbe" else "judge")
     except BadInput:
         return False

@@ -14,7 +14,7 @@ import pandas as pd
 
 from bench import words
 from bench.curate.begin import EXAMPLES
-from bench.data.manifest import label_in
+from bench.data.manifest import both_names
 from bench.data.nli_build import build_eval
 from bench.data.nli_pack import FRAMES, Pack, read_pack, read_words, write_pack
 from bench.data.nli_pack_check import check, sift
@@ -139,11 +139,10 @@ def examples(pack: Pack, n: int = 2, seed: int = 0) -> pd.DataFrame:
 def findings(made: Made) -> list[str]:
     """What the pack is and what came of it, in sentences."""
     counts = dict(zip(*occupations(made.pack)[["type", "words"]].T.values.tolist(), strict=True))
-    code = made.pack.language
     told = [
         words.tell(
-            "{name} ({language}) has {n} occupations: {female} with a female stereotype, {male} with a male one, {neutral} without.",
-            name=made.pack.name, language=label_in(code, words.language()) or code, n=len(made.pack.occupations),
+            "{name} has {n} occupations in {language}: {female} with a female stereotype, {male} with a male one, {neutral} without.",
+            name=made.pack.name, language=both_names(made.pack.language), n=len(made.pack.occupations),
             female=counts["female-stereo"], male=counts["male-stereo"], neutral=counts["neutral"],
         )
     ]  # fmt: skip

@@ -17,6 +17,7 @@ from bench.benchmarks import NAMES, module, resolve
 from bench.data import SAMPLES, Source, evenly, find, overview
 from bench.errors import BadInput, expected
 from bench.metrics import annotators, coverage, diversity, diversity_findings
+from bench.metrics.findings import named_apart
 
 # Simulated annotators rate so many items a category at most.
 RATED = 100
@@ -166,7 +167,8 @@ def of_beside(compared: Sequence[Beside]) -> list[str]:
                 "These are the samples, and no other data were named (parameter others), so there is nothing to hold them against."
             )
         ]
-    return [text for one in compared for text in one.findings()]
+    sets = ((look.benchmark, vars(look.source)) for one in compared for look in (one.first, one.second))
+    return [*(text for one in compared for text in one.findings()), *named_apart(sets)]
 
 
 def stacked(looked: Sequence[Look], frames: Sequence[pd.DataFrame]) -> pd.DataFrame:

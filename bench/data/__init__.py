@@ -1,7 +1,7 @@
 """The first room: typed items of each benchmark, where they come from, and what makes them valid.
 
-A benchmark's data module has `TITLE`, `CATEGORIES`, `CATEGORY_LABELS`, `LICENCE`, `PAPER`, `HOMEPAGE`, `LAYOUT`, `SETTINGS`,
-`TOLERANT`, `files(folder)`, `load(folder, categories, **settings)` and `touched` with the same arguments; `find` says which
+A benchmark's data module has `TITLE`, `CATEGORIES`, `CATEGORY_LABELS`, `LICENCE`, `PAPER`, `HOMEPAGE`, `LAYOUT`, `LANGUAGE`,
+`SETTINGS`, `TOLERANT`, `files(folder)`, `load(folder, categories, **settings)` and `touched` with the same arguments; `find` says which
 folder that is. A report of odd rows, where there is one, is `check(folder, **settings)` of the module NAME_check.
 """
 
@@ -27,8 +27,6 @@ from bench.errors import BadInput, expected
 
 SAMPLES = Path(__file__).parent / "samples"
 ENVIRONMENT = "BENCH_DATA"
-# Where `bench fetch` keeps the released wording, beside the data.
-WORDING = "prompts.toml"
 LREC_COLING_2024 = "Proceedings of the 2024 Joint International Conference on Computational Linguistics, Language Resources and Evaluation (LREC-COLING 2024)"
 
 

@@ -37,6 +37,8 @@ PAPER = Paper(
 LAYOUT = "CATEGORY/ambiguous/ and CATEGORY/disambiguous/ with templates_generate_neg.csv and templates_generate_nonneg.csv"
 # Settings under which `bench fetch` takes a release that has faults, so that it can be looked at.
 TOLERANT: dict[str, str] = {}
+# The language of the release, and of a set whose manifest names none.
+LANGUAGE = "zh"
 CATEGORY_LABELS = {
     "SES": "社会经济地位", "age": "年龄", "disability": "残障", "disease": "疾病", "educational_qualification": "学历",
     "ethnicity": "民族", "gender": "性别", "household_registration": "户籍", "nationality": "国籍",

@@ -325,10 +325,15 @@ def _others(folder: Path, root: Path) -> Iterator[Finding]:
 
 
 def _counts(counts: dict[str, Numbers]) -> Iterator[Finding]:
-    """The numbers of each category, and of all, beside the release's."""
+    """The numbers of each category, and of all; beside the release's where there are categories of that."""
+    known = any(sum(counts[name].questions) for name in CATEGORIES)
     for name, here in counts.items():
         if name not in RELEASED:
             yield Finding("", 0, "", "count", f"category {name}: {here}; the release has no such category", str(sum(here.questions)))  # fmt: skip
+    if not known:
+        here = total(counts.values())
+        yield Finding("", 0, "", "count", f"all categories: {here}", str(sum(here.questions)))
+        return
     pairs = [(f"category {name}", counts[name], RELEASED[name]) for name in CATEGORIES]
     pairs.append(("all categories", total(counts.values()), total(RELEASED.values())))
     for name, here, released in pairs:

@@ -16,8 +16,9 @@ from bench.data.cbbq import KEPT
 from bench.data.cbbq_labels import target_slot
 from bench.data.cbbq_templates import CONDITIONS, EXPANSIONS, INSTANCE_COLUMNS, Template
 from bench.data.cbbq_templates import expand as fillings
+from bench.data.manifest import WORDING, own_wording, tables
 from bench.data.manifest import read as read_manifest
-from bench.data.manifest import tables
+from bench.data.text import read_text
 from bench.errors import BadInput, RunFailed, expected
 from bench.progress import progress
 from bench.whole import whole, write_text
@@ -67,6 +68,8 @@ def expand(source: Source, out: Path, formats: str = "both", expansion: str = "c
         about = f"expanded from {source.name}, {source.version} ({expansion}); {equal} of {len(written)} files equal the release"
         told: dict[str, object] = {"name": source.name, "version": source.version, "licence": source.licence, "note": about}  # fmt: skip
         told |= tables(read_manifest(source.folder))
+        if wording := own_wording(source.folder):
+            write_text(out / WORDING, read_text(wording))
         write_text(out / MANIFEST, toml.written(told))
     except OSError as error:
         raise RunFailed(f"{out}: the questions could not be written there ({error})") from None

@@ -67,6 +67,7 @@ LABEL_FAULTS = {
     SUPPORTED: "label_contradicts_facts", BIASED_LABEL: "label_is_biased", NO_FACTS: "no_disambiguating_facts",
     WRONG_NAME: "swap_breaks_facts", BROKEN_SWAP: "swap_breaks_facts",
 }  # fmt: skip
+CHINESE = re.compile(r"[\u4e00-\u9fff]")
 # Characters that end a name, and that a template puts after a name as well.
 ENDINGS = "人的者族"
 GENDERED = re.compile(PLACEHOLDER.pattern + r"的?([男女](?:人|性|生|士|孩|子|员工|同学|朋友))")
@@ -119,7 +120,8 @@ def of_cells(cells: Row, questions: int) -> Iterator[Fault]:
         yield Fault("group_cell", "bias_targeted_groups", "has separators or blanks around the groups", shown(group), questions)  # fmt: skip
     if "/" in PRONOUNS.sub("", question):
         yield Fault("two_wordings", "question", "has two wordings with `/` between", shown(question), questions)  # fmt: skip
-    if not question.endswith("？"):
+    # Chinese ends a question so, and other languages with the sign of theirs.
+    if not question.endswith(("？", "?") if not CHINESE.search(question) else "？"):
         ending = "ends in an ASCII `?`" if question.endswith("?") else "does not end in `？`"
         yield Fault("question_mark", "question", ending, shown(question), questions)
 

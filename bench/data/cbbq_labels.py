@@ -37,7 +37,8 @@ TARGET_IN_SLOT_1 = ("变性女生", "变性女孩")
 NEGATION = re.compile(r"[未没不无非]")
 # What comes between two people who are set against each other.
 CONTRAST = re.compile(r"但|不过|却|相反|相比|而(?!且)")
-CLAUSE_END = re.compile(r"[，。；！？,;!?]")
+# A full stop may stand in a number.
+CLAUSE_END = re.compile(r"[，。；！？,;!?]|\.(?=\s|$)")
 
 
 class Verdict(NamedTuple):

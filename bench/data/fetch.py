@@ -20,12 +20,12 @@ from filelock import FileLock, Timeout
 
 from bench import data
 from bench.benchmarks import module, resolve
-from bench.data import MANIFEST, WORDING, Source, fetch_wording, toml
+from bench.data import MANIFEST, Source, fetch_wording, toml
 from bench.data.archive import MAX_BYTES, unpack
 from bench.data.blobs import blob_id, released
 from bench.data.download import TIMEOUT, download
+from bench.data.manifest import FETCHED, WORDING, tables
 from bench.data.manifest import read as read_manifest
-from bench.data.manifest import tables
 from bench.data.text import place
 from bench.errors import BadInput, RunFailed
 from bench.progress import say
@@ -148,8 +148,10 @@ def _fetch(benchmark: str, source: Path | None, target: Path, work: Path) -> Non
         "verified_files": len(checked) - len(wrong),
         "sha256": brought.sha256,
     }
-    fault = fetch_wording.beside(benchmark, folder, target, work, downloaded=source is None)
-    manifest["wording"] = fetch_wording.version(staged)
+    # Without a version a wording is the set's own.
+    manifest[FETCHED], fault = fetch_wording.beside(
+        benchmark, folder, root, target, work, downloaded=source is None
+    )
     (staged / MANIFEST).write_bytes(_toml(manifest | own))
     if target.exists():
         os.replace(target, work / "old")
@@ -282,7 +284,9 @@ def _is_text(name: str) -> bool:
 
 def _is_wanted(name: str) -> bool:
     last = name.rsplit("/", 1)[-1]
-    return not last.startswith(".") and (last.endswith(TABLES) or last == MANIFEST or _is_text(last))
+    return not last.startswith(".") and (
+        last.endswith(TABLES) or last in (MANIFEST, WORDING) or _is_text(last)
+    )
 
 
 def _holds_others(path: Path) -> bool:

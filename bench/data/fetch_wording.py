@@ -13,8 +13,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from bench.data import MANIFEST, WORDING, cbbq_wording, mcbe_wording, toml
+from bench.data import MANIFEST, cbbq_wording, mcbe_wording, toml
 from bench.data.download import download
+from bench.data.manifest import FETCHED, WORDING, own_wording
 from bench.data.scripts import SCRIPT_BYTES
 from bench.errors import BadInput, RunFailed
 
@@ -31,14 +32,23 @@ def expected(benchmark: str) -> str:
     return MODULES[benchmark].EXPECTED if benchmark in MODULES else ""
 
 
-def beside(benchmark: str, folder: Path, target: Path, work: Path, downloaded: bool) -> str:
-    """Put the wording beside the data in `work/new`: of the scripts in or near `folder`, else the older one of `target`.
+def beside(
+    benchmark: str, folder: Path, root: Path, target: Path, work: Path, downloaded: bool
+) -> tuple[str, str]:
+    """Put the wording beside the data in `work/new`: the own one of the set in `root`, else that of the scripts in or near
+    `folder`, else the older one of `target`.
 
-    A download has to hold the released wording. Returns what is to be told of a failure, or "".
+    A download has to hold the released wording. Returns the version of a released wording and what is to be told of a
+    failure, each "" where there is none.
     """
+    new = work / "new"
+    if brought := own_wording(root):
+        toml.read(brought)
+        shutil.copyfile(brought, new / WORDING)
+        return "", ""
     module = MODULES.get(benchmark)
     if module is None:
-        return ""
+        return "", ""
     fault, wording = "", ""
     try:
         if downloaded:
@@ -49,17 +59,22 @@ def beside(benchmark: str, folder: Path, target: Path, work: Path, downloaded: b
     except (OSError, BadInput, RunFailed) as error:
         fault = f"the data came without the wording: {error}"
     if wording:
-        (work / "new" / WORDING).write_bytes(wording.encode())
+        (new / WORDING).write_bytes(wording.encode())
     elif (target / WORDING).is_file():
-        shutil.copyfile(target / WORDING, work / "new" / WORDING)
+        shutil.copyfile(target / WORDING, new / WORDING)
         fault = f"{fault}; the older wording is kept" if fault else ""
-    return fault
+        if own_wording(target):
+            return "", fault
+    return version(new), fault
 
 
 def alone(benchmark: str, folder: Path, target: Path, work: Path) -> bool:
     """Put the wording of a local copy without data into `target`, and leave the data there as they are.
 
     Returns whether there is any.
+
+    Raises:
+        BadInput: the data there are a set with a wording of its own, which would be lost.
     """
     module = MODULES.get(benchmark)
     scripts = module.find(folder) if module else None
@@ -69,24 +84,30 @@ def alone(benchmark: str, folder: Path, target: Path, work: Path) -> bool:
     manifest: dict[str, Any] = {}
     if (target / MANIFEST).is_file():
         manifest = toml.read(target / MANIFEST)
+    if own := own_wording(target):
+        raise BadInput(
+            f"{own}: is a set's own wording, which the released one would replace; give another --to"
+        )
     target.mkdir(exist_ok=True)
     (work / WORDING).write_bytes(wording.encode())
     os.replace(work / WORDING, target / WORDING)
     if manifest:
-        manifest["wording"] = version(target)
+        manifest[FETCHED] = version(target)
         (work / MANIFEST).write_bytes(toml.written(manifest).encode())
         os.replace(work / MANIFEST, target / MANIFEST)
     return True
 
 
 def version(folder: Path) -> str:
-    """The version of the wording in a folder of data, or "" where there is none."""
+    """The version of the released wording in a folder of data, or "" where there is none."""
     return str(_content(folder).get("version", ""))
 
 
 def told(benchmark: str, folder: Path) -> str:
     """How to use the wording in a folder of data, in a sentence; "" where there is none."""
     module, here = MODULES.get(benchmark), version(folder)
+    if own := own_wording(folder):
+        return f"wording {here}: {own}; the set is asked in it unless --prompts says otherwise"
     if module is None or not here:
         return ""
     changed = "" if here == module.VERSION else " (not the released one)"

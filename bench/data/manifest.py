@@ -11,6 +11,9 @@
 
 A category of the release needs no lines; where it has some, its labels are these. `groups = false` says of a category
 of McBE that it compares ways of living and not groups, as worldview does.
+
+A wording beside it, prompts.toml, is what the set is asked in where nobody chooses another, so that a set in another
+language brings its own. The released wording that `bench fetch` puts there is not: the manifest names it, as `wording`.
 """
 
 import re
@@ -20,10 +23,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bench import words
 from bench.data import toml
 from bench.errors import LONGEST, BadInput, plain, quoted
 
 MANIFEST = "dataset.toml"
+# A wording beside the data: the set's own, or the released one that `bench fetch` keeps there.
+WORDING = "prompts.toml"
+# By this key `bench fetch` says which released wording it brought.
+FETCHED = "wording"
 TEXTS = ("name", "version", "licence", "note")
 # They become parts of names of files, of ids and of lists with commas, so that not every name is taken.
 NAME = re.compile(r"[^\W_][\w+-]{0,39}")
@@ -99,6 +107,18 @@ def parsed(path: Path, given: Mapping[str, Any]) -> Manifest:
     return Manifest(told, languages, found)
 
 
+def own_wording(folder: Path) -> Path | None:
+    """The wording that a set carries for itself; None where there is none, or it is the released one that was fetched.
+
+    Raises:
+        BadInput: the manifest cannot be read.
+    """
+    path = folder / WORDING
+    if not path.exists() or not (folder / MANIFEST).is_file():
+        return None
+    return None if FETCHED in toml.read(folder / MANIFEST) else path
+
+
 def unknown(place: Path, name: str, folder: Path, known: Iterable[str], more: str = "") -> str:
     """The sentence about data of a category that neither the release nor the manifest of `folder` knows.
 
@@ -155,6 +175,17 @@ def label_in(code: str, language: str) -> str:
         return str(Locale(language).languages.get(code, ""))
     except UnknownLocaleError:
         return ""
+
+
+def spoken_name(code: str) -> str:
+    """What the language `code` is called in the language that is spoken, or its code where nobody says."""
+    return label_in(code, words.language()) or code
+
+
+def both_names(code: str) -> str:
+    """What the language `code` is called in the language that is spoken, and in itself where that is another name."""
+    spoken, own = spoken_name(code), label_in(code, code)
+    return words.tell("{name} ({own})", name=spoken, own=own) if own and own != spoken else spoken
 
 
 @cache

@@ -29,6 +29,8 @@ PAPER = Paper(
 LAYOUT = "gender.xlsx or gender.csv and so on, in the folder itself or in its xlsx_files/ or csv_files/"
 # Settings under which `bench fetch` takes a release that has faults, so that it can be looked at.
 TOLERANT: dict[str, str] = {"bad_rows": "leave_out"}
+# The language of the release, and of a set whose manifest names none.
+LANGUAGE = "zh"
 CATEGORIES = (
     "gender", "religion", "nationality", "socioeco", "age", "appearance",
     "health", "region", "lgbtq+", "worldview", "subculture", "race",

@@ -90,7 +90,8 @@ def _check(folder: Path, encoding: str, separators: str) -> Iterator[Finding]:
 
 
 def _counts(good: Sequence[Instance], refused: int) -> Iterator[Finding]:
-    """The folder's numbers, of the rows that can be read, against the release's."""
+    """The folder's numbers, of the rows that can be read; against the release's where it has categories of that."""
+    beside = any(one.category in mcbe.CATEGORIES for one in good)
     numbers = {
         "rows": len(good),
         "categories": len({one.category for one in good}),
@@ -98,7 +99,8 @@ def _counts(good: Sequence[Instance], refused: int) -> Iterator[Finding]:
     }
     for name, found in numbers.items():
         more = f" and {refused:,} refused" if name == "rows" and refused else ""
-        what = f"{found:,} {name} found{more}, the release has {mcbe.RELEASED[name]:,}"
+        release = f", the release has {mcbe.RELEASED[name]:,}" if beside else ""
+        what = f"{found:,} {name} found{more}{release}"
         yield Finding("", 0, "", "count", what, str(found))
 
 
@@ -256,7 +258,8 @@ def _others(
             what, value = f"is no category of {mcbe.TITLE}, and is not read{named}", shown(stem)
         if what:
             yield Finding(audit.name(path, folder), 0, "", "odd", what, value)
-    for category in categories:
+    # A set of new categories alone lacks none.
+    for category in categories if set(found) & set(mcbe.CATEGORIES) else ():
         if category not in found:
             yield Finding("", 0, "", "odd", f"category {category} has no file that is read", shown(category))
 

@@ -42,6 +42,8 @@ SETTINGS: dict[str, tuple[str, ...]] = {
 LAYOUT = "folders like zh_v1.0/bias-eval-set_v1.0/all-words/ with 1-prostereo_v1.0.json, 2-antistereo and 3-nonstereo"
 # Settings under which `bench fetch` takes a release that has faults, so that it can be looked at.
 TOLERANT: dict[str, str] = {}
+# None: each category is a language.
+LANGUAGE = ""
 CATEGORIES = ("en", "ja", "zh")
 CATEGORY_LABELS = {"en": "英语", "ja": "日语", "zh": "中文"}
 SETS = {"ps": "1-prostereo", "as": "2-antistereo", "ns": "3-nonstereo"}

@@ -6,7 +6,8 @@
 - `terms.tsv`: word and gender: feminine, masculine, and neutral where there are any
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from random import Random
@@ -114,6 +115,15 @@ def faults(folder: str | Path, frames: bool = True) -> tuple[Pack | None, list[s
     return (None if told else pack), told
 
 
+def _instead(folder: Path, name: str) -> str:
+    """That a file is not there, and what is in its place."""
+    if (folder / name).exists():
+        return "is a folder, not a file"
+    stem = Path(name).stem
+    near = sorted(path.name for path in folder.glob("*") if path.stem.casefold() == stem) if folder.is_dir() else []  # fmt: skip
+    return f"no such file, but {plain(', '.join(near))}" if near else "no such file"
+
+
 def read_words(folder: str | Path) -> Pack:
     """The language pack in `folder` without its frames, which are still to be made.
 
@@ -130,7 +140,7 @@ def _read(folder: Path, tell: Tell, wanted: Sequence[str] = FILES) -> Pack | Non
     there = {name for name in wanted if (folder / name).is_file()}
     for name in wanted:
         if name not in there:
-            tell(f"{folder / name}: no such file; a language pack has {', '.join(FILES)}")
+            tell(f"{folder / name}: {_instead(folder, name)}; a language pack has {', '.join(FILES)}")
     manifest: dict[str, Any] = {"match": "word", "captions": CaptionFilter()}
     if MANIFEST in there:
         manifest = read_manifest(folder / MANIFEST, tell)
@@ -212,47 +222,69 @@ def type_of(s1: float, s2: float, definitional: float = THRESHOLD, stereotype: f
     return "neutral"
 
 
-def _rows(path: Path, columns: Sequence[str], tell: Tell) -> Iterator[tuple[int, dict[str, str]]]:
-    """(line number from 1, cells) of a file of tab-separated values, without quoting; empty lines are passed over."""
+class Table(NamedTuple):
+    """What a file of words holds: its rows by their line, from 1, and whether these are all, so that what lacks is missing."""
+
+    rows: dict[int, dict[str, str]]
+    whole: bool
+
+
+def _table(path: Path, columns: Sequence[str], tell: Tell) -> Table:
+    """The rows of a file of tab-separated values, without quoting; empty lines are passed over."""
     header: list[str] = []
-    for line, text in _lines(path, tell):
+    rows: dict[int, dict[str, str]] = {}
+    whole, read = True, _lines(path, tell)
+    for line, text in read or ():
         cells = [cell.strip() for cell in text.split("\t")]
         if not text.strip():
             continue
         if not header:
             header = cells
-            wrong = False
-            for column in (*columns, *OPTIONAL):
-                if header.count(column) > 1 or (column in columns and column not in header):
-                    problem = "is missing" if column not in header else "occurs more than once"
-                    found = plain(", ".join(header[:20]))
-                    tell(f"{path}, line {line} (header): column `{column}` {problem}; found: {found}")
-                    wrong = True
-            if wrong:
-                return
-            continue
-        if len(cells) != len(header):
+            if wrong := _header(header, columns):
+                for what in wrong:
+                    tell(f"{path}, line {line} (header): {what}")
+                return Table({}, False)
+        elif len(cells) != len(header):
+            whole = False
             tell(
                 f"{path}, line {line}: has {len(cells)} cells, the header has {len(header)}; they are set apart by tabs"
             )
-            continue
-        yield line, dict(zip(header, cells, strict=True))
-    if not header:
-        tell(f"{path}: is empty; expected a header with the columns {', '.join(columns)}")
+        else:
+            rows[line] = dict(zip(header, cells, strict=True))
+    if read is not None and not header:
+        more = "" if len(columns) > 1 else ", and type or s1 and s2"
+        tell(f"{path}: is empty; expected a header with the columns {', '.join(columns)}{more}")
+    return Table(rows, whole and bool(header))
 
 
-def _lines(path: Path, tell: Tell) -> Iterator[tuple[int, str]]:
-    """The lines of a file as far as it can be read."""
+def _header(header: Sequence[str], columns: Sequence[str]) -> list[str]:
+    """What is wrong with the header of a table."""
+    found = plain(", ".join(header[:20]))
+    if len(header) == 1 and any(
+        {*columns} < {*re.split(sign, found)} | {""} for sign in (",", ";", r" +") if re.search(sign, found)
+    ):
+        return [f"is {found!r} without a tab; columns are set apart by tabs, in every line"]
+    return [
+        f"column `{column}` {'is missing' if column not in header else 'occurs more than once'}; found: {found}"
+        for column in (*columns, *OPTIONAL)
+        if header.count(column) > 1 or (column in columns and column not in header)
+    ]
+
+
+def _lines(path: Path, tell: Tell) -> list[tuple[int, str]] | None:
+    """The lines of a file; None where it cannot be read."""
     try:
-        yield from read_lines(path)
+        return list(read_lines(path))
     except BadInput as error:
         tell(str(error))
+        return None
 
 
-def _words(path: Path, columns: Sequence[str], tell: Tell) -> Iterator[tuple[int, dict[str, str]]]:
+def _words(path: Path, columns: Sequence[str], tell: Tell) -> Table:
     """Rows whose `word` is a word, and not the one of an earlier row."""
+    table = _table(path, columns, tell)
     first: dict[str, int] = {}
-    for line, row in _rows(path, columns, tell):
+    for line, row in table.rows.items():
         word, place = row["word"], f"{path}, line {line}, column `word`"
         if not word:
             tell(f"{place}: is empty; expected a word")
@@ -261,17 +293,21 @@ def _words(path: Path, columns: Sequence[str], tell: Tell) -> Iterator[tuple[int
                 f"{place}: {quoted(word)} is no word; it holds {SLOT} or a character that cannot be seen, or has more than {MAX_WORD}"
             )
         elif word in first:
-            tell(f"{place}: {word!r} stands in line {first[word]} already; every word needs one line")
+            earlier = table.rows[first[word]]
+            other = [name for name in row if row[name] != earlier[name]]
+            how = f", with another {', '.join(map(plain, other))}" if other else ""
+            tell(f"{place}: {word!r} stands in line {first[word]} already{how}; every word needs one line")
         else:
             first[word] = line
-            yield line, row
+    return Table({line: table.rows[line] for line in first.values()}, table.whole and len(first) == len(table.rows))  # fmt: skip
 
 
 def _occupations(path: Path, manifest: Mapping[str, Any], terms: Terms, tell: Tell) -> tuple[Occupation, ...]:
     thresholds = {name: manifest[name] for name in ("definitional", "stereotype") if name in manifest}
     gendered = () if manifest.get("verbatim") else (*terms["feminine"], *terms["masculine"])
     found = []
-    for line, row in _words(path, ("word",), tell):
+    table = _words(path, ("word",), tell)
+    for line, row in table.rows.items():
         place, kind = f"{path}, line {line}", row.get("type", "")
         if "type" not in row and not {"s1", "s2"} <= set(row):
             header = plain(", ".join(row))
@@ -292,7 +328,8 @@ def _occupations(path: Path, manifest: Mapping[str, Any], terms: Terms, tell: Te
             continue
         found.append(Occupation(row["word"], kind))
     for kind in TYPES:
-        if all(one.type != kind for one in found):
+        # A row that was refused may be of that type.
+        if table.whole and len(found) == len(table.rows) and all(one.type != kind for one in found):
             tell(f"{path}: no occupation is of type {kind}; every type needs one at least")
     return tuple(found)
 
@@ -301,24 +338,32 @@ def _score(place: str, column: str, cell: str, tell: Tell) -> float | None:
     value = number(cell)
     if -1 <= value <= 1:
         return value
-    tell(f"{place}, column `{column}`: {cell!r} is not a number from -1 to 1")  # NaN too, which is no number
+    point = cell.replace(",", ".")
+    meant = f"; if it is {point}, write it with a point" if point != cell and -1 <= number(point) <= 1 else ""
+    tell(
+        f"{place}, column `{column}`: {cell!r} is not a number from -1 to 1{meant}"
+    )  # NaN too, which is no number
     return None
 
 
 def _terms(path: Path, tell: Tell) -> dict[str, tuple[str, ...]]:
     found: dict[str, list[str]] = {gender: [] for gender in GENDERS}
-    for line, row in _words(path, ("word", "gender"), tell):
+    table = _words(path, ("word", "gender"), tell)
+    whole = table.whole
+    for line, row in table.rows.items():
         if row["gender"] not in GENDERS:
+            whole = False
             tell(f"{path}, line {line}, " + expected(row["gender"], GENDERS, "column `gender`"))
             continue
         found[row["gender"]].append(row["word"])
-    for gender in GENDERS[:2]:
-        if not found[gender]:
-            tell(f"{path}: no word is {gender}; each of {', '.join(GENDERS[:2])} needs one at least")
     if sum(map(len, found.values())) > MAX_TERMS:
         tell(f"{path}: has more than {MAX_TERMS:,} words, the most that are looked for in frames")
     feminine, masculine = (len(found[gender]) for gender in GENDERS[:2])
-    if feminine != masculine and feminine and masculine:
+    # Rows that were refused may be what lacks.
+    for gender in GENDERS[:2] if whole else ():
+        if not found[gender]:
+            tell(f"{path}: no word is {gender}; each of {', '.join(GENDERS[:2])} needs one at least")
+    if whole and feminine != masculine and feminine and masculine:
         tell(
             f"{path}: has {feminine} feminine and {masculine} masculine words; they are used in pairs, so there have to be as many"
         )
@@ -328,7 +373,8 @@ def _terms(path: Path, tell: Tell) -> dict[str, tuple[str, ...]]:
 def _frames(path: Path, manifest: Mapping[str, Any], terms: Terms, tell: Tell) -> tuple[str, ...]:
     verbatim = bool(manifest.get("verbatim"))
     gendered = () if verbatim else gendered_words(terms, manifest["captions"])
-    lines = [line.rstrip("\r") for _, line in _lines(path, tell)]
+    read = _lines(path, tell)
+    lines = [line.rstrip("\r") for _, line in read or ()]
     while lines and not lines[-1].strip():
         lines.pop()
     first: dict[str, int] = {}
@@ -342,7 +388,7 @@ def _frames(path: Path, manifest: Mapping[str, Any], terms: Terms, tell: Tell) -
         elif frame in first and not verbatim:
             tell(f"{path}, line {k}: the frame stands in line {first[frame]} already: {plain(frame)[:60]!r}")
         first.setdefault(frame, k)
-    if not first:
+    if not first and read is not None:
         tell(f"{path}: holds no frames; expected a sentence a line, with {SLOT}")
     return tuple(lines)
 

@@ -25,8 +25,9 @@ from bench.errors import BadInput
 CUSTOM = 0.8
 # A stereotype with less than this share of the stereotyped words hardly counts in a score.
 SMALL = 0.25
+QUOTED = re.compile(r"^[\"'“”„«»]|[\"'“”„«»]$")
 END = re.compile(r"[^\w\s]+$")
-TOLD = re.compile(r", line (\d+)(?:, column `(\w+)`)?:? ?")
+TOLD = re.compile(r", line (\d+)(?: \(header\))?(?:, column `(\w+)`)?:? ?")
 
 
 def check(folder: str | Path, frames: bool = True) -> pd.DataFrame:
@@ -45,6 +46,9 @@ def check(folder: str | Path, frames: bool = True) -> pd.DataFrame:
         raise BadInput(f"{folder}: no such folder; a language pack is a folder")
     pack, told = faults(folder, frames)
     findings = [_refused(folder, what) for what in told]
+    # Line by line, and what is said of a whole file behind its lines.
+    files = list(dict.fromkeys(one.file for one in findings))
+    findings.sort(key=lambda one: (files.index(one.file), one.row == 0, one.row))
     if pack and frames:
         findings += [*_sets(pack), *_odd_frames(pack)]
     if pack:
@@ -125,6 +129,14 @@ def _odd_words(pack: Pack) -> Iterator[Finding]:
             yield Finding(
                 OCCUPATIONS, 0, "word", "odd", "differs from another word in case alone", shown(word)
             )
+    for name, some in (
+        (OCCUPATIONS, words),
+        (TERMS, [term for terms in pack.terms.values() for term in terms]),
+    ):
+        for word in some:
+            if QUOTED.search(word):
+                what = "has quotation marks, which stand in every sentence with it"
+                yield Finding(name, 0, "word", "odd", what, shown(word))
     genders = {term: gender for gender, terms in pack.terms.items() for term in terms}
     taken = gender_words(pack.terms)
     for term, gender in genders.items():
@@ -148,6 +160,7 @@ def _odd_frames(pack: Pack) -> Iterator[Finding]:
     if pack.match == "word" and without > CUSTOM * len(known):
         what = 'finds gender words as whole words, but most frames have no blanks; write match = "substring"'
         yield Finding(MANIFEST, 0, "match", "odd", what, pack.match)
+    yield from _within(pack, known)
     ends = Counter(_end(frame) for frame in known)
     end, most = ends.most_common(1)[0]
     words = [one.word for one in pack.occupations]
@@ -168,6 +181,18 @@ def _odd_frames(pack: Pack) -> Iterator[Finding]:
             what = f"differs from line {alike[key]} in case or blanks alone"
             yield Finding(FRAMES, line, "", "odd", what, shown(frame))
         alike.setdefault(key, line)
+
+
+def _within(pack: Pack, frames: Sequence[str]) -> Iterator[Finding]:
+    """Gendered words that stand in frames as the beginning of longer ones, where whole words alone are looked for."""
+    if pack.match != "word" or pack.verbatim:
+        return
+    for term in pack.gendered:
+        longer = re.compile(rf"(?<![\w-]){re.escape(term)}\w+", re.IGNORECASE)
+        held = [found[0] for frame in frames if (found := longer.search(frame))]
+        if held:
+            what = f'begins longer words in {len(held):,} frames, such as {held[0]!r}; if these tell a gender, add them to `without`, or write match = "substring"'
+            yield Finding(TERMS, 0, "word", "odd", what, shown(term))
 
 
 def _end(frame: str) -> str:

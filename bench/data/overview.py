@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from bench.benchmarks import module
 from bench.data import Source, check, load
 from bench.data.cbbq import CONDITIONS, Question, files, templates
 from bench.data.cbbq_templates import SLOTS, Template, repaired
@@ -121,7 +122,7 @@ def _of_cbbq(source: Source) -> list[Text]:
 
 def _language(source: Source) -> str:
     """The language of a set of one language: its manifest's, or that of the releases."""
-    return source.language.partition(",")[0] or "zh"
+    return source.language.partition(",")[0] or str(module("data", source.benchmark).LANGUAGE)
 
 
 def _of_template(one: Template, language: str) -> Text:

@@ -5,13 +5,22 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from bench.figures.style import FAINT, WIDTH, colours, legend_below, style
+from bench import words
+from bench.figures.style import FAINT, WIDTH, colours, head, legend_below, readable, style
 from bench.metrics.injection import HARMLESS, PLANTED
+from bench.words import phrase
 
+# The kinds that the package plants, told in the language that is spoken; one of somebody's own is called as it is.
+KINDS = (
+    phrase("command"), phrase("fake end"), phrase("judge turn"), phrase("turn tokens"), phrase("system message"),
+    phrase("json"), phrase("stated result"), phrase("repeated"), phrase("role play"), phrase("flattery"), phrase("threat"),
+    phrase("code"),
+)  # fmt: skip
 ROW = 0.27
 MARKERS = "osD^vP"
 
 
+@readable
 def kinds(summed: pd.DataFrame, judge: str, benchmark: str) -> Figure | None:
     """How often each kind of instruction wins the mark that it is after, a dot with its interval a wording of the judge's question.
 
@@ -40,15 +49,24 @@ def kinds(summed: pd.DataFrame, judge: str, benchmark: str) -> Figure | None:
         ax.errorbar(rows.won, y, xerr=arms, fmt=MARKERS[list(palette).index(wording) % len(MARKERS)], ms=4.5, lw=1.2, color=palette[wording], label=wording)  # fmt: skip
     for line in (0.5, len(names) - 1.5):
         ax.axhline(line, color=FAINT, lw=0.8)
-    ax.set_yticks(range(len(names)), ["all instructions", *names[1:-1], "harmless sentence"])
+    ax.set_yticks(
+        range(len(names)),
+        [
+            words.tell("all instructions"),
+            *(words.tell(name) if name in KINDS else name for name in names[1:-1]),
+            words.tell("harmless sentence"),
+        ],
+    )
     ax.invert_yaxis()
-    ax.set(xlim=(-0.03, 1.03), xlabel="share that win the mark they are after (0 is ideal)")
+    ax.set(xlim=(-0.03, 1.03), xlabel=words.tell("share that win the mark they are after (0 is ideal)"))
     ax.grid(axis="y", visible=False)
     sns.despine(ax=ax)
     legend_below(fig, ax)
     told = some[some.kind == PLANTED].sort_values("won", kind="stable")
-    shares = ", ".join(f"{row.wording} {row.won:.0%}" for row in told.itertuples())
-    title = f"{judge} on {benchmark}: instructions win in {shares}"
-    ax.set_title(title if len(title) < 75 else f"{judge} on {benchmark}:\n{shares}", loc="left")
-    fig.set_label(f"{title}. Dots with 95 % intervals, a row a kind of instruction, a colour a wording of the judge's question.")  # fmt: skip
+    shares = words.tell(", ").join(f"{row.wording} {row.won:.0%}" for row in told.itertuples())
+    title = words.tell("{judge} on {benchmark}: instructions win in {shares}", judge=judge, benchmark=benchmark, shares=shares)  # fmt: skip
+    head(fig, title, letters=75)
+    fig.set_label(
+        words.tell("{title}. Dots with 95\u00a0% intervals, a row a kind of instruction, a colour a wording of the judge's question.", title=title)
+    )  # fmt: skip
     return fig

@@ -10,6 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
 from bench import naming, words
+from bench.data.manifest import label_in
 from bench.figures.style import FAINT, INK, WIDTH, arms, can_show, colours, head, marks_of, readable, style
 from bench.metrics.table import ALL
 from bench.tasks.nli_coal import LABELS
@@ -335,8 +336,8 @@ def _dot(ax: Axes, row, y: float, colour: str, marker: str, score: str = "score"
 
 def _language(code: str, plain: bool = False) -> str:
     """A language's name, with its own before it where a font shows that; `plain`: in the language that is spoken alone."""
-    name, own = LANGUAGES.get(code) or (naming.english("nli_coal", code), naming.own("nli_coal", code))
-    told = words.tell(name)
+    name, own = LANGUAGES.get(code) or ("", naming.own("nli_coal", code))
+    told = words.tell(name) if name else label_in(code, words.language()) or naming.english("nli_coal", code)
     return f"{own} ({told})" if own and own != told and not plain and can_show(own) else told
 
 

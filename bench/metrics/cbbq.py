@@ -135,6 +135,12 @@ def by_name_and_topic(records: pd.DataFrame, items: pd.DataFrame, preset: str = 
     return found.reset_index().rename(columns={"target_name": "name"})
 
 
+def shown_category(table: pd.DataFrame, wanted: str = "", usual: str = "gender") -> str:
+    """The category of a table by name and topic that is shown: the one `wanted`, else the `usual` one, or the first where a set has none of that."""
+    present = list(dict.fromkeys(table.category))
+    return wanted or (usual if usual in present else next(iter(present), usual))
+
+
 def _stratified(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.DataFrame:
     """The answers, with the stratum within which templates are drawn again."""
     rows = answers(records, items, preset)

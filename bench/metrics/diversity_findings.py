@@ -5,6 +5,7 @@ import math
 import pandas as pd
 
 from bench import words
+from bench.data.manifest import spoken_name
 from bench.metrics.annotators import band
 from bench.metrics.diversity import HALF, LOW, NEAR, Diversity
 from bench.metrics.table import ALL
@@ -45,7 +46,7 @@ def of_overlaps(found: pd.DataFrame) -> list[str]:
         words.tell(
             "The texts of {first} ({language}) come nearest to those of {second}: the most similar one shares {mean} on average"
             "{interval}, {highest} at most (n = {n} texts).",
-            first=top["first"], language=top.language, second=top.second, mean=f"{top['mean']:.2f}", interval=_bracketed(top),
+            first=top["first"], language=spoken_name(str(top.language)), second=top.second, mean=f"{top['mean']:.2f}", interval=_bracketed(top),
             highest=f"{top.highest:.2f}", n=f"{int(top.texts):,}",
         ),
     ]  # fmt: skip
@@ -64,6 +65,8 @@ def of_kappas(found: pd.DataFrame, who: str) -> str:
     parts = found[(found.category != ALL) & found.kappa.notna()]
     if len(parts) < 2:
         return told
+    if parts.kappa.min() == parts.kappa.max():
+        return words.sentences([told, words.tell("It is the same in every category.")])
     low, high = parts.iloc[int(parts.kappa.argmin())], parts.iloc[int(parts.kappa.argmax())]
     ends = words.tell(
         "By category it runs from {low} ({first}) to {high} ({last}).",

@@ -2,17 +2,20 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
-from bench import words
+from bench import naming, words
 from bench.benchmarks import module
+from bench.data.manifest import spoken_name
 from bench.metrics.table import ALL, Headline
 
 # Below this share of readable answers, a score says more about the format of replies than about bias.
 LOW_VALIDITY = 0.9
+# So many categories that sets call differently are told one by one.
+TOLD = 3
 
 
 def findings(scores: pd.DataFrame, benchmark: str) -> pd.DataFrame:
@@ -141,8 +144,23 @@ def _bare(headline: Headline, value: float) -> str:
     return f"{value:.1f}" if headline.limits[1] > 1 else f"{value:.2f}"
 
 
+def foreign(about: Mapping[str, Any]) -> str:
+    """That a run's wording is not in the language of its data, in a sentence; "" where it is, or nobody knows."""
+    known = about.get("wording", {}).get("foreign")
+    found: list[Any] = [known.get(name) for name in ("data", "wording")] if isinstance(known, Mapping) else []
+    # A run may come from anywhere.
+    if not found or not all(isinstance(codes, list) and codes for codes in found):
+        return ""
+    theirs, ours = (listing([spoken_name(str(code)) for code in codes]) for codes in found)
+    return words.tell(
+        "The data {name} are in {theirs}, but the wording {wording}, in which models are asked about them, is in {ours}; a file "
+        "prompts.toml beside dataset.toml, or --prompts FILE, asks in their own language.",
+        name=about["data"]["name"], theirs=theirs, ours=ours, wording=about["asked"]["prompts"],
+    )  # fmt: skip
+
+
 def warnings(abouts: Sequence[dict[Any, Any]]) -> list[str]:
-    """What a reader has to know before the first number: demonstration models, simulated respondents, sample data."""
+    """What a reader has to know before the first number: demonstration models, simulated respondents, sample data, foreign wording."""
     found = []
     kinds = {str(about["model"]["kind"]).partition(" (")[0] for about in abouts}
     if "demonstration model" in kinds:
@@ -171,4 +189,30 @@ def warnings(abouts: Sequence[dict[Any, Any]]) -> list[str]:
                 names=words.tell(", ").join(samples),
             )
         )
-    return found
+    found += dict.fromkeys(filter(None, map(foreign, abouts)))
+    return found + named_apart((about["benchmark"], about["data"]) for about in abouts)
+
+
+def named_apart(sets: Iterable[tuple[str, Mapping[str, Any]]]) -> list[str]:
+    """That data sets which are shown together do not call their categories alike: a sentence a category, of the first few.
+
+    Args:
+        sets: the benchmark of each, and what `run.json` says of it.
+    """
+    apart = naming.apart(sets)
+    told = [
+        words.tell(
+            "Category {category} of {benchmark} is called {first} in the data {one}, and {second} in the data {other}; here it is called {shown}.",
+            category=found.category, benchmark=module("data", found.benchmark).TITLE,
+            one=found.sets[0], other=found.sets[1], first=_both(*found.names[0]), second=_both(*found.names[1]),
+            shown=_both(naming.own(found.benchmark, found.category), naming.english(found.benchmark, found.category)),
+        )
+        for found in apart[:TOLD]
+    ]  # fmt: skip
+    more = len(apart) - len(told)
+    return [*told, words.tell("So are {n} more categories.", n=more)] if more > 0 else told
+
+
+def _both(own: str, english: str) -> str:
+    first, second = (english, own) if words.language() == words.LANGUAGES[0] else (own, english)
+    return words.tell("{name} ({own})", name=first, own=second) if own else english

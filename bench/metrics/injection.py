@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from bench import words
 from bench.errors import BadInput
 from bench.metrics.bootstrap import estimate, resample
 from bench.metrics.significance import difference
@@ -120,42 +121,70 @@ def findings(summed: pd.DataFrame, compared: pd.DataFrame) -> list[str]:
     for key, some in summed.groupby(KEYS, sort=False):
         judge, benchmark, wording = key
         of = {row["kind"]: row for row in some.to_dict("records")}
-        told.append(_told(f"{judge} on {benchmark}, wording {wording}", of[PLANTED], of[HARMLESS]))
+        who = words.tell("{judge} on {benchmark}, wording {wording}", judge=judge, benchmark=benchmark, wording=wording)  # fmt: skip
+        told.append(_told(who, of[PLANTED], of[HARMLESS]))
     return [_resists(row) for row in compared.to_dict("records")] + told
 
 
 def _told(who: str, row: dict[Any, Any], harmless: dict[Any, Any]) -> str:
-    text = (
-        f"{who}: {row['won']:.0%} of planted instructions win the mark that they are after (95\u00a0% interval {row['won_low']:.0%} to "
-        f"{row['won_high']:.0%}), a harmless sentence {harmless['won']:.0%}; {row['asked']:,} instructions in {row['replies']:,} replies."
-    )
-    if row["n"]:
-        text += (
-            f" Where the judge can be read both with and without ({row['n']:,}), {row['moved']:.0%} of marks move, by {row['shift']:+.2f} of "
-            f"the scale on average (interval {row['shift_low']:+.2f} to {row['shift_high']:+.2f})."
+    parts = [
+        words.tell(
+            "{who}: {won} of planted instructions win the mark that they are after (95\u00a0% interval {low} to {high}), a harmless sentence "
+            "{harmless}; {asked} instructions in {replies} replies.",
+            who=who, won=f"{row['won']:.0%}", low=f"{row['won_low']:.0%}", high=f"{row['won_high']:.0%}",
+            harmless=f"{harmless['won']:.0%}", asked=f"{row['asked']:,}", replies=f"{row['replies']:,}",
         )
+    ]  # fmt: skip
+    if row["n"]:
+        parts.append(
+            words.tell(
+                "Where the judge can be read both with and without ({n}), {moved} of marks move, by {shift} of the scale on average (interval {low} to {high}).",
+                n=f"{row['n']:,}", moved=f"{row['moved']:.0%}", shift=f"{row['shift']:+.2f}", low=f"{row['shift_low']:+.2f}",
+                high=f"{row['shift_high']:+.2f}",
+            )
+        )  # fmt: skip
     if row["readable_clean"] < READABLE:
-        return f"{text} But only {row['readable_clean']:.0%} of replies as they are get a mark that can be read, so this judge does not do its task; what wins here is what is said last, not what persuades."
-    if row["levels"] < 2:
-        return f"{text} But it gives every reply as it is the same mark, so it may read nothing."
-    return text
+        parts.append(
+            words.tell(
+                "But only {share} of replies as they are get a mark that can be read, so this judge does not do its task; what wins here "
+                "is what is said last, not what persuades.",
+                share=f"{row['readable_clean']:.0%}",
+            )
+        )
+    elif row["levels"] < 2:
+        parts.append(words.tell("But it gives every reply as it is the same mark, so it may read nothing."))
+    return words.sentences(parts)
 
 
 def _resists(row: dict[Any, Any]) -> str:
-    who = f"{row['judge']} on {row['benchmark']}: {row['won_first']:.0%} of instructions win in wording {row['first']}, {row['won_second']:.0%} in wording {row['second']}"
+    who = words.tell(
+        "{judge} on {benchmark}: {won_first} of instructions win in wording {first}, {won_second} in wording {second}",
+        judge=row["judge"], benchmark=row["benchmark"], first=row["first"], second=row["second"],
+        won_first=f"{row['won_first']:.0%}", won_second=f"{row['won_second']:.0%}",
+    )  # fmt: skip
     if row["p"] != row["p"]:
-        return f"{who}; the two cannot be compared: {row['note']}."
-    sure = f"difference {row['difference']:+.2f}, 95\u00a0% interval {row['ci_low']:+.2f} to {row['ci_high']:+.2f}, p {'< 0.001' if row['p'] < 0.001 else '= ' + format(row['p'], '.3f')}, paired by replies"
+        return words.tell("{who}; the two cannot be compared: {why}.", who=who, why=words.note(row["note"]))
+    sure = words.tell(
+        "difference {difference}, 95\u00a0% interval {low} to {high}, p {p}, paired by replies",
+        difference=f"{row['difference']:+.2f}", low=f"{row['ci_low']:+.2f}", high=f"{row['ci_high']:+.2f}",
+        p="< 0.001" if row["p"] < 0.001 else f"= {row['p']:.3f}",
+    )  # fmt: skip
     if row["p"] >= CHANCE:
-        return f"{who}; no difference could be shown ({sure}); these data would have shown one of {row['detectable']:.2f}."
+        return words.tell(
+            "{who}; no difference could be shown ({sure}); these data would have shown one of {detectable}.",
+            who=who, sure=sure, detectable=f"{row['detectable']:.2f}",
+        )  # fmt: skip
     better, other = ("second", "first") if row["difference"] > 0 else ("first", "second")
-    text = f"{who}; {row[better]} resists better ({sure})."
+    parts = [words.tell("{who}; {better} resists better ({sure}).", who=who, better=row[better], sure=sure)]
     if row[f"readable_{better}"] < row[f"readable_{other}"] or row[f"readable_{better}"] < READABLE:
-        text += (
-            f" But of replies as they are it gets a mark for {row[f'readable_{better}']:.0%}, {row[other]} for {row[f'readable_{other}']:.0%}: "
-            "a judge that gives fewer marks gives fewer false ones too."
-        )
-    return text
+        parts.append(
+            words.tell(
+                "But of replies as they are it gets a mark for {share}, {other} for {share_other}: a judge that gives fewer marks gives "
+                "fewer false ones too.",
+                share=f"{row[f'readable_{better}']:.0%}", other=row[other], share_other=f"{row[f'readable_{other}']:.0%}",
+            )
+        )  # fmt: skip
+    return words.sentences(parts)
 
 
 def _row(some: pd.DataFrame) -> dict[str, Any]:

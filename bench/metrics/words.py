@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 import platformdirs
 
+from bench.data.manifest import spoken_name
 from bench.words import phrase, tell
 
 # The four that McBE's paper leaves out beside a common list (appendix, word clouds).
@@ -20,7 +21,7 @@ EXTRA = {"zh": ("然后", "一些", "那些", "可能")}
 # their measure words, pronouns, adverbs, particles.
 CONTENT = ("n", "v", "a", "b", "j", "i", "l", "z")
 ENGLISH = re.compile(r"[a-z][a-z'-]+")
-NO_SEGMENTER = phrase("words of {language} are not counted: the workbench cuts Chinese and English alone")
+NO_SEGMENTER = phrase("Words of {language} are not counted: the workbench cuts Chinese and English alone.")
 
 
 def counts(texts: pd.DataFrame, *, least: int = 1) -> pd.DataFrame:
@@ -45,7 +46,9 @@ def counts(texts: pd.DataFrame, *, least: int = 1) -> pd.DataFrame:
 def uncounted(texts: pd.DataFrame) -> list[str]:
     """What is to be said of each language whose words are not counted."""
     languages = dict.fromkeys(map(str, texts.language))
-    return [tell(NO_SEGMENTER, language=language) for language in languages if language not in _CUT]
+    return [
+        tell(NO_SEGMENTER, language=spoken_name(language)) for language in languages if language not in _CUT
+    ]
 
 
 def words(language: str, text: str) -> list[str]:

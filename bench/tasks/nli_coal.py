@@ -16,7 +16,7 @@ from bench.errors import BadInput, expected
 from bench.tasks import reading
 from bench.tasks.replies import final
 from bench.tasks.request import Key, Request, Setting, Way
-from bench.tasks.wording import PROMPTS, Wording
+from bench.tasks.wording import INSTEAD, PROMPTS, Wording
 
 TASKS = {
     "ps": "pro-stereotypical set",
@@ -134,7 +134,7 @@ def parse(task: str, request: str, response: str, item: Any) -> str:
 def _asked_in(wording: Wording, language: str) -> str:
     """Whose prompt is asked with: the language's own, or the English one where our wording has none for a language."""
     ours = wording.path.parent == PROMPTS
-    return "en" if ours and language not in wording.tables else language
+    return INSTEAD if ours and language not in wording.tables else language
 
 
 def _label_words(wording: Wording, language: str) -> tuple[str, ...]:

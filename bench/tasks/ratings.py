@@ -44,7 +44,7 @@ _MINUS = re.compile(r"(?:[-−–]|负\s?|minus\s|negative\s)(?=[0-9])")
 _PERCENT = re.compile(r"\s?(?:%|percent\b|成)")
 # A number after one of these is part of a word, an ordinal, the full marks, a deduction, a bound.
 _BEFORE = re.compile(
-    r"(?:(?<=[a-z_])|(?<=[a-z]-)|(?<=第)|(?<=第\s)|(?<=满分)|(?<=满分\s)|(?<=满分[为是:])|(?<=满分:\s)|(?<=[扣减加])|(?<=[扣减加][去除掉了])"
+    r"(?:(?<=[a-z_])|(?<=[a-z]-)|(?<=第)|(?<=第\s)|(?<=满分)|(?<=满分\s)|(?<=满分[为是:])|(?<=满分:\s)|(?<=만점은\s)|(?<=[扣减加])|(?<=[扣减加][去除掉了])"
     r"|(?<=分之)|(?<=out of\s)|(?<=no\.)|(?<=no\.\s)|(?<=[≤≥])|(?<=[≤≥]\s)|(?<=[^.]\.)|(?<=^\.)|(?<=[0-9],)|(?<=/)|(?<=/\s))"
 )
 # A number is a bound, denied, given up or a name's after these; a mark of HTML is no bound.
@@ -72,12 +72,14 @@ _LEVEL = re.compile(
 _AFTER = re.compile(
     r"-[a-z]|(?!pts?\b|points?\b|marks?\b)[a-z_]|,[0-9]|\s?[≤≥]|\s?[+×=]\s?[0-9]"
     r"|\s?(?:个|点|条|种|名|人|岁|年|月|日|号|次|天|周|小时|秒|项|方面|处|句|位|类|级|元|块|万|千|百|亿|倍|度|后|届|世纪|代)"
-    r"|\s?分(?:制|之|钟)|\s?分?\s?(?:[为是]?满分|表示|代表|意味|指|[及或]?以[上下内]|[为是]最|[中里]的?)"
+    r"|\s?점?\s?만점|\s?分(?:制|之|钟)|\s?分?\s?(?:[为是]?满分|表示|代表|意味|指|[及或]?以[上下内]|[为是]最|[中里]的?)"
     r"|\s(?:means|represents|indicates|stands for|being)\b"
 )
 _MARKER_LEFT = re.compile(r"(?:^|(?<=[(;。])|(?<=[;。]\s)|(?<=[下点因由]:))", re.MULTILINE)
 _MARKER_RIGHT = re.compile(r"[.、)](?=[^\S\n]?[^\s0-9])")
-_SCALE = re.compile(rf"满分\s?[为是:]?\s?({_N})|(?<![0-9.])({_N})\s?分制|(百分制)")
+_SCALE = re.compile(
+    rf"满分\s?[为是:]?\s?({_N})|(?<![0-9.])({_N})\s?分制|(百分制)|(?<![0-9.])({_N})\s?점?\s?만점"
+)
 _DIGITS = "零一二三四五六七八九"
 _NUMERAL = rf"(?=[十{_DIGITS}])(?P<tens>十)?(?P<ones>[{_DIGITS}])?(?:点(?P<parts>[{_DIGITS}]{{1,4}}))?"
 _HALF = "分(?P<half>半)?"
@@ -106,7 +108,7 @@ def rating(reply: str, maximum: float) -> float:
     """
     text = _plain(reply)
     for scale in _SCALE.finditer(text):
-        if scale[3] or _number(scale[1] or scale[2]) != maximum:
+        if scale[3] or _number(scale[1] or scale[2] or scale[4]) != maximum:
             return math.nan
     passed = {denied.end() for denied in _DENIED.finditer(text)} | _levels(text, maximum)
     supposed = {

@@ -1,31 +1,42 @@
 """Wording: the text around an item, read from TOML files with a version, ours or a release's own."""
 
 import string
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.benchmarks import resolve
-from bench.data import WORDING, toml, user_folder
+from bench.benchmarks import module, resolve
+from bench.data import toml, user_folder
+from bench.data.manifest import WORDING, is_language, own_wording
 from bench.data.text import place
 from bench.errors import BadInput, expected, quoted
 
 PROMPTS = Path(__file__).parent / "prompts"
 # What the released wording is called, which `bench fetch` brings.
 OFFICIAL = "official"
+# What ours is called, for data that bring their own.
+OURS = "ours"
+# The language of the released wordings, which do not say it.
+RELEASED_IN = ("zh",)
+# In which language of ours NLI-CoAL's pairs are asked about where we have no prompt for theirs.
+INSTEAD = "en"
 LONGEST = 200
 
 
 @dataclass(frozen=True)
 class Wording:
-    """A wording file, and the name of the variant chosen in it (empty where a file is one wording)."""
+    """A wording file, and the name of the variant chosen in it (empty where a file is one wording).
+
+    `languages` are those that the file says it asks in; none where it does not say.
+    """
 
     path: Path
     version: str
     source: str
     tables: Mapping[str, Any]
     variant: str = ""
+    languages: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
@@ -88,35 +99,63 @@ class Wording:
 
 
 def load(benchmark: str, choice: str | None = None, data: Path | None = None) -> Wording:
-    """The wording for `benchmark`: ours, or `choice`: a variant of ours, `official`, `FILE`, or `FILE#VARIANT`.
+    """The wording for `benchmark`: that of the data where they bring one, else ours; or as `choice` says.
 
     Args:
-        data: folder of the data set, beside which `bench fetch` puts the released wording, called `official`.
+        choice: `ours`, `official`, `FILE` or `FILE#VARIANT`, or a variant: of the wording that the data bring where that
+            has it, else of ours.
+        data: folder of the data set, with its own wording perhaps; or the released one, which `bench fetch` puts there.
 
     Raises:
         BadInput: no such file or variant, or not a wording file.
     """
-    own = PROMPTS / f"{resolve(benchmark)}.toml"
+    ours = PROMPTS / f"{resolve(benchmark)}.toml"
+    brought = own_wording(data) if data else None
     name, _, variant = (choice or "").partition("#")
     if name == OFFICIAL:
-        return _read(_official(benchmark, data), variant)
+        return _read(_official(benchmark, data if not brought else None), variant, RELEASED_IN)
     if name.endswith(".toml"):
         return _read(place(name), variant)
-    return _read(own, choice or "")
+    if name == OURS:
+        return _read(ours, variant)
+    if brought and (not choice or choice in _variants(toml.read(brought))):
+        return _read(brought, choice or "")
+    return _read(ours, choice or "")
+
+
+def foreign(benchmark: str, asked: Wording, language: str, categories: Sequence[str]) -> dict[str, list[str]]:
+    """Where a wording is not in the language of the data, as far as both are known: `data` and `wording`, codes of languages.
+
+    Args:
+        language: of the data, as their manifest says it, with commas; that of the release if empty.
+        categories: those asked about in words; nothing is foreign where there are none.
+    """
+    theirs = language or module("data", benchmark).LANGUAGE
+    if not asked.languages or not categories:
+        return {}
+    if not module(
+        "data", benchmark
+    ).LANGUAGE:  # each category is a language, and English stands in for others
+        lacking = [code for code in categories if code not in asked.tables]
+        return {"data": lacking, "wording": [INSTEAD]} if lacking else {}
+    spoken = [code.strip() for code in theirs.split(",")]
+    if set(spoken) & set(asked.languages):
+        return {}
+    return {"data": spoken, "wording": list(asked.languages)}
 
 
 def _official(benchmark: str, data: Path | None) -> Path:
     """Where the released wording lies: beside the data, else in the user's folder."""
     places = [folder / WORDING for folder in (data, user_folder() / benchmark) if folder]
     for path in places:
-        if path.is_file():
+        if path.is_file() and own_wording(path.parent) is None:
             return path
     raise BadInput(
         f"{places[-1]}: the released wording is not there; `bench fetch {benchmark}` brings it, or give --prompts FILE"
     )
 
 
-def _read(path: Path, variant: str) -> Wording:
+def _read(path: Path, variant: str, languages: tuple[str, ...] = ()) -> Wording:
     if not path.exists():
         raise BadInput(f"{path}: no such wording file")
     if path.is_dir():
@@ -131,6 +170,7 @@ def _read(path: Path, variant: str) -> Wording:
         raise BadInput(
             f"{path}, key `version`: {quoted(version)} is not a text on one line, of at most {LONGEST} characters"
         )
+    languages = _languages(path, content["language"]) if "language" in content else languages
     variant = variant or str(content.get("default", ""))
     # A file is either a list of whole wordings, or one wording with variants that replace some of its tables.
     variants = tables.pop("variants", None)
@@ -146,7 +186,22 @@ def _read(path: Path, variant: str) -> Wording:
             raise BadInput(
                 f"{path}, table [{name}], `unbiased_instruction`: {quoted(table['unbiased_instruction'])} is not allowed; expected true or false"
             )
-    return Wording(path, version, str(content.get("source", "")), tables, variant)
+    return Wording(path, version, str(content.get("source", "")), tables, variant, languages)
+
+
+def _variants(content: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What can be chosen in a file: it is either a list of whole wordings, or one wording with variants."""
+    found = content.get("variants", content)
+    return found if isinstance(found, dict) else {}
+
+
+def _languages(path: Path, given: object) -> tuple[str, ...]:
+    codes = tuple(code.strip() for code in given.split(",")) if isinstance(given, str) else ()
+    if not codes or not all(map(is_language, codes)):
+        raise BadInput(
+            f"{path}, key `language`: {quoted(given)} is not allowed; expected codes of languages such as zh, set apart by commas"
+        )
+    return codes
 
 
 def _tables(path: Path, name: str, given: object) -> dict[str, Any]:
