@@ -153,7 +153,10 @@ def run(
     settings: Settings = None,
     preset: Preset = "robust",
     prompts: Annotated[
-        str, typer.Option(help="Wording: a name of ours, official (fetched), or FILE or FILE#NAME.")
+        str,
+        typer.Option(
+            help="Wording: ours or a name of ours, official (fetched), or FILE or FILE#NAME; the data's own, else ours, without it."
+        ),
     ] = "",
     data: Data = "",
     out: Annotated[
