@@ -1,6 +1,7 @@
 """CBBQ templates of one's own: where objections lead, which templates are ready, and the data set."""
 
 import csv
+import re
 
 import pytest
 from curating_cbbq import FACTS, accepted, answered, changed, drafter, reviewed
@@ -9,6 +10,8 @@ from bench import data
 from bench.curate import cbbq_discuss, cbbq_drafts, cbbq_review, cbbq_simulated, cbbq_write, sheets
 from bench.data import cbbq_check, cbbq_expand
 from bench.errors import BadInput
+from bench.tasks import wording
+from bench.tasks.wording import PROMPTS
 
 
 def test_forms_that_lack_something_are_listed_and_only_whole_templates_are_written(begun, tmp_path):
@@ -278,3 +281,14 @@ def test_a_simulated_panel_leaves_out_what_neither_reviewer_answered_as_labelled
         "knowledge-1": "",
         "knowledge-2": "",
     }
+
+
+def test_a_set_brings_the_wording_that_its_project_has(done):
+    own = done.folder / "prompts.toml"
+    text = (PROMPTS / "cbbq.toml").read_text("utf-8")
+    own.write_text(re.sub('version = "[^"]+"', 'version = "mine-1"', text, count=1), "utf-8")
+    folder = cbbq_write.write(done).folder
+    assert wording.load("cbbq", data=folder).version == "mine-1"
+    own.unlink()
+    cbbq_write.write(done)
+    assert wording.load("cbbq", data=folder).path.parent == PROMPTS

@@ -10,6 +10,8 @@ from bench import data
 from bench.curate import mcbe, mcbe_findings, mcbe_rounds, mcbe_simulated, mcbe_write, sheets
 from bench.curate.mcbe_rounds import DISCUSSION, SEVERITY, SUBCATEGORY
 from bench.errors import BadInput
+from bench.tasks import wording
+from bench.tasks.wording import PROMPTS
 
 LEFT_OUT = {
     (SUBCATEGORY, "an", "d02", "objection"): "不通顺",
@@ -99,6 +101,16 @@ def test_projects_of_a_set_lie_side_by_side_and_batches_one_behind_the_other(
     texts = {item.item_id: item.sentence for item in items}
     drafts = batch.project.drafts.set_index("draft").sentence
     assert texts["diet:12"] == drafts["d02"]
+
+
+def test_a_set_brings_the_wording_that_its_project_has(finished, tmp_path):
+    place = tmp_path / "p"
+    shutil.copytree(finished.project.folder, place)
+    ours = PROMPTS / "mcbe.toml"
+    changed_text = ours.read_text("utf-8").replace('version = "bench-mcbe-3"', 'version = "mine-1"')
+    (place / "prompts.toml").write_text(changed_text, "utf-8")
+    folder = mcbe_write.finish(mcbe_rounds.look(mcbe.opened(place)), out=tmp_path / "set")
+    assert wording.load("mcbe", data=folder).version == "mine-1"
 
 
 def test_agreement_over_projects_counts_each_item_once(finished, batch, other):

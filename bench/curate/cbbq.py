@@ -7,6 +7,7 @@ A project is a folder of plain tables, which people fill over weeks:
     templates.csv    ambiguous contexts that people wrote, with names, both questions and the options
     drafts.csv       what a model added to a context so that it speaks against the bias (`cbbq_drafts`)
     wording.toml     the instructions for drafting and the texts on sheets, where they are not ours, as in another language
+    prompts.toml     what models will be asked in, where that is not our wording
     sheets/          what people make of each draft, what two reviewers say of each form, what a panel decides (`bench.curate.sheets`)
 
 Here is what a project holds and what its tables lack. `cbbq_write` makes the data set of it.

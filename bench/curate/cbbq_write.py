@@ -19,6 +19,7 @@ from bench.data import MANIFEST as DATASET
 from bench.data import Source, cbbq
 from bench.data.cbbq_templates import CONDITIONS, FILES
 from bench.data.cells import as_csv, guarded
+from bench.data.manifest import WORDING, own_wording
 from bench.data.tables import Row
 from bench.data.text import read_text
 from bench.errors import BadInput
@@ -88,6 +89,8 @@ def write(project: Project, out: Path | None = None) -> Made:
         write_text(place / PROVENANCE, as_csv(provenance.map(lambda cell: guarded(cell) if isinstance(cell, str) else cell)))  # fmt: skip
         for path, rows in made.items():
             write_text(place / path, MARK + as_csv(pd.DataFrame(rows, columns=list(COLUMNS))))
+        if wording := own_wording(project.folder):
+            write_text(place / WORDING, read_text(wording))
         write_text(place / DATASET, read_text(project.folder / DATASET))
     left_out = state.standing[~state.standing.ready][["template", "objections", "decision", "reason", "note"]]
     return Made(place, left_out.reset_index(drop=True), provenance)
@@ -130,6 +133,7 @@ def counts(source: Source) -> pd.DataFrame:
 def _clear(place: Path, keep: Collection[Path]) -> None:
     """Remove what makes a folder a data set, and its tables but those to `keep`."""
     (place / DATASET).unlink(missing_ok=True)
+    (place / WORDING).unlink(missing_ok=True)
     for path in place.glob("*/*/templates_generate_*.csv"):
         if path.relative_to(place) not in keep:
             path.unlink()

@@ -3,6 +3,7 @@
     project.toml      name, version, language, licence; the category, its subcategories; who does what
     drafts.csv        draft (its name), context, sentence, words, author, source: what people wrote
     wording.toml      what people and the model are asked, where that is not ours, as in another language
+    prompts.toml      what models will be asked in, where that is not our wording
     sheets/           what is asked of whom, and what came back (`bench.curate.sheets`)
     merged.jsonl      what a model made of people's explanations
     provenance.jsonl  where every value comes from (`bench.curate.provenance`)

@@ -2,6 +2,7 @@
 
 diet.csv            the items, in McBE's columns, a file a category
 dataset.toml        name, version, language, licence, and what the categories are called
+prompts.toml        what models are asked in, where the first project has it
 provenance.jsonl    each value's line of the log, under the item's name in this set; drafts that were left out have none
 
 A project is one batch of one category. A set may have several: more categories, or what was added to one later.
@@ -17,7 +18,8 @@ from bench.curate import provenance
 from bench.curate.mcbe_rounds import Rounds
 from bench.data import manifest, mcbe, toml
 from bench.data.cells import as_csv
-from bench.data.manifest import MANIFEST
+from bench.data.manifest import MANIFEST, WORDING
+from bench.data.text import read_text
 from bench.errors import BadInput
 from bench.whole import write_text, written
 
@@ -97,7 +99,10 @@ def _files(every: Sequence[Rounds]) -> dict[str, str]:
         if len(whole[one.project.category])
     }
     said = every[0].project.manifest._replace(categories=categories)
+    # What models are asked in a language that is not ours.
+    wording = every[0].project.folder / WORDING
     return {
+        **({WORDING: read_text(wording)} if wording.is_file() else {}),
         **{f"{name}.csv": as_csv(rows[list(mcbe.COLUMNS)].assign(score=rows.score.astype(float))) for name, rows in whole.items() if len(rows)},
         provenance.LOG: provenance.as_lines(lines),
         MANIFEST: toml.written({**said.told, **manifest.tables(said)}),
