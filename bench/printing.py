@@ -50,9 +50,8 @@ def data(found: list[dict[str, Any]], format: str) -> None:
         _json(found)
         return
     for entry in found:
-        print(
-            f"{module('data', entry['benchmark']).TITLE}: {entry['items']:,} items in {len(entry['categories'])} categories"
-        )
+        title, n = module("data", entry["benchmark"]).TITLE, len(entry["categories"])
+        print(f"{title}: {entry['items']:,} items in {n} {'category' if n == 1 else 'categories'}")
         for key, value in (
             ("found", f"{entry['found']}: {entry['folder']}"),
             ("version", f"{entry['name']}, {entry['version']}, sha256 {entry['sha256'][:12]}"),

@@ -60,7 +60,7 @@ def test_topics_groups_and_near_texts_by_hand() -> None:
 def test_what_was_found_is_told() -> None:
     told = coverage.findings(coverage.compare(FIRST, SECOND), "Ours", "Theirs")
     assert told == [
-        "Ours has 2 categories, Theirs has 2; 1 are in both; only Ours has race; only Theirs has sport.",
+        "Ours has 2 categories, Theirs has 2 categories; 1 are in both; only Ours has race; only Theirs has sport.",
         "Of 5 different topics 1 are in both; 2 are in Ours alone (“tech”, “work”), 2 in Theirs alone (“home”, “club”).",
         "Of 4 different groups 1 are in both; 2 are in Ours alone (“the young”, “them”), 1 in Theirs alone (“members”).",
         "1 of 4 texts of Ours (25%) have a near-duplicate in Theirs (ROUGE-L of 0.8 or more).",

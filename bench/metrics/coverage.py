@@ -64,6 +64,11 @@ def compare(first: pd.DataFrame, second: pd.DataFrame, least: float = NEAR) -> C
     return Compared(_counts(values), values, near, pairs, float(least))
 
 
+def counted(categories: int) -> str:
+    """So many categories, in words."""
+    return words.tell("one category") if categories == 1 else words.tell("{n} categories", n=categories)
+
+
 def findings(found: Compared, first: str, second: str) -> list[str]:
     """What the comparison found, in sentences.
 
@@ -74,8 +79,8 @@ def findings(found: Compared, first: str, second: str) -> list[str]:
     both = [name for name in here if name in there]
     told = [
         words.tell(
-            "{first} has {here} categories, {second} has {there}; {both} are in both{alone}.",
-            first=first, here=len(here), second=second, there=len(there), both=len(both),
+            "{first} has {here}, {second} has {there}; {both} are in both{alone}.",
+            first=first, here=counted(len(here)), second=second, there=counted(len(there)), both=len(both),
             alone=_alone(first, [one for one in here if one not in there]) + _alone(second, [one for one in there if one not in here]),
         )
     ]  # fmt: skip

@@ -7,6 +7,7 @@ import pandas as pd
 from bench import words
 from bench.data.manifest import spoken_name
 from bench.metrics.annotators import band
+from bench.metrics.coverage import counted
 from bench.metrics.diversity import HALF, LOW, NEAR, Diversity
 from bench.metrics.table import ALL
 
@@ -114,8 +115,8 @@ def _covered(title: str, texts: pd.DataFrame, rows: str, items: str) -> str:
         )
     )  # fmt: skip
     return words.tell(
-        "{title} has {total} in {categories} categories, {ends}; they are about {topics} topics and {groups} groups.",
-        title=title, total=total, categories=len(sizes), ends=ends, topics=f"{len(topics):,}", groups=f"{len(groups):,}",
+        "{title} has {total} in {categories}, {ends}; they are about {topics} topics and {groups} groups.",
+        title=title, total=total, categories=counted(len(sizes)), ends=ends, topics=f"{len(topics):,}", groups=f"{len(groups):,}",
     )  # fmt: skip
 
 
