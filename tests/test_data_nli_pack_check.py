@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from bench import data, naming, run
 from bench.analyses import language_pack
+from bench.curate import begin
 from bench.data import SAMPLES, nli_coal
 from bench.data.nli_frames import from_captions
 from bench.data.nli_pack import faults, read_pack, read_words, type_of
@@ -17,6 +18,8 @@ from bench.data.nli_write import build
 from bench.figures import language_pack as pictures
 from bench.figures import style
 from bench.figures.nli_coal import _language
+from bench.tasks import wording
+from bench.tasks.wording import PROMPTS
 
 HEAD = 'language = "es"\nname = "Nuestro"\nlicence = "MIT"\nversion = "1"\ndesign = "full"\nframes_per_word = 2\n'
 # Words and sentences of our own; each of these is said of women and men alike.
@@ -237,6 +240,18 @@ def test_a_new_language_runs_and_is_called_by_its_name(
     assert fig is not None
     assert fig.get_suptitle() == "22 of 31 captions make a frame"
     assert pictures.captions(made.sifted.head(0)) is None
+
+
+def test_a_pack_of_one_s_own_is_made_in_its_folder_with_the_wording_that_it_has(tmp_path: Path) -> None:
+    begin.copy("nli_coal", tmp_path / "mine")
+    ours = (PROMPTS / "nli_coal.toml").read_text("utf-8")
+    own = ours.replace('version = "bench-nli_coal-1"', 'version = "mine-1"').replace("[en]", "[ko]")
+    (tmp_path / "mine" / "prompts.toml").write_text(own, "utf-8")
+    made = language_pack.make(str(tmp_path / "mine"))
+    assert made.out == tmp_path / "mine" / "made" / "sets"
+    assert wording.load("nli_coal", data=made.out).version == "mine-1"
+    # It is read again as it was written by people: what was made is no part of it.
+    assert language_pack.make(str(tmp_path / "mine")).pack == made.pack
 
 
 def test_two_languages_are_built_side_by_side_and_the_releases_need_no_labels(tmp_path: Path) -> None:

@@ -14,17 +14,20 @@ import pandas as pd
 
 from bench import words
 from bench.curate.begin import EXAMPLES
-from bench.data.manifest import both_names
+from bench.data.manifest import WORDING, both_names
 from bench.data.nli_build import build_eval
 from bench.data.nli_pack import FRAMES, Pack, read_pack, read_words, write_pack
 from bench.data.nli_pack_check import check, sift
 from bench.data.nli_write import build
-from bench.data.text import place
+from bench.data.text import place, read_text
 from bench.errors import BadInput
 from bench.run import curated
+from bench.whole import write_text
 
 # Words and captions of our own in a language that the releases have not.
 START = EXAMPLES / "nli_coal"
+# Where a pack of one's own and its sets are written, in its folder.
+MADE = "made"
 
 
 class Made(NamedTuple):
@@ -73,7 +76,7 @@ def make(folder: str = "", captions: Sequence[str] = (), out: str = "") -> Made:
     Args:
         folder: words, terms and pack.toml, with frames.txt or captions; our own start of a pack if empty.
         captions: files of captions, one a line; captions*.txt of the folder if empty and it has no frames.
-        out: where the pack and the sets are written; beside the runs if empty.
+        out: where the pack and the sets are written; `made` in the folder if empty, and our own start's beside the runs.
 
     Raises:
         BadInput: something is wrong with the pack, or no caption makes a frame.
@@ -89,7 +92,8 @@ def make(folder: str = "", captions: Sequence[str] = (), out: str = "") -> Made:
                 f"{', '.join(map(str, files))}: no caption of {len(sifted):,} makes a frame; the column `why` of the table says why"
             )
         pack = replace(pack, frames=frames)
-    target = place(out) if out else curated(f"nli_{pack.language}")
+    made = place_ / MADE if folder else curated(f"nli_{pack.language}")
+    target = place(out) if out else made
     written = write_pack(pack, target / "pack")
     looked = check(written)
     refused = looked[looked.kind == "refused"]
@@ -98,6 +102,9 @@ def make(folder: str = "", captions: Sequence[str] = (), out: str = "") -> Made:
             f"{written}: {len(refused)} findings keep it from being built: {'; '.join(refused.what)}"
         )
     build([pack], target / "sets")
+    # What language models are asked in, where our wording has no prompt for the language.
+    if (place_ / WORDING).is_file():
+        write_text(target / "sets" / WORDING, read_text(place_ / WORDING))
     return Made(pack, written, target / "sets", sifted, looked)
 
 
