@@ -17,6 +17,7 @@ from bench.metrics import coverage
 def texts(*rows: tuple[str, str, str, str], language: str = "en") -> pd.DataFrame:
     """Rows of category, topic, group and text."""
     table = pd.DataFrame(rows, columns=["category", "topic", "group", "text"])
+    table["groups"] = [(one,) for one in table.pop("group")]
     names = [f"{one}:{k}" for k, one in enumerate(table.category, 1)]
     return table.assign(item_id=names, language=language, items=1, whole=table.text, benchmark="mcbe")
 

@@ -32,7 +32,7 @@ def slow(first, second):
 def rows(*texts):
     """Texts from (category, text) or (category, text, whole); all Chinese."""
     made = [
-        overview.Text("cbbq", f"{one[0]}:{k}", one[0], "zh", "t", "g", one[1], one[-1], 2)
+        overview.Text("cbbq", f"{one[0]}:{k}", one[0], "zh", "t", ("g",), one[1], one[-1], 2)
         for k, one in enumerate(texts)
     ]
     return pd.DataFrame(made, columns=list(overview.Text._fields))
@@ -234,3 +234,14 @@ def test_wrong_annotations_are_refused_by_place(tmp_path, text, levels, message)
     path.write_text(text, "utf-8")
     with pytest.raises(BadInput, match=message):
         annotators.kappas(annotators.read(path, levels=levels))
+
+
+def test_a_text_counts_for_each_group_that_it_compares_and_one_without_groups_for_none() -> None:
+    rows = [
+        overview.Text("mcbe", f"age:{k}", "age", "zh", "t", groups, f"text {k}", f"text {k}", 1)
+        for k, groups in enumerate([("old", "young"), ("old",), ()])
+    ]
+    texts = pd.DataFrame(rows, columns=list(overview.Text._fields))
+    found = diversity.coverage(texts, "group")
+    assert dict(zip(found.group, found.texts, strict=True)) == {"old": 2, "young": 1}
+    assert diversity.coverage(texts, "topic").texts.tolist() == [3]

@@ -245,7 +245,7 @@ def texts(project: Project) -> pd.DataFrame:
     for row in each(found[(found.lacks == "") & (found.polarity == "neg")]):
         text = row.context.replace(SLOTS[0], overview.FIRST).replace(SLOTS[1], overview.SECOND)
         rows.append(
-            ("cbbq", f"{row.template}:{row.condition}", row.category, language, "", "", text, text, 1)
+            ("cbbq", f"{row.template}:{row.condition}", row.category, language, "", (), text, text, 1)
         )
     return pd.DataFrame(rows, columns=list(overview.Text._fields))
 

@@ -35,7 +35,7 @@ class Text(NamedTuple):
     Attributes:
         language: of the text: zh, en, ja or another.
         topic: the subcategory; of NLI-CoAL the set.
-        group: who the stereotype is about; of NLI-CoAL the occupation.
+        groups: whom it is about: of McBE all who are compared, of CBBQ the stereotyped group, of NLI-CoAL the occupation.
         text: what ROUGE-L compares and words are counted in; CBBQ's context and NLI-CoAL's frame with a mark for a name.
         whole: everything that the row says; two rows of which this is the same are duplicates.
         items: how many questions it is asked as.
@@ -46,7 +46,7 @@ class Text(NamedTuple):
     category: str
     language: str
     topic: str
-    group: str
+    groups: tuple[str, ...]
     text: str
     whole: str
     items: int
@@ -98,7 +98,7 @@ def _of_mcbe(source: Source) -> list[Text]:
     instances: list[Instance] = load(source)
     return [
         Text(
-            "mcbe", one.item_id, one.category, _language(source), one.subtype, one.words[0] if one.words else "",
+            "mcbe", one.item_id, one.category, _language(source), one.subtype, tuple(one.words),
             one.filled(one.words[0]) if one.words else one.sentence,
             "\n".join((one.context, one.sentence, "，".join(one.words))), 1,
         )
@@ -132,7 +132,7 @@ def _of_template(one: Template, language: str) -> Text:
     whole = "\n".join(cells[name] for name in ("context", "question", "ans0", "ans1", "NAME1", "NAME2"))
     return Text(
         "cbbq", f"{one.category}:{one.condition}:{one.name}", one.category, language, cells["subcategory"],
-        cells["bias_targeted_groups"], text, whole, one.size,
+        (cells["bias_targeted_groups"],), text, whole, one.size,
     )  # fmt: skip
 
 
@@ -147,7 +147,7 @@ def _of_questions(questions: list[Question], language: str) -> list[Text]:
         whole = "\n".join((text, one.question))
         found.setdefault(
             one.cluster,
-            Text("cbbq", one.cluster, one.category, language, one.topic, one.group, text, whole, int(sizes[one.cluster])),
+            Text("cbbq", one.cluster, one.category, language, one.topic, (one.group,), text, whole, int(sizes[one.cluster])),
         )  # fmt: skip
     return list(found.values())
 
@@ -156,7 +156,7 @@ def _of_nli_coal(source: Source) -> list[Text]:
     pairs: list[Pair] = load(source)
     return [
         Text(
-            "nli_coal", one.item_id, one.category, one.category, one.set.upper(), one.occupation,
+            "nli_coal", one.item_id, one.category, one.category, one.set.upper(), (one.occupation,),
             one.frame.replace(SLOT, FIRST) or one.premise, f"{one.premise}\n{one.hypothesis}", 1,
         )
         for one in pairs

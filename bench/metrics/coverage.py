@@ -13,7 +13,7 @@ import pandas as pd
 
 from bench import words
 from bench.errors import BadInput, quoted
-from bench.metrics.diversity import NEAR, nearest
+from bench.metrics.diversity import NEAR, by_each, nearest
 from bench.metrics.table import ALL
 
 BY = ("topic", "group")
@@ -131,7 +131,8 @@ def _values(first: pd.DataFrame, second: pd.DataFrame, by: str) -> pd.DataFrame:
     """How many texts each set has of each value of a column within its category."""
     counted: dict[tuple[str, str], list[object]] = {}
     for k, texts in enumerate((first, second)):
-        for category, value in zip(texts.category, texts[by], strict=True):
+        some = by_each(texts, by)
+        for category, value in zip(some.category, some[by], strict=True):
             row = counted.setdefault((category, _same(value)), [by, category, value, 0, 0])
             row[3 + k] += 1  # type: ignore[operator]
     table = pd.DataFrame(list(counted.values()), columns=["by", "category", "value", *SIDES])

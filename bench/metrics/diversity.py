@@ -78,13 +78,20 @@ def rouge_l(first: Sequence[str], second: Sequence[str]) -> np.ndarray:
     return process.cdist(one, other, scorer=Indel.normalized_similarity, dtype=np.float32, workers=-1)
 
 
+def by_each(texts: pd.DataFrame, by: str) -> pd.DataFrame:
+    """The texts with a row each value of `category`, `topic` or `group`: one text may be about several groups, or about none."""
+    if by != "group":
+        return texts
+    return texts.explode("groups", ignore_index=True).rename(columns={"groups": by}).dropna(subset=[by])
+
+
 def coverage(texts: pd.DataFrame, by: str) -> pd.DataFrame:
     """How many texts, distinct ones and items each value of column `by` has, by language; the most frequent first.
 
     Args:
         texts: as `bench.data.overview.texts` gives them.
     """
-    counted = texts.groupby(by, sort=False).agg(texts=("text", "size"), distinct=("text", "nunique"), items=("items", "sum"))  # fmt: skip
+    counted = by_each(texts, by).groupby(by, sort=False).agg(texts=("text", "size"), distinct=("text", "nunique"), items=("items", "sum"))  # fmt: skip
     return counted.sort_values("texts", ascending=False, kind="stable").reset_index()
 
 

@@ -8,7 +8,7 @@ from bench import words
 from bench.data.manifest import spoken_name
 from bench.metrics.annotators import band
 from bench.metrics.coverage import counted
-from bench.metrics.diversity import HALF, LOW, NEAR, Diversity
+from bench.metrics.diversity import HALF, LOW, NEAR, Diversity, by_each
 from bench.metrics.table import ALL
 
 
@@ -105,7 +105,7 @@ def _covered(title: str, texts: pd.DataFrame, rows: str, items: str) -> str:
         total = words.tell("{what} ({more})", what=total, more=asked)
     sizes = texts.category.value_counts()
     topics = texts[["category", "topic"]].drop_duplicates()
-    groups = texts[["category", "group"]].drop_duplicates()
+    groups = by_each(texts, "group")[["category", "group"]].drop_duplicates()
     ends = (
         words.tell("each with {n}", n=f"{sizes.iloc[0]:,}")
         if sizes.iloc[0] == sizes.iloc[-1]
