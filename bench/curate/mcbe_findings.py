@@ -119,7 +119,7 @@ def _agree(row: dict[Any, Any]) -> str:
     if math.isnan(row["value"]):
         return words.tell("Agreement on {what} has no {measure}: {why}.", what=what, measure=measure, why=words.note(row["note"]))  # fmt: skip
     interval = words.tell("no interval") if math.isnan(row["ci_low"]) else words.tell("95 % interval {low} to {high}", low=f"{row['ci_low']:.2f}", high=f"{row['ci_high']:.2f}")  # fmt: skip
-    called = f", {words.tell(row['band'])}" if row["band"] else ""
+    called = words.tell("; ") + words.tell(row["band"]) if row["band"] else ""
     return words.tell(
         "Annotators agree on {what} with {measure} {value} ({interval}{called}; n = {n} items, {raters} raters; chance alone gives 0).",
         what=what, measure=measure, value=f"{row['value']:.2f}", interval=interval, called=called, n=row["n"], raters=row["raters"],
