@@ -26,7 +26,7 @@ from bench.data.cbbq_expand import expand
 from bench.data.nli_pack import FRAMES, TERMS, read_pack, with_captions
 from bench.data.nli_write import build
 from bench.data.published import PATH, published
-from bench.errors import BadInput
+from bench.errors import BadInput, RunFailed
 from bench.metrics import agreement, annotators
 from bench.scorers.predictions import Predictions
 from bench.scorers.replay import Replay
@@ -153,7 +153,7 @@ def read_spoilt(reader: Reader, folder: Path, name: str, changes: list[tuple[str
         (folder / path).write_bytes(raw)
     try:
         reader.read(folder)
-    except BadInput as refusal:
+    except (BadInput, RunFailed) as refusal:
         return str(refusal)
     return ""
 
@@ -179,7 +179,8 @@ def _repacked(raw: bytes, part: str, changes: list[tuple[str, float, Any]]) -> b
     return stream.getvalue()
 
 
-def _of(folder: Path, *parts: str) -> Files:
+def of(folder: Path, *parts: str) -> Files:
+    """The files of a folder whose paths match one of `parts`."""
     found = {}
     for part in parts:
         for path in sorted(folder.glob(part)):
@@ -188,7 +189,7 @@ def _of(folder: Path, *parts: str) -> Files:
     return found
 
 
-def _short(files: Files, rows: int = 6) -> Files:
+def short(files: Files, rows: int = 6) -> Files:
     """The same files with their first rows alone, so that most of what is spoilt is read."""
     return {
         name: b"".join(raw.splitlines(keepends=True)[:rows]) if not name.endswith(".toml") else raw for name, raw in files.items()
@@ -197,7 +198,7 @@ def _short(files: Files, rows: int = 6) -> Files:
 
 @cache
 def mcbe_csv() -> Files:
-    return _short(_of(SAMPLES / "mcbe", "age.csv", "worldview.csv", "dataset.toml"))
+    return short(of(SAMPLES / "mcbe", "age.csv", "worldview.csv", "dataset.toml"))
 
 
 @cache
@@ -231,7 +232,7 @@ def attempt(call: Callable[[], Any]) -> None:
 
 @cache
 def cbbq_csv() -> Files:
-    return _short(_of(SAMPLES / "cbbq", "age/*/*.csv", "disease/*/*.csv", "dataset.toml"), 4)
+    return short(of(SAMPLES / "cbbq", "age/*/*.csv", "disease/*/*.csv", "dataset.toml"), 4)
 
 
 @cache
@@ -243,7 +244,7 @@ def cbbq_expanded(form: str, expansion: str) -> Files:
             (Path(root) / "in" / name).parent.mkdir(parents=True, exist_ok=True)
             (Path(root) / "in" / name).write_bytes(raw)
         expand(data.find("cbbq", Path(root) / "in"), Path(root) / "out", form, expansion)
-        found = _of(Path(root) / "out", "age/*/*", "dataset.toml")
+        found = of(Path(root) / "out", "age/*/*", "dataset.toml")
     return {
         name: raw[:4000].rpartition(b"},{")[0] + b"}]" if name.endswith(".json") else b"".join(raw.splitlines(keepends=True)[:6])
         for name, raw in found.items()
@@ -265,7 +266,7 @@ def read_cbbq(folder: Path) -> None:
 
 @cache
 def nli_sets() -> Files:
-    return _short(_of(SAMPLES / "nli_coal", "zh_*/**/*-*stereo_*.json", "zh_*/**/*.tsv", "dataset.toml"))
+    return short(of(SAMPLES / "nli_coal", "zh_*/**/*-*stereo_*.json", "zh_*/**/*.tsv", "dataset.toml"))
 
 
 @cache
@@ -274,8 +275,8 @@ def nli_built() -> Files:
 
     with TemporaryDirectory() as root:
         build([read_pack(SAMPLES / "nli_packs" / "en")], Path(root))
-        found = _of(Path(root), "**/all-words/[1235]*", "**/pack/*", "dataset.toml")
-    return {name: raw if "/pack/" in name else _short({name: raw})[name] for name, raw in found.items()}
+        found = of(Path(root), "**/all-words/[1235]*", "**/pack/*", "dataset.toml")
+    return {name: raw if "/pack/" in name else short({name: raw})[name] for name, raw in found.items()}
 
 
 def read_nli(folder: Path) -> None:
@@ -289,7 +290,7 @@ def read_nli(folder: Path) -> None:
 @cache
 def nli_pack() -> Files:
     return {
-        **_of(SAMPLES / "nli_packs" / "en", "*"),
+        **of(SAMPLES / "nli_packs" / "en", "*"),
         "captions.txt": "A man rides a horse\n1 那个女人在笑\n".encode(),
     }
 
@@ -324,7 +325,7 @@ def read_corpus(folder: Path) -> None:
 
 @cache
 def prompts() -> Files:
-    return _of(wording.PROMPTS, "*.toml")
+    return of(wording.PROMPTS, "*.toml")
 
 
 @cache
@@ -361,7 +362,7 @@ def scripts_of(benchmark: str) -> Callable[[], Files]:
     def sample() -> Files:
         with TemporaryDirectory() as root:
             given.scripts(Path(root), given.INVENTED)
-            return _of(Path(root), "**/*.py")
+            return of(Path(root), "**/*.py")
 
     return sample
 
