@@ -292,8 +292,9 @@ class Rounds:
             texts = [row[name] for name in given if name != "item_id"]
             listed = "\n".join(f"{k}. {one}" for k, one in enumerate(texts, start=1))
             values = {"context": row["context"], "sentence": row["sentence"].replace("[PLH]", row["words"].split("，")[0]), "explanations": listed}  # fmt: skip
-            # In one go, so that what is filled in is never taken for a field.
-            prompts[str(row["item_id"])] = FIELD.sub(lambda found, values=values: values[found[1]], wording["merge"]["prompt"].strip())  # fmt: skip
+            # Every other piece is a field's name; what is filled in is never taken for one.
+            pieces = FIELD.split(wording["merge"]["prompt"].strip())
+            prompts[str(row["item_id"])] = "".join(values[one] if k % 2 else one for k, one in enumerate(pieces))  # fmt: skip
         missing = {item: text for item, text in prompts.items() if item not in self.merged}
         if not missing:
             return True
