@@ -14,7 +14,6 @@ Here is what a project holds and what its tables lack. `cbbq_write` makes the da
 """
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from bench.curate import begin
+from bench.curate.record import unfit
 from bench.data import manifest
 from bench.data.audit import shown
 from bench.data.cbbq_labels import target_option
@@ -194,7 +194,7 @@ def faults(project: Project) -> pd.DataFrame:
 
 def holdable(text: str) -> bool:
     """Whether a cell of a sheet can hold a text."""
-    return all(char in "\n\t" or unicodedata.category(char) not in ("Cc", "Cs") for char in text)
+    return not unfit(text)
 
 
 def _wrong(project: Project) -> set[tuple[str, int]]:

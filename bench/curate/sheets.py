@@ -7,7 +7,9 @@ A row is known by its key in a hidden column, which depends on sheet, person and
 and a row of another person or round is recognised.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +21,7 @@ from bench.curate.record import MANIFEST, Sheet, keep, opened, texts
 from bench.curate.record import check as check_sheet
 from bench.curate.workbook import ANSWERS, KEY, Question, plain, shown, text
 from bench.data.cells import guarded, unguarded
-from bench.data.sheets import check
+from bench.data.sheets import WAY_OUT, check
 from bench.errors import BadInput
 from bench.whole import DRAFT, whole
 
@@ -27,6 +29,8 @@ from bench.whole import DRAFT, whole
 OTHERS = (".xls", ".xlsm", ".xlsb", ".ods", ".numbers", ".et", ".csv", ".tsv")
 ANSWER_COLUMNS = ["item_id", "person", "question", "answer", "when"]
 MEND_COLUMNS = ["person", "file", "row", "item_id", "column", "what", "value", "allowed"]
+# How much of a file is listed, and of a row's doubles: a file that came back may be anything.
+LISTED, DOUBLES = 1000, 20
 EMPTY_ROW = "a row of the sheet that was sent"
 ABSENT = "has not come back"
 
@@ -80,9 +84,10 @@ def write(
         BadInput: a name that no file can have, rows or questions that are no sheet, or another sheet of this name is there.
         OSError: a file cannot be written.
     """
-    sheet = Sheet(name, seed, list(people), list(questions), texts(name, rows), instructions)
-    check_sheet(sheet)
     place = Path(folder) / name
+    with _about(place):
+        sheet = Sheet(name, seed, list(people), list(questions), texts(name, rows), instructions)
+        check_sheet(sheet)
     if (place / MANIFEST).exists():
         before = opened(folder, name)
         asked = sheet._replace(people=before.people, rows=before.rows, former=before.former)
@@ -108,7 +113,8 @@ def ask(folder: Path, name: str, people: Sequence[str]) -> None:
     if list(people) != before.people:
         former = [one for one in dict.fromkeys([*before.former, *before.people]) if one not in people]
         sheet = before._replace(people=list(people), former=former)
-        check_sheet(sheet)
+        with _about(Path(folder) / name):
+            check_sheet(sheet)
         keep(Path(folder) / name, sheet)
     send(folder, name)
 
@@ -150,7 +156,11 @@ def read(folder: Path, name: str, returned: Path | None = None) -> Returned:
     if not place.is_dir():
         raise BadInput(f"{place}: is no folder; expected the one with the xlsx files that came back")
     reader = _Reader(sheet, _foreign(Path(folder), name))
-    for path in sorted(place.iterdir()):
+    try:
+        paths = sorted(place.iterdir())
+    except OSError as error:
+        raise BadInput(f"{place}: cannot be read ({error.strerror or error})") from None
+    for path in paths:
         # Beside an open file, a spreadsheet program keeps one whose name begins so.
         if not path.name.startswith(("~$", ".~", DRAFT)):
             reader.file(path)
@@ -194,6 +204,9 @@ class _Reader:
         self.former = {key for person in sheet.former for key in sheet.keys(person)}
         self.texts: dict[str, Any] = {row["item_id"]: row for row in sheet.rows.to_dict("records")}
         self.mend: list[tuple[object, ...]] = []
+        # How much there is to mend in a file, and whose files are broken.
+        self.count: Counter[str] = Counter()
+        self.broken: set[str] = set()
         # Answers of each place, more than one where rows or files are doubled.
         self.found: dict[tuple[str, str, str], list[_Cell]] = {}
         self.rows_of: dict[tuple[str, str], list[tuple[str, int]]] = {}
@@ -211,7 +224,9 @@ class _Reader:
             lines, when = workbook.load(path)
         except (BadInput, OSError) as error:
             person = path.stem if path.stem in self.sheet.people else ""
-            what = str(error).removeprefix(f"{path}: ").removeprefix(str(path))
+            self.broken.add(person)
+            # The way out of the message is for tables of one's own.
+            what = str(error).removeprefix(str(path)).lstrip(":, ").removesuffix(f"; {WAY_OUT}")
             what = what if what.startswith("cannot be read") else f"cannot be read: {what}"
             self._note(person, path, 0, "", "", what, "", "an xlsx file that was sent")
             return
@@ -262,12 +277,18 @@ class _Reader:
         answers: list[tuple[str, ...]] = []
         for person in self.sheet.people:
             if not any(one == person for one, *_ in self.found):
+                if person in self.broken:
+                    continue
                 came = any(one == person for one, _ in self.rows_of)
                 what = "nothing is filled in yet" if came else ABSENT
                 self.mend.append((person, f"{person}.xlsx", 0, "", "", what, "", "the sheet, filled in"))
                 continue
             for item in self.texts:
                 answers += self._item(person, item)
+        for file, count in self.count.items():
+            if count > LISTED:
+                what = f"{count - LISTED:,} more things are to be mended; the first {LISTED:,} are listed"
+                self.mend.append(("", file, 0, "", "", what, "", "the sheet that was sent, filled in"))
         # A file at a time, from its top.
         mend = sorted(self.mend, key=lambda one: [str(one[0]), str(one[1]), f"{one[2]:9}", str(one[4])])
         return Returned(
@@ -284,7 +305,7 @@ class _Reader:
             cells = self.found.get((person, item, question.name), [])
             values = {cell.value for cell in cells} - {None}
             if len(values) > 1:
-                others = "; ".join(f"{cell.file}, row {cell.row}: {cell.value}" for cell in cells if cell.value)  # fmt: skip
+                others = "; ".join(f"{cell.file}, row {cell.row}: {cell.value}" for cell in cells[:DOUBLES] if cell.value)  # fmt: skip
                 self.mend.append((person, *places[0], item, question.name, "the row is there more than once, with unlike answers; none is taken", others, question.allowed))  # fmt: skip
             elif values:
                 first = next(cell for cell in cells if cell.value is not None)
@@ -292,11 +313,22 @@ class _Reader:
             elif not cells and question.required:
                 self.mend.append((person, *places[0], item, question.name, "is empty", "", question.allowed))
         if len(places) > 1:
-            others = ", ".join(f"{file}, row {row}" for file, row in places)
+            others = ", ".join(f"{file}, row {row}" for file, row in places[:DOUBLES])
             self.mend.append((person, *places[1], item, "", "the row is there more than once", others, "each row once"))  # fmt: skip
 
     def _note(self, person: str, path: Path, row: int, item: str, column: str, what: str, value: str, allowed: str) -> None:  # fmt: skip
-        self.mend.append((person, path.name, row, item, column, what, value, allowed))
+        self.count[path.name] += 1
+        if self.count[path.name] <= LISTED:
+            self.mend.append((person, path.name, row, item, column, what, value, allowed))
+
+
+@contextmanager
+def _about(place: Path) -> Iterator[None]:
+    """Put the folder of a sheet before what is wrong with it."""
+    try:
+        yield
+    except BadInput as error:
+        raise BadInput(f"{place}: {error}") from None
 
 
 def _foreign(folder: Path, name: str) -> dict[str, str]:
