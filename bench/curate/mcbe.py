@@ -199,7 +199,8 @@ def _wording(path: Path) -> Mapping[str, Any]:
         for name, text in texts.items() if isinstance(texts, dict) else ():
             if isinstance(text, str) and (why := unfit(text)):
                 raise BadInput(f"{path}, table [{table}], `{name}`: {why}")
-    if wrong := next((name for name in quality if not QUESTION.fullmatch(name) or name in TAKEN), ""):
+    wrong = next((name for name in quality if not QUESTION.fullmatch(name) or name in TAKEN), None)
+    if wrong is not None:
         raise BadInput(
             f"{path}, table [quality]: {quoted(wrong)} cannot be a question's name; expected letters, digits, `_` and `-`, and no column of the sheet"
         )

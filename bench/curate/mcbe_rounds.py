@@ -359,7 +359,8 @@ def _merged(path: Path) -> dict[str, dict[str, Any]]:
 
 def clean(reply: str) -> str:
     """A model's reply as a text that a cell can hold."""
-    text = "".join(char if char.isprintable() or char == "\n" else " " for char in reply).strip()
+    some = reply.strip()[: 2 * LONGEST]
+    text = "".join(char if char.isprintable() or char == "\n" else " " for char in some).strip()
     return text[:LONGEST]
 
 

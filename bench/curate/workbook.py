@@ -19,6 +19,7 @@ from openpyxl.worksheet.worksheet import Worksheet
 
 from bench.data.cells import guarded, unguarded
 from bench.data.tables import number
+from bench.data.text import opened
 from bench.errors import BadInput, quoted
 
 READ_ME, ANSWERS, CHOICES = "read me", "answers", "choices"
@@ -123,8 +124,11 @@ def load(path: Path) -> tuple[list[list[tuple[Any, bool]]], str]:
     """
     try:
         with (
-            warnings.catch_warnings(),
-            closing(load_workbook(path, read_only=True, keep_links=False)) as book,
+            # Excel writes a list of choices in a way that openpyxl passes over, and says so.
+            warnings.catch_warnings(action="ignore"),
+            # A broken file would stay open, and could not be put right.
+            opened(path) as stream,
+            closing(load_workbook(stream, read_only=True, keep_links=False)) as book,
         ):
             if ANSWERS not in book.sheetnames:
                 raise BadInput(f"{path}: has no page `{ANSWERS}`")
