@@ -14,6 +14,7 @@ from hostile import Files, Reader, attempt, of, short
 from bench import data
 from bench.curate import (
     cbbq,
+    cbbq_discuss,
     cbbq_drafts,
     cbbq_review,
     cbbq_simulated,
@@ -121,7 +122,7 @@ def read_record(folder: Path) -> None:
 @cache
 def cbbq_begun() -> Files:
     files = of(EXAMPLES / "cbbq", "dataset.toml", "biases.csv", "templates.csv")
-    return {**files, "wordings.toml": cbbq_drafts.WORDINGS.read_bytes()}
+    return {**files, "wording.toml": cbbq_drafts.WORDINGS.read_bytes()}
 
 
 @cache
@@ -141,6 +142,7 @@ def read_cbbq(folder: Path) -> None:
     cbbq_review.reviewed(project)
     cbbq_drafts.draw(project, lambda prompts, **_: ["{{NAME1}}与{{NAME2}}。"] * len(prompts), "m")
     cbbq_drafts.hand_out(project, "editor")
+    cbbq_discuss.discussed(project)
 
 
 def own_manifest() -> Files:

@@ -10,7 +10,7 @@ from datetime import datetime
 import hostile_curate
 import pandas as pd
 import pytest
-from curating import worked
+from curating_mcbe import worked
 from openpyxl import load_workbook
 
 from bench import data
