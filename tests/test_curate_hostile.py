@@ -52,7 +52,7 @@ def test_a_person_whose_name_no_file_can_have_is_refused_with_the_key(tmp_path, 
     [
         ("natural = ", '"context" = ', r"table \[quality\]: 'context' cannot be a question's name"),
         ("natural = ", '"" = ', r"table \[quality\]: '' cannot be a question's name"),
-        ("natural = ", '"=x" = ', r"table \[quality\]: '=x' cannot be a question's name"),
+        ("natural = ", '"x " = ', r"table \[quality\]: 'x ' cannot be a question's name"),
         ('reason = "', 'reason = "\\u001b', r"table \[asked\], `reason`: holds a control character"),
         ("{context}", "{context!r}", "expected the fields"),
     ],

@@ -23,7 +23,7 @@ import pandas as pd
 
 from bench.curate import begin
 from bench.curate.mcbe_rules import LEAVE_OUT
-from bench.curate.record import NAME, unfit, wrong_name
+from bench.curate.record import NAME, is_column, unfit, wrong_name
 from bench.curate.workbook import simple
 from bench.data import manifest, mcbe, toml
 from bench.data.cells import as_csv, unguarded
@@ -40,8 +40,7 @@ COLUMNS = ("draft", "context", "sentence", "words", "author", "source")
 ROLES = {"subcategory": 3, "explanation": 1, "review": 2, "severity": 3, "quality": 1, "panel": 1, "expert": 1}  # fmt: skip
 # What is filled into the prompt that merges.
 FIELD = re.compile(r"\{(\w*)\}")
-# What a question about finished rows is called, and is not, as a column of its sheet is.
-QUESTION = re.compile(r"\w[\w-]{0,60}")
+# What no question about finished rows is called, as a column of its sheet is.
 TAKEN = ("key", "item_id", "context", "sentence", "words", "subtype", "explanation", "score")
 # Of these there is one, for one sheet is filled in.
 ALONE = ("panel", "expert")
@@ -199,10 +198,10 @@ def _wording(path: Path) -> Mapping[str, Any]:
         for name, text in texts.items() if isinstance(texts, dict) else ():
             if isinstance(text, str) and (why := unfit(text)):
                 raise BadInput(f"{path}, table [{table}], `{name}`: {why}")
-    wrong = next((name for name in quality if not QUESTION.fullmatch(name) or name in TAKEN), None)
+    wrong = next((name for name in quality if not is_column(name) or name in TAKEN), None)
     if wrong is not None:
         raise BadInput(
-            f"{path}, table [quality]: {quoted(wrong)} cannot be a question's name; expected letters, digits, `_` and `-`, and no column of the sheet"
+            f"{path}, table [quality]: {quoted(wrong)} cannot be a question's name; expected a text on one line that is no column of the sheet"
         )
     fields = set(FIELD.findall(found["merge"]["prompt"]))
     if fields != {"context", "sentence", "explanations"}:
@@ -219,9 +218,9 @@ def _people(where: str, given: object, least: int, most: int) -> tuple[str, ...]
     found = _texts(where, given, least, most)
     if wrong := next(filter(None, map(wrong_name, found)), ""):
         raise BadInput(f"{where}: {wrong}")
-    if len({one.casefold() for one in found}) < len(found):
+    if len({simple(one).casefold() for one in found}) < len(found):
         raise BadInput(
-            f"{where}: {quoted(given)} is not allowed; two names that differ in small and capital letters are one file"
+            f"{where}: {quoted(given)} is not allowed; two of the names are one file where small and capital letters are the same"
         )
     return found
 

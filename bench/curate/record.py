@@ -157,6 +157,11 @@ def wrong_name(name: str) -> str:
     return f"{quoted(name)} cannot name a file; allowed: letters, digits, blanks, `.`, `+`, `-`, a letter or digit first"
 
 
+def is_column(name: str) -> bool:
+    """Whether a column can be called so, and be found again by its name."""
+    return bool(name) and name.isprintable() and name.strip() == name
+
+
 def check(sheet: Sheet) -> None:
     """See that files can be written of a sheet, and read again.
 
@@ -166,11 +171,10 @@ def check(sheet: Sheet) -> None:
     for one in (sheet.name, *sheet.people):
         if wrong := wrong_name(one):
             raise BadInput(wrong)
-    if not sheet.people or _twice(one.casefold() for one in sheet.people):
+    if not sheet.people or _twice(simple(one).casefold() for one in sheet.people):
         raise BadInput(f"sheet {sheet.name}: needs people, each once; found {', '.join(sheet.people) or 'none'}")  # fmt: skip
     names = [KEY, *sheet.shown, *(question.name for question in sheet.questions)]
-    bad = any(not name.isprintable() or name.strip() != name or not name for name in names)
-    if bad or _twice(names) or not sheet.questions:
+    if not all(map(is_column, names)) or _twice(names) or not sheet.questions:
         raise BadInput(f"sheet {sheet.name}: needs questions whose names are no other column's; found {', '.join(names)}")  # fmt: skip
     for text in (sheet.instructions, *(text for one in sheet.questions for text in (one.asked, *one.choices))):  # fmt: skip
         if why := unfit(text):
