@@ -13,6 +13,7 @@ from bench.curate import (
     cbbq_drafts,
     cbbq_review,
     cbbq_simulated,
+    cbbq_write,
     mcbe,
     mcbe_rounds,
     mcbe_simulated,
@@ -203,3 +204,10 @@ def test_a_template_with_what_no_sheet_can_hold_is_told(tmp_path):
     assert ("templates.csv", 1, "author") in set(zip(found.file, found.row, found.column, strict=True))
     assert found.value.map(str.isprintable).all()
     assert cbbq_drafts.draw(project, lambda prompts, **_: [""] * len(prompts), "m") == 3
+
+
+def test_a_set_is_not_written_where_a_file_is(tmp_path):
+    project = cbbq.copied(tmp_path / "p")
+    (tmp_path / "p" / cbbq_write.FOLDER).write_text("notes")
+    with pytest.raises(BadInput, match="release: holds something that was not written here"):
+        cbbq_write.write(project)
