@@ -2,6 +2,8 @@
 
 import io
 import json
+import os
+import re
 import warnings
 import zipfile
 from datetime import datetime
@@ -10,9 +12,7 @@ import pandas as pd
 import pytest
 from openpyxl import load_workbook
 
-from bench.curate import (
-    sheets,
-)
+from bench.curate import sheets
 from bench.curate.workbook import ANSWERS, Question
 from bench.errors import BadInput
 
@@ -246,3 +246,15 @@ def test_a_question_may_begin_like_a_formula(tmp_path):
     found = sheets.read(tmp_path, "s")
     assert set(found.answers.answer) == {"=a"}
     assert found.to_mend.empty
+
+
+def test_a_file_that_does_not_say_when_it_was_saved_has_the_time_of_the_file(sent):
+    stream = io.BytesIO()
+    with zipfile.ZipFile(sent) as old, zipfile.ZipFile(stream, "w") as new:
+        for name in old.namelist():
+            raw = old.read(name)
+            if "core" not in name:
+                new.writestr(name, re.sub(rb"<(Override|Relationship) [^>]*core[^>]*/>", b"", raw))
+    sent.write_bytes(stream.getvalue())
+    os.utime(sent, (1_750_000_000, 1_750_000_000))
+    assert set(read(sent)[0].when) == {"2025-06-15T15:06:40+00:00"}

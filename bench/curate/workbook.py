@@ -4,9 +4,10 @@ import math
 import re
 import unicodedata
 import warnings
+import zipfile
 from collections.abc import Sequence
 from contextlib import closing
-from datetime import UTC
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from openpyxl.styles import Alignment, Font, PatternFill, Protection
 from openpyxl.utils import get_column_letter
 from openpyxl.worksheet.datavalidation import DataValidation
 from openpyxl.worksheet.worksheet import Worksheet
+from openpyxl.xml.constants import ARC_CORE
 
 from bench.data.cells import guarded, unguarded
 from bench.data.tables import number
@@ -135,15 +137,18 @@ def load(path: Path) -> tuple[list[list[tuple[Any, bool]]], str]:
             page = book[ANSWERS]
             page.reset_dimensions()
             lines = [[_read(cell) for cell in row] for row in page.iter_rows()]
-            saved = book.properties.modified
-            when = saved.replace(tzinfo=UTC).isoformat() if saved else ""
+            # Google's sheets do not say when they were saved, and openpyxl then says now.
+            with zipfile.ZipFile(path) as zipped:
+                told = ARC_CORE in zipped.namelist()
+            saved = book.properties.modified if told else None
+            when = saved.replace(tzinfo=UTC) if saved else datetime.fromtimestamp(path.stat().st_mtime, UTC)
     except BadInput:
         raise
     except Exception as error:  # whatever a broken file provokes in openpyxl
         raise BadInput(f"{path}: cannot be read as xlsx ({quoted(str(error))})") from None
     width = max(map(len, lines), default=0)
     lines = [line + [(None, False)] * (width - len(line)) for line in lines]
-    return lines, when
+    return lines, when.isoformat(timespec="seconds")
 
 
 def _read(cell: Any) -> tuple[Any, bool]:
