@@ -9,13 +9,16 @@ import warnings
 from collections import Counter
 from pathlib import Path
 
+import hostile_curate
+import hostile_readers
 import pytest
-from hostile import READERS, names, read_spoilt, spoiling
+from hostile import names, read_spoilt, spoiling
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 QUICK, MANY = 12, int(os.environ.get("HOSTILE_FILES", "500"))
 CHECKS = list(HealthCheck)
+READERS = hostile_readers.READERS | hostile_curate.READERS
 
 
 def fuzz(name: str, folder: Path, examples: int) -> Counter[str]:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from bench.data.text import place as path_of
 from bench.errors import BadInput
 from bench.whole import write_text, written
 
@@ -23,7 +24,7 @@ def copy(benchmark: str, folder: str | Path) -> list[Path]:
         BadInput: the folder holds something.
         RunFailed: it cannot be written.
     """
-    place = Path(folder).expanduser()
+    place = path_of(folder)
     if place.exists() and (not place.is_dir() or any(place.iterdir())):
         raise BadInput(f"{place}: is not empty; the example is copied to an empty or new folder")
     made = [place / name for name in FILES[benchmark]]

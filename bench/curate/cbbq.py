@@ -14,7 +14,6 @@ Here is what a project holds and what its tables lack. `cbbq_write` makes the da
 """
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,13 +23,16 @@ from typing import NamedTuple
 import pandas as pd
 
 from bench.curate import begin
+from bench.curate.record import unfit
 from bench.data import manifest
 from bench.data.audit import shown
 from bench.data.cbbq_labels import target_option
 from bench.data.cbbq_templates import CATEGORIES, CONDITIONS, SLOTS, malformed, names
 from bench.data.cells import as_csv, guarded, unguarded
 from bench.data.manifest import MANIFEST, Manifest, name_fault
-from bench.data.tables import Row, read_csv
+from bench.data.tables import Row, read_csv, whole_number
+from bench.data.text import place as path_of
+from bench.errors import BadInput
 from bench.whole import write_text, written
 
 SHEETS = "sheets"
@@ -41,6 +43,8 @@ TABLES: Mapping[str, tuple[str, ...]] = {
     ),
     "drafts": ("template", "round", "draw", "wording", "version", "model", "seed", "facts", "fault"),
 }  # fmt: skip
+# Columns of the drafts with what names sheets and counts draws.
+COUNTED = ("round", "draw")
 # Tables that people begin with; the others come into being.
 WRITTEN = ("biases", "templates")
 QUESTIONS = {"neg": "question_neg", "non_neg": "question_nonneg"}
@@ -78,6 +82,9 @@ class Project:
         if name not in WRITTEN and not path.exists():
             return []
         rows = read_csv(path, TABLES[name])
+        for number, row in enumerate(rows if name == "drafts" else (), start=1):
+            if wrong := next((column for column in COUNTED if not whole_number(row[column])), None):
+                raise BadInput(f"{path}, row {number}, column `{wrong}`: {shown(row[wrong])} is not a whole number from 1; put back what was written")  # fmt: skip
         return [{column: unguarded(row[column]).strip() for column in TABLES[name]} for row in rows]
 
     def save(self, name: str, rows: Sequence[Row]) -> None:
@@ -159,7 +166,7 @@ def opened(folder: str | Path) -> Project:
     Raises:
         BadInput: there is none, or its manifest is wrong.
     """
-    place = Path(folder).expanduser()
+    place = path_of(folder)
     begin.check("cbbq", place)
     # A wrong one is refused here, and not halfway.
     manifest.read(place)
@@ -187,7 +194,7 @@ def faults(project: Project) -> pd.DataFrame:
 
 def holdable(text: str) -> bool:
     """Whether a cell of a sheet can hold a text."""
-    return all(char in "\n\t" or unicodedata.category(char) not in ("Cc", "Cs") for char in text)
+    return not unfit(text)
 
 
 def _wrong(project: Project) -> set[tuple[str, int]]:

@@ -14,11 +14,10 @@ import pandas as pd
 
 from bench.curate import sheets
 from bench.curate.cbbq import Project
-from bench.curate.cbbq_drafts import each, wording_file
+from bench.curate.cbbq_drafts import each, on_sheets
 from bench.curate.cbbq_review import ASKED, LETTERS, Reviewed, completeness, objections, reviewed, seen
 from bench.curate.cbbq_sheets import following, hand_over, sent
 from bench.curate.workbook import Question
-from bench.data import toml
 from bench.whole import written
 
 SHEET = "discuss"
@@ -89,7 +88,7 @@ def hand_out(project: Project, person: str, seed: int = 0) -> list[Path]:
     new = [row for row in now.values() if row not in there]
     if not new:
         return []
-    asked = toml.read(wording_file(project))["sheet"]
+    asked = on_sheets(project)
     questions = [
         Question("decision", asked["outcome"], choices=(KEEP, LEAVE_OUT)),
         Question("reason", asked["reason"]),

@@ -20,6 +20,7 @@ from bench import words
 from bench.curate import sheets
 from bench.curate.cbbq import Project, Scenario, holdable
 from bench.curate.cbbq_sheets import hand_over, sent
+from bench.curate.record import unfit
 from bench.curate.workbook import Question
 from bench.data import toml
 from bench.data.audit import shown
@@ -96,6 +97,9 @@ def wordings(path: Path = WORDINGS) -> Wordings:
     said = found.get("sheet")
     if not isinstance(said, dict) or not all(isinstance(said.get(name), str) for name in ON_SHEETS):
         raise BadInput(f"{path}, table [sheet]: expected the texts {', '.join(ON_SHEETS)}")
+    for name in ON_SHEETS:
+        if why := unfit(said[name]):
+            raise BadInput(f"{path}, table [sheet], `{name}`: {why}")
     prompts = {name: table.get("prompt") for name, table in found.items() if isinstance(table, dict) and name != "sheet"}  # fmt: skip
     version = found.get("version")
     if not isinstance(version, str) or not prompts:
@@ -108,6 +112,18 @@ def wordings(path: Path = WORDINGS) -> Wordings:
                 f"{path}, table [{name}], `prompt`: expected a text with {{context}} and {{reversed}}, and of fields no others than {', '.join(sorted(fields))}"
             )
     return Wordings(version, {name: str(prompt) for name, prompt in prompts.items()})
+
+
+def on_sheets(project: Project) -> Mapping[str, str]:
+    """What people are told and asked on sheets.
+
+    Raises:
+        BadInput: as `wordings`.
+    """
+    path = wording_file(project)
+    wordings(path)
+    said: Mapping[str, str] = toml.read(path)["sheet"]
+    return said
 
 
 def ask(one: Scenario, prompt: str) -> str:
@@ -232,7 +248,7 @@ def hand_out(project: Project, person: str, seed: int = 0) -> list[Path]:
                     "against": f"{one.bias['group']}：{one.bias['property']} → {one.bias['reversed']}",
                 }
             )  # fmt: skip
-    asked = toml.read(wording_file(project))["sheet"]
+    asked = on_sheets(project)
     made: list[Path] = []
     there = sent(project, SHEET)
     for number, rows in parts.items():

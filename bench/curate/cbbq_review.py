@@ -16,10 +16,10 @@ from statsmodels.stats.proportion import proportion_confint  # type: ignore[impo
 from bench import words
 from bench.curate import sheets
 from bench.curate.cbbq import QUESTIONS, Project, Scenario
-from bench.curate.cbbq_drafts import decided, each, wording_file, wrong_facts
+from bench.curate.cbbq_drafts import decided, each, on_sheets, wrong_facts
 from bench.curate.cbbq_sheets import following, hand_over, sent
 from bench.curate.workbook import Question
-from bench.data import Source, overview, toml
+from bench.data import Source, overview
 from bench.data.cbbq_templates import CONDITIONS, SLOTS
 from bench.errors import BadInput
 from bench.metrics import annotators, diversity
@@ -135,7 +135,7 @@ def hand_out(project: Project, people: Sequence[str], seed: int = 0) -> list[Pat
     new = [row for row in texts.values() if _text(row) not in there]
     if not new:
         return []
-    asked = toml.read(wording_file(project))["sheet"]
+    asked = on_sheets(project)
     questions = [
         Question("answer", asked["answer"], choices=LETTERS),
         *(Question(name, asked[name], choices=(YES, NO)) for name in ASKED),

@@ -61,7 +61,7 @@ def write(project: Project, out: Path | None = None) -> Made:
         RunFailed: it cannot be written.
     """
     place = out or project.folder / FOLDER
-    if place.exists() and any(place.iterdir()) and not (place / PROVENANCE).is_file():
+    if place.exists() and not (place / PROVENANCE).is_file() and (not place.is_dir() or any(place.iterdir())):
         raise BadInput(f"{place}: holds something that was not written here; give an empty or new folder")
     state = discussed(project)
     ready = set(state.standing.template[state.standing.ready])

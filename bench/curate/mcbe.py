@@ -23,11 +23,13 @@ import pandas as pd
 
 from bench.curate import begin
 from bench.curate.mcbe_rules import LEAVE_OUT
-from bench.curate.sheets import NAME
+from bench.curate.record import NAME, is_column, unfit, wrong_name
+from bench.curate.workbook import simple
 from bench.data import manifest, mcbe, toml
 from bench.data.cells import as_csv, unguarded
 from bench.data.manifest import Manifest
 from bench.data.tables import read_csv
+from bench.data.text import place as path_of
 from bench.errors import BadInput, quoted
 from bench.whole import write_text
 
@@ -36,6 +38,10 @@ MANIFEST, DRAFTS, SHEETS = "project.toml", "drafts.csv", "sheets"
 COLUMNS = ("draft", "context", "sentence", "words", "author", "source")
 # Who does what, and how many there have to be at least; McBE's paper had 5, 3, 2, 6 and 8.
 ROLES = {"subcategory": 3, "explanation": 1, "review": 2, "severity": 3, "quality": 1, "panel": 1, "expert": 1}  # fmt: skip
+# What is filled into the prompt that merges.
+FIELD = re.compile(r"\{(\w*)\}")
+# What no question about finished rows is called, as a column of its sheet is.
+TAKEN = ("key", "item_id", "context", "sentence", "words", "subtype", "explanation", "score")
 # Of these there is one, for one sheet is filled in.
 ALONE = ("panel", "expert")
 
@@ -87,7 +93,7 @@ def opened(folder: str | Path) -> Project:
     Raises:
         BadInput: a file is missing, or `project.toml` says something that is not allowed; with the key.
     """
-    folder = Path(folder).expanduser()
+    folder = path_of(folder)
     begin.check("mcbe", folder)
     path = folder / MANIFEST
     found = toml.read(path)
@@ -119,7 +125,7 @@ def opened(folder: str | Path) -> Project:
         category=category,
         subcategories=subcategories,
         people={
-            role: _texts(f"{path}, key `people.{role}`", people.get(role), least, 1 if role in ALONE else 60)
+            role: _people(f"{path}, key `people.{role}`", people.get(role), least, 1 if role in ALONE else 60)
             for role, least in ROLES.items()
         },
         seed=seed,
@@ -147,15 +153,16 @@ def check(project: Project) -> pd.DataFrame:
     drafts = project.drafts
     found = []
     twice = drafts.draft.duplicated(keep=False)
-    for row, name in enumerate(drafts.draft, start=1):
+    for row, (name, cells) in enumerate(zip(drafts.draft, drafts.to_dict("records"), strict=True), start=1):
         if not NAME.fullmatch(name) or twice[row - 1]:
             found.append((row, name, "draft", "is empty, doubled, or no plain name such as d1", name))
+        found += [(row, name, str(column), why, quoted(cell)) for column, cell in cells.items() if (why := unfit(cell))]  # fmt: skip
     again = drafts[["sentence", "words"]].duplicated()
     found += [(row + 1, drafts.draft[row], "sentence", "repeats an earlier draft", drafts.sentence[row]) for row in drafts.index[again]]  # fmt: skip
     if drafts.empty:
         return pd.DataFrame([(0, "", "", "there are no drafts yet", "")], columns=["row", "draft", "column", "what", "value"])  # fmt: skip
     # The loader wants whole rows: what people will say is filled in for the time being.
-    whole = drafts.assign(subtype="?", explanation="?", score="0")[list(mcbe.COLUMNS)]
+    whole = drafts.assign(subtype="?", explanation="?", score="0")[[*mcbe.COLUMNS][::-1]]
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "drafts.csv"
         write_text(path, as_csv(whole))
@@ -187,7 +194,16 @@ def _wording(path: Path) -> Mapping[str, Any]:
         or not all(isinstance(text, str) for text in quality.values())
     ):
         raise BadInput(f"{path}, table [quality]: expected questions, a name and a text each")
-    fields = set(re.findall(r"\{(\w*)\}", found["merge"]["prompt"]))
+    for table, texts in found.items():
+        for name, text in texts.items() if isinstance(texts, dict) else ():
+            if isinstance(text, str) and (why := unfit(text)):
+                raise BadInput(f"{path}, table [{table}], `{name}`: {why}")
+    wrong = next((name for name in quality if not is_column(name) or name in TAKEN), None)
+    if wrong is not None:
+        raise BadInput(
+            f"{path}, table [quality]: {quoted(wrong)} cannot be a question's name; expected a text on one line that is no column of the sheet"
+        )
+    fields = set(FIELD.findall(found["merge"]["prompt"]))
     if fields != {"context", "sentence", "explanations"}:
         raise BadInput(
             f"{path}, table [merge], `prompt`: expected the fields {{context}}, {{sentence}} and {{explanations}}"
@@ -197,10 +213,23 @@ def _wording(path: Path) -> Mapping[str, Any]:
     return found
 
 
+def _people(where: str, given: object, least: int, most: int) -> tuple[str, ...]:
+    """Names that files can have."""
+    found = _texts(where, given, least, most)
+    if wrong := next(filter(None, map(wrong_name, found)), ""):
+        raise BadInput(f"{where}: {wrong}")
+    if len({simple(one).casefold() for one in found}) < len(found):
+        raise BadInput(
+            f"{where}: {quoted(given)} is not allowed; two of the names are one file where small and capital letters are the same"
+        )
+    return found
+
+
 def _texts(where: str, given: object, least: int, most: int = 60) -> tuple[str, ...]:
     texts = tuple(given) if isinstance(given, list) else ()
-    whole = all(isinstance(one, str) and one.strip() == one and one for one in texts)
-    if not least <= len(texts) <= most or not whole or len(set(texts)) < len(texts):
+    whole = all(isinstance(one, str) and one.strip() == one and one and not unfit(one) for one in texts)
+    # Full-width letters are no others for those who read answers.
+    if not least <= len(texts) <= most or not whole or len({simple(one) for one in texts}) < len(texts):
         many = "one text" if most == 1 else f"{least} texts or more, each once"
         raise BadInput(f"{where}: {quoted(given)} is not allowed; expected a list of {many}")
     return texts

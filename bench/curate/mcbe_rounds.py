@@ -12,14 +12,16 @@ weeks gives the same.
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 
 from bench import words
 from bench.curate import mcbe, mcbe_rules, provenance, sheets
-from bench.curate.mcbe import Project
+from bench.curate.mcbe import FIELD, Project
 from bench.curate.mcbe_rules import LEAVE_OUT, NO, UNSURE, VERDICTS, YES
+from bench.curate.workbook import LONGEST as CELL
 from bench.curate.workbook import Question
 from bench.data.tables import read_json_lines
 from bench.errors import BadInput
@@ -33,6 +35,7 @@ QUALITY = "4-quality"
 MERGED = "merged.jsonl"
 # Characters of a merged explanation; ours have a hundred.
 LONGEST = 2000
+KEPT = ("item_id", "text", "model", "wording", "prompt_hash", "when")
 # So many are merged, and kept, at once.
 BATCH = 16
 TEXTS = ["context", "sentence", "words"]
@@ -155,7 +158,7 @@ class Rounds:
             return False
         objections: dict[str, str] = {}
         for (item, _), text in first.of("objection").items():
-            objections[item] = "; ".join(filter(None, [objections.get(item, ""), text]))
+            objections[item] = "; ".join(filter(None, [objections.get(item, ""), text]))[:CELL]
         outcome = mcbe_rules.majority(first.wide("subtype"), objections)
         self.outcomes[SUBCATEGORY] = outcome
         for row in outcome[outcome.discuss == ""].itertuples():
@@ -211,7 +214,7 @@ class Rounds:
         if open_ones.empty:
             return True
         beside = shown.merge(open_ones[["item_id", "discuss"]], on="item_id")
-        beside["edits"] = ["\n".join(text for (item, _), text in edits.items() if item == one) for one in beside.item_id]  # fmt: skip
+        beside["edits"] = ["\n".join(text for (item, _), text in edits.items() if item == one)[:CELL] for one in beside.item_id]  # fmt: skip
         settled = self._round(SETTLING, beside, [Question("explanation", asked["explanation"])], "panel", "settling")  # fmt: skip
         if settled is None:
             return False
@@ -282,16 +285,16 @@ class Rounds:
     def _merge(self, given: pd.DataFrame) -> bool:
         """Have the explanations merged that are not yet; False where there is nobody to do it."""
         path = self.project.folder / MERGED
-        lines = [line for _, line in read_json_lines(path)] if path.is_file() else []
-        self.merged = {line["item_id"]: line for line in lines}
+        self.merged = _merged(path) if path.is_file() else {}
         wording = self.project.wording
         prompts = {}
         for row in self._beside(given).to_dict("records"):
             texts = [row[name] for name in given if name != "item_id"]
             listed = "\n".join(f"{k}. {one}" for k, one in enumerate(texts, start=1))
-            prompts[str(row["item_id"])] = wording["merge"]["prompt"].strip().format(
-                context=row["context"], sentence=row["sentence"].replace("[PLH]", row["words"].split("，")[0]), explanations=listed
-            )  # fmt: skip
+            values = {"context": row["context"], "sentence": row["sentence"].replace("[PLH]", row["words"].split("，")[0]), "explanations": listed}  # fmt: skip
+            # Every other piece is a field's name; what is filled in is never taken for one.
+            pieces = FIELD.split(wording["merge"]["prompt"].strip())
+            prompts[str(row["item_id"])] = "".join(values[one] if k % 2 else one for k, one in enumerate(pieces))  # fmt: skip
         missing = {item: text for item, text in prompts.items() if item not in self.merged}
         if not missing:
             return True
@@ -340,9 +343,24 @@ def look(project: Project) -> Rounds:
     return Rounds(project, False, None, "")
 
 
+def _merged(path: Path) -> dict[str, dict[str, Any]]:
+    """What the model wrote, as it was kept, by draft.
+
+    Raises:
+        BadInput: a line that is not as it was written; with its number.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for number, line in read_json_lines(path):
+        if not all(isinstance(line.get(name), str) for name in KEPT):
+            raise BadInput(f"{path}, line {number}: expected texts {', '.join(KEPT)}; remove the line, and its explanation is merged again")  # fmt: skip
+        found[line["item_id"]] = line | {"text": clean(line["text"])}
+    return found
+
+
 def clean(reply: str) -> str:
     """A model's reply as a text that a cell can hold."""
-    text = "".join(char if char.isprintable() or char == "\n" else " " for char in reply).strip()
+    some = reply.strip()[: 2 * LONGEST]
+    text = "".join(char if char.isprintable() or char == "\n" else " " for char in some).strip()
     return text[:LONGEST]
 
 

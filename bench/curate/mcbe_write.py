@@ -52,7 +52,7 @@ def finish(found: Rounds, *others: Rounds, out: str | Path = "") -> Path:
     if (folder / MANIFEST).exists():
         for name, text in files.items():
             path = folder / name
-            if not path.exists() or path.read_text("utf-8") != text:
+            if not path.exists() or path.read_bytes() != text.encode():
                 raise BadInput(f"{path}: is there and differs; give the set another `version` in project.toml, for nothing is written over")  # fmt: skip
         return folder
     with written(folder):

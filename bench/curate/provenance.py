@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from bench.data.tables import read_json_lines
+from bench.errors import BadInput, quoted
 from bench.whole import write_text
 
 LOG = "provenance.jsonl"
@@ -26,11 +27,16 @@ def read(folder: Path) -> pd.DataFrame:
     """The log of a project, in the order in which it grew; no rows where there is none yet.
 
     Raises:
-        BadInput: it is no JSON Lines file.
+        BadInput: it is no JSON Lines file, or says something that is no text; with the line.
     """
     path = Path(folder) / LOG
-    lines = [line for _, line in read_json_lines(path)] if path.is_file() else []
-    return pd.DataFrame(lines, columns=list(COLUMNS)).fillna("")
+    lines = []
+    for number, line in read_json_lines(path) if path.is_file() else ():
+        lines.append({name: line.get(name, "") for name in COLUMNS})
+        wrong = next((name for name, value in lines[-1].items() if not isinstance(value, str)), None)
+        if wrong:
+            raise BadInput(f"{path}, line {number}, field `{wrong}`: {quoted(line[wrong])} is not a text; put back what stood there, or remove the line")  # fmt: skip
+    return pd.DataFrame(lines, columns=list(COLUMNS), dtype=str)
 
 
 def add(folder: Path, found: Iterable[Mapping[str, object]]) -> int:

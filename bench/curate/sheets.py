@@ -7,32 +7,30 @@ A row is known by its key in a hidden column, which depends on sheet, person and
 and a row of another person or round is recognised.
 """
 
-import hashlib
-import json
-import re
-import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 from openpyxl import load_workbook
 
 from bench.curate import workbook
-from bench.curate.workbook import ANSWERS, KEY, LONGEST, Question, plain, shown, text
+from bench.curate.record import MANIFEST, Sheet, keep, opened, texts
+from bench.curate.record import check as check_sheet
+from bench.curate.workbook import ANSWERS, KEY, Question, plain, shown, text
 from bench.data.cells import guarded, unguarded
-from bench.data.sheets import check
-from bench.data.text import read_text
-from bench.errors import BadInput, quoted
-from bench.whole import DRAFT, whole, write_text
+from bench.data.sheets import WAY_OUT, check
+from bench.errors import BadInput
+from bench.whole import DRAFT, whole
 
-MANIFEST = "sheet.json"
-NAME = re.compile(r"\w[\w .+-]{0,60}")
-# What a system takes for no file name.
-RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?|.*[. ]", re.IGNORECASE)
+# What other programs and menus make of a sheet, and is not read.
+OTHERS = (".xls", ".xlsm", ".xlsb", ".ods", ".numbers", ".et", ".csv", ".tsv")
 ANSWER_COLUMNS = ["item_id", "person", "question", "answer", "when"]
 MEND_COLUMNS = ["person", "file", "row", "item_id", "column", "what", "value", "allowed"]
+# How much of a file is listed, and of a row's doubles: a file that came back may be anything.
+LISTED, DOUBLES = 1000, 20
 EMPTY_ROW = "a row of the sheet that was sent"
 ABSENT = "has not come back"
 
@@ -61,35 +59,6 @@ class Returned(NamedTuple):
         return dict(zip(zip(some.item_id, some.person, strict=True), some.answer, strict=True))
 
 
-class Sheet(NamedTuple):
-    """What was asked, of whom; `former` are people who were asked and no longer are, whose files are passed over."""
-
-    name: str
-    seed: int
-    people: list[str]
-    questions: list[Question]
-    rows: pd.DataFrame
-    instructions: str
-    former: Sequence[str] = ()
-
-    @property
-    def shown(self) -> list[str]:
-        """The columns that are to be judged."""
-        return [str(name) for name in self.rows if name != "item_id"]
-
-    def keys(self, person: str) -> dict[str, str]:
-        """Key to item, of a person's rows."""
-        return {
-            hashlib.sha256("\0".join([self.name, person, *row]).encode()).hexdigest()[:16]: row[0]
-            for row in self.rows[["item_id", *self.shown]].itertuples(index=False, name=None)
-        }
-
-    def order(self, person: str) -> np.ndarray:
-        """Places of the rows in a person's sheet, shuffled by seed and person."""
-        digest = hashlib.sha256(f"{self.name}\0{person}".encode()).digest()
-        return np.random.default_rng([self.seed, int.from_bytes(digest[:8])]).permutation(len(self.rows))
-
-
 def write(
     folder: Path,
     name: str,
@@ -115,9 +84,10 @@ def write(
         BadInput: a name that no file can have, rows or questions that are no sheet, or another sheet of this name is there.
         OSError: a file cannot be written.
     """
-    sheet = Sheet(name, seed, list(people), list(questions), _texts(name, rows), instructions)
-    _check_sheet(sheet)
     place = Path(folder) / name
+    with _about(place):
+        sheet = Sheet(name, seed, list(people), list(questions), texts(name, rows), instructions)
+        check_sheet(sheet)
     if (place / MANIFEST).exists():
         before = opened(folder, name)
         asked = sheet._replace(people=before.people, rows=before.rows, former=before.former)
@@ -125,7 +95,7 @@ def write(
             raise BadInput(f"{place}: holds another sheet of this name; give this one another name, so that no answers are lost")  # fmt: skip
         ask(folder, name, people)
     else:
-        _record(place, sheet)
+        keep(place, sheet)
         send(folder, name)
     return [place / f"{person}.xlsx" for person in people]
 
@@ -143,8 +113,9 @@ def ask(folder: Path, name: str, people: Sequence[str]) -> None:
     if list(people) != before.people:
         former = [one for one in dict.fromkeys([*before.former, *before.people]) if one not in people]
         sheet = before._replace(people=list(people), former=former)
-        _check_sheet(sheet)
-        _record(Path(folder) / name, sheet)
+        with _about(Path(folder) / name):
+            check_sheet(sheet)
+        keep(Path(folder) / name, sheet)
     send(folder, name)
 
 
@@ -169,31 +140,6 @@ def send(folder: Path, name: str) -> None:
             workbook.save(draft, f"{name}: {person}", sheet.instructions, keyed[[KEY, *sheet.shown]], sheet.questions)  # fmt: skip
 
 
-def _record(place: Path, sheet: Sheet) -> None:
-    """Write down what a sheet asks, before its files: those that a killed process left unwritten are sent by it."""
-    document = sheet._asdict() | {
-        "questions": [one._asdict() for one in sheet.questions],
-        "rows": sheet.rows.to_dict("records"),
-    }
-    write_text(place / MANIFEST, json.dumps(document, ensure_ascii=False, indent=1) + "\n")
-
-
-def opened(folder: Path, name: str) -> Sheet:
-    """The sheet that was written under a name.
-
-    Raises:
-        BadInput: there is none, or its file was changed so that it cannot be read.
-    """
-    path = Path(folder) / name / MANIFEST
-    try:
-        found = json.loads(read_text(path))
-        questions = [Question(**(one | {"choices": tuple(one["choices"])})) for one in found.pop("questions")]
-        rows = pd.DataFrame(found.pop("rows"), dtype=str)
-        return Sheet(questions=questions, rows=rows, **found)
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise BadInput(f"{path}: is no record of a sheet ({error})") from None
-
-
 def read(folder: Path, name: str, returned: Path | None = None) -> Returned:
     """What people have answered so far, and what is to be mended. It may be called as often as one likes.
 
@@ -210,9 +156,13 @@ def read(folder: Path, name: str, returned: Path | None = None) -> Returned:
     if not place.is_dir():
         raise BadInput(f"{place}: is no folder; expected the one with the xlsx files that came back")
     reader = _Reader(sheet, _foreign(Path(folder), name))
-    for path in sorted(place.glob("*.xlsx")):
+    try:
+        paths = sorted(place.iterdir())
+    except OSError as error:
+        raise BadInput(f"{place}: cannot be read ({error.strerror or error})") from None
+    for path in paths:
         # Beside an open file, a spreadsheet program keeps one whose name begins so.
-        if not path.name.startswith(("~$", DRAFT)):
+        if not path.name.startswith(("~$", ".~", DRAFT)):
             reader.file(path)
     return reader.result()
 
@@ -254,21 +204,33 @@ class _Reader:
         self.former = {key for person in sheet.former for key in sheet.keys(person)}
         self.texts: dict[str, Any] = {row["item_id"]: row for row in sheet.rows.to_dict("records")}
         self.mend: list[tuple[object, ...]] = []
+        # How much there is to mend in a file, and whose files are broken.
+        self.count: Counter[str] = Counter()
+        self.broken: set[str] = set()
         # Answers of each place, more than one where rows or files are doubled.
         self.found: dict[tuple[str, str, str], list[_Cell]] = {}
         self.rows_of: dict[tuple[str, str], list[tuple[str, int]]] = {}
 
     def file(self, path: Path) -> None:
+        suffix = path.suffix.lower()
+        if suffix in OTHERS:
+            self._note("", path, 0, "", "", "is no xlsx file; save it as one (Excel workbook, .xlsx)", "", "an xlsx file that was sent")  # fmt: skip
+        if suffix != ".xlsx":
+            return
         try:
+            if not path.is_file():
+                raise BadInput(f"{path}: is no file")
             check(path)
             lines, when = workbook.load(path)
         except (BadInput, OSError) as error:
             person = path.stem if path.stem in self.sheet.people else ""
-            what = str(error).removeprefix(f"{path}: ").removeprefix(str(path))
+            self.broken.add(person)
+            # The way out of the message is for tables of one's own.
+            what = str(error).removeprefix(str(path)).lstrip(":, ").removesuffix(f"; {WAY_OUT}")
             what = what if what.startswith("cannot be read") else f"cannot be read: {what}"
             self._note(person, path, 0, "", "", what, "", "an xlsx file that was sent")
             return
-        header = [shown(value) for value, _ in lines[0]] if lines else []
+        header = [unguarded(shown(value)) for value, _ in lines[0]] if lines else []
         names = [KEY, *self.sheet.shown, *(question.name for question in self.sheet.questions)]
         wrong = next((name for name in names if header.count(name) != 1), None)
         if wrong is not None:
@@ -315,12 +277,18 @@ class _Reader:
         answers: list[tuple[str, ...]] = []
         for person in self.sheet.people:
             if not any(one == person for one, *_ in self.found):
+                if person in self.broken:
+                    continue
                 came = any(one == person for one, _ in self.rows_of)
                 what = "nothing is filled in yet" if came else ABSENT
                 self.mend.append((person, f"{person}.xlsx", 0, "", "", what, "", "the sheet, filled in"))
                 continue
             for item in self.texts:
                 answers += self._item(person, item)
+        for file, count in self.count.items():
+            if count > LISTED:
+                what = f"{count - LISTED:,} more things are to be mended; the first {LISTED:,} are listed"
+                self.mend.append(("", file, 0, "", "", what, "", "the sheet that was sent, filled in"))
         # A file at a time, from its top.
         mend = sorted(self.mend, key=lambda one: [str(one[0]), str(one[1]), f"{one[2]:9}", str(one[4])])
         return Returned(
@@ -337,7 +305,7 @@ class _Reader:
             cells = self.found.get((person, item, question.name), [])
             values = {cell.value for cell in cells} - {None}
             if len(values) > 1:
-                others = "; ".join(f"{cell.file}, row {cell.row}: {cell.value}" for cell in cells if cell.value)  # fmt: skip
+                others = "; ".join(f"{cell.file}, row {cell.row}: {cell.value}" for cell in cells[:DOUBLES] if cell.value)  # fmt: skip
                 self.mend.append((person, *places[0], item, question.name, "the row is there more than once, with unlike answers; none is taken", others, question.allowed))  # fmt: skip
             elif values:
                 first = next(cell for cell in cells if cell.value is not None)
@@ -345,11 +313,22 @@ class _Reader:
             elif not cells and question.required:
                 self.mend.append((person, *places[0], item, question.name, "is empty", "", question.allowed))
         if len(places) > 1:
-            others = ", ".join(f"{file}, row {row}" for file, row in places)
+            others = ", ".join(f"{file}, row {row}" for file, row in places[:DOUBLES])
             self.mend.append((person, *places[1], item, "", "the row is there more than once", others, "each row once"))  # fmt: skip
 
     def _note(self, person: str, path: Path, row: int, item: str, column: str, what: str, value: str, allowed: str) -> None:  # fmt: skip
-        self.mend.append((person, path.name, row, item, column, what, value, allowed))
+        self.count[path.name] += 1
+        if self.count[path.name] <= LISTED:
+            self.mend.append((person, path.name, row, item, column, what, value, allowed))
+
+
+@contextmanager
+def _about(place: Path) -> Iterator[None]:
+    """Put the folder of a sheet before what is wrong with it."""
+    try:
+        yield
+    except BadInput as error:
+        raise BadInput(f"{place}: {error}") from None
 
 
 def _foreign(folder: Path, name: str) -> dict[str, str]:
@@ -360,36 +339,3 @@ def _foreign(folder: Path, name: str) -> dict[str, str]:
             other = opened(folder, path.parent.name)
             found |= {key: f"of the sheet {other.name}, of {person}" for person in other.people for key in other.keys(person)}  # fmt: skip
     return found
-
-
-def _texts(name: str, rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows whose cells are all texts.
-
-    Raises:
-        BadInput: a cell that no spreadsheet can hold, an item without a name or twice, or no rows.
-    """
-    if "item_id" not in rows or rows.empty:
-        raise BadInput(f"sheet {name}: has no rows with a column `item_id`")
-    texts = rows.fillna("").astype(str).reset_index(drop=True)
-    twice = texts[texts.item_id.duplicated() | (texts.item_id == "")]
-    if len(twice):
-        raise BadInput(
-            f"sheet {name}: item {quoted(twice.item_id.iloc[0])} stands there twice or has no name"
-        )
-    for column in texts:
-        for item, cell in zip(texts.item_id, texts[column], strict=True):
-            if len(cell) > LONGEST or any(unicodedata.category(char) in ("Cc", "Cs") and char not in "\n\t" for char in cell):  # fmt: skip
-                raise BadInput(f"sheet {name}, item {quoted(item)}, column `{column}`: holds a control character or more than {LONGEST:,} characters, which no cell can")  # fmt: skip
-    return texts
-
-
-def _check_sheet(sheet: Sheet) -> None:
-    for one in (sheet.name, *sheet.people):
-        if not NAME.fullmatch(one) or RESERVED.fullmatch(one):
-            raise BadInput(f"{quoted(one)} cannot name a file; allowed: letters, digits, blanks, `.`, `+`, `-`, a letter or digit first")  # fmt: skip
-    if not sheet.people or len({one.casefold() for one in sheet.people}) < len(sheet.people):
-        raise BadInput(f"sheet {sheet.name}: needs people, each once; found {', '.join(sheet.people) or 'none'}")  # fmt: skip
-    names = [KEY, *sheet.shown, *(question.name for question in sheet.questions)]
-    twice = next((name for name in names if names.count(name) > 1 or not name.strip()), None)
-    if twice is not None or not sheet.questions:
-        raise BadInput(f"sheet {sheet.name}: needs questions whose names are no other column's; found {', '.join(names)}")  # fmt: skip

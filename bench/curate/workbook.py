@@ -1,10 +1,13 @@
 """The look of a sheet for people: a page that says what to do, and one with locked texts and validated cells."""
 
 import math
+import re
 import unicodedata
+import warnings
+import zipfile
 from collections.abc import Sequence
 from contextlib import closing
-from datetime import UTC
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,15 +17,19 @@ from openpyxl.styles import Alignment, Font, PatternFill, Protection
 from openpyxl.utils import get_column_letter
 from openpyxl.worksheet.datavalidation import DataValidation
 from openpyxl.worksheet.worksheet import Worksheet
+from openpyxl.xml.constants import ARC_CORE
 
 from bench.data.cells import guarded, unguarded
 from bench.data.tables import number
+from bench.data.text import opened
 from bench.errors import BadInput, quoted
 
 READ_ME, ANSWERS, CHOICES = "read me", "answers", "choices"
 KEY = "key"
 # What a cell holds at most.
 LONGEST = 32_000
+# What none holds, or nobody sees: control characters, halves of characters, and what XML has no place for.
+UNFIT = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 TO_FILL = PatternFill("solid", fgColor="FFF6DD")
 HEADER = PatternFill("solid", fgColor="E3E8EE")
 TOP = Alignment(wrap_text=True, vertical="top")
@@ -55,12 +62,18 @@ class Question(NamedTuple):
 
     def read(self, given: str) -> str | None:
         """The answer that a cell gives, full-width letters and digits as plain ones; None where it is empty or wrong."""
-        simple = unicodedata.normalize("NFKC", given).strip()
         if self.choices:
-            return next((one for one in self.choices if unicodedata.normalize("NFKC", one).strip() == simple), None)  # fmt: skip
+            return next((one for one in self.choices if simple(one) == simple(given)), None)
         if self.lowest is not None and self.highest is not None:
-            return simple if self.lowest <= number(simple) <= self.highest else None
-        return given if given and len(given) <= LONGEST else None
+            return simple(given) if self.lowest <= number(simple(given)) <= self.highest else None
+        # What nobody sees is no fault of the person's, and would stop the sheets that show this text to others.
+        text = UNFIT.sub(" ", plain(given)).strip("\ufeff \n\t")
+        return text if text and len(text) <= LONGEST else None
+
+
+def simple(text: str) -> str:
+    """A text with full-width letters and digits as plain ones, as which answers are compared."""
+    return unicodedata.normalize("NFKC", text).strip()
 
 
 def save(path: Path, title: str, instructions: str, rows: pd.DataFrame, questions: Sequence[Question]) -> None:  # fmt: skip
@@ -104,26 +117,45 @@ def save(path: Path, title: str, instructions: str, rows: pd.DataFrame, question
 
 
 def load(path: Path) -> tuple[list[list[tuple[Any, bool]]], str]:
-    """(value, whether it is a formula) of each cell of the page with the answers; and when the file was saved.
+    """(value, whether it is a formula or the error of one) of each cell of the page with the answers; and when the file was saved.
+
+    A percentage is a text, as it is seen: 5% is no 0.05 on a scale to 10.
 
     Raises:
         BadInput: there is no such page, or the file is broken.
     """
     try:
-        with closing(load_workbook(path, read_only=True, keep_links=False)) as book:
+        with (
+            # Excel writes a list of choices in a way that openpyxl passes over, and says so.
+            warnings.catch_warnings(action="ignore"),
+            # A broken file would stay open, and could not be put right.
+            opened(path) as stream,
+            closing(load_workbook(stream, read_only=True, keep_links=False)) as book,
+        ):
             if ANSWERS not in book.sheetnames:
                 raise BadInput(f"{path}: has no page `{ANSWERS}`")
             page = book[ANSWERS]
             page.reset_dimensions()
-            lines = [[(cell.value, cell.data_type == "f") for cell in row] for row in page.iter_rows()]
-            saved = book.properties.modified
+            lines = [[_read(cell) for cell in row] for row in page.iter_rows()]
+            # Google's sheets do not say when they were saved, and openpyxl then says now.
+            with zipfile.ZipFile(path) as zipped:
+                told = ARC_CORE in zipped.namelist()
+            saved = book.properties.modified if told else None
+            when = saved.replace(tzinfo=UTC) if saved else datetime.fromtimestamp(path.stat().st_mtime, UTC)
     except BadInput:
         raise
     except Exception as error:  # whatever a broken file provokes in openpyxl
         raise BadInput(f"{path}: cannot be read as xlsx ({quoted(str(error))})") from None
     width = max(map(len, lines), default=0)
     lines = [line + [(None, False)] * (width - len(line)) for line in lines]
-    return lines, saved.replace(tzinfo=UTC).isoformat() if saved else ""
+    return lines, when.isoformat(timespec="seconds")
+
+
+def _read(cell: Any) -> tuple[Any, bool]:
+    value = cell.value
+    if type(value) in (int, float) and "%" in (cell.number_format or ""):
+        value = f"{100 * value:{'g' if isinstance(value, float) else ''}}%"
+    return value, cell.data_type in ("f", "e")
 
 
 def shown(value: object) -> str:
