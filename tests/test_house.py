@@ -11,6 +11,7 @@ import yaml
 
 HOME = Path(__file__).parents[1]
 MODULES = sorted((HOME / "bench").rglob("*.py"))
+TESTS = sorted((HOME / "tests").glob("*.py"))
 NOTEBOOKS = sorted((HOME / "notebooks").glob("*.ipynb"))
 ROOMS = ["data", "tasks", "scorers", "records", "run", "report"]
 
@@ -104,7 +105,7 @@ def test_the_command_answers_without_torch():
     assert done.stdout.splitlines()[-1] == "False"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(HOME)))
+@pytest.mark.parametrize("path", MODULES + TESTS, ids=lambda path: str(path.relative_to(HOME)))
 def test_a_file_is_small_and_says_what_it_is_for(path):
     text = path.read_text("utf-8")
     assert text.count("\n") <= 400

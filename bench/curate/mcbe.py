@@ -161,7 +161,8 @@ def check(project: Project) -> pd.DataFrame:
     found += [(row + 1, drafts.draft[row], "sentence", "repeats an earlier draft", drafts.sentence[row]) for row in drafts.index[again]]  # fmt: skip
     if drafts.empty:
         return pd.DataFrame([(0, "", "", "there are no drafts yet", "")], columns=["row", "draft", "column", "what", "value"])  # fmt: skip
-    # The loader wants whole rows: what people will say is filled in for the time being.
+    # The loader wants whole rows: what people will say is filled in for the time being. It comes first in a row, as a byte order
+    # mark at its beginning is taken for two files that were joined, and has been told here.
     whole = drafts.assign(subtype="?", explanation="?", score="0")[[*mcbe.COLUMNS][::-1]]
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "drafts.csv"
