@@ -28,7 +28,7 @@ def request(text: str, name: str = "answer", **fields: Any) -> Request:
 def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    monkeypatch.setattr(endpoint_sending, "FIRST_WAIT", 0.01)
+    monkeypatch.setattr(endpoint_sending, "FIRST_WAIT", 0.001)
 
 
 Serve = Callable[..., Server]

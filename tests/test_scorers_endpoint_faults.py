@@ -32,7 +32,7 @@ SMALL = "BENCH_SERVED_MODEL"
 def _quick(monkeypatch: pytest.MonkeyPatch, own_folder: Path) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    monkeypatch.setattr(endpoint_sending, "FIRST_WAIT", 0.01)
+    monkeypatch.setattr(endpoint_sending, "FIRST_WAIT", 0.001)
     monkeypatch.setattr(run, "SHARD", 16)
 
 
