@@ -162,10 +162,10 @@ def reviewed(project: Project) -> Reviewed:
         asked |= now
         # What was said of an earlier text needs no mending.
         mend.append(found.to_mend[found.to_mend.item_id.isin([*now, ""] if now else [])])
-        required = [one.name for one in sheet.questions if one.required]
-        given = set(zip(found.answers.item_id, found.answers.person, found.answers.question, strict=True))
-        for item in now:
-            waits[item] = {who for who in sheet.people if any((item, who, one) not in given for one in required)}  # fmt: skip
+        waits |= {item: set() for item in now}
+        for item, who, _ in found.lacking(sheet):
+            if item in now:
+                waits[item].add(who)
         for row in each(found.answers):
             if row.item_id in now:
                 form = about.loc[row.item_id]

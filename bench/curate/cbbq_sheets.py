@@ -43,10 +43,7 @@ def hand_over(project: Project, name: str, people: Sequence[str], items: Collect
         RunFailed: a file cannot be written.
     """
     sheet, found = sheets.opened(project.sheets, name), sheets.read(project.sheets, name)
-    given = set(zip(found.answers.item_id, found.answers.person, found.answers.question, strict=True))
-    required = [one.name for one in sheet.questions if one.required]
-    asked = set(items) & set(sheet.rows.item_id)
-    if any((item, who, one) not in given for item in asked for who in sheet.people for one in required):
+    if {item for item, _, _ in found.lacking(sheet)} & set(items):
         with written(project.sheets / name):
             sheets.ask(project.sheets, name, people)
 

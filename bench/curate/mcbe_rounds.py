@@ -54,12 +54,21 @@ class Value(NamedTuple):
 
 
 class Round(NamedTuple):
-    """A sheet that went out, and what came back of it; `signed` are the people who answered about an item, and the last time."""
+    """A sheet that went out, and what came back of it.
+
+    Attributes:
+        lacks: how many answers are not there yet.
+        signed: by item, the people who answered about it, and the last time.
+    """
 
     sheet: sheets.Sheet
     returned: sheets.Returned
-    complete: bool
+    lacks: int
     signed: Mapping[str, tuple[str, str]]
+
+    @property
+    def complete(self) -> bool:
+        return not self.lacks
 
 
 class Rounds:
@@ -114,8 +123,8 @@ class Rounds:
         """A row a sheet that went out: `sheet`, `rows`, `people`, `answers` (of those needed), `needed`, `to_mend`."""
         return pd.DataFrame([
             {
-                "sheet": name, "rows": len(one.sheet.rows), "people": len(one.sheet.people), "answers": _answered(one.sheet, one.returned),
-                "needed": _needed(one.sheet), "to_mend": len(one.returned.to_mend),
+                "sheet": name, "rows": len(one.sheet.rows), "people": len(one.sheet.people), "answers": len(one.sheet.needed) - one.lacks,
+                "needed": len(one.sheet.needed), "to_mend": len(one.returned.to_mend),
             }
             for name, one in self.sent.items()
         ], columns=["sheet", "rows", "people", "answers", "needed", "to_mend"])  # fmt: skip
@@ -267,20 +276,16 @@ class Rounds:
             self.waiting.append(words.tell("sheet {name} to be sent", name=name))
             return None
         sheet, returned = sheets.opened(project.sheets, name), sheets.read(project.sheets, name)
-        complete = _answered(sheet, returned) == _needed(sheet)
+        lacks = len(returned.lacking(sheet))
         about = returned.answers.groupby("item_id")
         signed = {
             str(item): (", ".join(some.person.unique()), some.when.max())
             for item, some in about[["person", "when"]]
         }
-        self.sent[name] = Round(sheet, returned, complete, signed)
-        if not complete:
-            self.waiting.append(
-                words.tell(
-                    "{n} answers of sheet {name}", n=_needed(sheet) - _answered(sheet, returned), name=name
-                )
-            )
-        return returned if complete else None
+        self.sent[name] = Round(sheet, returned, lacks, signed)
+        if lacks:
+            self.waiting.append(words.tell("{n} answers of sheet {name}", n=lacks, name=name))
+        return None if lacks else returned
 
     def _merge(self, given: pd.DataFrame) -> bool:
         """Have the explanations merged that are not yet; False where there is nobody to do it."""
@@ -384,15 +389,3 @@ def _log(found: Rounds) -> list[Mapping[str, object]]:
         for item, why in found.left_out.items()
     ]  # fmt: skip
     return lines
-
-
-def _required(sheet: sheets.Sheet) -> list[str]:
-    return [one.name for one in sheet.questions if one.required]
-
-
-def _needed(sheet: sheets.Sheet) -> int:
-    return len(sheet.rows) * len(sheet.people) * len(_required(sheet))
-
-
-def _answered(sheet: sheets.Sheet, returned: sheets.Returned) -> int:
-    return int(returned.answers.question.isin(_required(sheet)).sum())

@@ -43,6 +43,12 @@ class Sheet(NamedTuple):
         """The columns that are to be judged."""
         return [str(name) for name in self.rows if name != "item_id"]
 
+    @property
+    def needed(self) -> list[tuple[str, str, str]]:
+        """The answers that have to be there: item, person, question."""
+        asked = [one.name for one in self.questions if one.required]
+        return [(item, who, name) for item in self.rows.item_id for who in self.people for name in asked]
+
     def keys(self, person: str) -> dict[str, str]:
         """Key to item, of a person's rows."""
         return {

@@ -48,6 +48,11 @@ class Returned(NamedTuple):
     answers: pd.DataFrame
     to_mend: pd.DataFrame
 
+    def lacking(self, sheet: Sheet) -> list[tuple[str, str, str]]:
+        """The answers that have to be there and are not: item, person, question."""
+        given = set(zip(self.answers.item_id, self.answers.person, self.answers.question, strict=True))
+        return [one for one in sheet.needed if one not in given]
+
     def wide(self, question: str) -> pd.DataFrame:
         """The answers to one question, a row an item and a column a person, NaN where there is none yet."""
         some = self.answers[self.answers.question == question]
