@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -92,17 +92,9 @@ def folder(own_folder: Path) -> str:
 
 
 @pytest.fixture
-def serve() -> Iterator[Callable[[Behave], Server]]:
-    servers = []
-
-    def start(behave: Behave) -> Server:
-        servers.append(Server(behave, behave))
-        return servers[-1]
-
-    yield start
-    for server in servers:
-        server.shutdown()
-        server.server_close()
+def serve(serve: Callable[..., Server]) -> Callable[[Behave], Server]:
+    """The server of all tests, which answers probes of what it can do as well."""
+    return lambda behave: serve(behave, behave)
 
 
 Serve = Callable[[Behave], Server]
