@@ -5,11 +5,13 @@ or a Hub id.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from bench.data.text import place
 from bench.errors import BadInput
 from bench.scorers import address
 from bench.scorers.base import Answer, Model, Scorer, fingerprint
+from bench.scorers.generation_options import GenerationOptions
 from bench.scorers.limits import Limits
 from bench.tasks.nli_coal import label_order
 
@@ -27,6 +29,7 @@ def load(
     trust_remote_code: bool = False,
     label_names: Sequence[str] = (),
     limits: Mapping[str, float | None] | None = None,
+    generation: Mapping[str, Any] | None = None,
 ) -> Scorer:
     """The scorer for `model`.
 
@@ -38,14 +41,20 @@ def load(
         trust_remote_code: run code that comes with a Hub model. Off, and should stay so for models that you do not know.
         label_names: what LABEL_0, LABEL_1 and LABEL_2 of an NLI classifier or a file of predictions mean, in this order.
         limits: how an endpoint may be asked, like `{"concurrency": 16}`; see `bench.scorers.limits.Limits`.
+        generation: how replies are written, like `{"temperature": 0}`; see
+            `bench.scorers.generation_options.GenerationOptions`.
 
     Raises:
-        BadInput: no such model, or not one that the workbench can ask.
+        BadInput: no such model, or not one that the workbench can ask; an option of generation that
+            it cannot follow.
         RunFailed: an endpoint does not answer.
     """
     check(model)
     order = label_order(label_names)
+    options = GenerationOptions.of(generation)
     kind, _, rest = model.partition(":")
+    if kind in ("simulated", *FILES):
+        options.refuse(options.changed(), f"model {model} writes no replies of its own")
     if order and kind in ("simulated", "replay", "openai", "tiny"):
         raise BadInput(f"model {model}: has no labels to name; leave out --label-names")
     if kind == "predictions":
@@ -70,8 +79,9 @@ def load(
     if kind == "tiny":
         from bench.scorers.tiny import Tiny
 
-        return Tiny(rest, checkpoint.placement("cpu", dtype, batch_tokens))
-    return checkpoint.load(model, checkpoint.placement(device, dtype, batch_tokens), trust_remote_code, order)
+        return Tiny(rest, checkpoint.placement("cpu", dtype, batch_tokens), options)
+    where = checkpoint.placement(device, dtype, batch_tokens)
+    return checkpoint.load(model, where, trust_remote_code, order, options)
 
 
 def check(model: str, elsewhere: bool = False) -> None:

@@ -173,10 +173,12 @@ class Model:
                 yield LABELS[int(row.argmax())], tuple(math.log(p) if p > 0 else -math.inf for p in row)
 
 
-def messages(prompt: Turns) -> list[dict[str, str]]:
-    """A prompt or conversation as chat templates and endpoints take it."""
-    said = [prompt] if isinstance(prompt, str) else prompt
-    return [{"role": "assistant" if k % 2 else "user", "content": text} for k, text in enumerate(said)]
+def messages(prompt: Turns, system: str = "") -> list[dict[str, str]]:
+    """Write a prompt or conversation, behind a `system` message if any, as chat templates take it."""
+    turns = [prompt] if isinstance(prompt, str) else prompt
+    first = [{"role": "system", "content": system}] if system else []
+    roles = ("user", "assistant")
+    return first + [{"role": roles[k % 2], "content": text} for k, text in enumerate(turns)]
 
 
 def each(options: Sequence[str] | Sequence[Sequence[str]], n: int) -> list[tuple[str, ...]]:

@@ -8,6 +8,7 @@ import numpy as np
 from bench.errors import BadInput
 from bench.scorers.base import Model, digest, each, each_seed
 from bench.scorers.checkpoint import Placement, check_lengths, special_behind, tokenizer_identity
+from bench.scorers.generation_options import GenerationOptions
 from bench.scorers.reading import Reader, Row
 from bench.scorers.sampling import take_sampling
 from bench.scorers.turns import Speech
@@ -21,7 +22,15 @@ class Causal(Model):
     verbs = ("nll", "choose", "generate")
     reads = ("text", "letters", "options")
 
-    def __init__(self, network: Any, tokenizer: Any, where: Placement, identity: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        network: Any,
+        tokenizer: Any,
+        where: Placement,
+        identity: dict[str, Any],
+        generation: GenerationOptions | None = None,
+    ) -> None:
+        self.generation = generation or GenerationOptions()
         self.network, self.tokenizer, self.where, self.identity = network, tokenizer, where, identity
         if tokenizer.pad_token_id is None:
             tokenizer.pad_token = tokenizer.eos_token

@@ -28,6 +28,7 @@ from transformers.utils import logging as transformers_logging
 
 from bench.errors import BadInput, expected
 from bench.scorers.base import Model, TooLong, digest, fingerprint
+from bench.scorers.generation_options import GenerationOptions
 
 transformers_logging.set_verbosity_error()
 transformers_logging.disable_progress_bar()
@@ -126,13 +127,20 @@ def threads(n: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def load(model: str, where: Placement, trust_remote_code: bool, label_names: Sequence[str] = ()) -> Model:
+def load(
+    model: str,
+    where: Placement,
+    trust_remote_code: bool,
+    label_names: Sequence[str] = (),
+    generation: GenerationOptions | None = None,
+) -> Model:
     """The causal, masked, multiple-choice or classifying model in a Hub id, a folder, or a `.gguf` file.
 
     Raises:
         BadInput: it cannot be found or read, or is of a kind that answers none of the four verbs; or `label_names` are
-            given to what is no classifier.
+            given to what is no classifier, or options of `generation` to what writes no replies.
     """
+    generation = generation or GenerationOptions()
     path, options = location(model)
     options["trust_remote_code"] = trust_remote_code
     try:
@@ -146,6 +154,8 @@ def load(model: str, where: Placement, trust_remote_code: bool, label_names: Seq
     kind = _kind(model, config)
     if label_names and kind != "classifier":
         raise BadInput(f"model {model}: has no labels to name; leave out --label-names")
+    if kind != "causal":
+        generation.refuse(generation.changed(), f"model {model} is a {kind} model and writes no replies")
     network = _network(model, path, kind, where, options)
     identity = {
         "id": model,
@@ -155,7 +165,7 @@ def load(model: str, where: Placement, trust_remote_code: bool, label_names: Seq
     if kind == "causal":
         from bench.scorers.causal import Causal
 
-        return Causal(network, tokenizer, where, identity)
+        return Causal(network, tokenizer, where, identity, generation)
     if kind == "masked":
         from bench.scorers.masked import Masked
 

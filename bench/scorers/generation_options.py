@@ -1,11 +1,14 @@
 """Options of how a language model writes its replies, the same for local models and endpoints."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 from bench.errors import BadInput, expected
+
+# How the command line spells the options that it does not call by their own names.
+SPELLINGS = {"template_arguments": "--template", "request_fields": "--request-field"}
 
 
 @dataclass(frozen=True)
@@ -56,21 +59,34 @@ class GenerationOptions:
             if getattr(self, attribute.name) != getattr(defaults, attribute.name)
         }
 
+    def refuse(self, names: Iterable[str], why: str) -> None:
+        """Refuse those options of `names` that were given; `why` says who cannot follow them.
+
+        Raises:
+            BadInput: one of them was given.
+        """
+        for name in names:
+            if name in self.changed():
+                raise BadInput(f"{option(name)}: {why}; leave it out")
+
     def _check(self) -> None:
         for name in ("temperature", "top_p"):
             value = getattr(self, name)
             if value is None:
                 continue
-            option = f"--{name.replace('_', '-')} {value}"
+            given = f"{option(name)} {value}"
             if isinstance(value, bool) or not isinstance(value, int | float):
-                raise BadInput(f"{option}: is not a number")
+                raise BadInput(f"{given}: is not a number")
             if not math.isfinite(value) or value < 0:
-                raise BadInput(f"{option}: has to be a number of at least 0")
+                raise BadInput(f"{given}: has to be a number of at least 0")
         if self.top_p is not None and not 0 < self.top_p <= 1:
             raise BadInput(f"--top-p {self.top_p}: has to be above 0 and at most 1")
         tokens = self.thinking_tokens
         whole = isinstance(tokens, int) and not isinstance(tokens, bool) and tokens >= 0
         if tokens is not None and not whole:
-            raise BadInput(
-                f"--thinking-tokens {tokens}: expected a whole number of at least 1, or `off`"
-            )
+            raise BadInput(f"--thinking-tokens {tokens}: expected a whole number of at least 1, or `off`")
+
+
+def option(name: str) -> str:
+    """Spell an option's name as the command line does."""
+    return SPELLINGS.get(name, f"--{name.replace('_', '-')}")

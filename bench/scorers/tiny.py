@@ -32,6 +32,7 @@ from bench.scorers.base import VERBS, Model, Tally, digest, messages
 from bench.scorers.causal import Causal
 from bench.scorers.checkpoint import Placement, threads
 from bench.scorers.classifier import Classifier
+from bench.scorers.generation_options import GenerationOptions
 from bench.scorers.tiny_recipe import SIZES, VERSION, Chat, Corpus, Recipe, Size, corpus, parse
 from bench.tasks.request import Turns, Until
 
@@ -51,8 +52,9 @@ class Tiny(Model):
     verbs: tuple[str, ...] = VERBS
     reads: tuple[str, ...] = Causal.reads
 
-    def __init__(self, spec: str, where: Placement) -> None:
+    def __init__(self, spec: str, where: Placement, generation: GenerationOptions | None = None) -> None:
         self.recipe, self.where = parse(spec), where
+        self.generation = generation or GenerationOptions()
         self._text: Corpus | None = None
         self._causal: Causal | None = None
         self._classifier: Classifier | None = None
@@ -79,7 +81,11 @@ class Tiny(Model):
             folder = self._made("causal", train_causal)
             network = Qwen2ForCausalLM.from_pretrained(folder, dtype=self.where.dtype).eval()
             self._causal = Causal(
-                network, PreTrainedTokenizerFast.from_pretrained(folder), self.where, {"id": self.recipe.name}
+                network,
+                PreTrainedTokenizerFast.from_pretrained(folder),
+                self.where,
+                {"id": self.recipe.name},
+                self.generation,
             )
         return self._causal
 
