@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import __version__, data, lock, records
+from bench.config import RunConfig
 from bench.errors import AnotherRun, BadInput, RunFailed
 from bench.plan import Plan, Requests
 from bench.scorers.base import Model, Scorer
@@ -20,7 +21,7 @@ from bench.whole import DRAFT
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pandas", "pyarrow", "openai")
 
 
-def about_run(folder: Path, plan: Plan, preset: str, held: lock.Hold) -> dict[str, Any] | None:
+def about_run(folder: Path, plan: Plan, config: RunConfig, held: lock.Hold) -> dict[str, Any] | None:
     """What `run.json` in `folder` says, or None where there is none; another run's folder is refused."""
     if not (folder / records.ABOUT).is_file():
         # Items are written first: a run that was killed right then leaves them alone.
@@ -48,8 +49,10 @@ def about_run(folder: Path, plan: Plan, preset: str, held: lock.Hold) -> dict[st
             what = next(name for name in now_is if was.get(name) != now_is[name])
             was, now_is = was.get(what), now_is[what]
         raise AnotherRun(f"{folder}: holds another run ({what} was {was}, now {now_is}); give another --out")
-    if about["preset"] != preset:  # how answers are scored by default is no part of what was asked
-        about["preset"] = preset
+    # How answers are scored by default, and what the model is called, are no part of what was asked.
+    shown = {"preset": config.preset, **({"name": config.name} if config.name else {})}
+    if any(about.get(name) != value for name, value in shown.items()):
+        about |= shown
         if not held.why_not:
             with suppress(RunFailed):  # on a full disk it is scored all the same
                 records.write_about(folder, about)
@@ -57,7 +60,13 @@ def about_run(folder: Path, plan: Plan, preset: str, held: lock.Hold) -> dict[st
 
 
 def begin(
-    folder: Path, plan: Plan, preset: str, model: Scorer, judge: Scorer | None, requests: Requests, shard: int
+    folder: Path,
+    plan: Plan,
+    config: RunConfig,
+    model: Scorer,
+    judge: Scorer | None,
+    requests: Requests,
+    shard: int,
 ) -> dict[str, Any]:
     """Write `items.parquet` and `run.json` of a new run, and return what the latter says.
 
@@ -96,7 +105,8 @@ def begin(
             "file": str(plan.wording.path.resolve()),
             "unbiased_instruction": plan.wording.unbiased_instruction,
         },
-        "preset": preset,
+        "preset": config.preset,
+        **({"name": config.name} if config.name else {}),
         "packages": packages(),
         "git_commit": _commit(),
         "when": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -3,6 +3,7 @@
 Exit status: 0 done; 1 the run failed; 2 the call or the data is wrong, said in one line.
 """
 
+import inspect
 import re
 import signal
 import sys
@@ -15,7 +16,8 @@ import typer
 
 from bench import __version__, cli_make, printing
 from bench.benchmarks import NAMES, module
-from bench.cli_make import Data, TrustRemoteCode, listed
+from bench.cli_make import Data
+from bench.cli_options import pairs, read_options, run_parameters
 from bench.errors import CONTINUES, BadInput, RunFailed, expected
 from bench.progress import say
 
@@ -26,6 +28,7 @@ app = typer.Typer(
     help="Measure social bias in language models with McBE, CBBQ and NLI-CoAL.",
 )
 INTERRUPTED = 130
+_read_settings = pairs("--set", "context_order=none")
 FORMATS = ("table", "csv", "json", "latex")
 
 Settings = Annotated[
@@ -68,7 +71,7 @@ def data(
     for name, given in (("--data", data), ("--check", check), ("--set", settings)):
         if given and not benchmark:
             raise BadInput(f"{name}: say which benchmark it is about, like `bench data mcbe {name} ...`")
-    chosen = tasks.settings(benchmark, _pairs(settings or []), "robust") if benchmark else {}
+    chosen = tasks.settings(benchmark, _read_settings(settings or []), "robust") if benchmark else {}
     of_data = tasks.of_data(benchmark, chosen) if benchmark else {}
     if check:
         printing.check(benchmark, room.check(room.find(benchmark, data), **of_data), format)
@@ -115,113 +118,66 @@ for command in (cli_make.expand, cli_make.curate, cli_make.build, cli_make.train
     app.command()(command)
 
 
-@app.command()
 def run(
-    context: typer.Context,
     benchmark: Annotated[str, typer.Argument(help="mcbe, cbbq or nli_coal; not with --from.")] = "",
-    model: Annotated[
-        str,
-        typer.Option(
-            help="A Hub id, a folder, a .gguf file, openai:NAME@URL, replay:FILE, predictions:FILE, simulated:..., tiny:SIZE."
-        ),
-    ] = "",
+    *,
     source: Annotated[
         str,
         typer.Option(
-            "--from", metavar="RUN", help="A run's folder or run.json: ask the same again, and compare."
+            "--from", metavar="RUN", help="Folder or run.json of a run: ask the same again, and compare."
         ),
-    ] = "",
-    judge: Annotated[
-        str, typer.Option(help="Who marks replies where a task has that done; spelt like --model.")
-    ] = "",
-    categories: Annotated[str, typer.Option(help="Only these, comma-separated.")] = "",
-    tasks: Annotated[str, typer.Option(help="Only these, comma-separated.")] = "",
-    limit: Annotated[
-        int | None, typer.Option(help="At most so many items a category and task, evenly spread.")
-    ] = None,
-    repeats: Annotated[int, typer.Option(help="Ask everything so often, with a seed each.")] = 1,
-    seed: Annotated[int, typer.Option(help="Seed of the first repeat.")] = 0,
-    read: Annotated[
-        str,
-        typer.Option(
-            help="How a choice is read: text (generated), letters or options (their probabilities)."
-        ),
-    ] = "",
-    max_new_tokens: Annotated[
-        int | None, typer.Option(help="So many tokens a reply may take; what the tasks allow without it.")
-    ] = None,
-    settings: Settings = None,
-    preset: Preset = "robust",
-    prompts: Annotated[
-        str,
-        typer.Option(
-            help="Wording: ours or a name of ours, official (fetched), or FILE or FILE#NAME; the data's own, else ours, without it."
-        ),
-    ] = "",
-    data: Data = "",
-    out: Annotated[
-        str, typer.Option(help="The run's folder; reports/runs/MODEL/BENCHMARK-ID without it.")
-    ] = "",
-    device: Annotated[
-        str,
-        typer.Option(
-            help="cpu, cuda, cuda:1...; auto spreads a model over all accelerators; one where there is one."
-        ),
-    ] = "",
-    dtype: Annotated[str, typer.Option(help="float32, bfloat16 or float16.")] = "",
-    batch_tokens: Annotated[int | None, typer.Option(help="Tokens in a batch, padding included.")] = None,
-    trust_remote_code: TrustRemoteCode = False,
-    label_names: Annotated[
-        str,
-        typer.Option(
-            help="What LABEL_0, LABEL_1, LABEL_2 of an NLI classifier mean, like entailment,neutral,contradiction."
-        ),
-    ] = "",
-    scheduler: Annotated[
-        str, typer.Option(help="Address of a Dask cluster's, whose workers are to ask, like tcp://HOST:8786.")
-    ] = "",
-    resources: Annotated[
-        str, typer.Option(help="What a worker has to offer for each shard, like GPU=1.")
     ] = "",
     concurrency: Annotated[
-        int | None, typer.Option(help="Requests to an endpoint at a time; 8 without it.")
+        int | None, typer.Option(help="Concurrent requests to an endpoint; default: 8.")
     ] = None,
     timeout: Annotated[
-        float | None, typer.Option(help="Seconds that an endpoint may take to a request; 120 without it.")
+        float | None, typer.Option(help="Seconds that an endpoint may take per request; default: 120.")
     ] = None,
     budget_requests: Annotated[
-        int | None, typer.Option(help="Send an endpoint so many requests at most, then end.")
+        int | None, typer.Option(help="Send an endpoint at most N requests, then end; default: no budget.")
     ] = None,
     budget_tokens: Annotated[
-        int | None, typer.Option(help="Let an endpoint read and write so many tokens at most, then end.")
+        int | None,
+        typer.Option(help="Let an endpoint read and write at most N tokens, then end; default: no budget."),
     ] = None,
     format: Format = "table",
+    **given: Any,
 ) -> None:
     """Ask a model, write the records, print the score table. A run that was interrupted continues."""
-    from bench import cluster
     from bench.run import evaluate, repeat
 
     _check_format(format)
-    options: dict[str, Any] = {
-        "benchmark": benchmark, "model": model, "judge": judge or None, "categories": listed(categories),
-        "tasks": listed(tasks), "limit": limit, "repeats": repeats, "seed": seed, "read": read or None,
-        "max_new_tokens": max_new_tokens, "settings": _pairs(settings or []), "preset": preset, "prompts": prompts or None,
-        "data": data or None, "out": out or None, "device": device or None, "dtype": dtype or None,
-        "batch_tokens": batch_tokens, "trust_remote_code": trust_remote_code, "label_names": listed(label_names),
-        "scheduler": scheduler or None, "resources": cluster.resources(resources),
-    }  # fmt: skip
+    options = read_options(given)
     limits: dict[str, float | None] = {
-        "concurrency": concurrency, "timeout": timeout, "budget_requests": budget_requests, "budget_tokens": budget_tokens,
-    }  # fmt: skip
+        "concurrency": concurrency,
+        "timeout": timeout,
+        "budget_requests": budget_requests,
+        "budget_tokens": budget_tokens,
+    }
     if source:
-        given = {name: value for name, value in options.items() if _is_given(context, name)}
-        done = repeat(source, limits=limits, **given)
+        done = repeat(source, limits=limits, **({"benchmark": benchmark} if benchmark else {}), **options)
     else:
-        for name, said in (("benchmark", "argument 'BENCHMARK'"), ("model", "option '--model'")):
-            if not _is_given(context, name):
-                raise BadInput(f"Missing {said}; or repeat a run by --from RUN")
-        done = evaluate(limits=limits, **options)
+        for value, spelling in (
+            (benchmark, "argument 'BENCHMARK'"),
+            (options.get("model"), "option '--model'"),
+        ):
+            if not value:
+                raise BadInput(f"Missing {spelling}; or repeat a run by --from RUN")
+        done = evaluate(benchmark, limits=limits, **options)
     printing.scores([done], None, format)
+
+
+def _with_run_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give `bench run` an option per field of `RunConfig`, in place of its `**given`."""
+    own = inspect.signature(command).parameters.values()
+    named = [parameter for parameter in own if parameter.kind is not parameter.VAR_KEYWORD]
+    parameters = [named[0], *run_parameters(), *named[1:]]
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return command
+
+
+app.command()(_with_run_options(run))
 
 
 @app.command()
@@ -323,24 +279,6 @@ def _as_setting(said: str) -> str:
             if re.search(rf"No such option:? '?--{setting.replace('_', '[-_]')}\b", said):
                 return f"; {setting} is a setting of {name}, given like --set {setting}={value}"
     return ""
-
-
-def _is_given(context: typer.Context, name: str) -> bool:
-    """Whether an option stands in the call, rather than having its default."""
-    where = context.get_parameter_source(name)
-    return where is not None and where.name == "COMMANDLINE"
-
-
-def _pairs(given: list[str]) -> dict[str, str]:
-    """`--set name=value`, once or several times."""
-    for one in given:
-        if "=" not in one:
-            raise BadInput(f"--set {one}: expected NAME=VALUE, like context_order=none")
-    pairs = [(one.partition("=")[0].strip(), one.partition("=")[2].strip()) for one in given]
-    for name, _ in pairs:
-        if [other for other, _ in pairs].count(name) > 1:
-            raise BadInput(f"--set {name}: is given twice; give it once")
-    return dict(pairs)
 
 
 def _check_format(name: str) -> None:

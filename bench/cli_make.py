@@ -8,6 +8,7 @@ import typer
 
 from bench import printing
 from bench.benchmarks import resolve
+from bench.cli_options import listed
 from bench.errors import BadInput, expected
 from bench.progress import say
 
@@ -174,11 +175,6 @@ def _check_packs(packs: list[Path], form: str) -> None:
         raise BadInput("--check: is about language packs; give one as --pack DIR")
     found = [look(one).assign(pack=one.name) if len(packs) > 1 else look(one) for one in packs]
     printing.check("nli-coal", pd.concat(found, ignore_index=True), form)
-
-
-def listed(names: str) -> list[str] | None:
-    """Names set apart by commas; None where there is none."""
-    return [name.strip() for name in names.split(",") if name.strip()] or None
 
 
 def _paths(given: list[str] | None) -> list[Path]:

@@ -5,6 +5,7 @@ lost worker was asked, another one is. Requests and answers travel as pickles, s
 code on the workers and on the asker.
 """
 
+import json
 import logging
 import queue
 import threading
@@ -80,12 +81,12 @@ class Cluster:
             )
         return True
 
-    def scorer(self, model: str, options: Sequence[Any]) -> Callable[[], "Remote"]:
+    def scorer(self, model: str, options: Mapping[str, Any]) -> Callable[[], "Remote"]:
         """What makes the scorer of `model`, loaded with the `options` of `bench.scorers.load`.
 
         From now on workers keep it beside the others of this run.
         """
-        wanted = Wanted(model, tuple(options))
+        wanted = Wanted(model, json.dumps(options, sort_keys=True))
         self._wanted[wanted] = None
         return partial(Remote, self, wanted)
 

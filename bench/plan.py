@@ -8,16 +8,19 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench import data, scorers, tasks
 from bench.benchmarks import module, resolve
+from bench.config import RunConfig
 from bench.errors import BadInput, NotApplicable
 from bench.scorers.base import digest
 from bench.tasks import wording
 from bench.tasks.nli_coal import label_order
 from bench.tasks.request import Request, Way
+
+# Options that `Plan.asked` keeps as they were given.
+AS_GIVEN = ("limit", "repeats", "seed", "read", "max_new_tokens", "dtype")
 
 
 class Requests(NamedTuple):
@@ -61,38 +64,34 @@ class Plan:
     asked: dict[str, Any]
 
     @classmethod
-    def make(
-        cls, benchmark: str, model: str, *, judge: str | None, categories: Sequence[str] | None, chosen: Sequence[str] | None,
-        limit: int | None, repeats: int, seed: int, read: str | None, max_new_tokens: int | None, settings: Mapping[str, str],
-        preset: str, prompts: str | None, folder: str | Path | None, dtype: str | None,
-        label_names: Sequence[str] | None = None, elsewhere: bool = False,
-    ) -> "Plan":  # fmt: skip
-        """The plan of a run; see `bench.run.evaluate` for the options.
-
-        Args:
-            elsewhere: models need not be on this machine.
+    def make(cls, config: RunConfig) -> "Plan":
+        """Plan a run.
 
         Raises:
             BadInput: an option, the data or the model is wrong.
         """
-        benchmark = resolve(benchmark)
-        for name, value in (("limit", limit), ("repeats", repeats), ("max-new-tokens", max_new_tokens)):
+        benchmark, model, judge = resolve(config.benchmark), config.model, config.judge
+        categories, limit = config.categories, config.limit
+        for name in ("limit", "repeats", "max_new_tokens"):
+            value = getattr(config, name)
             if value is not None and value < 1:
-                raise BadInput(f"--{name} {value}: has to be at least 1")
-        names = tasks.chosen(benchmark, chosen)
+                raise BadInput(f"--{name.replace('_', '-')} {value}: has to be at least 1")
+        names = tasks.chosen(benchmark, config.tasks)
         room, data_room = module("tasks", benchmark), module("data", benchmark)
-        whole = tasks.settings(benchmark, settings, preset)
+        whole = tasks.settings(benchmark, config.settings or {}, config.preset)
+        generation = config.generation.changed()
+        elsewhere = bool(config.scheduler)  # the workers of a cluster have the models
         scorers.check(model, elsewhere)
         if judge:
             scorers.check(judge, elsewhere)
         # Whoever would not be asked is no part of the run.
         judge = judge if any(room.judged(task, whole) for task in names) else None
-        source = data.find(benchmark, folder)
-        text = wording.load(benchmark, prompts, source.folder)
+        source = data.find(benchmark, config.data)
+        text = wording.load(benchmark, config.prompts, source.folder)
         of_data = tasks.of_data(benchmark, whole)
         items = data.load(source, categories, **of_data)
         # A task that the data have no items for is none of theirs: it is asked only where it was named.
-        names = [task for task in names if chosen or any(room.concerns(item, task) for item in items)]
+        names = [task for task in names if config.tasks or any(room.concerns(item, task) for item in items)]
         taken = {task: _taken(room, items, task, limit) for task in names}
         unfit = [entry for task in names for entry in _unfit(room, items, task)]
         touched: list[dict[str, Any]] = []
@@ -102,14 +101,25 @@ class Plan:
             (unfit if one.left_out else touched).extend({**entry, "task": task} for task in about)
         used = {id(item): item for some in taken.values() for item in some}
         by_id = {item.item_id: item for item in items if id(item) in used}
+        label_names = config.labels_of(model)
         asked = {
-            "model": model, "judge": judge, "categories": list(categories) if categories else None, "tasks": names,
-            "limit": limit, "repeats": repeats, "seed": seed, "read": read, "max_new_tokens": max_new_tokens, "settings": whole,
-            "prompts": text.label, "wording_hash": digest(text.tables), "data_sha256": source.sha256, "dtype": dtype,
-            "model_content": scorers.content(model), "judge_content": scorers.content(judge) if judge else None,
+            "model": model,
+            "judge": judge,
+            "categories": list(categories) if categories else None,
+            "tasks": names,
+            "settings": whole,
+            **{name: getattr(config, name) for name in AS_GIVEN},
+            "prompts": text.label,
+            "wording_hash": digest(text.tables),
+            "data_sha256": source.sha256,
+            "model_content": scorers.content(model),
+            "judge_content": scorers.content(judge) if judge else None,
+            # Later options are left out where they have their default, so that older runs stay the same runs.
             **({"label_names": list(label_order(label_names))} if label_names else {}),
-        }  # fmt: skip
-        return cls(benchmark, source, text, tuple(names), bool(chosen), taken, by_id, unfit, touched, asked)
+            **({"generation": generation} if generation else {}),
+        }
+        named = bool(config.tasks)
+        return cls(benchmark, source, text, tuple(names), named, taken, by_id, unfit, touched, asked)
 
     @property
     def identity(self) -> str:

@@ -28,6 +28,8 @@ HASHES = {
 }
 OF_A_SCORER = ("revision", "dtype", "tokenizer_hash", "chat_template_hash", "labels")
 OF_A_PLACE = ("device", "batch_tokens")
+# What was asked is there only where it is not the default.
+LATER = ("label_names", "generation")
 
 
 class Difference(NamedTuple):
@@ -68,6 +70,8 @@ def options(about: Mapping[str, Any]) -> dict[str, Any]:
         "model": _model(home, asked["model"]),
         "judge": _model(home, asked["judge"]) if asked.get("judge") else None,
         **{name: asked.get(name) for name in ("categories", "tasks", "limit", "read", "max_new_tokens", "dtype")},
+        **asked.get("generation", {}),
+        "name": about.get("name"),
         **{name: asked[name] for name in ("repeats", "seed") if name in asked},
         "settings": asked.get("settings"),
         "label_names": asked.get("label_names"),
@@ -90,7 +94,7 @@ def check_plan(before: Mapping[str, Any], plan: Plan, preset: str) -> None:
     was = {"benchmark": before["benchmark"], "preset": before["preset"], **before["asked"]}
     now = {"benchmark": plan.benchmark, "preset": preset, **plan.asked}
     # An older run does not know of what was added since.
-    for name in [name for name in now if name in was or name == "label_names"]:
+    for name in [name for name in now if name in was or name in LATER]:
         old, new = was.get(name), now.get(name)
         if old == new or (name in NOT_OF_THE_PLAN and _may_lie_elsewhere(old, new, name)):
             continue

@@ -55,7 +55,7 @@ class Run:
     @property
     def label(self) -> str:
         """The model's name as pictures and tables show it."""
-        return short_name(self.model)
+        return str(self.about.get("name") or short_name(self.model))
 
     @property
     def records(self) -> pd.DataFrame:

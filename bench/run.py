@@ -5,7 +5,7 @@ result.scores()
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from bench.about import about_run, add_judge, add_workers, begin
 from bench.ask import Lazy, ask
 from bench.benchmarks import resolve
 from bench.cluster import Cluster
+from bench.config import RunConfig
 from bench.data import frame
 from bench.errors import BadInput, NotApplicable, RunFailed
 from bench.lock import Hold, hold
@@ -25,6 +26,7 @@ from bench.plan import Plan, Requests
 from bench.progress import say
 from bench.results import PRESETS, Run, check_preset, labels, probe_failed, short_name, table
 from bench.scorers.base import digest
+from bench.scorers.generation_options import GenerationOptions
 from bench.scorers.limits import Limits
 
 __all__ = [
@@ -46,115 +48,85 @@ SHARD = 256
 
 
 def evaluate(
-    benchmark: str,
-    model: str,
-    *,
-    judge: str | None = None,
-    categories: Sequence[str] | None = None,
-    tasks: Sequence[str] | None = None,
-    limit: int | None = None,
-    repeats: int = 1,
-    seed: int = 0,
-    read: str | None = None,
-    max_new_tokens: int | None = None,
-    settings: Mapping[str, str] | None = None,
-    preset: str = "robust",
-    prompts: str | None = None,
-    data: str | Path | None = None,
-    out: str | Path | None = None,
-    device: str | None = None,
-    dtype: str | None = None,
-    batch_tokens: int | None = None,
-    trust_remote_code: bool = False,
-    label_names: Sequence[str] | Mapping[str, Sequence[str]] | None = None,
-    limits: Mapping[str, float | None] | None = None,
-    partial: bool = False,
-    like: Run | None = None,
-    scheduler: str | None = None,
-    resources: Mapping[str, float] | None = None,
+    benchmark: str, model: str, *, partial: bool = False, like: Run | None = None, **options: Any
 ) -> Run:
     """Ask `model` the benchmark's requests that the run's folder does not answer yet, and return the run.
 
-    A run that is complete is only read; nothing is loaded and nobody is asked.
+    A run that is complete is only read; no model is loaded.
 
     Args:
         benchmark: `mcbe`, `cbbq` or `nli_coal`.
         model: see `bench.scorers`.
-        judge: the model that marks replies where a task has that done, in the same spelling; it answers without sampling.
-            Without one such tasks are left out, unless they are named in `tasks`.
-        limit: at most this many items a category and task, spread evenly over them.
-        repeats: how often each request is asked; repeat k has the seed `seed + k`.
-        read: how a choice is read: `text`, `letters` (probabilities), or what the model can, text first.
-        max_new_tokens: so many tokens a reply may take; what the tasks allow if None.
-        settings: what can be chosen about a benchmark's data and tasks: `SETTINGS` in its modules of these rooms.
-        preset: how the answers are scored by default, `robust`, `official` or `paper`; a setting that was not given is
-            as the preset has it.
-        prompts: `ours`, a variant of that, `official` for the released one, or `FILE` or `FILE#VARIANT`; the wording that
-            the data bring if None, else ours.
-        data: the data set's folder; else see `bench.data.find`.
-        out: the run's folder; `reports/runs/MODEL/BENCHMARK-ID` if None, under the nearest folder with `reports/`.
-        label_names: what LABEL_0, LABEL_1 and LABEL_2 of an NLI classifier mean, in this order; of several models by name.
-        limits: how endpoints may be asked, like `{"concurrency": 16}`; see `bench.scorers.limits.Limits`. No part of what
-            makes a run the run it is.
-        partial: leave out the tasks that the model cannot be asked, in place of refusing.
-        like: a run that this one has to be the same as, but for where it is made; see `repeat`.
-        scheduler: the address of a Dask cluster's, whose workers hold the model then; `device` and `batch_tokens` are meant
-            for them. Files of answers and endpoints are asked from here all the same.
-        resources: what a worker of the cluster has to offer for each shard, like `{"GPU": 1}`.
+        partial: leave out the tasks that the model cannot be asked, instead of refusing.
+        like: a run that this one has to repeat exactly; see `repeat`.
+        options: see `bench.config.RunConfig`; None means the default.
 
     Raises:
         NotApplicable: the model cannot be asked the tasks.
         BadInput: an option, the data or the model is wrong, or not as in `like`.
         RunFailed: the model did not answer.
     """
-    check_preset(preset)
-    Limits.of(limits)
-    for name, value in (("categories", categories), ("tasks", tasks), ("label_names", label_names)):
-        if isinstance(value, str):
-            raise BadInput(f"{name} {value!r}: expected a list, like [{value!r}]")
-    labels_meant = label_names.get(model) if isinstance(label_names, Mapping) else label_names
-    # What a run in this folder was asked with stays: another preset scores its answers anew, and asks nobody.
-    settings = {**_settings(out, benchmark), **(settings or {})}
-    plan = Plan.make(
-        benchmark, model, judge=judge, categories=categories, chosen=tasks, limit=limit, repeats=repeats, seed=seed, read=read,
-        max_new_tokens=max_new_tokens, settings=settings, preset=preset, prompts=prompts, folder=data, dtype=dtype,
-        label_names=labels_meant, elsewhere=bool(scheduler),
-    )  # fmt: skip
+    return _evaluate(RunConfig.of(benchmark=benchmark, model=model, **options), partial, like)
+
+
+def _evaluate(config: RunConfig, partial: bool, like: Run | None) -> Run:
+    check_preset(config.preset)
+    limits = Limits.of(config.limits)
+    # The settings of a run that lies in this folder stay: another preset scores its answers again.
+    settings = {**_settings(config.out, config.benchmark), **(config.settings or {})}
+    config = config.model_copy(update={"settings": settings})
+    plan = Plan.make(config)
     if like:
-        repeating.check_plan(like.about, plan, preset)
+        repeating.check_plan(like.about, plan, config.preset)
     judge = plan.asked["judge"]  # None where no task needs one
-    folder = Path(out) if out else _default_root() / slug(model) / f"{plan.benchmark}-{plan.identity}"
+    folder = _run_folder(config, plan)
 
-    if resources and not scheduler:
+    if config.resources and not config.scheduler:
         raise BadInput("--resources: says what workers of a cluster have to offer; give --scheduler too")
-    workers = Cluster(scheduler, resources) if scheduler else None
+    workers = Cluster(config.scheduler, config.resources) if config.scheduler else None
 
-    def loaded(name: str, meant: Sequence[str] | None = None) -> Lazy:
-        options = (device, dtype, batch_tokens, trust_remote_code, tuple(meant or ()))
+    def loaded(name: str, generation: GenerationOptions, label_names: Sequence[str] | None = None) -> Lazy:
+        options: dict[str, Any] = {
+            "device": config.device,
+            "dtype": config.dtype,
+            "batch_tokens": config.batch_tokens,
+            "trust_remote_code": config.trust_remote_code,
+            "label_names": list(label_names or ()),
+            "generation": generation.changed(),
+        }
         if workers and workers.asks(name):
             return Lazy(workers.scorer(name, options))
-        return Lazy(lambda: scorers.load(name, *options, limits))
+        return Lazy(lambda: scorers.load(name, **options, limits=limits._asdict()))
 
-    asked = loaded(model, labels_meant)
+    asked = loaded(config.model, config.generation, config.labels_of(config.model))
+    # A judge needs room for its thoughts too, and otherwise grades as it is.
+    of_judge = GenerationOptions(thinking_tokens=config.thinking_tokens)
     # A model that judges itself is loaded once.
-    marks = asked if judge in (None, model) else loaded(str(judge))
+    alone = judge is None or (judge == config.model and of_judge == config.generation)
+    marks = asked if alone else loaded(str(judge), of_judge)
     with hold(folder) as held, workers or nullcontext():
-        about = about_run(folder, plan, preset, held)
+        about = about_run(folder, plan, config, held)
         if about is None:
             held.need()
             about, requests = _begun(
-                folder, plan, preset, asked, marks if judge else None, partial, like, workers
+                folder, plan, config, asked, marks if judge else None, partial, like, workers
             )
         else:
             requests = _continued(folder, plan, about, marks if judge else None, partial, held)
         for task, why in requests.left_out.items():
-            say(f"{plan.benchmark}, {model}: task {task} is left out: {why}")
+            say(f"{plan.benchmark}, {config.model}: task {task} is left out: {why}")
         try:
             ask(folder, plan, about, requests, asked, marks, held)
         finally:
             if workers:
                 add_workers(folder, about, workers.workers)
     return Run(folder, about)
+
+
+def _run_folder(config: RunConfig, plan: Plan) -> Path:
+    if config.out:
+        return Path(config.out)
+    return _default_root() / slug(config.model) / f"{plan.benchmark}-{plan.identity}"
 
 
 def repeat(run: Run | str | Path, out: str | Path | None = None, **options: Any) -> Run:
@@ -179,7 +151,7 @@ def repeat(run: Run | str | Path, out: str | Path | None = None, **options: Any)
         raise BadInput(
             f"{run.folder}: ran code that came with its model; if you trust it, add --trust-remote-code"
         )
-    given = {**repeating.options(run.about), **options}
+    given = {**repeating.options(run.about), **{k: v for k, v in options.items() if v is not None}}
     given["settings"] = {**(run.about["asked"].get("settings") or {}), **(options.get("settings") or {})}
     benchmark, model = given.pop("benchmark"), given.pop("model")
     if resolve(benchmark) != run.benchmark:
@@ -196,9 +168,15 @@ def repeat(run: Run | str | Path, out: str | Path | None = None, **options: Any)
 
 
 def _begun(
-    folder: Path, plan: Plan, preset: str, model: Lazy, judge: Lazy | None, partial: bool, like: Run | None,
+    folder: Path,
+    plan: Plan,
+    config: RunConfig,
+    model: Lazy,
+    judge: Lazy | None,
+    partial: bool,
+    like: Run | None,
     workers: Cluster | None,
-) -> tuple[dict[str, Any], Requests]:  # fmt: skip
+) -> tuple[dict[str, Any], Requests]:
     """A new run in `folder`: what its `run.json` says, and what is to be asked."""
     asked, marks = model.load(), judge.load() if judge else None
     lacks = asked.describe().get("lacks", {})
@@ -210,7 +188,7 @@ def _begun(
                 repeating.check_scorer(like.about, role, scorer.describe())
         # What is asked together is computed together, which moves the last digits of numbers.
         shard = int(like.about["shard"])
-    about = begin(folder, plan, preset, asked, marks, requests, shard)
+    about = begin(folder, plan, config, asked, marks, requests, shard)
     for sentence in repeating.told(like.about, about) if like else ():
         say(f"not as in {like.folder if like else ''}: {sentence}")
     if doubt := probe_failed(about):

@@ -1,6 +1,7 @@
 """What a worker of a cluster runs: it loads a model when it is first asked, keeps it, and answers shards (`bench.cluster`)."""
 
 import gc
+import json
 import logging
 import platform
 import sys
@@ -17,10 +18,10 @@ from bench.tasks.request import Request
 
 
 class Wanted(NamedTuple):
-    """A scorer as workers load it: what `bench.scorers.load` is called with."""
+    """A scorer as workers load it: the arguments of `bench.scorers.load`, the options as JSON."""
 
     model: str
-    options: tuple[Any, ...]
+    options: str
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ def _scorer(order: Order) -> Scorer:
         gc.collect()
         torch.cuda.empty_cache()
     if order.wanted not in _loaded:
-        scorer = scorers.load(order.wanted.model, *order.wanted.options)
+        scorer = scorers.load(order.wanted.model, **json.loads(order.wanted.options))
         if order.described and (other := difference(order.described, scorer.describe())):
             raise BadInput(f"{order.wanted.model}: is not what the worker that was asked first has ({other})")
         _loaded[order.wanted] = scorer

@@ -58,7 +58,7 @@ class Stub:
 
 def stubs(monkeypatch: pytest.MonkeyPatch, model: Stub, judge: Stub) -> None:
     """Put `model` in place of the model MODEL and `judge` in place of the judge JUDGE."""
-    monkeypatch.setattr(scorers, "load", lambda name, *_: {MODEL: model, JUDGE: judge}[name])
+    monkeypatch.setattr(scorers, "load", lambda name, *_, **__: {MODEL: model, JUDGE: judge}[name])
 
 
 def test_what_needs_a_reply_is_asked_after_it_and_about_it() -> None:
@@ -196,13 +196,15 @@ def test_a_judge_that_breaks_ends_the_run_by_name_and_the_same_command_continues
 
 def test_a_complete_run_loads_neither_model_nor_judge(monkeypatch) -> None:
     judged("out")
-    monkeypatch.setattr(scorers, "load", lambda *_: pytest.fail("somebody was loaded"))
+    monkeypatch.setattr(scorers, "load", lambda *_, **__: pytest.fail("somebody was loaded"))
     judged("out")
 
 
 def test_a_model_that_judges_itself_is_loaded_once(monkeypatch) -> None:
     loaded, whole = [], scorers.load
-    monkeypatch.setattr(scorers, "load", lambda *given: loaded.append(given[0]) or whole(*given))
+    monkeypatch.setattr(
+        scorers, "load", lambda *given, **options: loaded.append(given[0]) or whole(*given, **options)
+    )
     judged("out", judge=MODEL)
     assert loaded == [MODEL]
     Path("out/records/000004.parquet").unlink()

@@ -81,7 +81,7 @@ def test_the_table_names_records_and_warns_of_samples(bench, tmp_path):
 
 def test_score_reads_records_and_asks_nobody(bench, tmp_path, monkeypatch):
     bench("run", "mcbe", "--model", "simulated:refuse=1", "--limit", 2, "--out", tmp_path / "r")
-    monkeypatch.setattr("bench.scorers.load", lambda *_: pytest.fail("asked a model"))
+    monkeypatch.setattr("bench.scorers.load", lambda *_, **__: pytest.fail("asked a model"))
     status, out, _ = bench("score", tmp_path / "r", "--preset", "official", "--format", "json")
     assert status == 0
     scores = {

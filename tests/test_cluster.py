@@ -19,6 +19,7 @@ from recorded import columns
 
 from bench import cli, cluster, records, report, run, scorers, study, worker
 from bench.cluster import Cluster
+from bench.config import RunConfig
 from bench.errors import BadInput, RunFailed
 from bench.plan import Plan
 from bench.scorers.base import VERBS, Answer
@@ -86,10 +87,8 @@ def test_requests_travel_as_data_and_by_name_and_are_small() -> None:
             "cbbq": {"prompting": "Q+IF+CoT", "explanation": "yes"},
             "mcbe": {"context_order": "judge", "replies": "until_answered"},
         }.get(benchmark, {})
-        plan = Plan.make(
-            benchmark, MODEL, judge=MODEL, categories=None, chosen=None, limit=3, repeats=1, seed=0, read=None,
-            max_new_tokens=None, settings=settings, preset="robust", prompts=None, folder=None, dtype=None,
-        )  # fmt: skip
+        config = RunConfig.of(benchmark=benchmark, model=MODEL, judge=MODEL, limit=3, settings=settings)
+        plan = Plan.make(config)
         requests = [one for stage in plan.requests(VERBS, ("text",), VERBS, True).stages for one in stage]
         assert benchmark == "nli_coal" or any(one.then for one in requests)
         sent = cluster._bare(requests)
@@ -104,10 +103,10 @@ def test_a_worker_loads_a_model_once_and_forgets_those_of_other_runs(here: Any, 
     loaded = []
     whole = scorers.load
 
-    def load(*given: Any) -> Any:
+    def load(*given: Any, **options: Any) -> Any:
         loaded.append(given[0])
         time.sleep(0.05)
-        return whole(*given)
+        return whole(*given, **options)
 
     monkeypatch.setattr(scorers, "load", load)
     judge = "simulated:seed=9"
@@ -212,7 +211,7 @@ def test_a_small_run_on_many_workers_has_smaller_shards(monkeypatch: Any) -> Non
 
 def test_a_worker_with_another_model_or_version_is_refused_by_its_address(monkeypatch: Any) -> None:
     monkeypatch.setattr(worker, "_address", lambda: "tcp://10.0.0.7:1")
-    wanted = worker.Wanted(MODEL, ())
+    wanted = worker.Wanted(MODEL, "{}")
     order = Cluster("tcp://127.0.0.1:1").order(wanted)
     described = worker.show(order).described
     assert described["revision"] == "1"

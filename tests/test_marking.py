@@ -88,7 +88,7 @@ def test_replies_are_written_marked_by_hand_and_scored_without_asking_again(benc
 def test_marks_made_by_hand_need_no_model(own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     to_mark(asked(), Path("marks.csv"))
     judge, whole, loaded = filled(Path("marks.csv"), ["无"] * 4), scorers.load, []
-    monkeypatch.setattr(scorers, "load", lambda name, *_: loaded.append(name) or whole(name))
+    monkeypatch.setattr(scorers, "load", lambda name, *_, **__: loaded.append(name) or whole(name))
     asked(judge=judge)
     assert loaded == [judge]
 

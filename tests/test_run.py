@@ -124,7 +124,7 @@ def test_a_shard_that_is_missing_in_the_middle_is_asked_again_and_no_other() -> 
 def test_a_complete_run_loads_no_model(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = ask("out").records
 
-    def load(*_: object) -> None:
+    def load(*_: object, **__: object) -> None:
         raise AssertionError("a model was loaded")
 
     monkeypatch.setattr(scorers, "load", load)

@@ -17,6 +17,7 @@ import pandas as pd
 
 from bench import ask, data
 from bench.benchmarks import NAMES, module, resolve
+from bench.config import RunConfig
 from bench.errors import BadInput
 from bench.metrics.confusion import NEUTRAL
 from bench.metrics.table import ALL
@@ -110,11 +111,16 @@ def evaluate(
     rows = []
     with progress(len(benchmarks) * len(everyone), "meta-evaluation", "respondents") as bar:
         for name in map(resolve, benchmarks):
-            plan = Plan.make(
-                name, "simulated:", judge="simulated:", categories=None, chosen=None, limit=limit, repeats=1, seed=0, read=None,
-                max_new_tokens=None, settings=(settings or {}).get(name, {}), preset=preset, prompts=None,
-                folder=(folders or {}).get(name, data.SAMPLES / name), dtype=None,
-            )  # fmt: skip
+            config = RunConfig.of(
+                benchmark=name,
+                model="simulated:",
+                judge="simulated:",
+                limit=limit,
+                settings=(settings or {}).get(name),
+                preset=preset,
+                data=(folders or {}).get(name, data.SAMPLES / name),
+            )
+            plan = Plan.make(config)
             requests = plan.requests(Simulated.verbs, Simulated.reads, Simulated.verbs, partial=True)
             room, items = module("metrics", name), data.frame(list(plan.by_id.values()))
             headlines = {(headline.task, headline.metric) for headline in room.HEADLINES}

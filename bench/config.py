@@ -1,0 +1,197 @@
+"""Options of a run, described once: `evaluate`, the command, studies and repeats take them from here."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from bench.errors import BadInput, expected, quoted
+from bench.scorers.generation_options import GenerationOptions
+
+# Options that say where a model runs and where files lie, not what is asked.
+PLACEMENT = (
+    "data",
+    "out",
+    "device",
+    "batch_tokens",
+    "trust_remote_code",
+    "scheduler",
+    "resources",
+    "limits",
+)
+# Options of `GenerationOptions`.
+GENERATION = tuple(GenerationOptions.__dataclass_fields__)
+# What pydantic calls the types of options, in words.
+TYPES = {
+    "string_type": "a text",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "sequence_str": "a list",
+    "is_instance_of": "a list",
+    "mapping_type": "a mapping of names to values",
+    "dict_type": "a mapping of names to values",
+    "list_type": "a list",
+}
+
+
+def _off(value: Any) -> Any:
+    """Read `off`, which YAML takes for false, as 0."""
+    return 0 if value is False or value == "off" else value
+
+
+class RunConfig(BaseModel):
+    """The options of a run. A description here is the option's help text and its documentation."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    benchmark: str = Field("", description="mcbe, cbbq or nli_coal; not with --from.")
+    model: str = Field(
+        "",
+        description="A Hub id, a folder, a .gguf file, openai:NAME@URL, replay:FILE, "
+        "predictions:FILE, simulated:..., tiny:SIZE.",
+    )
+    name: str | None = Field(
+        None, description="Name of the model in tables and pictures; default: a short form of --model."
+    )
+    judge: str | None = Field(
+        None,
+        description="Model that grades replies where a task needs it, spelt like --model; it answers "
+        "without sampling. Default: tasks that need a judge are left out.",
+    )
+    categories: Sequence[str] | None = Field(
+        None, description="Only these categories, comma-separated; default: all."
+    )
+    tasks: Sequence[str] | None = Field(
+        None, description="Only these tasks, comma-separated; default: all that the model can do."
+    )
+    limit: int | None = Field(
+        None, description="At most N items per category and task, evenly spread; default: all."
+    )
+    repeats: int = Field(1, description="Number of repeats, each with its own seed; default: 1.")
+    seed: int = Field(0, description="Seed of the first repeat; default: 0.")
+    read: str | None = Field(
+        None,
+        description="How a choice is read: text (generated reply), letters or options (their "
+        "probabilities); default: the first that the model can do.",
+    )
+    max_new_tokens: int | None = Field(
+        None, description="Limit of tokens per reply; default: set by each task."
+    )
+    thinking_tokens: Annotated[int | None, BeforeValidator(_off)] = Field(
+        None,
+        description="Limit of tokens for a thought before the reply, in addition to "
+        "--max-new-tokens; `off` switches thinking off. Default: both share --max-new-tokens.",
+    )
+    temperature: float | None = Field(
+        None, description="Sampling temperature, 0 for greedy decoding; default: the model's own."
+    )
+    top_p: float | None = Field(
+        None, description="Share of probability to sample from, up to 1; default: the model's own."
+    )
+    system: str = Field("", description="File with a system message; default: none.")
+    template_arguments: Mapping[str, Any] = Field(
+        {},
+        description="Argument of the chat template, like enable_thinking=false; repeat for several. "
+        "Endpoints get it as chat_template_kwargs.",
+    )
+    request_fields: Mapping[str, Any] = Field(
+        {},
+        description="Further field of an endpoint's requests, like reasoning_effort=low; repeat for several.",
+    )
+    settings: Mapping[str, str] | None = Field(
+        None,
+        description="Setting of the benchmark; repeat for several. mcbe: context_order, label_order, "
+        "bos, replies, separators, encoding, bad_rows; cbbq: prompting, explanation, option_order, "
+        "labels, polarity, dedupe, expansion; nli_coal: set, tokens, anomalies, definitional.",
+    )
+    preset: str = Field(
+        "robust", description="How answers are scored: robust, official or paper; default: robust."
+    )
+    prompts: str | None = Field(
+        None,
+        description="Prompt set: ours or a variant of it, official (fetched), FILE or FILE#NAME; "
+        "default: the data's own, else ours.",
+    )
+    data: str | Path | None = Field(
+        None,
+        description="Folder of the data set; default: $BENCH_DATA, the user's data folder, the samples.",
+    )
+    out: str | Path | None = Field(
+        None, description="Folder of the run; default: reports/runs/MODEL/BENCHMARK-ID."
+    )
+    device: str | None = Field(
+        None,
+        description="cpu, cuda, cuda:N, or auto (spread over all accelerators); default: an "
+        "accelerator if there is one.",
+    )
+    dtype: str | None = Field(
+        None,
+        description="float32, bfloat16 or float16; default: bfloat16 on an accelerator, else float32.",
+    )
+    batch_tokens: int | None = Field(
+        None, description="Tokens per batch, padding included; default: by device."
+    )
+    trust_remote_code: bool = Field(False, description="Run code that comes with a Hub model.")
+    label_names: Sequence[str] | Mapping[str, Sequence[str]] | None = Field(
+        None,
+        description="Meaning of an NLI classifier's LABEL_0, LABEL_1, LABEL_2, like "
+        "entailment,neutral,contradiction; default: as the classifier names them.",
+    )
+    scheduler: str | None = Field(
+        None,
+        description="Address of a Dask scheduler whose workers run the model, like tcp://HOST:8786.",
+    )
+    resources: Mapping[str, float] | None = Field(
+        None, description="Resources that a Dask worker needs per shard, like GPU=1."
+    )
+    limits: Mapping[str, float | None] | None = Field(
+        None, description="Limits of endpoints by name; see `bench.scorers.limits.Limits`."
+    )
+
+    @property
+    def generation(self) -> GenerationOptions:
+        """The options of generation.
+
+        Raises:
+            BadInput: a value is out of range.
+        """
+        return GenerationOptions.of({name: getattr(self, name) for name in GENERATION})
+
+    def labels_of(self, model: str) -> Sequence[str] | None:
+        """The label names of `model`, where they were given for one or for several models by name."""
+        names = self.label_names
+        return names.get(model) if isinstance(names, Mapping) else names
+
+    @classmethod
+    def of(cls, **options: Any) -> "RunConfig":
+        """Build a configuration from options by name; those that are None keep their default.
+
+        Raises:
+            BadInput: an unknown option, or a value of another type.
+        """
+        given = {name: value for name, value in options.items() if value is not None}
+        try:
+            return cls(**given)
+        except ValidationError as error:
+            raise BadInput(explain(error, "option", cls.model_fields)) from None
+
+
+def explain(error: ValidationError, kind: str, allowed: Iterable[str]) -> str:
+    """Say in one sentence what is wrong with an option, and what is allowed.
+
+    Args:
+        error: the first of its errors is explained.
+        kind: what the names are, such as `option`.
+        allowed: the names that there are.
+    """
+    first = error.errors()[0]
+    name, value = str(first["loc"][0]), first["input"]
+    if first["type"] == "extra_forbidden":
+        return expected(name, list(allowed), kind)
+    if first["type"] in ("sequence_str", "is_instance_of") and isinstance(value, str):
+        return f"{name} {value!r}: expected a list, like [{value!r}]"
+    if len(first["loc"]) > 1 and first["type"] == "string_type":
+        return f"{name}: {quoted(value)} is not a text; put quotes around it"
+    return f"{name}: {quoted(value)} is not {TYPES.get(first['type'], first['msg'].lower())}"
