@@ -210,7 +210,7 @@ def report(
     study: Annotated[
         str, typer.Argument(metavar="[STUDY.yml]", help="What to run; the demo study without it.")
     ] = "",
-    out: Annotated[str, typer.Option(help="Folder of the report; reports/STUDY without it.")] = "",
+    out: Annotated[str, typer.Option(help="Folder of the report. Default: ./reports/STUDY.")] = "",
     jobs: Annotated[
         int | None, typer.Option(help="Models at a time; as many as there are cores, at most.")
     ] = None,

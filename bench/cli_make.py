@@ -15,7 +15,9 @@ from bench.progress import say
 Data = Annotated[
     str,
     typer.Option(
-        "--data", help="Folder of the data set; else $BENCH_DATA, the user's data folder, the samples."
+        "--data",
+        help="Folder of the data set, or samples: the package's own. "
+        "Default: $BENCH_DATA, else your data folder, else the samples.",
     ),
 ]
 

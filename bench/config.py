@@ -116,10 +116,11 @@ class RunConfig(BaseModel):
     )
     data: str | Path | None = Field(
         None,
-        description="Folder of the data set; default: $BENCH_DATA, the user's data folder, the samples.",
+        description="Folder of the data set, or samples for the package's own; default: $BENCH_DATA, "
+        "else the user's data folder, else the samples.",
     )
     out: str | Path | None = Field(
-        None, description="Folder of the run; default: reports/runs/MODEL/BENCHMARK-ID."
+        None, description="Folder of the run; default: ./reports/runs/MODEL/BENCHMARK-ID."
     )
     device: str | None = Field(
         None,

@@ -18,8 +18,6 @@ from bench import __version__, keep, records, words
 from bench.errors import AnotherRun, BadInput, NoRuns, NotApplicable, RunFailed, expected
 from bench.whole import whole, written
 
-PROJECT = Path(__file__).parents[1]
-NOTEBOOKS = PROJECT / "notebooks"
 # A notebook that hangs fails after this many seconds a cell.
 CELL_TIMEOUT = 3600
 # Errors that are a sentence to the reader; any other is a fault of the program, and its traceback is wanted.

@@ -32,10 +32,10 @@ class Progress:
                 unit=f" {unit}",
                 leave=False,
                 delay=3,
-                file=_Output() if _in_notebook() else sys.stderr,
-                ncols=100 if _in_notebook() else None,
+                file=_Output() if in_notebook() else sys.stderr,
+                ncols=100 if in_notebook() else None,
                 # Each has an output of its own in a notebook, and none has to move to another's line.
-                position=0 if _in_notebook() else None,
+                position=0 if in_notebook() else None,
             )
             if _interactive()
             else None
@@ -97,14 +97,14 @@ def say(message: str) -> None:
     In a notebook, where results are not printed, on standard output, because Jupyter paints the other one red.
     """
     # What a model or a file said is told in errors too, and a terminal would act on its escapes.
-    print(visible(message), file=sys.stdout if _in_notebook() else sys.stderr, flush=True)
+    print(visible(message), file=sys.stdout if in_notebook() else sys.stderr, flush=True)
 
 
 def _interactive() -> bool:
-    return sys.stderr.isatty() or _in_notebook()
+    return sys.stderr.isatty() or in_notebook()
 
 
-def _in_notebook() -> bool:
-    # Whether this very process is a kernel: one that only drives notebooks has imported as much.
+def in_notebook() -> bool:
+    """Tell whether this process is a notebook's kernel; one that runs notebooks has IPython imported, too."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     return getattr(shell, "kernel", None) is not None

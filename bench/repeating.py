@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from bench import scorers
+from bench.data import FOUND_SAMPLES, OWN_SAMPLES
 from bench.errors import BadInput
 from bench.plan import Plan
 
@@ -65,6 +66,7 @@ def options(about: Mapping[str, Any]) -> dict[str, Any]:
     placed = [about["model"], about.get("judge") or {}]
     home = Path(about.get("folder", ""))
     file, folder = wording.get("file"), _from(home, source.get("folder"))
+    samples = source.get("found") == FOUND_SAMPLES
     return {
         "benchmark": about["benchmark"],
         "model": _model(home, asked["model"]),
@@ -78,7 +80,7 @@ def options(about: Mapping[str, Any]) -> dict[str, Any]:
         "preset": about["preset"],
         "prompts": _prompts(file, wording.get("variant", "")),
         # A folder that is gone is looked for where data are looked for without one.
-        "data": folder if folder and Path(folder).is_dir() else None,
+        "data": OWN_SAMPLES if samples else folder if folder and Path(folder).is_dir() else None,
         **{name: next((one[name] for one in placed if name in one), None) for name in OF_A_PLACE},
         # Tasks that were left out are left out again.
         "partial": True,

@@ -21,9 +21,10 @@ from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench import notebooks, study, words
+from bench import notebooks, places, study, words
 from bench.errors import AnotherRun, BadInput, NotApplicable, RunFailed
-from bench.notebooks import NOTEBOOKS, PROJECT, check_parameters, names_of_parameters
+from bench.notebooks import check_parameters, names_of_parameters
+from bench.places import DEMO, NOTEBOOKS
 from bench.progress import say
 from bench.run import Run, evaluate, short_name, slug
 from bench.site import pages as site
@@ -32,7 +33,6 @@ from bench.site.pages import Page
 from bench.study import Study
 from bench.whole import written
 
-DEMO = PROJECT / "reports" / "demo.yml"
 # Options that say where a model runs, not what it is asked: a notebook reads records, so it has no use for them.
 WHERE = ("device", "batch_tokens", "scheduler", "resources", "limits")
 
@@ -54,7 +54,8 @@ def make(
 
     Args:
         study_file: a study (see `bench.study`); the demo study if None.
-        out: the report's folder; `reports/STUDY` beside the study file's own folder if None.
+        out: the report's folder; `reports/STUDY` if None, in the working folder or, within a checkout of this
+            project, in the checkout.
         jobs: models asked at a time; as many as there are cores if None, which is too many where they share an accelerator.
 
     Raises:
@@ -63,8 +64,9 @@ def make(
     path = Path(study_file) if study_file else DEMO
     plan = study.load(path)
     # Absolute, because kernels start in another working folder.
-    folder = Path(out).resolve() if out else path.resolve().parent / plan.name
+    folder = Path(out).resolve() if out else places.reports() / plan.name
     given = _notebooks(plan, folder)
+    say(f"the report and its runs go to {folder}")
     with written(folder):
         folder.mkdir(parents=True, exist_ok=True)
     with words.spoken(plan.language):
@@ -94,6 +96,8 @@ def _notebooks(plan: Study, folder: Path) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for name, options in plan.options.items():
         asking = {key: value for key, value in options.items() if key not in WHERE}
+        # A study's data are those that `bench data` finds, unless it names others.
+        asking.setdefault("data", "")
         found[name] = {**asking, "models": list(plan.models), "runs": str(runs.resolve()), "tables": ""}
     for name, given in plan.analyses.items():
         found[name] = {**given, "tables": ""}

@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from bench import records, repeating, scorers
+from bench import places, records, repeating, scorers
 from bench.about import about_run, add_judge, add_workers, begin
 from bench.ask import Lazy, ask
 from bench.benchmarks import resolve
@@ -23,7 +23,7 @@ from bench.errors import BadInput, NotApplicable, RunFailed
 from bench.lock import Hold, hold
 from bench.metrics.findings import foreign
 from bench.plan import Plan, Requests
-from bench.progress import say
+from bench.progress import in_notebook, say
 from bench.results import PRESETS, Run, check_preset, labels, probe_failed, short_name, table
 from bench.scorers.base import digest
 from bench.scorers.generation_options import GenerationOptions
@@ -115,6 +115,8 @@ def _evaluate(config: RunConfig, partial: bool, like: Run | None) -> Run:
             requests = _continued(folder, plan, about, marks if judge else None, partial, held)
         for task, why in requests.left_out.items():
             say(f"{plan.benchmark}, {config.model}: task {task} is left out: {why}")
+        if not config.out and not in_notebook():  # what a notebook shows does not depend on where it lies
+            say(f"{plan.benchmark}, {config.model}: records go to {folder}")
         try:
             ask(folder, plan, about, requests, asked, marks, held)
         finally:
@@ -160,7 +162,7 @@ def repeat(run: Run | str | Path, out: str | Path | None = None, **options: Any)
     folder = Path(out) if out else _default_root() / slug(run.model) / name
     if folder.resolve() == run.folder.resolve():
         raise BadInput(f"--out {folder}: is the run itself; give another folder for its repeat")
-    say(f"repeating {run.folder}: {run.benchmark}, {model}")
+    say(f"repeating {run.folder}: {run.benchmark}, {model}; records go to {folder}")
     done = evaluate(benchmark, model, out=folder, like=run, **given)
     if any((run.folder / "records").glob("*.parquet")):
         say(f"{folder}: beside {run.folder} {repeating.difference(run.records, done.records)}")
@@ -309,12 +311,10 @@ def _settings(out: str | Path | None, benchmark: str) -> dict[str, str]:
 
 
 def curated(name: str) -> Path:
-    """Where what is curated goes if nobody says: `reports/curated/NAME`, beside the runs."""
-    return _default_root().parent / "curated" / name
+    """Return the default folder of a curated data set: `reports/curated/NAME`, next to the runs."""
+    return places.reports() / "curated" / name
 
 
 def _default_root() -> Path:
-    """`reports/runs` of the project that the working folder is in, so that notebooks and the command share it."""
-    here = Path.cwd()
-    home = next((folder for folder in (here, *here.parents) if (folder / "reports").is_dir()), here)
-    return home / "reports" / "runs"
+    """Return the default folder of runs, which notebooks and the command share."""
+    return places.reports() / "runs"

@@ -143,7 +143,7 @@ def _benchmark(path: Path, name: str, own: dict[str, Any], preset: str) -> str:
         benchmark = resolve(str(name))
         tasks.chosen(benchmark, own.get("tasks"))
         tasks.settings(benchmark, own.get("settings", {}), preset)
-        if "data" in own:
+        if own.get("data", data.OWN_SAMPLES) != data.OWN_SAMPLES:
             own["data"] = _from(path, own["data"])
         if str(own.get("prompts", "")).partition("#")[0].endswith(".toml"):
             own["prompts"] = _from(path, own["prompts"])

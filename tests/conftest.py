@@ -10,11 +10,14 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from bench.data import SAMPLES
 from bench.errors import BadInput
 
 # Before torch is loaded: for models as small as these one thread is faster than several, which wait for each other,
 # most of all where the machine has other work. Commands and notebooks that the tests start inherit it.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# What the user has fetched is no part of the tests, nor of commands and notebooks that they start.
+os.environ["BENCH_DATA"] = str(SAMPLES)
 # A busy machine makes a single example slow now and then; that is no fault.
 settings.register_profile("bench", deadline=None)
 settings.load_profile("bench")

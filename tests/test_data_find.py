@@ -79,6 +79,19 @@ def test_the_folder_given_goes_before_all_others(homes: dict[str, Path], monkeyp
     assert (source.folder, source.found) == (folder, "--data")
 
 
+def test_samples_are_the_package_s_own_whatever_is_installed(
+    homes: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(homes["user"] / "mcbe")
+    fill(homes["environment"] / "mcbe")
+    monkeypatch.setenv("BENCH_DATA", str(homes["environment"]))
+    folder = fill(homes["given"] / "samples")
+    monkeypatch.chdir(homes["given"])
+    assert data.find("mcbe", "samples").folder == data.SAMPLES / "mcbe"
+    assert data.find("mcbe", "./samples").folder.resolve() == folder
+    assert data.find("mcbe", Path("samples")).folder.resolve() == folder
+
+
 def test_an_environment_s_folder_that_does_not_exist_is_refused(homes: dict[str, Path], monkeypatch: pytest.MonkeyPatch, refusal) -> None:  # fmt: skip
     monkeypatch.setenv("BENCH_DATA", str(homes["environment"] / "gone"))
     message = refusal(data.find, "mcbe")

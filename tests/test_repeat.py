@@ -41,6 +41,16 @@ def test_without_a_folder_it_lies_beside_others(first: Run) -> None:
     assert done.folder == Path.cwd() / "reports/runs" / MODEL.replace(":", "_") / f"cbbq-{first.about['identity']}-repeat"  # fmt: skip
 
 
+def test_a_run_on_the_samples_is_repeated_on_them_wherever_they_are(
+    first: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(data.SAMPLES / "cbbq" / "gender", "other/cbbq/gender")
+    monkeypatch.setenv("BENCH_DATA", "other")
+    moved = edited(first, "alone", data={**first.about["data"], "folder": "no/longer/there"})
+    repeat(moved, out="again")
+    pd.testing.assert_frame_equal(columns("again"), columns("first"))
+
+
 @pytest.mark.parametrize(("benchmark", "options"), [
     ("nli_coal", {"categories": ["zh"], "limit": 5}),
     ("mcbe", {"categories": ["age"], "limit": 2, "judge": "simulated:bias=0.2", "settings": {"context_order": "judge"}}),

@@ -284,6 +284,27 @@ def test_the_same_call_without_a_folder_finds_its_run_and_another_one_its_own() 
     assert one.folder.parent == other.folder.parent == Path.cwd() / "reports/runs/simulated_bias=0.5"
 
 
+def test_runs_go_to_the_working_folder_whatever_lies_above_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "reports").mkdir()
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "another-project"\n')
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    folder = small(None).folder
+    assert folder.parent == tmp_path / "work/reports/runs/simulated_bias=0.5"
+    assert f"records go to {folder}\n" in capsys.readouterr().err
+
+
+def test_runs_within_a_checkout_of_this_project_go_to_its_reports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "bias-workbench"\n')
+    (tmp_path / "notebooks").mkdir()
+    monkeypatch.chdir(tmp_path / "notebooks")
+    assert small(None).folder.parent == tmp_path / "reports/runs/simulated_bias=0.5"
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -85,6 +85,16 @@ def test_paths_of_a_benchmark_are_meant_from_the_study_file(tmp_path):
     assert found["data"] == str(tmp_path / "items")
 
 
+def test_a_benchmark_s_data_are_the_samples_a_folder_or_what_is_installed(tmp_path):
+    shutil.copytree(SAMPLES / "mcbe", tmp_path / "samples")
+    for given, meant in (("samples", "samples"), ("./samples", str(tmp_path / "samples"))):
+        plan = load(tmp_path, GOOD.replace("nli-coal:", f"mcbe: {{data: {given}}}"))
+        assert plan.options["mcbe"]["data"] == meant
+        shown = report._notebooks(plan, tmp_path / "mine")
+        # The notebooks' own default is the samples, which are not meant where a study names no data.
+        assert (shown["mcbe"]["data"], shown["cbbq"]["data"]) == (meant, "")
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [

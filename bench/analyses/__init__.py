@@ -11,6 +11,7 @@ from typing import Any
 
 from bench import records
 from bench.benchmarks import NAMES, resolve
+from bench.data import OWN_SAMPLES
 from bench.errors import BadInput, NoRuns
 from bench.results import Run
 from bench.run import evaluate_all
@@ -39,8 +40,8 @@ def opened(
     """
     wanted = [resolve(name) for name in benchmarks] or list(NAMES)
     if not runs:
-        given = options or {}
-        return [run for name in wanted for run in evaluate_all(name, demo, **given.get(name, {}))]
+        given = {name: {"data": OWN_SAMPLES, **(options or {}).get(name, {})} for name in wanted}
+        return [run for name in wanted for run in evaluate_all(name, demo, **given[name])]
     found = [Run.open(folder) for one in runs for folder in _folders(str(one))]
     kept = [
         run

@@ -151,10 +151,15 @@ def worked(
     )  # fmt: skip
 
 
-def beside(folders: Sequence[str] = ()) -> list[Source]:
-    """The sets that new contexts are held against: what `bench data` finds for CBBQ, the samples, and those in `folders`."""
-    found = [data.find("cbbq"), data.find("cbbq", data.SAMPLES / "cbbq"), *(data.find("cbbq", one) for one in folders)]  # fmt: skip
-    return list({source.folder: source for source in found}.values())
+def beside(folders: Sequence[str] = (), *, installed: bool = True) -> list[Source]:
+    """Return the sets that new contexts are compared with: the samples, and those in `folders`.
+
+    Args:
+        installed: also what `bench data` finds for CBBQ; without it the outcome is the same on every machine.
+    """
+    places = [*([None] if installed else []), data.OWN_SAMPLES, *folders]
+    sources = [data.find("cbbq", folder) for folder in places]
+    return list({source.folder: source for source in sources}.values())
 
 
 def notes(curated: Curated) -> list[str]:

@@ -110,14 +110,18 @@ class Annotated(NamedTuple):
         return diversity_findings.of_kappas(self.kappas, self.who)
 
 
-def looks(benchmarks: Sequence[str], data: Mapping[str, str] | None = None) -> list[Look]:
-    """The data of each of `benchmarks`, all if empty: those in the folder that `data` names for it, else as `bench.data.find` does.
+def looks(benchmarks: Sequence[str], data: Mapping[str, str] | str = "") -> list[Look]:
+    """The data of each of `benchmarks`, all if empty.
+
+    Args:
+        data: folder by benchmark, or `samples` for all; what it does not name is looked for by `bench.data.find`.
 
     Raises:
         BadInput: an unknown benchmark, or its data are missing or wrong.
     """
-    folders = {resolve(name): folder for name, folder in (data or {}).items()}
     wanted = list(dict.fromkeys(resolve(name) for name in benchmarks)) or list(NAMES)
+    given = dict.fromkeys(wanted, data) if isinstance(data, str) else data
+    folders = {resolve(name): folder for name, folder in given.items()}
     unused = [name for name in folders if name not in wanted]
     if unused:
         raise BadInput(expected(unused[0], wanted, "benchmark with a folder of data,"))

@@ -26,6 +26,9 @@ from bench.data.text import opened, place
 from bench.errors import BadInput, expected
 
 SAMPLES = Path(__file__).parent / "samples"
+# In place of a folder: the package's own samples, whatever is installed. A folder of this name is `./samples`.
+OWN_SAMPLES = "samples"
+FOUND_SAMPLES = "samples of this package"
 ENVIRONMENT = "BENCH_DATA"
 LREC_COLING_2024 = "Proceedings of the 2024 Joint International Conference on Computational Linguistics, Language Resources and Evaluation (LREC-COLING 2024)"
 
@@ -93,10 +96,15 @@ def user_folder() -> Path:
 def find(benchmark: str, folder: str | Path | None = None) -> Source:
     """The data of `benchmark`: `folder` if given, else `$BENCH_DATA/NAME`, the user's data folder, the samples.
 
+    Args:
+        folder: `samples` means the package's own samples; a folder of that name is written `./samples`.
+
     Raises:
         BadInput: a folder was given that does not exist or holds none of the benchmark's files.
     """
     benchmark = resolve(benchmark)
+    if folder == OWN_SAMPLES:
+        return _source(benchmark, SAMPLES / benchmark, FOUND_SAMPLES)
     if folder:
         return _source(benchmark, place(folder), "--data")
     if os.environ.get(ENVIRONMENT):
@@ -109,7 +117,7 @@ def find(benchmark: str, folder: str | Path | None = None) -> Source:
     # The manifest is written last, so a half-finished fetch has none and is not taken for data.
     if (candidate / MANIFEST).is_file():
         return _source(benchmark, candidate, "user data folder")
-    return _source(benchmark, SAMPLES / benchmark, "samples of this package")
+    return _source(benchmark, SAMPLES / benchmark, FOUND_SAMPLES)
 
 
 def load(source: Source, categories: Sequence[str] | None = None, **settings: str) -> list[Any]:
