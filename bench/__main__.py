@@ -1,10 +1,13 @@
 """The `bench` command, and `python -m bench`."""
 
+import io
+import os
 import sys
 
 
 def main() -> None:
-    """Run the command; also where it is interrupted while the package is still being loaded, that is said in a line."""
+    """Run the command, in UTF-8; an interruption while the package is loaded is one line too."""
+    _use_utf8()
     try:
         from bench import cli
 
@@ -12,6 +15,17 @@ def main() -> None:
     except KeyboardInterrupt:
         print("bench: interrupted before it began", file=sys.stderr)
         sys.exit(130)
+
+
+def _use_utf8() -> None:
+    """Use UTF-8 for standard output, standard error and names of files on every platform."""
+    if sys.getfilesystemencoding() != "utf-8" and os.environ.get("PYTHONUTF8") != "1":
+        # Names of files were decoded when Python started, so it starts again.
+        os.environ["PYTHONUTF8"] = "1"
+        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
 if __name__ == "__main__":

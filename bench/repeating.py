@@ -192,7 +192,7 @@ def _may_lie_elsewhere(old: Any, new: Any, name: str) -> bool:
     """Whether two spellings may mean the same: another path to a model's files, which are compared by their hash."""
     if name == "dtype":
         return True
-    kinds = [str(one).partition(":")[0] if ":" in str(one) else "" for one in (old, new)]
+    kinds = [scorers.split_kind(str(one))[0] for one in (old, new)]
     return None not in (old, new) and kinds[0] == kinds[1] and (not kinds[0] or kinds[0] in scorers.FILES)
 
 
@@ -204,8 +204,8 @@ def _from(home: Path, place: str | None) -> str | None:
 
 
 def _model(home: Path, model: str) -> str:
-    kind, colon, rest = model.partition(":")
-    if colon:
+    kind, rest = scorers.split_kind(model)
+    if kind:
         return f"{kind}:{_from(home, rest)}" if kind in scorers.FILES else model
     return str(_from(home, model))
 

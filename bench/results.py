@@ -6,7 +6,7 @@ result.scores("official")
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any
 
 import numpy as np
@@ -237,7 +237,7 @@ def short_name(model: str) -> str:
     """A model's name without the path to it."""
     if model.partition(":")[0] in ("tiny", "simulated", "openai"):
         return model.partition("@")[0]
-    return Path(model.rstrip("/")).name.removesuffix(".gguf").removesuffix(".jsonl")
+    return PureWindowsPath(model).name.removesuffix(".gguf").removesuffix(".jsonl")
 
 
 def _differing(official: pd.DataFrame, table: pd.DataFrame, rounding: Mapping[str, float]) -> pd.DataFrame:

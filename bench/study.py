@@ -125,11 +125,11 @@ def _model(path: Path, entry: object, key: str = "models") -> str:
         raise BadInput(
             f"{path}, key `{key}`: {quoted(entry)} is not a model; put quotes around it if it holds a colon and a blank"
         )
-    kind, colon, rest = entry.partition(":")
+    kind, rest = scorers.split_kind(entry)
     # Paths are meant from where the study file lies.
     if kind in scorers.FILES:
         entry = f"{kind}:{_from(path, rest)}"
-    elif not colon and (entry.startswith((".", "~")) or entry.endswith(".gguf")):
+    elif not kind and (entry.startswith((".", "~")) or entry.endswith(".gguf")):
         entry = _from(path, entry)
     try:
         scorers.check(entry)

@@ -73,10 +73,12 @@ def test_clouds_or_bars(looked, monkeypatch):
     assert words.missing(counted) == ""
     fig = drawn(words.clouds(counted, "mcbe"))
     assert sum(bool(ax.images) for ax in fig.axes) == 2
-    monkeypatch.setattr(words, "find_spec", lambda name: None)
-    assert "wordcloud is not installed" in words.missing(counted)
-    bars = drawn(words.clouds(counted, "mcbe"))
-    first = counted[counted.category == "gender"].head(words.BARS)
+    monkeypatch.setattr(words, "cjk_font", lambda: None)
+    english = counted.assign(word=[f"word{k}" for k in range(len(counted))])
+    both = pd.concat([counted.head(1), english])
+    assert words.missing(both)
+    bars = drawn(words.clouds(both, "mcbe"))
+    first = english[english.category == "gender"].head(words.BARS)
     assert ticks(bars.axes[0].get_yticklabels()) == list(first.word)
     assert [bar.get_width() for bar in bars.axes[0].patches] == list(first.texts)
 

@@ -143,7 +143,7 @@ def test_conda_takes_its_dependencies_from_pyproject_alone():
     environment = yaml.safe_load((HOME / "environment.yml").read_text("utf-8"))
     names = [entry if isinstance(entry, str) else "pip:" for entry in environment["dependencies"]]
     assert [name.partition("=")[0] for name in names] == ["python", "pip", "pip:"]
-    assert environment["dependencies"][-1] == {"pip": ["-e .[test]"]}
+    assert environment["dependencies"][-1] == {"pip": ["-c .ci/constraints.txt", "-e .[test]"]}
 
 
 def test_the_top_level_holds_what_was_agreed():

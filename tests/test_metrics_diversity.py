@@ -184,6 +184,14 @@ def test_words_are_cut_and_common_ones_left_out():
     assert words.uncounted(texts.assign(language="ja")) == ["Words of Japanese are not counted: the workbench cuts Chinese and English alone."]  # fmt: skip
 
 
+def test_words_are_not_counted_without_the_packages_of_the_extra(monkeypatch, refusal):
+    monkeypatch.setattr(words, "find_spec", lambda name: None if name == "jieba" else name)
+    reason = words.missing_packages()
+    assert "jieba not installed" in reason
+    assert 'pip install "bias-workbench[words]"' in reason
+    assert refusal(words.counts, rows(("age", "两位老人"))) == reason
+
+
 def test_metrics_load_no_segmenter_until_they_count():
     code = "import bench.metrics.words, bench.metrics.diversity, bench.figures.words, sys; print({'jieba', 'wordcloud', 'torch'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

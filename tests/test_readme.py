@@ -7,11 +7,23 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 import yaml
+from checkpoints import BERT, characters, save
+from transformers import (
+    BertConfig,
+    BertForMaskedLM,
+    BertForSequenceClassification,
+    LlamaConfig,
+    LlamaForCausalLM,
+)
 
 from bench import study
 from bench.errors import BadInput
-from bench.scorers import check
+from bench.scorers import check, load
+from bench.scorers.causal import Causal
+from bench.scorers.classifier import Classifier
+from bench.scorers.masked import Masked
 
 HOME = Path(__file__).parents[1]
 TEXT = (HOME / "README.md").read_text("utf-8")
@@ -31,10 +43,10 @@ def commands():
 def test_the_first_two_commands_set_everything_up_themselves():
     first, second = blocks("bash")[:2]
     assert shlex.split(first) == shlex.split(
-        "python3 -m venv .venv && .venv/bin/pip install -e . && .venv/bin/bench report"
+        "python3 -m venv .venv && .venv/bin/pip install -c .ci/constraints.txt -e . && .venv/bin/bench report"
     )
-    assert second.startswith("python3 -m venv .venv && .venv/bin/pip install -e ")
-    assert second.rstrip().endswith(".venv/bin/pytest")
+    assert second.startswith("python3 -m venv .venv && .venv/bin/pip install -c .ci/constraints.txt -e ")
+    assert second.rstrip().endswith(".venv/bin/pytest -n auto --dist loadfile")
     assert "<!-- test command -->\n```bash\n" + second in TEXT
 
 
@@ -66,6 +78,29 @@ def test_a_command_has_the_options_that_are_shown(line):
         model = words[words.index("--model") + 1]
         if not model.startswith("./"):
             check(model)
+
+
+@pytest.mark.parametrize("kind", ["causal", "masked", "classifier"])
+def test_pickled_weights_are_converted_to_the_class_they_were(kind, tmp_path, refusal):
+    network_class, config_class, ending = {
+        "causal": (LlamaForCausalLM, LlamaConfig, Causal),
+        "masked": (BertForMaskedLM, BertConfig, Masked),
+        "classifier": (BertForSequenceClassification, BertConfig, Classifier),
+    }[kind]
+    names = {0: "entailment", 1: "neutral", 2: "contradiction"}
+    labels = {"id2label": names} if kind == "classifier" else {}
+    old, new = tmp_path / "old", tmp_path / "new"
+    save(old, network_class, config_class, characters(BERT), **labels)
+    weights = network_class.from_pretrained(old).state_dict()
+    torch.save(weights, old / "pytorch_model.bin")
+    (old / "model.safetensors").unlink()
+    assert "README, Security" in refusal(load, str(old))
+    program = re.search(r"python - OLD NEW <<'END'\n(.*?)END\n", TEXT, re.DOTALL)[1]
+    subprocess.run([sys.executable, "-", old, new], input=program, text=True, check=True)
+    scorer = load(str(new), device="cpu")
+    assert type(scorer) is ending
+    converted = network_class.from_pretrained(new).state_dict()
+    assert all(torch.equal(weights[name], converted[name]) for name in weights)
 
 
 def test_every_model_of_the_table_is_one_that_can_be_named():

@@ -3,8 +3,6 @@
 import json
 import shutil
 import struct
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -118,20 +116,6 @@ def test_a_pickle_beside_safetensors_is_not_looked_at(model: Path, ran: Path) ->
         plant(model / name, ran)
     load(str(model))
     assert not ran.exists()
-
-
-def test_the_readme_s_command_makes_safetensors_of_pickled_weights(tmp_path: Path, llama: Path) -> None:
-    readme = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
-    command = next(line for line in readme.splitlines() if line.startswith('python -c "from transformers'))
-    (old := tmp_path / "old").mkdir()
-    for path in llama.iterdir():
-        if path.suffix != ".safetensors":
-            shutil.copy(path, old)
-    torch.save(LlamaForCausalLM.from_pretrained(llama).state_dict(), old / "pytorch_model.bin")
-    code = command.removeprefix('python -c "').removesuffix('"').replace("OLD", str(old)).replace("NEW", str(tmp_path / "new"))  # fmt: skip
-    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
-    texts = ["she is a doctor"]
-    assert load(str(tmp_path / "new")).nll(texts) == load(str(llama)).nll(texts)  # type: ignore[attr-defined]
 
 
 def header(content: Any, length: int | None = None, behind: bytes = b"\0" * 64) -> bytes:

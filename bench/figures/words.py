@@ -1,7 +1,6 @@
-"""The words of a data set: a cloud a category where the package and a font are there, else bars of the most frequent."""
+"""Draw the words of a data set: a cloud per category where a font shows them, else bars."""
 
 import math
-from importlib.util import find_spec
 
 import numpy as np
 import pandas as pd
@@ -37,10 +36,6 @@ SHADES = ("#08306b", "#08519c", "#2171b5", "#4292c6")
 
 def missing(counted: pd.DataFrame) -> str:
     """Why there are no clouds of these words, or ""."""
-    if find_spec("wordcloud") is None:
-        return words.tell(
-            "the package wordcloud is not installed, so bars stand in place of clouds: pip install wordcloud"
-        )
     if counted.word.map(lambda word: bool(CJK.search(word))).any() and cjk_font() is None:
         return FONT_ADVICE.replace("so labels are English", "so bars stand in place of clouds, and Chinese words are left out")  # fmt: skip
     return ""

@@ -2,13 +2,12 @@
 
 alpha = 1 - (observed disagreement) / (expected disagreement), each the mean squared difference of pairs of ratings: of pairs
 within items, and of all pairs. The difference is 0 or 1 (nominal), of midranks (ordinal), or of numbers (interval). After
-Krippendorff, Content Analysis, 4th edition, 2019, chapter 12. Values are the krippendorff package's.
+Krippendorff, Content Analysis, 4th edition, 2019, chapter 12.
 """
 
 import math
 from typing import Literal, NamedTuple, get_args
 
-import krippendorff
 import numpy as np
 import pandas as pd
 
@@ -73,14 +72,13 @@ def krippendorff_alpha(ratings: pd.DataFrame, measurement: Measurement) -> Alpha
         note = "all ratings are alike, so chance agrees as perfectly as the raters" if n else "no item has two ratings"  # fmt: skip
         return Alpha(math.nan, math.nan, math.nan, n, raters, given, note)
     numbers = values if measurement != "nominal" else np.arange(len(values), dtype=float)
-    value = krippendorff.alpha(value_counts=counts, value_domain=numbers, level_of_measurement=measurement)
     sums = {"nominal": _nominal, "ordinal": _ordinal, "interval": _interval}[measurement]
     columns, statistic = sums(counts, numbers)
     names = [str(k) for k in range(columns.shape[1])]
     frame = pd.DataFrame(columns, columns=names).assign(stratum=ALL, item_id=range(n))
     found = estimate(resample(frame, "stratum", "item_id", names), lambda drawn: statistic(drawn[:, 0]))
     note = "too few items, or too few of another rating, for an interval" if math.isnan(found.low) else ""
-    return Alpha(float(value), found.low, found.high, n, raters, given, note)
+    return Alpha(found.value, found.low, found.high, n, raters, given, note)
 
 
 def alphas(ratings: pd.DataFrame, measurement: Measurement) -> pd.DataFrame:

@@ -1,18 +1,21 @@
-"""Which words the texts of a data set use: Chinese cut by jieba, English by blanks, common words left out.
+"""Count the words of a data set: Chinese cut by jieba, English by blanks, without common words.
 
-A word counts once a text, so that a text that repeats it says no more than another.
+A word counts once per text, so that a text that repeats it says no more than another. The extra
+`words` brings the packages that this needs.
 """
 
 import re
 from collections import Counter
 from collections.abc import Callable
 from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
 import pandas as pd
 import platformdirs
 
 from bench.data.manifest import spoken_name
+from bench.errors import BadInput
 from bench.words import phrase, tell
 
 # The four that McBE's paper leaves out beside a common list (appendix, word clouds).
@@ -21,6 +24,8 @@ EXTRA = {"zh": ("然后", "一些", "那些", "可能")}
 # their measure words, pronouns, adverbs, particles.
 CONTENT = ("n", "v", "a", "b", "j", "i", "l", "z")
 ENGLISH = re.compile(r"[a-z][a-z'-]+")
+PACKAGES = ("jieba", "stopwordsiso", "wordcloud")
+NOT_INSTALLED = phrase("Words are not counted: {packages} not installed; run: pip install {extra}")
 NO_SEGMENTER = phrase("Words of {language} are not counted: the workbench cuts Chinese and English alone.")
 
 
@@ -31,7 +36,12 @@ def counts(texts: pd.DataFrame, *, least: int = 1) -> pd.DataFrame:
         texts: as `bench.data.overview.texts` gives them; a text that stands in a category twice counts once. `of` is how
             many the category has then. Languages that cannot be cut are left out (see `uncounted`).
         least: words that stand in fewer texts of a category are left out.
+
+    Raises:
+        BadInput: the packages of the extra `words` are not installed.
     """
+    if reason := missing_packages():
+        raise BadInput(reason)
     rows = []
     for (category, language), some in texts.groupby(["category", "language"], sort=False):
         if str(language) in _CUT:
@@ -41,6 +51,14 @@ def counts(texts: pd.DataFrame, *, least: int = 1) -> pd.DataFrame:
             ranked = sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))
             rows += [(category, word, n, len(different)) for word, n in ranked if n >= least]
     return pd.DataFrame(rows, columns=["category", "word", "texts", "of"])
+
+
+def missing_packages() -> str:
+    """Name the packages that counting needs and lacks, and how to install them; "" if it has all."""
+    missing = [name for name in PACKAGES if find_spec(name) is None]
+    if not missing:
+        return ""
+    return tell(NOT_INSTALLED, packages=", ".join(missing), extra='"bias-workbench[words]"')
 
 
 def uncounted(texts: pd.DataFrame) -> list[str]:

@@ -4,6 +4,7 @@
 or a Hub id.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,10 +16,12 @@ from bench.scorers.generation_options import GenerationOptions
 from bench.scorers.limits import Limits
 from bench.tasks.nli_coal import label_order
 
-__all__ = ["FILES", "Answer", "Model", "Scorer", "check", "content", "load"]
+__all__ = ["FILES", "Answer", "Model", "Scorer", "check", "content", "load", "split_kind"]
 
 # Kinds of MODEL that are a file, which their name goes before, and what the file holds.
 FILES = {"replay": "recorded answers", "predictions": "predictions"}
+# How a whole path begins on Windows: `C:\models\x`, `D:/models/x`.
+DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 
 
 def load(
@@ -52,7 +55,7 @@ def load(
     check(model)
     order = label_order(label_names)
     options = GenerationOptions.of(generation)
-    kind, _, rest = model.partition(":")
+    kind, rest = split_kind(model)
     if kind in ("simulated", *FILES):
         options.refuse(options.changed(), f"model {model} writes no replies of its own")
     if order and kind in ("simulated", "replay", "openai", "tiny"):
@@ -94,7 +97,7 @@ def check(model: str, elsewhere: bool = False) -> None:
         BadInput: a path that does not exist, parameters that cannot be read, or a key in what is written down.
     """
     address.check_no_secret(model)
-    kind, colon, rest = model.partition(":")
+    kind, rest = split_kind(model)
     if not model.strip():
         raise BadInput(
             "model '': is empty; give a Hub id, a folder, a .gguf file, or one of tiny:, simulated:, replay:, predictions:, openai:"
@@ -112,7 +115,7 @@ def check(model: str, elsewhere: bool = False) -> None:
             raise BadInput(f"{rest}: no such file of {FILES[kind]} (model {model})")
     elif kind == "openai":
         address.parse(rest)
-    elif colon:
+    elif ":" in model and not DRIVE.match(model):
         raise BadInput(
             f"model {model}: unknown kind {kind!r}; allowed: tiny, simulated, replay, predictions, openai, or a Hub id, a folder, a .gguf file"
         )
@@ -124,7 +127,7 @@ def check(model: str, elsewhere: bool = False) -> None:
 
 def content(model: str) -> str | None:
     """A hash of what `model` is made of, where that lies on this machine; None for a name that others keep."""
-    kind, _, rest = model.partition(":")
+    kind, rest = split_kind(model)
     if kind == "tiny":
         from bench.scorers.tiny_recipe import VERSION
 
@@ -133,5 +136,13 @@ def content(model: str) -> str | None:
     return fingerprint(path) if path.exists() else None
 
 
+def split_kind(model: str) -> tuple[str, str]:
+    """Split `KIND:REST`; the kind of a Hub id or a path, also one like `C:\\x`, is ""."""
+    kind, colon, rest = model.partition(":")
+    return (kind, rest) if colon and not DRIVE.match(model) else ("", model)
+
+
 def _is_path(model: str) -> bool:
-    return model.startswith((".", "/", "~")) or model.endswith(".gguf") or model.count("/") > 1
+    if model.startswith((".", "/", "~")) or model.endswith(".gguf") or model.count("/") > 1:
+        return True
+    return bool(DRIVE.match(model))

@@ -11,7 +11,6 @@ import nbformat
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 from nbconvert import HTMLExporter
-from traitlets.config import Config
 
 from bench import __version__, keep, words
 from bench.benchmarks import NAMES, module
@@ -63,8 +62,12 @@ class Page:
 
 def page(name: str, notebook: Path, trouble: Trouble | None = None) -> Page:
     """An executed notebook as a page; of one that stopped, what it had shown until then."""
-    config = Config({"TemplateExporter": {"exclude_input_prompt": True, "exclude_output_prompt": True}})
-    exporter = HTMLExporter(config=config, template_name="notebook", extra_template_basedirs=[str(HOME)])
+    exporter = HTMLExporter(
+        template_name="notebook",
+        extra_template_basedirs=[str(HOME)],
+        exclude_input_prompt=True,
+        exclude_output_prompt=True,
+    )
     book = nbformat.read(notebook, as_version=4)
     drop_blank_outputs(book)
     book.cells = [cell for cell in book.cells if not MARKERS & set(cell.metadata.get("tags", []))]
