@@ -108,6 +108,19 @@ def _text_of(file: str) -> str:
     return text
 
 
+def _keys(given: Sequence[str]) -> dict[str, str]:
+    """Read `HOST=NAME`; what is misspelt may be a key, so it is not repeated."""
+    from bench.scorers.keys import EXPECTED
+
+    variables: dict[str, str] = {}
+    for text in given:
+        host, equals, name = (part.strip() for part in text.partition("="))
+        if not (host and equals) or host in variables:
+            raise BadInput(EXPECTED)
+        variables[host] = name
+    return variables
+
+
 def _resources(text: str) -> dict[str, float]:
     from bench.cluster import resources
 
@@ -142,6 +155,7 @@ def _spelling(name: str) -> CliOption:
         "thinking_tokens": CliOption(str, _thinking_tokens, metavar="N|off"),
         "system": CliOption(str, _text_of, metavar="FILE"),
         "resources": CliOption(str, _resources),
+        "keys": CliOption(list[str], _keys, "--key", "HOST=NAME"),
     }
     return others.get(name) or CliOption(numbers.get(name, str))
 

@@ -19,6 +19,7 @@ PLACEMENT = (
     "scheduler",
     "resources",
     "limits",
+    "keys",
 )
 # Options of `GenerationOptions`.
 GENERATION = tuple(GenerationOptions.__dataclass_fields__)
@@ -149,6 +150,12 @@ class RunConfig(BaseModel):
     )
     limits: Mapping[str, float | None] | None = Field(
         None, description="Limits of endpoints by name; see `bench.scorers.limits.Limits`."
+    )
+    keys: Mapping[str, str] | None = Field(
+        None,
+        description="Environment variable with the key of an endpoint's host, like "
+        "api.deepseek.com=DEEPSEEK_API_KEY; repeat for several. Default: OPENAI_API_KEY__HOST "
+        "(in capitals, _ for other characters), then OPENAI_API_KEY for the model's host alone.",
     )
 
     @property

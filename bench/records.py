@@ -194,6 +194,14 @@ def read(folder: Path) -> pd.DataFrame:
     return frame.drop(columns=["cut", "place"])
 
 
+def is_complete(folder: Path) -> bool:
+    """Say whether every request of the run in `folder` is answered; False where there is no run."""
+    try:
+        return len(_all(folder)) == read_about(folder)["requests"]
+    except BadInput:
+        return False
+
+
 def cut(folder: Path) -> dict[str, int]:
     """How many replies of a run were cut off at their limit of tokens, by task; only tasks that have some."""
     rows = _all(folder).select(["task", "cut"]).to_pylist()

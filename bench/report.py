@@ -21,12 +21,13 @@ from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench import notebooks, places, study, words
+from bench import notebooks, places, records, study, words
 from bench.errors import AnotherRun, BadInput, NotApplicable, RunFailed
 from bench.notebooks import check_parameters, names_of_parameters
 from bench.places import DEMO, NOTEBOOKS
 from bench.progress import say
 from bench.run import Run, evaluate, short_name, slug
+from bench.scorers import keys
 from bench.site import pages as site
 from bench.site.matrix import Cell
 from bench.site.pages import Page
@@ -123,7 +124,15 @@ def _jobs(plan: Study, jobs: int | None) -> int:
 
 
 def _ask(plan: Study, folder: Path, jobs: int) -> list[Cell]:
-    """Every model on every benchmark, a process a model, so that memory is given back and one failure stops no other."""
+    """Ask every model every benchmark, in a process per model, so that a failure stops no other.
+
+    Raises:
+        BadInput: a run is not complete, and the variable with a key that it needs is not set.
+    """
+    for model in plan.models if plan.keys else ():
+        for name, options in plan.options.items():
+            if not records.is_complete(folder / "runs" / slug(model) / name):
+                keys.check_set(keys.of_run(plan.models, model, options.get("judge"), plan.keys))
     threads = max(1, (os.cpu_count() or 1) // jobs)
     context = multiprocessing.get_context("spawn")
     with (
@@ -190,6 +199,8 @@ def _ask_model(plan: Study, model: str, folder: Path) -> list[Cell]:
     cells = []
     for name, options in plan.options.items():
         out = folder / "runs" / slug(model) / name
+        variables = keys.of_run(plan.models, model, options.get("judge"), plan.keys)
+        options = {**options, "keys": variables}
         try:
             try:
                 evaluate(name, model, out=out, partial=True, **options)

@@ -25,7 +25,8 @@ from bench.metrics.findings import foreign
 from bench.plan import Plan, Requests
 from bench.progress import in_notebook, say
 from bench.results import PRESETS, Run, check_preset, labels, probe_failed, short_name, table
-from bench.scorers.base import digest
+from bench.scorers import keys as key_names
+from bench.scorers.base import Scorer, digest
 from bench.scorers.generation_options import GenerationOptions
 from bench.scorers.limits import Limits
 
@@ -72,6 +73,7 @@ def evaluate(
 def _evaluate(config: RunConfig, partial: bool, like: Run | None) -> Run:
     check_preset(config.preset)
     limits = Limits.of(config.limits)
+    key_names.check(config.keys or {}, [config.model, config.judge])
     # The settings of a run that lies in this folder stay: another preset scores its answers again.
     settings = {**_settings(config.out, config.benchmark), **(config.settings or {})}
     config = config.model_copy(update={"settings": settings})
@@ -85,6 +87,12 @@ def _evaluate(config: RunConfig, partial: bool, like: Run | None) -> Run:
         raise BadInput("--resources: says what workers of a cluster have to offer; give --scheduler too")
     workers = Cluster(config.scheduler, config.resources) if config.scheduler else None
 
+    key_variables = key_names.of_run([config.model], config.model, config.judge, config.keys)
+
+    def load(name: str, options: dict[str, Any]) -> Scorer:
+        key_names.check_set(key_variables)  # the judge's too, before anything is asked
+        return scorers.load(name, **options, limits=limits._asdict(), keys=key_variables)
+
     def loaded(name: str, generation: GenerationOptions, label_names: Sequence[str] | None = None) -> Lazy:
         options: dict[str, Any] = {
             "device": config.device,
@@ -96,7 +104,7 @@ def _evaluate(config: RunConfig, partial: bool, like: Run | None) -> Run:
         }
         if workers and workers.asks(name):
             return Lazy(workers.scorer(name, options))
-        return Lazy(lambda: scorers.load(name, **options, limits=limits._asdict()))
+        return Lazy(lambda: load(name, options))
 
     asked = loaded(config.model, config.generation, config.labels_of(config.model))
     # A judge needs room for its thoughts too, and otherwise grades as it is.
@@ -231,11 +239,13 @@ def evaluate_all(benchmark: str, models: Sequence[str], runs: str | Path = "", *
     if isinstance(models, str):
         raise BadInput(f"models {models!r}: expected a list of models, like [{models!r}]")
     given = {name: value for name, value in options.items() if value}
+    variables = given.pop("keys", None)
     found = []
     for model in dict.fromkeys(models):
         out = Path(runs) / slug(model) / resolve(benchmark) if runs else None
+        keys = key_names.of_run(models, model, given.get("judge"), variables)
         try:
-            found.append(evaluate(benchmark, model, out=out, partial=True, **given))
+            found.append(evaluate(benchmark, model, out=out, partial=True, keys=keys, **given))
         except NotApplicable as refusal:
             say(f"not applicable: {refusal}")
     return found
@@ -281,14 +291,17 @@ def by_setting(
         An empty frame where nothing could be asked.
     """
     given = {key: value for key, value in options.items() if value}
+    variables = given.pop("keys", None)
     tables = []
     for model in dict.fromkeys(models):
         for value in values:
             settings = {**given.get("settings", {}), name: value}
+            keys = key_names.of_run(models, model, given.get("judge"), variables)
             own = f"{resolve(benchmark)}.{digest([given, name, value])[:8]}"
             out = Path(runs) / slug(model) / own if runs else None
             try:
-                done = evaluate(benchmark, model, out=out, partial=True, **{**given, "settings": settings})
+                asked = {**given, "settings": settings, "keys": keys}
+                done = evaluate(benchmark, model, out=out, partial=True, **asked)
             except (BadInput, RunFailed) as refusal:
                 say(f"not asked with {name}={value}: {refusal}")
                 continue

@@ -11,11 +11,12 @@ analyses:
   compare_models: {}
   prompt_robustness: {runs: [../reports/other/runs/*/*]}   # other runs beside the study's own
 options: {seed: 0, preset: robust, device: cuda}
+keys: {example.org: EXAMPLE_API_KEY}     # environment variables with the keys of endpoints, by host
 """
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +26,11 @@ from bench.data import yaml
 from bench.data.text import place
 from bench.errors import BadInput, expected, quoted
 from bench.run import PRESETS
+from bench.scorers import keys as key_names
 from bench.scorers.limits import Limits
 from bench.tasks.nli_coal import label_order
 
-KEYS = ("title", "question", "models", "benchmarks", "analyses", "options", "language")
+KEYS = ("title", "question", "models", "benchmarks", "analyses", "options", "keys", "language")
 # What may stand under a benchmark, and what under `options`, which holds for all; with the type of each.
 OF_BENCHMARK: dict[str, type] = {
     "categories": list, "tasks": list, "limit": int, "repeats": int, "seed": int, "read": str, "judge": str, "max_new_tokens": int,
@@ -53,6 +55,7 @@ class Study:
     options: Mapping[str, Mapping[str, Any]]
     analyses: Mapping[str, Mapping[str, Any]]
     language: str = "en"
+    keys: Mapping[str, str] = field(default_factory=dict)
 
 
 def load(path: Path) -> Study:
@@ -90,6 +93,13 @@ def load(path: Path) -> Study:
         # First, because it turns the paths in `own` into absolute ones.
         benchmark = _benchmark(path, name, own, common.get("preset", "robust"))
         options[benchmark] = {**common, **own}
+    keys = content.get("keys") or {}
+    if not isinstance(keys, dict):
+        raise BadInput(f"{path}, key `keys`: expected HOST: NAME of an environment variable")
+    try:
+        key_names.check(keys, [*models, *(given.get("judge") for given in options.values())])
+    except BadInput as error:
+        raise BadInput(f"{path}, key `keys`: {error}") from None
     language = content.get("language", "en")
     if language not in words.LANGUAGES:
         raise BadInput(f"{path}, key `language`: " + expected(language, words.LANGUAGES, "language"))
@@ -99,6 +109,7 @@ def load(path: Path) -> Study:
     return Study(
         name=path.stem, title=content["title"], question=str(content.get("question", "")), models=models, options=options,
         analyses={str(name): _analysis(path, str(name), given or {}) for name, given in analyses.items()}, language=language,
+        keys=keys,
     )  # fmt: skip
 
 

@@ -26,6 +26,7 @@ class Server(ThreadingHTTPServer):
         self.seen: list[dict[str, Any]] = []
         self.tried: list[dict[str, Any]] = []
         self.keys: set[str] = set()
+        self.headers: list[dict[str, str]] = []
         self.busy = self.busiest = 0
         self.lock = threading.Lock()
         super().__init__(("127.0.0.1", 0), Handler)
@@ -58,6 +59,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.keys.add(self.headers["Authorization"])
+        self.server.headers.append({name.lower(): value for name, value in self.headers.items()})
         known = {"/v1/chat/completions": "messages", "/v1/completions": "prompt"}.get(self.path)
         status, headers, content = self.server.answer(asked) if known in asked else (404, {}, {})
         body = content.encode() if isinstance(content, str) else json.dumps(content).encode()

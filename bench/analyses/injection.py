@@ -25,6 +25,7 @@ from bench.benchmarks import module, resolve
 from bench.errors import BadInput, expected
 from bench.metrics.injection import CLEAN
 from bench.results import Run, short_name
+from bench.scorers import keys
 from bench.tasks import wording
 from bench.tasks.cbbq import REASON, UNBIASED
 from bench.tasks.mcbe import CRITERIA, DENIAL
@@ -127,7 +128,8 @@ def measured(
                     request = replace(request, max_new_tokens=max_new_tokens or request.max_new_tokens)
                     asked.append(request)
                     rows.append({"wording": name or "ours", "item_id": item_id, "kind": kind, "language": language})  # fmt: skip
-    scorer = scorers.load(judge, dtype=dtype)
+    # OPENAI_API_KEY is for the models that wrote the replies, not for the judge's host.
+    scorer = scorers.load(judge, dtype=dtype, keys=keys.of_run([], "", judge, {}))
     answers = scorer.answer(asked)
     marks = [_mark(benchmark, aim, one.response, items[row["item_id"]]) for one, row in zip(answers, rows, strict=True)]  # fmt: skip
     found = pd.DataFrame(rows).assign(mark=marks, said=[one.response for one in answers])

@@ -33,6 +33,7 @@ def load(
     label_names: Sequence[str] = (),
     limits: Mapping[str, float | None] | None = None,
     generation: Mapping[str, Any] | None = None,
+    keys: Mapping[str, str] | None = None,
 ) -> Scorer:
     """The scorer for `model`.
 
@@ -46,6 +47,8 @@ def load(
         limits: how an endpoint may be asked, like `{"concurrency": 16}`; see `bench.scorers.limits.Limits`.
         generation: how replies are written, like `{"temperature": 0}`; see
             `bench.scorers.generation_options.GenerationOptions`.
+        keys: environment variables with the keys of endpoints, by host, like
+            `{"api.deepseek.com": "DEEPSEEK_API_KEY"}`; see `bench.scorers.keys`.
 
     Raises:
         BadInput: no such model, or not one that the workbench can ask; an option of generation that
@@ -75,7 +78,7 @@ def load(
     if kind == "openai":
         from bench.scorers.endpoint import Endpoint
 
-        return Endpoint(rest, Limits.of(limits))
+        return Endpoint(rest, Limits.of(limits), keys, options)
     # From here on torch is needed; those above start without it.
     from bench.scorers import checkpoint
 

@@ -9,7 +9,7 @@ from bench.errors import BadInput
 
 KEY = "OPENAI_API_KEY"
 # Environment variables whose value is a secret, by how their names end.
-SECRET_NAMES = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD)$")
+SECRET_NAMES = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD)$|^OPENAI_API_KEY__")
 # Parameters of an address that services take keys in.
 SECRET_FIELDS = re.compile(r"key|token|secret|passw|auth|signature|credential", re.IGNORECASE)
 # Keys of OpenAI, many of its likes, and the Hub, by how they begin.

@@ -1,25 +1,33 @@
 """A chat endpoint that speaks OpenAI's protocol: `openai:NAME@URL`, as vLLM, llama.cpp, Ollama and hosted services do.
 
-The key comes from the environment variable OPENAI_API_KEY and goes nowhere but into the requests.
+The key comes from an environment variable (see `bench.scorers.keys`) and goes nowhere but into
+requests to the endpoint's own host.
 """
 
 import json
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import openai
 
 from bench.errors import BadInput
+from bench.progress import say
 from bench.scorers import endpoint_replies as replies
-from bench.scorers.address import KEY, parse
-from bench.scorers.base import Answer, Model, Tally, each, each_seed, messages
+from bench.scorers import keys
+from bench.scorers.address import parse
+from bench.scorers.base import CUT_OFF, Answer, Model, Tally, each, each_seed, messages
+from bench.scorers.endpoint_client import make_client
 from bench.scorers.endpoint_errors import REFUSED, Again, Plain, Refusal, passing, wait, words
+from bench.scorers.endpoint_fields import ChatFields
 from bench.scorers.endpoint_sending import Sender
+from bench.scorers.generation_options import GenerationOptions
 from bench.scorers.limits import Limits
+from bench.tasks.replies import final
 from bench.tasks.request import Key, Request, Turns, Until
 
 BY_DEFAULT = Limits()
@@ -37,6 +45,7 @@ OF_PROMPT: dict[str, dict[str, Any]] = {
 UNKNOWN_FIELD, NO_SUCH_PLACE = (400, 422, 500, 501), (404, 405)
 # A text whose next token is beyond doubt, and how far its probability may be from that in the text with it, in nats.
 COUNTING, NEAR = "1 2 3 4 5 6 7 8 9", 0.1
+CHAT = "a chat endpoint"
 
 
 class Endpoint(Model):
@@ -51,11 +60,20 @@ class Endpoint(Model):
     verbs: tuple[str, ...]
     reads: tuple[str, ...]
 
-    def __init__(self, rest: str, limits: Limits = BY_DEFAULT) -> None:
+    def __init__(
+        self,
+        rest: str,
+        limits: Limits = BY_DEFAULT,
+        key_variables: Mapping[str, str] | None = None,
+        generation: GenerationOptions | None = None,
+    ) -> None:
         self.name, self.url = parse(rest)
-        self._key = os.environ.get(KEY, "").strip()
-        if not (self._key.isascii() and self._key.isprintable()):
-            raise BadInput(f"the environment variable {KEY}: holds characters that no key has")
+        self.host = keys.host_of(f"openai:{rest}")
+        keys.check_set(key_variables or {})
+        self._variable = keys.variable(self.host, key_variables or {})
+        self._key = keys.key_in(self._variable)
+        self._generation = generation or GenerationOptions()
+        self._fields = ChatFields(self._generation)
         self._plain = Plain(self._key)
         self._sender = Sender(self.url, self._client, limits)
         self.tally = Tally()  # nothing is computed here
@@ -70,8 +88,12 @@ class Endpoint(Model):
             "kind": "chat endpoint (OpenAI's protocol)",
             "id": f"openai:{self.name}@{self.url}",
             "url": self.url,
+            "host": self.host,
+            # The name of the environment variable, never the key.
+            "key": self._variable if self._key else None,
             "prompted_as": "chat turn of the endpoint",
-            "decoding": "the server's own",
+            "decoding": self._decoding(),
+            **({"asked_with": self._fields.asked_with} if self._fields.asked_with else {}),
             "letters_from": f"the {self._likeliest} likeliest first tokens; one that is not among them stands with the probability "
             "of the least likely, an upper bound"
             if self._likeliest
@@ -164,25 +186,23 @@ class Endpoint(Model):
             return await self._read(client, request.prompt)
         if request.verb == "choose":
             return await self._letter(client, request)
-        body, why = await self._chat(
-            client,
-            request.turns,
-            max_tokens=request.max_new_tokens,
-            seed=request.seed,
-            temperature=0.0 if request.of_judge else openai.omit,
-        )
+        fields = self._fields.of_reply(request.max_new_tokens, request.seed, request.of_judge)
+        system = self._fields.system(request.of_judge)
+        body, why = await self._chat(client, request.turns, fields, system)
         if why:
-            return Answer("", error=why)
+            return Answer("", error=why, cut=True if why == CUT_OFF else None)
         answer = replies.choice(body) or {}
         text, why = replies.text(answer)
         reason = answer.get("finish_reason")
         cut = reason == "length" if isinstance(reason, str) else None
+        if cut and not why and not final(text).strip():
+            return Answer("", error=CUT_OFF, cut=True)
         return Answer(self._plain.whole(text), error=why, cut=cut)
 
     async def _letter(self, client: openai.AsyncOpenAI, request: Request) -> Answer:
-        body, why = await self._chat(
-            client, request.turns, **AS_IT_IS, seed=request.seed, logprobs=True, top_logprobs=self._likeliest
-        )
+        fields = self._of_first_token(self._likeliest, seed=request.seed)
+        system = self._fields.system(of_judge=False)
+        body, why = await self._chat(client, request.turns, fields, system)
         answer = replies.choice(body) or {}
         why = why or replies.text(answer)[1]
         found = replies.first_tokens(answer)
@@ -204,10 +224,32 @@ class Endpoint(Model):
             return Answer("", error=why or replies.NO_LOGPROBS)
         return Answer(repr(-float(np.mean(values))) if values else "nan", tuple(values))
 
+    def _of_first_token(self, likeliest: int, **more: int) -> dict[str, Any]:
+        fields = {**AS_IT_IS, **more, "logprobs": True, "top_logprobs": likeliest}
+        return self._fields.of_letter(fields)
+
     async def _chat(
-        self, client: openai.AsyncOpenAI, turns: Turns, **given: Any
+        self, client: openai.AsyncOpenAI, turns: Turns, fields: dict[str, Any], system: str
     ) -> tuple[dict[str, Any], str]:
-        return await self._send(client.chat.completions, "a chat endpoint", messages=messages(turns), **given)
+        """Send a chat request, and again where the server names fields that it wants otherwise.
+
+        Each time is a field fewer that can be refused, so there is an end to it.
+        """
+        place, turns_sent = client.chat.completions, messages(turns, system)
+        while True:
+            sent = self._fields.as_taken(fields)
+            try:
+                return await self._send(place, CHAT, messages=turns_sent, extra_body=sent)
+            except Refusal as refusal:
+                known = set(self._fields.asked_with)
+                label = self._fields.learn(sent, refusal)
+                if not label:
+                    raise
+                if label not in known:
+                    way = self._fields.asked_with[label]
+                    say(f"{self.url}: does not take {label}, which is {way}")
+                self._sender.spent.requests += 1
+                self._sender.spent.again += 1
 
     async def _complete(self, client: openai.AsyncOpenAI, text: str, how: str) -> tuple[dict[str, Any], str]:
         return await self._send(client.completions, "completions", prompt=text, seed=0, **OF_PROMPT[how])
@@ -251,9 +293,7 @@ class Endpoint(Model):
 
     def _client(self) -> openai.AsyncOpenAI:
         # When to try again is the sender's to say, which sees all requests.
-        return openai.AsyncOpenAI(
-            base_url=self.url, api_key=self._key or "none", max_retries=0, timeout=self._sender.limits.timeout
-        )
+        return make_client(self.url, self._key, self._sender.limits.timeout)
 
     def _later(self, error: openai.APIStatusError) -> Again:
         why = f"status {error.status_code}: {self._plain.line(next(words(error.body), error.message))}"
@@ -262,10 +302,22 @@ class Endpoint(Model):
     def _why_not(self, error: openai.APIStatusError) -> Refusal:
         status = f"{self.url}: answered with status {error.status_code}"
         if error.status_code in (401, 403):  # some servers repeat part of the key in the message
-            why = f"the environment variable {KEY} {'is wrong' if self._key else 'is not set'}"
+            why = f"the environment variable {self._variable} is wrong"
+            if not self._key:
+                why = (
+                    f"it was asked without a key: the environment variable {self._variable} "
+                    f"is not set; set it, or name another by --key {self.host}=NAME"
+                )
             return Refusal(f"{status}; {why}", why, error.status_code)
         why = self._plain.line(next(words(error.body), error.message))
-        return Refusal(f"{status} ({why})", f"status {error.status_code}: {why}", error.status_code)
+        reason = f"status {error.status_code}: {why}"
+        return Refusal(f"{status} ({why})", reason, error.status_code, error.body)
+
+    def _decoding(self) -> str:
+        options = self._generation
+        chosen = {"temperature": options.temperature, "top_p": options.top_p}
+        values = [f"{name} {value:g}" for name, value in chosen.items() if value is not None]
+        return ", ".join(values) or "the server's own"
 
     def _find_likeliest(self) -> int:
         """How many likeliest tokens the server tells, 0 where it tells none, which `lacks` then says.
@@ -276,11 +328,9 @@ class Endpoint(Model):
         why = replies.NO_LOGPROBS
         for n in LIKELIEST:
             try:
-                body, _ = self._try(
-                    lambda client, n=n: self._chat(
-                        client, COUNTING, **AS_IT_IS, logprobs=True, top_logprobs=n
-                    )
-                )
+                fields = self._of_first_token(n)
+                chat = partial(self._chat, turns=COUNTING, fields=fields, system="")
+                body, _ = self._try(chat)
             except Refusal as refusal:
                 if refusal.status not in UNKNOWN_FIELD:
                     raise

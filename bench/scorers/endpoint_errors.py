@@ -7,6 +7,7 @@ from email.utils import parsedate_to_datetime
 
 from bench.errors import RunFailed
 from bench.scorers.address import redacted
+from bench.scorers.base import CUT_OFF
 
 REFUSED = "refused by the content filter"
 TOO_LONG = "too long for the model"
@@ -26,6 +27,8 @@ LENGTH_WORDS = re.compile(
     re.IGNORECASE,
 )
 LENGTH_STATUSES = (400, 413, 422)
+# As OpenAI words it where all tokens went into a thought.
+LIMIT_WORDS = re.compile(r"max_tokens or model output limit was reached", re.IGNORECASE)
 # Said with the status of a server that is busy, but waiting does not help: the account has to be paid.
 UNPAID = re.compile(
     r"insufficient.{0,2}(quota|balance)|exceeded your current quota|余额不足|欠费", re.IGNORECASE
@@ -49,11 +52,17 @@ class Again(Exception):
 
 
 class Refusal(RunFailed):
-    """What a server answers to whatever it is asked; `why` without the server's name, `status` 0 where there was none."""
+    """What a server answers to whatever it is asked.
 
-    def __init__(self, message: str, why: str, status: int) -> None:
+    Attributes:
+        why: the reason without the server's name.
+        status: 0 where there was none.
+        body: the error as the server sent it, which may hold the key.
+    """
+
+    def __init__(self, message: str, why: str, status: int, body: object = None) -> None:
         super().__init__(message)
-        self.why, self.status = why, status
+        self.why, self.status, self.body = why, status, body
 
 
 def passing(status: int, body: object) -> bool:
@@ -110,6 +119,8 @@ class Plain:
         said = list(words(body))
         if status in FILTER_STATUSES and FILTER_WORDS.search("\n".join(said)):
             return REFUSED
+        if status == 400 and LIMIT_WORDS.search("\n".join(said)):
+            return CUT_OFF
         if status in LENGTH_STATUSES and LENGTH_WORDS.search("\n".join(said)):
             return f"{TOO_LONG}: {self.line(said[0])}"
         return ""

@@ -1,0 +1,144 @@
+"""Fields of an endpoint's chat requests, sent in the way that the server takes them."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from bench.errors import BadInput
+from bench.scorers.endpoint_errors import Refusal, words
+from bench.scorers.generation_options import GenerationOptions
+
+# Statuses of a request that holds a field or a value that the server does not take.
+STATUSES = (400, 422)
+# How servers say that they do not take a field or a value at all.
+UNSUPPORTED = re.compile(
+    r"unsupported|not support|n['o]t supported|only the default|unknown|unrecogni[sz]ed"
+    r"|unexpected|not permitted|not allowed|forbidden|不支持",
+    re.IGNORECASE,
+)
+RENAMED = "sent as max_completion_tokens"
+TEMPLATE = "chat_template_kwargs"
+# Fields that have an option of their own, or that decide how the answer is read.
+OWN = {
+    "model": "--model",
+    "messages": "--system",
+    "max_tokens": "--max-new-tokens",
+    "max_completion_tokens": "--max-new-tokens",
+    "temperature": "--temperature",
+    "top_p": "--top-p",
+    "seed": "--seed",
+    "logprobs": "--read",
+    "top_logprobs": "--read",
+    TEMPLATE: "--template",
+    "stream": "",
+    "n": "",
+}
+
+
+class ChatFields:
+    """Writes the fields of chat requests, and learns from refusals which ones the server takes.
+
+    Attributes:
+        asked_with: fields that are sent otherwise than they would be, and how, for `run.json`.
+    """
+
+    def __init__(self, options: GenerationOptions) -> None:
+        for name in options.request_fields:
+            if name in OWN:
+                way = f"give {OWN[name]} instead" if OWN[name] else "the workbench sets it itself"
+                raise BadInput(f"--request-field {name}: cannot be set by this option; {way}")
+        self._options = options
+        # A judge decodes greedily, and does not see what the model is told.
+        self._of_judge = GenerationOptions(temperature=0.0, thinking_tokens=options.thinking_tokens)
+        self.asked_with: dict[str, str] = {}
+
+    def system(self, of_judge: bool) -> str:
+        """Return the text of the system message, "" for none."""
+        return "" if of_judge else self._options.system
+
+    def of_reply(self, max_new_tokens: int, seed: int, of_judge: bool) -> dict[str, Any]:
+        """Write the fields of a request for a reply."""
+        options = self._of_judge if of_judge else self._options
+        fields: dict[str, Any] = {
+            "seed": seed,
+            "max_tokens": max_new_tokens + (options.thinking_tokens or 0),
+        }
+        for name in ("temperature", "top_p"):
+            if getattr(options, name) is not None:
+                fields[name] = getattr(options, name)
+        return {**fields, **self._of_every_request(options)}
+
+    def of_letter(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Add to `fields`, which ask for the first token of a reply, those of every request."""
+        return {**fields, **self._of_every_request(self._options)}
+
+    def as_taken(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Return `fields` as the server takes them, as far as its refusals have said."""
+        taken = {}
+        for name, value in fields.items():
+            way = self.asked_with.get(_label(name, value))
+            if way is None:
+                taken[name] = value
+            elif way == RENAMED:
+                taken["max_completion_tokens"] = value
+        return taken
+
+    def learn(self, sent: Mapping[str, Any], refusal: Refusal) -> str:
+        """Learn from a refusal how the server wants to be asked.
+
+        Args:
+            sent: the fields of the request, as they were sent.
+
+        Returns:
+            What was sent and is not taken, like `temperature=0`; "" where the refusal says nothing
+            about a field that can be sent otherwise or left out.
+        """
+        if refusal.status not in STATUSES:
+            return ""
+        message = "\n".join(words(refusal.body))
+        named = set(_named(refusal.body))
+        for name, value in sent.items():
+            if name not in named and not re.search(rf"\b{name}\b", message):
+                continue
+            if name == "max_tokens" and "max_completion_tokens" in message:
+                self.asked_with[name] = RENAMED
+            elif self._may_be_left_out(name, value, message):
+                self.asked_with[_label(name, value)] = f"left out ({refusal.why})"
+            else:
+                continue
+            return _label(name, value)
+        return ""
+
+    def _of_every_request(self, options: GenerationOptions) -> dict[str, Any]:
+        off = {"enable_thinking": False} if options.thinking_tokens == 0 else {}
+        template = {**off, **options.template_arguments}
+        return {**({TEMPLATE: template} if template else {}), **options.request_fields}
+
+    def _may_be_left_out(self, name: str, value: Any, message: str) -> bool:
+        if name == "seed":
+            return True
+        if name in ("temperature", "top_p"):
+            # A value that the user chose may also be a mistake, which is not passed over.
+            chosen = getattr(self._options, name) == value
+            return not chosen or bool(UNSUPPORTED.search(message))
+        return name == TEMPLATE and not self._options.template_arguments
+
+
+def _label(name: str, value: Any) -> str:
+    """Name a field, with its value where a server may take another value of it."""
+    return f"{name}={value:g}" if name in ("temperature", "top_p") else name
+
+
+def _named(body: object) -> Iterator[str]:
+    """Find the fields that an error is about, in OpenAI's form (`param`) or FastAPI's (`loc`)."""
+    if isinstance(body, list):
+        for part in body:
+            yield from _named(part)
+    elif isinstance(body, dict):
+        if isinstance(body.get("param"), str):
+            yield body["param"].partition(".")[0]
+        place = body.get("loc")
+        if isinstance(place, list):
+            yield from (part for part in place if isinstance(part, str))
+        for name in ("error", "detail"):
+            yield from _named(body.get(name))

@@ -1,0 +1,111 @@
+"""Environment variables with the keys of endpoints: one per host, so that no key goes to another.
+
+The key of a host is read from the first of these:
+
+1. the variable that `--key HOST=NAME` (in a study `keys: {HOST: NAME}`) names;
+2. `OPENAI_API_KEY__HOST`, if it is set: the host in capitals, every other character as `_`;
+3. `OPENAI_API_KEY`, for the host of the model alone. Where several models are asked together, as in
+   a study, only if all of them that are endpoints are on one host.
+
+HOST is written as in the endpoint's URL, in lower case, with its port unless that is the default
+of http or https: `api.deepseek.com`, `localhost:8000`. A host without a key is asked without one.
+Only names of variables are handed on and recorded; the process that sends a key reads it itself.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from urllib.parse import urlsplit
+
+from bench.errors import BadInput, expected
+from bench.scorers import address
+
+MODEL_KEY = "OPENAI_API_KEY"
+DEFAULT_PORTS = {"http": 80, "https": 443}
+# Capitals only, so that a key that is given in place of a name is hardly ever taken for one.
+NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
+EXPECTED = (
+    "--key: expected HOST=NAME, once per host, with the name of an environment variable in "
+    "capitals, like api.deepseek.com=DEEPSEEK_API_KEY; the key itself belongs in that variable"
+)
+
+
+def host_of(model: str) -> str:
+    """Return the host of a model that is an endpoint, "" for any other model."""
+    kind, _, rest = model.partition(":")
+    if kind != "openai":
+        return ""
+    parts = urlsplit(address.parse(rest).url)
+    host = parts.hostname or ""
+    host = f"[{host}]" if ":" in host else host
+    return host if parts.port in (None, DEFAULT_PORTS[parts.scheme]) else f"{host}:{parts.port}"
+
+
+def own_variable(host: str) -> str:
+    """Return the name of the variable that holds the key of `host` alone."""
+    return f"{MODEL_KEY}__{re.sub('[^A-Z0-9]', '_', host.upper())}"
+
+
+def key_in(variable: str) -> str:
+    """Read the key in an environment variable; "" if it is not set.
+
+    Raises:
+        BadInput: it holds characters that no key has.
+    """
+    key = os.environ.get(variable, "").strip()
+    if not (key.isascii() and key.isprintable()):
+        raise BadInput(f"the environment variable {variable}: holds characters that no key has")
+    return key
+
+
+def variable(host: str, given: Mapping[str, str]) -> str:
+    """Choose the variable for the key of `host`, the host of the model; it need not be set."""
+    own = own_variable(host)
+    return given.get(host) or (own if key_in(own) else MODEL_KEY)
+
+
+def of_run(
+    models: Iterable[str], model: str, judge: str | None, given: Mapping[str, str] | None
+) -> dict[str, str]:
+    """Name the variables with the keys of a run by host, as far as they are not `OPENAI_API_KEY`.
+
+    Args:
+        models: the models that are asked together: `model` alone, or all of a study. Where they are
+            at several hosts, `OPENAI_API_KEY` is for none of them.
+        given: variables by host, as the caller named them; other hosts' are left out.
+    """
+    of_models = {host for name in models if (host := host_of(name))}
+    hosts = [host for host in (host_of(model), host_of(judge or "")) if host]
+    named = given or {}
+    separate = [host for host in hosts if host in named or of_models != {host}]
+    return {host: named.get(host) or own_variable(host) for host in separate}
+
+
+def check(given: Mapping[str, str], models: Iterable[str | None]) -> None:
+    """Refuse what names no variable, and a host at which none of `models` is.
+
+    Raises:
+        BadInput: the first mistake. A value that is no name of a variable may be a key, so neither
+            it nor its host is repeated.
+    """
+    hosts = sorted({host for model in models if model and (host := host_of(model))})
+    for host, name in given.items():
+        if not (isinstance(name, str) and NAME.fullmatch(name)):
+            raise BadInput(EXPECTED)
+        if host not in hosts:
+            allowed = ", ".join(hosts) or "none, because no endpoint is asked"
+            raise BadInput(f"--key {host}={name}: " + expected(host, allowed, "host"))
+
+
+def check_set(given: Mapping[str, str]) -> None:
+    """Refuse a variable that is not set; a host's own variable need not be.
+
+    Raises:
+        BadInput: the first such variable.
+    """
+    for host, name in given.items():
+        if name != own_variable(host) and not key_in(name):
+            raise BadInput(
+                f"--key {host}={name}: the environment variable {name} is not set; "
+                f"set it to the key for {host}, or name another variable"
+            )
