@@ -148,7 +148,7 @@ class RunConfig(BaseModel):
     resources: Mapping[str, float] | None = Field(
         None, description="Resources that a Dask worker needs per shard, like GPU=1."
     )
-    limits: Mapping[str, float | None] | None = Field(
+    limits: Mapping[str, Any] | None = Field(
         None, description="Limits of endpoints by name; see `bench.scorers.limits.Limits`."
     )
     keys: Mapping[str, str] | None = Field(
