@@ -191,7 +191,7 @@ def read(folder: Path) -> pd.DataFrame:
     """
     frame: pd.DataFrame = _all(folder).to_pandas()
     frame = frame.sort_values("place", kind="stable", ignore_index=True)
-    return frame.drop(columns=["cut", "place"])
+    return frame.drop(columns="place")
 
 
 def is_complete(folder: Path) -> bool:

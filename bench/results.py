@@ -153,6 +153,12 @@ class Run:
                     task,
                     f"{reasons.sum():,} of {total:,} answers did not come, most often: {reasons.index[0]}",
                 )
+            # Whether a reply was cut off is not known of likelihoods, letters and older runs.
+            cut = rows.cut[(rows.task == task) & rows.cut.notna()]
+            if cut.any():
+                tell(
+                    ALL, task, f"{cut.sum():,} of {len(cut):,} replies were cut off at their limit of tokens"
+                )
             if self.about.get("wording", {}).get("unbiased_instruction"):
                 tell(ALL, task, "the wording asks for an unbiased answer (the paper's Q+IF)")
             if judge and room.judged(task, settings):

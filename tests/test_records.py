@@ -25,7 +25,7 @@ def ask(out: str = "out", **options) -> run.Run:
 
 def test_a_row_holds_what_was_asked_and_what_came_back() -> None:
     rows = ask().records
-    assert list(rows) == ["benchmark", "category", "task", "item_id", "request", "repeat", "seed", "prompt_version", "prompt_hash", "prompt", "response", "logprobs", "parsed", "valid", "error", "seconds"]  # fmt: skip
+    assert list(rows) == ["benchmark", "category", "task", "item_id", "request", "repeat", "seed", "prompt_version", "prompt_hash", "prompt", "response", "logprobs", "parsed", "valid", "error", "seconds", "cut"]  # fmt: skip
     first = rows.iloc[0]
     assert tuple(first[["benchmark", "category", "task", "item_id", "repeat"]]) == ("mcbe", "age", "ss", "age:1", 0)  # fmt: skip
     assert first.prompt_version == "bench-mcbe-3"

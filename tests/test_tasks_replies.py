@@ -11,7 +11,7 @@ from bench.data.mcbe import Instance
 from bench.tasks import cbbq, mcbe, nli_coal
 from bench.tasks.letters import letter
 from bench.tasks.ratings import rating, released_rating
-from bench.tasks.replies import answered, final
+from bench.tasks.replies import answered, final, split_thought, unfinished_thought
 
 ITEM = Instance(
     "age", 1, "开会，", "[PLH]先说。", ("甲", "乙"), "职业分工", "说明", 5.0, ("家庭分工", "职业", "职业分工")
@@ -31,6 +31,24 @@ ITEM = Instance(
 )
 def test_only_what_follows_the_thinking_counts(reply, said):
     assert final(reply) == said
+
+
+@pytest.mark.parametrize(
+    ("reply", "opened", "split"),
+    [
+        ("B", False, ("", "B", True)),
+        ("<think>A?</think>\nB", False, ("A?", "B", True)),
+        ("A?\n</think>\n\nB", True, ("A?", "B", True)),
+        ("A?", True, ("A?", "", False)),
+        ("<think>A?", False, ("A?", "", False)),
+        ("", True, ("", "", False)),
+    ],
+)
+def test_a_reply_is_split_into_thought_and_answer(
+    reply: str, opened: bool, split: tuple[str, str, bool]
+) -> None:
+    assert split_thought(reply, opened) == split
+    assert (unfinished_thought(reply, opened, cut=True) == "") is split[2]
 
 
 @given(st.text(), st.text().filter(lambda text: "</think>" not in text))

@@ -131,7 +131,10 @@ def measured(
     # OPENAI_API_KEY is for the models that wrote the replies, not for the judge's host.
     scorer = scorers.load(judge, dtype=dtype, keys=keys.of_run([], "", judge, {}))
     answers = scorer.answer(asked)
-    marks = [_mark(benchmark, aim, one.response, items[row["item_id"]]) for one, row in zip(answers, rows, strict=True)]  # fmt: skip
+    marks = [
+        _mark(benchmark, aim, "" if answer.error else answer.response, items[row["item_id"]])
+        for answer, row in zip(answers, rows, strict=True)
+    ]
     found = pd.DataFrame(rows).assign(mark=marks, said=[one.response for one in answers])
     found.insert(0, "judge", short_name(judge))
     found.insert(1, "benchmark", benchmark)

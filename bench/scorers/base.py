@@ -5,7 +5,7 @@ import json
 import math
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -114,6 +114,19 @@ class Model:
         A prompt's reply depends on itself and the seed, not on its neighbours. Each prompt may have a seed of its own.
         No more is written of a reply of which `until` is true.
         """
+        replies = self.replies(prompts, max_new_tokens=max_new_tokens, seed=seed, greedy=greedy, until=until)
+        return [reply.response for reply in replies]
+
+    def replies(
+        self,
+        prompts: Sequence[Turns],
+        *,
+        max_new_tokens: int,
+        seed: int | Sequence[int],
+        greedy: bool,
+        until: Until,
+    ) -> list[Answer]:
+        """Write a reply to each prompt as `generate` does, with what is known of how it ended."""
         raise NotImplementedError
 
     def classify(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
@@ -143,36 +156,36 @@ class Model:
                 numbers = [i for i in numbers if i not in answers]
                 some = list(self._ask([requests[i] for i in numbers]))
             seconds = (time.perf_counter() - start) / max(len(numbers), 1)
-            for i, (response, logprobs) in zip(numbers, some, strict=True):
-                answers[i] = Answer(response, logprobs, seconds=seconds)
+            for i, answer in zip(numbers, some, strict=True):
+                answers[i] = replace(answer, seconds=seconds)
         return [answers[i] for i in range(len(requests))]
 
-    def _ask(self, requests: Sequence[Request]) -> Iterable[tuple[str, tuple[float, ...] | None]]:
+    def _ask(self, requests: Sequence[Request]) -> Iterable[Answer]:
         if not requests:
             return
         first = requests[0]
         prompts = [request.turns for request in requests]
         if first.verb == "nll":
             for row in self.token_logprobs([request.prompt for request in requests], bos=first.bos):
-                yield repr(float(-row.mean())) if len(row) else "nan", tuple(map(float, row))
+                mean = repr(float(-row.mean())) if len(row) else "nan"
+                yield Answer(mean, tuple(map(float, row)))
         elif first.verb == "choose":
             options = [request.options for request in requests]
             for row, some in zip(self.choose(prompts, options), options, strict=True):
-                yield some[int(row.argmax())], tuple(map(float, row))
+                yield Answer(some[int(row.argmax())], tuple(map(float, row)))
         elif first.verb == "generate":
             seeds = [request.seed for request in requests]
-            replies = self.generate(
+            yield from self.replies(
                 prompts,
                 max_new_tokens=first.max_new_tokens,
                 seed=seeds,
                 greedy=first.of_judge,
                 until=first.until,
             )
-            for reply in replies:
-                yield reply, None
         else:
             for row in self.classify([(request.prompt, request.hypothesis) for request in requests]):
-                yield LABELS[int(row.argmax())], tuple(math.log(p) if p > 0 else -math.inf for p in row)
+                logprobs = tuple(math.log(p) if p > 0 else -math.inf for p in row)
+                yield Answer(LABELS[int(row.argmax())], logprobs)
 
 
 def messages(prompt: Turns, system: str = "") -> list[dict[str, str]]:

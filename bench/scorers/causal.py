@@ -1,18 +1,21 @@
 """Causal language models: likelihood of texts, choice among options (both by `bench.scorers.reading`), generated replies."""
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from bench.errors import BadInput
-from bench.scorers.base import Model, digest, each, each_seed
+from bench.scorers.base import Answer, Model, digest, each, each_seed
 from bench.scorers.checkpoint import Placement, check_lengths, special_behind, tokenizer_identity
 from bench.scorers.generation_options import GenerationOptions
 from bench.scorers.reading import Reader, Row
 from bench.scorers.sampling import take_sampling
+from bench.scorers.thinking import StopRule
 from bench.scorers.turns import Speech
 from bench.scorers.writing import Writer
+from bench.tasks.replies import THOUGHT_TAGS, unfinished_thought
 from bench.tasks.request import Turns, Until
 
 
@@ -34,11 +37,12 @@ class Causal(Model):
         self.network, self.tokenizer, self.where, self.identity = network, tokenizer, where, identity
         if tokenizer.pad_token_id is None:
             tokenizer.pad_token = tokenizer.eos_token
-        self._speech = Speech(identity["id"], tokenizer, special_behind(tokenizer))
+        self._speech = Speech(identity["id"], tokenizer, special_behind(tokenizer), self.generation)
+        self._hidden = _hidden_tokens(tokenizer)
         self._first = tokenizer.eos_token_id if tokenizer.bos_token_id is None else tokenizer.bos_token_id
         self._coder = tokenizer_identity(tokenizer)
         self._reader = Reader(network, where, tokenizer.pad_token_id or 0)
-        self._writer = Writer(self._reader, take_sampling(network.generation_config))
+        self._writer = Writer(self._reader, self._sampling())
         self.tally = self._reader.tally
 
     def describe(self) -> dict[str, Any]:
@@ -49,6 +53,8 @@ class Causal(Model):
             **self._coder,
             "parameters": self.network.num_parameters(),
             "decoding": self._writer.sampling or "greedy",
+            **self._speech.describe(),
+            **self.generation.describe(),
         }
 
     def token_logprobs(self, texts: Sequence[str], *, bos: bool = False) -> list[np.ndarray]:
@@ -76,7 +82,8 @@ class Causal(Model):
         rows: dict[tuple[int, ...], dict[tuple[int, int], None]] = {}
         wanted: list[list[tuple[tuple[int, ...], tuple[tuple[int, int], ...]]]] = []
         choices = each(options, len(prompts))
-        texts = list(map(self._speech.written, prompts))
+        # What stands behind an open thought would be a part of it.
+        texts = [self._speech.written(prompt, closed=True) for prompt in prompts]
         before = self._speech.encoded(texts)
         whole = iter(
             self._speech.encoded(
@@ -101,33 +108,61 @@ class Causal(Model):
             dtype=np.float64,
         ).reshape(len(prompts), -1 if prompts else len(options))
 
-    def generate(
+    def replies(
         self,
         prompts: Sequence[Turns],
         *,
-        max_new_tokens: int = 32,
-        seed: int | Sequence[int] = 0,
-        greedy: bool = False,
-        until: Until = None,
-    ) -> list[str]:
-        """Replies, decoded as the model's own generation configuration says (sampled or greedy), or greedily."""
-        encoded = self._speech.encoded([self._speech.written(prompt) for prompt in prompts])
-        self._check([len(ids) + max_new_tokens for ids in encoded], "the text with its reply")
+        max_new_tokens: int,
+        seed: int | Sequence[int],
+        greedy: bool,
+        until: Until,
+    ) -> list[Answer]:
+        """Write replies, decoded as the model's generation configuration or the options say, or greedily.
+
+        One that ends inside its thought has an error, because what it holds is no answer.
+        """
+        texts = [self._speech.written(prompt) for prompt in prompts]
+        opened = [self._speech.opens_thought(*pair) for pair in zip(prompts, texts, strict=True)]
+        encoded = self._speech.encoded(texts)
+        # Where thinking is off, a model that thinks all the same does so within its reply.
+        rule = StopRule(self._text, max_new_tokens, self.generation.thinking_tokens or None, until)
+        self._check([len(ids) + rule.limit for ids in encoded], "the text with its reply")
         seeds = each_seed(seed, len(prompts))
         # The same reply is written once.
         sampled = bool(self._writer.sampling) and not greedy
         dice = [digest([*one]) if sampled else "" for one in zip(seeds, prompts, strict=True)]
-        asked = list(zip(map(tuple, encoded), dice, strict=True))
+        asked = list(zip(map(tuple, encoded), dice, opened, strict=True))
         unique = list(dict.fromkeys(asked))
         written = self._writer.write(
-            [ids for ids, _ in unique],
-            max_new_tokens,
-            [one for _, one in unique],
-            until and (lambda ids: until(self.tokenizer.decode(ids, skip_special_tokens=True))),
+            [ids for ids, _, _ in unique],
+            [seed for _, seed, _ in unique],
+            [thinking for _, _, thinking in unique],
+            rule,
         )
-        texts = self.tokenizer.batch_decode(written, skip_special_tokens=True) if written else []
-        replies = dict(zip(unique, texts, strict=True))
-        return [replies[one] for one in asked]
+        replies = {
+            key: self._reply(ids, key[2], cut) for key, (ids, cut) in zip(unique, written, strict=True)
+        }
+        return [replies[key] for key in asked]
+
+    def _reply(self, ids: list[int], opened: bool, cut: bool) -> Answer:
+        text = self._text(ids)
+        option = "--thinking-tokens" if self.generation.thinking_tokens else "--max-new-tokens"
+        return Answer(text, error=unfinished_thought(text, opened, cut, option), cut=cut)
+
+    def _text(self, ids: Sequence[int]) -> str:
+        """Decode a reply without special tokens, but with the tags of its thought."""
+        shown = [i for i in ids if i not in self._hidden] if self._hidden else ids
+        return str(self.tokenizer.decode(shown, skip_special_tokens=not self._hidden))
+
+    def _sampling(self) -> dict[str, Any]:
+        config, options = self.network.generation_config, self.generation
+        sampling = take_sampling(config, options.temperature, options.top_p)
+        if options.top_p is not None and not sampling:
+            raise BadInput(
+                f"--top-p {options.top_p}: {self.identity['id']} decodes greedily and draws from nothing; "
+                "give a --temperature above 0 too"
+            )
+        return sampling
 
     def _check(self, lengths: Sequence[int], what: str) -> None:
         check_lengths(self.identity["id"], lengths, self.network, what)
@@ -145,3 +180,14 @@ class Causal(Model):
             whole = before + list(self.tokenizer(option, add_special_tokens=False)["input_ids"])
         reads = tuple((i - 1, whole[i]) for i in range(len(before), len(whole)))
         return tuple(whole[:-1]), reads
+
+
+def _hidden_tokens(tokenizer: Any) -> set[int]:
+    """The special tokens that a decoded reply leaves out where tags of thoughts are special too.
+
+    Empty where they are not, which is nearly always: then the tokenizer itself leaves out special tokens.
+    """
+    special = {i for i, token in tokenizer.added_tokens_decoder.items() if token.special}
+    special |= set(tokenizer.all_special_ids)
+    tags = {i for i in special if tokenizer.decode([i]).strip() in itertools.chain(*THOUGHT_TAGS)}
+    return special - tags if tags else set()

@@ -59,6 +59,10 @@ class GenerationOptions:
             if getattr(self, attribute.name) != getattr(defaults, attribute.name)
         }
 
+    def describe(self) -> dict[str, Any]:
+        """Say in `run.json` which options were given; nothing where all are the model's own."""
+        return {"generation": self.changed()} if self.changed() else {}
+
     def refuse(self, names: Iterable[str], why: str) -> None:
         """Refuse those options of `names` that were given; `why` says who cannot follow them.
 

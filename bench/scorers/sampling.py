@@ -44,17 +44,28 @@ class SeededSampling(LogitsProcessor):
         return torch.full_like(scores, -torch.inf).scatter(1, chosen, 0.0)
 
 
-def take_sampling(config: Any) -> dict[str, Any]:
-    """The sampling part of a generation configuration, taken out of it; empty where the model decodes greedily."""
+def take_sampling(
+    config: Any, temperature: float | None = None, top_p: float | None = None
+) -> dict[str, Any]:
+    """Take the sampling part out of a generation configuration; empty where replies are decoded greedily.
+
+    Args:
+        temperature: in place of the configuration's; 0 decodes greedily, any other samples.
+        top_p: in place of the configuration's.
+    """
     wanted = deepcopy(config)
     config.do_sample = False
     for name in ("temperature", "top_k", "top_p", "min_p", "typical_p"):
         setattr(config, name, None)
-    if not wanted.do_sample:
+    if temperature == 0 or (temperature is None and not wanted.do_sample):
         return {}
     # Where the configuration is silent, transformers samples at temperature 1 from the 50 likeliest tokens.
-    found = {"temperature": wanted.temperature or 1.0, "top_k": 50 if wanted.top_k is None else wanted.top_k}
-    return found | {"top_p": wanted.top_p or 1.0, "min_p": wanted.min_p or 0.0}
+    return {
+        "temperature": temperature or wanted.temperature or 1.0,
+        "top_k": 50 if wanted.top_k is None else wanted.top_k,
+        "top_p": top_p or wanted.top_p or 1.0,
+        "min_p": wanted.min_p or 0.0,
+    }
 
 
 def warpers(sampling: dict[str, Any]) -> list[LogitsProcessor]:

@@ -28,7 +28,7 @@ from transformers import (
 
 from bench.progress import progress
 from bench.scorers import tiny_nli
-from bench.scorers.base import VERBS, Model, Tally, digest, messages
+from bench.scorers.base import VERBS, Answer, Model, Tally, digest, messages
 from bench.scorers.causal import Causal
 from bench.scorers.checkpoint import Placement, threads
 from bench.scorers.classifier import Classifier
@@ -66,8 +66,9 @@ class Tiny(Model):
             "revision": self._key(),
             **self.where.describe(),
             "parameters": SIZES[self.recipe.size]._asdict(),
-            "decoding": "sampled",
+            "decoding": "greedy" if self.generation.temperature == 0 else "sampled",
             "adds_bos": False,  # its tokenizer has no token for the beginning
+            **self.generation.describe(),
         }
 
     @property
@@ -106,16 +107,16 @@ class Tiny(Model):
     ) -> np.ndarray:
         return self.causal.choose(prompts, options)
 
-    def generate(
+    def replies(
         self,
         prompts: Sequence[Turns],
         *,
-        max_new_tokens: int = 32,
-        seed: int | Sequence[int] = 0,
-        greedy: bool = False,
-        until: Until = None,
-    ) -> list[str]:
-        return self.causal.generate(
+        max_new_tokens: int,
+        seed: int | Sequence[int],
+        greedy: bool,
+        until: Until,
+    ) -> list[Answer]:
+        return self.causal.replies(
             prompts, max_new_tokens=max_new_tokens, seed=seed, greedy=greedy, until=until
         )
 

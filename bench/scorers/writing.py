@@ -4,8 +4,8 @@ What prompts begin with is computed once (`bench.scorers.reading`). When half of
 leave it, and others take their places, so that a long reply does not hold up the rest.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -15,26 +15,32 @@ from transformers.cache_utils import Cache, DynamicLayer
 from bench.scorers.checkpoint import free_memory, together
 from bench.scorers.reading import Reader, padded
 from bench.scorers.sampling import SeededSampling, warpers
+from bench.scorers.thinking import Progress, StopRule
 
 # Replies are written by so many times the tokens of a batch: each step has one token a text, and reads all weights. On an
 # accelerator rather as many as fit into memory.
 TOGETHER, ON_ACCELERATOR = 4, 16
 # The share of the free memory that keys and values may take: they are there twice, and in parts, when a batch is made.
 SHARE = 0.25
-# Whether so many tokens of a reply are enough; None where it is written to its end.
-Enough = Callable[[list[int]], bool] | None
 # The share of a batch that has to have ended before it is made anew, which copies the keys and values of the others.
 LEAVING = 0.5
 
 
 @dataclass(slots=True)
 class Reply:
-    """A reply in the making: `ids` are its prompt, of `start` tokens, and what is written of it; `left` may follow."""
+    """A reply in the making: `ids` are its prompt, of `start` tokens, and what is written of it; `left` may follow.
+
+    Attributes:
+        progress: whether it is still a thought.
+        cut: whether it ended at a limit of tokens.
+    """
 
     ids: list[int]
     start: int
     left: int
     seed: str
+    progress: Progress
+    cut: bool = False
 
     @property
     def longest(self) -> int:
@@ -59,15 +65,19 @@ class Writer:
 
     @torch.inference_mode()
     def write(
-        self, prompts: Sequence[Sequence[int]], limit: int, seeds: Sequence[str], until: Enough = None
-    ) -> list[list[int]]:
-        """Token ids of a reply of at most `limit` tokens to each prompt.
+        self, prompts: Sequence[Sequence[int]], seeds: Sequence[str], thinking: Sequence[bool], rule: StopRule
+    ) -> list[tuple[list[int], bool]]:
+        """Write a reply to each prompt: its token ids, and whether it was cut off at a limit of tokens.
 
         Args:
             seeds: of the dice of each; its likeliest tokens where empty.
-            until: whether a reply is long enough.
+            thinking: whether each prompt has opened a thought.
+            rule: how long replies may be.
         """
-        replies = [Reply(list(ids), len(ids), limit, seed) for ids, seed in zip(prompts, seeds, strict=True)]
+        replies = [
+            Reply(list(ids), len(ids), rule.limit, seed, Progress(opened))
+            for ids, seed, opened in zip(prompts, seeds, thinking, strict=True)
+        ]
         # Neighbours begin alike, and have much the same length.
         waiting = sorted(replies, key=lambda reply: reply.ids)
         joining = bool(replies) and self.reader.can_begin([len(ids) for ids in prompts])
@@ -80,7 +90,7 @@ class Writer:
             batch, rest = live + waiting[:new], waiting[new:]
             try:
                 cache = self._cache(batch, cache, rows) if joining else None
-                over = self._round(batch, cache, until)
+                over = self._round(batch, cache, rule)
             except torch.OutOfMemoryError:
                 if len(batch) == 1:
                     raise
@@ -91,7 +101,7 @@ class Writer:
             rows = [row for row, ended in enumerate(over) if not ended]
             live, waiting = [batch[row] for row in rows], rest
         self.reader.tally.asked += sum(len(reply.ids) for reply in replies)
-        return [reply.ids[reply.start :] for reply in replies]
+        return [(reply.ids[reply.start :], reply.cut) for reply in replies]
 
     @torch.inference_mode()
     def _bytes_of_a_token(self) -> float:
@@ -107,12 +117,12 @@ class Writer:
         ]
         return max(1.0, sum(some.nbytes for some in both) / ids.numel())
 
-    def _round(self, batch: Sequence[Reply], cache: Cache | None, until: Enough) -> list[bool]:
+    def _round(self, batch: Sequence[Reply], cache: Cache | None, rule: StopRule) -> list[bool]:
         """Write on until enough of `batch` have ended, all where there is no `cache`; which of them have."""
         ids, mask = padded([reply.ids for reply in batch], self.reader.padding, self.where.device, left=True)
         end = self.network.generation_config.eos_token_id
         ends = torch.tensor([] if end is None else end, dtype=torch.long, device=self.where.device)
-        ending = Ending(batch, ends, until, LEAVING if cache else 1)
+        ending = Ending(batch, ends, rule, LEAVING if cache else 1)
         steps, width = max(reply.left for reply in batch), ids.shape[1]
         processors = LogitsProcessorList()
         if self.sampling and batch[0].seed:
@@ -125,9 +135,11 @@ class Writer:
             pad_token_id=self.reader.padding,
         )  # fmt: skip
         self.reader.tally.computed += out[:, width:].numel() + (0 if cache else ids.numel())
-        for reply, row, length in zip(batch, out[:, width:].tolist(), ending.lengths(), strict=True):
+        for k, (row, length) in enumerate(zip(out[:, width:].tolist(), ending.lengths(), strict=True)):
+            reply = batch[k]
             reply.ids += row[:length]
             reply.left -= length
+            reply.progress, reply.cut = ending.progress[k], bool(ending.cut[k])
         return list(ending.over.tolist())
 
     def _cache(self, batch: Sequence[Reply], before: Cache | None, rows: Sequence[int]) -> Cache:
@@ -193,30 +205,43 @@ def _below(some: Sequence[torch.Tensor], width: int, room: int) -> torch.Tensor:
 
 
 class Ending(StoppingCriteria):
-    """Which replies have ended: by a token of `ends`, at their limit, or by `until`.
+    """Which replies have ended: by a token of `ends`, at their limit, or by `rule`; and which were `cut` off at a limit.
 
     All are ended when that `share` of them have.
     """
 
-    def __init__(self, batch: Sequence[Reply], ends: torch.Tensor, until: Enough, share: float) -> None:
-        self.ends, self.until, self.share, self.steps = ends, until, share, 0
+    def __init__(self, batch: Sequence[Reply], ends: torch.Tensor, rule: StopRule, share: float) -> None:
+        self.ends, self.rule, self.share, self.steps = ends, rule, share, 0
+        self.progress = [replace(reply.progress) for reply in batch]
         self.written = [reply.ids[reply.start :] for reply in batch]
         self.limits = torch.tensor([reply.left for reply in batch], device=ends.device)
         self.ended = self.limits.clone()  # after how many tokens
         self.over = torch.zeros(len(batch), dtype=torch.bool, device=ends.device)
+        self.cut = self.over.clone()
 
     def __call__(self, input_ids: torch.Tensor, scores: Any, **options: Any) -> torch.Tensor:
         self.steps += 1
         last = input_ids[:, -1]
-        ends = torch.isin(last, self.ends) | (self.limits <= self.steps)
-        if self.until:
-            for row, token in zip(self.written, last.tolist(), strict=True):
-                row.append(token)
-            ends |= torch.tensor([*map(self.until, self.written)], device=ends.device)
-        self.ended = torch.where(ends & ~self.over, self.steps, self.ended)
-        self.over |= ends
+        said, full = torch.isin(last, self.ends), self.limits <= self.steps
+        if self.rule.until or self.rule.thought_tokens is not None:
+            marks = [
+                self._follow(row, progress, token)
+                for row, progress, token in zip(self.written, self.progress, last.tolist(), strict=True)
+            ]
+            enough, reached = torch.tensor(marks, device=last.device).T
+            said, full = said | enough, full | reached
+        new = (said | full) & ~self.over
+        self.ended = torch.where(new, self.steps, self.ended)
+        self.cut |= new & ~said
+        self.over |= new
         enough = self.over.sum() >= self.share * len(self.over)
         return self.over | enough
+
+    def _follow(self, row: list[int], progress: Progress, token: int) -> tuple[bool, bool]:
+        """Whether a reply says enough with one `token` more, and whether it has reached a limit."""
+        row.append(token)
+        self.rule.follow(progress, row)
+        return self.rule.enough(progress, row), self.rule.full(progress, row)
 
     def lengths(self) -> list[int]:
         """How many tokens each has got."""

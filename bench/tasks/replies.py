@@ -8,8 +8,10 @@ import re
 import sys
 import unicodedata
 from functools import cache
+from typing import NamedTuple
 
-OPENED, CLOSED = "<think>", "</think>"
+# What a thought stands between.
+THOUGHT_TAGS = (("<think>", "</think>"),)
 # A rating (7, 7分, 得分：7, **7/10**) or the letter of an option and nothing else; "1." may begin a list.
 _BARE = re.compile(
     r"[\s*#`\"'“(\[【]*+(?:[^\W\d_]{1,8}\s*+[:：]\s*+)?+[*\s]*+(?:[A-H]|[0-9]++(?:\.[0-9]++)?+(?:\s*+(?:分|/\s*+[0-9]++))?+)[\s*`\"'”)\]】。!！]*+"
@@ -20,18 +22,63 @@ _WORDS = re.compile(r"\s*+(?:[^\W\d_]{2}|[^\W\d_A-H])")
 MARKS, LONG = 30, 1000
 
 
+class SplitReply(NamedTuple):
+    """A reply in two parts.
+
+    Attributes:
+        thought: what the model thought before its answer, without the tags around it.
+        answer: what follows the thought, or the whole reply where there is no thought.
+        closed: False where a thought did not end, so that there is no answer.
+    """
+
+    thought: str
+    answer: str
+    closed: bool
+
+
+def split_thought(reply: str, opened: bool = False) -> SplitReply:
+    """Split a reply into its thought and its answer.
+
+    Args:
+        opened: the prompt had opened a thought already, so that the reply has no opening tag.
+    """
+    ends, closing = max((reply.rfind(closing), closing) for _, closing in THOUGHT_TAGS)
+    if ends >= 0:
+        return SplitReply(_without_opening(reply[:ends]), reply[ends + len(closing) :].strip(), True)
+    if opened or any(opening in reply for opening, _ in THOUGHT_TAGS):
+        return SplitReply(_without_opening(reply), "", False)
+    return SplitReply("", reply, True)
+
+
+def unfinished_thought(reply: str, opened: bool, cut: bool | None, option: str = "--max-new-tokens") -> str:
+    """Say why a reply is no answer where its thought did not end, "" where there is an answer.
+
+    Args:
+        opened: as for `split_thought`.
+        cut: whether the reply ended at its limit of tokens.
+        option: which option of the command gives a thought more tokens.
+    """
+    if split_thought(reply, opened).closed:
+        return ""
+    return f"cut off while thinking; raise {option}" if cut else "ended while thinking, without an answer"
+
+
 def final(reply: str) -> str:
-    """What follows the reasoning, which some models write before `</think>`; nothing where it never ends."""
-    _, closed, said = reply.rpartition(CLOSED)
-    if closed:
-        return said.strip()
-    return "" if OPENED in reply else reply
+    """Leave out a reply's thought; nothing is left where the thought does not end."""
+    return split_thought(reply).answer
 
 
 def answered(reply: str) -> bool:
     """Whether a reply in the making has a rating or a letter for its first line, and goes on about it in words."""
     line, _, more = final(reply).lstrip().partition("\n")
     return bool(_BARE.fullmatch(line) and _WORDS.match(more))
+
+
+def _without_opening(thought: str) -> str:
+    thought = thought.strip()
+    for opening, _ in THOUGHT_TAGS:
+        thought = thought.removeprefix(opening).lstrip()
+    return thought
 
 
 def plain(text: str) -> str:
