@@ -22,16 +22,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench import notebooks, places, records, study, words
+from bench.analyses import OVER_VARIANTS
 from bench.errors import AnotherRun, BadInput, NotApplicable, RunFailed
 from bench.notebooks import check_parameters, names_of_parameters
 from bench.places import DEMO, NOTEBOOKS
 from bench.progress import say
-from bench.run import Run, evaluate, short_name, slug
+from bench.run import Run, evaluate
 from bench.scorers import keys
 from bench.site import pages as site
 from bench.site.matrix import Cell
 from bench.site.pages import Page
-from bench.study import Study
+from bench.study import Study, StudyModel
 from bench.whole import written
 
 # Options that say where a model runs, not what it is asked: a notebook reads records, so it has no use for them.
@@ -72,54 +73,65 @@ def make(
         folder.mkdir(parents=True, exist_ok=True)
     with words.spoken(plan.language):
         cells = _ask(plan, folder, _jobs(plan, jobs))
-        runs = {
-            (cell.model, cell.benchmark): Run.open(_place(folder, cell))
-            for cell in cells
-            if cell.state == "done"
-        }
+        runs = {cell.place: Run.open(_place(folder, cell)) for cell in cells if cell.state == "done"}
         made = _pages(plan, folder, given, cells)
         left_out = {
             page.name: page.trouble.why for page in made if page.trouble and page.trouble.is_no_failure
         }
         pages = [page for page in made if page.name not in left_out]
         index = site.write(plan, folder, cells, pages, runs, left_out)
-    failed = [f"{short_name(cell.model)} on {cell.benchmark}" for cell in cells if cell.state == "failed"]
+    failed = [f"{cell.model.label} on {cell.variant.key}" for cell in cells if cell.state == "failed"]
     return Made(index, failed + [f"notebook {page.name}" for page in pages if page.trouble])
 
 
 def _place(folder: Path, cell: Cell) -> Path:
-    return folder / "runs" / slug(cell.model) / cell.benchmark
+    return folder / "runs" / cell.model.folder / cell.variant.key
 
 
 def _notebooks(plan: Study, folder: Path) -> dict[str, dict[str, Any]]:
-    """Notebook name to its parameters, those of benchmarks first."""
-    runs = folder / "runs"
-    found: dict[str, dict[str, Any]] = {}
-    for name, options in plan.options.items():
-        asking = {key: value for key, value in options.items() if key not in WHERE}
-        # A study's data are those that `bench data` finds, unless it names others.
-        asking.setdefault("data", "")
-        found[name] = {**asking, "models": list(plan.models), "runs": str(runs.resolve()), "tables": ""}
-    for name, given in plan.analyses.items():
-        found[name] = {**given, "tables": ""}
-        # An analysis is of the study's runs, of its data, held against others, or of models of its own.
+    """The parameters of each page's notebook, by the name of the page; those of benchmarks first."""
+    pages: dict[str, dict[str, Any]] = {}
+    for variant in plan.variants:
+        if variant.page:
+            known = names_of_parameters(NOTEBOOKS / f"{variant.benchmark}.ipynb")
+            options = study.merged(plan.options, variant.options)
+            shown = {name: value for name, value in options.items() if name in known}
+            # A study's data are those that `bench data` finds, unless it names others.
+            pages[variant.key] = {"data": "", **shown, "models": [], "recorded": []}
+    for name, analysis in plan.analyses.items():
+        # An analysis is of the study's runs, of its data, compared with others, or of models of its own.
         known = names_of_parameters(NOTEBOOKS / f"{name}.ipynb")
+        # A judge or model that a notebook asks by itself is asked within the study's limits.
+        shared = {
+            option: plan.options[option] for option in WHERE if option in known and option in plan.options
+        }
+        pages[name] = {**shared, **analysis.parameters}
         if "runs" in known:
-            found[name].setdefault("runs", [])
+            pages[name].setdefault("runs", [])
         if "others" in known:
-            own = {of: options["data"] for of, options in plan.options.items() if options.get("data")}
-            found[name] = {"benchmarks": list(plan.options), "data": own, **found[name]}
-    for name, parameters in found.items():
+            own = {
+                variant.benchmark: study.merged(plan.options, variant.options) for variant in plan.variants
+            }
+            data = {name: options["data"] for name, options in own.items() if options.get("data")}
+            pages[name] = {"benchmarks": plan.benchmarks, "data": data, **pages[name]}
+    for name, parameters in pages.items():
         parameters["tables"] = str((folder / "tables" / name).resolve())
-        check_parameters(NOTEBOOKS / f"{name}.ipynb", parameters)
-    return found
+        check_parameters(_notebook(plan, name), parameters)
+    return pages
+
+
+def _notebook(plan: Study, page: str) -> Path:
+    """The notebook of a page: that of its benchmark, or the analysis of its name."""
+    benchmark = next((variant.benchmark for variant in plan.variants if variant.key == page), page)
+    return NOTEBOOKS / f"{benchmark}.ipynb"
 
 
 def _jobs(plan: Study, jobs: int | None) -> int:
     if jobs is not None and jobs < 1:
         raise BadInput(f"--jobs {jobs}: has to be at least 1")
     # Models share the workers of a cluster, which would load them by turns.
-    on_cluster = any("scheduler" in options for options in plan.options.values())
+    runs = (plan.run_options(model, variant) for model in plan.models for variant in plan.variants)
+    on_cluster = any("scheduler" in options for options in runs)
     return min(jobs or (1 if on_cluster else os.cpu_count() or 1), len(plan.models))
 
 
@@ -129,10 +141,10 @@ def _ask(plan: Study, folder: Path, jobs: int) -> list[Cell]:
     Raises:
         BadInput: a run is not complete, and the variable with a key that it needs is not set.
     """
-    for model in plan.models if plan.keys else ():
-        for name, options in plan.options.items():
-            if not records.is_complete(folder / "runs" / slug(model) / name):
-                keys.check_set(keys.of_run(plan.models, model, options.get("judge"), plan.keys))
+    for model in plan.models:
+        for variant in plan.variants:
+            if not records.is_complete(folder / "runs" / model.folder / variant.key):
+                keys.check_set(plan.run_options(model, variant).get("keys", {}))
     threads = max(1, (os.cpu_count() or 1) // jobs)
     context = multiprocessing.get_context("spawn")
     with (
@@ -148,13 +160,10 @@ def _ask(plan: Study, folder: Path, jobs: int) -> list[Cell]:
             try:
                 cells += future.result()
             except Exception as error:  # a killed worker too: the study goes on with the others
-                cells += [
-                    Cell(model, name, "failed", f"{type(error).__name__}: {error}") for name in plan.options
-                ]
-            say(
-                f"{short_name(model)}: "
-                + ", ".join(f"{cell.benchmark} {cell.state}" for cell in cells if cell.model == model)
-            )
+                why = f"{type(error).__name__}: {error}"
+                cells += [Cell(model, variant, "failed", why) for variant in plan.variants]
+            states = [f"{cell.variant.key} {cell.state}" for cell in cells if cell.model == model]
+            say(f"{model.label}: {', '.join(states)}")
     return cells
 
 
@@ -195,24 +204,23 @@ def _ending(pool: Executor) -> Iterator[None]:
         raise
 
 
-def _ask_model(plan: Study, model: str, folder: Path) -> list[Cell]:
+def _ask_model(plan: Study, model: StudyModel, folder: Path) -> list[Cell]:
     cells = []
-    for name, options in plan.options.items():
-        out = folder / "runs" / slug(model) / name
-        variables = keys.of_run(plan.models, model, options.get("judge"), plan.keys)
-        options = {**options, "keys": variables}
+    for variant in plan.variants:
+        out = folder / "runs" / model.folder / variant.key
+        options = plan.run_options(model, variant)
         try:
             try:
-                evaluate(name, model, out=out, partial=True, **options)
+                evaluate(variant.benchmark, model.model, out=out, partial=True, **options)
             except AnotherRun:
                 # The study was changed since; what it had asked is kept beside.
-                out.rename(out.with_name(f"{name}.{Run.open(out).about['identity']}"))
-                evaluate(name, model, out=out, partial=True, **options)
-            cells.append(Cell(model, name, "done"))
+                out.rename(out.with_name(f"{variant.key}.{Run.open(out).about['identity']}"))
+                evaluate(variant.benchmark, model.model, out=out, partial=True, **options)
+            cells.append(Cell(model, variant, "done"))
         except NotApplicable as refusal:
-            cells.append(Cell(model, name, "not applicable", str(refusal)))
+            cells.append(Cell(model, variant, "not applicable", str(refusal)))
         except (BadInput, RunFailed) as error:
-            cells.append(Cell(model, name, "failed", str(error)))
+            cells.append(Cell(model, variant, "failed", str(error)))
     return cells
 
 
@@ -223,16 +231,19 @@ def _pages(plan: Study, folder: Path, given: dict[str, dict[str, Any]], cells: S
 
     def page(name: str) -> Page | None:
         parameters = dict(given[name])
-        about = [cell for cell in done if cell.benchmark == name or name in plan.analyses]
-        if name in plan.options:
-            parameters["models"] = [cell.model for cell in about]
+        is_analysis = name in plan.analyses
+        wanted = analysed(plan, name) if is_analysis else [name]
+        shown = [cell for key in wanted for cell in done if cell.variant.key == key]
+        places = [str(_place(folder, cell)) for cell in shown]
+        if not is_analysis:
+            parameters |= {"models": [cell.model.model for cell in shown], "recorded": places}
         elif "runs" in parameters:
-            parameters["runs"] = [*(str(_place(folder, cell)) for cell in about), *parameters["runs"]]
+            parameters["runs"] = [*places, *parameters["runs"]]
         else:
-            about = []
-        if not about and (name in plan.options or "runs" in parameters):
+            places = []
+        if not places and (not is_analysis or "runs" in parameters):
             return None
-        made = _page(folder, name, parameters, [_place(folder, cell) for cell in about])
+        made = _page(plan, folder, name, parameters, list(map(Path, places)))
         if made.trouble and not stopped.is_set():
             say(f"notebook {name}: {made.trouble.kind}: {made.trouble.why}")
         return made
@@ -256,14 +267,30 @@ def _pages(plan: Study, folder: Path, given: dict[str, dict[str, Any]], cells: S
             logging.disable(logging.NOTSET)
 
 
-def _page(folder: Path, name: str, parameters: dict[str, Any], runs: Sequence[Path]) -> Page:
-    source, target = NOTEBOOKS / f"{name}.ipynb", folder / "notebooks" / f"{name}.ipynb"
+def analysed(plan: Study, name: str) -> list[str]:
+    """The keys of the variants that an analysis is about.
+
+    Those that the study names; else all where it compares variants of one benchmark, and where it
+    does not, the first of each benchmark, so that no model stands there twice.
+    """
+    named = plan.analyses[name].variants
+    if named is not None:
+        return [one.key for one in plan.variants if (one.name or one.benchmark) in named]
+    if name in OVER_VARIANTS:
+        return [variant.key for variant in plan.variants]
+    return plan.first_variants
+
+
+def _page(plan: Study, folder: Path, name: str, parameters: dict[str, Any], runs: Sequence[Path]) -> Page:
+    source, titles = _notebook(plan, name), {variant.key: variant.title for variant in plan.variants}
+    shown_as = titles.get(name) or words.notebook(name)
+    target = folder / "notebooks" / f"{name}.ipynb"
     now = notebooks.fingerprint(source, parameters, runs)
     changed = notebooks.changed(target, now)
     kept = folder / "tables" / name
     if not changed and (folder / f"{name}.html").is_file() and kept.is_dir():
         say(f"notebook {name}: nothing has changed, so it is not run again")
-        return site.page(name, target)
+        return site.page(name, shown_as, target)
     notebooks.forget(target)
     # What an earlier run kept, of models that may no longer be in the study, is no download of this one.
     shutil.rmtree(kept, ignore_errors=True)
@@ -271,4 +298,4 @@ def _page(folder: Path, name: str, parameters: dict[str, Any], runs: Sequence[Pa
     trouble = notebooks.run_notebook(source, target, parameters)
     if not trouble:
         notebooks.remember(target, now)
-    return site.page(name, target, trouble)
+    return site.page(name, shown_as, target, trouble)

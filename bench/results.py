@@ -215,8 +215,7 @@ def table(runs: Sequence[Run], preset: str | None = None) -> pd.DataFrame:
 
 def labels(runs: Sequence[Run]) -> list[str]:
     """A name a run: short where that tells the models apart, else as it was asked for."""
-    models = {run.model: run.label for run in runs}
-    short = list(models.values())
+    short = [label for _, label in dict.fromkeys((run.model, run.label) for run in runs)]
     return [run.label if short.count(run.label) == 1 else run.model for run in runs]
 
 

@@ -5,11 +5,13 @@ result.scores()
 """
 
 import re
+import tempfile
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from bench import places, records, repeating, scorers
@@ -19,7 +21,7 @@ from bench.benchmarks import resolve
 from bench.cluster import Cluster
 from bench.config import RunConfig
 from bench.data import frame
-from bench.errors import BadInput, NotApplicable, RunFailed
+from bench.errors import BadInput, NotApplicable
 from bench.lock import Hold, hold
 from bench.metrics.findings import foreign
 from bench.plan import Plan, Requests
@@ -33,7 +35,6 @@ from bench.scorers.limits import Limits
 __all__ = [
     "PRESETS",
     "Run",
-    "by_setting",
     "evaluate",
     "evaluate_all",
     "known_bias",
@@ -46,6 +47,8 @@ __all__ = [
 
 # A killed run loses at most this many answers.
 SHARD = 256
+# Items per category and task that are enough to show what a known bias looks like.
+KNOWN_BIAS_LIMIT = 400
 
 
 def evaluate(
@@ -227,15 +230,24 @@ def _continued(
     return requests
 
 
-def evaluate_all(benchmark: str, models: Sequence[str], runs: str | Path = "", **options: Any) -> list[Run]:
-    """`evaluate` for each of `models`, as notebooks and studies call it.
+def evaluate_all(
+    benchmark: str,
+    models: Sequence[str],
+    runs: str | Path = "",
+    recorded: Sequence[str | Path] = (),
+    **options: Any,
+) -> list[Run]:
+    """`evaluate` for each of `models`, as notebooks call it.
 
     Tasks that a model cannot be asked are left out, and so is a model with none left. An option that is empty or 0 is
     left at its default, because a notebook's parameters are literals.
 
     Args:
         runs: a study's folder of runs, with one `MODEL/BENCHMARK` each; see `evaluate` if empty.
+        recorded: folders of runs to open instead; no model is asked then.
     """
+    if recorded:
+        return [Run.open(folder) for folder in recorded]
     if isinstance(models, str):
         raise BadInput(f"models {models!r}: expected a list of models, like [{models!r}]")
     given = {name: value for name, value in options.items() if value}
@@ -254,59 +266,28 @@ def evaluate_all(benchmark: str, models: Sequence[str], runs: str | Path = "", *
 def known_bias(
     benchmark: str, task: str, metric: str, rates: Sequence[float] = (0, 0.5, 1), **options: Any
 ) -> pd.DataFrame:
-    """What a metric says of simulated respondents whose bias is known: a row a rate."""
-    rows = []
-    for rate in rates:
-        scores = table(evaluate_all(benchmark, [f"simulated:bias={rate:g}"], **options))
-        found = scores[(scores.category == "all") & (scores.task == task) & (scores.metric == metric)].iloc[0]
-        rows.append(
-            {
-                "bias": rate,
-                metric: found.score,
-                "ci_low": found.ci_low,
-                "ci_high": found.ci_high,
-                "n": found.n,
-            }
-        )
-    return pd.DataFrame(rows)
+    """What a metric says of simulated respondents whose bias is known: a row per rate.
 
-
-def by_setting(
-    benchmark: str,
-    models: Sequence[str],
-    name: str,
-    values: Sequence[str],
-    runs: str | Path = "",
-    **options: Any,
-) -> pd.DataFrame:
-    """The score tables of `models`, asked once with each of the `values` of setting `name`, which is a column of it.
-
-    What cannot be asked so is told and left out: this stands beside a run, and is not to end what comes after.
+    Nothing is kept, and at most `KNOWN_BIAS_LIMIT` items per category and task are asked.
 
     Args:
-        runs: as in `evaluate_all`; each run here has a folder of its own beside the benchmark's.
-        options: those of `evaluate`; an empty one is left at its default.
+        options: see `bench.config.RunConfig`; an empty one is left at its default.
 
     Returns:
-        An empty frame where nothing could be asked.
+        Columns `bias`, the metric, `ci_low`, `ci_high`, `n`; the metric is NaN where the data do
+        not define it.
     """
-    given = {key: value for key, value in options.items() if value}
-    variables = given.pop("keys", None)
-    tables = []
-    for model in dict.fromkeys(models):
-        for value in values:
-            settings = {**given.get("settings", {}), name: value}
-            keys = key_names.of_run(models, model, given.get("judge"), variables)
-            own = f"{resolve(benchmark)}.{digest([given, name, value])[:8]}"
-            out = Path(runs) / slug(model) / own if runs else None
-            try:
-                asked = {**given, "settings": settings, "keys": keys}
-                done = evaluate(benchmark, model, out=out, partial=True, **asked)
-            except (BadInput, RunFailed) as refusal:
-                say(f"not asked with {name}={value}: {refusal}")
-                continue
-            tables.append(done.scores().assign(model=done.label, **{name: value}))
-    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+    limit = min(options.get("limit") or KNOWN_BIAS_LIMIT, KNOWN_BIAS_LIMIT)
+    rows = []
+    for rate in rates:
+        with tempfile.TemporaryDirectory() as folder:
+            respondent = [f"simulated:bias={rate:g}"]
+            scores = table(evaluate_all(benchmark, respondent, folder, **{**options, "limit": limit}))
+        here = scores[(scores.category == "all") & (scores.task == task) & (scores.metric == metric)]
+        row = here.iloc[0] if len(here) else pd.Series({"score": np.nan, "n": 0}, dtype=object)
+        values = {name: row.get(name, np.nan) for name in ("ci_low", "ci_high", "n")}
+        rows.append({"bias": rate, metric: row.score, **values})
+    return pd.DataFrame(rows)
 
 
 def slug(model: str) -> str:

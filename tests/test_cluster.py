@@ -362,7 +362,8 @@ def test_command_and_study_take_a_scheduler(
     text = "title: t\nmodels: ['simulated:seed=1', 'simulated:seed=2']\nbenchmarks: {cbbq: {limit: 2}}\noptions: {scheduler: 'tcp://127.0.0.1:1', resources: {GPU: 1}}\n"
     (tmp_path / "s.yml").write_text(text, "utf-8")
     plan = study.load(tmp_path / "s.yml")
-    assert plan.options["cbbq"] == {"scheduler": "tcp://127.0.0.1:1", "resources": {"GPU": 1}, "limit": 2}
+    options = plan.run_options(plan.models[0], plan.variants[0])
+    assert options == {"scheduler": "tcp://127.0.0.1:1", "resources": {"GPU": 1}, "limit": 2}
     # Models would take turns on the same workers.
     assert report._jobs(plan, None) == 1
     assert not {"scheduler", "resources"} & {*report._notebooks(plan, tmp_path)["cbbq"]}

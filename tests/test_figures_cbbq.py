@@ -181,10 +181,20 @@ def test_models_beyond_the_colours_have_another_mark(scores):
     assert len(looks) == len(set(looks)) == 12
 
 
-def test_prompt_settings_stand_beside_each_other_with_what_could_be_read(tmp_path):
-    found = run.by_setting(
-        "cbbq", NAMES[:2], "prompting", ["Q+IF", "Q"], tmp_path, categories=["age"], limit=4
+def by_prompting(values, models, folder, settings=None, **options):
+    """The scores of `models` under prompt settings."""
+    return pd.concat(
+        run.table(
+            run.evaluate_all(
+                "cbbq", models, folder / value, settings={**(settings or {}), "prompting": value}, **options
+            )
+        ).assign(prompting=value)
+        for value in values
     )
+
+
+def test_prompt_settings_stand_beside_each_other_with_what_could_be_read(tmp_path):
+    found = by_prompting(["Q+IF", "Q"], NAMES[:2], tmp_path, categories=["age"], limit=4)
     fig = drawn(cbbq.prompt_settings(found))
     panels = {axis.get_title(loc="left"): axis for axis in fig.axes}
     assert list(panels) == [
@@ -201,10 +211,8 @@ def test_prompt_settings_stand_beside_each_other_with_what_could_be_read(tmp_pat
 
 
 def test_prompt_settings_count_explanations_where_they_were_judged(tmp_path):
-    found = run.by_setting(
-        "cbbq", NAMES[:1], "prompting", ["Q"], tmp_path, categories=["age"], limit=2, judge="simulated:",
-        settings={"explanation": "yes"}, tasks=["ambiguous"],
-    )  # fmt: skip
+    options = {"categories": ["age"], "limit": 2, "judge": "simulated:", "tasks": ["ambiguous"]}
+    found = by_prompting(["Q"], NAMES[:1], tmp_path, settings={"explanation": "yes"}, **options)
     titles = [axis.get_title(loc="left") for axis in drawn(cbbq.prompt_settings(found)).axes]
     assert titles[:2] == ["S_amb: lower is better", "S_amb, explanation counted"]
 

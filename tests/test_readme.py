@@ -64,7 +64,8 @@ def test_a_python_example_runs(code, tmp_path):
 @pytest.mark.parametrize("text", blocks("yaml"))
 def test_a_study_example_is_a_study(text, tmp_path):
     (tmp_path / "mine.yml").write_text(text, "utf-8")
-    assert study.load(tmp_path / "mine.yml").models == tuple(yaml.safe_load(text)["models"])
+    models = [entry if isinstance(entry, str) else entry["model"] for entry in yaml.safe_load(text)["models"]]
+    assert [model.model for model in study.load(tmp_path / "mine.yml").models] == models
 
 
 @pytest.mark.parametrize("line", commands())

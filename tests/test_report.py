@@ -234,22 +234,21 @@ def test_the_same_report_in_chinese(made, tmp_path):
     folder = shutil.copytree(made.page.parent, tmp_path / "copy")
     plan = report.study.load(made.page.parent.parent / "mine.yml")
     cells = [
-        report.Cell(model, name, "done")
+        report.Cell(model, variant, "done")
         for model in plan.models
-        for name in plan.options
-        if (report._place(folder, report.Cell(model, name, "")) / "run.json").is_file()
-        and not (model.startswith("replay:") and name == "nli_coal")
+        for variant in plan.variants
+        if (report._place(folder, report.Cell(model, variant, "")) / "run.json").is_file()
+        and not (model.model.startswith("replay:") and variant.key == "nli_coal")
     ]
-    cells.append(report.Cell(plan.models[2], "nli_coal", "not applicable", "the model has generate"))
-    runs = {
-        (one.model, one.benchmark): Run.open(report._place(folder, one))
-        for one in cells
-        if one.state == "done"
-    }
+    cells.append(report.Cell(plan.models[2], plan.variants[1], "not applicable", "the model has generate"))
+    runs = {cell.place: Run.open(report._place(folder, cell)) for cell in cells if cell.state == "done"}
     with words.spoken("zh"):
         made_pages = [
-            pages.page(name, folder / "notebooks" / f"{name}.ipynb")
-            for name in ("cbbq", "nli_coal", "meta_evaluation")
+            pages.page(name, title, folder / "notebooks" / f"{name}.ipynb")
+            for name, title in {
+                **{variant.key: variant.title for variant in plan.variants},
+                "meta_evaluation": words.notebook("meta_evaluation"),
+            }.items()
         ]
         left_out = {"self_correction": "no model was asked twice"}
         index = pages.write(plan, folder, cells, made_pages, runs, left_out).read_text("utf-8")
@@ -315,7 +314,12 @@ def test_two_models_of_one_short_name_keep_their_own_rows(tmp_path):
         report.evaluate("nli_coal", model, tasks=["ps"], categories=["zh"], out=tmp_path / str(k))
         for k, model in enumerate(models)
     ]
-    cells = [report.Cell(model, "nli_coal", "done") for model in models]
-    (shown,) = matrix.benchmarks(["nli_coal"], cells, {(run.model, "nli_coal"): run for run in runs})
+    variant, of_study = (
+        report.study.Variant("nli_coal"),
+        [report.study.StudyModel(model, folder=str(k)) for k, model in enumerate(models)],
+    )
+    cells = [report.Cell(model, variant, "done") for model in of_study]
+    by_place = {cell.place: run for cell, run in zip(cells, runs, strict=True)}
+    (shown,) = matrix.benchmarks([variant], cells, by_place)
     assert [row["model"] for row in shown["rows"]] == models
-    assert [row["model"] for row in matrix.overview(models, [shown])] == models
+    assert [row["model"] for row in matrix.overview(of_study, [shown])] == models

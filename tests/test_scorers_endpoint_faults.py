@@ -181,7 +181,7 @@ def test_a_study_has_limits_too(tmp_path: Path) -> None:
     file = tmp_path / "mine.yml"
     text = "title: T\nmodels: ['simulated:']\nbenchmarks: {cbbq: {}}\noptions: {limits: {concurrency: %s}}\n"
     file.write_text(text.replace("%s", "64"), "utf-8")
-    assert study.load(file).options["cbbq"]["limits"] == {"concurrency": 64}
+    assert study.load(file).options["limits"] == {"concurrency": 64}
     file.write_text(text.replace("%s", "0"), "utf-8")
     with pytest.raises(BadInput, match=r"mine\.yml, key `options`: --concurrency 0: has to be at least 1"):
         study.load(file)

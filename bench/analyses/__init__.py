@@ -16,6 +16,9 @@ from bench.errors import BadInput, NoRuns
 from bench.results import Run
 from bench.run import evaluate_all
 
+# Analyses that compare a study's variants of one benchmark, or show all of them.
+OVER_VARIANTS = ("prompt_robustness", "self_correction", "explore")
+
 
 def opened(
     runs: Sequence[str | Path],
@@ -54,6 +57,24 @@ def opened(
             f"no run of {', '.join(models) or 'any model'} on {', '.join(wanted)}: there is {have or 'none in ' + ', '.join(map(str, runs))}"
         )
     return kept
+
+
+def alike(runs: Sequence[Run], names: Sequence[str], compared_setting: str = "") -> list[Run]:
+    """The runs that were asked as the first one was, but for what an analysis compares.
+
+    A study may ask the same models in several variants, of which an analysis needs some.
+
+    Args:
+        names: what has to be the same, as `run.json` names it under `asked`.
+        compared_setting: the setting that may differ.
+    """
+
+    def fixed(run: Run) -> list[Any]:
+        asked = {**run.about["asked"], "settings": {**run.about["asked"].get("settings", {})}}
+        asked["settings"].pop(compared_setting, None)
+        return [asked.get(name) for name in names]
+
+    return [run for run in runs if fixed(run) == fixed(runs[0])]
 
 
 def same_data(runs: Sequence[Run], whose: str) -> None:

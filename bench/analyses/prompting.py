@@ -2,15 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pandas as pd
 
 from bench import words
-from bench.analyses import opened, same_data
+from bench.analyses import alike, opened, same_data
+from bench.data import OWN_SAMPLES
 from bench.errors import BadInput, NoRuns
 from bench.metrics.self_correction import BEFORE, counted
 from bench.results import Run, labels
+from bench.run import evaluate_all
 from bench.tasks.cbbq import PROMPTING
 
 BENCHMARK = "cbbq"
@@ -43,7 +46,11 @@ def asked(
             demo=demo,
             options={BENCHMARK: {**options, "settings": settings}},
         )
-    return [run for run in found if setting_of(run) in prompting]
+    chosen = [run for run in found if setting_of(run) in prompting]
+    if len({(run.model, run.label, setting_of(run)) for run in chosen}) < len(chosen):
+        # A released wording may have the instruction in itself, so wordings may differ elsewhere.
+        chosen = alike(chosen, ("prompts", "settings", "generation"), "prompting")
+    return chosen
 
 
 def under(setting: str) -> str:
@@ -92,6 +99,19 @@ def answers(
         name: {setting: counted(run.records, run.items, preset) for setting, run in settings.items()}
         for name, settings in models.items()
     }
+
+
+def false_self_correction() -> dict[str, dict[str, pd.DataFrame]]:
+    """The `answers` of a respondent of known bias that refuses half of the questions under Q+IF; nothing is kept."""
+    with TemporaryDirectory() as folder:
+        biased, refusing = evaluate_all(
+            BENCHMARK,
+            ["simulated:bias=0.8", "simulated:bias=0.8,refuse=0.5"],
+            folder,
+            limit=6,
+            data=OWN_SAMPLES,
+        )
+        return answers({"refuses when told": {BEFORE: biased, "Q+IF": refusing}})
 
 
 def scores(models: Mapping[str, Mapping[str, Run]], preset: str = "robust") -> pd.DataFrame:

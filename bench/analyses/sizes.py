@@ -8,16 +8,19 @@ these it is stands beside it (`size_from`).
 
 import re
 from collections.abc import Mapping, Sequence
+from tempfile import TemporaryDirectory
 
 import pandas as pd
 
 from bench.analyses import same_data
+from bench.data import OWN_SAMPLES
 from bench.data.published import published
 from bench.errors import BadInput, NoRuns
 from bench.metrics.bootstrap import interval
 from bench.metrics.trend import POSITION, Series, Sized, ordered
 from bench.progress import say
 from bench.results import Run, labels, table
+from bench.run import evaluate_all
 
 GIVEN, COUNTED, LAYERS, NAMED = "given", "counted", "counted in its layers, without embeddings", "its name"
 # A number of billions or millions that stands alone: in 30B-A3B it is 30, and in 8x7B there is none.
@@ -34,6 +37,13 @@ DEMO = {
     "tiny": ["tiny:s", "tiny:m"],
     "simulated, as if sizes": list(SIMULATED),
 }
+
+
+def simulated_points() -> pd.DataFrame:
+    """The `points` of the simulated respondents' scenario selection, on the package's samples; nothing is kept."""
+    with TemporaryDirectory() as folder:
+        runs = evaluate_all("mcbe", list(SIMULATED), folder, tasks=["ss"], data=OWN_SAMPLES)
+        return points(runs, by_size(runs)["mcbe"])
 
 
 def billions(run: Run, sizes: Mapping[str, float] | None = None) -> tuple[float, str]:

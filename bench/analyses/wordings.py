@@ -95,21 +95,23 @@ def paired(runs: Sequence[Run], second: str = "") -> tuple[list[Pair], pd.DataFr
         raise BadInput(
             f"{len(wordings)} wordings ({', '.join(wordings)}): two are compared; choose the second by its name"
         )
+    if len({(run.model, run.label, _wording(run)) for run in runs}) < len(runs):
+        runs = analyses.alike(runs, ("settings", "generation"))
     sides: list[dict[str, Run]] = [{}, {}]
-    for run in runs:
+    names = labels(runs)
+    for model, run in zip(names, runs, strict=True):
         name = _wording(run)
         if name not in (wordings[0], others[0]):
             continue
         side = sides[name != wordings[0]]
-        if run.model in side:
+        if model in side:
             raise BadInput(
-                f"{run.folder} and {side[run.model].folder}: both are {run.model} with the wording {name}; name one"
+                f"{run.folder} and {side[model].folder}: both are {model} with the wording {name}; name one"
             )
-        side[run.model] = run
-    names = dict(zip((run.model for run in runs), labels(runs), strict=True))
+        side[model] = run
     found, lone = [], []
-    for model, name in names.items():
-        one, other = (side.get(model) for side in sides)
+    for name in dict.fromkeys(names):
+        one, other = (side.get(name) for side in sides)
         if one and other and one.about["asked"]["data_sha256"] == other.about["asked"]["data_sha256"]:
             found.append(_pair(name, one, other))
             continue

@@ -66,6 +66,7 @@ def _check(path: Path, root: yaml.Node) -> None:
             if node.tag in NUMBERS and len(node.value) > MAX_DIGITS:
                 raise BadInput(f"{path}, line {line}: {quoted(node.value)} is a number of too many digits")
         elif isinstance(node, yaml.MappingNode):
+            _check_keys_differ(path, node)
             inner = [one for pair in node.value for one in pair]
         elif isinstance(node, yaml.SequenceNode):
             inner = node.value
@@ -78,3 +79,14 @@ def _check(path: Path, root: yaml.Node) -> None:
         return total
 
     size(root, ())
+
+
+def _check_keys_differ(path: Path, node: yaml.MappingNode) -> None:
+    """Refuse a mapping with a key twice, of which YAML would keep the last in silence."""
+    keys: set[str] = set()
+    for key, _ in node.value:
+        name = key.value if isinstance(key, yaml.ScalarNode) else ""
+        if name and name != "<<" and name in keys:
+            line = key.start_mark.line + 1
+            raise BadInput(f"{path}, line {line}: key {quoted(name)} is there twice; keep one of them")
+        keys.add(name)

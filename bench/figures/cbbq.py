@@ -221,7 +221,7 @@ def prompt_settings(table: pd.DataFrame) -> Figure | None:
     """Does it help to ask for fairness, or to think first: scores under each prompt setting, as in the paper's Figure 7.
 
     Args:
-        table: of `bench.run.by_setting` over `prompting`, which is a column of it. None where it is empty.
+        table: score tables under several prompt settings, with a column `prompting`. None where it is empty.
     """
     style()
     if table.empty:

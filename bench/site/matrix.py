@@ -17,7 +17,8 @@ from bench.metrics.findings import (
     short_title,
 )
 from bench.metrics.table import ALL, Headline
-from bench.results import Run, labels, short_name, table
+from bench.results import Run, labels, table
+from bench.study import StudyModel, Variant
 
 # So many findings stand on the index.
 MOST = 5
@@ -25,12 +26,17 @@ Runs = Mapping[tuple[str, str], Run]
 
 
 class Cell(NamedTuple):
-    """What became of one model on one benchmark: `done`, `not applicable` or `failed`, and why."""
+    """What became of one model on one variant: `done`, `not applicable` or `failed`, and why."""
 
-    model: str
-    benchmark: str
+    model: StudyModel
+    variant: Variant
     state: str
     why: str = ""
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """The folders of its model and its variant."""
+        return self.model.folder, self.variant.key
 
 
 class Finding(NamedTuple):
@@ -40,25 +46,25 @@ class Finding(NamedTuple):
     page: str
 
 
-def benchmarks(names: Sequence[str], cells: Sequence[Cell], runs: Runs) -> list[dict[str, Any]]:
-    """What the index shows of each benchmark: its headlines, a row a model, and the score table that they are from."""
-    return [_benchmark(name, cells, runs) for name in names]
+def benchmarks(variants: Sequence[Variant], cells: Sequence[Cell], runs: Runs) -> list[dict[str, Any]]:
+    """What the index shows of each variant: its headlines, a row per model, and the score table of these."""
+    return [_benchmark(variant, cells, runs) for variant in variants]
 
 
-def _benchmark(name: str, cells: Sequence[Cell], runs: Runs) -> dict[str, Any]:
-    headlines = module("metrics", name).HEADLINES
-    here = [run for (_, benchmark), run in runs.items() if benchmark == name]
-    scores = table(here) if here else pd.DataFrame()
+def _benchmark(variant: Variant, cells: Sequence[Cell], runs: Runs) -> dict[str, Any]:
+    headlines = module("metrics", variant.benchmark).HEADLINES
+    here = {model: run for (model, key), run in runs.items() if key == variant.key}
+    scores = table(list(here.values())) if here else pd.DataFrame()
     # The names under which the score table has them: short ones only where those tell the models apart.
-    shown = dict(zip((run.model for run in here), labels(here), strict=True))
+    shown = dict(zip(here, labels(list(here.values())), strict=True))
     rows = []
-    for cell in (cell for cell in cells if cell.benchmark == name):
-        model = shown.get(cell.model, short_name(cell.model))
+    for cell in (cell for cell in cells if cell.variant.key == variant.key):
+        model = shown.get(cell.model.folder, cell.model.label)
         numbers = [_number(scores, headline, model) for headline in headlines if cell.state == "done"]
         why = words.note(cell.why)
         rows.append(
             {
-                "asked": cell.model,
+                "asked": cell.model.folder,
                 "model": model,
                 "done": cell.state == "done",
                 "why": words.tell("failed: {why}", why=why)
@@ -68,9 +74,13 @@ def _benchmark(name: str, cells: Sequence[Cell], runs: Runs) -> dict[str, Any]:
             }
         )
     return {
-        "name": name, "title": module("data", name).TITLE, "scores": scores, "rows": rows,
+        "name": variant.key,
+        "benchmark": variant.benchmark,
+        "title": variant.title,
+        "scores": scores,
+        "rows": rows,
         "headlines": [_heading(headline) for headline in headlines],
-    }  # fmt: skip
+    }
 
 
 def _heading(headline: Headline) -> dict[str, str]:
@@ -111,26 +121,24 @@ def _number(scores: pd.DataFrame, headline: Headline, model: str) -> dict[str, s
     }
 
 
-def overview(models: Sequence[str], shown: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A row a model: its first headline number on each benchmark, or why there is none."""
+def overview(models: Sequence[StudyModel], shown: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A row per model: its first headline number on each variant, or why there is none."""
+    names = [model.label for model in models]
     rows = []
     for model in models:
-        cells = [next(row for row in one["rows"] if row["asked"] == model) for one in shown]
-        rows.append({"model": short_name(model), "cells": cells})
-    names = [row["model"] for row in rows]
-    return [
-        {**row, "model": model if names.count(row["model"]) > 1 else row["model"]}
-        for row, model in zip(rows, models, strict=True)
-    ]
+        cells = [next(row for row in one["rows"] if row["asked"] == model.folder) for one in shown]
+        name = model.model if names.count(model.label) > 1 else model.label
+        rows.append({"model": name, "cells": cells})
+    return rows
 
 
 def headline_table(shown: Sequence[dict[str, Any]]) -> pd.DataFrame:
     """The numbers of the index as a table: every headline of every benchmark, over all categories."""
     parts = []
     for one in shown:
-        for headline in module("metrics", one["name"]).HEADLINES if len(one["scores"]) else ():
-            some = headline_rows(one["scores"], headline)
-            parts.append(some[some.category == ALL])
+        for headline in module("metrics", one["benchmark"]).HEADLINES if len(one["scores"]) else ():
+            rows = headline_rows(one["scores"], headline)
+            parts.append(rows[rows.category == ALL].assign(variant=one["title"]))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
@@ -142,9 +150,9 @@ def told(shown: Sequence[dict[str, Any]], analyses: Mapping[str, Sequence[str]])
     """
     sources = []
     for one in shown:
-        found = findings(one["scores"], one["name"]) if len(one["scores"]) else pd.DataFrame()
+        found = findings(one["scores"], one["benchmark"]) if len(one["scores"]) else pd.DataFrame()
         if len(found):
-            first = leading(found, one["name"])
+            first = leading(found, one["benchmark"])
             # What is undefined is said where nothing else can be.
             first = first.iloc[first.score.isna().argsort(kind="stable")]
             sources.append([Finding(text, one["name"]) for text in first.sentence])

@@ -13,7 +13,7 @@ from markupsafe import Markup
 from nbconvert import HTMLExporter
 
 from bench import __version__, keep, words
-from bench.benchmarks import NAMES, module
+from bench.benchmarks import module
 from bench.metrics.findings import warnings
 from bench.notebooks import Trouble, drop_blank_outputs
 from bench.results import labels
@@ -31,12 +31,14 @@ class Page:
     """A page of the site, made of an executed notebook.
 
     Attributes:
+        shown_as: its name in the navigation.
         contents: marks and headings of its sections.
         findings: the sentences that it lists as its findings (`<div class='findings'>`).
         trouble: why it did not run to its end, if it did not.
     """
 
     name: str
+    shown_as: str
     title: str
     body: str
     contents: list[tuple[str, str]]
@@ -48,11 +50,6 @@ class Page:
         return f"{self.name}.html"
 
     @property
-    def shown_as(self) -> str:
-        """Its name in the navigation."""
-        return module("data", self.name).TITLE if self.name in NAMES else words.notebook(self.name)
-
-    @property
     def what_was_found(self) -> str:
         """Where on the site its findings begin."""
         found = words.heading("What was found")
@@ -60,7 +57,7 @@ class Page:
         return f"{self.file}#{mark}" if mark else self.file
 
 
-def page(name: str, notebook: Path, trouble: Trouble | None = None) -> Page:
+def page(name: str, shown_as: str, notebook: Path, trouble: Trouble | None = None) -> Page:
     """An executed notebook as a page; of one that stopped, what it had shown until then."""
     exporter = HTMLExporter(
         template_name="notebook",
@@ -79,7 +76,9 @@ def page(name: str, notebook: Path, trouble: Trouble | None = None) -> Page:
     body = body.replace("<pre>", '<pre tabindex="0">')
     body = body.replace('<div class="output_png output_subarea">', '<div class="output_png" tabindex="0">')
     # Files are linked as seen from the notebook; seen from the page they lie elsewhere.
-    body = re.sub(rf"""href=(["'])[^"']*?/tables/{name}/([\w.-]+)\1""", rf'href="tables/{name}/\2"', body)
+    body = re.sub(
+        rf"""href=(["'])[^"']*?/tables/{re.escape(name)}/([\w.-]+)\1""", rf'href="tables/{name}/\2"', body
+    )
     body = re.sub(r'(<h([1-6]) id="[^"]*")>(.*?)(</h\2>)', _heading, body)
     heading = re.search(r"<h1[^>]*>(.*?)</h1>", body, re.DOTALL)
     title = re.sub(r"<[^>]+>", "", heading[1]) if heading else name
@@ -89,7 +88,7 @@ def page(name: str, notebook: Path, trouble: Trouble | None = None) -> Page:
     ]
     listed = "".join(re.findall(r"""<div class=["']findings["'][^>]*>(.*?)</div>""", body, re.DOTALL))
     findings = [html.unescape(text) for text in re.findall(r"<li>(.*?)</li>", listed, re.DOTALL)]
-    return Page(name, title, breaks.in_html(body), contents, findings, trouble)
+    return Page(name, shown_as, title, breaks.in_html(body), contents, findings, trouble)
 
 
 def _heading(found: re.Match[str]) -> str:
@@ -146,14 +145,16 @@ def write(
     for one in pages:
         text = environment.get_template("page.html.j2").render(page=one, **common)
         keep.text(folder / one.file, text)
-    shown = matrix.benchmarks(list(plan.options), cells, runs)
+    shown = matrix.benchmarks(plan.variants, cells, runs)
     everyone = list(runs.values())
     by_name = {one.name: one for one in pages}
     analyses = [one for one in pages if one.name in plan.analyses]
-    cards = downloads.write(folder, list(plan.options), everyone, matrix.headline_table(shown))
+    first = [shown[k] for k, one in enumerate(plan.variants) if one.key in plan.first_variants]
+    of_first = [run for (_, key), run in runs.items() if key in plan.first_variants]
+    cards = downloads.write(folder, plan.benchmarks, of_first, matrix.headline_table(shown))
     found = [
         (finding.sentence, by_name[finding.page])
-        for finding in matrix.told(shown, {one.name: one.findings for one in analyses})
+        for finding in matrix.told(first, {one.name: one.findings for one in analyses})
         if finding.page in by_name
     ]
     text = environment.get_template("index.html.j2").render(
@@ -164,9 +165,9 @@ def write(
             (name, run, run.folder.relative_to(folder).as_posix(), rests_on(run))
             for name, run in zip(labels(everyone), everyone, strict=True)
         ],
-        titles={name: module("data", name).TITLE for name in plan.options},
-        saved=downloads.saved(folder), cards=cards, bibtex=downloads.bibtex(list(plan.options)),
-        references=[downloads.in_words(module("data", name).PAPER) for name in plan.options], **common,
+        titles={run.folder: next(one.title for one in plan.variants if one.key == key) for (_, key), run in runs.items()},
+        saved=downloads.saved(folder), cards=cards, bibtex=downloads.bibtex(plan.benchmarks),
+        references=[downloads.in_words(module("data", name).PAPER) for name in plan.benchmarks], **common,
     )  # fmt: skip
     for name in left_out:
         (folder / f"{name}.html").unlink(missing_ok=True)
