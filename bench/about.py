@@ -14,6 +14,7 @@ from bench import __version__, data, lock, records
 from bench.config import RunConfig
 from bench.errors import AnotherRun, BadInput, RunFailed
 from bench.plan import Plan, Requests
+from bench.scorers import hub
 from bench.scorers.base import Model, Scorer
 from bench.scorers.predictions import Predictions
 from bench.whole import DRAFT
@@ -36,6 +37,11 @@ def about_run(folder: Path, plan: Plan, config: RunConfig, held: lock.Hold) -> d
     if plan.may_be_judged_later and now["judge"] and before.get("judge", "") is None:
         # The judge's questions stand behind all others, so that the shards that are there stay as they are.
         before = {**before, "judge": now["judge"], "judge_content": now["judge_content"]}
+    # A model of the Hub may be asked for at the very commit that was found before.
+    for role in ("model", "judge"):
+        commit = (about.get(role) or {}).get("revision")
+        if now[role] and now[role] == hub.at_commit(str(before.get(role)), commit):
+            before = {**before, role: now[role]}
     changed = [name for name in {**now, **before} if before.get(name) != now.get(name)] or (
         ["benchmark"] if about.get("benchmark") != plan.benchmark else []
     )
@@ -143,12 +149,16 @@ def same(folder: Path, role: str, before: dict[str, Any], scorer: Scorer) -> Non
         BadInput: it is another one.
     """
     if other := difference(before, scorer.describe()):
-        raise BadInput(f"{folder}: was begun with another {role} ({other}); give another --out")
+        commit = str(before.get("revision"))
+        way = ""
+        if hub.COMMIT.fullmatch(commit):
+            way = f"--{role} {before['id']}@{commit} --out {folder} continues it; else "
+        raise BadInput(f"{folder}: was begun with another {role} ({other}); {way}give another --out")
 
 
 def difference(before: dict[str, Any], now: dict[str, Any]) -> str:
     """Where two descriptions are not of the same scorer, the first such place; "" where they are."""
-    for name in ("id", "revision", "dtype", "tokenizer_hash", "chat_template_hash"):
+    for name in ("id", "revision", "base", "dtype", "tokenizer_hash", "chat_template_hash"):
         if before.get(name) != now.get(name):
             return f"{name} was {before.get(name)}, now {now.get(name)}"
     return ""

@@ -21,6 +21,10 @@ Data = Annotated[
     ),
 ]
 
+Revision = Annotated[
+    str, typer.Option(help="Branch, tag or commit of a Hub model, as in NAME@REVISION; default: main.")
+]
+
 TrustRemoteCode = Annotated[
     bool, typer.Option("--trust-remote-code", help="Run code that comes with a Hub model.")
 ]
@@ -208,7 +212,8 @@ def train(
     model: Annotated[
         str,
         typer.Option(
-            help="A Hub id or a folder: a base model, which gets a fresh head, or an NLI classifier, which goes on."
+            help="A Hub id (NAME or NAME@REVISION) or a folder: a base model, which gets a fresh head, "
+            "or an NLI classifier, which goes on."
         ),
     ],
     out: Annotated[str, typer.Option(help="The trained model's folder.")],
@@ -241,6 +246,7 @@ def train(
         typer.Option(help="Arithmetic: float32, bfloat16 or float16; bfloat16 on an accelerator without it."),
     ] = "",
     trust_remote_code: TrustRemoteCode = False,
+    revision: Revision = "",
 ) -> None:
     """Fine-tune an NLI classifier, also on bias-controlled sets. A training that was interrupted continues."""
     if kind != "nli":
@@ -254,7 +260,7 @@ def train(
     done = nli(
         model, files, out, dev=dev or [], epochs=epochs, learning_rate=learning_rate, batch_size=batch_size, max_length=max_length,
         seed=seed, labels=spelled, new_head=new_head, save_every=save_every, device=device or None, dtype=dtype or None,
-        trust_remote_code=trust_remote_code,
+        trust_remote_code=trust_remote_code, revision=revision or None,
     )  # fmt: skip
     print(
         f"{done.folder}: {', '.join(f'{share:.3f} of {part} right' for part, share in done.accuracy.items())}"

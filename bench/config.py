@@ -50,8 +50,12 @@ class RunConfig(BaseModel):
     benchmark: str = Field("", description="mcbe, cbbq or nli_coal; not with --from.")
     model: str = Field(
         "",
-        description="A Hub id, a folder, a .gguf file, openai:NAME@URL, replay:FILE, "
-        "predictions:FILE, simulated:..., tiny:SIZE.",
+        description="A Hub id (NAME or NAME@REVISION), a folder, a .gguf file, openai:NAME@URL, "
+        "replay:FILE, predictions:FILE, simulated:..., tiny:SIZE.",
+    )
+    revision: str | None = Field(
+        None,
+        description="Branch, tag or commit of a Hub model, as in NAME@REVISION; default: main.",
     )
     name: str | None = Field(
         None, description="Name of the model in tables and pictures; default: a short form of --model."

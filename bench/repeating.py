@@ -15,6 +15,7 @@ from bench import scorers
 from bench.data import FOUND_SAMPLES, OWN_SAMPLES
 from bench.errors import BadInput
 from bench.plan import Plan
+from bench.scorers import hub
 
 KEY = ["task", "item_id", "request", "repeat"]
 # What has no place in the comparison of two plans: the path to a model, whose content is compared, and the dtype, which
@@ -27,7 +28,7 @@ HASHES = {
     "model_content": "the model's files or recipe are others; give the folder of the same model by --model",
     "judge_content": "the judge's files or recipe are others; give the folder of the same judge by --judge",
 }
-OF_A_SCORER = ("revision", "dtype", "tokenizer_hash", "chat_template_hash", "labels")
+OF_A_SCORER = ("revision", "base", "dtype", "tokenizer_hash", "chat_template_hash", "labels")
 OF_A_PLACE = ("device", "batch_tokens")
 # What was asked is there only where it is not the default.
 LATER = ("label_names", "generation")
@@ -69,8 +70,8 @@ def options(about: Mapping[str, Any]) -> dict[str, Any]:
     samples = source.get("found") == FOUND_SAMPLES
     return {
         "benchmark": about["benchmark"],
-        "model": _model(home, asked["model"]),
-        "judge": _model(home, asked["judge"]) if asked.get("judge") else None,
+        "model": _model(home, asked["model"], placed[0]),
+        "judge": _model(home, asked["judge"], placed[1]) if asked.get("judge") else None,
         **{name: asked.get(name) for name in ("categories", "tasks", "limit", "read", "max_new_tokens", "dtype")},
         **asked.get("generation", {}),
         "name": about.get("name"),
@@ -203,11 +204,12 @@ def _from(home: Path, place: str | None) -> str | None:
     return str(home / place)
 
 
-def _model(home: Path, model: str) -> str:
+def _model(home: Path, model: str, described: Mapping[str, Any]) -> str:
+    """A model as it was asked, one of the Hub at the commit that was found."""
     kind, rest = scorers.split_kind(model)
     if kind:
         return f"{kind}:{_from(home, rest)}" if kind in scorers.FILES else model
-    return str(_from(home, model))
+    return str(_from(home, hub.at_commit(model, described.get("revision"))))
 
 
 def _prompts(file: str | None, variant: str) -> str | None:

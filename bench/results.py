@@ -17,6 +17,7 @@ from bench.benchmarks import module
 from bench.errors import BadInput, expected
 from bench.metrics.bootstrap import Replicates
 from bench.metrics.table import ALL, Score, frame, joined
+from bench.scorers import hub
 
 # Two ways to compute the same number differ by less.
 NOISE = 1e-9
@@ -239,7 +240,11 @@ def probe_failed(about: Mapping[str, Any]) -> str:
 
 
 def short_name(model: str) -> str:
-    """A model's name without the path to it."""
+    """A model's name without the path to it; a commit in it is shown by its first digits."""
+    if reference := hub.parse(model):
+        revision = reference.revision or ""
+        revision = revision[:7] if hub.COMMIT.fullmatch(revision) else revision
+        return f"{reference.name.rpartition('/')[2]}{'@' if revision else ''}{revision}"
     if model.partition(":")[0] in ("tiny", "simulated", "openai"):
         return model.partition("@")[0]
     return PureWindowsPath(model).name.removesuffix(".gguf").removesuffix(".jsonl")

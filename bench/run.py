@@ -27,6 +27,7 @@ from bench.metrics.findings import foreign
 from bench.plan import Plan, Requests
 from bench.progress import in_notebook, say
 from bench.results import PRESETS, Run, check_preset, labels, probe_failed, short_name, table
+from bench.scorers import hub
 from bench.scorers import keys as key_names
 from bench.scorers.base import Scorer, digest
 from bench.scorers.generation_options import GenerationOptions
@@ -79,7 +80,8 @@ def _evaluate(config: RunConfig, partial: bool, like: Run | None) -> Run:
     key_names.check(config.keys or {}, [config.model, config.judge])
     # The settings of a run that lies in this folder stay: another preset scores its answers again.
     settings = {**_settings(config.out, config.benchmark), **(config.settings or {})}
-    config = config.model_copy(update={"settings": settings})
+    model = hub.at_revision(config.model, config.revision)
+    config = config.model_copy(update={"settings": settings, "model": model, "revision": None})
     plan = Plan.make(config)
     if like:
         repeating.check_plan(like.about, plan, config.preset)

@@ -29,6 +29,7 @@ from bench.data import evenly
 from bench.data.nli_corpora import LABELS, Corpus, read
 from bench.errors import BadInput, RunFailed
 from bench.progress import Progress, progress, say
+from bench.scorers import hub
 from bench.scorers.base import digest
 from bench.scorers.checkpoint import DTYPES, placement
 from bench.scorers.classifier import label_columns
@@ -76,11 +77,12 @@ def nli(
     device: str | None = None,
     dtype: str | None = None,
     trust_remote_code: bool = False,
+    revision: str | None = None,
 ) -> Trained:
     """Train `model` on NLI files and keep it in the folder `out`; a training that was killed goes on, one that is done is read.
 
     Args:
-        model: a Hub id or a folder. An NLI classifier keeps its labels and their order; any other gets a fresh head.
+        model: a Hub id (NAME or NAME@REVISION) or a folder. An NLI classifier keeps its labels and their order; any other gets a fresh head.
         files, dev: see `bench.data.nli_corpora`; `dev` is only measured on, after each epoch.
         epochs: 5 with a fresh head, 3 for a model that is an NLI classifier already, if None: the paper's.
         max_length: longer pairs are cut to so many tokens, and counted.
@@ -89,11 +91,13 @@ def nli(
         save_every: steps between two states to go on from.
         device: `cpu` or `cuda`; the accelerator where there is one if None.
         dtype: precision of the arithmetic; weights stay float32. bfloat16 on an accelerator that has it, else float32, if None.
+        revision: branch, tag or commit of a Hub model, the same as in NAME@REVISION; the Hub's `main` if None.
 
     Raises:
         BadInput: a file, an option or the model is wrong, or `out` holds something else.
         RunFailed: the training broke off, as for want of memory.
     """
+    model = hub.at_revision(model, revision)
     scorers.check(model)
     out = Path(out).expanduser()
     for name, value, least in (
@@ -112,8 +116,10 @@ def nli(
     done = _done(out, identity)
     if done:
         return done
-    network, tokenizer, fresh = load(model, seed, new_head, trust_remote_code)
-    work = _begun(out, identity)
+    # A training that goes on keeps the commit of its base model.
+    base = hub.at_commit(model, _begun_at(out, identity))
+    network, tokenizer, fresh, commit = load(base, seed, new_head, trust_remote_code)
+    work = _begun(out, identity, commit)
     epochs = epochs or (EPOCHS if fresh else EPOCHS_ON)
     columns = dict(zip(LABELS, label_columns(network.config.id2label, model), strict=True))
     train, cut = encode(tokenizer, corpus.examples, columns, max_length)
@@ -129,8 +135,8 @@ def nli(
     about = {
         "identity": identity,
         "model": {
-            "id": Path(model.rstrip("/")).name if asked["model_content"] else model, "content": asked["model_content"],
-            "revision": getattr(network.config, "_commit_hash", None), "fresh_head": fresh,
+            "id": Path(model.rstrip("/")).name if asked["model_content"] else model.partition("@")[0],
+            "content": asked["model_content"], "revision": commit, "fresh_head": fresh,
         },
         "labels": {str(k): v for k, v in network.config.id2label.items()}, "files": _described(corpus), "dev": _described(held_out),
         "pairs": corpus.counts, "cut": cut, "accuracy": {name: share for name, (share, _) in accuracy.items()},
@@ -241,13 +247,23 @@ def _done(out: Path, identity: str) -> Trained | None:
     return Trained(out, about)
 
 
-def _begun(out: Path, identity: str) -> Path:
+def _work(out: Path) -> Path:
+    return out.absolute().parent / f".{out.name}.training"
+
+
+def _begun_at(out: Path, identity: str) -> str | None:
+    """The commit of the base model with which the same training was begun; None where there is none."""
+    about = _read(_work(out) / ABOUT)
+    return about.get("revision") if about.get("identity") == identity else None
+
+
+def _begun(out: Path, identity: str, commit: str | None) -> Path:
     """The folder of a training under way, whose states are all whole.
 
     Raises:
         BadInput: a training of other settings has begun there.
     """
-    work = out.absolute().parent / f".{out.name}.training"
+    work = _work(out)
     try:
         work.mkdir(parents=True, exist_ok=True)
         for folder in work.glob("checkpoint-*"):
@@ -258,7 +274,7 @@ def _begun(out: Path, identity: str) -> Path:
             raise BadInput(
                 f"{work}: a training with other options was begun for {out}; remove that folder, or give another --out"
             )
-        write_text(work / ABOUT, json.dumps({"identity": identity}))
+        write_text(work / ABOUT, json.dumps({"identity": identity, "revision": commit}))
     except OSError as error:
         raise RunFailed(f"{work}: cannot be written ({error})") from None
     return work

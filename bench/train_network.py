@@ -8,7 +8,7 @@ from transformers.utils import logging as transformers_logging
 
 from bench.data.nli_corpora import LABELS, Example
 from bench.errors import BadInput
-from bench.scorers.checkpoint import check_files, location, tokenizer_of, why_not
+from bench.scorers.checkpoint import check_files, check_whole, location, tokenizer_of, why_not
 from bench.scorers.classifier import label_columns
 
 # Parts of the body that are not pretrained in every checkpoint, and learned with the head.
@@ -19,22 +19,23 @@ AT_ONCE = 1000
 
 def load(
     model: str, seed: int, new_head: bool = False, trust_remote_code: bool = False
-) -> tuple[Any, Any, bool]:
-    """Network, tokenizer, and whether the head is fresh, its weights drawn by `seed`.
+) -> tuple[Any, Any, bool, str | None]:
+    """Network, tokenizer, whether the head is fresh, its weights drawn by `seed`, and the commit of a Hub model.
 
     A classifier whose labels are NLI's by name keeps them, in its own order.
 
     Raises:
         BadInput: it cannot be loaded, is a classifier of other labels, or lacks weights of its body.
     """
-    path, options = location(model)
+    files = location(model)
+    path, options = files.path, {**files.options, "trust_remote_code": trust_remote_code}
     if "gguf_file" in options:
         raise BadInput(
             f"{model}: a GGUF file is for asking alone; give the folder or the Hub id that it was made from"
         )
-    options["trust_remote_code"] = trust_remote_code
     transformers.set_seed(seed)
     try:
+        check_whole(model, path)
         config = transformers.AutoConfig.from_pretrained(path, **options)
         tokenizer = tokenizer_of(path, options)
         check_files(model, path, config, options)
@@ -70,7 +71,7 @@ def load(
         tokenizer.pad_token = tokenizer.eos_token
     if network.config.pad_token_id is None:
         network.config.pad_token_id = tokenizer.pad_token_id
-    return network, tokenizer, fresh
+    return network, tokenizer, fresh, files.commit
 
 
 def encode(

@@ -263,7 +263,7 @@ def test_a_hub_model_that_is_not_there_is_named(
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     message = refusal(load, model)
-    assert message.startswith(f"{model}: not in the local cache")
+    assert message.startswith(f"{model}: is not in the local cache")
     assert "HF_HUB_OFFLINE" in message
 
 

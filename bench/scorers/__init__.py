@@ -1,7 +1,7 @@
 """The third room: models and what stands in for one. `load` takes any MODEL of the command line.
 
 `tiny:s`, `simulated:bias=0.7`, `replay:FILE.jsonl`, `predictions:FILE.jsonl`, `openai:NAME@URL`, a folder, a `.gguf` file,
-or a Hub id.
+or a Hub id, `NAME` or `NAME@REVISION`.
 """
 
 import re
@@ -10,7 +10,7 @@ from typing import Any
 
 from bench.data.text import place
 from bench.errors import BadInput
-from bench.scorers import address
+from bench.scorers import address, hub
 from bench.scorers.base import Answer, Model, Scorer, fingerprint
 from bench.scorers.generation_options import GenerationOptions
 from bench.scorers.limits import Limits
@@ -34,6 +34,7 @@ def load(
     limits: Mapping[str, float | None] | None = None,
     generation: Mapping[str, Any] | None = None,
     keys: Mapping[str, str] | None = None,
+    revision: str | None = None,
 ) -> Scorer:
     """The scorer for `model`.
 
@@ -49,12 +50,14 @@ def load(
             `bench.scorers.generation_options.GenerationOptions`.
         keys: environment variables with the keys of endpoints, by host, like
             `{"api.deepseek.com": "DEEPSEEK_API_KEY"}`; see `bench.scorers.keys`.
+        revision: branch, tag or commit of a Hub model, the same as in NAME@REVISION; the Hub's `main` if None.
 
     Raises:
         BadInput: no such model, or not one that the workbench can ask; an option of generation that
             it cannot follow.
         RunFailed: an endpoint does not answer.
     """
+    model = hub.at_revision(model, revision)
     check(model)
     order = label_order(label_names)
     options = GenerationOptions.of(generation)
@@ -122,9 +125,10 @@ def check(model: str, elsewhere: bool = False) -> None:
         raise BadInput(
             f"model {model}: unknown kind {kind!r}; allowed: tiny, simulated, replay, predictions, openai, or a Hub id, a folder, a .gguf file"
         )
-    elif _is_path(model) and not elsewhere and not place(model).exists():
+    elif not elsewhere and not hub.parse(model) and not place(model).exists():
         raise BadInput(
-            f"{model}: no such model folder or file; a Hub id has the form NAME or ORGANISATION/NAME"
+            f"{model}: no such model folder or file; a Hub id has the form NAME or ORGANISATION/NAME, "
+            "and may end in @REVISION"
         )
 
 
@@ -143,9 +147,3 @@ def split_kind(model: str) -> tuple[str, str]:
     """Split `KIND:REST`; the kind of a Hub id or a path, also one like `C:\\x`, is ""."""
     kind, colon, rest = model.partition(":")
     return (kind, rest) if colon and not DRIVE.match(model) else ("", model)
-
-
-def _is_path(model: str) -> bool:
-    if model.startswith((".", "/", "~")) or model.endswith(".gguf") or model.count("/") > 1:
-        return True
-    return bool(DRIVE.match(model))

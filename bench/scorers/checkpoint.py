@@ -2,14 +2,13 @@
 
 import json
 import math
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import psutil
 import torch
@@ -23,12 +22,14 @@ from transformers import (
 )
 from transformers import modeling_gguf_pytorch_utils as gguf_reading
 from transformers.models.auto.tokenization_auto import get_tokenizer_config
-from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, cached_file, find_adapter_config_file
+from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, is_peft_available
 from transformers.utils import logging as transformers_logging
 
 from bench.errors import BadInput, expected
+from bench.scorers import hub
 from bench.scorers.base import Model, TooLong, digest, fingerprint
 from bench.scorers.generation_options import GenerationOptions
+from bench.scorers.hub import ADAPTER_CONFIG, ADAPTER_WEIGHTS, PICKLES, pickled
 
 transformers_logging.set_verbosity_error()
 transformers_logging.disable_progress_bar()
@@ -46,8 +47,6 @@ KINDS = {
     "LMHeadModel": "causal",
     "ForConditionalGeneration": "causal",
 }
-# Files that torch pickles weights into.
-PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 # More layers than any model has; so many would be built before it showed that there are no weights for them.
 LAYERS = 2000
 
@@ -141,11 +140,13 @@ def load(
             given to what is no classifier, or options of `generation` to what writes no replies.
     """
     generation = generation or GenerationOptions()
-    path, options = location(model)
-    options["trust_remote_code"] = trust_remote_code
+    files = location(model)
+    base = base_of(model, files)
+    path, options = (base or files).path, files.options | {"trust_remote_code": trust_remote_code}
+    own_tokenizer = base and (Path(files.path) / "tokenizer_config.json").is_file()
     try:
         config = AutoConfig.from_pretrained(path, **options)
-        tokenizer = tokenizer_of(path, options)
+        tokenizer = tokenizer_of(files.path if own_tokenizer else path, options)
         check_files(model, path, config, options)
     except BadInput:
         raise
@@ -157,9 +158,11 @@ def load(
     if kind != "causal":
         generation.refuse(generation.changed(), f"model {model} is a {kind} model and writes no replies")
     network = _network(model, path, kind, where, options)
+    if base:
+        _adapt(model, network, files)
     identity = {
-        "id": model,
-        "revision": getattr(config, "_commit_hash", None) or fingerprint(Path(model).expanduser()),
+        **files.identity,
+        **({"base": base.identity} if base else {}),
         **({"trust_remote_code": True} if trust_remote_code else {}),
     }
     if kind == "causal":
@@ -256,61 +259,130 @@ def batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
         yield batch
 
 
-def location(model: str) -> tuple[str, dict[str, Any]]:
-    """What transformers takes for `model`, a folder or an id, and options that name the file where it is a GGUF.
+class Location(NamedTuple):
+    """Where a model's files lie.
+
+    Attributes:
+        name: the model as it was given, without a revision.
+        path: the folder, as transformers takes it.
+        options: what names the file in it where it is a GGUF.
+        commit: the commit of a model of the Hub; None for a folder or file.
+    """
+
+    name: str
+    path: str
+    options: dict[str, Any]
+    commit: str | None = None
+
+    @property
+    def identity(self) -> dict[str, str]:
+        """The model's name and its commit, or a hash of its files."""
+        file = Path(self.path, self.options.get("gguf_file", ""))
+        return {"id": self.name, "revision": self.commit or fingerprint(file)}
+
+
+def location(model: str) -> Location:
+    """Where the files of `model` lie; those of a Hub id are brought to the cache.
 
     Raises:
-        BadInput: a folder without a checkpoint or with a pickled one, or a file of another kind.
+        BadInput: a folder without a checkpoint or with a pickled one, a file of another kind, or a Hub id
+            that cannot be had.
     """
     path = Path(model).expanduser()
+    if reference := hub.parse(model):
+        folder = hub.snapshot(reference)
+        return Location(reference.name, str(folder), {}, folder.name)
     if model.endswith(".gguf"):
-        return str(path.parent), {"gguf_file": path.name}
+        return Location(model, str(path.parent), {"gguf_file": path.name})
     if path.is_dir():
-        if not (path / "config.json").is_file():
+        if not any((path / name).is_file() for name in ("config.json", ADAPTER_CONFIG)):
             ggufs = sorted(path.glob("*.gguf"))
             hint = f"; give the file itself: {ggufs[0]}" if ggufs else ""
             raise BadInput(
                 f"{model}: the folder has no config.json, so it holds no transformers checkpoint{hint}"
             )
-        pickled = sorted(file.name for file in path.iterdir() if file.suffix in PICKLES)
-        if pickled and not any(path.glob("*.safetensors*")):
-            raise BadInput(_pickled(model, pickled[0]))
-        return str(path), {}
-    if path.is_file():
-        if path.suffix in PICKLES:
-            raise BadInput(_pickled(model, path.name))
-        raise BadInput(f"{model}: is a file, but not a .gguf file; give a folder, a .gguf file, or a Hub id")
-    return model, {}
+        pickles = sorted(file.name for file in path.iterdir() if file.suffix in PICKLES)
+        if pickles and not any(path.glob("*.safetensors*")):
+            raise BadInput(pickled(model, pickles[0]))
+        return Location(model, str(path), {})
+    if path.is_file() and path.suffix in PICKLES:
+        raise BadInput(pickled(model, path.name))
+    what = "is a file, but not a .gguf file" if path.is_file() else "is no model"
+    raise BadInput(f"{model}: {what}; give a folder, a .gguf file, or a Hub id")
 
 
-def _pickled(model: str, file: str) -> str:
-    return (
-        f"{model}: its weights are pickled ({file}), which can run code when they are loaded; "
-        "convert them to safetensors (README, Security)"
-    )
+def base_of(model: str, files: Location) -> Location | None:
+    """Where the base model of an adapter lies; None where `files` are a whole model.
+
+    Raises:
+        BadInput: peft is not installed, the adapter has no weights in safetensors, or no whole base model.
+    """
+    folder = Path(files.path)
+    if files.options or not (folder / ADAPTER_CONFIG).is_file():
+        return None
+    adapter = f"{model}: is an adapter ({ADAPTER_CONFIG})"
+    if not (folder / ADAPTER_WEIGHTS).is_file():
+        raise BadInput(f"{adapter} without {ADAPTER_WEIGHTS}; pickled weights are not read")
+    if not is_peft_available():
+        raise BadInput(
+            f"{adapter}, for which peft is missing; `pip install 'bias-workbench[adapters]'`, or merge "
+            "it into its base model and give the folder of the whole"
+        )
+    try:
+        config = json.loads((folder / ADAPTER_CONFIG).read_text("utf-8"))
+        name, revision = str(config["base_model_name_or_path"]), config.get("revision")
+    except (ValueError, LookupError, TypeError, AttributeError):
+        raise BadInput(f"{adapter} that names no base model") from None
+    base = location(hub.at_revision(name, revision) if hub.parse(name) else name)
+    check_whole(name, base.path)
+    return base
+
+
+def _adapt(model: str, network: Any, files: Location) -> None:
+    """Put the adapter in `files` on its base model.
+
+    Raises:
+        BadInput: it does not fit.
+    """
+    try:
+        loading = network.load_adapter(files.path, use_safetensors=True)
+    except Exception as error:
+        raise BadInput(f"{model}: the adapter does not fit its base model ({error})") from error
+    wrong = [*getattr(loading, "missing_keys", ()), *getattr(loading, "unexpected_keys", ())]
+    if wrong:
+        raise BadInput(f"{model}: the adapter does not fit its base model (weights {sorted(wrong)[0]})")
+    network.eval()
+
+
+def check_whole(model: str, path: str) -> None:
+    """Refuse an adapter where a whole model is needed.
+
+    Raises:
+        BadInput: the folder holds one.
+    """
+    if (Path(path) / ADAPTER_CONFIG).is_file():
+        raise BadInput(
+            f"{model}: is an adapter ({ADAPTER_CONFIG}) where a whole model is needed; merge it into "
+            "its base (peft's `merge_and_unload`, `save_pretrained`) and give the folder of the whole"
+        )
 
 
 def check_files(model: str, path: str, config: Any, options: dict[str, Any]) -> None:
     """Refuse a checkpoint whose files would have transformers read others than weights that run no code.
 
     Raises:
-        BadInput: weights in pickled files, outside the folder, or of an adapter; more layers than there can be.
+        BadInput: weights in pickled files or outside the folder; more layers than there can be.
     """
     layers = getattr(config.get_text_config(), "num_hidden_layers", None)
     if isinstance(layers, int) and layers > LAYERS:
         raise BadInput(f"{model}: says that it has {layers:,} layers; expected at most {LAYERS:,}")
     if "gguf_file" in options:
         return
-    if find_adapter_config_file(path):
-        raise BadInput(
-            f"{model}: is an adapter (adapter_config.json), which needs a base model; merge the two "
-            "(peft's `merge_and_unload`, `save_pretrained`) and give the folder of the whole"
-        )
-    index = cached_file(path, SAFE_WEIGHTS_INDEX_NAME, _raise_exceptions_for_missing_entries=False)
-    shards = json.loads(Path(index).read_text("utf-8"))["weight_map"].values() if index else ()
+    index = Path(path) / SAFE_WEIGHTS_INDEX_NAME
+    shards = json.loads(index.read_text("utf-8"))["weight_map"].values() if index.is_file() else ()
     for name in shards:
         if Path(name).suffix != ".safetensors":
-            raise BadInput(_pickled(model, f"{name} in {SAFE_WEIGHTS_INDEX_NAME}"))
+            raise BadInput(pickled(model, f"{name} in {SAFE_WEIGHTS_INDEX_NAME}"))
         if Path(name).name != name:
             raise BadInput(f"{model}: {SAFE_WEIGHTS_INDEX_NAME} names {name}, which lies outside its folder")
 
@@ -378,7 +450,4 @@ def why_not(model: str, error: Exception) -> str:
     first = (str(error).strip().splitlines() or [""])[0][:200]
     if not first or isinstance(error, LookupError):  # whose message is the bare key
         first = f"{type(error).__name__} {first}".strip()
-    if Path(model).expanduser().exists():
-        return f"{model}: cannot be loaded as a model ({first})"
-    offline = " (HF_HUB_OFFLINE is set)" if os.environ.get("HF_HUB_OFFLINE") else ""
-    return f"{model}: not in the local cache and cannot be brought from the Hub{offline}: {first}"
+    return f"{model}: cannot be loaded as a model ({first})"

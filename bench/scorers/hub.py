@@ -1,0 +1,189 @@
+"""Models of the Hub: `NAME` or `NAME@REVISION`, read from the local cache at one commit.
+
+The commit is resolved first, with one request. All files of the model are then taken from the
+cache's folder of that commit, so that a `main` that moves meanwhile cannot mix two models.
+"""
+
+import json
+import re
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bench.data.text import place
+from bench.errors import BadInput
+
+COMMIT = re.compile(r"[0-9a-f]{40}")
+ADAPTER_CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+WEIGHTS, WEIGHTS_INDEX = "model.safetensors", "model.safetensors.index.json"
+# Files that torch pickles weights into.
+PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
+# Seconds that the Hub may take to say which commit a revision is.
+TIMEOUT = 5.0
+_ID = re.compile(r"([\w.-]+(?:/[\w.-]+)?)(?:@([^\s@]+))?", re.ASCII)
+# Configuration, vocabularies, templates and code; weights are named by an index among them.
+_SMALL = ["*.json", "*.txt", "*.jinja", "*.model", "*.tiktoken", "*.spm", "*.bpe", "*.codes", "*.py"]
+
+
+class Reference(NamedTuple):
+    """A repository of the Hub, and the branch, tag or commit asked for; the Hub's `main` if None."""
+
+    name: str
+    revision: str | None
+
+    def __str__(self) -> str:
+        return f"{self.name}@{self.revision}" if self.revision else self.name
+
+
+def parse(model: str) -> Reference | None:
+    """The repository that `model` names; None for a folder, a file, or a model of another kind."""
+    match = _ID.fullmatch(model)
+    if not match or model.endswith(".gguf") or model.startswith(".") or place(model).exists():
+        return None
+    return Reference(match[1], match[2])
+
+
+def at_revision(model: str, revision: str | None) -> str:
+    """`model` as NAME@REVISION.
+
+    Raises:
+        BadInput: `model` has no revisions, or names another one itself.
+    """
+    if not revision:
+        return model
+    reference = parse(model)
+    if not reference:
+        raise BadInput(
+            f"--revision {revision}: is for a Hub id alone, and {model} is none; leave --revision out"
+        )
+    if reference.revision not in (None, revision):
+        raise BadInput(f"--revision {revision}: {model} names another revision; give one of the two")
+    asked = str(Reference(reference.name, revision))
+    if not _ID.fullmatch(asked):
+        raise BadInput(f"--revision {revision!r}: expected a branch, a tag or a commit")
+    return asked
+
+
+def at_commit(model: str, revision: object) -> str:
+    """`model` at the commit that a record says was used; `model` itself where it is not of the Hub."""
+    if not COMMIT.fullmatch(str(revision)):
+        return model
+    return f"{model.partition('@')[0]}@{revision}"
+
+
+def snapshot(reference: Reference) -> Path:
+    """The cache's folder of one commit, named by it, with the model's files; missing ones are downloaded.
+
+    The cache alone is read where it is complete at a commit, without a network, and with
+    HF_HUB_OFFLINE.
+
+    Raises:
+        BadInput: no such repository or revision, no right to read it, no weights that run no code,
+            or neither the cache nor the Hub has the files.
+    """
+    from huggingface_hub import HfApi, snapshot_download
+    from huggingface_hub.errors import RevisionNotFoundError
+    from huggingface_hub.utils import logging
+
+    logging.set_verbosity_error()
+    cached = _cached(reference)
+    if cached and COMMIT.fullmatch(str(reference.revision)) and not _missing(cached):
+        return cached
+    name, revision = reference
+    try:
+        info = HfApi().model_info(name, revision=revision, timeout=TIMEOUT)
+    except Exception as error:  # the client's own errors, and those of its HTTP library
+        if cached and not isinstance(error, RevisionNotFoundError):
+            return _whole(reference, cached, [])
+        raise BadInput(_why(reference, error)) from None
+    try:
+        folder = Path(
+            snapshot_download(name, revision=revision, allow_patterns=_SMALL, ignore_patterns="*/*")
+        )
+        if missing := _missing(folder):
+            snapshot_download(name, revision=folder.name, allow_patterns=missing)
+    except Exception as error:
+        raise BadInput(_why(reference, error)) from None
+    return _whole(reference, folder, [file.rfilename for file in info.siblings or ()])
+
+
+def pickled(model: str, file: str) -> str:
+    """What to say of a model whose weights are pickled."""
+    return (
+        f"{model}: its weights are pickled ({file}), which can run code when they are loaded; "
+        "convert them to safetensors (README, Security)"
+    )
+
+
+def _cached(reference: Reference) -> Path | None:
+    """The cache's folder for a revision as it was when it was last asked for; None where there is none."""
+    from huggingface_hub import snapshot_download
+
+    try:
+        return Path(
+            snapshot_download(
+                reference.name, revision=reference.revision, allow_patterns=[], local_files_only=True
+            )
+        )
+    except Exception:  # not there, or an id that cannot be one, which the Hub's own answer tells
+        return None
+
+
+def _missing(folder: Path) -> list[str]:
+    """The files of weights that a folder of small files wants and does not hold."""
+    names = [WEIGHTS]
+    if (folder / ADAPTER_CONFIG).is_file():
+        names = [ADAPTER_WEIGHTS]
+    elif (folder / WEIGHTS_INDEX).is_file() and not (folder / WEIGHTS).is_file():
+        # A broken index is refused where the folder is loaded.
+        with suppress(ValueError, LookupError, TypeError, AttributeError):
+            index: dict[str, Any] = json.loads((folder / WEIGHTS_INDEX).read_text("utf-8"))
+            names = sorted(set(map(str, index["weight_map"].values())))
+    return [name for name in names if not (folder / name).is_file()]
+
+
+def _whole(reference: Reference, folder: Path, files: list[str]) -> Path:
+    """`folder`, if it holds what a model needs; `files` are those of the repository where it could be asked."""
+    missing = _missing(folder)
+    if not missing and any((folder / name).is_file() for name in ("config.json", ADAPTER_CONFIG)):
+        return folder
+    weights = [name for name in files if Path(name).suffix in PICKLES]
+    ggufs = [name for name in files if name.endswith(".gguf")]
+    if missing and ggufs:
+        raise BadInput(
+            f"{reference}: holds GGUF files; bring one (`hf download {reference.name} {ggufs[0]}`) "
+            "and give the file"
+        )
+    if missing and weights:
+        raise BadInput(pickled(str(reference), weights[0]))
+    lacking = missing[0] if missing else "config.json"
+    if files:
+        raise BadInput(f"{reference}: its repository holds no {lacking}, so it is no transformers model")
+    raise BadInput(f"{reference}: {lacking} is not in the local cache, and the Hub cannot be reached for it")
+
+
+def _why(reference: Reference, error: Exception) -> str:
+    """What to say where a model could not be brought."""
+    from huggingface_hub import constants, errors
+
+    hub = constants.ENDPOINT
+    if isinstance(error, errors.GatedRepoError):
+        return (
+            f"{reference}: is gated; accept its terms at {hub}/{reference.name} and set HF_TOKEN "
+            "to a token of that account"
+        )
+    if isinstance(error, errors.RevisionNotFoundError):
+        return f"{reference}: {hub} has {reference.name} without revision {reference.revision}"
+    if isinstance(error, errors.RepositoryNotFoundError):
+        return (
+            f"{reference}: {hub} has no such model, or keeps it from those who may not read it; "
+            "check the name, or set HF_TOKEN"
+        )
+    if isinstance(error, errors.HFValidationError):
+        return f"{reference}: is no Hub id; expected NAME or ORGANISATION/NAME"
+    if constants.HF_HUB_OFFLINE:
+        return f"{reference}: is not in the local cache, and HF_HUB_OFFLINE is set"
+    reason = (str(error).strip().splitlines() or [""])[0][:200] or type(error).__name__
+    if isinstance(error, errors.HfHubHTTPError):
+        return f"{reference}: {hub} answered with an error ({reason}); try again later"
+    return f"{reference}: is not in the local cache, and {hub} cannot be reached ({reason})"

@@ -1,0 +1,189 @@
+"""A server of the Hub's protocol on this machine, as `HF_ENDPOINT` takes it. Test support.
+
+It has what huggingface_hub asks: which commit a revision is, the list of files, and each file at a
+commit behind a redirect, a relative one for small files and an absolute one for weights.
+"""
+
+import hashlib
+import json
+import re
+import threading
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+LARGE = (".safetensors", ".bin", ".xlsx")
+_API = re.compile(r"/api/(models|datasets)/([^/]+/[^/]+)(?:/(revision|tree)/([^/]+))?")
+_FILE = re.compile(r"/(?:(datasets)/)?([^/]+/[^/]+)/resolve/([^/]+)/(.+)")
+
+
+@dataclass
+class Repository:
+    """Files by commit, branches, and the token that a gated one wants."""
+
+    commits: dict[str, dict[str, bytes]] = field(default_factory=dict)
+    branches: dict[str, str] = field(default_factory=dict)
+    token: str = ""
+
+    def push(self, folder: Path | dict[str, bytes], branch: str = "main") -> str:
+        """Make a commit of all files below `folder`, which `branch` is from now on."""
+        files = folder
+        if isinstance(folder, Path):
+            paths = sorted(path for path in folder.rglob("*") if path.is_file())
+            files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+        assert isinstance(files, dict)
+        commit = hashlib.sha1(repr(sorted(files.items())).encode()).hexdigest()
+        self.commits[commit] = files
+        self.branches[branch] = commit
+        return commit
+
+
+class HubServer(ThreadingHTTPServer):
+    """Repositories by name (`datasets/` before that of data), and every request that came.
+
+    Attributes:
+        breaks: names of files whose next download ends after half of them.
+    """
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        self.repositories: dict[str, Repository] = {}
+        self.asked: list[tuple[str, str, str]] = []
+        self.breaks: set[str] = set()
+        super().__init__(("127.0.0.1", 0), _Handler)
+        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+    def add(self, name: str, folder: Path | dict[str, bytes], token: str = "") -> str:
+        """Put a repository of one commit there, whose hash is returned."""
+        self.repositories[name] = Repository(token=token)
+        return self.repositories[name].push(folder)
+
+    def stop(self) -> None:
+        self.shutdown()
+        self.server_close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: HubServer
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+    def do_HEAD(self) -> None:
+        self._reply()
+
+    def do_GET(self) -> None:
+        self._reply()
+
+    def _reply(self) -> None:
+        path = unquote(urlsplit(self.path).path)
+        self.server.asked.append((self.command, path, self.headers.get("Range", "")))
+        if path.startswith("/cdn/"):
+            _, _, name, commit, file = path.split("|", 4)
+            self._file(name, commit, file)
+        elif match := _API.fullmatch(path):
+            kind, name, part, revision = match.groups()
+            self._about(name if kind == "models" else f"datasets/{name}", part, revision or "main")
+        elif match := _FILE.fullmatch(path):
+            kind, name, revision, file = match.groups()
+            self._redirect(f"datasets/{name}" if kind else name, revision, file)
+        else:
+            self._send(404, b"")
+
+    def _commit(self, name: str, revision: str, files: bool = False) -> str:
+        """The commit of a revision; "" where there is none, which has been answered then."""
+        repository = self.server.repositories.get(name)
+        if not repository:
+            self._fault(401, "RepoNotFound")
+            return ""
+        # What a gated repository is, everybody may know; only its files are kept.
+        if files and repository.token and self.headers.get("Authorization") != f"Bearer {repository.token}":
+            self._fault(403 if self.headers.get("Authorization") else 401, "GatedRepo")
+            return ""
+        commit = repository.branches.get(revision, revision)
+        if commit not in repository.commits:
+            self._fault(404, "RevisionNotFound")
+            return ""
+        return commit
+
+    def _about(self, name: str, part: str | None, revision: str) -> None:
+        commit = self._commit(name, revision)
+        if not commit:
+            return
+        files = self.server.repositories[name].commits[commit]
+        if part == "tree":
+            tree = [
+                {"type": "file", "oid": _blob(raw), "size": len(raw), "path": path}
+                for path, raw in files.items()
+            ]
+            self._send(200, json.dumps(tree).encode())
+            return
+        about = {"id": name.removeprefix("datasets/"), "sha": commit, "tags": []}
+        siblings = [{"rfilename": path} for path in files]
+        self._send(200, json.dumps({**about, "siblings": siblings}).encode())
+
+    def _redirect(self, name: str, revision: str, file: str) -> None:
+        commit = self._commit(name, revision, files=True)
+        if not commit:
+            return
+        raw = self.server.repositories[name].commits[commit].get(file)
+        if raw is None:
+            self._fault(404, "EntryNotFound", {"X-Repo-Commit": commit})
+            return
+        large = file.endswith(LARGE)
+        etag = hashlib.sha256(raw).hexdigest() if large else _blob(raw)
+        target = f"/cdn/||{name}|{commit}|{file}".replace("|", "%7C")
+        headers = {
+            "X-Repo-Commit": commit,
+            "ETag": f'"{etag}"',
+            "X-Linked-Etag": f'"{etag}"',
+            "X-Linked-Size": str(len(raw)),
+            "Location": f"{self.server.url}{target}" if large else target,
+        }
+        self._send(302 if large else 307, b"", headers)
+
+    def _file(self, name: str, commit: str, file: str) -> None:
+        repository = self.server.repositories[name]
+        raw = repository.commits[commit][file]
+        headers = {
+            "ETag": f'"{hashlib.sha256(raw).hexdigest() if file.endswith(LARGE) else _blob(raw)}"',
+            "X-Repo-Commit": commit,
+            "Accept-Ranges": "bytes",
+        }
+        start = re.match(r"bytes=(\d+)-", self.headers.get("Range", ""))
+        first = int(start[1]) if start else 0
+        if start:
+            headers["Content-Range"] = f"bytes {first}-{len(raw) - 1}/{len(raw)}"
+        status = 206 if start else 200
+        if self.command == "GET" and file in self.server.breaks:
+            self.server.breaks.remove(file)
+            self._send(status, raw[first:], headers, send=len(raw) // 2)
+            self.close_connection = True
+            self.connection.shutdown(2)
+        else:
+            self._send(status, raw[first:], headers)
+
+    def _fault(self, status: int, code: str, headers: dict[str, str] | None = None) -> None:
+        self._send(status, b"{}", {"X-Error-Code": code, "X-Error-Message": code, **(headers or {})})
+
+    def _send(
+        self, status: int, body: bytes, headers: dict[str, str] | None = None, send: int | None = None
+    ) -> None:
+        self.send_response(status)
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body[:send])
+
+
+def _blob(raw: bytes) -> str:
+    return hashlib.sha1(b"blob %d\0" % len(raw) + raw).hexdigest()
