@@ -153,7 +153,8 @@ def same(folder: Path, role: str, before: dict[str, Any], scorer: Scorer) -> Non
         way = ""
         if hub.COMMIT.fullmatch(commit):
             way = f"--{role} {before['id']}@{commit} --out {folder} continues it; else "
-        raise BadInput(f"{folder}: was begun with another {role} ({other}); {way}give another --out")
+        begun = f"{folder}: was begun with another {role} ({other})"
+        raise BadInput(f"{begun}; {way}give another --out")
 
 
 def difference(before: dict[str, Any], now: dict[str, Any]) -> str:

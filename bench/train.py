@@ -91,7 +91,7 @@ def nli(
         save_every: steps between two states to go on from.
         device: `cpu` or `cuda`; the accelerator where there is one if None.
         dtype: precision of the arithmetic; weights stay float32. bfloat16 on an accelerator that has it, else float32, if None.
-        revision: branch, tag or commit of a Hub model, the same as in NAME@REVISION; the Hub's `main` if None.
+        revision: branch, tag or commit of a Hub model, as in NAME@REVISION; `main` if None.
 
     Raises:
         BadInput: a file, an option or the model is wrong, or `out` holds something else.
@@ -135,7 +135,7 @@ def nli(
     about = {
         "identity": identity,
         "model": {
-            "id": Path(model.rstrip("/")).name if asked["model_content"] else model.partition("@")[0],
+            "id": model.partition("@")[0] if commit else Path(model.rstrip("/")).name,
             "content": asked["model_content"], "revision": commit, "fresh_head": fresh,
         },
         "labels": {str(k): v for k, v in network.config.id2label.items()}, "files": _described(corpus), "dev": _described(held_out),
@@ -252,7 +252,7 @@ def _work(out: Path) -> Path:
 
 
 def _begun_at(out: Path, identity: str) -> str | None:
-    """The commit of the base model with which the same training was begun; None where there is none."""
+    """The base model's commit of the same training, begun before; None where there is none."""
     about = _read(_work(out) / ABOUT)
     return about.get("revision") if about.get("identity") == identity else None
 

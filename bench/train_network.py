@@ -20,7 +20,7 @@ AT_ONCE = 1000
 def load(
     model: str, seed: int, new_head: bool = False, trust_remote_code: bool = False
 ) -> tuple[Any, Any, bool, str | None]:
-    """Network, tokenizer, whether the head is fresh, its weights drawn by `seed`, and the commit of a Hub model.
+    """Network, tokenizer, whether the head is fresh (drawn by `seed`), and a Hub model's commit.
 
     A classifier whose labels are NLI's by name keeps them, in its own order.
 

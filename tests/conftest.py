@@ -115,3 +115,14 @@ def begun(tmp_path: Path) -> Any:
     from bench.curate import cbbq
 
     return cbbq.copied(tmp_path / "begun")
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A server of the Hub's protocol, which huggingface_hub asks, beside an empty cache."""
+    from hub_server import HubServer, connect
+
+    server = HubServer()
+    connect(monkeypatch, server.url, tmp_path / "cache")
+    yield server
+    server.stop()

@@ -50,7 +50,7 @@ def load(
             `bench.scorers.generation_options.GenerationOptions`.
         keys: environment variables with the keys of endpoints, by host, like
             `{"api.deepseek.com": "DEEPSEEK_API_KEY"}`; see `bench.scorers.keys`.
-        revision: branch, tag or commit of a Hub model, the same as in NAME@REVISION; the Hub's `main` if None.
+        revision: branch, tag or commit of a Hub model, as in NAME@REVISION; `main` if None.
 
     Raises:
         BadInput: no such model, or not one that the workbench can ask; an option of generation that
@@ -127,8 +127,8 @@ def check(model: str, elsewhere: bool = False) -> None:
         )
     elif not elsewhere and not hub.parse(model) and not place(model).exists():
         raise BadInput(
-            f"{model}: no such model folder or file; a Hub id has the form NAME or ORGANISATION/NAME, "
-            "and may end in @REVISION"
+            f"{model}: no such model folder or file; a Hub id has the form NAME or "
+            "ORGANISATION/NAME, and may end in @REVISION"
         )
 
 

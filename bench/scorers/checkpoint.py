@@ -285,8 +285,8 @@ def location(model: str) -> Location:
     """Where the files of `model` lie; those of a Hub id are brought to the cache.
 
     Raises:
-        BadInput: a folder without a checkpoint or with a pickled one, a file of another kind, or a Hub id
-            that cannot be had.
+        BadInput: a folder without a checkpoint or with a pickled one, a file of another kind, or a
+            Hub id that cannot be had.
     """
     path = Path(model).expanduser()
     if reference := hub.parse(model):
@@ -315,7 +315,7 @@ def base_of(model: str, files: Location) -> Location | None:
     """Where the base model of an adapter lies; None where `files` are a whole model.
 
     Raises:
-        BadInput: peft is not installed, the adapter has no weights in safetensors, or no whole base model.
+        BadInput: peft is missing, or the adapter's weights in safetensors, or a whole base model.
     """
     folder = Path(files.path)
     if files.options or not (folder / ADAPTER_CONFIG).is_file():
@@ -325,8 +325,8 @@ def base_of(model: str, files: Location) -> Location | None:
         raise BadInput(f"{adapter} without {ADAPTER_WEIGHTS}; pickled weights are not read")
     if not is_peft_available():
         raise BadInput(
-            f"{adapter}, for which peft is missing; `pip install 'bias-workbench[adapters]'`, or merge "
-            "it into its base model and give the folder of the whole"
+            f"{adapter}, for which peft is missing; `pip install 'bias-workbench[adapters]'`, or "
+            "merge it into its base model and give the folder of the whole"
         )
     try:
         config = json.loads((folder / ADAPTER_CONFIG).read_text("utf-8"))
@@ -348,9 +348,9 @@ def _adapt(model: str, network: Any, files: Location) -> None:
         loading = network.load_adapter(files.path, use_safetensors=True)
     except Exception as error:
         raise BadInput(f"{model}: the adapter does not fit its base model ({error})") from error
-    wrong = [*getattr(loading, "missing_keys", ()), *getattr(loading, "unexpected_keys", ())]
+    wrong = sorted([*getattr(loading, "missing_keys", ()), *getattr(loading, "unexpected_keys", ())])
     if wrong:
-        raise BadInput(f"{model}: the adapter does not fit its base model (weights {sorted(wrong)[0]})")
+        raise BadInput(f"{model}: the adapter does not fit its base model (weights {wrong[0]})")
     network.eval()
 
 
@@ -363,7 +363,7 @@ def check_whole(model: str, path: str) -> None:
     if (Path(path) / ADAPTER_CONFIG).is_file():
         raise BadInput(
             f"{model}: is an adapter ({ADAPTER_CONFIG}) where a whole model is needed; merge it into "
-            "its base (peft's `merge_and_unload`, `save_pretrained`) and give the folder of the whole"
+            "its base (peft's `merge_and_unload`, `save_pretrained`) and give that folder"
         )
 
 

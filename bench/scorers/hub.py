@@ -26,7 +26,7 @@ _SMALL = ["*.json", "*.txt", "*.jinja", "*.model", "*.tiktoken", "*.spm", "*.bpe
 
 
 class Reference(NamedTuple):
-    """A repository of the Hub, and the branch, tag or commit asked for; the Hub's `main` if None."""
+    """A repository of the Hub, and the branch, tag or commit asked for; `main` if None."""
 
     name: str
     revision: str | None
@@ -54,7 +54,7 @@ def at_revision(model: str, revision: str | None) -> str:
     reference = parse(model)
     if not reference:
         raise BadInput(
-            f"--revision {revision}: is for a Hub id alone, and {model} is none; leave --revision out"
+            f"--revision {revision}: is for a Hub id alone, and the model is {model}; leave the option out"
         )
     if reference.revision not in (None, revision):
         raise BadInput(f"--revision {revision}: {model} names another revision; give one of the two")
@@ -65,14 +65,14 @@ def at_revision(model: str, revision: str | None) -> str:
 
 
 def at_commit(model: str, revision: object) -> str:
-    """`model` at the commit that a record says was used; `model` itself where it is not of the Hub."""
+    """`model` at the commit that a record names; `model` itself where that names none."""
     if not COMMIT.fullmatch(str(revision)):
         return model
     return f"{model.partition('@')[0]}@{revision}"
 
 
 def snapshot(reference: Reference) -> Path:
-    """The cache's folder of one commit, named by it, with the model's files; missing ones are downloaded.
+    """Bring a model's files to the cache's folder of one commit, which is named by it.
 
     The cache alone is read where it is complete at a commit, without a network, and with
     HF_HUB_OFFLINE.
@@ -116,15 +116,12 @@ def pickled(model: str, file: str) -> str:
 
 
 def _cached(reference: Reference) -> Path | None:
-    """The cache's folder for a revision as it was when it was last asked for; None where there is none."""
+    """The cache's folder of a revision as it was last seen; None where there is none."""
     from huggingface_hub import snapshot_download
 
+    name, revision = reference
     try:
-        return Path(
-            snapshot_download(
-                reference.name, revision=reference.revision, allow_patterns=[], local_files_only=True
-            )
-        )
+        return Path(snapshot_download(name, revision=revision, allow_patterns=[], local_files_only=True))
     except Exception:  # not there, or an id that cannot be one, which the Hub's own answer tells
         return None
 
@@ -143,7 +140,14 @@ def _missing(folder: Path) -> list[str]:
 
 
 def _whole(reference: Reference, folder: Path, files: list[str]) -> Path:
-    """`folder`, if it holds what a model needs; `files` are those of the repository where it could be asked."""
+    """Return `folder` if it holds what a model needs.
+
+    Args:
+        files: names of the repository's files; empty where it was not asked.
+
+    Raises:
+        BadInput: something is missing.
+    """
     missing = _missing(folder)
     if not missing and any((folder / name).is_file() for name in ("config.json", ADAPTER_CONFIG)):
         return folder
@@ -158,7 +162,7 @@ def _whole(reference: Reference, folder: Path, files: list[str]) -> Path:
         raise BadInput(pickled(str(reference), weights[0]))
     lacking = missing[0] if missing else "config.json"
     if files:
-        raise BadInput(f"{reference}: its repository holds no {lacking}, so it is no transformers model")
+        raise BadInput(f"{reference}: holds no {lacking}, so it is no model of transformers")
     raise BadInput(f"{reference}: {lacking} is not in the local cache, and the Hub cannot be reached for it")
 
 
