@@ -8,8 +8,9 @@ from transformers.utils import logging as transformers_logging
 
 from bench.data.nli_corpora import LABELS, Example
 from bench.errors import BadInput
-from bench.scorers.checkpoint import check_files, check_whole, location, tokenizer_of, why_not
+from bench.scorers.checkpoint import tokenizer_of, why_not
 from bench.scorers.classifier import label_columns
+from bench.scorers.location import check_files, check_whole, location
 
 # Parts of the body that are not pretrained in every checkpoint, and learned with the head.
 OF_HEAD = ("pooler",)

@@ -1,6 +1,5 @@
 """Loading a checkpoint from the Hub, a folder or a GGUF file, and choosing its device and dtype, once."""
 
-import json
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -8,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import psutil
 import torch
@@ -22,14 +21,12 @@ from transformers import (
 )
 from transformers import modeling_gguf_pytorch_utils as gguf_reading
 from transformers.models.auto.tokenization_auto import get_tokenizer_config
-from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, is_peft_available
 from transformers.utils import logging as transformers_logging
 
 from bench.errors import BadInput, expected
-from bench.scorers import hub
-from bench.scorers.base import Model, TooLong, digest, fingerprint
+from bench.scorers.base import Model, TooLong, digest
 from bench.scorers.generation_options import GenerationOptions
-from bench.scorers.hub import ADAPTER_CONFIG, ADAPTER_WEIGHTS, PICKLES, pickled
+from bench.scorers.location import Location, base_of, check_files, location
 
 transformers_logging.set_verbosity_error()
 transformers_logging.disable_progress_bar()
@@ -47,8 +44,6 @@ KINDS = {
     "LMHeadModel": "causal",
     "ForConditionalGeneration": "causal",
 }
-# More layers than any model has; so many would be built before it showed that there are no weights for them.
-LAYERS = 2000
 
 
 @dataclass(frozen=True)
@@ -259,85 +254,6 @@ def batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
         yield batch
 
 
-class Location(NamedTuple):
-    """Where a model's files lie.
-
-    Attributes:
-        name: the model as it was given, without a revision.
-        path: the folder, as transformers takes it.
-        options: what names the file in it where it is a GGUF.
-        commit: the commit of a model of the Hub; None for a folder or file.
-    """
-
-    name: str
-    path: str
-    options: dict[str, Any]
-    commit: str | None = None
-
-    @property
-    def identity(self) -> dict[str, str]:
-        """The model's name and its commit, or a hash of its files."""
-        file = Path(self.path, self.options.get("gguf_file", ""))
-        return {"id": self.name, "revision": self.commit or fingerprint(file)}
-
-
-def location(model: str) -> Location:
-    """Where the files of `model` lie; those of a Hub id are brought to the cache.
-
-    Raises:
-        BadInput: a folder without a checkpoint or with a pickled one, a file of another kind, or a
-            Hub id that cannot be had.
-    """
-    path = Path(model).expanduser()
-    if reference := hub.parse(model):
-        folder = hub.snapshot(reference)
-        return Location(reference.name, str(folder), {}, folder.name)
-    if model.endswith(".gguf"):
-        return Location(model, str(path.parent), {"gguf_file": path.name})
-    if path.is_dir():
-        if not any((path / name).is_file() for name in ("config.json", ADAPTER_CONFIG)):
-            ggufs = sorted(path.glob("*.gguf"))
-            hint = f"; give the file itself: {ggufs[0]}" if ggufs else ""
-            raise BadInput(
-                f"{model}: the folder has no config.json, so it holds no transformers checkpoint{hint}"
-            )
-        pickles = sorted(file.name for file in path.iterdir() if file.suffix in PICKLES)
-        if pickles and not any(path.glob("*.safetensors*")):
-            raise BadInput(pickled(model, pickles[0]))
-        return Location(model, str(path), {})
-    if path.is_file() and path.suffix in PICKLES:
-        raise BadInput(pickled(model, path.name))
-    what = "is a file, but not a .gguf file" if path.is_file() else "is no model"
-    raise BadInput(f"{model}: {what}; give a folder, a .gguf file, or a Hub id")
-
-
-def base_of(model: str, files: Location) -> Location | None:
-    """Where the base model of an adapter lies; None where `files` are a whole model.
-
-    Raises:
-        BadInput: peft is missing, or the adapter's weights in safetensors, or a whole base model.
-    """
-    folder = Path(files.path)
-    if files.options or not (folder / ADAPTER_CONFIG).is_file():
-        return None
-    adapter = f"{model}: is an adapter ({ADAPTER_CONFIG})"
-    if not (folder / ADAPTER_WEIGHTS).is_file():
-        raise BadInput(f"{adapter} without {ADAPTER_WEIGHTS}; pickled weights are not read")
-    if not is_peft_available():
-        raise BadInput(
-            f"{adapter}, for which peft is missing; `pip install 'bias-workbench[adapters]'`, or "
-            "merge it into its base model and give the folder of the whole"
-        )
-    try:
-        config = json.loads((folder / ADAPTER_CONFIG).read_text("utf-8"))
-        name, revision = str(config["base_model_name_or_path"]), config.get("revision")
-    except (ValueError, LookupError, TypeError, AttributeError):
-        raise BadInput(f"{adapter} that names no base model") from None
-    base = location(hub.at_revision(name, revision) if hub.parse(name) else name)
-    check_whole(name, base.path)
-    return base
-
-
 def _adapt(model: str, network: Any, files: Location) -> None:
     """Put the adapter in `files` on its base model.
 
@@ -352,39 +268,6 @@ def _adapt(model: str, network: Any, files: Location) -> None:
     if wrong:
         raise BadInput(f"{model}: the adapter does not fit its base model (weights {wrong[0]})")
     network.eval()
-
-
-def check_whole(model: str, path: str) -> None:
-    """Refuse an adapter where a whole model is needed.
-
-    Raises:
-        BadInput: the folder holds one.
-    """
-    if (Path(path) / ADAPTER_CONFIG).is_file():
-        raise BadInput(
-            f"{model}: is an adapter ({ADAPTER_CONFIG}) where a whole model is needed; merge it into "
-            "its base (peft's `merge_and_unload`, `save_pretrained`) and give that folder"
-        )
-
-
-def check_files(model: str, path: str, config: Any, options: dict[str, Any]) -> None:
-    """Refuse a checkpoint whose files would have transformers read others than weights that run no code.
-
-    Raises:
-        BadInput: weights in pickled files or outside the folder; more layers than there can be.
-    """
-    layers = getattr(config.get_text_config(), "num_hidden_layers", None)
-    if isinstance(layers, int) and layers > LAYERS:
-        raise BadInput(f"{model}: says that it has {layers:,} layers; expected at most {LAYERS:,}")
-    if "gguf_file" in options:
-        return
-    index = Path(path) / SAFE_WEIGHTS_INDEX_NAME
-    shards = json.loads(index.read_text("utf-8"))["weight_map"].values() if index.is_file() else ()
-    for name in shards:
-        if Path(name).suffix != ".safetensors":
-            raise BadInput(pickled(model, f"{name} in {SAFE_WEIGHTS_INDEX_NAME}"))
-        if Path(name).name != name:
-            raise BadInput(f"{model}: {SAFE_WEIGHTS_INDEX_NAME} names {name}, which lies outside its folder")
 
 
 def _kind(model: str, config: Any) -> str:
