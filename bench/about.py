@@ -134,6 +134,18 @@ def add_judge(folder: Path, about: dict[str, Any], plan: Plan, judge: Scorer, re
     records.write_about(folder, about)
 
 
+def add_asked_with(folder: Path, about: dict[str, Any], role: str, scorer: Scorer) -> None:
+    """Note in `run.json` the fields that an endpoint turned out to want otherwise during the run."""
+    before = about[role]
+    asked_with = {**before.get("asked_with", {}), **scorer.describe().get("asked_with", {})}
+    if asked_with == before.get("asked_with", {}):
+        return
+    about[role] = {**before, "asked_with": asked_with}
+    if role == "judge" and "temperature=0" in asked_with:
+        about[role]["decoding"] = "the server's own"
+    records.write_about(folder, about)
+
+
 def add_workers(folder: Path, about: dict[str, Any], workers: Sequence[dict[str, Any]]) -> None:
     """Note in `run.json` what the workers of a cluster run on, each kind once."""
     new = [one for one in workers if one not in about.get("workers", [])]

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from bench import places, records, repeating, scorers
-from bench.about import about_run, add_judge, add_workers, begin
+from bench.about import about_run, add_asked_with, add_judge, add_workers, begin
 from bench.ask import Lazy, ask
 from bench.benchmarks import resolve
 from bench.cluster import Cluster
@@ -133,6 +133,9 @@ def _evaluate(config: RunConfig, partial: bool, like: Run | None) -> Run:
         try:
             ask(folder, plan, about, requests, asked, marks, held)
         finally:
+            for role, scorer in (("model", asked), ("judge", marks)):
+                if about[role] and scorer.loaded:
+                    add_asked_with(folder, about, role, scorer.load())
             if workers:
                 add_workers(folder, about, workers.workers)
     return Run(folder, about)

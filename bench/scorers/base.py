@@ -17,8 +17,6 @@ from bench.tasks.nli_coal import LABELS
 from bench.tasks.request import Request, Turns, Until
 
 VERBS: tuple[str, ...] = ("nll", "choose", "generate", "classify")
-# Why there is no reply where all tokens that were allowed went into the thought before it.
-CUT_OFF = "cut off while thinking; raise --thinking-tokens or --max-new-tokens"
 
 
 @dataclass(frozen=True, slots=True)

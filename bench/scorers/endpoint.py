@@ -5,7 +5,6 @@ requests to the endpoint's own host.
 """
 
 import json
-import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -20,14 +19,24 @@ from bench.progress import say
 from bench.scorers import endpoint_replies as replies
 from bench.scorers import keys
 from bench.scorers.address import parse
-from bench.scorers.base import CUT_OFF, Answer, Model, Tally, each, each_seed, messages
+from bench.scorers.base import Answer, Model, Tally, each, each_seed, messages
 from bench.scorers.endpoint_client import make_client
-from bench.scorers.endpoint_errors import REFUSED, Again, Plain, Refusal, passing, wait, words
+from bench.scorers.endpoint_errors import (
+    MORE_TOKENS,
+    REFUSED,
+    Again,
+    Plain,
+    Refusal,
+    passing,
+    root_cause,
+    wait,
+    words,
+)
 from bench.scorers.endpoint_fields import ChatFields
 from bench.scorers.endpoint_sending import Sender
 from bench.scorers.generation_options import GenerationOptions
 from bench.scorers.limits import Limits
-from bench.tasks.replies import final
+from bench.tasks.replies import unfinished_thought
 from bench.tasks.request import Key, Request, Turns, Until
 
 BY_DEFAULT = Limits()
@@ -93,7 +102,8 @@ class Endpoint(Model):
             "key": self._variable if self._key else None,
             "prompted_as": "chat turn of the endpoint",
             "decoding": self._decoding(),
-            **({"asked_with": self._fields.asked_with} if self._fields.asked_with else {}),
+            **self._generation.describe(),
+            **({"asked_with": dict(self._fields.asked_with)} if self._fields.asked_with else {}),
             "letters_from": f"the {self._likeliest} likeliest first tokens; one that is not among them stands with the probability "
             "of the least likely, an upper bound"
             if self._likeliest
@@ -190,13 +200,14 @@ class Endpoint(Model):
         system = self._fields.system(request.of_judge)
         body, why = await self._chat(client, request.turns, fields, system)
         if why:
-            return Answer("", error=why, cut=True if why == CUT_OFF else None)
+            return Answer("", error=why)
         answer = replies.choice(body) or {}
         text, why = replies.text(answer)
         reason = answer.get("finish_reason")
         cut = reason == "length" if isinstance(reason, str) else None
-        if cut and not why and not final(text).strip():
-            return Answer("", error=CUT_OFF, cut=True)
+        # Where a server keeps the thought apart, a reply that was cut off in it is empty.
+        in_thought = bool(cut) and not text.strip()
+        why = why or unfinished_thought(text, in_thought, cut, MORE_TOKENS)
         return Answer(self._plain.whole(text), error=why, cut=cut)
 
     async def _letter(self, client: openai.AsyncOpenAI, request: Request) -> Answer:
@@ -274,7 +285,7 @@ class Endpoint(Model):
         except openai.APITimeoutError:
             raise Again("no answer in time") from None
         except openai.APIConnectionError as error:
-            reason = self._plain.line(_root(error))
+            reason = self._plain.line(root_cause(error))
             raise Again(f"cannot be reached ({reason}); is the server running?") from None
         except (openai.OpenAIError, ValueError, RecursionError):
             raise Again(f"did not answer as {what} of OpenAI's protocol does") from None
@@ -380,15 +391,6 @@ class Endpoint(Model):
             return await once(client)
 
         return dict(self._sender.stream(1, call))[0]
-
-
-def _root(error: BaseException) -> str:
-    """What an error goes back to: of a connection, the system's own words where it has some."""
-    root: BaseException | None = error
-    while root:
-        error, root = root, root.__cause__ or root.__context__
-    number = error.errno if isinstance(error, OSError) else None
-    return os.strerror(number) if number and number > 0 else str(error) or type(error).__name__
 
 
 def _request(verb: str, turns: Turns, greedy: bool = False, **given: Any) -> Request:

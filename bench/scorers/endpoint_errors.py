@@ -1,5 +1,6 @@
 """What an endpoint says in place of an answer: about one text, for now, or for good."""
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -7,7 +8,7 @@ from email.utils import parsedate_to_datetime
 
 from bench.errors import RunFailed
 from bench.scorers.address import redacted
-from bench.scorers.base import CUT_OFF
+from bench.tasks.replies import unfinished_thought
 
 REFUSED = "refused by the content filter"
 TOO_LONG = "too long for the model"
@@ -28,6 +29,7 @@ LENGTH_WORDS = re.compile(
 )
 LENGTH_STATUSES = (400, 413, 422)
 # As OpenAI words it where all tokens went into a thought.
+MORE_TOKENS = "--thinking-tokens or --max-new-tokens"
 LIMIT_WORDS = re.compile(r"max_tokens or model output limit was reached", re.IGNORECASE)
 # Said with the status of a server that is busy, but waiting does not help: the account has to be paid.
 UNPAID = re.compile(
@@ -87,6 +89,15 @@ def wait(headers: Mapping[str, str]) -> float | None:
     return seconds if seconds > 0 else None
 
 
+def root_cause(error: BaseException) -> str:
+    """Say what an error goes back to: of a connection, in the system's own words where it has some."""
+    root: BaseException | None = error
+    while root:
+        error, root = root, root.__cause__ or root.__context__
+    number = error.errno if isinstance(error, OSError) else None
+    return os.strerror(number) if number and number > 0 else str(error) or type(error).__name__
+
+
 def words(body: object) -> Iterator[str]:
     """What an error says, message first, then its codes. The rest may repeat the prompt, whose words mean nothing here."""
     if isinstance(body, str) and body.strip():
@@ -120,7 +131,7 @@ class Plain:
         if status in FILTER_STATUSES and FILTER_WORDS.search("\n".join(said)):
             return REFUSED
         if status == 400 and LIMIT_WORDS.search("\n".join(said)):
-            return CUT_OFF
+            return unfinished_thought("", opened=True, cut=True, option=MORE_TOKENS)
         if status in LENGTH_STATUSES and LENGTH_WORDS.search("\n".join(said)):
             return f"{TOO_LONG}: {self.line(said[0])}"
         return ""

@@ -13,7 +13,7 @@ STATUSES = (400, 422)
 # How servers say that they do not take a field or a value at all.
 UNSUPPORTED = re.compile(
     r"unsupported|not support|n['o]t supported|only the default|unknown|unrecogni[sz]ed"
-    r"|unexpected|not permitted|not allowed|forbidden|不支持",
+    r"|unexpected|not permitted|not allowed|forbidden|only \S{1,10} is (allowed|supported)|不支持",
     re.IGNORECASE,
 )
 RENAMED = "sent as max_completion_tokens"
