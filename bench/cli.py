@@ -114,7 +114,7 @@ def fetch(
 
 
 # In the order of the help.
-for command in (cli_make.expand, cli_make.curate, cli_make.build, cli_make.train):
+for command in (cli_make.expand, cli_make.curate, cli_make.notebooks, cli_make.build, cli_make.train):
     app.command()(command)
 
 

@@ -60,13 +60,29 @@ def curate(
 ) -> None:
     """Begin items of your own: a project folder with an example to change, for a notebook to go on with."""
     from bench.curate import begin
+    from bench.places import NOTEBOOKS, SHIPPED
 
     name = resolve(benchmark)
     for path in begin.copy(name, folder):
         print(path)
-    say(
-        f"change these files; then notebooks/{begin.NOTEBOOKS[name]}.ipynb goes on, with this folder as its parameter"
-    )
+    notebook = f"{begin.NOTEBOOKS[name]}.ipynb"
+    if NOTEBOOKS.is_relative_to(SHIPPED):
+        following = f"`bench notebooks DIR` copies the notebooks, and DIR/{notebook} continues"
+    else:
+        following = f"{NOTEBOOKS / notebook} continues"
+    say(f"change these files; then {following}, with this folder as its parameter")
+
+
+def notebooks(
+    folder: Annotated[str, typer.Argument(metavar="DIR", help="Folder to copy them to; made if missing.")],
+) -> None:
+    """Copy the notebooks to a folder, to open them in JupyterLab; changed files there are not overwritten."""
+    from bench.data.text import place
+    from bench.places import copy_notebooks
+
+    for path in copy_notebooks(place(folder)):
+        print(path)
+    say(f"open them by `jupyter lab {folder}`; runs go to reports/ in that folder")
 
 
 def build(

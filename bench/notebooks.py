@@ -4,6 +4,8 @@ import ast
 import hashlib
 import json
 import logging
+import os
+import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import cache
@@ -13,6 +15,9 @@ from typing import Any, NamedTuple
 import nbformat
 import papermill
 import psutil
+from jupyter_client import AsyncKernelManager
+from jupyter_client.kernelspec import KernelSpecManager
+from traitlets import default
 
 from bench import __version__, keep, records, words
 from bench.errors import AnotherRun, BadInput, NoRuns, NotApplicable, RunFailed, expected
@@ -47,20 +52,34 @@ class Trouble(NamedTuple):
         return self.kind == NoRuns.__name__
 
 
+class OwnKernel(AsyncKernelManager):
+    """Starts this Python as the kernel, whatever other kernel is installed as `python3`."""
+
+    @default("kernel_spec_manager")
+    def _only_ipykernel(self) -> KernelSpecManager:
+        return KernelSpecManager(kernel_dirs=[])
+
+
 def run_notebook(source: Path, target: Path, parameters: Mapping[str, Any]) -> Trouble | None:
     """Execute a notebook with parameters into `target`, which then shows as much as there is; None where all went well.
+
+    The kernel works in the folder of `target` and imports from where this process does.
 
     Raises:
         BadInput: a parameter that the notebook does not have; papermill alone would only warn.
     """
     check_parameters(source, parameters)
+    imports = [os.path.abspath(folder) for folder in sys.path]
     trouble = None
     with written(target), whole(target) as draft:
         try:
             papermill.execute_notebook(
                 str(source), str(draft), parameters=dict(parameters), kernel_name="python3", progress_bar=False,
-                execution_timeout=CELL_TIMEOUT, cwd=str(source.parent), coalesce_streams=True,
-                extra_arguments=["--log-level=ERROR"],
+                execution_timeout=CELL_TIMEOUT, coalesce_streams=True, kernel_manager_class=OwnKernel,
+                resources={"metadata": {"path": str(target.parent)}},
+                extra_arguments=[
+                    "--log-level=ERROR", f"--IPKernelApp.exec_lines=__import__('sys').path[:] = {imports}",
+                ],
             )  # fmt: skip
         except papermill.PapermillExecutionError as error:
             trouble = Trouble(error.ename, error.evalue)

@@ -3,6 +3,9 @@
 import tomllib
 from pathlib import Path
 
+from bench.errors import BadInput
+from bench.whole import write_text, written
+
 PACKAGE = Path(__file__).parent
 # In a wheel, the copies of notebooks/ and reports/demo.yml; a checkout has the originals.
 SHIPPED = PACKAGE / "shipped"
@@ -11,14 +14,29 @@ NOTEBOOKS = _HOME / "notebooks"
 DEMO = _HOME / "reports" / "demo.yml"
 
 
-def checkout(folder: Path) -> Path | None:
-    """Return the checkout of this project that `folder` is in, or None if it is in none."""
-    return next(filter(_is_checkout, (folder, *folder.parents)), None)
-
-
 def reports() -> Path:
     """Return the default folder of reports and runs: `./reports`, or that of the checkout around it."""
-    return (checkout(Path.cwd()) or Path.cwd()) / "reports"
+    folder = Path.cwd()
+    return next(filter(_is_checkout, (folder, *folder.parents)), folder) / "reports"
+
+
+def copy_notebooks(folder: Path) -> list[Path]:
+    """Copy the package's notebooks to `folder`, to be opened in JupyterLab.
+
+    Raises:
+        BadInput: a file of that name is there and differs; nothing is copied then.
+        RunFailed: the folder cannot be written.
+    """
+    contents = {folder / path.name: path.read_text("utf-8") for path in sorted(NOTEBOOKS.glob("*.ipynb"))}
+    for path, content in contents.items():
+        if path.exists() and (not path.is_file() or path.read_bytes() != content.encode()):
+            raise BadInput(
+                f"{path}: is there already, and differs; give another folder, or move the file away"
+            )
+    for path, content in contents.items():
+        with written(path):
+            write_text(path, content)
+    return list(contents)
 
 
 def _is_checkout(folder: Path) -> bool:

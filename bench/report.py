@@ -65,7 +65,7 @@ def make(
     """
     path = Path(study_file) if study_file else DEMO
     plan = study.load(path)
-    # Absolute, because kernels start in another working folder.
+    # Absolute, because kernels have another working folder.
     folder = Path(out).resolve() if out else places.reports() / plan.name
     given = _notebooks(plan, folder)
     say(f"the report and its runs go to {folder}")
@@ -248,9 +248,8 @@ def _pages(plan: Study, folder: Path, given: dict[str, dict[str, Any]], cells: S
             say(f"notebook {name}: {made.trouble.kind}: {made.trouble.why}")
         return made
 
-    # A kernel is a process of its own, so threads are enough. They share the working folder, which each kernel is to
-    # start in: it is set once for all of them.
-    with contextlib.chdir(NOTEBOOKS), ThreadPoolExecutor(min(len(given), os.cpu_count() or 1)) as pool:
+    # A kernel is a process of its own, so threads are enough.
+    with ThreadPoolExecutor(min(len(given), os.cpu_count() or 1)) as pool:
         begun = [pool.submit(page, name) for name in given]
         try:
             return [made for made in (one.result() for one in begun) if made]

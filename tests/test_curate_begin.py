@@ -3,7 +3,7 @@
 import pytest
 from typer.testing import CliRunner
 
-from bench import cli
+from bench import cli, places
 from bench.curate import begin, cbbq, mcbe
 from bench.data.nli_pack_check import check
 from bench.errors import BadInput
@@ -15,8 +15,9 @@ def test_a_command_writes_what_a_project_begins_with(tmp_path, name, known):
     done = CliRunner().invoke(cli.app, ["curate", name, str(place)])
     assert done.exit_code == 0
     assert done.stdout.splitlines() == [str(place / file) for file in begin.FILES[known]]
-    assert f"notebooks/{begin.NOTEBOOKS[known]}.ipynb goes on" in done.stderr
-    assert (begin.EXAMPLES.parents[2] / "notebooks" / f"{begin.NOTEBOOKS[known]}.ipynb").is_file()
+    notebook = places.NOTEBOOKS / f"{begin.NOTEBOOKS[known]}.ipynb"
+    assert str(notebook) in done.stderr
+    assert notebook.is_file()
     assert sorted(path.name for path in place.iterdir()) == sorted(begin.FILES[known])
 
 
