@@ -17,7 +17,6 @@ import papermill
 import psutil
 from jupyter_client import AsyncKernelManager
 from jupyter_client.kernelspec import KernelSpecManager
-from traitlets import default
 
 from bench import __version__, keep, records, words
 from bench.errors import AnotherRun, BadInput, NoRuns, NotApplicable, RunFailed, expected
@@ -55,8 +54,7 @@ class Trouble(NamedTuple):
 class OwnKernel(AsyncKernelManager):
     """Starts this Python as the kernel, whatever other kernel is installed as `python3`."""
 
-    @default("kernel_spec_manager")
-    def _only_ipykernel(self) -> KernelSpecManager:
+    def _kernel_spec_manager_default(self) -> KernelSpecManager:
         return KernelSpecManager(kernel_dirs=[])
 
 
