@@ -22,6 +22,27 @@ os.environ["BENCH_DATA"] = str(SAMPLES)
 settings.register_profile("bench", deadline=None)
 settings.load_profile("bench")
 
+# Notebooks that train several models or simulate people for minutes. `pytest notebooks` runs them too.
+SLOW_NOTEBOOKS = {
+    "compare_models",
+    "curate_cbbq",
+    "curate_mcbe",
+    "curate_nli",
+    "explore",
+    "meta_evaluation",
+    "model_size_trends",
+    "prompt_robustness",
+    "self_correction",
+    "speed",
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the notebooks that are slow."""
+    for item in items:
+        if item.path.suffix == ".ipynb" and item.path.stem in SLOW_NOTEBOOKS:
+            item.add_marker(pytest.mark.slow)
+
 
 @pytest.fixture(autouse=True)
 def own_signals() -> Iterator[None]:

@@ -13,6 +13,8 @@ from test_metrics_cbbq import CONSTANT, LARGE
 
 from bench import data, run
 
+pytestmark = pytest.mark.slow
+
 Bench = Callable[..., tuple[int, str, str]]
 SCORES = {"s_amb": "ambiguous", "s_disamb": "disambiguous", "s_total": "all"}
 
@@ -115,6 +117,5 @@ def test_constant_answers_get_the_specification_s_values_through_the_command(ben
     check_constants(bench, shared, CONSTANT)
 
 
-@pytest.mark.slow
 def test_constant_answers_get_the_specification_s_values_on_the_large_categories(bench: Bench, shared: Path) -> None:  # fmt: skip
     check_constants(bench, shared, LARGE)

@@ -25,6 +25,8 @@ from bench.plan import Plan
 from bench.scorers.base import VERBS, Answer
 from bench.scorers.simulated import Simulated
 
+pytestmark = pytest.mark.slow
+
 MODEL = "simulated:bias=0.6,position=0.2,refuse=0.1,seed=4"
 
 
@@ -334,7 +336,6 @@ def test_a_worker_that_is_killed_loses_nothing(monkeypatch: Any) -> None:
     assert not far.records.duplicated(["task", "item_id", "request", "repeat"]).any()
 
 
-@pytest.mark.slow
 def test_a_shard_that_kills_its_workers_is_named() -> None:
     ask("near")
     deadly = columns("near").item_id[40]
@@ -369,7 +370,6 @@ def test_command_and_study_take_a_scheduler(
     assert not {"scheduler", "resources"} & {*report._notebooks(plan, tmp_path)["cbbq"]}
 
 
-@pytest.mark.slow
 def test_two_workers_that_train_a_model_at_once_have_the_same_one(monkeypatch: Any, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(run, "SHARD", 4)

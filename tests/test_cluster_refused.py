@@ -12,7 +12,7 @@ from bench import cluster
 from bench.cluster import Cluster
 from bench.errors import RunFailed
 
-pytestmark = pytest.mark.usefixtures("own_folder")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("own_folder")]
 
 
 def test_resources_are_spelt_in_one_way(refusal: Any) -> None:

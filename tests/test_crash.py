@@ -21,6 +21,8 @@ from bench.journal import FILE, Journal
 from bench.scorers.base import Answer
 from bench.scorers.simulated import Simulated
 
+pytestmark = pytest.mark.slow
+
 MODEL = "simulated:bias=0.6,refuse=0.1"
 CALL = ["mcbe", "--model", MODEL, "--tasks", "ss", "--categories", "age", "--repeats", "2", "--data", str(data.SAMPLES / "mcbe")]  # fmt: skip
 

@@ -23,6 +23,8 @@ from bench.curate import (
 from bench.curate.workbook import UNFIT
 from bench.errors import BadInput
 
+pytestmark = pytest.mark.slow
+
 
 def with_text(folder, name, *pairs):
     path = folder / name

@@ -16,6 +16,8 @@ from bench.curate import sheets
 from bench.curate.workbook import ANSWERS, Question
 from bench.errors import BadInput
 
+pytestmark = pytest.mark.slow
+
 ROWS = pd.DataFrame({"item_id": ["d1", "d2", "d3"], "sentence": ["甲乙丙", "=1+1", "两\n行"]})
 ASKED = [
     Question("kind", "Of what kind?", choices=("口味", "礼仪")),

@@ -3,6 +3,7 @@
 import shutil
 from pathlib import Path
 
+import pytest
 from fetching import manifest, names
 
 from bench import data
@@ -61,6 +62,7 @@ def test_mcbe_local_copy(user: Path) -> None:
     assert manifest(source.folder)["verified"] is False, "nothing is known of McBE's files"
 
 
+@pytest.mark.slow
 def test_shared_cbbq(shared: Path, user: Path) -> None:
     source = fetch("cbbq", shared / "data" / "cbbq")
     about = manifest(source.folder)

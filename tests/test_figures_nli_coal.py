@@ -131,7 +131,7 @@ def test_what_was_not_asked_has_no_picture_or_gaps(one_set, runs):
     assert nli_coal.labels_by_set(pd.concat([other, one_set[one_set.category == "all"]])) is None
 
 
-@pytest.mark.parametrize("count", [1, 12])
+@pytest.mark.parametrize("count", [1, pytest.param(12, marks=pytest.mark.slow)])
 def test_pictures_grow_with_the_models(scores, runs, count):
     some = scores[scores.model == NAMES[0]]
     many = pd.concat([some.assign(model=f"organisation-model-{k}-instruct") for k in range(count)])

@@ -94,7 +94,7 @@ def test_kappas_are_sorted_and_gaps_are_named():
     assert drawn(pictures.kappas(found, "mcbe")).get_label().startswith("Annotators agree")
 
 
-@pytest.mark.parametrize("n", [1, 2, 12])
+@pytest.mark.parametrize("n", [1, 2, pytest.param(12, marks=pytest.mark.slow)])
 def test_a_judge_stands_beside_a_constant_one(n):
     marks = judged(n)
     compared = judges.by_category(marks)

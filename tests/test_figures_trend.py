@@ -47,7 +47,7 @@ def beside(series: dict[str, list[Sized]]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-@pytest.mark.parametrize("many", [1, 2, 12])
+@pytest.mark.parametrize("many", [1, 2, pytest.param(12, marks=pytest.mark.slow)])
 def test_scores_are_drawn_over_doublings_with_published_ones_hollow(many: int) -> None:
     series = made([f"A-family-of-a-long-name-{k}-Instruct" for k in range(many)])
     found = trend.trends(series)
@@ -77,7 +77,7 @@ def test_the_title_says_what_moves() -> None:
     assert pictures.over_size(beside(still), trend.trends(still), still, [], PUBLISHED) is None
 
 
-@pytest.mark.parametrize("many", [1, 2, 12])
+@pytest.mark.parametrize("many", [1, 2, pytest.param(12, marks=pytest.mark.slow)])
 def test_categories_are_filled_where_a_change_was_shown(many: int) -> None:
     series = made([f"series-{k}" for k in range(many)])
     found = trend.trends(series)
@@ -120,7 +120,7 @@ def compared(models: list[str]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-@pytest.mark.parametrize("many", [1, 2, 12])
+@pytest.mark.parametrize("many", [1, 2, pytest.param(12, marks=pytest.mark.slow)])
 def test_differences_are_filled_where_one_was_shown(many: int) -> None:
     models = [f"a-very-long-name-of-a-model-{k}-instruct-preview" for k in range(many)]
     fig = drawn(corrected.differences(compared(models)))
@@ -134,7 +134,7 @@ def test_differences_are_filled_where_one_was_shown(many: int) -> None:
     assert corrected.differences(compared(models)[:0]) is None
 
 
-@pytest.mark.parametrize("many", [1, 2, 12])
+@pytest.mark.parametrize("many", [1, 2, pytest.param(12, marks=pytest.mark.slow)])
 def test_answers_are_bars_that_add_to_one(many: int) -> None:
     rows = [
         {"model": f"a-very-long-name-of-a-model-{k}-instruct-preview", "setting": s, "task": t, "stereotyped": 0.4, "other": 0.1,

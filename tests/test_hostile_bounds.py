@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 MEMORY = 500  # MB, the imported libraries among them
 SECONDS = 20
 CODE = """
@@ -87,7 +89,6 @@ def sheet(path: Path, rows: str, size: int = 1, shared: str = "") -> Path:
 LOL = '<!DOCTYPE a [<!ENTITY a "haha"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;">]>'
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rows", "size", "said"),
     [
@@ -137,7 +138,6 @@ def test_formulas_count_as_what_was_stored_with_them(tmp_path: Path, refusal: Ca
     assert f"{path}, row 1, column `a`: holds a formula without a value" in refusal(read_xlsx, path, ["a"])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "said"),
     [
@@ -157,7 +157,6 @@ def test_a_long_csv_file(tmp_path: Path, content: str, said: str) -> None:
     assert said in refused(MCBE, path)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("names", "context", "said"),
     [
@@ -200,7 +199,6 @@ LINES = "[one for one in bench.data.tables.read_json_lines(path)]"
 ARRAY = "bench.data.tables.read_json_array(path, ['a'])"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("call", "content", "said"),
     [
@@ -236,7 +234,6 @@ MERGED = "a0: &a0 {x: 1}\n" + "".join(
 )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("call", "content", "said"),
     [
@@ -312,7 +309,6 @@ def zip_of_long_names(path: Path) -> None:
             zipped.writestr(f"{k}{'n' * 50_000}", "")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "make", "said"),
     [

@@ -16,6 +16,8 @@ from hostile import names, read_spoilt, spoiling
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+pytestmark = pytest.mark.slow
+
 QUICK, MANY = 12, int(os.environ.get("HOSTILE_FILES", "500"))
 CHECKS = list(HealthCheck)
 READERS = hostile_readers.READERS | hostile_curate.READERS
@@ -57,7 +59,6 @@ def test_a_spoilt_file_is_read_or_refused_in_one_line_that_names_it(tmp_path: Pa
     assert fuzz(name, tmp_path / "here", QUICK).total() >= QUICK // 2
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", READERS)
 def test_many_spoilt_files(tmp_path: Path, name: str) -> None:
     found = fuzz(name, tmp_path / "here", MANY)

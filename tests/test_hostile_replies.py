@@ -24,6 +24,8 @@ from bench.tasks.letters import letter
 from bench.tasks.ratings import released_mark, released_rating
 from bench.tasks.replies import answered
 
+pytestmark = pytest.mark.slow
+
 ITEM = SimpleNamespace(
     labels=("职业", "职业分工", "家庭分工"), ans0="患者", ans1="非患者", ans2="不知道", biased=0, label=2
 )
@@ -99,7 +101,6 @@ def test_a_reply_is_an_allowed_value_or_none(name: str, reply: str) -> None:
         assert READERS[name].read(reply + " \n\n ") == READERS[name].read(reply)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", READERS)
 @settings(max_examples=1200, suppress_health_check=list(HealthCheck))
 @given(reply=REPLIES)
@@ -144,7 +145,6 @@ def test_no_reader_takes_more_than_linear_time(before: str, again: str, behind: 
         assert time.process_time() - began < 3, name
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("again", ["这句话有偏见，得分：7。\n", "A", "7 ", "\x1b[31m", "a\u0301\u0316"])
 def test_ten_megabytes_are_read_in_seconds(again: str) -> None:
     reply = again * (10_000_000 // len(again.encode()))

@@ -16,7 +16,7 @@ from recorded import columns
 
 from bench import data, records, sealed
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")]
 
 MODEL = "simulated:bias=0.6,refuse=0.1,seed=4"
 JUDGE = "simulated:competence=0.7,seed=9"
@@ -176,7 +176,6 @@ def test_a_few_kills_at_random_moments_leave_no_trace(tmp_path: Path) -> None:
     assert complete >= 1
 
 
-@pytest.mark.slow
 def test_a_hundred_kills_at_random_moments_leave_no_trace(tmp_path: Path) -> None:
     began = time.monotonic()
     found, again, complete = kills(tmp_path, 100, seed=0)

@@ -39,6 +39,7 @@ def test_the_grid_has_every_bias_with_every_nuisance_at_every_level(refusal: Any
     assert "at least two biases" in refusal(list, meta_respondents.grid(biases=[0.5, 0.5]))
 
 
+@pytest.mark.slow
 def test_cbbq_of_whoever_says_a_always_is_how_often_the_stereotyped_person_stands_there() -> None:
     found = meta_respondents.evaluate(["cbbq"], limit=4, **ENDS)
     source = data.find("cbbq", data.SAMPLES / "cbbq")
@@ -115,6 +116,7 @@ def test_the_default_call_asks_nobody() -> None:
     assert table.level[0] == "0, 0.3, 0.6"
 
 
+@pytest.mark.slow
 def test_results_are_carried_as_they_were_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options: dict[str, Any] = {"benchmarks": ["nli_coal", "cbbq"], "limit": 1, **ENDS}
     found = meta_respondents.evaluate(**options)

@@ -63,6 +63,7 @@ def check_constant(always_a: run.Run, expected: dict[str, tuple[float, ...]]) ->
         assert official[category, "all", "s_total"] == pytest.approx(0.4 * amb_up + 0.6 * dis_up, abs=5e-7)
 
 
+@pytest.mark.slow
 def test_constant_letters_get_the_specification_s_values_on_the_released_questions(shared: Path, tmp_path: Path) -> None:  # fmt: skip
     check_constant(evaluate(tmp_path, "simulated:answer=A", list(CONSTANT), shared / "data/cbbq"), CONSTANT)
 

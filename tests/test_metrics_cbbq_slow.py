@@ -15,6 +15,8 @@ from recorded import said
 from bench import data
 from bench.metrics import cbbq
 
+pytestmark = pytest.mark.slow
+
 A, D = "ambiguous", "disambiguous"
 ORDERS = ("", ":BCA", ":CAB")
 POOL = ["A", "B", "C", "答案是B", "选A", "A和B", "作为AI", "不知道", "", "ab", "(c)"]

@@ -111,6 +111,7 @@ def coverage(study: Study, clusters: int, studies: int) -> dict[Place, float]:
     return {place: float(np.mean(some)) for place, some in held.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("benchmark", STUDIES)
 def test_intervals_hold_the_true_value(benchmark: str) -> None:
     # Drawing answers in place of what they came from would hold it in half of the studies.
@@ -149,6 +150,7 @@ def deciding(dice: Dice, n: int, often: float) -> pd.DataFrame:
     return named.assign(cluster=[str(k) for k in range(n)])
 
 
+@pytest.mark.slow
 def test_models_that_decide_unequally_often_are_not_told_apart_by_that() -> None:
     assert called_different(24, 60) <= 0.15
 

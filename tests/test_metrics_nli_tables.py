@@ -87,6 +87,7 @@ def test_unnamed_occupations_are_no_occupation(pairs, items) -> None:
     assert nli_coal.by(records(pairs, lambda pair: N), items.assign(occupation=""), "occupation").empty
 
 
+@pytest.mark.slow
 def test_models_that_differ_are_told_apart_and_alike_ones_are_not(tmp_path) -> None:
     models = ["simulated:bias=0.2", "simulated:bias=0.9", "simulated:bias=0.2,seed=5"]
     runs = run.evaluate_all("nli_coal", models, tmp_path, data=data.SAMPLES / "nli_coal")

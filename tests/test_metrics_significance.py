@@ -66,6 +66,7 @@ def test_interval_and_p_are_one_test() -> None:
         assert (found.p < 0.05) == (found.ci_low > 0 or found.ci_high < 0)
 
 
+@pytest.mark.slow
 def test_where_nothing_differs_one_in_twenty_is_called_a_difference() -> None:
     dice = np.random.default_rng(2)
     p, covered = [], []

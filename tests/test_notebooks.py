@@ -51,6 +51,7 @@ def test_an_analysis_whose_runs_do_not_suffice_ends_with_a_sentence(tmp_path):
     assert "Never reached" not in shown.body
 
 
+@pytest.mark.slow
 def test_a_kernel_that_dies_does_not_stop_the_rest(tmp_path):
     source = written(tmp_path / "dead.ipynb", "x = 1", "import os\nos._exit(1)")
     trouble = notebooks.run_notebook(source, tmp_path / "out" / "dead.ipynb", {})

@@ -62,6 +62,7 @@ def test_any_benchmark_is_repeated(own_folder: Path, benchmark: str, options: di
     pd.testing.assert_frame_equal(columns("again"), columns("first"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("benchmark", ["cbbq", "mcbe"])
 def test_a_computed_run_is_repeated_to_the_byte(own_folder: Path, benchmark: str) -> None:
     """Sampled replies, likelihoods and probabilities alike."""

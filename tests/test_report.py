@@ -56,6 +56,7 @@ def page(made, name):
     return (made.page.parent / name).read_text("utf-8").replace("<wbr>", "")
 
 
+@pytest.mark.slow
 def test_the_report_has_an_index_and_a_page_a_notebook(made):
     folder = made.page.parent
     assert made.page.name == "index.html"
@@ -65,6 +66,7 @@ def test_the_report_has_an_index_and_a_page_a_notebook(made):
     assert "Report &lt;of&gt; tests" in page(made, "index.html")
 
 
+@pytest.mark.slow
 def test_one_that_fails_does_not_stop_the_rest(made):
     assert made.failed == ["planted on nli_coal"]
     index = page(made, "index.html")
@@ -78,6 +80,7 @@ def test_one_that_fails_does_not_stop_the_rest(made):
     assert "100\u00a0%" in row
 
 
+@pytest.mark.slow
 def test_an_undefined_score_is_a_dash_with_its_reason(made):
     index = page(made, "index.html")
     row = re.search(r'<th scope="row">simulated:refuse=1</th>.*?</tr>', index, re.DOTALL)[0]
@@ -85,6 +88,7 @@ def test_an_undefined_score_is_a_dash_with_its_reason(made):
     assert "no answer could be read" in row
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["index.html", "cbbq.html", "nli_coal.html"])
 def test_no_page_asks_for_anything_from_elsewhere(made, name):
     text = page(made, name)
@@ -95,6 +99,7 @@ def test_no_page_asks_for_anything_from_elsewhere(made, name):
     assert "<script" not in text
 
 
+@pytest.mark.slow
 def test_every_table_lies_beside_the_page_and_agrees_with_it(made):
     folder = made.page.parent
     linked = set(re.findall(r'href="(tables/cbbq/[\w.]+)"', page(made, "cbbq.html")))
@@ -121,6 +126,7 @@ def test_every_table_lies_beside_the_page_and_agrees_with_it(made):
     assert "answered 100" in (folder / "tables/cbbq/scores.svg").read_text("utf-8").partition("</title>")[0]
 
 
+@pytest.mark.slow
 def test_code_is_folded_and_pictures_have_words(made):
     text = page(made, "cbbq.html")
     assert text.count('<details class="code">') >= 5
@@ -129,12 +135,14 @@ def test_code_is_folded_and_pictures_have_words(made):
     assert all(len(words) > 20 for words in alternatives)
 
 
+@pytest.mark.slow
 def test_what_a_model_says_is_shown_as_text(made):
     text = page(made, "cbbq.html")
     assert PLANTED not in text
     assert "&lt;script&gt;document.title=" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "dark"), [(360, False), (390, True), (1280, True)])
 def test_the_pages_in_a_browser(made, width, dark):
     script = """({
@@ -159,6 +167,7 @@ def test_the_pages_in_a_browser(made, width, dark):
         assert (seen.value["ground"] == "rgb(255, 255, 255)") is not dark
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["index.html", "cbbq.html", "meta_evaluation.html"])
 def test_nobody_is_shut_out(made, name):
     rules = "{runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa', 'best-practice']}"
@@ -170,6 +179,7 @@ def test_nobody_is_shut_out(made, name):
         assert seen.value == []
 
 
+@pytest.mark.slow
 def test_the_keyboard_skips_the_navigation_and_reaches_the_pages(made):
     script = (
         "({tag: document.activeElement.tagName, text: document.activeElement.innerText, at: location.hash})"
@@ -180,6 +190,7 @@ def test_the_keyboard_skips_the_navigation_and_reaches_the_pages(made):
     assert visit(made.page, script, keys=["Tab"] * 3).value["text"] == "CBBQ"
 
 
+@pytest.mark.slow
 def test_the_index_answers_first(made):
     index = page(made, "index.html")
     places = [index.index(f'id="{mark}"') for mark in ("glance", "findings", "cbbq", "provenance", "cite")]
@@ -195,6 +206,7 @@ def test_the_index_answers_first(made):
     assert "higher: more bias" in glance
 
 
+@pytest.mark.slow
 def test_every_run_is_told_with_what_it_rests_on(made):
     index = page(made, "index.html")
     rows = index.partition('class="provenance"')[2].partition("</details>")[0]
@@ -204,6 +216,7 @@ def test_every_run_is_told_with_what_it_rests_on(made):
     assert "wording: bench-cbbq-3" in rows
 
 
+@pytest.mark.slow
 def test_the_papers_are_cited_as_they_were_published(made):
     bib = (made.page.parent / "references.bib").read_text("utf-8")
     assert bib.count("@inproceedings{") == 2
@@ -212,6 +225,7 @@ def test_the_papers_are_cited_as_they_were_published(made):
     assert "Yufei Huang, Deyi Xiong (2024)." in page(made, "index.html")
 
 
+@pytest.mark.slow
 def test_scores_are_there_for_a_model_card(made):
     from huggingface_hub.repocard_data import model_index_to_eval_results
 
@@ -230,6 +244,7 @@ def test_scores_are_there_for_a_model_card(made):
     assert f'href="model-index/{path.name}"' in page(made, "index.html")
 
 
+@pytest.mark.slow
 def test_the_same_report_in_chinese(made, tmp_path):
     folder = shutil.copytree(made.page.parent, tmp_path / "copy")
     plan = report.study.load(made.page.parent.parent / "mine.yml")

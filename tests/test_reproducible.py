@@ -81,6 +81,7 @@ def apart(one: run.Run, other: run.Run) -> tuple[float, float, float]:
     return max(found.logprob, found.nll), found.differ / found.answers, scores
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", COMPUTED_OTHERWISE)
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_computed_otherwise_stays_within_the_stated_bounds(
@@ -96,6 +97,7 @@ def test_what_is_computed_otherwise_stays_within_the_stated_bounds(
         assert score <= most[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["likelihoods", "letters"])
 def test_another_dtype_stays_within_the_stated_bounds(
     model: str, first: dict[str, run.Run], tmp_path: Path, kind: str

@@ -25,6 +25,8 @@ from bench.errors import BadInput, RunFailed
 from bench.scorers import endpoint_sending, load
 from bench.tasks.request import Key, Request
 
+pytestmark = pytest.mark.slow
+
 SMALL = "BENCH_SERVED_MODEL"
 
 
@@ -253,7 +255,6 @@ def as_llama(folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.slow
 def test_a_real_server_behind_faults_gives_the_scores_of_one_without(tmp_path: Path) -> None:
     """`transformers serve` with the checkpoint that BENCH_SERVED_MODEL names, or with the package's own small model."""
     folder = Path(os.environ[SMALL]) if SMALL in os.environ else as_llama(tmp_path / "model")

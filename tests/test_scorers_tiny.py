@@ -200,6 +200,7 @@ def test_mcbe_ranks_the_biases(ask: Callable[..., run.Run]) -> None:
     assert fair > half > biased
 
 
+@pytest.mark.slow
 def test_the_same_recipe_gives_the_same_weights(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SIZES, "s", SIZES["s"]._replace(steps=12))
     monkeypatch.setitem(tiny_nli.RECIPE, "steps", 12)

@@ -130,6 +130,7 @@ def bench(folder: Path, environment: dict[str, str], *words: str, status: int = 
     return said
 
 
+@pytest.mark.slow
 def test_a_key_is_in_nothing_that_a_run_writes(tmp_path: Path, alone: dict[str, str], serve: Serve) -> None:
     other = serve(lambda asked: said(f"{KEY} C"))
     server = serve(echoing(other.model.partition("@")[2]))

@@ -20,6 +20,8 @@ from bench.metrics import speed_findings
 from bench.scorers import checkpoint
 from bench.tasks.request import Key, Request
 
+pytestmark = pytest.mark.slow
+
 # As little of lm-eval and minicons as is used, by the book: a text at a time.
 LM_EVAL = """
     import torch

@@ -74,6 +74,7 @@ def test_a_base_model_gets_a_head_with_names_and_learns(
     assert again.about == done.about, "a second call trains nobody"
 
 
+@pytest.mark.slow
 def test_a_classifier_keeps_its_own_order_and_goes_on_for_three_epochs(files: Path, tmp_path: Path) -> None:
     folder = save(
         tmp_path / "own", BertForSequenceClassification, BertConfig, characters(BERT), num_labels=3, id2label=NAMES,
@@ -103,6 +104,7 @@ def killed_at(monkeypatch: Any, step: int) -> None:
     monkeypatch.setattr("bench.progress.Progress.advance", advance)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [1, 5, 8])
 def test_a_killed_training_ends_as_one_that_was_not(
     files: Path, base: str, tmp_path: Path, monkeypatch: Any, capsys: Any, step: int
@@ -127,6 +129,7 @@ def test_a_killed_training_ends_as_one_that_was_not(
     assert done.accuracy == whole.accuracy
 
 
+@pytest.mark.slow
 def test_seeds_differ_and_repeat(files: Path, base: str, tmp_path: Path) -> None:
     made = [
         weights(

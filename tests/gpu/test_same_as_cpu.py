@@ -1,0 +1,171 @@
+"""Answers of an accelerator compared with those of the CPU, on small random models.
+
+In float32 a number may differ by FLOAT32, and no choice or greedy reply. In bfloat16 it is compared
+with the CPU's float32: log-probabilities of a token may differ by BFLOAT16 nats, and of an option
+by that per token. Greedy replies in bfloat16 have to be the same when they are asked again.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from checkpoints import BERT, LETTERS, characters, headed, save
+from transformers import (
+    BertConfig,
+    BertForMaskedLM,
+    BertForSequenceClassification,
+    LlamaConfig,
+    LlamaForCausalLM,
+)
+
+from bench.run import evaluate
+from bench.scorers import load
+from bench.tasks.request import Key, Request
+
+pytestmark = pytest.mark.gpu
+FLOAT32 = 1e-3
+BFLOAT16 = 0.5
+# A classifier's probabilities.
+BFLOAT16_LABELS = 0.2
+LABELS = {0: "entailment", 1: "neutral", 2: "contradiction"}
+NAMES = ("causal", "masked", "multiple choice", "classifier")
+
+
+def texts(n: int, length: int) -> list[str]:
+    """Random texts; each two begin with the same half."""
+    rng = np.random.default_rng(0)
+    drawn = ["".join(rng.choice(LETTERS, length)) for _ in range(n)]
+    return [drawn[k - k % 2][: length // 2] + drawn[k][length // 2 :] for k in range(n)]
+
+
+@pytest.fixture(scope="session")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    home: Path = tmp_path_factory.mktemp("models")
+    chat = characters(chat=True)
+    bert = characters(BERT)
+    llama = save(home / "causal", LlamaForCausalLM, LlamaConfig, chat)
+    save(home / "masked", BertForMaskedLM, BertConfig, bert)
+    headed(home / "multiple choice")
+    save(home / "classifier", BertForSequenceClassification, BertConfig, bert, id2label=LABELS)
+    return {name: str(llama.parent / name) for name in NAMES}
+
+
+@pytest.fixture(scope="session")
+def scorer(folders: dict[str, str]) -> Callable[..., Any]:
+    def loaded(name: str, device: str, dtype: str, batch_tokens: int | None = None) -> Any:
+        return load(folders[name], device=device, dtype=dtype, batch_tokens=batch_tokens)
+
+    return loaded
+
+
+def bound(dtype: str) -> float:
+    return FLOAT32 if dtype == "float32" else BFLOAT16
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("name", ["causal", "masked"])
+def test_logprobs_of_texts(scorer: Callable[..., Any], device: str, name: str, dtype: str) -> None:
+    asked = texts(24, 60)
+    expected = scorer(name, "cpu", "float32").token_logprobs(asked)
+    computed = scorer(name, device, dtype).token_logprobs(asked)
+    for one, other in zip(expected, computed, strict=True):
+        np.testing.assert_allclose(other, one, atol=bound(dtype))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("causal", ["A", "B", "C"]),
+        ("causal", ["a doctor", "a nurse", "nobody"]),
+        ("masked", ["a doctor", "a nurse", "nobody"]),
+        ("multiple choice", ["a doctor", "a nurse", "nobody"]),
+    ],
+)
+def test_letters_and_options(
+    scorer: Callable[..., Any], device: str, name: str, options: list[str], dtype: str
+) -> None:
+    prompts = [(text,) for text in texts(24, 40)]
+    expected = scorer(name, "cpu", "float32").choose(prompts, options)
+    computed = scorer(name, device, dtype).choose(prompts, options)
+    tokens = max(map(len, options))
+    np.testing.assert_allclose(computed, expected, atol=bound(dtype) * tokens)
+    if dtype == "float32":
+        np.testing.assert_array_equal(computed.argmax(1), expected.argmax(1))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_greedy_replies(scorer: Callable[..., Any], device: str, dtype: str) -> None:
+    requests = [
+        Request("gender", "t", str(k), "r", "generate", (text,), "v", Key(), max_new_tokens=24)
+        for k, text in enumerate(texts(24, 40))
+    ]
+    model = scorer("causal", device, dtype)
+    replies = [answer.response for answer in model.answer(requests)]
+    assert replies == [answer.response for answer in model.answer(requests)]
+    if dtype == "float32":
+        cpu = scorer("causal", "cpu", "float32").answer(requests)
+        assert replies == [answer.response for answer in cpu]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_labels_of_a_classifier(scorer: Callable[..., Any], device: str, dtype: str) -> None:
+    asked = texts(48, 40)
+    pairs = list(zip(asked[::2], asked[1::2], strict=True))
+    expected = scorer("classifier", "cpu", "float32").classify(pairs)
+    computed = scorer("classifier", device, dtype).classify(pairs)
+    allowed = FLOAT32 if dtype == "float32" else BFLOAT16_LABELS
+    np.testing.assert_allclose(computed, expected, atol=allowed)
+    if dtype == "float32":
+        np.testing.assert_array_equal(computed.argmax(1), expected.argmax(1))
+
+
+def test_the_size_of_batches_moves_nothing(scorer: Callable[..., Any], device: str) -> None:
+    asked = texts(24, 60)
+    large = scorer("causal", device, "float32").token_logprobs(asked)
+    small = scorer("causal", device, "float32", 64).token_logprobs(asked)
+    for one, other in zip(large, small, strict=True):
+        np.testing.assert_allclose(other, one, atol=FLOAT32)
+
+
+def test_a_model_that_is_spread_answers_the_same(scorer: Callable[..., Any], device: str) -> None:
+    asked = texts(24, 60)
+    model = scorer("causal", "auto", "float32")
+    assert model.describe()["device"] == "auto"
+    if device.startswith("cuda"):
+        assert next(model.network.parameters()).device.type == "cuda"
+    expected = scorer("causal", "cpu", "float32").token_logprobs(asked)
+    for one, other in zip(expected, model.token_logprobs(asked), strict=True):
+        np.testing.assert_allclose(other, one, atol=FLOAT32)
+
+
+def test_without_options_the_accelerator_is_used_in_bfloat16(folders: dict[str, str]) -> None:
+    placed = load(folders["causal"]).describe()
+    if torch.cuda.is_available():
+        assert (placed["device"], placed["dtype"]) == ("cuda", "bfloat16")
+    else:
+        assert (placed["device"], placed["dtype"]) == ("cpu", "float32")
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "name"), [("cbbq", "causal"), ("mcbe", "causal"), ("nli_coal", "classifier")]
+)
+def test_a_run_gives_the_same_answers(
+    folders: dict[str, str], device: str, benchmark: str, name: str, tmp_path: Path
+) -> None:
+    options: dict[str, Any] = {"limit": 2, "data": "samples", "dtype": "float32", "partial": True}
+    if benchmark == "cbbq":
+        options["read"] = "letters"
+    first, second = (
+        evaluate(benchmark, folders[name], device=where, out=tmp_path / str(k), **options)
+        for k, where in enumerate(("cpu", device))
+    )
+    assert len(first.records)
+    assert list(second.records.error) == list(first.records.error)
+    computed = first.records.logprobs.notna().to_numpy()
+    expected, answers = first.records.logprobs[computed], second.records.logprobs[computed]
+    for one, other in zip(expected, answers, strict=True):
+        np.testing.assert_allclose(other, one, atol=10 * FLOAT32)
