@@ -17,7 +17,7 @@ def test_a_path_with_a_drive_is_a_path_and_no_kind(path, refusal):
     assert scorers.split_kind(path) == ("", path)
     scorers.check(path, elsewhere=True)
     assert "no such model folder or file" in refusal(scorers.check, path)
-    assert repeating._model(repeating.Path("runs"), path) == path
+    assert repeating._model(repeating.Path("runs"), path, {}) == path
     assert short_name(path) == "qwen"
 
 
