@@ -214,6 +214,12 @@ def table(runs: Sequence[Run], preset: str | None = None) -> pd.DataFrame:
     )
 
 
+def all_items(runs: Sequence[Run]) -> pd.DataFrame:
+    """The items of several runs, each once: models may have been asked different categories."""
+    items = pd.concat([run.items for run in runs], ignore_index=True)
+    return items.drop_duplicates("item_id", ignore_index=True)
+
+
 def labels(runs: Sequence[Run]) -> list[str]:
     """A name a run: short where that tells the models apart, else as it was asked for."""
     short = [label for _, label in dict.fromkeys((run.model, run.label) for run in runs)]

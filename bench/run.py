@@ -26,7 +26,7 @@ from bench.lock import Hold, hold
 from bench.metrics.findings import foreign
 from bench.plan import Plan, Requests
 from bench.progress import in_notebook, say
-from bench.results import PRESETS, Run, check_preset, labels, probe_failed, short_name, table
+from bench.results import PRESETS, Run, all_items, check_preset, labels, probe_failed, short_name, table
 from bench.scorers import hub
 from bench.scorers import keys as key_names
 from bench.scorers.base import Scorer, digest
@@ -36,6 +36,7 @@ from bench.scorers.limits import Limits
 __all__ = [
     "PRESETS",
     "Run",
+    "all_items",
     "evaluate",
     "evaluate_all",
     "known_bias",

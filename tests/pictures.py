@@ -14,10 +14,10 @@ from bench import keep
 HOME = Path(__file__).parents[1]
 TARGET = HOME / ".github" / "pictures"
 # Page, picture, and the part of the page that it begins with.
-SHOWN = (("index.html", "report.png", "body"), ("cbbq.html", "page.png", ".findings"))
+SHOWN = (("index.html", "report.png", "body"), ("cbbq-Q.html", "page.png", ".findings"))
 WIDTH, HEIGHT = 1200, 1250
 # Pictures as the report keeps them.
-KEPT = (("cbbq/categories.png", "categories.png"), ("mcbe/list_lengths.png", "mcbe.png"))
+KEPT = (("cbbq-Q/categories.png", "categories.png"), ("mcbe/list_lengths.png", "mcbe.png"))
 
 
 def main(folder: Path) -> None:

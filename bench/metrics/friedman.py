@@ -94,7 +94,8 @@ def blocks(
         task, metric: the headline that counts; the benchmark's first if empty. With `category x task` only these tasks.
 
     Raises:
-        BadInput: an unknown kind of block or headline, or no block that all models have.
+        BadInput: an unknown kind of block or headline.
+        NoRuns: there is no block that all models have.
     """
     headlines = _headlines(benchmark, by, task, metric)
     found = pd.concat([headline_rows(scores, one) for one in headlines], ignore_index=True)
@@ -124,7 +125,7 @@ def blocks(
     wide = wide.dropna()
     if wide.empty:
         reasons = "; ".join(f"{name} ({lacking}): {reason}" for _, name, lacking, reason in gone[:3])
-        raise BadInput(
+        raise NoRuns(
             f"{benchmark}: no {by} has a score of every model ({reasons or 'no scores by category'}); "
             "name models that were asked the same"
         )
