@@ -14,6 +14,7 @@ from bench.scorers import address, hub
 from bench.scorers.base import Answer, Model, Scorer, fingerprint
 from bench.scorers.generation_options import GenerationOptions
 from bench.scorers.limits import Limits
+from bench.scorers.location import location
 from bench.tasks.nli_coal import label_order
 
 __all__ = ["FILES", "Answer", "Model", "Scorer", "check", "content", "load", "split_kind"]
@@ -82,15 +83,16 @@ def load(
         from bench.scorers.endpoint import Endpoint
 
         return Endpoint(rest, Limits.of(limits), keys, options)
-    # From here on torch is needed; those above start without it.
+    # A model that cannot be had is refused before torch is loaded, which takes seconds.
+    files = None if kind == "tiny" else location(model)
     from bench.scorers import checkpoint
 
-    if kind == "tiny":
+    if files is None:
         from bench.scorers.tiny import Tiny
 
         return Tiny(rest, checkpoint.placement("cpu", dtype, batch_tokens), options)
     where = checkpoint.placement(device, dtype, batch_tokens)
-    return checkpoint.load(model, where, trust_remote_code, order, options)
+    return checkpoint.load(model, files, where, trust_remote_code, order, options)
 
 
 def check(model: str, elsewhere: bool = False) -> None:

@@ -26,7 +26,7 @@ from transformers.utils import logging as transformers_logging
 from bench.errors import BadInput, expected
 from bench.scorers.base import Model, TooLong, digest
 from bench.scorers.generation_options import GenerationOptions
-from bench.scorers.location import Location, base_of, check_files, location
+from bench.scorers.location import Location, base_of, check_files
 
 transformers_logging.set_verbosity_error()
 transformers_logging.disable_progress_bar()
@@ -123,6 +123,7 @@ def threads(n: int) -> Iterator[None]:
 
 def load(
     model: str,
+    files: Location,
     where: Placement,
     trust_remote_code: bool,
     label_names: Sequence[str] = (),
@@ -130,12 +131,14 @@ def load(
 ) -> Model:
     """The causal, masked, multiple-choice or classifying model in a Hub id, a folder, or a `.gguf` file.
 
+    Args:
+        files: where those of `model` lie.
+
     Raises:
         BadInput: it cannot be found or read, or is of a kind that answers none of the four verbs; or `label_names` are
             given to what is no classifier, or options of `generation` to what writes no replies.
     """
     generation = generation or GenerationOptions()
-    files = location(model)
     base = base_of(model, files)
     path, options = (base or files).path, files.options | {"trust_remote_code": trust_remote_code}
     own_tokenizer = base and (Path(files.path) / "tokenizer_config.json").is_file()

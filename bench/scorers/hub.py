@@ -189,5 +189,5 @@ def _why(reference: Reference, error: Exception) -> str:
         return f"{reference}: is not in the local cache, and HF_HUB_OFFLINE is set"
     reason = (str(error).strip().splitlines() or [""])[0][:200] or type(error).__name__
     if isinstance(error, errors.HfHubHTTPError):
-        return f"{reference}: {hub} answered with an error ({reason}); try again later"
+        return f"{reference}: {hub} answered with an error ({reason}); try again later, or check HF_ENDPOINT"
     return f"{reference}: is not in the local cache, and {hub} cannot be reached ({reason})"
