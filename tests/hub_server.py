@@ -11,7 +11,7 @@ import threading
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import pytest
 
@@ -46,6 +46,7 @@ class HubServer(ThreadingHTTPServer):
 
     Attributes:
         breaks: names of files whose next download ends after half of them.
+        pages: whatever else there is, by path.
     """
 
     daemon_threads = True
@@ -54,6 +55,8 @@ class HubServer(ThreadingHTTPServer):
         self.repositories: dict[str, Repository] = {}
         self.asked: list[tuple[str, str, str]] = []
         self.breaks: set[str] = set()
+        self.pages: dict[str, bytes] = {}
+        self.stopped = False
         super().__init__(("127.0.0.1", 0), _Handler)
         threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
 
@@ -67,6 +70,8 @@ class HubServer(ThreadingHTTPServer):
         return self.repositories[name].push(folder)
 
     def stop(self) -> None:
+        """End, also for those who are connected."""
+        self.stopped = True
         self.shutdown()
         self.server_close()
 
@@ -86,8 +91,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _reply(self) -> None:
         path = unquote(urlsplit(self.path).path)
+        if self.server.stopped:
+            self.close_connection = True
+            return
         self.server.asked.append((self.command, path, self.headers.get("Range", "")))
-        if path.startswith("/cdn/"):
+        if path in self.server.pages:
+            self._send(200, self.server.pages[path])
+        elif path.startswith("/cdn/"):
             _, _, name, commit, file = path.split("|", 4)
             self._file(name, commit, file)
         elif match := _API.fullmatch(path):
@@ -141,7 +151,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         large = file.endswith(LARGE)
         etag = hashlib.sha256(raw).hexdigest() if large else _blob(raw)
-        target = f"/cdn/||{name}|{commit}|{file}".replace("|", "%7C")
+        target = quote(f"/cdn/||{name}|{commit}|{file}")
         headers = {
             "X-Repo-Commit": commit,
             "ETag": f'"{etag}"',

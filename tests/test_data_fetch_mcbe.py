@@ -1,16 +1,17 @@
 """`bench fetch mcbe`: the data from the Hub, the wording from the authors' scripts, and that neither waits for the other."""
 
+import io
 import shutil
 import tomllib
 from collections.abc import Callable
 from http.client import IncompleteRead
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import huggingface_hub
+import pandas as pd
 import pytest
 from fetching import Response, leftovers, manifest, names
+from hub_server import HubServer
 from packed import pack_tar, pack_zip
 from test_data_mcbe_wording import INVENTED, change, scripts
 
@@ -23,27 +24,32 @@ from bench.errors import RunFailed
 Refusal = Callable[..., str]
 
 
+REPOSITORY = "datasets/Velikaya/McBE"
+
+
+def sheets() -> dict[str, bytes]:
+    """The samples as workbooks, by category."""
+    made = {}
+    for path in sorted((data.SAMPLES / "mcbe").glob("*.csv")):
+        stream = io.BytesIO()
+        pd.read_csv(path, dtype=str).to_excel(stream, index=False)
+        made[path.stem] = stream.getvalue()
+    return made
+
+
+def csvs(encoding: str = "utf-8") -> dict[str, bytes]:
+    """The samples as CSV files, by category."""
+    folder = data.SAMPLES / "mcbe"
+    return {path.stem: path.read_text("utf-8").encode(encoding) for path in sorted(folder.glob("*.csv"))}
+
+
 @pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch) -> str:
-    """A Hub that gives McBE's samples as the data of this commit."""
-    sha = "0123456789" * 4
-
-    def snapshot(
-        repository: str, *, repo_type: str, revision: str, local_dir: Path, allow_patterns: list[str]
-    ) -> str:
-        assert (repository, repo_type, revision) == ("Velikaya/McBE", "dataset", sha)
-        assert "xlsx_files/*" in allow_patterns
-        shutil.copytree(data.SAMPLES / "mcbe", local_dir, ignore=shutil.ignore_patterns(data.MANIFEST))
-        (local_dir / ".cache").mkdir()
-        return str(local_dir)
-
-    def info(_: Any, repository: str, timeout: float) -> SimpleNamespace:
-        return SimpleNamespace(sha=sha)
-
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot)
-    monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", info)
-    monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", "https://mirror.example")
-    return sha
+def commit(hub: HubServer) -> str:
+    """The commit of a repository laid out like McBE's, as its card describes it, with the samples."""
+    files = {f"xlsx_files/{name}.xlsx": raw for name, raw in sheets().items()}
+    files |= {f"csv_files/{name}.csv": b"not read" for name in csvs()}
+    demonstration = {"xlsx_files/test.xlsx": b"not read", "csv_files/test.csv": b"not read"}
+    return hub.add(REPOSITORY, {**files, **demonstration, "README.md": b"MIT", ".gitattributes": b""})
 
 
 @pytest.fixture
@@ -77,7 +83,12 @@ def serve_scripts(monkeypatch: pytest.MonkeyPatch, folder: Path, **kwargs: Any) 
 
 
 def test_mcbe_is_downloaded_from_the_hub(
-    user: Path, hub: str, authors: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    user: Path,
+    hub: HubServer,
+    commit: str,
+    authors: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     asked = serve_scripts(monkeypatch, authors)
     # Where no bar can be drawn, a file of less than a KiB is downloaded as well.
@@ -85,10 +96,13 @@ def test_mcbe_is_downloaded_from_the_hub(
     assert (authors / "utils.py").stat().st_size < 1024
     source = fetch("mcbe")
     about = manifest(source.folder)
-    assert about["fetched_from"] == "https://mirror.example/datasets/Velikaya/McBE"
-    assert (about["pinned"], about["verified"], about["revision"]) == (False, False, hub)
-    assert (source.name, source.version) == ("McBE", hub[:7])
+    assert about["fetched_from"] == f"{hub.url}/datasets/Velikaya/McBE"
+    assert (about["pinned"], about["verified"], about["revision"]) == (False, False, commit)
+    assert (source.name, source.version) == ("McBE", commit[:7])
     assert about["sha256"] == source.sha256
+    tables = {f"xlsx_files/{name}.xlsx" for name in sheets()}
+    assert names(source.folder) == {*tables, "README.md", data.MANIFEST, "prompts.toml"}
+    assert data.load(source) == data.load(data.find("mcbe", data.SAMPLES / "mcbe"))
     place = "https://raw.githubusercontent.com/VelikayaScarlet/McBE/2a8e8f5"
     assert asked == [f"{place}/eval.py", f"{place}/utils.py"]
     assert (brought(source.folder), about["wording"]) == (INVENTED, "mcbe-official-2a8e8f5")
@@ -98,13 +112,56 @@ def test_mcbe_is_downloaded_from_the_hub(
     )
     assert capsys.readouterr().err.splitlines()[-1] == told
 
-    def refuse(*_: Any, **__: Any) -> None:
-        raise RuntimeError("offline\nsee the documentation")
-
-    monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", refuse)
-    with pytest.raises(RunFailed, match=r"\(offline\); bring a copy .*`bench fetch mcbe --from DIR`$"):
+    hub.stop()
+    with pytest.raises(RunFailed, match=r"cannot be reached .*`bench fetch mcbe --from DIR`$"):
         fetch("mcbe")
     assert data.find("mcbe") == source
+
+
+def test_the_scripts_are_downloaded_too(
+    user: Path, hub: HubServer, commit: str, authors: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is in place of the network but its address."""
+    hub.pages = {f"/raw/{path.name}": path.read_bytes() for path in authors.glob("*.py")}
+    monkeypatch.setattr(mcbe_wording, "ADDRESS", f"{hub.url}/raw")
+    assert brought(fetch("mcbe").folder) == INVENTED
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        lambda: {f"release/v2/XLSX_Files/{name.title()}.XLSX": raw for name, raw in sheets().items()},
+        lambda: {f"{name.replace('+', '%2B')}.csv": raw for name, raw in csvs().items()},
+        lambda: {f"data/{name.upper()}.csv": raw for name, raw in csvs("gb18030").items()},
+        lambda: {f"csv/{name.rstrip('+')}.csv": raw for name, raw in csvs("utf-8-sig").items()},
+    ],
+)
+def test_a_release_may_be_laid_out_otherwise(
+    user: Path, hub: HubServer, monkeypatch: pytest.MonkeyPatch, layout: Callable[[], dict[str, bytes]]
+) -> None:
+    hub.add(REPOSITORY, layout())
+    monkeypatch.setattr(mcbe_wording, "ADDRESS", f"{hub.url}/raw")
+    assert data.load(fetch("mcbe")) == data.load(data.find("mcbe", data.SAMPLES / "mcbe"))
+
+
+@pytest.mark.parametrize(
+    ("files", "says"),
+    [
+        ({"data/train.parquet": b"x", "README.md": b"x"}, "but README.md, data/train.parquet; expected"),
+        ({}, "but nothing; expected"),
+        ({"age.csv": "编号,文本\n1,甲\n".encode()}, "found: 编号, 文本"),
+    ],
+)
+def test_a_release_that_is_not_understood_is_shown(
+    user: Path, hub: HubServer, files: dict[str, bytes], says: str
+) -> None:
+    hub.add(REPOSITORY, files)
+    with pytest.raises(RunFailed) as caught:
+        fetch("mcbe")
+    assert str(caught.value).startswith(f"{hub.url}/{REPOSITORY}: ")
+    assert says in str(caught.value)
+    assert str(caught.value).endswith("`bench fetch mcbe --from DIR`")
+    assert leftovers(user) == []
 
 
 @pytest.mark.parametrize(
@@ -121,7 +178,8 @@ def test_mcbe_is_downloaded_from_the_hub(
 )  # fmt: skip
 def test_data_from_the_hub_do_not_wait_for_the_wording(
     user: Path,
-    hub: str,
+    hub: HubServer,
+    commit: str,
     authors: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -138,14 +196,14 @@ def test_data_from_the_hub_do_not_wait_for_the_wording(
     assert told.startswith("the data came without the wording: https://raw.githubusercontent.com/")
     assert fault in told
     assert told.endswith("`bench fetch mcbe --from DIR`")
-    assert (source.version, "wording" in manifest(source.folder)) == (hub[:7], False)
+    assert (source.version, "wording" in manifest(source.folder)) == (commit[:7], False)
     assert not (source.folder / "prompts.toml").exists()
     assert leftovers(user) == []
 
     (source.folder / "prompts.toml").write_text('version = "older"')
     with (source.folder / "dataset.toml").open("a", encoding="utf-8") as stream:
         stream.write('wording = "older"\n')
-    assert fetch("mcbe").version == hub[:7]
+    assert fetch("mcbe").version == commit[:7]
     first, second = capsys.readouterr().err.splitlines()[-2:]
     assert first.endswith("`bench fetch mcbe --from DIR`; the older wording is kept")
     assert second.startswith("wording older (not the released one): ")

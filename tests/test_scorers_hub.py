@@ -85,7 +85,9 @@ def test_without_a_network_the_cache_is_read_quietly(
     refusal: Refusal,
     offline: bool,
 ) -> None:
+    capfd.readouterr()
     before = seen(load("acme/tiny"))
+    assert capfd.readouterr().err == ""
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", offline)
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
     capfd.readouterr()
@@ -99,7 +101,7 @@ def test_without_a_network_the_cache_is_read_quietly(
 @pytest.mark.parametrize(
     ("model", "says"),
     [
-        ("acme/none", "has no such model"),
+        ("acme/none", "shows no such repository"),
         ("acme/tiny@elsewhere", "without revision elsewhere"),
         (f"acme/tiny@{'0' * 40}", "without revision 000"),
         ("acme/gated", "accept its terms at http://127.0.0.1"),

@@ -1,4 +1,4 @@
-"""Downloading one file: over https alone, within a size, and whole."""
+"""Downloading one file: from https never to elsewhere, within a size, and whole."""
 
 import urllib.request
 from pathlib import Path
@@ -13,11 +13,11 @@ def download(url: str, path: Path, most: int) -> Path:
 
     Raises:
         OSError, HTTPException: the connection or the disk failed.
-        ValueError: it leads elsewhere than to https, is larger, or ended early.
+        ValueError: it leads from https to elsewhere, is larger, or ended early.
     """
     say(f"downloading {url}")
     with urllib.request.urlopen(url, timeout=TIMEOUT) as response, path.open("wb") as file:
-        if not response.url.startswith("https://"):
+        if url.startswith("https:") and not response.url.startswith("https:"):
             raise ValueError(f"it leads to {response.url}, which is not https")
         # GitHub packs while it sends and may not know the length.
         length = int(response.headers.get("Content-Length") or 0)

@@ -9,7 +9,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from http.client import HTTPException
@@ -23,7 +23,7 @@ from bench.benchmarks import module, resolve
 from bench.data import MANIFEST, Source, fetch_wording, toml
 from bench.data.archive import MAX_BYTES, unpack
 from bench.data.blobs import blob_id, released
-from bench.data.download import TIMEOUT, download
+from bench.data.download import download
 from bench.data.manifest import FETCHED, WORDING, tables
 from bench.data.manifest import read as read_manifest
 from bench.data.text import place
@@ -40,6 +40,8 @@ GITHUB = {
 # Not pinned: of McBE's commits only an abbreviation (ec8bd87, of the card) is known, and the Hub wants a whole one. What
 # `main` is at the time is taken; the manifest names that commit and the hash of the content, and says `pinned = false`.
 HUB = {"mcbe": "Velikaya/McBE"}
+# Seconds that the Hub may take to say which commit is the newest.
+HUB_TIMEOUT = 10.0
 # With the texts of the language packs among sets of our own.
 TABLES = (".csv", ".json", ".tsv", ".xlsx", ".txt", ".toml")
 TEXTS = ("LICENSE", "LICENCE", "README")
@@ -208,20 +210,56 @@ def _download(benchmark: str, work: Path) -> tuple[Path, str, str]:
             raise RunFailed(_instead(benchmark, f"{origin}: the download failed ({error})")) from None
     if benchmark not in HUB:
         raise BadInput(f"{benchmark}: no address of the release is known; give a local copy with --from")
+    return _download_from_hub(benchmark, work / "release")
+
+
+def _download_from_hub(benchmark: str, folder: Path) -> tuple[Path, str, str]:
+    """Download the tables and texts of a data set of the Hub to where the loader looks for them."""
     from huggingface_hub import HfApi, constants, snapshot_download
 
-    origin = f"{constants.ENDPOINT}/datasets/{HUB[benchmark]}"
+    from bench.data.hub_client import explain, quiet
+
+    room, repository = module("data", benchmark), f"datasets/{HUB[benchmark]}"
+    origin = f"{constants.ENDPOINT}/{repository}"
     say(f"downloading {origin}")
+    quiet()
     try:
-        revision = str(HfApi().dataset_info(HUB[benchmark], timeout=TIMEOUT).sha)
+        info = HfApi().dataset_info(HUB[benchmark], timeout=HUB_TIMEOUT)
+        revision, names = str(info.sha), [file.rfilename for file in info.siblings or ()]
+        tables: dict[str, str] = room.arrange(names)
+        wanted = [*tables, *(name for name in names if _is_text(name))]
         snapshot_download(
-            HUB[benchmark], repo_type="dataset", revision=revision, local_dir=work / "release",
-            allow_patterns=["xlsx_files/*", *(f"{name}*" for name in TEXTS)],
-        )  # fmt: skip
+            HUB[benchmark],
+            repo_type="dataset",
+            revision=revision,
+            local_dir=folder,
+            allow_patterns=wanted,
+        )
     except Exception as error:  # the client's own errors, those of its HTTP library, and OSError
-        reason = next(iter(str(error).splitlines()), "") or type(error).__name__
-        raise RunFailed(_instead(benchmark, f"{origin}: the download failed ({reason})")) from None
-    return work / "release", origin, revision
+        raise RunFailed(_instead(benchmark, f"{origin}: {explain(error, repository)}")) from None
+    if not tables:
+        shown = ", ".join(sorted(names)[:20]) or "nothing"
+        fault = f"{origin}: holds no tables of {room.TITLE}, but {shown}; expected {room.LAYOUT}"
+        raise RunFailed(_instead(benchmark, fault))
+    for name, known in tables.items():
+        (folder / known).parent.mkdir(exist_ok=True)
+        os.replace(folder / name, folder / known)
+        _to_utf8(folder / known, origin)
+    brought = [Path(known).stem for known in tables.values()]
+    if missing := [name for name in room.CATEGORIES if name not in brought]:
+        say(f"{origin}: has no table of {', '.join(missing)}; it has {', '.join(tables)}")
+    return folder, origin, revision
+
+
+def _to_utf8(path: Path, origin: str) -> None:
+    """Rewrite a CSV file in GB18030, as Chinese spreadsheet programs save it, in UTF-8."""
+    raw = path.read_bytes() if path.suffix == ".csv" else b""
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        with suppress(UnicodeDecodeError):  # neither: the loader says so
+            path.write_bytes(raw.decode("gb18030").encode())
+            say(f"{origin}: {path.name} is in GB18030; it is kept in UTF-8")
 
 
 def _folder(benchmark: str, copy: Path, work: Path) -> Path:

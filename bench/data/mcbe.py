@@ -8,8 +8,8 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from urllib.parse import quote
+from pathlib import Path, PurePosixPath
+from urllib.parse import quote, unquote
 
 from bench.data import Paper, Touched, manifest
 from bench.data.manifest import unknown
@@ -147,6 +147,30 @@ def without_groups(folder: Path) -> set[str]:
     """The categories that compare ways of living and not groups: the benchmark's, and those of the folder's manifest."""
     told = manifest.read(folder).categories
     return {*WITHOUT_GROUPS, *(name for name, one in told.items() if not one.groups)}
+
+
+def arrange(names: Sequence[str]) -> dict[str, str]:
+    """Map a repository's tables to the names by which the loader knows them.
+
+    The released ones may lie deeper or be spelt in another case than the data card says. Of several
+    folders the one with the most categories is taken, xlsx before csv, as the card asks.
+
+    Args:
+        names: the paths of all files of the repository.
+    """
+    spelt = {_letters(category): category for category in CATEGORIES}
+    tables: dict[tuple[str, PurePosixPath], dict[str, str]] = {}
+    for path in map(PurePosixPath, sorted(names)):
+        suffix, category = path.suffix.lower(), spelt.get(_letters(unquote(path.stem)))
+        if suffix in (".xlsx", ".csv") and category:
+            name = f"{suffix[1:]}_files/{category}{suffix}"
+            tables.setdefault((suffix, path.parent), {})[str(path)] = name
+    best = max(tables, key=lambda place: (len(tables[place]), place[0] == ".xlsx"), default=None)
+    return tables[best] if best else {}
+
+
+def _letters(name: str) -> str:
+    return re.sub("[^a-z]", "", name.lower())
 
 
 def known_files(folder: Path, known: Sequence[str]) -> dict[str, list[Path]]:

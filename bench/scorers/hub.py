@@ -83,9 +83,10 @@ def snapshot(reference: Reference) -> Path:
     """
     from huggingface_hub import HfApi, snapshot_download
     from huggingface_hub.errors import RevisionNotFoundError
-    from huggingface_hub.utils import logging
 
-    logging.set_verbosity_error()
+    from bench.data.hub_client import quiet
+
+    quiet()
     cached = _cached(reference)
     if cached and COMMIT.fullmatch(str(reference.revision)) and not _missing(cached):
         return cached
@@ -168,26 +169,10 @@ def _whole(reference: Reference, folder: Path, files: list[str]) -> Path:
 
 def _why(reference: Reference, error: Exception) -> str:
     """What to say where a model could not be brought."""
-    from huggingface_hub import constants, errors
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
-    hub = constants.ENDPOINT
-    if isinstance(error, errors.GatedRepoError):
-        return (
-            f"{reference}: is gated; accept its terms at {hub}/{reference.name} and set HF_TOKEN "
-            "to a token of that account"
-        )
-    if isinstance(error, errors.RevisionNotFoundError):
-        return f"{reference}: {hub} has {reference.name} without revision {reference.revision}"
-    if isinstance(error, errors.RepositoryNotFoundError):
-        return (
-            f"{reference}: {hub} has no such model, or keeps it from those who may not read it; "
-            "check the name, or set HF_TOKEN"
-        )
-    if isinstance(error, errors.HFValidationError):
-        return f"{reference}: is no Hub id; expected NAME or ORGANISATION/NAME"
-    if constants.HF_HUB_OFFLINE:
-        return f"{reference}: is not in the local cache, and HF_HUB_OFFLINE is set"
-    reason = (str(error).strip().splitlines() or [""])[0][:200] or type(error).__name__
-    if isinstance(error, errors.HfHubHTTPError):
-        return f"{reference}: {hub} answered with an error ({reason}); try again later, or check HF_ENDPOINT"
-    return f"{reference}: is not in the local cache, and {hub} cannot be reached ({reason})"
+    from bench.data.hub_client import explain
+
+    answered = isinstance(error, HfHubHTTPError | HFValidationError)
+    cache = "" if answered else "is not in the local cache, and "
+    return f"{reference}: {cache}{explain(error, *reference)}"

@@ -1,0 +1,43 @@
+"""The Hub's client: what it may write to the terminal, and what its errors mean."""
+
+import sys
+
+from huggingface_hub import constants, errors
+from huggingface_hub.utils import disable_progress_bars, enable_progress_bars, logging
+
+from bench.progress import in_notebook
+
+
+def quiet() -> None:
+    """Keep the client from writing anything but bars, and these to a terminal or a notebook alone."""
+    logging.set_verbosity_error()
+    if constants.HF_HUB_DISABLE_PROGRESS_BARS is not None:  # the user has decided
+        return
+    if sys.stderr.isatty() or in_notebook():
+        enable_progress_bars()
+    else:
+        disable_progress_bars()
+
+
+def explain(error: Exception, repository: str, revision: str | None = None) -> str:
+    """Say why something of the Hub could not be had.
+
+    Args:
+        repository: its name, `datasets/` before that of data.
+        revision: the one that was asked for.
+    """
+    hub = constants.ENDPOINT
+    if isinstance(error, errors.GatedRepoError):
+        return f"is gated; accept its terms at {hub}/{repository} and set HF_TOKEN to a token of that account"
+    if isinstance(error, errors.RevisionNotFoundError):
+        return f"{hub} has {repository} without revision {revision}"
+    if isinstance(error, errors.RepositoryNotFoundError):
+        return f"{hub} shows no such repository; check the name, or set HF_TOKEN if it is private"
+    if isinstance(error, errors.HFValidationError):
+        return "is no Hub id; expected NAME or ORGANISATION/NAME"
+    if constants.HF_HUB_OFFLINE:
+        return "HF_HUB_OFFLINE is set"
+    reason = (str(error).strip().splitlines() or [""])[0][:200] or type(error).__name__
+    if isinstance(error, errors.HfHubHTTPError):
+        return f"{hub} answered with an error ({reason}); try again later, or check HF_ENDPOINT"
+    return f"{hub} cannot be reached ({reason})"
