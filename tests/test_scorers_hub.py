@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,8 @@ def test_all_files_are_of_one_commit(
 ) -> None:
     hub.breaks.add("model.safetensors")
     monkeypatch.setattr("huggingface_hub.constants.DOWNLOAD_CHUNK_SIZE", 1024)
+    with suppress(BadInput):  # older clients do not go on by themselves
+        load("acme/tiny")
     first = seen(load("acme/tiny"))
     assert first == ("acme/tiny", main, load(str(llama)).nll(TEXTS).tolist())
     rest = [

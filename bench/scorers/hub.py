@@ -96,7 +96,8 @@ def snapshot(reference: Reference) -> Path:
     except Exception as error:  # the client's own errors, and those of its HTTP library
         if cached and not isinstance(error, RevisionNotFoundError):
             return _whole(reference, cached, [])
-        raise BadInput(_why(reference, error)) from None
+        without_answer = "is not in the local cache, and "
+        raise BadInput(_why(reference, error, without_answer)) from None
     try:
         folder = Path(
             snapshot_download(name, revision=revision, allow_patterns=_SMALL, ignore_patterns="*/*")
@@ -104,7 +105,8 @@ def snapshot(reference: Reference) -> Path:
         if missing := _missing(folder):
             snapshot_download(name, revision=folder.name, allow_patterns=missing)
     except Exception as error:
-        raise BadInput(_why(reference, error)) from None
+        without_answer = "its download broke off, and the same command continues it: "
+        raise BadInput(_why(reference, error, without_answer)) from None
     return _whole(reference, folder, [file.rfilename for file in info.siblings or ()])
 
 
@@ -167,12 +169,11 @@ def _whole(reference: Reference, folder: Path, files: list[str]) -> Path:
     raise BadInput(f"{reference}: {lacking} is not in the local cache, and the Hub cannot be reached for it")
 
 
-def _why(reference: Reference, error: Exception) -> str:
-    """What to say where a model could not be brought."""
+def _why(reference: Reference, error: Exception, without_answer: str) -> str:
+    """What to say where a model could not be brought; `without_answer` where nothing was answered."""
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
     from bench.data.hub_client import explain
 
     answered = isinstance(error, HfHubHTTPError | HFValidationError)
-    cache = "" if answered else "is not in the local cache, and "
-    return f"{reference}: {cache}{explain(error, *reference)}"
+    return f"{reference}: {'' if answered else without_answer}{explain(error, *reference)}"
