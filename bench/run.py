@@ -114,7 +114,8 @@ def _evaluate(config: RunConfig, partial: bool, like: Run | None) -> Run:
 
     asked = loaded(config.model, config.generation, config.labels_of(config.model))
     # A judge needs room for its thoughts too, and otherwise grades as it is.
-    of_judge = GenerationOptions(thinking_tokens=config.thinking_tokens)
+    thinks = judge is not None and scorers.writes_replies(str(judge))
+    of_judge = GenerationOptions(thinking_tokens=config.thinking_tokens if thinks else None)
     # A model that judges itself is loaded once.
     alone = judge is None or (judge == config.model and of_judge == config.generation)
     marks = asked if alone else loaded(str(judge), of_judge)

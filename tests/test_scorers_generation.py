@@ -12,6 +12,7 @@ from transformers import (
     BertForSequenceClassification,
 )
 
+from bench import run
 from bench.scorers import load
 from bench.tasks.request import Key, Request
 
@@ -135,3 +136,12 @@ def test_the_demonstration_model_takes_them(monkeypatch: pytest.MonkeyPatch, tmp
     assert scorer.generate(["t"], max_new_tokens=3, seed=1) == scorer.generate(
         ["t"], max_new_tokens=3, seed=2
     )
+
+
+def test_a_judge_that_writes_nothing_needs_no_room_for_thoughts(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    given: dict[str, Any] = {"categories": ["age"], "tasks": ["ba"], "limit": 1, "out": "out"}
+    model = saved(tmp_path / "model", CHAT)
+    done = run.evaluate("mcbe", model, judge="simulated:", thinking_tokens=4, max_new_tokens=4, **given)
+    assert done.about["model"]["generation"] == {"thinking_tokens": 4}
+    assert "generation" not in done.about["judge"]

@@ -17,7 +17,7 @@ from bench.scorers.limits import Limits
 from bench.scorers.location import location
 from bench.tasks.nli_coal import label_order
 
-__all__ = ["FILES", "Answer", "Model", "Scorer", "check", "content", "load", "split_kind"]
+__all__ = ["FILES", "Answer", "Model", "Scorer", "check", "content", "load", "split_kind", "writes_replies"]
 
 # Kinds of MODEL that are a file, which their name goes before, and what the file holds.
 FILES = {"replay": "recorded answers", "predictions": "predictions"}
@@ -63,7 +63,7 @@ def load(
     order = label_order(label_names)
     options = GenerationOptions.of(generation)
     kind, rest = split_kind(model)
-    if kind in ("simulated", *FILES):
+    if not writes_replies(model):
         options.refuse(options.changed(), f"model {model} writes no replies of its own")
     if order and kind in ("simulated", "replay", "openai", "tiny"):
         raise BadInput(f"model {model}: has no labels to name; leave out --label-names")
@@ -143,6 +143,11 @@ def content(model: str) -> str | None:
         return f"recipe {VERSION}"
     path = place(rest if kind in FILES else model)
     return fingerprint(path) if path.exists() else None
+
+
+def writes_replies(model: str) -> bool:
+    """Tell models, which can follow options of generation, from files and formulas that answer."""
+    return split_kind(model)[0] not in ("simulated", *FILES)
 
 
 def split_kind(model: str) -> tuple[str, str]:

@@ -59,7 +59,7 @@ class Speech:
         self._thoughts = ""
         options.refuse(["request_fields"], f"{model} is no endpoint, and is sent no requests")
         if tokenizer.chat_template:
-            self._check_template(tokenizer.get_chat_template())
+            self._check_template(_source(tokenizer))
         else:
             options.refuse(["template_arguments"], f"{model} has no chat template")
 
@@ -195,6 +195,14 @@ class Speech:
             "input_ids"
         ]
         return ids
+
+
+def _source(tokenizer: Any) -> str:
+    """The chat template that is used, "" where there are several and none is the usual one."""
+    try:
+        return str(tokenizer.get_chat_template())
+    except ValueError:  # which is said when something is asked
+        return ""
 
 
 def _opening(text: str) -> str:
