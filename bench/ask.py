@@ -120,7 +120,8 @@ def ask(
     if left and (cut := records.cut(folder)):
         by_task = ", ".join(f"{task} {n:,}" for task, n in cut.items())
         say(
-            f"{what}: replies that were cut off at their limit of tokens: {by_task}; --max-new-tokens allows longer ones"
+            f"{what}: replies that were cut off at their limit of tokens: {by_task}; "
+            "--max-new-tokens allows longer ones, --thinking-tokens thoughts before them"
         )
 
 

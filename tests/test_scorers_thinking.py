@@ -11,6 +11,7 @@ from checkpoints import characters, merging, save
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from bench import run
+from bench.ask import NOT_ASKED
 from bench.errors import BadInput
 from bench.scorers import load
 from bench.tasks.request import Key, Request
@@ -248,3 +249,16 @@ def test_cut_replies_stand_beside_the_score_and_cut_thoughts_are_never_read(
     assert set(done.records.error) == {""}
     notes = done.scores().note.str.contains(f"{cut} of 12 replies were cut off at their limit of tokens")
     assert notes.any()
+
+
+def test_what_needs_a_reply_is_not_asked_where_that_is_a_cut_thought(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    steps = {"prompting": "Q+IF+CoT", "explanation": "yes"}
+    given: dict[str, Any] = {"categories": ["gender"], "tasks": ["ambiguous"], "limit": 2, "out": "o"}
+    model = saved(tmp_path / "opens", OPENING)
+    rows = run.evaluate("cbbq", model, judge=model, settings=steps, max_new_tokens=4, **given).records
+    errors = rows.groupby("request").error.unique().map(list)
+    assert errors["thought"] == ["cut off while thinking; raise --max-new-tokens"]
+    assert errors["explanation"] == errors["judge"] == [NOT_ASKED]
