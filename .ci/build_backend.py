@@ -1,7 +1,8 @@
 """Builds the package by setuptools, and adds what does not lie in bench/.
 
-A wheel gets bench/shipped: the notebooks without their outputs, and the demo study. A source distribution gets all that
-its tests need. An editable install gets nothing: the package finds these files in the checkout.
+A wheel gets bench/shipped: the notebooks without their outputs, and the demo study. A source
+distribution gets all that its tests need. An editable install gets nothing: the package finds these
+files in the checkout.
 """
 
 import json
@@ -11,7 +12,14 @@ from setuptools.build_meta import *  # noqa: F403  the hooks that pip calls
 from setuptools.command.build_py import build_py
 
 SHIPPED = ("notebooks/*.ipynb", "reports/demo.yml")
-OF_TESTS = ("tests/*.py", ".ci/*", ".github/**/*", "reports/*.yml", "CHANGELOG.md", "environment.yml")
+OF_TESTS = (
+    "tests/*.py",
+    ".ci/*",
+    ".github/**/*",
+    "reports/*.yml",
+    "CHANGELOG.md",
+    "environment.yml",
+)
 
 
 class BuildPy(build_py):

@@ -76,13 +76,13 @@ def curate(
 def notebooks(
     folder: Annotated[str, typer.Argument(metavar="DIR", help="Folder to copy them to; made if missing.")],
 ) -> None:
-    """Copy the notebooks to a folder, to open them in JupyterLab; changed files there are not overwritten."""
+    """Copy the notebooks to a folder, for JupyterLab; changed files there are not overwritten."""
     from bench.data.text import place
     from bench.places import copy_notebooks
 
     for path in copy_notebooks(place(folder)):
         print(path)
-    say(f"open them by `jupyter lab {folder}`; runs go to reports/ in that folder")
+    say(f"open them by `jupyter lab {folder}`")
 
 
 def build(

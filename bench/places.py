@@ -15,7 +15,7 @@ DEMO = _HOME / "reports" / "demo.yml"
 
 
 def reports() -> Path:
-    """Return the default folder of reports and runs: `./reports`, or that of the checkout around it."""
+    """Return the default folder of reports and runs: `./reports`, or that of the checkout."""
     folder = Path.cwd()
     return next(filter(_is_checkout, (folder, *folder.parents)), folder) / "reports"
 
@@ -27,7 +27,8 @@ def copy_notebooks(folder: Path) -> list[Path]:
         BadInput: a file of that name is there and differs; nothing is copied then.
         RunFailed: the folder cannot be written.
     """
-    contents = {folder / path.name: path.read_text("utf-8") for path in sorted(NOTEBOOKS.glob("*.ipynb"))}
+    sources = sorted(NOTEBOOKS.glob("*.ipynb"))
+    contents = {folder / source.name: source.read_text("utf-8") for source in sources}
     for path, content in contents.items():
         if path.exists() and (not path.is_file() or path.read_bytes() != content.encode()):
             raise BadInput(

@@ -56,8 +56,8 @@ def make(
 
     Args:
         study_file: a study (see `bench.study`); the demo study if None.
-        out: the report's folder; `reports/STUDY` if None, in the working folder or, within a checkout of this
-            project, in the checkout.
+        out: the report's folder; `reports/STUDY` if None, in the working folder or, within a checkout
+            of this project, in the checkout.
         jobs: models asked at a time; as many as there are cores if None, which is too many where they share an accelerator.
 
     Raises:

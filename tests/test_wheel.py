@@ -24,10 +24,19 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def call(*command: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "BENCH_DATA")}
+    left_out = ("PYTHONPATH", "BENCH_DATA")
+    kept = {name: value for name, value in os.environ.items() if name not in left_out}
     return subprocess.run(
-        list(map(str, command)), cwd=cwd, env={**kept, **environment}, capture_output=True, text=True
+        list(map(str, command)),
+        cwd=cwd,
+        env={**kept, **environment},
+        capture_output=True,
+        text=True,
     )
+
+
+def names(pattern: str, folder: Path) -> set[str]:
+    return {path.name for path in folder.glob(pattern)}
 
 
 def built(kind: str, project: Path, out: Path) -> Path:
@@ -49,14 +58,25 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(unpacked: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A new environment with the wheel that the source distribution makes; it sees the packages of this one."""
+    """A new environment with the source distribution's wheel; it sees this one's packages."""
     folder = tmp_path_factory.mktemp("environment")
     wheel = built("wheel", unpacked, folder)
     venv.create(folder / "venv")
     python = folder / "venv/bin/python"
     (packages,) = folder.glob("venv/lib/python*/site-packages")
-    (packages / "others.pth").write_text("\n".join(path for path in sys.path if path.endswith("-packages")))
-    pip = (sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-index", wheel)
+    others = [path for path in sys.path if path.endswith("-packages")]
+    (packages / "others.pth").write_text("\n".join(others))
+    pip = (
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        python,
+        "install",
+        "--no-deps",
+        "--no-index",
+        wheel,
+    )
     done = call(*pip, cwd=folder)
     assert done.returncode == 0, done.stderr
     for path in (packages, *packages.rglob("*")):
@@ -66,7 +86,7 @@ def installed(unpacked: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def bench(installed: Path, tmp_path: Path) -> Run:
-    """The installed command, in a folder that has a package of the same name, with another kernel named python3."""
+    """The installed command, where another package and kernel of the same names lie."""
     kernel = tmp_path / "jupyter/kernels/python3"
     kernel.mkdir(parents=True)
     (kernel / "kernel.json").write_text(
@@ -95,19 +115,24 @@ def test_a_study_is_reported_in_any_folder(bench: Run, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     folder = tmp_path / "work/reports/mine"
     assert done.stdout == f"{folder / 'index.html'}\n"
-    assert {path.name for path in folder.glob("*.html")} == {"index.html", "cbbq.html", "compare_models.html"}
+    assert {path.name for path in folder.glob("*.html")} == {
+        "index.html",
+        "cbbq.html",
+        "compare_models.html",
+    }
     assert len(list(folder.glob("runs/*/cbbq/run.json"))) == 2
 
 
-def test_the_demo_study_and_notebooks_come_along(bench: Run, installed: Path, tmp_path: Path) -> None:
+def test_demo_study_and_notebooks_come_along(bench: Run, installed: Path, tmp_path: Path) -> None:
     code = "from bench import places, study; print(study.load(places.DEMO).name, places.DEMO)"
     done = call(installed.parents[2] / "bin/python", "-c", code, cwd=tmp_path)
-    assert done.stdout.split() == ["demo", str(installed / "bench/shipped/reports/demo.yml")], done.stderr
+    demo = installed / "bench/shipped/reports/demo.yml"
+    assert done.stdout.split() == ["demo", str(demo)], done.stderr
     assert "`bench notebooks DIR`" in bench("curate", "mcbe", "project").stderr
     done = bench("notebooks", "books")
     assert done.returncode == 0, done.stderr
     books = sorted((tmp_path / "work/books").iterdir())
-    assert [path.name for path in books] == sorted(path.name for path in HOME.glob("notebooks/*.ipynb"))
+    assert {path.name for path in books} == names("notebooks/*.ipynb", HOME)
     cells = [cell for path in books for cell in json.loads(path.read_text("utf-8"))["cells"]]
     assert not any(cell.get("outputs") for cell in cells)
     assert bench("notebooks", "books").returncode == 0
@@ -119,7 +144,7 @@ def test_the_demo_study_and_notebooks_come_along(bench: Run, installed: Path, tm
 
 def test_a_source_distribution_can_be_tested(unpacked: Path) -> None:
     for pattern in ("tests/*.py", "notebooks/*.ipynb"):
-        assert {path.name for path in unpacked.glob(pattern)} == {path.name for path in HOME.glob(pattern)}
+        assert names(pattern, unpacked) == names(pattern, HOME)
     pytest_ = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
     done = call(*pytest_, "--collect-only", cwd=unpacked)
     assert done.returncode == 0, done.stdout[-2000:]

@@ -155,7 +155,8 @@ def beside(folders: Sequence[str] = (), *, installed: bool = True) -> list[Sourc
     """Return the sets that new contexts are compared with: the samples, and those in `folders`.
 
     Args:
-        installed: also what `bench data` finds for CBBQ; without it the outcome is the same on every machine.
+        installed: also what `bench data` finds for CBBQ; without it the outcome is the same on
+            every machine.
     """
     places = [*([None] if installed else []), data.OWN_SAMPLES, *folders]
     sources = [data.find("cbbq", folder) for folder in places]

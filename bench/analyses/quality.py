@@ -114,7 +114,8 @@ def looks(benchmarks: Sequence[str], data: Mapping[str, str] | str = "") -> list
     """The data of each of `benchmarks`, all if empty.
 
     Args:
-        data: folder by benchmark, or `samples` for all; what it does not name is looked for by `bench.data.find`.
+        data: folder by benchmark, or `samples` for all; what it does not name is looked for by
+            `bench.data.find`.
 
     Raises:
         BadInput: an unknown benchmark, or its data are missing or wrong.
