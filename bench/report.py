@@ -108,6 +108,8 @@ def _notebooks(plan: Study, folder: Path) -> dict[str, dict[str, Any]]:
         pages[name] = {**shared, **analysis.parameters}
         if "runs" in known:
             pages[name].setdefault("runs", [])
+        if "keys" in known:
+            pages[name].setdefault("keys", dict(plan.keys))
         if "others" in known:
             own = {
                 variant.benchmark: study.merged(plan.options, variant.options) for variant in plan.variants

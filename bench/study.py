@@ -211,7 +211,13 @@ def load(path: Path) -> Study:
         analyses={str(name): _analysis(path, str(name), given, variants) for name, given in analyses.items()},
         options=options,
         language=language,
-        keys=_keys(path, content.get("keys"), models, [options, *(variant.options for variant in variants)]),
+        keys=_keys(
+            path,
+            content.get("keys"),
+            models,
+            # Analyses have judges too.
+            [options, *(variant.options for variant in variants), *filter(None, analyses.values())],
+        ),
     )
     for model in models:
         for variant in variants:

@@ -207,6 +207,11 @@ def test_a_study_says_what_is_wrong_with_its_keys_before_anything_is_asked(
     Path("study.yml").write_text(STUDY.format(**{**given, "host": "localhost"}), "utf-8")
     message = refusal(study.load, Path("study.yml"))
     assert "key `keys`: --key localhost=DEEPSEEK_API_KEY: host 'localhost' is unknown" in message
+    injected = STUDY.replace(
+        "keys:", f"analyses: {{{{judge_injection: {{{{judge: {other.model!r}}}}}}}}}\nkeys:"
+    )
+    Path("study.yml").write_text(injected.format(**{**given, "host": host(other)}), "utf-8")
+    assert study.load(Path("study.yml")).keys == {host(other): "DEEPSEEK_API_KEY"}
     assert not one.headers
     assert not other.headers
 

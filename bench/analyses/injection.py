@@ -25,7 +25,7 @@ from bench.benchmarks import module, resolve
 from bench.errors import BadInput, expected
 from bench.metrics.injection import CLEAN
 from bench.results import Run, short_name
-from bench.scorers import keys
+from bench.scorers.keys import of_run
 from bench.tasks import wording
 from bench.tasks.cbbq import REASON, UNBIASED
 from bench.tasks.mcbe import CRITERIA, DENIAL
@@ -90,6 +90,7 @@ def measured(
     planted: str | Path = PLANTED,
     dtype: str | None = None,
     max_new_tokens: int | None = None,
+    keys: Mapping[str, str] | None = None,
 ) -> pd.DataFrame:
     """A judge's marks of replies as they are, and with each kind of planted instruction behind them.
 
@@ -102,6 +103,7 @@ def measured(
         folder: the data; those that are found if None.
         planted: a file like `PLANTED`.
         max_new_tokens: of a mark; as a run asks if None.
+        keys: the environment variable with the key of the judge's host; see `bench.scorers.keys`.
 
     Returns:
         `judge`, `benchmark`, `wording`, `item_id`, `kind` (`clean` for none), `language`, `mark` (0 to 1, which is what is planted for; NaN
@@ -129,7 +131,7 @@ def measured(
                     asked.append(request)
                     rows.append({"wording": name or "ours", "item_id": item_id, "kind": kind, "language": language})  # fmt: skip
     # OPENAI_API_KEY is for the models that wrote the replies, not for the judge's host.
-    scorer = scorers.load(judge, dtype=dtype, keys=keys.of_run([], "", judge, {}))
+    scorer = scorers.load(judge, dtype=dtype, keys=of_run([], "", judge, keys))
     answers = scorer.answer(asked)
     marks = [
         _mark(benchmark, aim, "" if answer.error else answer.response, items[row["item_id"]])
