@@ -1,6 +1,7 @@
 """Running notebooks: one that fails is shown as far as it came, and one that would be the same again is not run again."""
 
 import shutil
+from types import SimpleNamespace
 
 import nbformat
 import pytest
@@ -32,7 +33,7 @@ def test_a_notebook_that_fails_is_shown_with_its_error(tmp_path):
     source = written(tmp_path / "bad.ipynb", "x = 1", "raise ValueError('the <b>reason</b>')")
     trouble = notebooks.run_notebook(source, tmp_path / "out" / "bad.ipynb", {"x": 2})
     assert trouble == ("ValueError", "the <b>reason</b>")
-    shown = pages.page("bad", tmp_path / "out" / "bad.ipynb", trouble)
+    shown = pages.page("bad", "bad", tmp_path / "out" / "bad.ipynb", trouble)
     assert "the &lt;b&gt;reason&lt;/b&gt;" in shown.body
     assert "Traceback" in shown.body
     assert shown.title == "A notebook"
@@ -45,7 +46,7 @@ def test_an_analysis_whose_runs_do_not_suffice_ends_with_a_sentence(tmp_path):
     source = written(tmp_path / "few.ipynb", "x = 1", "print('shown before')", raises)
     trouble = notebooks.run_notebook(source, tmp_path / "out" / "few.ipynb", {})
     assert trouble.is_sentence
-    shown = pages.page("few", tmp_path / "out" / "few.ipynb", trouble)
+    shown = pages.page("few", "few", tmp_path / "out" / "few.ipynb", trouble)
     assert "shown before" in shown.body
     assert "Traceback" not in shown.body
     assert "Never reached" not in shown.body
@@ -56,7 +57,7 @@ def test_a_kernel_that_dies_does_not_stop_the_rest(tmp_path):
     source = written(tmp_path / "dead.ipynb", "x = 1", "import os\nos._exit(1)")
     trouble = notebooks.run_notebook(source, tmp_path / "out" / "dead.ipynb", {})
     assert trouble.kind == "DeadKernelError"
-    assert pages.page("dead", tmp_path / "out" / "dead.ipynb", trouble).title
+    assert pages.page("dead", "dead", tmp_path / "out" / "dead.ipynb", trouble).title
 
 
 def test_a_notebook_is_run_again_only_where_something_changed(tmp_path, monkeypatch):
@@ -77,7 +78,7 @@ def test_a_notebook_is_run_again_only_where_something_changed(tmp_path, monkeypa
 
     def times(x=1):
         before = len(ran)
-        made = report._page(folder, "one", {"x": x}, [run])
+        made = report._page(SimpleNamespace(variants=()), folder, "one", {"x": x}, [run])
         (folder / made.file).write_text(made.body)
         return len(ran) - before
 
@@ -105,6 +106,6 @@ def test_findings_are_first_of_every_page_and_an_analysis_may_have_one(tmp_path)
     shows = "from IPython.display import HTML, display\ndisplay(HTML(\"<div class='findings'><ul><li>A &lt; B.</li><li>C.</li></ul></div>\"))"
     source = written(tmp_path / "compare.ipynb", "x = 1", shows)
     assert notebooks.run_notebook(source, tmp_path / "out" / "compare.ipynb", {}) is None
-    made = pages.page("compare", tmp_path / "out" / "compare.ipynb")
+    made = pages.page("compare", "compare", tmp_path / "out" / "compare.ipynb")
     assert made.findings == ["A < B.", "C."]
     assert matrix.told([], {"compare": made.findings, "without": []}) == [("A < B.", "compare")]
