@@ -129,13 +129,15 @@ def test_who_writes_no_replies_refuses_the_options(tmp_path: Path, refusal: Any)
         assert model in message
 
 
-def test_the_demonstration_model_takes_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_demonstration_model_takes_them(refusal: Any) -> None:
     scorer = load("tiny:s", generation={"temperature": 0})
-    assert scorer.describe()["generation"] == {"temperature": 0}
-    assert scorer.describe()["decoding"] == "greedy"
+    described = scorer.describe()
+    assert (described["generation"], described["decoding"]) == ({"temperature": 0}, "greedy")
     assert scorer.generate(["t"], max_new_tokens=3, seed=1) == scorer.generate(
         ["t"], max_new_tokens=3, seed=2
     )
+    scorer = load("tiny:s", generation={"template_arguments": {"tone": "curt"}})
+    assert refusal(scorer.describe).startswith("--template tone: ")
 
 
 def test_a_judge_that_writes_nothing_needs_no_room_for_thoughts(tmp_path: Path, monkeypatch: Any) -> None:

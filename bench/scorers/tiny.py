@@ -66,10 +66,15 @@ class Tiny(Model):
             "revision": self._key(),
             **self.where.describe(),
             "parameters": SIZES[self.recipe.size]._asdict(),
-            "decoding": "greedy" if self.generation.temperature == 0 else "sampled",
+            "decoding": "sampled",
             "adds_bos": False,  # its tokenizer has no token for the beginning
-            **self.generation.describe(),
+            **self._options(),
         }
+
+    def _options(self) -> dict[str, Any]:
+        """The options of generation that were given, after refusing those that the model cannot follow."""
+        given = self.generation.describe()
+        return {**given, "decoding": self.causal.describe()["decoding"]} if given else {}
 
     @property
     def tally(self) -> Tally:  # type: ignore[override]
