@@ -10,7 +10,7 @@ from bench.data.nli_corpora import LABELS, Example
 from bench.errors import BadInput
 from bench.scorers.checkpoint import tokenizer_of, why_not
 from bench.scorers.classifier import label_columns
-from bench.scorers.location import check_files, check_whole, location
+from bench.scorers.location import check_files, check_whole, locate
 
 # Parts of the body that are not pretrained in every checkpoint, and learned with the head.
 OF_HEAD = ("pooler",)
@@ -28,7 +28,7 @@ def load(
     Raises:
         BadInput: it cannot be loaded, is a classifier of other labels, or lacks weights of its body.
     """
-    files = location(model)
+    files = locate(model)
     path, options = files.path, {**files.options, "trust_remote_code": trust_remote_code}
     if "gguf_file" in options:
         raise BadInput(

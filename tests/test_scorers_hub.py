@@ -263,3 +263,12 @@ def test_the_command_and_a_mirror(hub: HubServer, main: str, other: Path, tmp_pa
     gone = bench("cbbq", "--model", "acme/elsewhere", *asked)
     assert (gone.returncode, gone.stderr.count("\n")) == (2, 1), gone.stderr
     assert f"{hub.url} cannot be reached" in gone.stderr
+
+
+def test_an_adapter_without_peft_is_a_sentence(
+    tmp_path: Path, refusal: Refusal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "adapter_config.json").write_text('{"base_model_name_or_path": "acme/tiny"}')
+    (tmp_path / "adapter_model.safetensors").write_bytes(b"x")
+    monkeypatch.setattr("bench.scorers.location.find_spec", lambda name: None)
+    assert "pip install 'bias-workbench[adapters]'" in refusal(load, str(tmp_path))

@@ -14,7 +14,7 @@ from bench.scorers import address, hub
 from bench.scorers.base import Answer, Model, Scorer, fingerprint
 from bench.scorers.generation_options import GenerationOptions
 from bench.scorers.limits import Limits
-from bench.scorers.location import location
+from bench.scorers.location import locate
 from bench.tasks.nli_coal import label_order
 
 __all__ = ["FILES", "Answer", "Model", "Scorer", "check", "content", "load", "split_kind", "writes_replies"]
@@ -84,7 +84,7 @@ def load(
 
         return Endpoint(rest, Limits.of(limits), keys, options)
     # A model that cannot be had is refused before torch is loaded, which takes seconds.
-    files = None if kind == "tiny" else location(model)
+    files = None if kind == "tiny" else locate(model)
     from bench.scorers import checkpoint
 
     if files is None:

@@ -289,7 +289,7 @@ def _kind(model: str, config: Any) -> str:
 
 
 def tokenizer_of(path: str, options: dict[str, Any]) -> Any:
-    """The tokenizer of a `location`."""
+    """The tokenizer of a `Location`."""
     declared = {} if "gguf_file" in options else get_tokenizer_config(path)
     # Where a checkpoint says that its tokenizer.json is all, that is believed: for some architectures (Qwen2's is one)
     # AutoTokenizer takes the family's own splitting instead, and leaves nothing of a text in another vocabulary.

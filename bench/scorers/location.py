@@ -36,8 +36,8 @@ class Location(NamedTuple):
         return {"id": self.name, "revision": self.commit or fingerprint(file)}
 
 
-def location(model: str) -> Location:
-    """Where the files of `model` lie; those of a Hub id are brought to the cache.
+def locate(model: str) -> Location:
+    """Find the files of `model`; those of a Hub id are brought to the cache.
 
     Raises:
         BadInput: a folder without a checkpoint or with a pickled one, a file of another kind, or a
@@ -88,7 +88,7 @@ def base_of(model: str, files: Location) -> Location | None:
         name, revision = str(config["base_model_name_or_path"]), config.get("revision")
     except (ValueError, LookupError, TypeError, AttributeError):
         raise BadInput(f"{adapter} that names no base model") from None
-    base = location(hub.at_revision(name, revision) if hub.parse(name) else name)
+    base = locate(hub.at_revision(name, revision) if hub.parse(name) else name)
     check_whole(name, base.path)
     return base
 
