@@ -89,7 +89,6 @@ def test_a_busy_server_is_asked_again_when_it_says(serve: Serve) -> None:
     assert load(serve(behave).model).answer([request("x")])[0].response == "A"
     assert len(times) == 3
     assert all(later - sooner > 0.19 for sooner, later in pairwise(times))
-    assert times[2] - times[0] < 1.0, "left to itself, the client waits longer"
 
 
 REFUSALS: dict[str, Reply] = {

@@ -118,10 +118,8 @@ def test_a_server_that_answers_nothing_any_more_is_given_up(
 ) -> None:
     monkeypatch.setattr(endpoint_sending, "PATIENCE", 0.5)
     scorer = load(serve(lambda body: fault(429, "later")).model, limits={"timeout": 0.1})
-    began = time.monotonic()
     with pytest.raises(RunFailed, match=r"answers nothing any more \(status 429: later\); 0 of 9"):
         scorer.answer([request(str(k)) for k in range(9)])
-    assert 0.4 < time.monotonic() - began < 5
 
 
 def test_what_the_server_asks_to_wait_is_waited_but_not_for_ever(serve: Serve) -> None:
@@ -226,10 +224,8 @@ def test_ctrl_c_ends_it_at_once_and_says_how_to_go_on(serve: Serve) -> None:
     while len(server.seen) < 37:  # eight under way, which do not end
         time.sleep(0.05)
         assert started.poll() is None
-    began = time.monotonic()
     started.send_signal(signal.SIGINT)
     _, told = started.communicate(timeout=20)
-    assert time.monotonic() - began < 5
     assert started.returncode == 130
     assert (
         told.strip().splitlines()[-1]
