@@ -8,6 +8,7 @@ import shutil
 import pandas as pd
 import pytest
 import yaml
+from answering import said
 from browser import axe, visit
 
 from bench import report, words
@@ -338,3 +339,35 @@ def test_two_models_of_one_short_name_keep_their_own_rows(tmp_path):
     (shown,) = matrix.benchmarks([variant], cells, by_place)
     assert [row["model"] for row in shown["rows"]] == models
     assert [row["model"] for row in matrix.overview(of_study, [shown])] == models
+
+
+ASKED = """
+title: An endpoint in two variants
+models: ["{model}"]
+benchmarks:
+  cbbq:
+    - {{name: Q, categories: [gender], limit: 1, data: samples}}
+    - {{name: Q+IF, categories: [gender], limit: 1, data: samples, settings: {{prompting: Q+IF}}, page: false}}
+analyses: {{self_correction: , explore: }}
+options: {{limits: {{budget_requests: 40}}}}
+"""
+
+
+@pytest.mark.slow
+def test_a_report_asks_nobody_beyond_its_study(serve, own_folder):
+    server = serve(lambda body: said("A"))
+    (own_folder / "mine.yml").write_text(ASKED.format(model=server.model), "utf-8")
+    made = report.make("mine.yml", "out")
+    assert made.failed == []
+    runs = [Run.open(path.parent) for path in (own_folder / "out/runs").glob("*/*/run.json")]
+    assert len(runs) == 2
+    assert len(server.seen) == sum(len(run.records) for run in runs)
+    server.shutdown()
+    server.server_close()
+    # With the server gone, every page can be made again from the records.
+    pages_made = sorted(path.name for path in made.page.parent.glob("*.html"))
+    assert pages_made == ["cbbq-Q.html", "explore.html", "index.html", "self_correction.html"]
+    for name in pages_made:
+        (made.page.parent / name).unlink()
+    assert report.make("mine.yml", "out").failed == []
+    assert sorted(path.name for path in made.page.parent.glob("*.html")) == pages_made
