@@ -13,7 +13,7 @@ from setuptools.command.build_py import build_py
 
 SHIPPED = ("notebooks/*.ipynb", "reports/demo.yml")
 OF_TESTS = (
-    "tests/*.py",
+    "tests/**/*.py",
     ".ci/*",
     ".github/**/*",
     "reports/*.yml",

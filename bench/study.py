@@ -15,7 +15,8 @@ analyses:
   compare_models: {}                              # the first variant of each benchmark
   self_correction: {variants: [Q, Q+IF]}          # or those that are named
   prompt_robustness: {runs: [../reports/other/runs/*/*]}   # other runs beside the study's own
-options: {seed: 0, preset: robust, device: cuda}  # of all models and benchmarks
+options: {seed: 0, preset: robust, device: cuda}  # of all models and benchmarks, as of `bench run`;
+                      # `system` is the message itself here, not a file
 keys: {example.org: EXAMPLE_API_KEY}     # environment variables with the keys of endpoints, by host
 """
 
@@ -36,6 +37,7 @@ from bench.errors import BadInput, expected, quoted
 from bench.results import short_name
 from bench.run import PRESETS, slug
 from bench.scorers import keys as key_names
+from bench.scorers.generation_options import GenerationOptions
 from bench.scorers.limits import Limits
 from bench.tasks.nli_coal import label_order
 
@@ -157,7 +159,7 @@ class Study:
         options = merged(self.options, variant.options, model.options)
         if model.name:
             options["name"] = model.name
-        if _writes_nothing(model.model):
+        if not scorers.writes_replies(model.model):
             # Sampling is an option of language models, which others in the study may be.
             shared = set(GENERATION) - set(model.options)
             options = {name: value for name, value in options.items() if name not in shared}
@@ -375,11 +377,6 @@ def _model(path: Path, entry: object, key: str = "models") -> str:
     return entry
 
 
-def _writes_nothing(model: str) -> bool:
-    """Whether a model writes no replies of its own, because it is simulated or recorded."""
-    return model.partition(":")[0] in ("simulated", *scorers.FILES)
-
-
 def _check_run(path: Path, study: Study, model: StudyModel, variant: Variant) -> None:
     """Refuse a run that its benchmark cannot have, with the key that says so."""
     options = study.run_options(model, variant)
@@ -421,21 +418,14 @@ def _options(path: Path, where: str, given: object, more: tuple[str, ...] = ()) 
         allowed = [*more, *StudyOptions.model_fields]
         raise BadInput(f"{path}, key `{where}`: {explain(error, 'key', allowed)}") from None
     options = {name: getattr(parsed, name) for name in parsed.model_fields_set}
-    for name, value in options.items():
-        if isinstance(value, int) and abs(value) > LARGEST:
-            raise BadInput(f"{path}, key `{where}`: {name}: {quoted(value)} is more than {LARGEST:,}")
     try:
-        if options.get("preset", PRESETS[0]) not in PRESETS:
-            raise BadInput(expected(options["preset"], PRESETS, "preset"))
-        Limits.of(options.get("limits"))
-        RunConfig.of(**{name: options[name] for name in GENERATION if name in options}).generation  # noqa: B018
-        if "label_names" in options:
-            options["label_names"] = _label_names(path, where, options["label_names"])
+        _check_values(options)
     except BadInput as error:
-        told = str(error)
-        raise BadInput(told if told.startswith(f"{path}") else f"{path}, key `{where}`: {told}") from None
+        raise BadInput(f"{path}, key `{where}`: {error}") from None
     if "judge" in options:
         options["judge"] = _model(path, options["judge"], where)
+    if isinstance(names := options.get("label_names"), Mapping):
+        options["label_names"] = {_model(path, model, where): order for model, order in names.items()}
     if options.get("data", data.OWN_SAMPLES) != data.OWN_SAMPLES:
         options["data"] = _from(path, str(options["data"]))
     if str(options.get("prompts", "")).partition("#")[0].endswith(".toml"):
@@ -443,11 +433,20 @@ def _options(path: Path, where: str, given: object, more: tuple[str, ...] = ()) 
     return options
 
 
-def _label_names(path: Path, where: str, given: Any) -> Any:
-    """The meaning of a classifier's labels, or of several classifiers' by their names."""
-    if not isinstance(given, Mapping):
-        return list(label_order(given))
-    return {_model(path, model, where): list(label_order(names)) for model, names in given.items()}
+def _check_values(options: dict[str, Any]) -> None:
+    """Refuse values of the right type that cannot be; label names are put into their usual spelling."""
+    for name, value in options.items():
+        if isinstance(value, int) and abs(value) > LARGEST:
+            raise BadInput(f"{name}: {quoted(value)} is more than {LARGEST:,}")
+    if options.get("preset", PRESETS[0]) not in PRESETS:
+        raise BadInput(expected(options["preset"], PRESETS, "preset"))
+    Limits.of(options.get("limits"))
+    GenerationOptions.of({name: options[name] for name in GENERATION if name in options})
+    names = options.get("label_names")
+    if isinstance(names, Mapping):
+        options["label_names"] = {model: list(label_order(order)) for model, order in names.items()}
+    elif names is not None:
+        options["label_names"] = list(label_order(names))
 
 
 def _check_keys(path: Path, where: str, given: Mapping[Any, Any], allowed: tuple[str, ...]) -> None:

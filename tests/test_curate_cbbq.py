@@ -77,6 +77,7 @@ def test_the_stereotyped_group_fills_the_slot_that_its_category_has(begun):
     assert (one.target, one.label("disambiguous", "neg"), one.label("disambiguous", "non_neg")) == (1, 0, 1)
 
 
+@pytest.mark.slow
 def test_one_s_own_project_goes_as_far_as_it_can_without_people(begun, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     writer = SimpleNamespace(verbs=("generate",), generate=drafter({}))

@@ -5,7 +5,7 @@ import pandas as pd
 
 from bench import words
 from bench.curate import mcbe_rules
-from bench.figures import curation
+from bench.figures import curation, style
 
 
 def rated(n, name="d"):
@@ -50,6 +50,11 @@ def test_of_many_items_those_are_drawn_that_lie_farthest_apart():
     assert len(set(drawn)) == curation.MANY
 
 
+def test_a_picture_speaks_chinese_where_a_font_shows_it():
+    with words.spoken("zh"):
+        assert ("一致性" in curation.agreement(agreed(1)).get_label()) is bool(style.cjk_font())
+
+
 def test_agreement_names_categories_where_there_are_several_and_draws_no_dot_without_a_number():
     fig = curation.agreement(agreed(2))
     ax = fig.axes[0]
@@ -59,8 +64,6 @@ def test_agreement_names_categories_where_there_are_several_and_draws_no_dot_wit
         == "category 0, severities as numbers: Krippendorff's alpha (interval)"
     )
     assert "Agreement is 0.50; chance gives 0" in fig.get_label()
-    with words.spoken("zh"):
-        assert "一致性" in curation.agreement(agreed(1)).get_label()
 
 
 def test_nothing_is_drawn_of_nothing():

@@ -96,6 +96,7 @@ def test_settings_and_folders_reach_the_run(tmp_path: Path) -> None:
         meta_respondents.evaluate(["cbbq"], folders={"cbbq": tmp_path}, **ENDS)
 
 
+@pytest.mark.slow
 def test_what_is_carried_is_what_is_asked_now(monkeypatch: pytest.MonkeyPatch) -> None:
     """A measure that changes needs `carry` again; a respondent with a nuisance tells, and one without."""
     two = [Respondent(0.75, "none", 0, 1), Respondent(0.25, "incompetence", 0.6, 2)]

@@ -72,6 +72,7 @@ KILLS = {
 
 
 @pytest.mark.parametrize("when", KILLS)
+@pytest.mark.slow
 def test_a_run_that_died_and_went_on_has_the_records_of_one_that_did_not(when: str) -> None:
     done = subprocess.run([sys.executable, "-c", ASK + KILLS[when] + "ask('killed')"], capture_output=True, timeout=60)  # fmt: skip
     assert done.returncode == 9, done.stderr.decode()
@@ -85,6 +86,7 @@ def test_a_run_that_died_and_went_on_has_the_records_of_one_that_did_not(when: s
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL")
+@pytest.mark.slow
 def test_a_run_that_was_killed_from_outside_goes_on_where_it_was() -> None:
     slowly = (
         "whole = records.write_shard\n"
@@ -365,6 +367,7 @@ def test_data_edited_within_a_session_make_another_run(refusal) -> None:
     assert "data_sha256 was" in refusal(small, "out", data=".")
 
 
+@pytest.mark.slow
 def test_the_hash_of_the_process_s_user_is_no_part_of_the_records() -> None:
     # The same run under two hash seeds of Python: sets and dictionaries may not decide an order.
     for seed in ("1", "2"):

@@ -280,7 +280,10 @@ def test_other_errors_name_the_status_and_the_servers_reason(
         (200, {"Content-Type": "text/html"}, "<html>welcome</html>"),
     ],
 )
-def test_what_is_no_chat_endpoint_is_named(serve: Serve, reply: Reply) -> None:
+def test_what_is_no_chat_endpoint_is_named(
+    serve: Serve, reply: Reply, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(endpoint_sending, "TRIES", 2)
     assert "protocol" in failure(serve(lambda asked: reply).model)
 
 

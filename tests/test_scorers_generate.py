@@ -80,7 +80,10 @@ def test_a_reply_does_not_depend_on_its_company(folders: dict[str, Path]) -> Non
     assert together == [scorer.generate([one], max_new_tokens=12)[0] for one in [*QUESTIONS, QUESTIONS[0]]]
 
 
-@pytest.mark.parametrize("name", ["llama", "gpt2", "cohere", "bloom"])
+@pytest.mark.parametrize(
+    "name",
+    ["llama", *(pytest.param(name, marks=pytest.mark.slow) for name in ("gpt2", "cohere", "bloom"))],
+)
 @pytest.mark.parametrize("sampled", [False, True])
 def test_replies_that_have_ended_leave_their_places_to_others(
     folders: dict[str, Path], name: str, sampled: bool, monkeypatch: Any

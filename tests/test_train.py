@@ -158,6 +158,7 @@ def test_what_is_wrong_is_said_before_anything_is_trained(
     assert (tmp_path / "full" / "thesis.txt").read_text() == "mine"
 
 
+@pytest.mark.slow
 def test_another_training_that_was_begun_is_not_mixed_in(
     files: Path, base: str, tmp_path: Path, monkeypatch: Any, refusal: Any
 ) -> None:

@@ -83,14 +83,19 @@ def load(
         from bench.scorers.endpoint import Endpoint
 
         return Endpoint(rest, Limits.of(limits), keys, options)
-    # A model that cannot be had is refused before torch is loaded, which takes seconds.
-    files = None if kind == "tiny" else locate(model)
-    from bench.scorers import checkpoint
-
-    if files is None:
+    if kind == "tiny":
+        from bench.scorers.checkpoint import placement
         from bench.scorers.tiny import Tiny
 
-        return Tiny(rest, checkpoint.placement("cpu", dtype, batch_tokens), options)
+        return Tiny(rest, placement("cpu", dtype, batch_tokens), options)
+    if device or dtype:  # a wrong one is refused before a model is brought from the Hub
+        from bench.scorers.checkpoint import placement
+
+        placement(device, dtype, batch_tokens)
+    # A model that cannot be had is refused before torch is loaded, which takes seconds.
+    files = locate(model)
+    from bench.scorers import checkpoint
+
     where = checkpoint.placement(device, dtype, batch_tokens)
     return checkpoint.load(model, files, where, trust_remote_code, order, options)
 
