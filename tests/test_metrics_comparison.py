@@ -236,3 +236,14 @@ def test_a_leaderboard_has_the_best_first_and_what_stands_beside_a_score(asked: 
     assert list(table[table.metric == "accuracy"].score) == sorted(
         table[table.metric == "accuracy"].score, reverse=True
     )
+
+
+def test_models_of_two_languages_are_not_called_0_models(own_folder: Path) -> None:
+    runs = [
+        run.evaluate("nli_coal", f"simulated:bias=0.5,seed={k}", categories=[name], limit=4, data="samples")
+        for k, name in enumerate(("en", "zh"))
+    ]
+    result = compared(runs)
+    assert (result.common, len(result.pairs)) == (0, 0)
+    (sentence,) = on_benchmark("nli_coal", *result[1:])
+    assert sentence == "NLI-CoAL: No two models were asked the same, so none are compared."

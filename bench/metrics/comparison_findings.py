@@ -41,11 +41,12 @@ def on_benchmark(benchmark: str, pairs: pd.DataFrame, ranks: pd.DataFrame, commo
         common: answers that all models gave.
     """
     models, title = len(set(pairs.model_a) | set(pairs.model_b)), module("data", benchmark).TITLE
-    rests = (
-        words.tell("{models} models gave {n} answers in common.", models=models, n=f"{common:,}")
-        if common
-        else words.tell("{models} models have no answer in common, so there are no ranks.", models=models)
-    )
+    if common:
+        rests = words.tell("{models} models gave {n} answers in common.", models=models, n=f"{common:,}")
+    elif models:
+        rests = words.tell("{models} models have no answer in common, so there are no ranks.", models=models)
+    else:
+        rests = words.tell("No two models were asked the same, so none are compared.")
     return [
         words.tell("{title}: {sentence}", title=title, sentence=sentence)
         for sentence in [*findings(pairs, ranks, benchmark), rests]
