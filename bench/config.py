@@ -9,18 +9,6 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from bench.errors import BadInput, expected, quoted
 from bench.scorers.generation_options import GenerationOptions
 
-# Options that say where a model runs and where files lie, not what is asked.
-PLACEMENT = (
-    "data",
-    "out",
-    "device",
-    "batch_tokens",
-    "trust_remote_code",
-    "scheduler",
-    "resources",
-    "limits",
-    "keys",
-)
 # Options of `GenerationOptions`.
 GENERATION = tuple(GenerationOptions.__dataclass_fields__)
 # What pydantic calls the types of options, in words.
