@@ -18,6 +18,7 @@ from bench import __version__, cli_make, printing
 from bench.benchmarks import NAMES, module
 from bench.cli_make import Data
 from bench.cli_options import pairs, read_options, run_parameters
+from bench.config import RunConfig
 from bench.errors import CONTINUES, BadInput, RunFailed, expected
 from bench.progress import say
 
@@ -33,15 +34,9 @@ FORMATS = ("table", "csv", "json", "latex")
 
 Settings = Annotated[
     list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="NAME=VALUE",
-        help="What a benchmark lets you choose, once each. mcbe: context_order, label_order, bos, replies, separators, encoding, bad_rows; "
-        "cbbq: prompting, explanation, option_order, labels, polarity, dedupe, expansion; nli_coal: set, tokens, anomalies, definitional.",
-    ),
+    typer.Option("--set", metavar="NAME=VALUE", help=RunConfig.model_fields["settings"].description),
 ]
 Format = Annotated[str, typer.Option("--format", help="table, csv, json or latex.")]
-Preset = Annotated[str, typer.Option(help="How answers are scored: robust, official or paper.")]
 
 
 @app.callback(invoke_without_command=True)

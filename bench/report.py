@@ -32,7 +32,7 @@ from bench.scorers import keys
 from bench.site import pages as site
 from bench.site.matrix import Cell
 from bench.site.pages import Page
-from bench.study import Study, StudyModel
+from bench.study import Study, StudyModel, Variant
 from bench.whole import written
 
 # Options that say where a model runs, not what it is asked: a notebook reads records, so it has no use for them.
@@ -85,7 +85,11 @@ def make(
 
 
 def _place(folder: Path, cell: Cell) -> Path:
-    return folder / "runs" / cell.model.folder / cell.variant.key
+    return _run_folder(folder, cell.model, cell.variant)
+
+
+def _run_folder(folder: Path, model: StudyModel, variant: Variant) -> Path:
+    return folder / "runs" / model.folder / variant.key
 
 
 def _notebooks(plan: Study, folder: Path) -> dict[str, dict[str, Any]]:
@@ -145,7 +149,7 @@ def _ask(plan: Study, folder: Path, jobs: int) -> list[Cell]:
     """
     for model in plan.models:
         for variant in plan.variants:
-            if not records.is_complete(folder / "runs" / model.folder / variant.key):
+            if not records.is_complete(_run_folder(folder, model, variant)):
                 keys.check_set(plan.run_options(model, variant).get("keys", {}))
     threads = max(1, (os.cpu_count() or 1) // jobs)
     context = multiprocessing.get_context("spawn")
@@ -209,7 +213,7 @@ def _ending(pool: Executor) -> Iterator[None]:
 def _ask_model(plan: Study, model: StudyModel, folder: Path) -> list[Cell]:
     cells = []
     for variant in plan.variants:
-        out = folder / "runs" / model.folder / variant.key
+        out = _run_folder(folder, model, variant)
         options = plan.run_options(model, variant)
         try:
             try:
@@ -236,16 +240,16 @@ def _pages(plan: Study, folder: Path, given: dict[str, dict[str, Any]], cells: S
         is_analysis = name in plan.analyses
         wanted = analysed(plan, name) if is_analysis else [name]
         shown = [cell for key in wanted for cell in done if cell.variant.key == key]
-        places = [str(_place(folder, cell)) for cell in shown]
+        folders = [str(_place(folder, cell)) for cell in shown]
         if not is_analysis:
-            parameters |= {"models": [cell.model.model for cell in shown], "recorded": places}
+            parameters |= {"models": [cell.model.model for cell in shown], "recorded": folders}
         elif "runs" in parameters:
-            parameters["runs"] = [*places, *parameters["runs"]]
+            parameters["runs"] = [*folders, *parameters["runs"]]
         else:
-            places = []
-        if not places and (not is_analysis or "runs" in parameters):
+            folders = []
+        if not folders and (not is_analysis or "runs" in parameters):
             return None
-        made = _page(plan, folder, name, parameters, list(map(Path, places)))
+        made = _page(plan, folder, name, parameters, list(map(Path, folders)))
         if made.trouble and not stopped.is_set():
             say(f"notebook {name}: {made.trouble.kind}: {made.trouble.why}")
         return made
