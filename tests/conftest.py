@@ -3,10 +3,12 @@
 import os
 import shutil
 import signal
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import nbval.kernel  # type: ignore[import-untyped]
 import pytest
 from hypothesis import settings
 
@@ -18,6 +20,9 @@ from bench.errors import BadInput
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # What the user has fetched is no part of the tests, nor of commands and notebooks that they start.
 os.environ["BENCH_DATA"] = str(SAMPLES)
+# Kernels of several workers would write one history and one profile, and read the user's settings.
+OWN_IPYTHON = tempfile.TemporaryDirectory(prefix="ipython-")
+os.environ["IPYTHONDIR"] = OWN_IPYTHON.name
 # A busy machine makes a single example slow now and then; that is no fault.
 settings.register_profile("bench", deadline=None)
 settings.load_profile("bench")
@@ -38,6 +43,23 @@ SLOW_NOTEBOOKS = {
     "self_correction",
     "speed",
 }
+
+
+def pytest_configure() -> None:
+    """Let nbval start a kernel again that dies before it replies.
+
+    jupyter_client picks free ports and lets go of them until the kernel is up; what other workers
+    serve or connect to in the meantime may take one.
+    """
+    start = nbval.kernel.start_new_kernel
+
+    def start_again(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return start(*args, **kwargs)
+        except RuntimeError:
+            return start(*args, **kwargs)
+
+    nbval.kernel.start_new_kernel = start_again
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
