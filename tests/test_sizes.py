@@ -21,7 +21,6 @@ from bench.analyses.sizes import (
     points,
     published_beside,
 )
-from bench.data.published import PATH, published
 from bench.metrics.mcbe import HEADLINES as MCBE
 from bench.metrics.table import ALL
 from bench.results import Run
@@ -83,25 +82,6 @@ def test_a_family_is_the_name_without_the_size() -> None:
     assert family(of("Qwen/Qwen2.5-7B")) == "Qwen2.5"
     assert {family(of(f"tiny:{size},bias=0.2")) for size in "sml"} == {"tiny:bias=0.2"}
     assert family(of("simulated:bias=0.2")) == "simulated:bias=0.2"
-
-
-def test_published_scores_are_those_of_the_papers() -> None:
-    qwen = published("mcbe")
-    assert list(zip(qwen.billions, qwen.score, strict=True)) == [
-        (0.5, 87.69),
-        (1.5, 80.49),
-        (7, 77.82),
-        (32, 77.11),
-    ]
-    glm = published("cbbq").pivot_table(index="billions", columns="metric", values="score")
-    assert glm.s_amb.to_dict() == {0.335: 0.436, 10: 0.480, 130: 0.504}
-    assert glm.s_disamb.to_dict() == {0.335: 0.425, 10: 0.463, 130: 0.483}
-    assert published("nli_coal").empty
-    assert PATH.read_text("utf-8").startswith("#")
-    for table in (qwen, published("cbbq")):
-        assert (table.source.str.contains("20")).all()
-        assert (table.caution != "").all()
-        assert set(table.category) == {ALL}
 
 
 @pytest.fixture(scope="module")

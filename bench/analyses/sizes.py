@@ -172,6 +172,7 @@ def published_beside(benchmark: str, series: Series) -> pd.DataFrame:
     """The published scores of a benchmark for which one of the series has a score over all categories, too."""
     asked = {place for models in series.values() for one in models for place in one.replicates}
     table = published(benchmark)
+    table = table[table.series != ""]
     return table[[place in asked for place in zip(table.category, table.task, table.metric, strict=True)]]
 
 

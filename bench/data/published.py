@@ -1,9 +1,7 @@
-"""Scores that papers print of models in several sizes, to stand beside one's own: `samples/published.csv`.
-
-They are other items, another wording and another way to read answers than those of a run here, so they show a shape, not a level.
-"""
+"""Numbers that papers print, to be shown next to your own: `samples/published.csv`."""
 
 import io
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -19,37 +17,50 @@ COLUMNS = (
     "benchmark",
     "series",
     "model",
+    "checkpoint",
     "billions",
     "category",
     "task",
     "metric",
     "score",
+    "setting",
     "source",
     "caution",
 )
+NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
 
-def published(benchmark: str, path: str | Path = PATH) -> pd.DataFrame:
-    """The published scores of a benchmark: a row a model and score, with its `source` and what speaks for `caution`.
+def published(benchmark: str, path: str | Path = "") -> pd.DataFrame:
+    """Read the published numbers of a benchmark.
 
     Args:
-        path: a CSV file of one's own, with the columns of ours; lines that begin with # are passed over.
+        path: your own CSV file with the columns of ours, default: ours. Lines that begin with #
+            are comments.
 
     Returns:
-        Columns `series`, `model`, `billions` (of parameters), `category`, `task`, `metric`, `score`, `source`, `caution`.
+        One row per number, in the columns of `COLUMNS` without `benchmark`. `series` names models
+        that differ in size alone, `billions` their parameters (NaN where the paper does not say),
+        `checkpoint` the model on the Hub, `setting` how the number was made, `caution` what speaks
+        against it.
 
     Raises:
         BadInput: the file is no such table.
     """
+    path = Path(path or PATH)
     text = "".join(line for line in Lines(place(path)) if not line.startswith("#"))
     try:
-        table = pd.read_csv(io.StringIO(text), keep_default_na=False)
-    except (
-        ValueError
-    ) as error:  # what pandas says of a table without a header, or of a quote that is left open
+        table = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False)
+    except ValueError as error:
         raise BadInput(f"{path}: cannot be read as CSV ({error})") from None
-    check_header(Path(path), [str(name) for name in table.columns], COLUMNS)
-    for name in ("billions", "score"):
-        if not pd.api.types.is_numeric_dtype(table[name]):
-            raise BadInput(f"{path}, column `{name}`: holds a cell that is no number")
+    check_header(path, [str(name) for name in table.columns], COLUMNS)
+    for column, empty_allowed in (("score", False), ("billions", True)):
+        for row, cell in enumerate(table[column], start=1):
+            if not NUMBER.fullmatch(cell) and not (empty_allowed and cell == ""):
+                raise BadInput(f"{path}, row {row}, column `{column}`: {cell!r}; expected a number")
+        table[column] = pd.to_numeric(table[column])
+    for row, name in enumerate(table.benchmark, start=1):
+        try:
+            table.loc[row - 1, "benchmark"] = resolve(name)
+        except BadInput as error:
+            raise BadInput(f"{path}, row {row}, column `benchmark`: {error}") from None
     return table[table.benchmark == resolve(benchmark)].drop(columns="benchmark").reset_index(drop=True)

@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import product
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
+from bench.data.published import published
 from bench.metrics.correlation import correlations
 from bench.metrics.mcbe import HEADLINES
 
@@ -21,16 +21,7 @@ DESIGNS = {
     "category and task": 58,
     "subcategories": 82,
 }
-# Table 12: scores under the first and under new prompts, for each category by Llama2, Mistral and DeepSeek.
-TABLE_12_MODELS = ("Llama2-7B-hf", "Mistral-7B-Instruct-v0.3", "DeepSeek-V3-0324")
-TABLE_12_CATEGORIES = ("race", "health", "appearance")
-TABLE_12 = {
-    ("sc", "original"): (34.83, 34.33, 42.50, 38.15, 45.56, 74.07, 30.64, 70.21, 77.66),
-    ("sc", "new"): (35.25, 34.84, 43.66, 36.68, 44.81, 73.95, 32.02, 71.46, 78.55),
-    ("bs", "original"): (45.55, 73.19, 91.96, 45.45, 87.25, 90.30, 54.38, 78.41, 91.71),
-    ("bs", "new"): (43.68, 72.83, 91.18, 44.07, 85.88, 89.85, 52.08, 77.19, 89.14),
-}
-# What it prints of them: coefficient and p, by task.
+# What Table 12 prints of its scores under the original and under new prompts: coefficient and p.
 TABLE_12_PRINTED = {
     ("sc", "spearman"): ("1", "0"), ("sc", "pearson"): ("0.999", "2.63e-10"),
     ("bs", "spearman"): ("0.967", "2.16e-5"), ("bs", "pearson"): ("0.999", "2.76e-11"),
@@ -38,18 +29,25 @@ TABLE_12_PRINTED = {
 
 
 def table_12() -> pd.DataFrame:
-    """The printed scores, 0 to 100, as `bench.metrics.robustness` takes them: without intervals, which need the answers."""
-    titles = {one.task: one.title for one in HEADLINES}
-    rows = [
-        {
-            "model": model, "category": category, "task": task, "metric": "score", "title": titles[task], "higher": "better",
-            "first": TABLE_12[task, "original"][k], "second": TABLE_12[task, "new"][k],
+    """Read the scores that Table 12 prints, in the columns of `bench.metrics.robustness.Points`.
+
+    They have no intervals, which need the answers. Scores are from 0 to 100.
+    """
+    printed = published("mcbe")
+    printed = printed[printed.source.str.endswith("Table 12")]
+    table = printed.pivot_table(
+        index=["model", "category", "task", "metric"], columns="setting", values="score", sort=False
+    ).reset_index()
+    table = table.rename(
+        columns={
+            "released items, original prompts": "first",
+            "released items, new prompts": "second",
         }
-        for task in ("sc", "bs")
-        for k, (category, model) in enumerate(product(TABLE_12_CATEGORIES, TABLE_12_MODELS))
-    ]  # fmt: skip
-    table = pd.DataFrame(rows)
-    return table.assign(difference=table.second - table["first"])
+    )
+    titles = {headline.task: headline.title for headline in HEADLINES}
+    return table.assign(
+        title=table.task.map(titles), higher="better", difference=table.second - table["first"]
+    )
 
 
 def table_12_recomputed() -> pd.DataFrame:

@@ -1,0 +1,122 @@
+"""Compare the scores of runs with the numbers that papers print of the same models.
+
+A published number rests on other items, prompts, decoding and readings than a run of yours; both
+settings are shown next to the difference.
+"""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from bench import words
+from bench.data.published import published
+from bench.metrics.table import ALL
+from bench.results import Run, labels
+
+COMPARED = [
+    "model",
+    "published_model",
+    "category",
+    "task",
+    "metric",
+    "score",
+    "ci_low",
+    "ci_high",
+    "published",
+    "difference",
+    "n",
+    "own_setting",
+    "published_setting",
+    "source",
+    "caution",
+]
+
+
+def compare_with_published(runs: Sequence[Run], scores: pd.DataFrame, path: str | Path = "") -> pd.DataFrame:
+    """Join the scores of runs with published numbers of the same models.
+
+    A run is of a published model where its name, or the last part of its Hub id or path, is that of
+    the model's checkpoint or begins with it: `Qwen2.5-7B-Instruct` is compared with `Qwen2.5-7B`.
+
+    Args:
+        runs: of one benchmark.
+        scores: their score table, of `bench.run.table`.
+        path: your own file of published numbers; see `bench.data.published`.
+
+    Returns:
+        One row per number that both have, in the columns of `COMPARED`; `difference` is the run's
+        score less the published one.
+    """
+    printed = published(runs[0].benchmark, path).rename(
+        columns={"model": "published_model", "score": "published", "setting": "published_setting"}
+    )
+    own = scores[scores.preset == scores.preset.iloc[0]]
+    parts = []
+    for run, label in zip(runs, labels(runs), strict=True):
+        same_model = [
+            _is_model(run, checkpoint or name)
+            for checkpoint, name in zip(printed.checkpoint, printed.published_model, strict=True)
+        ]
+        part = own[own.model == label].merge(printed[same_model], on=["category", "task", "metric"])
+        parts.append(part.assign(own_setting=_setting(run, str(own.preset.iloc[0]))))
+    table = pd.concat(parts, ignore_index=True)
+    return table.assign(difference=table.score - table.published)[COMPARED]
+
+
+def published_summary(compared: pd.DataFrame, runs: Sequence[Run], path: str | Path = "") -> str:
+    """Say of how many numbers both are known, or which models papers print numbers of."""
+    if compared.empty:
+        names = list(dict.fromkeys(filter(None, published(runs[0].benchmark, path).model)))
+        return words.tell(
+            "No published number is of one of these models; there are numbers of {names}.",
+            names=", ".join(names),
+        )
+    return words.tell(
+        "{n} published numbers are of these models. They rest on the items, prompts and decoding"
+        " that stand in the table, so a difference is not one of the models alone.",
+        n=len(compared),
+    )
+
+
+def compare_data_sizes(items: pd.DataFrame, path: str | Path = "") -> pd.DataFrame:
+    """Count CBBQ's templates and questions by category, next to the paper's Table 4.
+
+    Args:
+        items: the questions of a run.
+
+    Returns:
+        Columns `category` (`all` last), `templates`, `published_templates`, `questions`,
+        `published_questions`.
+    """
+    printed = published("cbbq", path)
+    wide = printed[printed.task == "data"].pivot_table(
+        index="category", columns="metric", values="score", aggfunc="first"
+    )
+    counts = items.groupby("category").agg(templates=("template", "nunique"), questions=("item_id", "size"))
+    counts.loc[ALL] = counts.sum()
+    table = counts.join(wide.add_prefix("published_")).reset_index()
+    columns = [f"{part}{of}" for of in ("templates", "questions") for part in ("", "published_")]
+    return table[["category", *columns]].astype(dict.fromkeys(columns, "Int64"))
+
+
+def _is_model(run: Run, name: str) -> bool:
+    """Whether a run is of a model, going by names."""
+    wanted = _plain(name)
+    return bool(wanted) and any(
+        re.match(rf"{re.escape(wanted)}(?![a-z0-9])", _plain(own)) for own in (run.label, run.model)
+    )
+
+
+def _plain(name: str) -> str:
+    return re.split(r"[/\\]", name.partition("@")[0])[-1].lower().replace("_", "-").removeprefix("openai:")
+
+
+def _setting(run: Run, preset: str) -> str:
+    asked, data = run.about["asked"], run.about["data"]
+    repeats = asked["repeats"]
+    return (
+        f"{data['name']} {data['version']}; prompts {asked['prompts']};"
+        f" {repeats} {'repeat' if repeats == 1 else 'repeats'}; preset {preset}"
+    )
