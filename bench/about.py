@@ -14,7 +14,7 @@ from bench import __version__, data, lock, records
 from bench.config import RunConfig
 from bench.errors import AnotherRun, BadInput, RunFailed
 from bench.plan import Plan, Requests
-from bench.scorers import hub
+from bench.scorers import file_hash, hub
 from bench.scorers.base import Model, Scorer
 from bench.scorers.predictions import Predictions
 from bench.whole import DRAFT
@@ -54,7 +54,9 @@ def about_run(folder: Path, plan: Plan, config: RunConfig, held: lock.Hold) -> d
         if what == "settings" and isinstance(was, dict):
             what = next(name for name in now_is if was.get(name) != now_is[name])
             was, now_is = was.get(what), now_is[what]
-        raise AnotherRun(f"{folder}: holds another run ({what} was {was}, now {now_is}); give another --out")
+        doubt = file_hash.incomparable(was, now_is)
+        why = f"{what} was {was}, now {now_is}" + (f": {doubt}" if doubt else "")
+        raise AnotherRun(f"{folder}: holds another run ({why}); give another --out")
     # How answers are scored by default, and what the model is called, are no part of what was asked.
     shown = {"preset": config.preset, **({"name": config.name} if config.name else {})}
     if any(about.get(name) != value for name, value in shown.items()):

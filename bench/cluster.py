@@ -24,6 +24,7 @@ from bench import __version__, scorers, worker
 from bench.about import packages
 from bench.errors import CONTINUES, BadInput, RunFailed
 from bench.progress import say
+from bench.scorers import file_hash
 from bench.scorers.base import Answer, Model, Tally
 from bench.tasks.request import Request
 from bench.worker import Order, Shown, Wanted, first_line
@@ -238,7 +239,7 @@ class Remote(Model):
         cluster.met(shown.worker)
         self.verbs, self.reads, self._described = shown.verbs, shown.reads, shown.described
         files = scorers.content(wanted.model) or ""
-        if files.startswith("sha256:") and files != self._described["revision"]:
+        if file_hash.is_fingerprint(files) and files != self._described["revision"]:
             raise BadInput(
                 f"worker {shown.worker['address']}: its files of {wanted.model} are others than those here; copy them anew"
             )

@@ -15,7 +15,7 @@ from bench import scorers
 from bench.data import FOUND_SAMPLES, OWN_SAMPLES
 from bench.errors import BadInput
 from bench.plan import Plan
-from bench.scorers import hub
+from bench.scorers import file_hash, hub
 
 KEY = ["task", "item_id", "request", "repeat"]
 # What has no place in the comparison of two plans: the path to a model, whose content is compared, and the dtype, which
@@ -101,6 +101,8 @@ def check_plan(before: Mapping[str, Any], plan: Plan, preset: str) -> None:
         old, new = was.get(name), now.get(name)
         if old == new or (name in NOT_OF_THE_PLAN and _may_lie_elsewhere(old, new, name)):
             continue
+        if doubt := file_hash.incomparable(old, new):
+            raise BadInput(f"--from: {doubt} ({name} was {old}, now {new}); ask anew without --from")
         if name in HASHES and None not in (old, new):
             raise BadInput(f"--from: {HASHES[name]} (hash was {old}, now {new})")
         if name in HASHES and name != "data_sha256":

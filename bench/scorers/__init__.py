@@ -11,7 +11,8 @@ from typing import Any
 from bench.data.text import place
 from bench.errors import BadInput
 from bench.scorers import address, hub
-from bench.scorers.base import Answer, Model, Scorer, fingerprint
+from bench.scorers.base import Answer, Model, Scorer
+from bench.scorers.file_hash import fingerprint
 from bench.scorers.generation_options import GenerationOptions
 from bench.scorers.limits import Limits
 from bench.scorers.location import locate

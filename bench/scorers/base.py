@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -229,12 +228,3 @@ def digest(value: object) -> str:
     return hashlib.sha256(
         json.dumps(value, sort_keys=True, ensure_ascii=False, default=str).encode()
     ).hexdigest()[:16]
-
-
-def fingerprint(path: Path) -> str:
-    """A hash over names, sizes and first mebibytes of a file or of a folder's files: fast for large ones, and it tells them apart."""
-    total = hashlib.sha256()
-    for file in sorted(found for found in path.iterdir() if found.is_file()) if path.is_dir() else [path]:
-        with file.open("rb") as stream:
-            total.update(f"{file.name}:{file.stat().st_size}".encode() + stream.read(1 << 20))
-    return "sha256:" + total.hexdigest()[:16]

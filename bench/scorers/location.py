@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from bench.errors import BadInput
 from bench.scorers import hub
-from bench.scorers.base import fingerprint
+from bench.scorers.file_hash import fingerprint
 from bench.scorers.hub import ADAPTER_CONFIG, ADAPTER_WEIGHTS, PICKLES, WEIGHTS_INDEX, pickled
 
 # More layers than any model has; so many would be built before missing weights are noticed.

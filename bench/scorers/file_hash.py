@@ -1,0 +1,137 @@
+"""Hash the files that decide a model's answers, over their complete content.
+
+Large files are hashed in parts by several threads, and their hashes are kept in the user's cache
+folder, so that a checkpoint is read for it once.
+"""
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+import platformdirs
+
+from bench.data.text import place
+from bench.progress import say
+from bench.scorers.hub import ADAPTER_CONFIG
+from bench.whole import write_text
+
+# Files up to this size enter a fingerprint as they are: runs of small files keep their identity.
+SMALL = 1 << 20
+# How fingerprints begin: of small files alone; and of others, whose files are hashed in parts.
+SMALL_FILES, PARTS = "sha256:", "sha256-parts:"
+# Changing this number changes the hash of every larger file, and has to change PARTS.
+PART = 1 << 26
+BLOCK = 1 << 20
+# More threads than this read no faster from a disk.
+MAX_THREADS = 8
+# A file from this size on is reported, because its hash takes seconds.
+REPORTED = 1 << 30
+# A file may change again within one tick of the file system's clock, and keep its times.
+SETTLED_NS = 2_000_000_000
+
+
+def fingerprint(path: Path) -> str:
+    """Hash names and complete content of a file or of a model's folder.
+
+    An adapter's hash includes the files of its base model where that is a local folder.
+    """
+    total, prefix = hashlib.sha256(), SMALL_FILES
+    with ThreadPoolExecutor(min(MAX_THREADS, os.cpu_count() or 1)) as pool:
+        for name, file in _files(path):
+            size = file.stat().st_size
+            total.update(f"{name}:{size}".encode())
+            if size > SMALL:
+                prefix = PARTS
+                total.update(_large(file, pool))
+            else:
+                total.update(file.read_bytes())
+    return prefix + total.hexdigest()[:16]
+
+
+def is_fingerprint(text: str) -> bool:
+    """Tell a fingerprint of files from other ways to name a model's content."""
+    return text.startswith((SMALL_FILES, PARTS))
+
+
+def incomparable(before: object, now: object) -> str:
+    """Say why two different fingerprints do not show that files differ; "" where they do.
+
+    Earlier versions hashed the first mebibyte of each file.
+    """
+    if str(before).startswith(SMALL_FILES) and str(now).startswith(PARTS):
+        return (
+            "an earlier version recorded a hash of the first mebibyte of each file, which cannot "
+            "show whether the files are the same"
+        )
+    return ""
+
+
+def _files(path: Path) -> Iterable[tuple[str, Path]]:
+    """List the files of a model, or the one file that `path` is, with their names."""
+    if not path.is_dir():
+        return [(path.name, path)]
+    # Code and chat templates may lie one folder down; what else lies there is not read.
+    nested = [file for kind in ("py", "jinja") for file in path.glob(f"*/*.{kind}")]
+    files = [*sorted(path.iterdir()), *sorted(nested)]
+    named = [(file.relative_to(path).as_posix(), file) for file in files if file.is_file()]
+    base = _local_base(path)
+    return named + [(f"base {file.name}", file) for file in base if file.is_file()]
+
+
+def _local_base(folder: Path) -> list[Path]:
+    """List the files of an adapter's base model; none where no adapter has a local one."""
+    # What else an adapter may say is refused when it is loaded.
+    with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
+        config = json.loads((folder / ADAPTER_CONFIG).read_text("utf-8"))
+        base = place(str(config["base_model_name_or_path"]))
+        return sorted(base.iterdir()) if base.is_dir() else [base]
+    return []
+
+
+def _large(file: Path, pool: Executor) -> bytes:
+    """Hash a file in parts, or take the hash that is kept of it."""
+    before = _state(file)
+    kept = _cache_file(file)
+    with suppress(OSError, ValueError, LookupError, TypeError):
+        entry: Mapping[str, object] = json.loads(kept.read_text("utf-8"))
+        if entry["state"] == before:
+            return bytes.fromhex(str(entry["hash"]))
+    size = file.stat().st_size
+    if size >= REPORTED:
+        say(f"{file}: reading {size / 1e9:.1f} GB to tell the file from others; this is done once")
+    parts = pool.map(lambda start: _part(file, start), range(0, size, PART))
+    digest = hashlib.sha256(b"".join(parts))
+    after = _state(file)
+    settled = time.time_ns() - max(file.stat().st_mtime_ns, file.stat().st_ctime_ns) > SETTLED_NS
+    if after == before and settled:
+        with suppress(OSError):  # a cache that cannot be written costs time alone
+            write_text(kept, json.dumps({"state": after, "hash": digest.hexdigest()}))
+    return digest.digest()
+
+
+def _part(file: Path, start: int) -> bytes:
+    digest = hashlib.sha256()
+    buffer = memoryview(bytearray(BLOCK))
+    with file.open("rb") as stream:
+        stream.seek(start)
+        for _ in range(PART // BLOCK):
+            digest.update(buffer[: stream.readinto(buffer)])
+    return digest.digest()
+
+
+def _state(file: Path) -> list[str | int]:
+    """List what is another where a file's content is."""
+    stat, path = file.stat(), str(file.resolve())
+    return [PARTS, path, stat.st_size, stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns]
+
+
+def _cache_file(file: Path) -> Path:
+    """Name the file that keeps the hash of `file`; each has its own, so that writers share none."""
+    name = hashlib.sha256(str(file.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    folder = platformdirs.user_cache_path("bias-workbench", appauthor=False) / "file-hashes"
+    return folder / f"{name}.json"
