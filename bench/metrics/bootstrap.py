@@ -15,7 +15,7 @@ many categories it is 93 to 97 % with 5 clusters in each. So an interval near th
 clusters is too short, at its far side.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -45,11 +45,13 @@ class Replicates(dict[Place, np.ndarray]):
 
     Attributes:
         samples: what each rests on.
+        left_out: after `leave_one_out`, the stratum and cluster that each resample lacks.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, left_out: Sequence[tuple[str, str]] = ()) -> None:
         super().__init__()
         self.samples: dict[Place, Sample] = {}
+        self.left_out = list(left_out)
 
     def add(self, place: Place, values: np.ndarray, sample: Sample) -> None:
         """Keep a score's values, and what they rest on."""
@@ -68,6 +70,7 @@ class Totals(NamedTuple):
         units: how many clusters each has.
         observed: float64 [1, strata, columns].
         drawn: float64 [draws, strata, columns].
+        left_out: after `leave_one_out`, the stratum and cluster that each draw lacks.
     """
 
     strata: list[object]
@@ -75,6 +78,11 @@ class Totals(NamedTuple):
     columns: list[str]
     observed: np.ndarray
     drawn: np.ndarray
+    left_out: Sequence[tuple[str, str]] = ()
+
+
+# How sums are drawn again: `resample`, or `leave_one_out`.
+Draw = Callable[[pd.DataFrame, str, str, list[str]], Totals]
 
 
 class Estimate(NamedTuple):
@@ -112,6 +120,23 @@ def resample(
         )
         drawn[:, k] = weights @ values
     return Totals(strata, units, columns, observed, drawn)
+
+
+def leave_one_out(rows: pd.DataFrame, stratum: str, cluster: str, columns: list[str]) -> Totals:
+    """Sums of `columns` by `stratum`, observed and with each cluster left out in turn: the jackknife.
+
+    Source: Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter 11.
+    """
+    sums = rows.groupby([stratum, cluster], sort=True, observed=True)[columns].sum()
+    values = sums.to_numpy(dtype=np.float64)
+    codes, strata = pd.factorize(sums.index.get_level_values(0))
+    observed = np.zeros((1, len(strata), len(columns)))
+    np.add.at(observed[0], codes, values)
+    drawn = np.repeat(observed, len(sums), axis=0)
+    drawn[np.arange(len(sums)), codes] -= values
+    units = np.bincount(codes).tolist()
+    left_out = [(str(part), str(name)) for part, name in sums.index]
+    return Totals(list(strata), units, columns, observed, drawn, left_out)
 
 
 def estimate(totals: Totals, statistic: Callable[[np.ndarray], np.ndarray]) -> Estimate:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from bench.metrics.bootstrap import Replicates, Totals, estimate, resample, sample, whole
+from bench.metrics.bootstrap import Draw, Replicates, Totals, estimate, resample, sample, whole
 from bench.metrics.cbbq_answers import SUMS, answers
 from bench.metrics.table import ALL, Card, Headline, Score, frame
 from bench.tasks.cbbq import TASKS
@@ -45,6 +45,8 @@ HEADLINES = (
 )  # fmt: skip
 # What is drawn again.
 UNITS = phrase("templates")
+# The column of the items that shows what a unit is.
+UNIT_TEXT = "context"
 # From this share of one letter on, a respondent is taken to answer by habit.
 CONSTANT = 0.95
 Statistic = Callable[[np.ndarray], np.ndarray]
@@ -92,17 +94,22 @@ def score_records(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd
     return frame(_rows(totals, rows[["category", "task", "shown", *SUMS]], _measures(rows, preset), preset))
 
 
-def replicates(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> Replicates:
+def replicates(
+    records: pd.DataFrame,
+    items: pd.DataFrame,
+    preset: str,
+    draw: Draw = resample,
+) -> Replicates:
     """The headline scores of each category and over all, observed and resampled (see `bench.metrics.bootstrap.whole`)."""
-    return replicates_of(_stratified(records, items, preset), preset)
+    return replicates_of(_stratified(records, items, preset), preset, draw)
 
 
-def replicates_of(rows: pd.DataFrame, preset: str) -> Replicates:
+def replicates_of(rows: pd.DataFrame, preset: str, draw: Draw = resample) -> Replicates:
     """The same of answers that are read and counted: columns `category`, `task`, `request`, `stratum`, `cluster`, and `SUMS`."""
-    totals = resample(rows, "stratum", "cluster", SUMS)
+    totals = draw(rows, "stratum", "cluster", SUMS)
     categories, asked = list(dict.fromkeys(rows.category)), set(rows.task)
     wanted = {(headline.task, headline.metric) for headline in HEADLINES}
-    found = Replicates()
+    found = Replicates(totals.left_out)
     for measure in _measures(rows, preset):
         task = measure.tasks[0] if len(measure.tasks) == 1 else ALL
         if (task, measure.metric) in wanted and set(measure.tasks) <= asked:

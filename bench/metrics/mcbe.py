@@ -14,7 +14,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from bench.metrics.bootstrap import DRAWS, Replicates, interval
+from bench.metrics.bootstrap import DRAWS, Draw, Replicates, interval, resample
 from bench.metrics.mcbe_cells import Cells
 from bench.metrics.mcbe_instances import DECAY, decay
 from bench.metrics.mcbe_instances import values as read
@@ -49,6 +49,8 @@ HEADLINES = (
 )  # fmt: skip
 # What is drawn again.
 UNITS = phrase("instances")
+# The column of the items that shows what a unit is.
+UNIT_TEXT = "sentence"
 # How far numbers of the released code may be off because it rounds, by task: scores to two decimals, and in bias scoring
 # each distance too, of which ten make a point.
 ROUNDING = {"pc": 0.005, "ba": 0.005, "bs": 0.055, ALL: 0.055}
@@ -74,9 +76,15 @@ def score_records(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd
     return frame(_Rows(cells, baselines, told, preset).all())
 
 
-def replicates(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> Replicates:
+def replicates(
+    records: pd.DataFrame,
+    items: pd.DataFrame,
+    preset: str,
+    draw: Draw = resample,
+) -> Replicates:
     """The scores of each category and task and over all, observed and resampled (see `bench.metrics.bootstrap.whole`)."""
-    return replicates_of(Cells(read(records, items, preset), list(dict.fromkeys(items.category))))
+    found = read(records, items, preset)
+    return replicates_of(Cells(found, list(dict.fromkeys(items.category)), draw))
 
 
 def replicates_of(cells: Cells) -> Replicates:
@@ -89,13 +97,13 @@ def replicates_of(cells: Cells) -> Replicates:
         for category in cells.categories:
             found[category, ALL] = cells.category(category, cells.tasks)
         found[ALL, ALL] = cells.overall(cells.tasks)
-    kept = Replicates()
+    kept = Replicates(cells.left_out)
     for (category, task), values in found.items():
         # A mean over categories is of those that have a number.
         scored = cells.asked_of(category, task)
         if category == ALL:
             scored = cells.scored(cells.tasks if task == ALL else [task])
-        kept.add((category, task, "score"), values[: 1 + DRAWS], cells.sample(scored))
+        kept.add((category, task, "score"), values[: 1 + cells.draws], cells.sample(scored))
     return kept
 
 

@@ -6,16 +6,16 @@ from collections.abc import Collection, Iterable, Sequence
 import numpy as np
 import pandas as pd
 
-from bench.metrics.bootstrap import DRAWS, Sample, resample
+from bench.metrics.bootstrap import Draw, Sample, resample
 from bench.metrics.mcbe_instances import Values
 from bench.metrics.table import ALL
 from bench.tasks.mcbe import TASKS
 
 
 class Cells:
-    """Scores of a category and task, as arrays: the observed one, `DRAWS` resampled ones, and one a repeat."""
+    """Scores of a category and task, as arrays: the observed one, resampled ones, and one a repeat."""
 
-    def __init__(self, found: Values, order: Sequence[str]) -> None:
+    def __init__(self, found: Values, order: Sequence[str], draw: Draw = resample) -> None:
         terms = found.terms
         self.printed = found.printed
         self.asked = set(zip(terms.category, terms.task, strict=True))
@@ -31,7 +31,8 @@ class Cells:
             names.sort(key=lambda name: (name != "score", name if name.endswith("_words") else ""))
         self._instances = terms[terms.bottom > 0].groupby(["category", "task", "measure"]).item_id.nunique()
         sums = _wide(terms)
-        totals = resample(sums, "category", "item_id", [str(name) for name in sums.columns[2:]])
+        totals = draw(sums, "category", "item_id", [str(name) for name in sums.columns[2:]])
+        self.draws, self.left_out = len(totals.drawn), totals.left_out
         self._units = dict(zip(totals.strata, totals.units, strict=True))
         each = [
             _wide(terms[terms.repeat == repeat]).groupby("category").sum(numeric_only=True)
@@ -87,7 +88,7 @@ class Cells:
             each = [self.printed.get((category, task, k)) for k in self.repeats]
             values[0] = float(np.mean([one.score for one in each if one]))
             # A run that is not finished may lack a repeat.
-            values[1 + DRAWS :] = [one.score if one else math.nan for one in each]
+            values[1 + self.draws :] = [one.score if one else math.nan for one in each]
         # What the released code prints may be no finite number.
         values[~np.isfinite(values)] = math.nan
         return values
@@ -116,10 +117,12 @@ class Cells:
     def over(self, arrays: Sequence[np.ndarray]) -> np.ndarray:
         """The mean of those that have a number."""
         known = [array for array in arrays if not math.isnan(array[0])]
-        return np.mean(known, axis=0) if known else np.full(1 + DRAWS + len(self.repeats), math.nan)
+        if known:
+            return np.mean(known, axis=0)
+        return np.full(1 + self.draws + len(self.repeats), math.nan)
 
     def _sum(self, category: str, task: str, measure: str, part: str) -> np.ndarray:
-        none = np.zeros(1 + DRAWS + len(self.repeats))
+        none = np.zeros(1 + self.draws + len(self.repeats))
         return self._sums.get((category, f"{task} {measure} {part}"), none)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from bench.errors import BadInput
-from bench.metrics.bootstrap import Replicates, Totals, estimate, resample, sample, whole
+from bench.metrics.bootstrap import Draw, Replicates, Totals, estimate, resample, sample, whole
 from bench.metrics.nli_coal_answers import SETS, SUMS, answers, tables
 from bench.metrics.nli_coal_measures import (
     AS,
@@ -67,6 +67,8 @@ HEADLINES = (
 )  # fmt: skip
 # What is drawn again.
 UNITS = phrase("occupations")
+# The column of the items that shows what a unit is.
+UNIT_TEXT = "occupation"
 # Released tables are rounded to three digits, so a row of three may miss 1 by a little.
 TOLERANCE = 0.002 + 1e-9
 # Shares that differ by less than this in PS and AS show no direction of stereotype.
@@ -123,16 +125,21 @@ def score_records(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd
     return frame(_rows(totals, rows, preset))
 
 
-def replicates(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> Replicates:
+def replicates(
+    records: pd.DataFrame,
+    items: pd.DataFrame,
+    preset: str,
+    draw: Draw = resample,
+) -> Replicates:
     """The headline scores of each language and over all, observed and resampled (see `bench.metrics.bootstrap.whole`)."""
-    return replicates_of(answers(records, items))
+    return replicates_of(answers(records, items), draw)
 
 
-def replicates_of(rows: pd.DataFrame) -> Replicates:
+def replicates_of(rows: pd.DataFrame, draw: Draw = resample) -> Replicates:
     """The same of answers that are read and counted (see `bench.metrics.nli_coal_answers.answers`)."""
-    totals = resample(rows, "stratum", "cluster", SUMS)
+    totals = draw(rows, "stratum", "cluster", SUMS)
     languages, wanted = list(dict.fromkeys(rows.category)), {(one.task, one.metric) for one in HEADLINES}
-    found = Replicates()
+    found = Replicates(totals.left_out)
     for measure in measures(set(rows.task), bool(rows.probable.any())):
         if (measure.task, measure.metric) in wanted:
             for category in [*languages, ALL]:

@@ -1,0 +1,87 @@
+"""Influence: how much a score changes without one scene, instance or occupation (the jackknife).
+
+Source: Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter 11; Broderick, Giordano and
+Meager, An Automatic Finite-Sample Robustness Metric, 2020, on conclusions that rest on a few observations.
+"""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bench.benchmarks import module
+from bench.metrics.bootstrap import Place, Replicates, leave_one_out
+from bench.metrics.table import ALL, Card
+
+TOP = 5
+# Two ways to compute the same score differ by less.
+NOISE = 1e-9
+COLUMNS = ["task", "metric", "category", "unit", "text", "score", "without", "change"]
+CARDS = (
+    Card(
+        "change",
+        "the score over all categories without this unit, less the score with it",
+        "s_(-i) - s",
+        "Efron and Tibshirani, 1993, chapter 11",
+        "the score's, with either sign",
+        "near 0 for every unit",
+    ),
+)
+
+
+def influence(
+    records: pd.DataFrame, items: pd.DataFrame, benchmark: str, preset: str, top: int = TOP
+) -> pd.DataFrame:
+    """List the units without which each headline score over all categories changes most.
+
+    Returns:
+        A row per headline and unit, the largest change first: `category` and `unit` as the data name them,
+        the `text` of the unit's first item, the `score`, the score `without` it, and the `change`. Units
+        without which nothing changes are left out, and so are those without which there is no score.
+    """
+    room: Any = module("metrics", benchmark)
+    left = room.replicates(records, items, preset, leave_one_out)
+    known = items.drop_duplicates("cluster").set_index("cluster")
+    rows = []
+    for headline in room.HEADLINES:
+        place = (ALL, headline.task, headline.metric)
+        if place not in left:
+            continue
+        score, without = float(left[place][0]), left[place][1:]
+        change = pd.Series(without - score)
+        change = change[change.abs() > NOISE]
+        for k in change.abs().sort_values(ascending=False, kind="stable").index[:top]:
+            unit = left.left_out[k][1]
+            about = known.loc[unit]
+            text = str(about[room.UNIT_TEXT])
+            rows.append((*place[1:], about.category, unit, text, score, float(without[k]), float(change[k])))
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def deviations(left: Replicates, place: Place) -> pd.Series:
+    """How far each unit's own value lies from the mean of its stratum, on the scale of the score.
+
+    These are the jackknife's pseudo-values, centred: with n units, n_h of them in the unit's stratum,
+    r_hi = (n / n_h) (n_h - 1) (s - s_(-hi)). The score of a single stratum that is a mean of unit values
+    has r_i = y_i - mean(y); that of a ratio is linearised (Shao and Tu, The Jackknife and Bootstrap,
+    1995, section 2.1). Their sum of squares over n (n - strata) is the score's squared standard error.
+
+    Args:
+        left: of `leave_one_out`.
+
+    Returns:
+        Indexed by stratum and unit; NaN for the only unit of a stratum that the score needs.
+    """
+    index = pd.MultiIndex.from_tuples(left.left_out, names=["stratum", "unit"])
+    values = pd.Series(left[place][0] - left[place][1:], index=index)
+    of_stratum = values.groupby(level="stratum")
+    size = of_stratum.transform("size")
+    values *= left.samples[place].units / size * (size - 1)
+    return values - values.groupby(level="stratum").transform("mean")
+
+
+def spread(left: Replicates, place: Place) -> float:
+    """The standard deviation of a unit's value within strata: the standard error is it over sqrt(units)."""
+    freedom = left.samples[place].freedom
+    squares = float((deviations(left, place) ** 2).sum(skipna=False))
+    return float(np.sqrt(squares / freedom)) if freedom > 0 else np.nan
