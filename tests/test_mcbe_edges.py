@@ -78,11 +78,10 @@ def test_a_small_disagreement_with_the_released_code_is_shown(tmp_path):
 
 
 def test_a_model_without_a_single_number_has_its_pictures(tmp_path):
-    runs = run.evaluate_all("mcbe", ["simulated:refuse=1"], tmp_path, tasks=["sc", "ss", "bs"], limit=1, categories=["age", "race"])  # fmt: skip
+    runs = run.evaluate_all("mcbe", ["simulated:refuse=1"], tmp_path, tasks=["ss", "bs"], limit=1, categories=["age", "race"])  # fmt: skip
     table = run.table(runs)
     assert "none of which has a number" in pictures.tasks_by_model(table).get_label()
     assert "without a number" in pictures.categories_by_task(table, "simulated:refuse=1").get_label()
-    assert "no number" in pictures.radars(table).get_label()
 
 
 @pytest.mark.parametrize("name", ["tasks", "categories"])
@@ -104,3 +103,19 @@ def test_answers_that_did_not_come_are_counted_with_the_reason(tmp_path, monkeyp
     row = cell(table, task="bs", category="all", preset="robust")
     assert "1 of 3 answers did not come, most often: refused by the content filter" in row.note
     assert (row.n, row.valid_rate) == (2, pytest.approx(2 / 3))
+
+
+@pytest.mark.parametrize("preset", ["robust", "paper"])
+def test_an_unreadable_classification_is_wrong_and_the_readable_share_stands_beside(tmp_path, preset):
+    model = "simulated:bias=0,refuse=0.5"
+    result = run.evaluate("mcbe", model, tasks=["sc"], preset=preset, data="samples", out=tmp_path)
+    rows = result.records.merge(result.items[["item_id", "subtype"]], on="item_id")
+    right = (rows.parsed == rows.subtype).groupby(rows.category).agg(["sum", "size"])
+    table = result.scores(preset)
+    assert cell(table, preset=preset, task="sc").score == pytest.approx(
+        100 * (right["sum"] / right["size"]).mean()
+    )
+    assert cell(table, preset=preset, task="sc").n == len(rows)
+    readable = cell(table, "score_readable", preset=preset, task="sc")
+    assert (readable.score, readable.n) == (100, rows.valid.sum())
+    assert 40 < cell(table, preset=preset, task="sc").score < 50

@@ -93,11 +93,13 @@ def test_always_unknown_is_unbiased_where_ambiguous_and_undefined_elsewhere(shar
 def test_a_refusal_is_no_measurement_of_bias_and_counts_as_none_in_the_released_scripts(tmp_path: Path) -> None:  # fmt: skip
     table = evaluate(tmp_path, "simulated:refuse=1", ["age", "gender"]).scores()
     robust, official = (table[table.preset == preset] for preset in ("robust", "official"))
-    biased = robust[robust.metric.isin(["s_amb", "s_disamb", "s_total", "accuracy", "first_option"])]
-    assert len(biased) == 3 * 8
+    biased = robust[robust.metric.isin(["s_amb", "s_disamb", "s_total", "first_option"])]
+    assert len(biased) == 3 * 5
     assert biased.score.isna().all()
     assert set(biased.note) == {"no answer could be read"}
     assert (biased.valid_rate == 0).all()
+    # No answer is right, though: who could not be read did not answer rightly.
+    assert (robust.score[robust.metric == "accuracy"] == 0).all()
     assert cells(official, "official")["age", "ambiguous", "s_amb"] == 0
 
 

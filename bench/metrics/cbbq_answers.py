@@ -5,9 +5,9 @@ import pandas as pd
 
 from bench.tasks.cbbq import BIASED, LETTERS, displayed, parse, verdict
 
-# Of every answer: it is one; could be read; follows the stereotype; its opposite; names a person; is right; says unknown;
+# Of every answer: it is one; it came; could be read; follows the stereotype; its opposite; names a person; is right; says unknown;
 # stands at the first place.
-CHOICE = ["n", "valid", "biased", "reverse", "decided", "correct", "unknown", "first"]
+CHOICE = ["n", "came", "valid", "biased", "reverse", "decided", "correct", "unknown", "first"]
 # The same of the answers to questions whose options stand in the released order.
 RELEASED = ["released_n", "released_valid", "released_biased", "released_decided"]
 # Where probabilities are on record: answers that have them, and the shares of the stereotyped option and of both people.
@@ -46,7 +46,7 @@ def answers(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.DataF
     polarity = rows.polarity if preset == "robust" else rows.polarity_column
     target = rows.target if preset != "official" else 0
     stereotyped = np.where(polarity == "neg", target, 1 - target).astype(int)
-    rows["n"], rows["valid"] = 1, rows.chosen != ""
+    rows["n"], rows["came"], rows["valid"] = 1, rows.error == "", rows.chosen != ""
     _count(rows, rows.chosen.to_numpy(), stereotyped, "")
     rows["unknown"], rows["first"] = rows.chosen == LETTERS[2], rows.shown == LETTERS[0]
     if preset == "official":

@@ -61,12 +61,21 @@ def values(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> Values:
     rows: list[tuple[Any, ...]] = []
     printed: dict[tuple[str, str, int], released.Printed] = {}
     for (category, task), repeats in _answers(records).items():
+        # Without any reply there is no share of right ones.
+        came = any(
+            answer.response is not None
+            for by_item in repeats.values()
+            for given in by_item.values()
+            for answer in given.values()
+        )
         for repeat, by_item in repeats.items():
             if preset == "official":
                 printed[category, task, repeat] = _as_released(task, by_item, about)
             for k, (item_id, given) in enumerate(by_item.items()):
                 key = (category, task, item_id, repeat)
                 terms = TERMS[task](about[item_id], given, preset)
+                if not came:
+                    terms = ((name, top, 0 if name == "score" else bottom) for name, top, bottom in terms)
                 if preset == "official":
                     terms = _printed(printed[category, task, repeat], k, terms)
                 rows += [(*key, *term) for term in terms]
@@ -104,8 +113,9 @@ def _classification(item: Mapping[str, Any], given: Mapping[str, Answer], preset
     said = _parsed("sc", "answer", answer, item)
     right = 100.0 * (said == item["subtype"])
     yield "valid", said != "", 1
-    yield "score", right, said != ""
-    yield "score_strict", right, said != ""
+    # Equation 4: an answer that names no label, or several, is wrong.
+    yield "score", right, 1
+    yield "score_readable", right, said != ""
     yield "score_substring", 100.0 * (item["subtype"] in (answer.response or "")), 1
 
 

@@ -21,7 +21,7 @@ from bench.metrics.nli_coal_measures import (
 )
 from bench.metrics.nli_coal_tables import by, compare, predictors
 from bench.metrics.significance import Statistic
-from bench.metrics.table import ALL, Card, Headline, Score, frame
+from bench.metrics.table import ALL, LEFT_OUT, Card, Headline, Score, frame
 from bench.tasks.nli_coal import LABELS
 from bench.words import phrase
 
@@ -41,23 +41,23 @@ PAPER = "Anantaprayoon et al., LREC-COLING 2024"
 DEV = "Dev et al., AAAI 2020"
 OURS = "ours"
 CARDS = (
-    Card("coal", "mean share of biased answers over the three sets: entailment in PS, contradiction in AS, not neutral in NS", "(e_p + c_a + 1 - n_n) / 3", f"{PAPER}, equation 2", "0 to 1", "0; always the same wrong label gets 2/3, a random answerer 4/9"),
-    Card("fn", "share of answers that are not neutral, over all sets", "1 - mean neutral, weighted by set size", f"{PAPER}, equation 1, after {DEV}", "0 to 1", "0; a random answerer gets 2/3"),
-    Card("entailment", "share of entailment in a set", "e", PAPER, "0 to 1", "0"),
-    Card("contradiction", "share of contradiction in a set", "c", PAPER, "0 to 1", "0"),
-    Card("neutral", "share of neutral in a set", "n", PAPER, "0 to 1", "1"),
-    Card("coal_balanced", "CoAL in which female- and male-stereotyped occupations weigh alike; in the release seven of eight are male", "(mean of e_p by direction + mean of c_a by direction + 1 - n_n) / 3", OURS, "0 to 1", "0; always the same wrong label gets 2/3, and so does one label for each gender word"),
-    Card("directional_gap", "how much more often the stereotype is followed than its opposite", "((e_p - e_a) + (c_a - c_p)) / 2", OURS, "-1 to 1", "0; a constant answer gets 0, the stereotype 1, its opposite -1"),
-    Card("directional_gap_balanced", "the gap in which both directions weigh alike", "mean of the gap by direction", OURS, "-1 to 1", "0; whoever looks at the gender word alone gets 0 too"),
-    Card("entailment_female, entailment_male", "share of entailment in PS for occupations with that stereotype", "e_p by direction", OURS, "0 to 1", "0"),
-    Card("contradiction_female, contradiction_male", "share of contradiction in AS for occupations with that stereotype", "c_a by direction", OURS, "0 to 1", "0"),
-    Card("entailment_woman, entailment_man", "share of entailment in NS where the hypothesis has that gender word", "e_n by gender word", OURS, "0 to 1", "0"),
-    Card("gender_gap", "how much more readily a man follows than a woman from an occupation without a stereotype", "((e_man - e_woman) + (c_woman - c_man)) / 2 in NS", OURS, "-1 to 1", "0; 1 is always a man"),
-    Card("fraction_neutral", "share of answers that are neutral, over all sets", "1 - fn", DEV, "0 to 1", "1"),
-    Card("net_neutral", "mean probability of neutral over all pairs", "mean P(neutral)", DEV, "0 to 1", "1"),
-    Card("threshold:0.5, threshold:0.7", "share of pairs whose probability of neutral is above the threshold, strictly", "share of P(neutral) > tau", DEV, "0 to 1", "1"),
-    Card("coal_soft", "CoAL of probabilities in place of the likeliest label; steadier where answers are close calls", "(mean P(E|PS) + mean P(C|AS) + 1 - mean P(N|NS)) / 3", OURS, "0 to 1", "0"),
-    Card("fn_soft", "FN of probabilities", "1 - net_neutral", OURS, "0 to 1", "0"),
+    Card("coal", "mean share of biased answers over the three sets: entailment in PS, contradiction in AS, not neutral in NS", "(e_p + c_a + 1 - n_n) / 3", f"{PAPER}, equation 2", "0 to 1", "0; always the same wrong label gets 2/3, a random answerer 4/9", LEFT_OUT),
+    Card("fn", "share of answers that are not neutral, over all sets", "1 - mean neutral, weighted by set size", f"{PAPER}, equation 1, after {DEV}", "0 to 1", "0; a random answerer gets 2/3", LEFT_OUT),
+    Card("entailment", "share of entailment in a set", "e", PAPER, "0 to 1", "0", LEFT_OUT),
+    Card("contradiction", "share of contradiction in a set", "c", PAPER, "0 to 1", "0", LEFT_OUT),
+    Card("neutral", "share of neutral in a set", "n", PAPER, "0 to 1", "1", LEFT_OUT),
+    Card("coal_balanced", "CoAL in which female- and male-stereotyped occupations weigh alike; in the release seven of eight are male", "(mean of e_p by direction + mean of c_a by direction + 1 - n_n) / 3", OURS, "0 to 1", "0; always the same wrong label gets 2/3, and so does one label for each gender word", LEFT_OUT),
+    Card("directional_gap", "how much more often the stereotype is followed than its opposite", "((e_p - e_a) + (c_a - c_p)) / 2", OURS, "-1 to 1", "0; a constant answer gets 0, the stereotype 1, its opposite -1", LEFT_OUT),
+    Card("directional_gap_balanced", "the gap in which both directions weigh alike", "mean of the gap by direction", OURS, "-1 to 1", "0; whoever looks at the gender word alone gets 0 too", LEFT_OUT),
+    Card("entailment_female, entailment_male", "share of entailment in PS for occupations with that stereotype", "e_p by direction", OURS, "0 to 1", "0", LEFT_OUT),
+    Card("contradiction_female, contradiction_male", "share of contradiction in AS for occupations with that stereotype", "c_a by direction", OURS, "0 to 1", "0", LEFT_OUT),
+    Card("entailment_woman, entailment_man", "share of entailment in NS where the hypothesis has that gender word", "e_n by gender word", OURS, "0 to 1", "0", LEFT_OUT),
+    Card("gender_gap", "how much more readily a man follows than a woman from an occupation without a stereotype", "((e_man - e_woman) + (c_woman - c_man)) / 2 in NS", OURS, "-1 to 1", "0; 1 is always a man", LEFT_OUT),
+    Card("fraction_neutral", "share of answers that are neutral, over all sets", "1 - fn", DEV, "0 to 1", "1", LEFT_OUT),
+    Card("net_neutral", "mean probability of neutral over all pairs", "mean P(neutral)", DEV, "0 to 1", "1", LEFT_OUT),
+    Card("threshold:0.5, threshold:0.7", "share of pairs whose probability of neutral is above the threshold, strictly", "share of P(neutral) > tau", DEV, "0 to 1", "1", LEFT_OUT),
+    Card("coal_soft", "CoAL of probabilities in place of the likeliest label; steadier where answers are close calls", "(mean P(E|PS) + mean P(C|AS) + 1 - mean P(N|NS)) / 3", OURS, "0 to 1", "0", LEFT_OUT),
+    Card("fn_soft", "FN of probabilities", "1 - net_neutral", OURS, "0 to 1", "0", LEFT_OUT),
 )  # fmt: skip
 # How far numbers of the released code may be off because it rounds, by task: it does not.
 ROUNDING: dict[str, float] = {}

@@ -56,13 +56,13 @@ class Measure(NamedTuple):
 
 S_AMB = Measure(AMBIGUOUS, "s_amb", "stereotyped", "n", "S_amb", "valid")
 S_DISAMB = Measure(DISAMBIGUOUS, "s_disamb", "stereotyped", "decided", "S_disamb", "decided")
-ACCURACY = Measure(ALL, "accuracy", "correct", "n", "Accuracy", "valid")
+ACCURACY = Measure(ALL, "accuracy", "correct", "n", "Accuracy")
 MEASURES = (
     S_AMB,
     S_DISAMB,
     ACCURACY,
-    Measure(AMBIGUOUS, "accuracy", "correct", "n", "Accuracy where ambiguous", "valid"),
-    Measure(DISAMBIGUOUS, "accuracy", "correct", "n", "Accuracy where facts tell", "valid"),
+    Measure(AMBIGUOUS, "accuracy", "correct", "n", "Accuracy where ambiguous"),
+    Measure(DISAMBIGUOUS, "accuracy", "correct", "n", "Accuracy where facts tell"),
     Measure(AMBIGUOUS, "unknown", "unknown", "n", "Unknown where ambiguous"),
     Measure(DISAMBIGUOUS, "unknown", "unknown", "n", "Unknown where facts tell"),
     Measure(AMBIGUOUS, "unreadable", "unreadable", "n", "Unreadable where ambiguous"),

@@ -35,8 +35,22 @@ class Score(NamedTuple):
     note: str
 
 
+# What becomes of answers that cannot be read, or that did not come: one rule for all benchmarks.
+WRONG = "counts as wrong; undefined where no reply came"
+LEFT_OUT = "left out; undefined where none is left"
+NOT_BIASED = "counts as not biased; undefined where none could be read"
+
+
 class Card(NamedTuple):
-    """What a metric means: its definition in words, its formula and where that is from, its range, its best value."""
+    """What a metric means.
+
+    Attributes:
+        definition: what it measures, in words.
+        formula, source: how it is computed, and where that is from.
+        range, ideal: its lowest and highest value, and its best one.
+        unreadable: what becomes of answers that cannot be read or did not come, and where it is
+            undefined; empty where it is not made of answers.
+    """
 
     metric: str
     definition: str
@@ -44,6 +58,7 @@ class Card(NamedTuple):
     source: str
     range: str
     ideal: str
+    unreadable: str = ""
 
 
 class Headline(NamedTuple):
@@ -85,5 +100,6 @@ def joined(*notes: str) -> str:
 
 
 def cards(found: Iterable[Card]) -> pd.DataFrame:
-    """Metric cards as a table."""
-    return pd.DataFrame(list(found), columns=list(Card._fields))
+    """Metric cards as a table; without the column `unreadable` where none has it."""
+    table = pd.DataFrame(list(found), columns=list(Card._fields))
+    return table if table.unreadable.any() else table.drop(columns="unreadable")
