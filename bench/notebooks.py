@@ -58,6 +58,17 @@ class OwnKernel(AsyncKernelManager):
         return KernelSpecManager(kernel_dirs=[])
 
 
+def _listing_opened_runs(listing: Path) -> type[OwnKernel]:
+    """Make a kernel that lists the folders of the runs that it opens in a file."""
+
+    class ListingKernel(OwnKernel):
+        async def start_kernel(self, **options: Any) -> None:
+            env = {**os.environ, records.OPENED_RUNS: str(listing)}
+            await super().start_kernel(env=env, **options)
+
+    return ListingKernel
+
+
 def run_notebook(source: Path, target: Path, parameters: Mapping[str, Any]) -> Trouble | None:
     """Execute a notebook with parameters into `target`, which then shows as much as there is; None where all went well.
 
@@ -73,7 +84,8 @@ def run_notebook(source: Path, target: Path, parameters: Mapping[str, Any]) -> T
         try:
             papermill.execute_notebook(
                 str(source), str(draft), parameters=dict(parameters), kernel_name="python3", progress_bar=False,
-                execution_timeout=CELL_TIMEOUT, coalesce_streams=True, kernel_manager_class=OwnKernel,
+                execution_timeout=CELL_TIMEOUT, coalesce_streams=True,
+                kernel_manager_class=_listing_opened_runs(_opened_runs(target.resolve())),
                 resources={"metadata": {"path": str(target.parent)}},
                 extra_arguments=[
                     "--log-level=ERROR", f"--IPKernelApp.exec_lines=__import__('sys').path[:] = {imports}",
@@ -144,43 +156,65 @@ def _blank(output: nbformat.NotebookNode) -> bool:
     return list(data) == ["text/plain"] and not data["text/plain"].strip()
 
 
-def fingerprint(source: Path, parameters: Mapping[str, Any], runs: Iterable[Path]) -> dict[str, str]:
-    """What an executed notebook rests on: where nothing of it has changed, it would show the same again.
+def fingerprint(source: Path, parameters: Mapping[str, Any], runs: Iterable[Path]) -> dict[str, Any]:
+    """Describe what an executed notebook rests on: while it stays the same, so does the page.
 
     Args:
-        runs: folders of the runs whose records it reads.
+        runs: folders of the runs that its parameters name.
+
+    Returns:
+        A hash of each part, and under `runs` a hash of each run, by its folder.
     """
     cells = [cell.source for cell in nbformat.read(source, as_version=4).cells]
     return {
         "notebook": _digest(json.dumps(cells).encode()),
         "parameters": _digest(json.dumps(parameters, sort_keys=True, default=str).encode()),
-        "records": _digest(*(_of_run(folder).encode() for folder in runs)),
+        "runs": {str(folder): _of_run(folder) for folder in runs},
         "package": f"{__version__} {_code()}",
         "language": words.language(),
     }
 
 
-def changed(target: Path, now: Mapping[str, str]) -> list[str]:
-    """What of a fingerprint is another than when `target` was executed; everything where it was not, or not to its end."""
+def changed(target: Path, now: Mapping[str, Any]) -> list[str]:
+    """List the parts of a fingerprint that changed since `target` was executed.
+
+    These are all parts where it was not executed, or not to its end. Runs that it opened then count
+    too, whether its parameters name them or not.
+    """
     try:
         before = json.loads(_beside(target).read_text("utf-8")) if target.is_file() else {}
-    except (OSError, ValueError):
-        before = {}
+        opened = {folder: _of_run(Path(folder)) for folder in before.get("runs", ())}
+    except (OSError, ValueError, AttributeError, TypeError):
+        before, opened = {}, {}
+    now = {**now, "runs": {**opened, **now["runs"]}}
     return [name for name, value in now.items() if before.get(name) != value]
 
 
 def forget(target: Path) -> None:
     """Let an executed notebook count as changed."""
-    _beside(target).unlink(missing_ok=True)
+    for path in (_beside(target), _opened_runs(target)):
+        path.unlink(missing_ok=True)
 
 
-def remember(target: Path, now: Mapping[str, str]) -> None:
-    """Keep beside an executed notebook what it rests on."""
-    keep.text(_beside(target), json.dumps(now, indent=2) + "\n")
+def remember(target: Path, now: Mapping[str, Any]) -> None:
+    """Keep beside an executed notebook what it rests on, the runs that it opened among it.
+
+    Runs in temporary folders, which the notebook has removed itself, are left out.
+    """
+    listing = _opened_runs(target)
+    named = listing.read_text("utf-8").splitlines() if listing.is_file() else []
+    opened = {folder: _of_run(Path(folder)) for folder in named if Path(folder).is_dir()}
+    rests_on = {**now, "runs": {**opened, **now["runs"]}}
+    keep.text(_beside(target), json.dumps(rests_on, indent=2) + "\n")
+    listing.unlink(missing_ok=True)
 
 
 def _beside(target: Path) -> Path:
     return target.with_suffix(".fingerprint.json")
+
+
+def _opened_runs(target: Path) -> Path:
+    return target.with_suffix(".opened")
 
 
 def _of_run(folder: Path) -> str:

@@ -46,7 +46,16 @@ SCHEMA = pa.schema(
     ]
 )
 ABOUT = "run.json"
+# Names the file in which `note_opened` lists runs.
+OPENED_RUNS = "BENCH_OPENED_RUNS"
 ITEMS = "items.parquet"
+
+
+def note_opened(folder: Path) -> None:
+    """Add a run's folder to the list of a page that wants to know what it rests on."""
+    if listing := os.environ.get(OPENED_RUNS):
+        with open(listing, "a", encoding="utf-8") as stream:
+            stream.write(f"{folder.resolve()}\n")
 
 
 def shard_path(folder: Path, number: int) -> Path:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench import notebooks, places, records, study, words
-from bench.analyses import OVER_VARIANTS
+from bench.analyses import OVER_VARIANTS, run_folders
 from bench.errors import AnotherRun, BadInput, NotApplicable, RunFailed
 from bench.notebooks import check_parameters, names_of_parameters
 from bench.places import DEMO, NOTEBOOKS
@@ -79,6 +79,8 @@ def make(
             page.name: page.trouble.why for page in made if page.trouble and page.trouble.is_no_failure
         }
         pages = [page for page in made if page.name not in left_out]
+        for name in given.keys() - {page.name for page in pages}:
+            (folder / f"{name}.html").unlink(missing_ok=True)  # shows runs that are gone
         index = site.write(plan, folder, cells, pages, runs, left_out)
     failed = [f"{cell.model.label} on {cell.variant.key}" for cell in cells if cell.state == "failed"]
     return Made(index, failed + [f"notebook {page.name}" for page in pages if page.trouble])
@@ -245,6 +247,7 @@ def _pages(plan: Study, folder: Path, given: dict[str, dict[str, Any]], cells: S
             parameters |= {"models": [cell.model.model for cell in shown], "recorded": folders}
         elif "runs" in parameters:
             parameters["runs"] = [*folders, *parameters["runs"]]
+            folders = [str(one) for pattern in parameters["runs"] for one in run_folders(pattern)]
         else:
             folders = []
         if not folders and (not is_analysis or "runs" in parameters):
@@ -301,6 +304,8 @@ def _page(plan: Study, folder: Path, name: str, parameters: dict[str, Any], runs
     shutil.rmtree(kept, ignore_errors=True)
     kept.mkdir(parents=True)
     trouble = notebooks.run_notebook(source, target, parameters)
-    if not trouble:
+    if trouble:
+        notebooks.forget(target)
+    else:
         notebooks.remember(target, now)
     return site.page(name, shown_as, target, trouble)

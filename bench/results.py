@@ -35,6 +35,7 @@ class Run:
 
     def __post_init__(self) -> None:
         naming.learn(self.benchmark, self.about.get("data"))
+        records.note_opened(self.folder)
 
     @classmethod
     def open(cls, folder: str | Path) -> "Run":

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import nbformat
 import pytest
 
-from bench import notebooks, report, words
+from bench import notebooks, records, report, run, words
 from bench.errors import BadInput
 from bench.site import matrix, pages
 
@@ -71,7 +71,11 @@ def test_a_notebook_is_run_again_only_where_something_changed(tmp_path, monkeypa
 
     monkeypatch.setattr(notebooks, "run_notebook", run_notebook)
     monkeypatch.setattr(report, "NOTEBOOKS", tmp_path)
-    source, run, folder = written(tmp_path / "one.ipynb", "x = 1"), tmp_path / "run", tmp_path / "report"
+    source, run, folder = (
+        written(tmp_path / "one.ipynb", "x = 1"),
+        tmp_path / "run",
+        tmp_path / "report",
+    )
     (run / "records").mkdir(parents=True)
     (run / "run.json").write_text("{}")
     (folder / "tables" / "one").mkdir(parents=True)
@@ -100,6 +104,69 @@ def test_a_notebook_is_run_again_only_where_something_changed(tmp_path, monkeypa
     # One that failed is tried again.
     assert times(x=13) == 1
     assert times(x=13) == 1
+
+
+@pytest.mark.slow
+def test_a_page_is_made_again_when_any_run_that_it_opens_changes(own_folder):
+    """Also those that a pattern names, and those that no parameter names."""
+
+    def ask(out, bias, limit=2):
+        asked = run.evaluate("nli_coal", f"simulated:bias={bias}", limit=limit, out=own_folder / out)
+        return asked.folder
+
+    hidden, _ = ask("hidden", 0.9), ask("runs/a", 0.1)
+    (own_folder / "mine.yml").write_text(
+        "title: T\nmodels: ['simulated:bias=0.5']\n"
+        "benchmarks: {nli_coal: [{name: X, limit: 2, page: false}]}\nanalyses: {explore: {runs: ['runs/*']}}\n"
+    )
+    lines = [
+        "from pathlib import Path",
+        "from bench.analyses import opened",
+        "from bench.results import Run",
+        f"Run.open({str(hidden)!r})",
+        "Path(tables, 'models.txt').write_text(' '.join(run.model for run in opened(runs)))",
+    ]
+    source = written(own_folder / "explore.ipynb", "runs = []\ntables = ''", "\n".join(lines))
+
+    def is_made_again(biases):
+        page = own_folder / "out/notebooks/explore.ipynb"
+        before = page.stat().st_mtime_ns if page.exists() else 0
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(report, "_notebook", lambda plan, name: source)
+            assert report.make(own_folder / "mine.yml", "out").failed == []
+        models = (own_folder / "out/tables/explore/models.txt").read_text()
+        assert models == " ".join(f"simulated:bias={bias}" for bias in biases)
+        return page.stat().st_mtime_ns != before
+
+    assert is_made_again([0.5, 0.1])
+    ask("runs/b", 0.2)
+    assert is_made_again([0.5, 0.1, 0.2])
+    shutil.rmtree("runs/a")
+    assert is_made_again([0.5, 0.2])
+    shutil.rmtree(hidden)
+    ask("hidden", 0.9, limit=3)
+    assert is_made_again([0.5, 0.2])
+    assert not is_made_again([0.5, 0.2])
+
+
+def test_runs_that_a_notebook_opened_are_part_of_its_fingerprint(tmp_path, monkeypatch):
+    source, target = written(tmp_path / "one.ipynb", "x = 1"), tmp_path / "made.ipynb"
+    shutil.copy(source, target)
+    named, opened = (
+        run.evaluate("nli_coal", f"simulated:bias={bias}", limit=2, out=tmp_path / str(bias)).folder
+        for bias in (0.1, 0.9)
+    )
+    now = notebooks.fingerprint(source, {}, [named])
+    with monkeypatch.context() as patch:
+        patch.setenv(records.OPENED_RUNS, str(target.with_suffix(".opened")))
+        run.Run.open(opened)
+    notebooks.remember(target, now)
+    assert notebooks.changed(target, now) == []
+    (opened / "run.json").write_text((opened / "run.json").read_text() + "\n")
+    assert notebooks.changed(target, now) == ["runs"]
+    shutil.rmtree(opened)
+    assert notebooks.changed(target, now) == ["runs"]
+    assert notebooks.changed(target, notebooks.fingerprint(source, {}, [])) == ["runs"]
 
 
 def test_findings_are_first_of_every_page_and_an_analysis_may_have_one(tmp_path):

@@ -45,7 +45,7 @@ def opened(
     if not runs:
         given = {name: {"data": OWN_SAMPLES, **(options or {}).get(name, {})} for name in wanted}
         return [run for name in wanted for run in evaluate_all(name, demo, **given[name])]
-    found = [Run.open(folder) for one in runs for folder in _folders(str(one))]
+    found = [Run.open(folder) for one in runs for folder in run_folders(str(one))]
     kept = [
         run
         for run in found
@@ -90,7 +90,8 @@ def same_data(runs: Sequence[Run], whose: str) -> None:
             )
 
 
-def _folders(pattern: str) -> list[Path]:
+def run_folders(pattern: str) -> list[Path]:
+    """List the folders of runs that match a pattern; a folder without magic characters is itself."""
     if not glob.has_magic(pattern):
         return [Path(pattern)]
     return [path for path in sorted(map(Path, glob.glob(pattern))) if (path / records.ABOUT).is_file()]
