@@ -190,14 +190,44 @@ def score(
 
 @app.command()
 def mark(
-    run: Annotated[str, typer.Argument(metavar="RUN_DIR", help="A folder that `bench run` wrote.")],
-    out: Annotated[str, typer.Option(help="The table to write, FILE.csv.")],
+    runs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RUN_DIR...",
+            help="Folders that `bench run` wrote; with --readings one, and the sheet behind it.",
+        ),
+    ],
+    out: Annotated[str, typer.Option(help="The sheet to write, FILE.csv; not with --readings.")] = "",
+    readings: Annotated[
+        bool,
+        typer.Option(
+            "--readings",
+            help="RUN_DIR SHEET.csv: write 100 random replies to be read by hand; if the sheet is there "
+            "already, filled in, print how many the reader of replies had read rightly. Default: off.",
+        ),
+    ] = False,
 ) -> None:
-    """Write a table of replies to mark by hand; `--judge replay:FILE.csv` reads the marks."""
-    from bench.marking import to_mark
+    """Write a sheet of replies to mark by hand: CBBQ's explanations or McBE's bias analyses.
+
+    `bench run --judge replay:FILE.csv` reads marks of explanations, the notebook judge_agreement
+    those of analyses; several runs of McBE make one blind sheet, on which models can be compared.
+    """
+    from bench import marking
     from bench.run import Run
 
-    print(f"{out}: {to_mark(Run.open(run), Path(out).expanduser()):,} replies to mark in column `response`")
+    if readings:
+        if out or len(runs) != 2:
+            raise BadInput(
+                "--readings: needs a run and a sheet, like `bench mark --readings RUN_DIR SHEET.csv`"
+            )
+        printing.readings(Run.open(runs[0]), Path(runs[1]).expanduser())
+        return
+    if not out:
+        raise BadInput(
+            "Missing option '--out': name the sheet to write, like `bench mark RUN_DIR --out FILE.csv`"
+        )
+    given = [Run.open(folder) for folder in runs]
+    print(f"{out}: {marking.write_sheet(given, Path(out).expanduser())}")
 
 
 @app.command()

@@ -17,6 +17,7 @@ from bench.data.blobs import Written
 from bench.data.manifest import own_wording
 from bench.errors import BadInput
 from bench.progress import say
+from bench.records import READINGS
 from bench.seen import as_json, visible
 
 
@@ -166,6 +167,24 @@ def _told(value: float) -> str:
     if math.isnan(value):
         return "—"
     return f"{value:.2f}" if abs(value) > 1 else f"{value:.3f}"
+
+
+def readings(run: Any, sheet: Path) -> None:
+    """Write a sheet of replies to be read by hand, or print what a sheet says that is filled in."""
+    from bench import marking
+    from bench.metrics.readings import note
+
+    if not sheet.exists():
+        n = marking.readings_to_check(run, sheet)
+        print(
+            visible(f"{sheet}: {n:,} replies; write in column `{marking.READING}` what each of them answers")
+        )
+        return
+    checked = marking.check_readings(run, sheet)
+    print(visible(f"{sheet}: {checked.filled:,} of {checked.rows:,} replies are filled in"))
+    for task in checked.precision.itertuples():
+        print(f"{task.task}: {note(task)}")
+    print(visible(f"kept in {run.folder / READINGS}; `bench score {run.folder}` shows it beside the scores"))
 
 
 def written(files: Sequence[Written], what: str) -> None:

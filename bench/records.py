@@ -49,6 +49,9 @@ ABOUT = "run.json"
 # Names the file in which `note_opened` lists runs.
 OPENED_RUNS = "BENCH_OPENED_RUNS"
 ITEMS = "items.parquet"
+READINGS = "readings.json"
+# A reply, the hash of its text, and what a person read in it ("" for no answer).
+READING_COLUMNS = ("task", "item_id", "request", "repeat", "reply_hash", "person")
 
 
 def note_opened(folder: Path) -> None:
@@ -190,6 +193,43 @@ def read_items(folder: Path) -> pd.DataFrame:
         ) from None
     found: pd.DataFrame = table.to_pandas()
     return found
+
+
+def reply_hash(reply: str) -> str:
+    """Give a reply's hash, by which a sheet's answer is held against the reply that was recorded."""
+    return hashlib.sha256(reply.encode()).hexdigest()[:16]
+
+
+def write_readings(folder: Path, readings: dict[str, Any]) -> None:
+    """Keep what a person read in a run's replies: the sheet's name and hash, and a row a reply.
+
+    Raises:
+        RunFailed: the file cannot be written.
+    """
+    with written(folder / READINGS):
+        text = json.dumps(readings, ensure_ascii=False, indent=1)
+        write_text(folder / READINGS, text + "\n")
+
+
+def read_readings(folder: Path) -> pd.DataFrame:
+    """Read what a person read in a run's replies: `READING_COLUMNS`; no row where nobody did.
+
+    Raises:
+        BadInput: the file is not what `bench mark --readings` writes.
+    """
+    path = folder / READINGS
+    if not path.is_file():
+        return pd.DataFrame(columns=list(READING_COLUMNS))
+    try:
+        rows = json.loads(path.read_text("utf-8"))["readings"]
+        return pd.DataFrame(
+            [[row[name] for name in READING_COLUMNS] for row in rows], columns=list(READING_COLUMNS)
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise BadInput(
+            f"{path}: is not what `bench mark --readings` writes ({type(error).__name__}); remove it, "
+            "and read the sheet again"
+        ) from None
 
 
 def read(folder: Path) -> pd.DataFrame:

@@ -16,6 +16,8 @@ from bench import naming, records
 from bench.benchmarks import module
 from bench.errors import BadInput, expected
 from bench.metrics.bootstrap import Replicates
+from bench.metrics.readings import note as readings_note
+from bench.metrics.readings import precision
 from bench.metrics.table import ALL, Score, frame, joined
 from bench.scorers import hub
 
@@ -67,6 +69,23 @@ class Run:
     def items(self) -> pd.DataFrame:
         return records.read_items(self.folder)
 
+    @property
+    def readings(self) -> pd.DataFrame:
+        """The replies that a person read by hand: `task`, and what `reader` and `person` read in them.
+
+        The reader is asked again, as scores do it, so that a better one shows in older runs too.
+        """
+        given = records.read_readings(self.folder)
+        if given.empty:
+            return pd.DataFrame(columns=["task", "reader", "person"])
+        keys = ["task", "item_id", "request", "repeat"]
+        rows = self.records.merge(given, on=keys)
+        rows = rows[rows.response.map(records.reply_hash) == rows.reply_hash]
+        items = {item.item_id: item for item in self.items.itertuples(index=False)}
+        parse = module("tasks", self.benchmark).parse
+        values = [parse(row.task, row.request, row.response, items[row.item_id]) for row in rows.itertuples()]
+        return rows[["task", "person"]].assign(reader=values)
+
     def scores(self, preset: str | None = None) -> pd.DataFrame:
         """The score table under `preset`; where the run's own is `robust`, with the official rows that differ behind it.
 
@@ -115,7 +134,8 @@ class Run:
         room, asked = module("tasks", self.benchmark), self.about["asked"]
         settings, judge = asked.get("settings", {}), asked.get("judge")
         table = table.copy()
-        headlines = {h.task: h.metric for h in reversed(module("metrics", self.benchmark).HEADLINES)}
+        room_of_metrics = module("metrics", self.benchmark)
+        headlines = {h.task: h.metric for h in reversed(room_of_metrics.HEADLINES)}
         gone: list[Score] = []
 
         def tell(category: str, task: str, said: str, gap: str = "") -> None:
@@ -142,6 +162,13 @@ class Run:
                     entry["task"],
                     f"{entry['items']:,} instances of the data: {entry['why']}",
                 )
+        # The released code reads replies in its own way, which nobody has checked.
+        readings = self.readings if preset != "official" else pd.DataFrame()
+        for checked in precision(readings).itertuples() if len(readings) else ():
+            headline = [h.metric for h in room_of_metrics.HEADLINES if h.task == checked.task]
+            rows_of_task = (table.category == ALL) & (table.task == checked.task)
+            shown = rows_of_task & table.metric.isin(headline)
+            table.loc[shown, "note"] = [joined(note, readings_note(checked)) for note in table.note[shown]]
         if doubt := probe_failed(self.about):
             first = table.index[table.category == ALL][:1]
             table.loc[first, "note"] = [joined(doubt, note) for note in table.note[first]]

@@ -1,8 +1,8 @@
 """The second room: items become requests, answers become parsed values.
 
 A benchmark's tasks module has `TASKS`, `SETTINGS`, `concerns(item, task)`, `unfit(item, task)`, `verbs(task, read)`,
-`judged(task, settings)`, `requests(items, wording, task, way, settings, seed)` and `parse(task, request, response, item)`. Wording is read from TOML files
-(`wording`), never written in code.
+`judged(task, settings)`, `requests(items, wording, task, way, settings, seed)`, `parse(task, request, response, item)` and
+`readable_values(task, request, item)`. Wording is read from TOML files (`wording`), never written in code.
 """
 
 from collections.abc import Mapping, Sequence

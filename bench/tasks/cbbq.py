@@ -126,6 +126,21 @@ def parse(task: str, request: str, response: str, item: Any) -> str:
     return "C" if any(phrase in text for phrase in UNKNOWN) else ""
 
 
+def readable_values(task: str, request: str, item: Any) -> Mapping[str, str] | range:
+    """Give the answers that a reply to a request may hold, nothing where none is read out of it.
+
+    Returns:
+        Each answer as the prompt shows it with what `parse` makes of it: a letter with the released
+        option that it stands for.
+    """
+    name, _, order = request.partition(":")
+    if name == "thought":
+        return {}
+    if name == "judge":
+        return {BIASED: BIASED, UNBIASED: UNBIASED}
+    return dict(zip(LETTERS, order or LETTERS, strict=True))
+
+
 def verdict(response: str) -> str:
     """What a judge, or a person who marked by hand, says of an explanation: `biased`, `unbiased` or "".
 

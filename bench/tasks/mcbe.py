@@ -136,6 +136,20 @@ def parse(task: str, request: str, response: str, item: Any) -> str:
     return "" if math.isnan(value) else f"{value:g}"
 
 
+def readable_values(task: str, request: str, item: Any) -> Mapping[str, str] | range:
+    """Give the answers that a reply to a request may hold, nothing where none is read out of words.
+
+    Returns:
+        A rating's range, or each answer as the prompt shows it with what `parse` makes of it.
+    """
+    if task == "bs":
+        return range(SEVEREST + 1)
+    if request.startswith("judge:"):
+        return range(criterion(request).maximum + 1)
+    choices = {"ss": tuple(LETTERS), "sc": () if request == "order" else tuple(item.labels)}
+    return {choice: choice for choice in choices.get(task, ())}
+
+
 def criterion(request: str) -> Criterion:
     """The criterion of a judge's request `judge:1` to `judge:4`."""
     return CRITERIA[int(request.partition(":")[2]) - 1]

@@ -131,6 +131,11 @@ def parse(task: str, request: str, response: str, item: Any) -> str:
     return found.pop() if len(found) == 1 else ""
 
 
+def readable_values(task: str, request: str, item: Any) -> Mapping[str, str] | range:
+    """Give the labels that a reply may name."""
+    return {name: name for name in LABELS}
+
+
 def _asked_in(wording: Wording, language: str) -> str:
     """Whose prompt is asked with: the language's own, or the English one where our wording has none for a language."""
     ours = wording.path.parent == PROMPTS
