@@ -219,7 +219,8 @@ def _opened_runs(target: Path) -> Path:
 
 
 def _of_run(folder: Path) -> str:
-    files = [folder / records.ABOUT, folder / records.ITEMS, *sorted((folder / "records").glob("*.parquet"))]
+    whole_run = (records.ABOUT, records.ITEMS, records.READINGS)
+    files = [*(folder / name for name in whole_run), *sorted((folder / "records").glob("*.parquet"))]
     return _digest(
         *(part for file in files if file.is_file() for part in (file.name.encode(), file.read_bytes()))
     )

@@ -171,16 +171,16 @@ def _told(value: float) -> str:
 
 def readings(run: Any, sheet: Path) -> None:
     """Write a sheet of replies to be read by hand, or print what a sheet says that is filled in."""
-    from bench import marking
+    from bench import readings as sheets
     from bench.metrics.readings import note
 
     if not sheet.exists():
-        n = marking.readings_to_check(run, sheet)
+        n = sheets.write_sheet(run, sheet)
         print(
-            visible(f"{sheet}: {n:,} replies; write in column `{marking.READING}` what each of them answers")
+            visible(f"{sheet}: {n:,} replies; write in column `{sheets.READING}` what each of them answers")
         )
         return
-    checked = marking.check_readings(run, sheet)
+    checked = sheets.read_sheet(run, sheet)
     print(visible(f"{sheet}: {checked.filled:,} of {checked.rows:,} replies are filled in"))
     for task in checked.precision.itertuples():
         print(f"{task.task}: {note(task)}")

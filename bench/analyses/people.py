@@ -5,6 +5,7 @@ marks = severities(runs)                         # McBE's bias scores: of the mo
 marks = verdicts(runs, "marked.csv")             # CBBQ's explanations: biased or not
 """
 
+import glob
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from bench.analyses import opened
 from bench.data.tables import read_csv, whole_number
 from bench.data.text import MAX_LINE
 from bench.errors import BadInput, NoRuns, quoted
-from bench.marking import cell
+from bench.marking import cell, read_analyses
 from bench.metrics import mcbe
 from bench.metrics.agreement import read_human
 from bench.metrics.judges import COLUMNS
@@ -72,18 +73,20 @@ def analyses(runs: Sequence[Run], people: str = "", *, seed: int = 0) -> pd.Data
     A row is a judge, a model and an item; repeats, and several people, are averaged.
 
     Args:
-        people: a CSV file as `bench.metrics.agreement.read_human` takes it, whose `model` is a model as it was asked for or as
-            tables name it. If empty, people are simulated: each gives the share of the reference that is in the analysis, in
+        people: see `points`. If empty, people are simulated: each gives the share of the reference that is in the analysis, in
             its order and in points, which is also what a simulated judge goes by, off by a normal draw.
 
     Raises:
         BadInput: the file is wrong, or has no marks of these runs.
     """
-    given = read_human(Path(people).expanduser()) if people else None
+    given = points(people, runs).dropna(subset="human") if people else None
     parts = []
     for run, judge, name in _marked(runs, "mcbe", "ba"):
         records, items = run.records, run.items.set_index("item_id")
-        marks = mcbe.analyses(records, run.items).groupby("item_id", sort=False)["judge"].mean().reset_index()  # fmt: skip
+        judge_points = mcbe.analyses(records, run.items)
+        if given is not None and "second" in given:
+            judge_points = judge_points[judge_points.repeat == 0]  # as sheets have it
+        marks = judge_points.groupby("item_id", sort=False)["judge"].mean().reset_index()
         said = records[(records.task == "ba") & (records.request == "answer")].drop_duplicates("item_id")
         marks = marks.merge(said[["item_id", "response"]].rename(columns={"response": "said"}), on="item_id")
         marks["reference"] = items.explanation.reindex(marks.item_id).to_numpy()
@@ -94,6 +97,28 @@ def analyses(runs: Sequence[Run], people: str = "", *, seed: int = 0) -> pd.Data
             marks = marks.merge(some.groupby("item_id").human.mean().reset_index(), on="item_id")
         parts.append(marks.assign(by=judge, model=name, category=items.category.reindex(marks.item_id).to_numpy(), cluster=marks.item_id))  # fmt: skip
     return _together(parts, people, [*COLUMNS, "said", "reference"])
+
+
+def points(people: str, runs: Sequence[Run]) -> pd.DataFrame:
+    """Read people's points for McBE's bias analyses: `item_id`, `model`, `human`, `person` (the file).
+
+    Args:
+        people: a sheet of `bench mark`, or a pattern of sheets, one a person, which gives a column
+            `second` too (whether it is a row's second mark) and NaN where a row is not marked; or a
+            CSV file as `bench.metrics.agreement.read_human` takes it, whose `model` is a model as it
+            was asked for or as tables name it.
+
+    Raises:
+        BadInput: a file is wrong.
+    """
+    place = str(Path(people).expanduser())
+    analysed = [run for run in _first(runs, "mcbe") if (run.records.task == "ba").any()]
+    parts = []
+    for path in map(Path, sorted(glob.glob(place)) or [place]):
+        first = next(iter(read_csv(path, ["human"], longest=MAX_LINE)), {})
+        read = read_analyses(analysed, path) if "key" in first else read_human(path)
+        parts.append(read.assign(person=path.name))
+    return pd.concat(parts, ignore_index=True)
 
 
 def severities(runs: Sequence[Run]) -> pd.DataFrame:

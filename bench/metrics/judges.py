@@ -13,7 +13,7 @@ import pandas as pd
 
 from bench import words
 from bench.errors import BadInput
-from bench.metrics.agreement import TIES, clustered_kappa, severity_level, winner_consistency
+from bench.metrics.agreement import TIES, by_pair, clustered_kappa, severity_level, winner_consistency
 from bench.metrics.bootstrap import Totals, estimate, resample
 from bench.metrics.significance import Comparison, difference, holm, p_told
 from bench.metrics.table import ALL, Card
@@ -155,6 +155,118 @@ def winners(marks: pd.DataFrame) -> pd.DataFrame:
             note = "" if found.n else "no comparison in which both name a winner"
             rows.append({"by": by, "ties_count": rule, "rate": found.rate, "ci_low": found.ci_low, "ci_high": found.ci_high, "n": found.n, "tied": found.ties, "note": note})  # fmt: skip
     return pd.DataFrame(rows)
+
+
+def winners_by_pair(marks: pd.DataFrame) -> pd.DataFrame:
+    """Give `winners` for each pair of models (McBE's Table 13); a row a judge, rule and pair.
+
+    Returns:
+        `by`, `ties_count`, `model_a`, `model_b`, `rate`, `ci_low`, `ci_high`, `n` (comparisons that
+        count), `tied`, `items`, `judge_difference` and `human_difference` (model_a's mean less
+        model_b's), `same_winner` (whether both means name the same better one), `note`.
+
+    Raises:
+        BadInput: a column is missing, or no item has marks of two models.
+    """
+    _check(marks)
+    parts = [
+        by_pair(of_judge, rule).assign(by=by, ties_count=rule)
+        for by, of_judge in marks.groupby("by", sort=False)
+        for rule in TIES
+    ]
+    pairs = pd.concat(parts, ignore_index=True).rename(
+        columns={
+            "ties": "tied",
+            "judge_mean_difference": "judge_difference",
+            "human_mean_difference": "human_difference",
+        }
+    )
+    pairs["note"] = np.where(pairs.n > 0, "", "no comparison in which both name a winner")
+    return pairs[["by", "ties_count", *pairs.columns.drop(["by", "ties_count"])]]
+
+
+def winner_findings(compared: pd.DataFrame, pairs: pd.DataFrame) -> list[str]:
+    """Say of each judge how often it names the same better one of two models as people do.
+
+    Args:
+        compared: `winners`.
+        pairs: `winners_by_pair`.
+    """
+    found = []
+    for row in compared[compared.ties_count == "exclude"].to_dict("records"):
+        own = pairs[(pairs.by == row["by"]) & (pairs.ties_count == "exclude")]
+        if not row["n"]:
+            found.append(
+                words.tell("{by} and people never both name a better one of two models.", by=row["by"])
+            )
+            continue
+        around = [words.tell("{n} comparisons", n=f"{row['n']:,}")]
+        if not math.isnan(row["ci_low"]):
+            low, high = f"{row['ci_low']:.0%}", f"{row['ci_high']:.0%}"
+            around.insert(0, words.tell("95\u00a0% interval {low} to {high}", low=low, high=high))
+        told = words.tell(
+            "{by} and people name the same better one of two models in {rate} of the comparisons "
+            "without a tie ({around}; {tied} are ties). By their means over all items they do in "
+            "{same} of {pairs} pairs of models.",
+            by=row["by"],
+            rate=f"{row['rate']:.0%}",
+            around=words.tell("; ").join(around),
+            tied=f"{row['tied']:.0%}",
+            same=int(own.same_winner.sum()),
+            pairs=len(own),
+        )
+        found.append(told)
+    return found
+
+
+def self_consistency(points: pd.DataFrame) -> pd.DataFrame:
+    """Give how far each person's second mark is from the first, of what stands on a sheet twice.
+
+    Args:
+        points: `item_id`, `model`, `person`, `second` and `human`, NaN where a row is not marked.
+
+    Returns:
+        `person`, `rows`, `marked`, `n` (rows marked twice), `distance` (mean |first - second|),
+        `difference` (mean first - second), `same` (share that is the same), `note`.
+    """
+    found = []
+    for person, rows in points.groupby("person", sort=False):
+        first, second = (
+            rows[rows.second == again].set_index(["item_id", "model"]).human for again in (False, True)
+        )
+        apart = (first - second).dropna()
+        found.append(
+            {
+                "person": person,
+                "rows": len(rows),
+                "marked": int(rows.human.notna().sum()),
+                "n": len(apart),
+                "distance": apart.abs().mean(),
+                "difference": apart.mean(),
+                "same": (apart.abs() < _SAME).mean(),
+                "note": "" if len(apart) else "no row was marked twice",
+            }
+        )
+    return pd.DataFrame(found)
+
+
+def self_findings(consistency: pd.DataFrame) -> list[str]:
+    """Say of each person how much of the sheet is marked, and how far apart two marks of one row are."""
+    found = []
+    for row in consistency.to_dict("records"):
+        of = {"person": row["person"], "marked": f"{row['marked']:,}", "rows": f"{row['rows']:,}"}
+        found.append(
+            words.tell(
+                "{person}: {marked} of {rows} rows are marked; {n} of them twice, {distance} points "
+                "apart on average. No judge can be asked to be nearer than that.",
+                n=row["n"],
+                distance=f"{row['distance']:.1f}",
+                **of,
+            )
+            if row["n"]
+            else words.tell("{person}: {marked} of {rows} rows are marked, none of them twice.", **of)
+        )
+    return found
 
 
 def parting(marks: pd.DataFrame, n: int) -> pd.DataFrame:
