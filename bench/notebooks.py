@@ -34,10 +34,6 @@ CODE = ("*.py", "*.toml", "*.csv")
 logging.getLogger("papermill").setLevel(logging.ERROR)
 
 
-# A hash of each part that an executed notebook rests on; under `runs` one of each run, by folder.
-Fingerprint = dict[str, Any]
-
-
 class Trouble(NamedTuple):
     """Why a notebook did not run to its end."""
 
@@ -66,7 +62,7 @@ def _listing_opened_runs(listing: Path) -> type[OwnKernel]:
     """Make a kernel that lists the folders of the runs that it opens in a file."""
 
     class ListingKernel(OwnKernel):
-        async def start_kernel(self, **options: Any) -> None:  # type: ignore[override]
+        async def start_kernel(self, **options: Any) -> None:
             env = {**os.environ, records.OPENED_RUNS: str(listing)}
             await super().start_kernel(env=env, **options)
 
@@ -160,11 +156,14 @@ def _blank(output: nbformat.NotebookNode) -> bool:
     return list(data) == ["text/plain"] and not data["text/plain"].strip()
 
 
-def fingerprint(source: Path, parameters: Mapping[str, Any], runs: Iterable[Path]) -> Fingerprint:
+def fingerprint(source: Path, parameters: Mapping[str, Any], runs: Iterable[Path]) -> dict[str, Any]:
     """Describe what an executed notebook rests on: while it stays the same, so does the page.
 
     Args:
         runs: folders of the runs that its parameters name.
+
+    Returns:
+        A hash of each part, and under `runs` a hash of each run, by its folder.
     """
     cells = [cell.source for cell in nbformat.read(source, as_version=4).cells]
     return {

@@ -136,7 +136,9 @@ def _print_table(run: Any, scores: pd.DataFrame) -> None:
         shown = Table(title=title, title_justify="left", show_edge=False, pad_edge=False)
         for name in ("category", "task", "metric"):
             shown.add_column(name)
-        for name in ("score", "95 % interval", "n", "valid", "baseline"):
+        bounded = some.bound_low.notna().any()
+        columns = ["score", "95 % interval", "n", "valid", *(["if all were"] if bounded else [])]
+        for name in (*columns, "baseline"):
             shown.add_column(name, justify="right")
         shown.add_column("note", overflow="fold")
         above = ""
@@ -147,9 +149,10 @@ def _print_table(run: Any, scores: pd.DataFrame) -> None:
             shown.add_row(
                 *(_safe(row[name]) for name in ("category", "task", "metric")),
                 _told(row["score"]),
-                "" if math.isnan(low) else f"{_told(low)} to {_told(high)}",
+                _between(low, high),
                 f"{row['n']:,}",
                 "" if math.isnan(row["valid_rate"]) else f"{row['valid_rate']:.0%}",
+                *([_between(row["bound_low"], row["bound_high"])] if bounded else []),
                 "" if math.isnan(baseline) else _told(baseline),
                 _safe(note),
                 style="bold" if row["category"] == "all" else "",
@@ -161,6 +164,10 @@ def _print_table(run: Any, scores: pd.DataFrame) -> None:
 def _safe(text: object) -> str:
     """A text in which neither rich nor a terminal finds anything to act on."""
     return escape(visible(text))
+
+
+def _between(low: float, high: float) -> str:
+    return "" if math.isnan(low) else f"{_told(low)} to {_told(high)}"
 
 
 def _told(value: float) -> str:

@@ -26,6 +26,8 @@ NOISE = 1e-9
 # The source that our own wording names.
 OUR_WORDING = "bias-workbench"
 PRESETS = ("robust", "official", "paper")
+# What names an answer in the records of a run.
+KEYS = ["task", "item_id", "request", "repeat"]
 
 
 @dataclass(frozen=True)
@@ -106,8 +108,20 @@ class Run:
             table["note"] = [joined(unfinished, note) for note in table.note]
         return table
 
+    def readable(self) -> pd.Series:
+        """Tell of each answer, by `KEYS`, whether it can be read; one that did not come cannot."""
+        rows, parse = self.records, module("tasks", self.benchmark).parse
+        items = {item.item_id: item for item in self.items.itertuples()}
+        told = [
+            not error and parse(task, request, response, items[item_id]) != ""
+            for task, request, response, error, item_id in zip(
+                rows.task, rows.request, rows.response, rows.error, rows.item_id, strict=True
+            )
+        ]
+        return pd.Series(told, index=pd.MultiIndex.from_frame(rows[KEYS]), dtype=bool)
+
     def replicates(self, preset: str | None = None, like: Sequence["Run"] = ()) -> Replicates:
-        """The headline scores, observed and resampled, of the answers that the runs `like` this one have too.
+        """The headline scores, observed and resampled; of the answers that could be read of all runs `like` it too.
 
         The k-th resample of two runs over the same answers draws the same items, so scores can be subtracted one by one.
 
@@ -117,15 +131,13 @@ class Run:
         preset = preset or str(self.about["preset"])
         check_preset(preset)
         rows = self.records
-        keys = ["task", "item_id", "request", "repeat"]
-        for other in like:
-            theirs = other.records
-            rows = rows.merge(theirs.loc[theirs.error == "", keys].drop_duplicates(), on=keys)
-        if like:
-            rows = rows[rows.error == ""]
+        for one in (self, *like) if like else ():
+            readable = one.readable()
+            rows = rows[pd.MultiIndex.from_frame(rows[KEYS]).isin(readable.index[readable])]
         if rows.empty:
             raise BadInput(
-                f"{self.folder}: has no answer that {', '.join(str(one.folder) for one in like)} has too"
+                f"{self.folder}: no answer could be read of it and of "
+                f"{', '.join(str(one.folder) for one in like)}"
             )
         return module("metrics", self.benchmark).replicates(rows, self.items, preset)
 

@@ -32,6 +32,13 @@ from bench.tasks.request import of_judge
 
 # Characters of a reply that an example shows, that its heading shows, and that a cell of a table shows.
 SHOWN, BRIEF, CELL = 2000, 60, 2000
+# Columns that stand for one span, and its heading.
+BETWEEN = {
+    ("ci_low", "ci_high"): words.phrase("95\u00a0% interval"),
+    ("bound_low", "bound_high"): words.phrase("if all were readable"),
+    ("bound_low_a", "bound_high_a"): words.phrase("a, if all were readable"),
+    ("bound_low_b", "bound_high_b"): words.phrase("b, if all were readable"),
+}
 # Columns that say why, which a page tells in its language.
 REASONS = ("note", "why", "reason")
 
@@ -57,17 +64,9 @@ def table(frame: pd.DataFrame, name: str, *, digits: int = 3) -> None:
         display(HTML(f"<p{_spoken()}>{words.tell('No rows.')}</p>"))
         return
     shown = frame
-    if {"ci_low", "ci_high"} <= set(frame):
-        to = words.tell(" to ").replace(" ", "\u00a0")
-        bounds = [
-            "" if low != low else f"{low:,.{digits}f}{to}{high:,.{digits}f}"
-            for low, high in zip(frame.ci_low, frame.ci_high, strict=True)
-        ]
-        shown = (
-            frame.assign(ci_low=bounds)
-            .drop(columns="ci_high")
-            .rename(columns={"ci_low": words.tell("95\u00a0% interval")})
-        )
+    for (low, high), heading in BETWEEN.items():
+        if {low, high} <= set(frame):
+            shown = _between(shown, low, high, words.tell(heading), digits)
     reasons = [name for name in REASONS if name in shown]
     shown = shown.assign(**{name: [words.note(str(note)) for note in shown[name]] for name in reasons})
     # What is below the last digit that is shown.
@@ -89,6 +88,18 @@ def table(frame: pd.DataFrame, name: str, *, digits: int = 3) -> None:
             + _saved(name, keep.TABLES, title)
         )
     )
+
+
+def _between(frame: pd.DataFrame, low: str, high: str, heading: str, digits: int) -> pd.DataFrame:
+    """Show two columns as one, from the one to the other; none where both are empty."""
+    if frame[[low, high]].isna().all(axis=None) and low != "ci_low":
+        return frame.drop(columns=[low, high])
+    to = words.tell(" to ").replace(" ", "\u00a0")
+    texts = [
+        "" if first != first else f"{first:,.{digits}f}{to}{last:,.{digits}f}"
+        for first, last in zip(frame[low], frame[high], strict=True)
+    ]
+    return frame.assign(**{low: texts}).drop(columns=high).rename(columns={low: heading})
 
 
 def figure(fig: Figure | None, name: str) -> None:
@@ -180,14 +191,39 @@ def _brief(text: object) -> str:
 def by_category(scores: pd.DataFrame, metrics: Sequence[str]) -> None:
     """Show `metrics` of each category and model, and what stands beside a score."""
     rows = scores[scores.metric.isin(metrics) & (scores.preset == scores.preset.iloc[0])]
-    columns = ["model", "category", "task", "metric", "score", "ci_low", "ci_high", "n", "valid_rate", "note"]
+    columns = [
+        "model",
+        "category",
+        "task",
+        "metric",
+        "score",
+        "ci_low",
+        "ci_high",
+        "n",
+        "valid_rate",
+        "bound_low",
+        "bound_high",
+        "note",
+    ]
     table(rows[columns], "by_category", digits=2)
 
 
 def overall(scores: pd.DataFrame, task: str) -> None:
     """Show every measure of a task over all categories, and what stands beside it."""
     rows = scores[(scores.category == ALL) & (scores.task == task) & (scores.preset == scores.preset.iloc[0])]
-    columns = ["model", "metric", "score", "ci_low", "ci_high", "n", "valid_rate", "baseline", "note"]
+    columns = [
+        "model",
+        "metric",
+        "score",
+        "ci_low",
+        "ci_high",
+        "n",
+        "valid_rate",
+        "bound_low",
+        "bound_high",
+        "baseline",
+        "note",
+    ]
     table(rows[columns], f"overall_{task}", digits=2)
 
 

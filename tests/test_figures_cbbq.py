@@ -170,7 +170,7 @@ def test_accuracy_stands_against_bias_with_the_mean_as_the_large_point(scores):
         small = [line for line in axis.lines if line.get_markersize() == 3.5]
         # With right labels, nobody is above the line.
         assert max(np.nansum([line.get_xdata(), line.get_ydata()], axis=0).max() for line in small) <= 1
-    assert f"{NAMES[2]}, ambiguous: accuracy without a number" in fig.get_label()
+    assert f"{NAMES[2]}, ambiguous: accuracy 0.00" in fig.get_label()
 
 
 def test_models_beyond_the_colours_have_another_mark(scores):

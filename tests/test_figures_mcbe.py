@@ -42,8 +42,9 @@ def test_tasks_by_model_prints_the_means_over_categories(scores):
         & (scores.preset == "robust")
     ]
     assert f"{row.score.iloc[0]:.0f}" in told(axis)
-    # The respondent that always says A has no label and no severity: two gaps, hatched, and not a 0.
-    assert sum(patch.get_hatch() == "///" for patch in axis.patches) == 2
+    # The respondent that always says A names no label, which is wrong, and no severity: a hatched gap.
+    assert sum(patch.get_hatch() == "///" for patch in axis.patches) == 1
+    assert "0*" in told(axis)
 
 
 def test_what_has_no_place_in_a_category_is_hatched(scores):

@@ -159,8 +159,8 @@ def test_findings_say_what_they_rest_on() -> None:
     models = {"a": replicates(0.1), "b": replicates(0.9, seed=2)}
     *_, last = shown = on_benchmark("cbbq", *of(models), 80)
     assert shown[0].startswith("CBBQ: Ambiguous: share of stereotyped answers. a has the best score")
-    assert last == "CBBQ: 2 models gave 80 answers in common."
-    assert "no answer in common, so there are no ranks" in on_benchmark("cbbq", *of(models), 0)[-1]
+    assert last == "CBBQ: Of all 2 models, 80 answers in common could be read."
+    assert "no readable answer in common, so there are no ranks" in on_benchmark("cbbq", *of(models), 0)[-1]
 
 
 @pytest.mark.parametrize("n", [2, 3, 12])

@@ -1,4 +1,4 @@
-"""Runs against each other: the scores of every pair of models on what both answered.
+"""Runs against each other: the scores of every pair of models on the answers of both that can be read.
 
 for benchmark, runs in by_benchmark(opened(["reports/mine/runs/*/*"])).items():
     result = compared(runs)
@@ -6,18 +6,19 @@ for benchmark, runs in by_benchmark(opened(["reports/mine/runs/*/*"])).items():
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
 
 import pandas as pd
 
+from bench.benchmarks import module
 from bench.errors import BadInput, NoRuns
 from bench.metrics.bootstrap import Replicates
 from bench.metrics.comparison import Pair, pairs, ranks
-from bench.results import Run, labels
+from bench.metrics.table import ALL
+from bench.results import KEYS, Run, check_preset, labels
 from bench.tasks.request import of_judge
-
-KEYS = ["task", "item_id", "request", "repeat"]
 
 
 class Compared(NamedTuple):
@@ -26,7 +27,7 @@ class Compared(NamedTuple):
     Attributes:
         pairs: see `bench.metrics.comparison.pairs`.
         ranks: see `bench.metrics.comparison.ranks`.
-        common: answers that all models gave; 0 where there is none, and then there are no ranks.
+        common: answers that could be read of all models; 0 where there is none, and then there are no ranks.
     """
 
     benchmark: str
@@ -51,7 +52,7 @@ def by_benchmark(runs: Sequence[Run]) -> dict[str, list[Run]]:
 
 
 def compared(runs: Sequence[Run], preset: str | None = None) -> Compared:
-    """Every pair of `runs` on the answers that both have, and ranks on those that all have.
+    """Every pair of `runs` on the answers that could be read of both, and ranks on those of all.
 
     Args:
         runs: a run a model, all on one benchmark.
@@ -70,35 +71,125 @@ def compared(runs: Sequence[Run], preset: str | None = None) -> Compared:
             str(run.folder) for run, name in zip(runs, names, strict=True) if name == twice[0]
         )
         raise BadInput(f"{twice[0]} has several runs on {benchmarks[0]}: {folders}; leave one of them")
-    answered = [_answered(run) for run in runs]
-    everyone = answered[0]
-    for one in answered[1:]:
-        everyone = everyone.intersection(one)
-    every = [_replicates(run, runs, preset, len(everyone)) for run in runs]
+    every = [Answers.of(run, preset) for run in runs]
+    # Of a model that could never be read there is nothing to rank.
+    read = [one.readable.index[one.readable] for one in every if one.readable.any()]
+    everyone, by_task = _common(read), _common_by_task(read)
+    of_all = {
+        name: one.ranked(everyone, by_task)
+        for name, one in zip(names, every, strict=True)
+        if len(everyone) and one.readable.any()
+    }
+    # Two models may have more in common than all of them have.
+    enough = len(everyone) if len(everyone) == len(by_task) else -1
     found: dict[tuple[str, str], Pair] = {}
-    for a, b in combinations(range(len(runs)), 2):
-        both = answered[a].intersection(answered[b])
-        first, second = every[a], every[b]
-        if len(both) > len(everyone):  # these two answered more than all did
-            first, second = (_replicates(runs[k], [runs[a], runs[b]], preset, len(both)) for k in (a, b))
-        found[names[a], names[b]] = Pair(first, second, _by_task(both))
+    for (a, one), (b, other) in combinations(zip(names, every, strict=True), 2):
+        found[a, b] = _pair(one, other, enough, (of_all.get(a), of_all.get(b)))
     table = pairs(found, benchmarks[0])
-    of_all = dict(zip(names, every, strict=True))
-    return Compared(
-        benchmarks[0], table, ranks(of_all, table, benchmarks[0]), sum(_by_task(everyone).values())
+    order = ranks(of_all, table, benchmarks[0])
+    return Compared(benchmarks[0], table, order, sum(_by_task(everyone).values()))
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The answers of a run, read once: which of them could be read, and what scores are made of."""
+
+    records: pd.DataFrame
+    items: pd.DataFrame
+    readable: pd.Series
+    benchmark: str
+    preset: str
+
+    @classmethod
+    def of(cls, run: Run, preset: str | None) -> "Answers":
+        """Read the answers of a run.
+
+        Raises:
+            BadInput: an unknown preset.
+        """
+        preset = preset or str(run.about["preset"])
+        check_preset(preset)
+        return cls(run.records, run.items, run.readable(), run.benchmark, preset)
+
+    def among(self, names: pd.Index) -> pd.DataFrame:
+        """Return the records that `names` name."""
+        return self.records[self.readable.index.isin(names)]
+
+    def replicates(self, names: pd.Index) -> Replicates:
+        """Compute headline scores, observed and resampled, of the readable answers that `names` name."""
+        rows = self.among(names.intersection(self.readable.index[self.readable]))
+        if rows.empty:
+            return Replicates()
+        found: Replicates = module("metrics", self.benchmark).replicates(rows, self.items, self.preset)
+        return found
+
+    def ranked(self, everyone: pd.Index, by_task: pd.Index) -> Replicates:
+        """Compute headline scores as models are ranked by.
+
+        Args:
+            everyone: what could be read of all models, on which scores over all tasks rest.
+            by_task: what could be read of all that could be read in the task, on which its score rests.
+        """
+        found = self.replicates(everyone)
+        if len(by_task) == len(everyone):
+            return found
+        scores = Replicates()
+        for source, whole in ((found, True), (self.replicates(by_task), False)):
+            for place, values in source.items():
+                if (place[1] == ALL) == whole:
+                    scores.add(place, values, source.samples[place])
+        return scores
+
+
+def _common_by_task(names: Sequence[pd.Index]) -> pd.Index:
+    """The names that all have who have any of the same task."""
+    parts = []
+    for task in dict.fromkeys(task for one in names for task in one.get_level_values("task").unique()):
+        some = [one[one.get_level_values("task") == task] for one in names]
+        parts.append(_common([one for one in some if len(one)]))
+    found = parts[0] if parts else _common([])
+    return found.append(parts[1:])
+
+
+def _common(names: Sequence[pd.Index]) -> pd.Index:
+    """The names that all have."""
+    found = names[0] if names else pd.MultiIndex.from_frame(pd.DataFrame(columns=KEYS))
+    for others in names[1:]:
+        found = found.intersection(others)
+    return found
+
+
+def _pair(
+    one: Answers,
+    other: Answers,
+    enough: int,
+    of_all: tuple[Replicates | None, Replicates | None],
+) -> Pair:
+    """Two models on the answers of both that could be read, and how often that is.
+
+    Args:
+        of_all: their scores on `enough` answers, which are taken where they have no more in common.
+    """
+    asked = one.readable.index.intersection(other.readable.index)
+    rows = pd.DataFrame(
+        {"first": one.readable.reindex(asked), "second": other.readable.reindex(asked)}, index=asked
     )
+    both = asked[(rows["first"] & rows.second).to_numpy()]
+    first, second = of_all
+    if first is None or second is None or len(both) != enough:
+        first, second = one.replicates(both), other.replicates(both)
+    rows = rows.reset_index()
+    rows = rows[~rows.request.map(of_judge).astype(bool)]
+    if (rows["first"] & rows.second).all():
+        return Pair(first, second, _by_task(both))
+    units = one.items.set_index("item_id")
+    rows["stratum"] = rows.item_id.map(units.category)
+    rows["unit"] = rows.item_id.map(units["cluster"]) if "cluster" in units else rows.item_id
+    room = module("metrics", one.benchmark)
+    bounds = [room.bounds(each.among(asked), each.items, each.preset) for each in (one, other)]
+    return Pair(first, second, _by_task(both), rows, (bounds[0], bounds[1]))
 
 
-def _answered(run: Run) -> pd.MultiIndex:
-    """What a run was asked and answered."""
-    rows = run.records
-    return pd.MultiIndex.from_frame(rows.loc[rows.error == "", KEYS].drop_duplicates())
-
-
-def _replicates(run: Run, like: Sequence[Run], preset: str | None, common: int) -> Replicates:
-    return run.replicates(preset, [other for other in like if other is not run]) if common else Replicates()
-
-
-def _by_task(common: pd.MultiIndex) -> Counter[str]:
+def _by_task(common: pd.Index) -> Counter[str]:
     """Answers by task; what a judge says of them is none."""
     return Counter(task for task, _, request, _ in common if not of_judge(str(request)))

@@ -22,6 +22,7 @@ from bench.figures.style import (
     colours,
     label,
     legend_below,
+    marked,
     marks_of,
     readable,
     style,
@@ -67,10 +68,14 @@ def category_heatmaps(scores: pd.DataFrame) -> Figure | None:
     width = 2.4 + len(wide) * max(1.6, (0.42 if small else 0.55) * len(models)) + 0.03 * longest
     fig = Figure(figsize=(width, 1.5 + 0.28 * len(means) + 0.045 * longest), layout="constrained")
     axes = fig.subplots(1, len(wide), sharey=True, squeeze=False)[0]
+    legend: dict[str, None] = {}
     for ax, (task, values) in zip(axes, wide.items(), strict=True):
         metric, chance = BIAS[task]
-        values = values.reindex(means.index).set_axis([label("cbbq", name) for name in means.index])
-        _heat(ax, values, values.map("{:.2f}".format), chance, size="x-small" if small else "small")
+        values = values.reindex(means.index)
+        told, starred = marked(values, _rows(scores, task, metric), "category", 2)
+        legend |= dict.fromkeys(filter(None, [starred]))
+        values = values.set_axis([label("cbbq", name) for name in means.index])
+        _heat(ax, values, told, chance, size="x-small" if small else "small")
         ax.set_title(f"{words.tell(CONTEXTS[task])} ({NAMES[metric]})", fontsize="small")
         ax.set_xticklabels(models, rotation=40, ha="right", rotation_mode="anchor")
         ax.tick_params(axis="y", length=0)
@@ -78,6 +83,7 @@ def category_heatmaps(scores: pd.DataFrame) -> Figure | None:
     below = [words.tell("white: a random answerer ({chance})", chance=words.tell(" and ").join(f"{BIAS[task][1]:.2f}" for task in wide))]  # fmt: skip
     if any(values.isna().any(axis=None) for values in wide.values()):
         below.append(words.tell("hatched: no number"))
+    below += legend
     _title(fig, words.tell("Share of stereotyped answers by category"), words.tell("; ").join(below))
     known = means.dropna()
     extremes = (
@@ -123,10 +129,11 @@ def names_by_topic(
     size = max(WIDTH, 1.6 + 0.5 * score.shape[1]), max(2.6, 2.0 + (0.26 if dense else 0.33) * len(score))
     fig = Figure(figsize=size, layout="constrained")
     ax = fig.subplots()
-    told = pd.DataFrame(
+    texts, starred = marked(score, some, "name", 2, columns="topic")
+    told = np.array(
         [
-            ["" if np.isnan(v) else f"{v:.2f}\n{k:.0f}" for v, k in zip(*pair, strict=True)]
-            for pair in zip(score.to_numpy(), n.to_numpy(), strict=True)
+            ["" if np.isnan(k) else f"{text}\n{k:.0f}" for text, k in zip(*pair, strict=True)]
+            for pair in zip(texts, n.to_numpy(), strict=True)
         ]
     )
     names, topics = (_readable(list(map(str, axis))) for axis in (score.index, score.columns))
@@ -145,6 +152,7 @@ def names_by_topic(
     ]
     if (score.isna() & n.notna()).any(axis=None):
         below.append(words.tell("hatched: no score"))
+    below += filter(None, [starred])
     head = words.tell("{category}: {measure} by name and topic", category=label("cbbq", category), measure=NAMES[metric])  # fmt: skip
     _title(fig, head, *filter(None, [about]), words.tell("; ").join(below))
     known = some.dropna(subset=[metric]).sort_values(metric)
@@ -350,12 +358,17 @@ def _models(scores: pd.DataFrame) -> list[str]:
 
 
 def _heat(
-    ax: Axes, values: pd.DataFrame, told: pd.DataFrame, centre: float, size: str, asked: np.ndarray | None = None
-) -> None:  # fmt: skip
+    ax: Axes,
+    values: pd.DataFrame,
+    told: np.ndarray,
+    centre: float,
+    size: str,
+    asked: np.ndarray | None = None,
+) -> None:
     """A heatmap with `told` in its cells, white at `centre`; a cell that was asked and has no number is hatched."""
     norm: Normalize = around(centre, LIMITS)
     sns.heatmap(
-        values.astype(float), ax=ax, annot=told.to_numpy(), fmt="", annot_kws={"size": size}, cmap=BIAS_PALETTE, norm=norm, vmin=LIMITS[0], vmax=LIMITS[1],
+        values.astype(float), ax=ax, annot=told, fmt="", annot_kws={"size": size}, cmap=BIAS_PALETTE, norm=norm, vmin=LIMITS[0], vmax=LIMITS[1],
         linewidths=1, linecolor="white", cbar=False, xticklabels=True, yticklabels=True,
     )  # fmt: skip
     gaps = values.isna().to_numpy() & (True if asked is None else asked)

@@ -12,7 +12,7 @@ from matplotlib.patches import Rectangle
 from bench import words
 from bench.benchmarks import module
 from bench.figures.style import BIAS_PALETTE, FAINT, INK, WIDTH, around, head, readable, style
-from bench.metrics.bootstrap import LEVEL
+from bench.metrics.comparison import DIFFERENT
 from bench.metrics.findings import short_title, span
 from bench.metrics.table import Headline
 
@@ -89,11 +89,13 @@ def _differences(headline: Headline, some: pd.DataFrame, order: pd.DataFrame) ->
     n = len(models)
     values, hidden = pd.DataFrame(np.nan, index=models, columns=models), np.full((n, n), False)
     here = some[some.model_a.isin(models) & some.model_b.isin(models)]
-    for one, other, less, p in zip(here.model_a, here.model_b, here.difference, here.p_adjusted, strict=True):
+    for one, other, less, verdict in zip(
+        here.model_a, here.model_b, here.difference, here.verdict, strict=True
+    ):
         a, b = models.index(one), models.index(other)
         # Below the diagonal, which has the worse model in the row.
         values.iloc[max(a, b), min(a, b)] = less if a > b else -less
-        hidden[max(a, b), min(a, b)] = not p < 1 - LEVEL
+        hidden[max(a, b), min(a, b)] = verdict != DIFFERENT
     fig = Figure(figsize=(WIDTH, 1.15 + ROW * n), layout="constrained")
     ax = fig.subplots()
     share = headline.limits == (0, 1)
@@ -124,7 +126,7 @@ def _differences(headline: Headline, some: pd.DataFrame, order: pd.DataFrame) ->
     tests = some[some.p_adjusted.notna()]
     apart = words.tell(
         "{n} of {all} pairs of models could be told apart",
-        n=int((tests.p_adjusted < 1 - LEVEL).sum()),
+        n=int((tests.verdict == DIFFERENT).sum()),
         all=len(tests),
     )
     title = short_title(headline)

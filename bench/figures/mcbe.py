@@ -20,6 +20,7 @@ from bench.figures.style import (
     label,
     legend_below,
     legend_height,
+    marked,
     marks_of,
     readable,
     style,
@@ -50,6 +51,7 @@ def tasks_by_model(scores: pd.DataFrame) -> Figure:
         wide,
         [f"{words.tell(TASKS[task])} ({task})" for task in wide.index],
         words.tell("Score by task, mean over categories (100: best)"),
+        marked(wide, some, "task", 0),
     )
     means, size = wide.mean(axis=1).dropna(), {"n": len(wide), "models": len(wide.columns)}
     if means.empty:
@@ -80,6 +82,7 @@ def categories_by_task(scores: pd.DataFrame, model: str) -> Figure:
         wide,
         [label("mcbe", str(name)) for name in wide.index],
         words.tell("{model}: score by category and task (100: best)", model=model),
+        marked(wide, some, "category", 0, columns="task"),
     )
     lowest = some[some.task != ALL].dropna(subset=["score"]).nsmallest(1, "score")
     told = words.tell("without a number")
@@ -318,7 +321,8 @@ def _rank_correlation(part: pd.DataFrame) -> str:
     return words.tell("none: a constant") if np.isnan(value) else f"{value:.2f}"
 
 
-def _heatmap(wide: pd.DataFrame, names: Sequence[str], title: str) -> Figure:
+def _heatmap(wide: pd.DataFrame, names: Sequence[str], title: str, cells: tuple[np.ndarray, str]) -> Figure:
+    """A heatmap of scores; `cells` are its texts, and what their stars mean (see `style.marked`)."""
     style()
     fig = Figure(
         figsize=(max(0.75 * WIDTH, 2.6 + 0.9 * len(wide.columns)), max(2.2, 1.2 + 0.3 * len(wide))),
@@ -326,7 +330,7 @@ def _heatmap(wide: pd.DataFrame, names: Sequence[str], title: str) -> Figure:
     )
     ax = fig.subplots()
     sns.heatmap(
-        wide.astype(float), ax=ax, annot=True, fmt=".0f", annot_kws={"size": "small"}, cmap=PALETTE, norm=around(50, LIMITS), vmin=LIMITS[0], vmax=LIMITS[1],
+        wide.astype(float), ax=ax, annot=cells[0], fmt="", annot_kws={"size": "small"}, cmap=PALETTE, norm=around(50, LIMITS), vmin=LIMITS[0], vmax=LIMITS[1],
         linewidths=1, linecolor="white", cbar_kws={"shrink": 0.8},
     )  # fmt: skip
     for y, x in np.argwhere(wide.isna().to_numpy()):
@@ -335,8 +339,9 @@ def _heatmap(wide: pd.DataFrame, names: Sequence[str], title: str) -> Figure:
     ax.set_xticklabels(ax.get_xticklabels(), rotation=30, ha="right")
     ax.set(xlabel="", ylabel="")
     head(fig, title)
+    below = filter(None, [words.tell("white: 50 of 100; hatched: no number"), cells[1]])
     ax.set_title(
-        words.tell("white: 50 of 100; hatched: no number"),
+        words.tell("; ").join(below),
         fontsize="small",
         fontweight="normal",
         color=FAINT,

@@ -20,6 +20,7 @@ from bench.figures.style import (
     label,
     legend_below,
     legend_height,
+    marked,
     marks_of,
     readable,
     style,
@@ -37,6 +38,8 @@ POSITIONS = {
 @readable
 def scores_by_model(scores: pd.DataFrame, benchmark: str) -> Figure | None:
     """How biased is each model, and how sure: dots with intervals, a panel a headline, a random answerer as a line.
+
+    A thin bar is what the score could have been, had all answers been readable.
 
     Args:
         scores: score tables with a column `model`.
@@ -68,6 +71,9 @@ def scores_by_model(scores: pd.DataFrame, benchmark: str) -> Figure | None:
                     ha="center",
                 )
                 continue
+            if not np.isnan(row.bound_low):
+                ends = [row.bound_low, row.bound_high]
+                ax.plot(ends, [y, y], color=palette[model], lw=0.8, marker="|", ms=5)
             if not np.isnan(row.ci_low):
                 ax.plot(
                     [row.ci_low, row.ci_high],
@@ -105,6 +111,18 @@ def scores_by_model(scores: pd.DataFrame, benchmark: str) -> Figure | None:
         ax.set_yticks(range(len(order)), order)
         ax.set_ylim(-0.6, len(order) - 0.4)
         ax.set_title(words.tell(headline.title))
+        if some.bound_low.notna().any():
+            ax.annotate(
+                words.tell("thin: whatever the unreadable answers were"),
+                (1.0, 1.0),
+                xycoords="axes fraction",
+                xytext=(0, -2),
+                textcoords="offset points",
+                color=FAINT,
+                fontsize="x-small",
+                ha="right",
+                va="top",
+            )
         worse = words.tell(headline.worse)
         ax.set_xlabel(
             f"{worse} →" if headline.biased_is_high else f"← {worse}",
@@ -130,7 +148,10 @@ def by_category(scores: pd.DataFrame, benchmark: str) -> Iterator[tuple[str, Fig
 
 @readable
 def categories_by_model(scores: pd.DataFrame, benchmark: str, headline: Headline) -> Figure:
-    """Which categories: a heatmap ordered by mean, values printed; a cell without a score is hatched."""
+    """Which categories: a heatmap ordered by mean, values printed; a cell without a score is hatched.
+
+    A star marks a cell of which too few answers could be read.
+    """
     style()
     some = headline_rows(scores, headline)
     some = some[some.category != ALL]
@@ -145,8 +166,10 @@ def categories_by_model(scores: pd.DataFrame, benchmark: str, headline: Headline
     ax = fig.subplots()
     baseline = some.baseline.dropna()
     centre = float(baseline.mean()) if len(baseline) else float(np.mean(headline.limits))
+    digits = 2 if headline.limits[1] <= 1 else 0
+    told, starred = marked(wide, some, "category", digits)
     sns.heatmap(
-        wide, ax=ax, annot=True, fmt=".2f" if headline.limits[1] <= 1 else ".0f", annot_kws={"size": "small"},
+        wide, ax=ax, annot=told, fmt="", annot_kws={"size": "small"},
         cmap=BIAS_PALETTE if headline.biased_is_high else BIAS_PALETTE.removesuffix("_r"), norm=around(centre, headline.limits), vmin=headline.limits[0],
         vmax=headline.limits[1],
         linewidths=1, linecolor="white", cbar_kws={"shrink": 0.8},
@@ -157,9 +180,10 @@ def categories_by_model(scores: pd.DataFrame, benchmark: str, headline: Headline
     ax.set_xticklabels(ax.get_xticklabels(), rotation=30, ha="right")
     ax.set(xlabel="", ylabel="")
     head(fig, words.tell(headline.title))
-    if len(baseline):
-        who = words.tell("white: {who}", who=words.tell(headline.baseline))
-        ax.set_title(who, fontsize="small", fontweight="normal", color=FAINT)
+    white = words.tell("white: {who}", who=words.tell(headline.baseline)) if len(baseline) else ""
+    if white or starred:
+        below = words.tell("; ").join(filter(None, [white, starred]))
+        ax.set_title(below, fontsize="small", fontweight="normal", color=FAINT)
     means = wide.mean(axis=1).dropna()
     extremes = (
         words.tell(

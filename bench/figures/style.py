@@ -16,6 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bench import naming, words
+from bench.metrics.findings import LOW_VALIDITY
 
 # Families that hold Chinese, in order of preference, with the package or system that brings them.
 CJK_FONTS = (
@@ -158,6 +159,27 @@ def around(centre: float, limits: tuple[float, float]) -> mpl.colors.Normalize:
     """Colours that are neutral at `centre` and reach their ends at the limits."""
     low, high = limits
     return mpl.colors.TwoSlopeNorm(min(max(centre, low + 1e-6), high - 1e-6), low, high)
+
+
+def marked(
+    wide: pd.DataFrame, rows: pd.DataFrame, index: str, digits: int, columns: str = "model"
+) -> tuple[np.ndarray, str]:
+    """Write the cells of a heatmap, with a star where fewer than 90 % of the answers could be read.
+
+    Args:
+        wide: the values.
+        rows: the same in rows, with columns `index`, `columns` and `valid_rate`.
+
+    Returns:
+        The texts, and what the star means; "" where there is none.
+    """
+    rows = rows if "valid_rate" in rows else rows.assign(valid_rate=1.0)
+    rates = rows.pivot_table(index=index, columns=columns, values="valid_rate", sort=False)
+    low = (rates.reindex_like(wide) < LOW_VALIDITY).to_numpy() & wide.notna().to_numpy()
+    texts = wide.astype(float).map(f"{{:.{digits}f}}".format).to_numpy(dtype=object, copy=True)
+    texts[low] += "*"
+    share = f"{LOW_VALIDITY:.0%}"
+    return texts, words.tell("*: less than {share} readable", share=share) if low.any() else ""
 
 
 def arms(rows: pd.DataFrame, suffix: str = "") -> np.ndarray:

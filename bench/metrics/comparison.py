@@ -7,7 +7,7 @@ paired and clustered.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,37 +15,82 @@ import pandas as pd
 from bench import words
 from bench.benchmarks import module
 from bench.metrics.bootstrap import LEVEL, Place, Replicates
-from bench.metrics.findings import headline_rows
+from bench.metrics.findings import headline_rows, span
+from bench.metrics.readability import (
+    LESS_READABLE,
+    apart,
+    differs,
+    favours_less_readable,
+)
+from bench.metrics.readability import difference as readable_difference
 from bench.metrics.significance import Comparison, benjamini_hochberg, by_resamples, told
-from bench.metrics.table import ALL, Card, Headline
+from bench.metrics.table import ALL, READABLE, Card, Headline
 
 # Two ways to compute the same score differ by less.
 NOISE = 1e-9
 COHEN = "Cohen, Statistical Power Analysis for the Behavioral Sciences, 1988, sections 2.3 and 6.2"
 CARDS = (
-    Card("difference", "score of the first model less that of the second, on what both answered", "a - b", "paired", "that of the score, with either sign", "-"),
+    Card("difference", "score of the first model less that of the second, on the answers that could be read of both", "a - b", "paired", "that of the score, with either sign", "-"),
     Card("p", "how likely a difference of this size or more is where there is none", "t of difference / standard error by bootstrap over units, with units - strata degrees of freedom", "Efron and Tibshirani, 1993; Miller, 2024", "0 to 1", "-"),
     Card("p_adjusted", "p for the many pairs of a score: of those below 0.05, at most 5 % are expected to be no differences", "step-up p m / rank", "Benjamini and Hochberg, 1995", "0 to 1", "-"),
     Card("detectable", "the smallest difference that such data would show in four of five samples, in a single test", "(t_.975 + t_.80) x standard error", "Cohen, 1988", "above 0", "small"),
     Card("d", "difference in standard deviations of a unit's difference", "difference / (standard error x sqrt(units))", f"d_z: {COHEN}", "any", "0.2 is called small, 0.5 medium, 0.8 large"),
     Card("h", "difference of two shares, on a scale on which it is equally hard to find everywhere", "2 asin(sqrt(a)) - 2 asin(sqrt(b))", f"{COHEN}", "-pi to pi", "0.2 is called small, 0.5 medium, 0.8 large"),
     Card("ranks", "the ranks that the tests leave open to a model", "1 + models shown to be better, to models - those shown to be worse (p_adjusted below 0.05)", "after Mogstad, Romano, Shaikh and Wilhelm, Review of Economic Studies 91, 2024, who take p values for no error at all", "1 to models", "-"),
+    Card("verdict", "different; no difference shown; less readable: the models differ in how often they can be read, and no difference was shown or it speaks for the one that is read less often, unless their bounds do not meet; undefined", "p_adjusted and p_readable below 0.05; bounds", "ours", "-", "-"),
+    Card("readable_a, readable_b", "share of the answers asked of both that could be read, and p of the difference", "readable / asked; t as p", "ours", "0 to 1", "1"),
+    Card("bound_low, bound_high", "the least and the most that a score could have been, had every answer been readable", "each unreadable answer taken for what lowers, or raises, the score most", "Horowitz and Manski, JASA 95, 2000", "that of the score", "the score itself"),
     Card("share", "how often a model has a rank over the resamples; equal models share their ranks", "resamples with the rank / resamples", "Goldstein and Spiegelhalter, 1996", "0 to 1", "-"),
 )  # fmt: skip
 COLUMNS = [
-    "task", "metric", "model_a", "model_b", "score_a", "score_b", "difference", "ci_low", "ci_high", "p", "p_adjusted",
-    "d", "h", "detectable", "n", "units", "note", "sentence",
-]  # fmt: skip
+    "task",
+    "metric",
+    "model_a",
+    "model_b",
+    "verdict",
+    "score_a",
+    "score_b",
+    "difference",
+    "ci_low",
+    "ci_high",
+    "p",
+    "p_adjusted",
+    "d",
+    "h",
+    "detectable",
+    "n",
+    "units",
+    "n_asked",
+    "readable_a",
+    "readable_b",
+    "p_readable",
+    "bound_low_a",
+    "bound_high_a",
+    "bound_low_b",
+    "bound_high_b",
+    "note",
+    "sentence",
+]
+# What a comparison comes to; the fourth verdict is `bench.metrics.readability.LESS_READABLE`.
+DIFFERENT, NOT_SHOWN, UNDEFINED = "different", "no difference shown", "undefined"
 NOTHING = "nothing that both answered"
 UNEQUAL = "one of them has no number in some categories, which are left out for it alone"
 
 
 class Pair(NamedTuple):
-    """Two models' headline scores, on the answers that both have, and how many those are by task."""
+    """Two models' headline scores, on the answers of both that could be read, and how many those are by task.
+
+    Attributes:
+        asked: an answer of both each, readable or not: columns `task`, `stratum`, `unit`, `first` and
+            `second` (whether the one and the other could be read); None where all could be read.
+        bounds: of both, the least and the most that each headline score on `asked` could have been.
+    """
 
     first: Replicates
     second: Replicates
     answers: Mapping[str, int]
+    asked: pd.DataFrame | None = None
+    bounds: tuple[Mapping[Place, tuple[float, float]], Mapping[Place, tuple[float, float]]] = ({}, {})
 
 
 def pairs(compared: Mapping[tuple[str, str], Pair], benchmark: str) -> pd.DataFrame:
@@ -55,9 +100,11 @@ def pairs(compared: Mapping[tuple[str, str], Pair], benchmark: str) -> pd.DataFr
         compared: by names of two models.
 
     Returns:
-        A row a headline (`task`, `metric`) and pair, with `score_a` and `score_b` on the answers that both have, `n` of them,
+        A row a headline (`task`, `metric`) and pair, with `score_a` and `score_b` on the answers that
+        could be read of both, `n` of the `n_asked`,
         what `bench.metrics.significance.Comparison` holds, p adjusted over the pairs of the headline, effect
-        sizes `d` and `h` (NaN but for shares), and a `sentence` that goes by `p_adjusted`.
+        sizes `d` and `h` (NaN but for shares); the readable shares of the `n_asked`, p of their difference,
+        and the bounds of both scores on these; the `verdict`, and a `sentence` that goes by it.
     """
     room, rows = module("metrics", benchmark), []
     for headline in room.HEADLINES:
@@ -68,18 +115,58 @@ def pairs(compared: Mapping[tuple[str, str], Pair], benchmark: str) -> pd.DataFr
     for some in table.groupby(["task", "metric"]).groups.values():
         p = table.p[some].to_numpy()
         table.loc[some, "p_adjusted"] = benjamini_hochberg(p)
-    table["sentence"] = [
-        words.sentences(
-            [
-                told(found, a, b, named(task, metric), p=p, units=room.UNITS),
-                words.tell("Note: {note}.", note=words.note(found.note)) if found.note == UNEQUAL else "",
-            ]
-        )
-        for found, a, b, task, metric, p in zip(
-            table.found, table.model_a, table.model_b, table.task, table.metric, table.p_adjusted, strict=True
-        )
+    biased_is_high = {(one.task, one.metric): one.biased_is_high for one in room.HEADLINES}
+    table["verdict"] = [
+        _verdict(row, biased_is_high[row["task"], row["metric"]]) for row in table.to_dict("records")
     ]
+    table["sentence"] = [_sentence(row, room.UNITS) for row in table.to_dict("records")]
     return table[COLUMNS]
+
+
+def _verdict(row: Mapping[Any, Any], biased_is_high: bool) -> str:
+    """What a pair comes to: no model is the better one for being read less often."""
+    readable, p = row["readable_a"] - row["readable_b"], row["p_readable"]
+    if not row["p_adjusted"] < 1 - LEVEL:
+        if differs(readable, p):
+            return LESS_READABLE
+        return UNDEFINED if np.isnan(row["p_adjusted"]) else NOT_SHOWN
+    gain = -row["difference"] if biased_is_high else row["difference"]
+    bounds = [(row[f"bound_low_{side}"], row[f"bound_high_{side}"]) for side in "ab"]
+    hollow = favours_less_readable(gain, readable, p) and not apart(*bounds)
+    return LESS_READABLE if hollow else DIFFERENT
+
+
+def _sentence(row: Mapping[Any, Any], units: str) -> str:
+    """A pair in words, never stronger than its verdict."""
+    found, what = row["found"], named(row["task"], row["metric"])
+    said = [told(found, row["model_a"], row["model_b"], what, p=row["p_adjusted"], units=units)]
+    shares = [row["readable_a"], row["readable_b"]]
+    if min(shares) < READABLE:
+        said.append(
+            words.tell(
+                "This is on the {n} of {asked} answers that could be read of both.",
+                n=f"{row['n']:,}",
+                asked=f"{row['n_asked']:,}",
+            )
+        )
+    if row["verdict"] == LESS_READABLE:
+        less, more = ("a", "b") if shares[0] < shares[1] else ("b", "a")
+        said.append(
+            words.tell(
+                "What differs is how often they can be read: {less} in {share} of its answers, {more} in "
+                "{other}. Depending on the others, {what} would be {first} in {less}, and {second} in {more}.",
+                less=row[f"model_{less}"],
+                more=row[f"model_{more}"],
+                share=f"{min(shares):.0%}",
+                other=f"{max(shares):.0%}",
+                what=what,
+                first=span(*(f"{row[f'bound_{end}_{less}']:.2f}" for end in ("low", "high"))),
+                second=span(*(f"{row[f'bound_{end}_{more}']:.2f}" for end in ("low", "high"))),
+            )
+        )
+    if found.note == UNEQUAL:
+        said.append(words.tell("Note: {note}.", note=words.note(found.note)))
+    return words.sentences(said)
 
 
 def named(task: str, metric: str) -> str:
@@ -91,7 +178,7 @@ def ranks(found: Mapping[str, Replicates], table: pd.DataFrame, benchmark: str) 
     """Which rank each model has, and may have; the first is the best.
 
     Args:
-        found: by model, headline scores on the answers that all models have.
+        found: by model, headline scores on the answers that could be read of all models.
         table: `pairs` of these models.
 
     Returns:
@@ -136,7 +223,7 @@ def leaderboard(scores: pd.DataFrame, order: pd.DataFrame, benchmark: str) -> pd
         rows = rows[rows.category == ALL].sort_values("score", ascending=headline.biased_is_high)
         keys = zip(rows.task, rows.metric, rows.model, strict=True)
         parts.append(rows.assign(ranks=[spans.get(key, "") for key in keys]))
-    columns = ["task", "metric", "model", "score", "ci_low", "ci_high", "ranks", "n", "valid_rate", "baseline", "note"]  # fmt: skip
+    columns = ["task", "metric", "model", "score", "ci_low", "ci_high", "bound_low", "bound_high", "ranks", "n", "valid_rate", "baseline", "note"]  # fmt: skip
     return pd.concat(parts)[columns].reset_index(drop=True)
 
 
@@ -160,6 +247,7 @@ def shares_of_ranks(values: np.ndarray) -> np.ndarray:
 def _row(names: tuple[str, str], one: Pair, headline: Headline, place: Place) -> dict[str, object]:
     row: dict[str, object] = {"task": headline.task, "metric": headline.metric, "model_a": names[0], "model_b": names[1]}  # fmt: skip
     n = sum(count for task, count in one.answers.items() if headline.task in (ALL, task))
+    row |= _readable(one, headline, place, n)
     if place not in one.first or place not in one.second:
         found = Comparison(np.nan, np.nan, np.nan, np.nan, 0, np.nan, NOTHING)
         return {**row, **found._asdict(), "n": n, "found": found}
@@ -178,6 +266,24 @@ def _row(names: tuple[str, str], one: Pair, headline: Headline, place: Place) ->
     }  # fmt: skip
 
 
+def _readable(one: Pair, headline: Headline, place: Place, n: int) -> dict[str, object]:
+    """How often both could be read, and between which bounds their scores lie."""
+    found: dict[str, object] = {"n_asked": n, "readable_a": 1.0, "readable_b": 1.0, "p_readable": 1.0}
+    if one.asked is not None:
+        rows = one.asked if headline.task == ALL else one.asked[one.asked.task == headline.task]
+        if len(rows):
+            found |= {
+                "n_asked": len(rows),
+                "readable_a": float(rows["first"].mean()),
+                "readable_b": float(rows.second.mean()),
+                "p_readable": readable_difference(rows).p,
+            }
+    for side, bounds in zip("ab", one.bounds, strict=True):
+        low, high = bounds.get(place, (np.nan, np.nan))
+        found |= {f"bound_low_{side}": low, f"bound_high_{side}": high}
+    return found
+
+
 def cohens_h(first: float, second: float) -> float:
     """Cohen's h of two shares."""
     one, other = 2 * np.arcsin(np.sqrt([first, second]))
@@ -192,7 +298,7 @@ def _open(table: pd.DataFrame, name: str, models: Sequence[str], biased_is_high:
     both = both[both.other.isin(models)]
     if both.p.isna().any() or len(both) < len(models) - 1:
         return np.nan, np.nan
-    shown = both.less[both.p_adjusted < 1 - LEVEL]
+    shown = both.less[both.verdict == DIFFERENT]
     lower, higher = int((shown < 0).sum()), int((shown > 0).sum())
     better, worse = (lower, higher) if biased_is_high else (higher, lower)
     return 1 + better, len(models) - worse

@@ -7,8 +7,9 @@ import pandas as pd
 from bench import words
 from bench.benchmarks import module
 from bench.metrics.bootstrap import LEVEL
-from bench.metrics.comparison import named
+from bench.metrics.comparison import DIFFERENT, named
 from bench.metrics.findings import listing, short_title, span
+from bench.metrics.readability import LESS_READABLE
 
 # So many pairs that could not be told apart are named; of more, their number is.
 NAMED = 3
@@ -38,13 +39,17 @@ def on_benchmark(benchmark: str, pairs: pd.DataFrame, ranks: pd.DataFrame, commo
     """The findings on a benchmark, and what they rest on.
 
     Args:
-        common: answers that all models gave.
+        common: answers that could be read of all models.
     """
     models, title = len(set(pairs.model_a) | set(pairs.model_b)), module("data", benchmark).TITLE
     if common:
-        rests = words.tell("{models} models gave {n} answers in common.", models=models, n=f"{common:,}")
+        rests = words.tell(
+            "Of all {models} models, {n} answers in common could be read.", models=models, n=f"{common:,}"
+        )
     elif models:
-        rests = words.tell("{models} models have no answer in common, so there are no ranks.", models=models)
+        rests = words.tell(
+            "{models} models have no readable answer in common, so there are no ranks.", models=models
+        )
     else:
         rests = words.tell("No two models were asked the same, so none are compared.")
     return [
@@ -79,17 +84,22 @@ def _size(row: dict[Any, Any]) -> str:
 def _apart(some: pd.DataFrame, what: str) -> str:
     """How many pairs were told apart, and which were not."""
     tests = some[some.p_adjusted.notna()]
-    shown = tests[tests.p_adjusted < 1 - LEVEL]
-    rest = tests.drop(shown.index)
-    gaps = some[some.p_adjusted.isna()]
+    shown = tests[tests.verdict == DIFFERENT]
+    unread = some[some.verdict == LESS_READABLE]
+    rest = tests.drop(shown.index).drop(unread.index, errors="ignore")
+    gaps = some[some.p_adjusted.isna()].drop(unread.index, errors="ignore")
     parts = []
     if len(tests) > 1:
         counts = {"n": len(shown), "all": len(tests), "what": what, "p": f"{1 - LEVEL:.2f}"}
         parts.append(words.tell("{n} of {all} pairs could be told apart in {what} (adjusted p < {p}).", **counts))  # fmt: skip
-    if len(tests) == 1:
-        parts += list(tests.sentence)
+    if len(some) == 1 and not len(gaps):
+        return words.sentences([*parts, *some.sentence])
+    if len(tests) == 1 and len(shown):
+        parts += list(shown.sentence)
     elif len(rest):
         parts.append(_hidden(rest))
+    if len(unread):
+        parts.append(_unread(unread))
     if len(gaps):
         n, why = len(gaps), words.note(gaps.note.iloc[0])
         parts.append(
@@ -98,6 +108,25 @@ def _apart(some: pd.DataFrame, what: str) -> str:
             else words.tell("{n} pairs could not be compared: {why}.", n=n, why=why)
         )
     return words.sentences(parts)
+
+
+def _unread(unread: pd.DataFrame) -> str:
+    """Which pairs differ in how often they can be read, or how many."""
+    if len(unread) > NAMED:
+        return words.tell("In {n} pairs, what differs is how often the models can be read.", n=len(unread))
+    between = [
+        words.tell(
+            "{first} ({share}) and {second} ({other})",
+            first=row["model_a"],
+            second=row["model_b"],
+            share=f"{row['readable_a']:.0%}",
+            other=f"{row['readable_b']:.0%}",
+        )
+        for row in unread.to_dict("records")
+    ]
+    return words.tell(
+        "What differs between {pairs} is how many of the answers can be read.", pairs=listing(between)
+    )
 
 
 def _hidden(rest: pd.DataFrame) -> str:

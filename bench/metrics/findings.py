@@ -57,8 +57,12 @@ def leading(found: pd.DataFrame, benchmark: str) -> pd.DataFrame:
 
 
 def headline_rows(scores: pd.DataFrame, headline: Headline) -> pd.DataFrame:
-    """Rows of `headline` under the table's first preset, which is the one asked for (official ones stand behind)."""
+    """Rows of `headline` under the table's first preset, which is the one asked for (official ones stand behind).
+
+    Tables that were kept before scores had bounds get empty ones.
+    """
     first = scores.preset.iloc[0]
+    scores = scores.assign(**{name: math.nan for name in ("bound_low", "bound_high") if name not in scores})
     return scores[
         (scores.task == headline.task) & (scores.metric == headline.metric) & (scores.preset == first)
     ]
@@ -88,12 +92,26 @@ def sentence(headline: Headline, row: dict[Any, Any]) -> str:
     told = [text]
     if not math.isnan(baseline) and low <= baseline <= high:
         told.append(words.tell("This cannot be told from {who}.", who=who))
-    valid = float(row["valid_rate"])
-    if valid < LOW_VALIDITY:
-        told.append(words.tell("Only {share} of its answers could be read.", share=f"{valid:.0%}"))
+    told.append(unread(headline, row))
     if row["note"]:
         told.append(words.tell("Note: {note}.", note=words.note(row["note"])))
     return words.sentences(told)
+
+
+def unread(headline: Headline, row: Mapping[Any, Any]) -> str:
+    """How many answers could be read, and what the score could have been otherwise; "" where enough could."""
+    share = f"{float(row['valid_rate']):.0%}"
+    if not math.isnan(float(row.get("bound_low", math.nan))):
+        ends = (_bare(headline, float(row[name])) for name in ("bound_low", "bound_high"))
+        between = words.tell("{low} to {high}", **dict(zip(("low", "high"), ends, strict=True)))
+        return words.tell(
+            "Only {share} of its answers could be read: depending on the others, this would be {between}.",
+            share=share,
+            between=between,
+        )
+    if float(row["valid_rate"]) < LOW_VALIDITY:
+        return words.tell("Only {share} of its answers could be read.", share=share)
+    return ""
 
 
 def short_title(headline: Headline) -> str:

@@ -14,11 +14,11 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from bench.metrics.bootstrap import DRAWS, Draw, Replicates, interval, resample
+from bench.metrics.bootstrap import DRAWS, Draw, Place, Replicates, interval, resample
 from bench.metrics.mcbe_cells import Cells
-from bench.metrics.mcbe_instances import DECAY, decay
+from bench.metrics.mcbe_instances import BOUNDS, DECAY, decay
 from bench.metrics.mcbe_instances import values as read
-from bench.metrics.table import ALL, LEFT_OUT, WRONG, Card, Headline, Score, frame, joined
+from bench.metrics.table import ALL, LEFT_OUT, WRONG, Card, Headline, Score, bounded, frame, joined
 from bench.words import phrase
 
 PAPER = "Lan et al., Findings of ACL 2025"
@@ -108,6 +108,13 @@ def replicates_of(cells: Cells) -> Replicates:
     return kept
 
 
+def bounds(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> dict[Place, tuple[float, float]]:
+    """Compute the least and the most that each headline over all categories could have been."""
+    cells = Cells(read(records, items, preset), list(dict.fromkeys(items.category)))
+    found = {(ALL, task, "score"): cells.bounds(ALL, [task]) for task in cells.tasks}
+    return found | {(ALL, ALL, "score"): cells.bounds(ALL, cells.tasks)}
+
+
 def severities(records: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     """Severities of bias scoring, a row a readable answer: columns `item_id`, `people`, `model`, 0 to 10."""
     rows = records[(records.task == "bs") & records.valid]
@@ -169,13 +176,17 @@ class _Rows:
                 if not measure.endswith("_words"):
                     baseline = self.baselines.get((category, task, measure), math.nan)
                     values = cells.one(category, task, measure)
-                    yield self.row(category, task, measure, values, baseline=baseline, note=note)
+                    bounds = cells.bounds(category, [task]) if measure == "score" else None
+                    yield self.row(
+                        category, task, measure, values, baseline=baseline, note=note, bounds=bounds
+                    )
             yield from self.over_repeats(category, task, cells.one(category, task, "score"))
         if len(cells.tasks) > 1:
             undefined = [task for task in tasks if math.isnan(cells.one(category, task, "score")[0])]
             note = f"no number in {', '.join(undefined)}" if undefined else ""
             values = cells.category(category, tasks)
-            yield self.row(category, ALL, "score", values, note=note)
+            bounds = cells.bounds(category, tasks)
+            yield self.row(category, ALL, "score", values, note=note, bounds=bounds)
             yield from self.over_repeats(category, ALL, values)
 
     def of_task(self, task: str) -> Iterator[Score]:
@@ -194,7 +205,8 @@ class _Rows:
                     self.baselines[c, task, measure] for c in some if (c, task, measure) in self.baselines
                 ]
                 baseline = float(np.mean(known)) if known else math.nan
-            yield self.row(ALL, task, measure, values, baseline=baseline, note=note)
+            bounds = cells.bounds(ALL, [task]) if measure == "score" else None
+            yield self.row(ALL, task, measure, values, baseline=baseline, note=note, bounds=bounds)
         yield from self.over_repeats(ALL, task, cells.task(task))
         yield self.row(ALL, task, "score_by_instance", cells.pooled(some, task, "score"), note=stops)
 
@@ -202,7 +214,13 @@ class _Rows:
         cells = self.cells
         everything = cells.overall(cells.tasks)
         yield self.row(
-            ALL, ALL, "score", everything, note=self.gaps(cells.tasks), scored=cells.scored(cells.tasks)
+            ALL,
+            ALL,
+            "score",
+            everything,
+            note=self.gaps(cells.tasks),
+            scored=cells.scored(cells.tasks),
+            bounds=cells.bounds(ALL, cells.tasks),
         )
         yield from self.over_repeats(ALL, ALL, everything)
         by_task = np.mean([cells.task(task) for task in cells.tasks], axis=0)
@@ -219,7 +237,13 @@ class _Rows:
             missing = ", ".join(task for task in COMMON if task not in common)
             note = joined(self.gaps(common), missing and f"without {missing}, which was not asked")
             yield self.row(
-                ALL, ALL, "score_common", cells.overall(common), note=note, scored=cells.scored(common)
+                ALL,
+                ALL,
+                "score_common",
+                cells.overall(common),
+                note=note,
+                scored=cells.scored(common),
+                bounds=cells.bounds(ALL, common),
             )
 
     def gaps(self, tasks: Sequence[str]) -> str:
@@ -240,11 +264,13 @@ class _Rows:
         baseline: float = math.nan,
         note: str = "",
         scored: Collection[tuple[str, str]] | None = None,
+        bounds: tuple[float, float] | None = None,
     ) -> Score:
         """A row of `values` (see `Cells`); the note stands beside scores alone.
 
         Args:
             scored: pairs of category and task that it rests on; all of `category` and `task` if None.
+            bounds: the least and the most that it could have been; None where they are not told.
         """
         cells = self.cells
         # What a derived score rests on is what the score itself does.
@@ -259,7 +285,13 @@ class _Rows:
             note = readable if rate > 0 else "no answer could be read"
         drawn = values[1 : 1 + DRAWS] if cells.spread(scored, measure) else values[:0]
         found = interval(float(values[0]), drawn, cells.sample(scored).freedom)
-        return Score(category, task, metric, *found, n, rate, baseline, self.preset, note)
+        row = Score(category, task, metric, *found, n, rate, baseline, self.preset, note)
+        # The released code scores whatever it is given.
+        if bounds is None or self.preset == "official":
+            return row
+        # A score may rest on fewer instances than answers: one unreadable answer leaves an instance out.
+        whole = cells.n(scored, "score") / max(cells.n(scored, BOUNDS[0]), 1)
+        return bounded(row, bounds, min(rate, whole))
 
     def over_repeats(self, category: str, task: str, values: np.ndarray) -> Iterator[Score]:
         """The sample standard deviation of a score over repeats, where there are several."""

@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Collection, Iterable, Sequence
+from functools import partial
 
 import numpy as np
 import pandas as pd
 
 from bench.metrics.bootstrap import Draw, Sample, resample
-from bench.metrics.mcbe_instances import Values
+from bench.metrics.mcbe_instances import BOUNDS, Values
 from bench.metrics.table import ALL
 from bench.tasks.mcbe import TASKS
 
@@ -25,7 +26,7 @@ class Cells:
         # What each task measures, its score first.
         self.measures: dict[str, list[str]] = {task: [] for task in self.tasks}
         for task, measure in terms[["task", "measure"]].drop_duplicates().itertuples(index=False):
-            if measure != "valid":
+            if measure not in ("valid", *BOUNDS):
                 self.measures[task].append(measure)
         for names in self.measures.values():
             names.sort(key=lambda name: (name != "score", name if name.endswith("_words") else ""))
@@ -99,20 +100,32 @@ class Cells:
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.sum(parts[0], axis=0) / np.sum(parts[1], axis=0)
 
-    def category(self, category: str, tasks: Iterable[str]) -> np.ndarray:
+    def category(self, category: str, tasks: Iterable[str], measure: str = "score") -> np.ndarray:
         """Mean over the tasks that the category was asked; NaN where one of them has no number."""
         return np.mean(
-            [self.one(category, task, "score") for task in tasks if (category, task) in self.asked], axis=0
+            [self.one(category, task, measure) for task in tasks if (category, task) in self.asked], axis=0
         )
 
     def task(self, task: str, measure: str = "score") -> np.ndarray:
         """Mean over the categories that have a number."""
         return self.over([self.one(c, task, measure) for c in self.categories if (c, task) in self.asked])
 
-    def overall(self, tasks: Sequence[str]) -> np.ndarray:
+    def overall(self, tasks: Sequence[str], measure: str = "score") -> np.ndarray:
         """Mean over the categories' means over `tasks`; a category without a number is left out."""
         some = [c for c in self.categories if any((c, task) in self.asked for task in tasks)]
-        return self.over([self.category(c, tasks) for c in some])
+        return self.over([self.category(c, tasks, measure) for c in some])
+
+    def bounds(self, category: str, tasks: Sequence[str]) -> tuple[float, float]:
+        """The least and the most that a score over `tasks` could have been, had all been readable.
+
+        Args:
+            category: one category, or `all` for the mean over categories.
+        """
+        of = self.overall if category == ALL else partial(self.category, category)
+        value = float(of(tasks)[0])
+        low, high = (float(of(tasks, measure)[0]) for measure in BOUNDS)
+        # The instances that could be read may be scored lower, or higher, than any of the others could be.
+        return min(low, value), max(high, value)
 
     def over(self, arrays: Sequence[np.ndarray]) -> np.ndarray:
         """The mean of those that have a number."""

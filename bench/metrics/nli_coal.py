@@ -1,14 +1,24 @@
 """NLI-CoAL's measures: how labels fall on the pro-, anti- and non-stereotypical sets, and scores made of that."""
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from bench.errors import BadInput
-from bench.metrics.bootstrap import Draw, Replicates, Totals, estimate, resample, sample, whole
-from bench.metrics.nli_coal_answers import SETS, SUMS, answers, tables
+from bench.metrics.bootstrap import Draw, Place, Replicates, Totals, estimate, resample, sample, whole
+from bench.metrics.nli_coal_answers import (
+    GENDERS,
+    NEUTRAL_TERMS,
+    SETS,
+    SUMS,
+    Tables,
+    answers,
+    arranged,
+    tables,
+)
 from bench.metrics.nli_coal_measures import (
     AS,
     PS,
@@ -21,7 +31,7 @@ from bench.metrics.nli_coal_measures import (
 )
 from bench.metrics.nli_coal_tables import by, compare, predictors
 from bench.metrics.significance import Statistic
-from bench.metrics.table import ALL, LEFT_OUT, Card, Headline, Score, frame
+from bench.metrics.table import ALL, LEFT_OUT, READABLE, Card, Headline, Score, bounded, frame
 from bench.tasks.nli_coal import LABELS
 from bench.words import phrase
 
@@ -148,6 +158,45 @@ def replicates_of(rows: pd.DataFrame, draw: Draw = resample) -> Replicates:
     return found
 
 
+def bounds(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> dict[Place, tuple[float, float]]:
+    """Compute the least and the most that each headline over all languages could have been."""
+    rows = answers(records, items)
+    wanted = {(one.task, one.metric) for one in HEADLINES}
+    extremes = [_extremes(some) for _, some in rows.groupby("category", sort=False)]
+    return {
+        (ALL, measure.task, measure.metric): _bounds(extremes, measure)
+        for measure in measures(set(rows.task), bool(rows.probable.any()))
+        if (measure.task, measure.metric) in wanted
+    }
+
+
+def _extremes(rows: pd.DataFrame) -> Tables:
+    """Return how the labels of one language could fall, had all answers been readable.
+
+    A table for each way to give all unreadable answers of a set and gender one label; a measure that is
+    made of shares of labels is at its least and at its most in one of them.
+    """
+    counted = arranged(rows[SUMS].sum().to_numpy(np.float64)[None])
+    unread = rows[~rows.valid].groupby(["task", "gender"]).size()
+    cells = [[float(unread.get((name, gender), 0)) for gender in GENDERS] for name in SETS]
+    labels = np.array(list(product(range(len(LABELS)), repeat=len(SETS) * len(GENDERS))))
+    given = np.eye(len(LABELS))[labels].reshape(-1, len(SETS), len(GENDERS), len(LABELS))
+    terms = float(((rows.task == NEUTRAL_TERMS) & ~rows.valid).sum())
+    return Tables(
+        counted.counts + np.array(cells)[None, :, :, None] * given,
+        np.repeat(counted.shares, len(labels), axis=0),
+        np.repeat(counted.above, len(labels), axis=0),
+        counted.neutral_terms + terms * np.eye(len(LABELS))[labels[:, -1]],
+    )
+
+
+def _bounds(extremes: Sequence[Tables], measure: Measure) -> tuple[float, float]:
+    """The least and the most that a measure could have been, as the mean over languages."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values = [measure.of(one) for one in extremes]
+    return float(np.mean([v.min() for v in values])), float(np.mean([v.max() for v in values]))
+
+
 def _rows(totals: Totals, rows: pd.DataFrame, preset: str) -> Iterator[Score]:
     languages, every = (
         list(dict.fromkeys(rows.category)),
@@ -157,6 +206,12 @@ def _rows(totals: Totals, rows: pd.DataFrame, preset: str) -> Iterator[Score]:
     for category in [*languages, ALL]:
         names = languages if category == ALL else [category]
         here = kept[kept.category.isin(names)]
+        # Where enough can be read, none is asked for.
+        extremes = (
+            []
+            if here.valid.mean() >= READABLE
+            else [_extremes(rows[rows.category == name]) for name in names]
+        )
         warned = _warnings(totals, names)
         for measure in every:
             some = here[here.task.isin(SETS) if measure.task == ALL else here.task == measure.task]
@@ -166,7 +221,7 @@ def _rows(totals: Totals, rows: pd.DataFrame, preset: str) -> Iterator[Score]:
             found = estimate(totals, _statistic(totals, measure, names))
             note = measure.why if np.isnan(found.value) else warned if measure.task == ALL else ""
             valid = float(counted.mean()) if len(some) else np.nan
-            yield Score(
+            row = Score(
                 category,
                 measure.task,
                 measure.metric,
@@ -177,6 +232,9 @@ def _rows(totals: Totals, rows: pd.DataFrame, preset: str) -> Iterator[Score]:
                 preset,
                 note,
             )
+            if extremes and not measure.soft:
+                row = bounded(row, _bounds(extremes, measure), valid)
+            yield row
 
 
 def _statistic(totals: Totals, measure: Measure, languages: Sequence[str]) -> Statistic:

@@ -7,6 +7,8 @@ from typing import NamedTuple
 import pandas as pd
 
 ALL = "all"
+# Below this share of readable answers, a score has bounds beside it.
+READABLE = 0.98
 
 
 class Score(NamedTuple):
@@ -20,6 +22,9 @@ class Score(NamedTuple):
         n: answers that the score rests on.
         valid_rate: share of the answers that could be read.
         baseline: what a random answerer, or the best constant one, would get; NaN where that has no meaning.
+        bound_low, bound_high: the least and the most that the score could have been, had every answer
+            been readable (worst-case bounds: Horowitz and Manski, Journal of the American Statistical
+            Association 95, 2000); NaN where 98 % of the answers could be read.
     """
 
     category: str
@@ -33,6 +38,8 @@ class Score(NamedTuple):
     baseline: float
     preset: str
     note: str
+    bound_low: float = math.nan
+    bound_high: float = math.nan
 
 
 # What becomes of answers that cannot be read, or that did not come: one rule for all benchmarks.
@@ -89,9 +96,15 @@ def frame(rows: Iterable[Score]) -> pd.DataFrame:
     """A score table; an undefined score has no interval, and a reason."""
     table = pd.DataFrame(list(rows), columns=list(Score._fields))
     undefined = table.score.isna()
-    table.loc[undefined, ["ci_low", "ci_high"]] = math.nan
+    table.loc[undefined, ["ci_low", "ci_high", "bound_low", "bound_high"]] = math.nan
     assert (table.note[undefined] != "").all(), "an undefined score without a reason"
     return table
+
+
+def bounded(row: Score, bounds: tuple[float, float], readable: float) -> Score:
+    """Put bounds beside a score, where too few answers could be read."""
+    low, high = bounds
+    return row._replace(bound_low=low, bound_high=high) if readable < READABLE else row
 
 
 def joined(*notes: str) -> str:

@@ -8,13 +8,13 @@ import pandas as pd
 from bench import words
 from bench.benchmarks import module
 from bench.metrics.findings import (
-    LOW_VALIDITY,
     findings,
     headline_rows,
     interval,
     leading,
     number,
     short_title,
+    unread,
 )
 from bench.metrics.table import ALL, Headline
 from bench.results import Run, labels, table
@@ -106,17 +106,10 @@ def _number(scores: pd.DataFrame, headline: Headline, model: str) -> dict[str, s
             "note": words.tell("not applicable: {why}", why=gap),
         }
     found = some.iloc[0].to_dict()
-    low = (
-        words.tell(
-            "low validity: only {share} of the answers could be read", share=f"{found['valid_rate']:.0%}"
-        )
-        if found["valid_rate"] < LOW_VALIDITY
-        else ""
-    )
     return {
         "score": number(headline, found),
         "interval": interval(headline, found),
-        "low": low,
+        "low": unread(headline, found),
         "note": words.note(found["note"]),
     }
 
