@@ -34,6 +34,10 @@ CODE = ("*.py", "*.toml", "*.csv")
 logging.getLogger("papermill").setLevel(logging.ERROR)
 
 
+# A hash of each part that an executed notebook rests on; under `runs` one of each run, by folder.
+Fingerprint = dict[str, Any]
+
+
 class Trouble(NamedTuple):
     """Why a notebook did not run to its end."""
 
@@ -62,7 +66,7 @@ def _listing_opened_runs(listing: Path) -> type[OwnKernel]:
     """Make a kernel that lists the folders of the runs that it opens in a file."""
 
     class ListingKernel(OwnKernel):
-        async def start_kernel(self, **options: Any) -> None:
+        async def start_kernel(self, **options: Any) -> None:  # type: ignore[override]
             env = {**os.environ, records.OPENED_RUNS: str(listing)}
             await super().start_kernel(env=env, **options)
 
@@ -156,14 +160,11 @@ def _blank(output: nbformat.NotebookNode) -> bool:
     return list(data) == ["text/plain"] and not data["text/plain"].strip()
 
 
-def fingerprint(source: Path, parameters: Mapping[str, Any], runs: Iterable[Path]) -> dict[str, Any]:
+def fingerprint(source: Path, parameters: Mapping[str, Any], runs: Iterable[Path]) -> Fingerprint:
     """Describe what an executed notebook rests on: while it stays the same, so does the page.
 
     Args:
         runs: folders of the runs that its parameters name.
-
-    Returns:
-        A hash of each part, and under `runs` a hash of each run, by its folder.
     """
     cells = [cell.source for cell in nbformat.read(source, as_version=4).cells]
     return {

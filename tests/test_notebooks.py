@@ -111,13 +111,14 @@ def test_a_page_is_made_again_when_any_run_that_it_opens_changes(own_folder):
     """Also those that a pattern names, and those that no parameter names."""
 
     def ask(out, bias, limit=2):
-        asked = run.evaluate("nli_coal", f"simulated:bias={bias}", limit=limit, out=own_folder / out)
-        return asked.folder
+        model = f"simulated:bias={bias}"
+        return run.evaluate("nli_coal", model, limit=limit, out=own_folder / out).folder
 
     hidden, _ = ask("hidden", 0.9), ask("runs/a", 0.1)
     (own_folder / "mine.yml").write_text(
         "title: T\nmodels: ['simulated:bias=0.5']\n"
-        "benchmarks: {nli_coal: [{name: X, limit: 2, page: false}]}\nanalyses: {explore: {runs: ['runs/*']}}\n"
+        "benchmarks: {nli_coal: [{name: X, limit: 2, page: false}]}\n"
+        "analyses: {explore: {runs: ['runs/*']}}\n"
     )
     lines = [
         "from pathlib import Path",

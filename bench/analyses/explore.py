@@ -22,6 +22,7 @@ import pandas as pd
 from bench import words
 from bench.benchmarks import module
 from bench.errors import BadInput, expected
+from bench.metrics.influence import influence
 from bench.results import Run, labels
 from bench.seen import PLAIN, as_html, brief, shortened
 from bench.tasks.request import of_judge
@@ -53,6 +54,21 @@ class View:
 
     def _repr_html_(self) -> str:
         return self.page
+
+
+def most_influential(runs: Sequence[Run], top: int = 5) -> pd.DataFrame:
+    """List the scenes, instances or occupations without which each run's scores change most.
+
+    Returns:
+        `benchmark` and `model`, and what `bench.metrics.influence.influence` has.
+    """
+    parts = []
+    for run, name in zip(runs, labels(runs), strict=True):
+        found = influence(run.records, run.items, run.benchmark, str(run.about["preset"]), top)
+        found.insert(0, "benchmark", run.benchmark)
+        found.insert(1, "model", name)
+        parts.append(found)
+    return pd.concat(parts, ignore_index=True)
 
 
 class Answers:

@@ -96,7 +96,7 @@ def paired(runs: Sequence[Run], second: str = "") -> tuple[list[Pair], pd.DataFr
             f"{len(wordings)} wordings ({', '.join(wordings)}): two are compared; choose the second by its name"
         )
     if len({(run.model, run.label, _wording(run)) for run in runs}) < len(runs):
-        runs = analyses.alike(runs, ("settings", "generation"))
+        runs = analyses.alike(runs, ("settings", "generation", "seed", "repeats"))
     sides: list[dict[str, Run]] = [{}, {}]
     names = labels(runs)
     for model, run in zip(names, runs, strict=True):
