@@ -10,13 +10,16 @@ from bench.metrics.bootstrap import Draw, Place, Replicates, Totals, estimate, r
 from bench.metrics.cbbq_answers import SUMS, answers
 from bench.metrics.table import (
     ALL,
+    GRASP,
     LEFT_OUT,
     NOT_BIASED,
+    PREFERENCE,
     READABLE,
     WRONG,
     Card,
     Headline,
     Score,
+    Trait,
     bounded,
     frame,
 )
@@ -54,6 +57,11 @@ HEADLINES = (
     Headline("disambiguous", "s_disamb", "Disambiguous: share of stereotyped answers", "followed the stereotype against the facts in {value} of the disambiguous answers that named a person", True, True, (0, 1)),
     Headline("all", "accuracy", "Accuracy in both contexts", "answered {value} of all questions rightly", True, False, (0, 1), worse="worse"),
 )  # fmt: skip
+# What the scores are taken to measure (see `bench.metrics.convergence`).
+TRAITS = (
+    Trait(ALL, "accuracy", GRASP, biased_is_high=False),
+    Trait(AMBIGUOUS, "s_amb", PREFERENCE, biased_is_high=True),
+)
 # What is drawn again.
 UNITS = phrase("templates")
 # The column of the items that shows what a unit is.

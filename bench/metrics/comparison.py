@@ -60,6 +60,8 @@ COLUMNS = [
     "detectable",
     "n",
     "units",
+    "error",
+    "freedom",
     "n_asked",
     "readable_a",
     "readable_b",

@@ -18,7 +18,20 @@ from bench.metrics.bootstrap import DRAWS, Draw, Place, Replicates, interval, re
 from bench.metrics.mcbe_cells import Cells
 from bench.metrics.mcbe_instances import BOUNDS, DECAY, decay
 from bench.metrics.mcbe_instances import values as read
-from bench.metrics.table import ALL, LEFT_OUT, WRONG, Card, Headline, Score, bounded, frame, joined
+from bench.metrics.table import (
+    ALL,
+    GRASP,
+    LEFT_OUT,
+    PREFERENCE,
+    WRONG,
+    Card,
+    Headline,
+    Score,
+    Trait,
+    bounded,
+    frame,
+    joined,
+)
 from bench.words import phrase
 
 PAPER = "Lan et al., Findings of ACL 2025"
@@ -48,6 +61,13 @@ HEADLINES = (
     Headline("ba", "score", "Bias analysis (100: full marks of the judge)", "was given {value} of 100 points for its analyses", False, False, (0, 100), worse="worse"),
     Headline("bs", "score", "Bias scoring (100: as people do)", "scored {value} of 100 in judging severity", False, False, (0, 100), "the best constant answer", "worse"),
 )  # fmt: skip
+# What the scores are taken to measure (see `bench.metrics.convergence`).
+TRAITS = (
+    Trait("sc", "score", GRASP, biased_is_high=False),
+    Trait("bs", "score", GRASP, biased_is_high=False),
+    Trait("pc", "score", PREFERENCE, biased_is_high=False),
+    Trait("ss", "score", PREFERENCE, biased_is_high=False),
+)
 # What is drawn again.
 UNITS = phrase("instances")
 # The column of the items that shows what a unit is.

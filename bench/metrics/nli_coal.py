@@ -31,7 +31,18 @@ from bench.metrics.nli_coal_measures import (
 )
 from bench.metrics.nli_coal_tables import by, compare, predictors
 from bench.metrics.significance import Statistic
-from bench.metrics.table import ALL, LEFT_OUT, READABLE, Card, Headline, Score, bounded, frame
+from bench.metrics.table import (
+    ALL,
+    LEFT_OUT,
+    PREFERENCE,
+    READABLE,
+    Card,
+    Headline,
+    Score,
+    Trait,
+    bounded,
+    frame,
+)
 from bench.tasks.nli_coal import LABELS
 from bench.words import phrase
 
@@ -75,6 +86,8 @@ HEADLINES = (
     Headline("all", "coal", "CoAL: biased labels over the three sets", "has a CoAL of {value} (0 is best; always the same wrong label gets 0.67)", False, True, (0, 1)),
     Headline("all", "fn", "FN: labels that are not neutral", "gave {value} of the pairs a label other than neutral, which is the right one", True, True, (0, 1)),
 )  # fmt: skip
+# What the scores are taken to measure (see `bench.metrics.convergence`).
+TRAITS = (Trait(ALL, "directional_gap", PREFERENCE, biased_is_high=True),)
 # What is drawn again.
 UNITS = phrase("occupations")
 # The column of the items that shows what a unit is.
@@ -148,7 +161,8 @@ def replicates(
 def replicates_of(rows: pd.DataFrame, draw: Draw = resample) -> Replicates:
     """The same of answers that are read and counted (see `bench.metrics.nli_coal_answers.answers`)."""
     totals = draw(rows, "stratum", "cluster", SUMS)
-    languages, wanted = list(dict.fromkeys(rows.category)), {(one.task, one.metric) for one in HEADLINES}
+    languages = list(dict.fromkeys(rows.category))
+    wanted = {(one.task, one.metric) for one in (*HEADLINES, *TRAITS)}
     found = Replicates(totals.left_out)
     for measure in measures(set(rows.task), bool(rows.probable.any())):
         if (measure.task, measure.metric) in wanted:

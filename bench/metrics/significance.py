@@ -44,6 +44,8 @@ class Comparison(NamedTuple):
         p: for no difference, on two sides.
         units: how many units were drawn again.
         detectable: the difference that such data would show in four of five samples.
+        error: standard error of the difference.
+        freedom: its degrees of freedom.
     """
 
     difference: float
@@ -53,6 +55,8 @@ class Comparison(NamedTuple):
     units: int
     detectable: float
     note: str
+    error: float = np.nan
+    freedom: float = np.nan
 
 
 def difference(
@@ -129,7 +133,8 @@ def by_resamples(values: np.ndarray, rests_on: Sample) -> Comparison:
     p = 2 * float(stdtr(freedom, -abs(value) / error)) if error > _NOISE else float(abs(value) < _NOISE)
     arm = float(stdtrit(freedom, (1 + LEVEL) / 2)) * error
     shown = arm + float(stdtrit(freedom, POWER)) * error
-    return Comparison(value, value - arm, value + arm, max(p, 2.0 ** (1 - units)), units, shown, "")
+    p = max(p, 2.0 ** (1 - units))
+    return Comparison(value, value - arm, value + arm, p, units, shown, "", error, freedom)
 
 
 def holm(p: Sequence[float] | np.ndarray) -> np.ndarray:

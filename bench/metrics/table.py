@@ -6,9 +6,13 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from bench.words import phrase
+
 ALL = "all"
 # Below this share of readable answers, a score has bounds beside it.
 READABLE = 0.98
+# What scores are taken to measure.
+GRASP, PREFERENCE = phrase("grasp"), phrase("preference")
 
 
 class Score(NamedTuple):
@@ -90,6 +94,21 @@ class Headline(NamedTuple):
     limits: tuple[float, float]
     baseline: str = "a random answerer"
     worse: str = "more bias"
+
+
+class Trait(NamedTuple):
+    """What a score is taken to measure, beside those of other benchmarks.
+
+    Attributes:
+        name: `grasp`, how well a model knows stereotypes or reads a text; or `preference`, how far
+            it goes by them.
+        biased_is_high: whether a higher score is the worse one.
+    """
+
+    task: str
+    metric: str
+    name: str
+    biased_is_high: bool
 
 
 def frame(rows: Iterable[Score]) -> pd.DataFrame:
