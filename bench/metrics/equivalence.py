@@ -20,6 +20,7 @@ from bench.benchmarks import module
 from bench.errors import BadInput
 from bench.metrics.bootstrap import LEVEL
 from bench.metrics.comparison import named
+from bench.metrics.readability import LESS_READABLE
 from bench.metrics.significance import benjamini_hochberg, p_told
 from bench.metrics.table import Card
 
@@ -69,8 +70,8 @@ def tests(pairs: pd.DataFrame, margin: float, benchmark: str) -> pd.DataFrame:
         margin: in the unit of the score: 0.05 is five hundredths of a share, 5 is five of 100 points.
 
     Returns:
-        A row per headline and pair: the `difference` with its 90 % interval, the `margin`, p values,
-        and a `sentence`.
+        A row per headline and pair: the `difference` with its 90 % interval, the `margin`, p values
+        (NaN where what differs is how often the two can be read), and a `sentence`.
 
     Raises:
         BadInput: a margin that is not above 0.
@@ -86,6 +87,8 @@ def tests(pairs: pd.DataFrame, margin: float, benchmark: str) -> pd.DataFrame:
         # How much worse the first model is than the second.
         worse = rows.difference if headline.biased_is_high else -rows.difference
         p = np.concatenate([_p(worse, rows, margin), _p(-worse, rows, margin)])
+        # Nobody is shown to be not worse on the answers that a refusing model left.
+        p[np.tile(rows.verdict == LESS_READABLE, 2)] = np.nan
         rows["p_a_not_worse"], rows["p_b_not_worse"] = np.split(benjamini_hochberg(p), 2)
         rows["p_equivalent"] = rows[["p_a_not_worse", "p_b_not_worse"]].max(axis=1)
         arm = stdtrit(rows.freedom, 1 - ALPHA) * rows.error
@@ -110,6 +113,12 @@ def _sentence(row: dict[str, object]) -> str:
         "what": named(str(row["task"]), str(row["metric"])),
         "margin": f"{row['margin']:g}",
     }
+    if row["verdict"] == LESS_READABLE:
+        return words.tell(
+            "{first} and {second} are not tested against a margin in {what}: what differs is how often "
+            "they can be read.",
+            **{name: about[name] for name in ("first", "second", "what")},
+        )
     low, high = (f"{float(str(row[name])):+.2f}" for name in ("low_90", "high_90"))
     around = words.tell("90\u00a0% interval {low} to {high}", low=low, high=high)
     first, second = (float(str(row[name])) for name in ("p_a_not_worse", "p_b_not_worse"))
