@@ -1,0 +1,121 @@
+"""Measure how rightly replies are read, on replies that were labelled by hand.
+
+Run `python tests/benchmarks/replies.py` for a table by kind of question, with `--list` for every
+reply that is read otherwise than labelled, or with other files in the form of
+tests/replies/labelled.csv. Its columns:
+
+- id: a name, any;
+- kind: of question, one of `READERS` below;
+- style, family: how it is written, and the kind of model that writes so; they only describe;
+- options: what the question offers, where a reader needs it, separated by `|`;
+- reply: the whole reply;
+- reading: what a careful person reads in it, or `none`.
+"""
+
+import argparse
+import csv
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+
+import pandas as pd
+
+from bench.tasks import cbbq, mcbe, nli_coal
+
+TABLES = Path(__file__).parents[1] / "replies"
+NONE = "none"
+# What can become of a reply: `read though none` has no answer for a careful person, `unread` has.
+OUTCOMES = ("right", "misread", "read though none", "unread")
+
+
+def _cbbq(request: str) -> Callable[[str, list[str]], str]:
+    def read(reply: str, options: list[str]) -> str:
+        item = SimpleNamespace(**{f"ans{k}": text for k, text in enumerate(options)})
+        return cbbq.parse("ambiguous", request, reply, item)
+
+    return read
+
+
+def _mcbe(task: str, request: str) -> Callable[[str, list[str]], str]:
+    def read(reply: str, options: list[str]) -> str:
+        name = request or mcbe.SEPARATOR.join(options)
+        return mcbe.parse(task, name, reply, SimpleNamespace(labels=tuple(options)))
+
+    return read
+
+
+READERS: dict[str, Callable[[str, list[str]], str]] = {
+    "cbbq": _cbbq("answer"),
+    "cbbq_explained": _cbbq("explanation"),
+    "cbbq_cot": _cbbq("answer"),
+    "cbbq_judge": _cbbq("judge"),
+    "ss": _mcbe("ss", ""),
+    "sc": _mcbe("sc", "answer"),
+    "bs": _mcbe("bs", "answer"),
+    "judge13": _mcbe("ba", "judge:1"),
+    "judge5": _mcbe("ba", "judge:4"),
+    "nli": lambda reply, options: nli_coal.parse("ps", "label", reply, None),
+}
+
+
+def read_tables(paths: Sequence[Path]) -> pd.DataFrame:
+    """Read labelled replies and add what today's readers make of them: columns `read`, `outcome`."""
+    rows = pd.concat(
+        pd.read_csv(path, dtype=str, keep_default_na=False, quoting=csv.QUOTE_MINIMAL)
+        for path in paths
+    )
+    rows["read"] = [
+        READERS[row.kind](row.reply, row.options.split("|")) or NONE for row in rows.itertuples()
+    ]
+    rows["outcome"] = [
+        _outcome(label, read) for label, read in zip(rows.reading, rows.read, strict=True)
+    ]
+    return rows
+
+
+def _outcome(label: str, read: str) -> str:
+    if label == read:
+        return "right"
+    if read == NONE:
+        return "unread"
+    return "read though none" if label == NONE else "misread"
+
+
+def by_kind(rows: pd.DataFrame) -> pd.DataFrame:
+    """Count outcomes by kind of question and over all, with the share in percent that is misread.
+
+    A reply that is read though it has no answer counts as misread, and both over all replies.
+    """
+    counts = pd.crosstab(rows.kind, rows.outcome).reindex(columns=OUTCOMES, fill_value=0)
+    counts.loc["all"] = counts.sum()
+    total = counts.sum(axis=1)
+    counts.insert(0, "replies", total)
+    counts["% misread"] = 100 * (counts["misread"] + counts["read though none"]) / total
+    counts["% unread"] = 100 * counts["unread"] / total
+    return counts
+
+
+def main() -> None:
+    """Print the table of the files that the command line names."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument(
+        "files",
+        nargs="*",
+        type=Path,
+        default=sorted(TABLES.glob("*.csv")),
+        help="tables of labelled replies; default: all of tests/replies",
+    )
+    parser.add_argument(
+        "--list", action="store_true", help="print each reply that is read otherwise than labelled"
+    )
+    given = parser.parse_args()
+    for path in given.files:
+        rows = read_tables([path])
+        print(f"{path}\n{by_kind(rows).to_string(float_format='%.1f')}\n")
+        if given.list:
+            for row in rows[rows.outcome != "right"].itertuples():
+                print(f"{row.id}: {row.outcome}: {row.reading!r} read as {row.read!r}: {row.reply!r}")
+
+
+if __name__ == "__main__":
+    main()
