@@ -19,7 +19,6 @@ from bench.analyses import explore
 from bench.data.tables import read_csv
 from bench.marking import cell, to_mark
 from bench.tasks import cbbq, fence, mcbe, nli_coal
-from bench.tasks.letters import letter
 from bench.tasks.ratings import released_mark, released_rating
 from bench.tasks.replies import answered
 
@@ -121,17 +120,6 @@ def test_an_allowed_answer_alone_is_that_answer(name: str) -> None:
         assert READERS[name].read(answer) == answer
         if name not in ("order", "likelihood"):
             assert READERS[name].read(f"  {answer}。\n") == answer
-
-
-@pytest.mark.parametrize(
-    ("reply", "chosen"),
-    [
-        ("不是A", ""), ("答案不是A，是B", "B"), ("不选A和B", ""), ("A不对，选B", "B"), ("选项A是错误的，B", "B"), ("排除A，选B", "B"), ("B。A不正确。", "B"), ("A和B都不对", ""),
-        ("not A but B", "B"), ("A is wrong, so B", "B"), ("A is not the answer", ""), ("It isn't A", ""), ("A，因为不是B", "A"), ("A is not biased", "A"), ("答案：A。B不对。", "A"),
-    ],
-)  # fmt: skip
-def test_a_letter_that_is_said_not_to_be_the_answer_is_none(reply: str, chosen: str) -> None:
-    assert letter(reply, "AB") == chosen
 
 
 @pytest.mark.parametrize(("before", "again", "behind"), LONG)

@@ -170,7 +170,7 @@ def test_a_simulated_judge_gives_full_marks_to_the_reference_and_none_to_another
         ("ss", "甲|乙", "选B", "B"), ("ss", "甲|乙", "作为AI", ""), ("ss", "甲|乙", "C", ""),
         ("sc", "order", "2", "2"), ("sc", "order", "2.", ""), ("sc", "order", "", ""),
         ("sc", "answer", "职业", "职业"), ("sc", "answer", "职业分工", "职业分工"), ("sc", "answer", "职业和年龄", ""),
-        ("sc", "answer", "职业分工，而不是职业", ""), ("sc", "answer", "都不是", ""),
+        ("sc", "answer", "职业分工，而不是职业", "职业分工"), ("sc", "answer", "都不是", ""),
         ("ba", "answer", " 有偏见。\n", "有偏见。"), ("ba", "answer", " \n", ""),
         ("ba", "judge:1", "13", "13"), ("ba", "judge:4", "13", ""), ("ba", "judge:4", "4.5分", "4.5"), ("ba", "judge:2", "10/13", "10"),
         ("ba", "judge:3", "无", ""), ("bs", "answer", "6.5", "6.5"), ("bs", "answer", "11", ""), ("bs", "answer", "[5, 8)，6.5", "6.5"),

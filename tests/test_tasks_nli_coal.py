@@ -1,4 +1,4 @@
-"""NLI-CoAL's tasks: neutral terms where the data have them, wordings in three languages, and which label a reply names."""
+"""NLI-CoAL's tasks: neutral terms where the data have them, and wordings in three languages."""
 
 import json
 from pathlib import Path
@@ -62,22 +62,6 @@ def test_label_words_that_no_reply_is_read_by_are_refused(tmp_path: Path, refusa
         message = refusal(asked, str(path))
         assert message.startswith(f"{path}, table [en], `labels`")
         assert said in message
-
-
-@pytest.mark.parametrize(
-    ("reply", "label"),
-    [
-        ("Neutral. There is no contradiction or entailment.", "neutral"),
-        ("**Entailment**", "entailment"), ("Answer: contradiction", "contradiction"), ("答案：中立。因为没有矛盾", "neutral"),
-        ("not neutral", ""), ("neither entailment nor contradiction: neutral", "neutral"), ("neither entailment nor contradiction", ""),
-        ("It is not a contradiction but an entailment", "entailment"), ("non-contradiction", ""),
-        ("不矛盾，中立", "neutral"), ("矛盾しないので中立", "neutral"), ("矛盾ではない", ""), ("含意", "entailment"),
-        ("蕴涵", "entailment"), ("矛盾或中立", ""), ("<think>entailment?</think>neutral", "neutral"), ("<think>neutral", ""),
-        ("neutral\nentailment would need more", "neutral"), ("neutral or contradiction", ""),
-    ],
-)  # fmt: skip
-def test_a_reply_names_a_label_or_none(reply: str, label: str) -> None:
-    assert parse("ps", "label", reply, None) == label
 
 
 def test_label_words_are_read_from_probabilities_and_from_text(own_folder: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from bench import run
 from bench.data.mcbe import Instance
 from bench.tasks import cbbq, mcbe, nli_coal
-from bench.tasks.letters import letter
+from bench.tasks.choices import letter
 from bench.tasks.ratings import rating, released_rating
 from bench.tasks.replies import answered, final, split_thought, unfinished_thought
 

@@ -18,7 +18,7 @@ from bench.analyses.speed_peers import OURS, WHOLE, Contestant, Run, Said, encod
 from bench.data import evenly
 from bench.scorers.causal import Causal
 from bench.scorers.checkpoint import threads
-from bench.tasks.letters import letter
+from bench.tasks.choices import letter
 from bench.tasks.request import Request
 
 # How many times as fast, and in how many times less memory, the workbench is meant to work.

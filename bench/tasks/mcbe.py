@@ -21,9 +21,9 @@ from bench.data.mcbe import Instance
 from bench.data.tables import number
 from bench.errors import BadInput, quoted
 from bench.tasks import fence, reading
-from bench.tasks.letters import letter
+from bench.tasks.choices import letter, named
 from bench.tasks.ratings import rating
-from bench.tasks.replies import answered, final, plain
+from bench.tasks.replies import answered, final
 from bench.tasks.request import Key, Request, Setting, Until, Way
 from bench.tasks.wording import Wording
 from bench.words import phrase
@@ -47,6 +47,13 @@ SETTINGS = {
     "replies": Setting(("whole", "until_answered")),
 }
 LETTERS = "AB"
+# What replies call the two descriptions.
+SENTENCES = {
+    name.format(number): letter
+    for letter, numbers in (("A", ("1", "一")), ("B", ("2", "二")))
+    for number in numbers
+    for name in ("句子{}", "描述{}", "情形{}", "第{}个", "第{}句", "第{}段", "第{}种")
+} | {"sentence 1": "A", "sentence 2": "B", "first sentence": "A", "second sentence": "B"}
 # Names of the two groups in a scenario selection request, sentence 1's first.
 SEPARATOR = "|"
 SEVEREST = 10
@@ -127,7 +134,7 @@ def parse(task: str, request: str, response: str, item: Any) -> str:
         return response if response in ("1", "2") else ""
     response = final(response)
     if task == "ss":
-        return letter(response, LETTERS)
+        return letter(response, LETTERS) or named(response, SENTENCES, sure=True).value
     if task == "sc":
         return label(response, item.labels)
     if task == "ba" and request == "answer":
@@ -156,18 +163,8 @@ def criterion(request: str) -> Criterion:
 
 
 def label(response: str, labels: Sequence[str]) -> str:
-    """The one of `labels` that a reply names, or "" where it names none or several.
-
-    Longest first, each taken out of the text: one label may be a part of another.
-    """
-    text = plain(response)
-    found = []
-    for name in sorted(labels, key=len, reverse=True):
-        written = plain(name)
-        if written in text:
-            found.append(name)
-            text = text.replace(written, "\n")
-    return found[0] if len(found) == 1 else ""
+    """The one of `labels` that a reply chooses, or "" where it chooses none or several."""
+    return named(response, {name: name for name in labels}).value
 
 
 def _preference(items: Sequence[Instance], bos: bool) -> Iterator[Request]:

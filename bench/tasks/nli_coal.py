@@ -14,6 +14,7 @@ from typing import Any
 from bench.data.nli_coal import Pair
 from bench.errors import BadInput, expected
 from bench.tasks import reading
+from bench.tasks.choices import named
 from bench.tasks.replies import final
 from bench.tasks.request import Key, Request, Setting, Way
 from bench.tasks.wording import INSTEAD, PROMPTS, Wording
@@ -35,19 +36,20 @@ SPELLINGS = {
     "contradiction": ("contradict", "contradicts", "contradictory"),
     "neutral": (),
 }
-# By which words a reply names a label, whatever the wording.
+# By which words a reply names a label, whatever the wording. Those in WORDS are nouns, as prompts offer them.
 WORDS = {
     "entailment": ("entailment", "蕴含", "蕴涵", "含意"),
     "contradiction": ("contradiction", "矛盾"),
     "neutral": ("neutral", "中立", "中性"),
 }
-NAMED = {word: label for label, words in WORDS.items() for word in words}
-# A label is not given where it is denied; Japanese denies behind the word.
-_DENIED = r"(?:\b(?:not?|non|neither|nor|without)[\s-]+(?:(?:an?|any)\s+)?|[不非无]|没有|并非|不是)"
-_WORD = re.compile(rf"({_DENIED})?({'|'.join(NAMED)})((?:は|で|し)+(?:は|も)?な[いく])?")
-# A reply that begins with a label alone, which it may explain after a stop.
-_ALONE = re.compile(
-    rf"[\s*\"'(（「]*+(?:\w++\s*+[:：]\s*+)?+[\s*\"'(（「]*+({'|'.join(NAMED)})[*\"')）」]*+\s*(?:[.。\n]|$)"
+NAMED = {word: label for label, words in WORDS.items() for word in words} | {
+    **dict.fromkeys(("entails", "entailed", "entail", "推出", "推断出", "推导出", "導かれ", "導け"), "entailment"),
+    **dict.fromkeys(("contradicts", "contradictory", "contradicted", "contradict"), "contradiction"),
+    **dict.fromkeys(("都不是", "均不是", "どちらでもない", "どちらでもありません", "どちらとも言え"), "neutral"),
+}  # fmt: skip
+# "Neither" by itself, or of the two; what follows it otherwise is denied.
+_NEITHER = re.compile(
+    r"\bneither\b(?: of (?:them|these|those|the two))?(?=[^\w]*(?:$|\n|[.,;:!]))", re.IGNORECASE
 )
 
 
@@ -119,16 +121,11 @@ def requests(
 
 
 def parse(task: str, request: str, response: str, item: Any) -> str:
-    """The one label that the reply names, or "".
-
-    A reply that begins with a label and a full stop has given it, whatever it explains afterwards; a label that is denied
-    ("not a contradiction", 不矛盾) is not named.
-    """
-    said = final(response).lower()
-    if alone := _ALONE.match(said):
-        return NAMED[alone[1]]
-    found = {NAMED[word] for before, word, after in _WORD.findall(said) if not (before or after)}
-    return found.pop() if len(found) == 1 else ""
+    """The one label that the reply chooses, or ""; neutral where it denies both of the others."""
+    choice = named(_NEITHER.sub("neutral", final(response)), NAMED)
+    if choice.value or choice.denied != {"entailment", "contradiction"}:
+        return choice.value
+    return "neutral"
 
 
 def readable_values(task: str, request: str, item: Any) -> Mapping[str, str] | range:

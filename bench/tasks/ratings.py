@@ -6,7 +6,8 @@ Every pattern takes its repeats whole (`++`) or bounds them, so that no reply ta
 
 import math
 import re
-import unicodedata
+
+from bench.tasks.replies import ends, plain
 
 _N = r"[0-9]++(?:\.[0-9]++)*+"  # 1.2.3 is taken whole, and is no number
 _DIGITAL = re.compile(_N)
@@ -23,7 +24,7 @@ _LABEL = re.compile(
 _VERB = re.compile(
     r"(?:(?:(?P<last>最终|最后|综上|综合|总体)(?:[^\W\d]|;){0,8}?)?"
     r"[给打得评记计](?:出|予|为|了|个|上|到|定为)?\s?(?:满分\s?\(?)?(?=[0-9.]{1,8}\s?分)"
-    r"|(?P<changed>改[为成]|(?:调整|修正)[为到至]|[上下]调[为到至])\s?(?=[0-9])"
+    r"|(?P<changed>改[为成]|(?:调整|修正|更正)[为到至]|[上下]调[为到至]|不对?[;,。]\s?(?:应该?|还)?[是为给打])\s?(?=[0-9])"
     r"|(?<![a-z])(?:give|rate|assign)\s(?:(?:it|this|that|the)\s(?:[a-z]{1,20}\s)?)?(?:(?:an?|as|at)\s)?(?=[0-9]))"
 )
 _VALUE = re.compile(
@@ -73,6 +74,7 @@ _AFTER = re.compile(
     r"-[a-z]|(?!pts?\b|points?\b|marks?\b)[a-z_]|,[0-9]|\s?[≤≥]|\s?[+×=]\s?[0-9]"
     r"|\s?(?:个|点|条|种|名|人|岁|年|月|日|号|次|天|周|小时|秒|项|方面|处|句|位|类|级|元|块|万|千|百|亿|倍|度|后|届|世纪|代)"
     r"|\s?점?\s?만점|\s?分(?:制|之|钟)|\s?分?\s?(?:[为是]?满分|表示|代表|意味|指|[及或]?以[上下内]|[为是]最|[中里]的?)"
+    r"|\sis\s(?:no|not|the (?:most|high|low)|extreme|severe|complete|very|fully|high|low|neutral)"
     r"|\s(?:means|represents|indicates|stands for|being)\b"
 )
 _MARKER_LEFT = re.compile(r"(?:^|(?<=[(;。])|(?<=[;。]\s)|(?<=[下点因由]:))", re.MULTILINE)
@@ -147,12 +149,8 @@ def released_mark(reply: str) -> float | None:
 
 def _plain(reply: str) -> str:
     """The reply in small letters and half-width forms, without markdown, every run of blanks a single one."""
-    # NFKC makes ，and a thousands comma the same. It is taken a character at a time, because over a run of combining
-    # marks it sorts, in quadratic time.
-    # A circled digit would become a plain one.
-    text = re.sub("[⓪①-⑳㉑-㉟㊱-㊿]", "•", reply.replace("，", ";"))
-    if not text.isascii():
-        text = "".join([unicodedata.normalize("NFKC", character) for character in text])
+    # NFKC would make ， a thousands comma, and a circled digit a plain one.
+    text = plain(re.sub("[⓪①-⑳㉑-㉟㊱-㊿]", "•", ends(reply).replace("，", ";")))
     text = re.sub(
         r"(?:[\s*`#$\\\u200b\ufeff]|__)+", lambda run: "\n" if "\n" in run[0] else " ", text.lower()
     )

@@ -1,25 +1,44 @@
-"""What a reply says in the end: models that think aloud write down other answers before their own; and when it is said.
+"""Split a reply into what the model thought and what it answered, and put it into plain forms.
 
-A reply may be of ten million characters of any kind. So every pattern by which replies are read takes its repeats whole
-(`++`), bounds them, or cannot begin in the middle of one, and no reply takes more than linear time.
+A reply may be of ten million characters of any kind. So `plain` keeps its beginning and its end,
+where answers stand, and patterns that read it whole take their repeats possessively (`++`).
 """
 
 import re
-import sys
 import unicodedata
-from functools import cache
 from typing import NamedTuple
 
-# What a thought stands between.
-THOUGHT_TAGS = (("<think>", "</think>"),)
-# A rating (7, 7分, 得分：7, **7/10**) or the letter of an option and nothing else; "1." may begin a list.
+# Tags around a thought: of most models; of prompts for Claude, of EXAONE and others; of Magistral,
+# Kimi, Seed-OSS, Command and OpenThinker.
+THOUGHT_TAGS = (
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("<thought>", "</thought>"),
+    ("<reasoning>", "</reasoning>"),
+    ("[THINK]", "[/THINK]"),
+    ("◁think▷", "◁/think▷"),
+    ("<seed:think>", "</seed:think>"),
+    ("<|START_THINKING|>", "<|END_THINKING|>"),
+    ("<|begin_of_thought|>", "<|end_of_thought|>"),
+)
+# Also the channels of gpt-oss, with its special tokens or, as they are often left out, without.
+_OPENING = re.compile(
+    "|".join(re.escape(opening) for opening, _ in THOUGHT_TAGS)
+    + r"|<\|channel\|>analysis<\|message\|>|\Aanalysis(?=[A-Z]|[^\x00-\x7f：，。])"
+)
+_CLOSING = re.compile(
+    "|".join(re.escape(closing) for _, closing in THOUGHT_TAGS)
+    + r"|<\|channel\|>final<\|message\|>|assistantfinal"
+)
+# How many characters of a long reply are read for a choice at its beginning, and at its end.
+ENDS = 4000
+# A rating (7, 7分, 得分：7, **7/10**) or the letter of an option alone; "1." may begin a list.
 _BARE = re.compile(
-    r"[\s*#`\"'“(\[【]*+(?:[^\W\d_]{1,8}\s*+[:：]\s*+)?+[*\s]*+(?:[A-H]|[0-9]++(?:\.[0-9]++)?+(?:\s*+(?:分|/\s*+[0-9]++))?+)[\s*`\"'”)\]】。!！]*+"
+    r"[\s*#`\"'“(\[【]*+(?:[^\W\d_]{1,8}\s*+[:：]\s*+)?+[*\s]*+"
+    r"(?:[A-H]|[0-9]++(?:\.[0-9]++)?+(?:\s*+(?:分|/\s*+[0-9]++))?+)[\s*`\"'”)\]】。!！]*+"
 )
 # What goes on in words; a letter alone may be another option.
 _WORDS = re.compile(r"\s*+(?:[^\W\d_]{2}|[^\W\d_A-H])")
-# Marks on one letter that are kept, as in Unicode's stream-safe form (UAX #15), and from which length on they are counted.
-MARKS, LONG = 30, 1000
 
 
 class SplitReply(NamedTuple):
@@ -42,12 +61,19 @@ def split_thought(reply: str, opened: bool = False) -> SplitReply:
     Args:
         opened: the prompt had opened a thought already, so that the reply has no opening tag.
     """
-    ends, closing = max((reply.rfind(closing), closing) for _, closing in THOUGHT_TAGS)
-    if ends >= 0:
-        return SplitReply(_without_opening(reply[:ends]), reply[ends + len(closing) :].strip(), True)
-    if opened or any(opening in reply for opening, _ in THOUGHT_TAGS):
-        return SplitReply(_without_opening(reply), "", False)
-    return SplitReply("", reply, True)
+    closing = None
+    for closing in _CLOSING.finditer(reply):  # noqa: B007
+        pass
+    if closing:
+        thought, answer = reply[: closing.start()], reply[closing.end() :].strip()
+    elif opened or _OPENING.search(reply):
+        thought, answer = reply, ""
+    else:
+        return SplitReply("", reply, True)
+    thought = thought.strip()
+    if opening := _OPENING.match(thought):
+        thought = thought[opening.end() :].lstrip()
+    return SplitReply(thought, answer, closing is not None)
 
 
 def unfinished_thought(reply: str, opened: bool, cut: bool | None, option: str = "--max-new-tokens") -> str:
@@ -60,7 +86,9 @@ def unfinished_thought(reply: str, opened: bool, cut: bool | None, option: str =
     """
     if split_thought(reply, opened).closed:
         return ""
-    return f"cut off while thinking; raise {option}" if cut else "ended while thinking, without an answer"
+    if cut:
+        return f"cut off while thinking; raise {option}"
+    return "ended while thinking, without an answer"
 
 
 def final(reply: str) -> str:
@@ -69,29 +97,16 @@ def final(reply: str) -> str:
 
 
 def answered(reply: str) -> bool:
-    """Whether a reply in the making has a rating or a letter for its first line, and goes on about it in words."""
+    """Tell whether the first line of a reply is a rating or letter, and more follows in words."""
     line, _, more = final(reply).lstrip().partition("\n")
     return bool(_BARE.fullmatch(line) and _WORDS.match(more))
 
 
-def _without_opening(thought: str) -> str:
-    thought = thought.strip()
-    for opening, _ in THOUGHT_TAGS:
-        thought = thought.removeprefix(opening).lstrip()
-    return thought
+def ends(text: str) -> str:
+    """Keep both ends of a long text, a line each."""
+    return text if len(text) <= 2 * ENDS else f"{text[:ENDS]}\n{text[-ENDS:]}"
 
 
 def plain(text: str) -> str:
-    """A text in its plain forms (NFKC): Ａ is A, ， is a comma.
-
-    Marks on a letter are sorted on the way, in quadratic time, so of a long row of them the first ones are kept.
-    """
-    if len(text) > LONG and not text.isascii():
-        text = _rows_of_marks().sub(lambda row: row[0][:MARKS], text)
-    return unicodedata.normalize("NFKC", text)
-
-
-@cache
-def _rows_of_marks() -> re.Pattern[str]:
-    marks = [chr(code) for code in range(sys.maxunicode + 1) if unicodedata.combining(chr(code))]
-    return re.compile(f"[{''.join(marks)}]{{{MARKS + 1},}}")
+    """Put a text, or the ends of a long one, into plain forms (NFKC): Ａ becomes A."""
+    return unicodedata.normalize("NFKC", ends(text))

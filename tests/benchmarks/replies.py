@@ -61,15 +61,10 @@ READERS: dict[str, Callable[[str, list[str]], str]] = {
 def read_tables(paths: Sequence[Path]) -> pd.DataFrame:
     """Read labelled replies and add what today's readers make of them: columns `read`, `outcome`."""
     rows = pd.concat(
-        pd.read_csv(path, dtype=str, keep_default_na=False, quoting=csv.QUOTE_MINIMAL)
-        for path in paths
+        pd.read_csv(path, dtype=str, keep_default_na=False, quoting=csv.QUOTE_MINIMAL) for path in paths
     )
-    rows["read"] = [
-        READERS[row.kind](row.reply, row.options.split("|")) or NONE for row in rows.itertuples()
-    ]
-    rows["outcome"] = [
-        _outcome(label, read) for label, read in zip(rows.reading, rows.read, strict=True)
-    ]
+    rows["read"] = [READERS[row.kind](row.reply, row.options.split("|")) or NONE for row in rows.itertuples()]
+    rows["outcome"] = [_outcome(label, read) for label, read in zip(rows.reading, rows.read, strict=True)]
     return rows
 
 
