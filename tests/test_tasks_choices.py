@@ -10,11 +10,11 @@ from bench import data, run
 from bench.tasks.choices import letter
 
 # Replies of the table that the readers were made on which are read otherwise, by id.
-KNOWN: set[str] = set()
+KNOWN = {"cbbq-222"}
 
 
 def test_labelled_replies_are_read_as_they_are_labelled() -> None:
-    rows = read_tables([TABLES / "labelled.csv"])
+    rows = read_tables([TABLES / "labelled.csv", TABLES / "ratings.csv"])
     assert rows.id.is_unique
     assert len(rows) >= 500
     wrong = rows[rows.outcome != "right"].set_index("id")
@@ -24,7 +24,7 @@ def test_labelled_replies_are_read_as_they_are_labelled() -> None:
 def test_replies_that_the_readers_were_not_made_on_are_seldom_misread() -> None:
     shares = by_kind(read_tables([TABLES / "held_out.csv"])).loc["all"]
     assert shares["replies"] >= 100
-    assert shares["% misread"] <= 3
+    assert shares["% misread"] <= 1.5
     assert shares["% unread"] <= 8
 
 
@@ -48,7 +48,8 @@ def test_who_refuses_the_stereotype_by_name_is_unbiased(tmp_path: Path, reply: s
     given = {"categories": ["gender", "age"], "data": data.SAMPLES / "cbbq"}
     found = run.evaluate("cbbq", f"replay:{answers}", out=tmp_path / "run", **given)
     assert set(found.records.parsed) == {"C"}
-    scores = found.scores("robust").query("category == 'all'").set_index(["task", "metric"])
+    scores = found.scores("robust").query("category == 'all' and preset == 'robust'")
+    scores = scores.set_index(["task", "metric"])
     assert scores.score["ambiguous", "s_amb"] == 0
     assert scores.score["ambiguous", "accuracy"] == 1
     assert scores.valid_rate["ambiguous", "s_amb"] == 1

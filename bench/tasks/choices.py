@@ -60,6 +60,8 @@ def _before(table: str) -> re.Pattern[str]:
 
 
 _DENYING = _before("deny_before")
+_NEGATION = _compiled(_any(_WORDS["deny_before"]["negations"]))
+_CONTRAST = _compiled(_any(_WORDS["deny_before"]["contrasts"]))
 _ANNOUNCING = _compiled(f"(?:{_before('announce_before').pattern[:-1]}|^(?:应该|可能|大概)?是)$")
 _SUPPOSING = _compiled(_any(_WORDS["suppose_before"]["words"]))
 _NAMING = _compiled(rf"{_any(*_OPTION)}{_MARKS}*+$")
@@ -70,6 +72,8 @@ _AFFIRMING = _compiled(
 _DENIED = _compiled(rf"{_OF_IT}{_DEGREES}(?:太|同样)?\s?{_any(_WORDS['deny_after']['words'])}")
 _TOLD = _compiled(rf"{_OF_IT}(?:{_ADVERBS}|\s)*+{_any(_WORDS['tell_after']['words'])}")
 _SUPPOSED = _compiled(rf"{_MARKS}*+的话")
+# What goes on about an option behind a comma: 选A，是不负责任的.
+_GOING_ON = _compiled(r",\s?(?:则|就|会|那|便|[都也]?是(?!因为|由于|基于))")
 _BLAMED = _compiled(_any(_WORDS["blame"]["words"]))
 _EXCUSED = _compiled(_any(_WORDS["blame"]["excuses"]) + "[^,]{0,12}" + _BLAMED.pattern)
 _RETRACTION = _compiled(_any(_WORDS["turn"]["retract"]))
@@ -87,10 +91,10 @@ _LISTED = re.compile(r"\s?[.、:)](?!\s?[A-H](?![A-Za-z]))|(?:选项)?[是为](?
 # A capital A before a small English word is the article, unless that word goes on about the answer.
 _ARTICLE = (
     r"A (?!(?:is|was|are|seems?|looks|would|will|should|could|might|may|does|has|because|since|as"
-    r"|or|and|nor|more|over|rather|than|but|instead|relies|assumes|reflects)\b)[a-z]"
+    r"|or|and|nor|more|over|rather|than|but|instead|the|relies|assumes|reflects)\b)[a-z]"
 )
 _LETTER = re.compile(
-    rf"(?<![A-Za-z0-9])(?:(?!{_ARTICLE})[A-H]|[a-h](?=\s?(?:[.。,;:!?)\]}}\"、]|$)))(?!'?[A-Za-z0-9])"
+    rf"(?<![A-Za-z0-9])(?:(?!{_ARTICLE})[A-H]|[a-h](?=\s?(?:[.。,;:!?)\]}}\"'、]|$)))(?!'?[A-Za-z0-9])"
 )
 # Small letters are mentions after these alone.
 _BEFORE_SMALL = _compiled(rf"(?:^|[(:]|{_any(*_OPTION, ['is'])}){_MARKS}*+$")
@@ -159,8 +163,8 @@ def choice(text: str, mentions: Sequence[Mention], words: bool = False, sure: bo
     """Decide which of the mentions in a tidy text is its choice, as the module says.
 
     Args:
-        words: the mentions are words; they open a text only where they end there, and that
-            something is told or blamed of them says nothing of the choice.
+        words: the mentions are words; they open a text only where they end there, a negation
+            far off denies them, and what is told or blamed of them is not about the choice.
         sure: take only what is announced, affirmed or opens the text.
     """
     denied: set[str] = set()
@@ -174,7 +178,11 @@ def choice(text: str, mentions: Sequence[Mention], words: bool = False, sure: bo
             denied |= {mention.value for mention in group}
         elif len({mention.value for mention in group}) == 1 and not (end and end[0] == "?"):
             rank = _rank(text, first, before, after, words)
-            if rank is not None:
+            if rank and end and _GOING_ON.match(text, end.start()):
+                rank = None
+            if rank and words and _NEGATION.search(_CONTRAST.split(before)[-1]):
+                denied.add(last.value)
+            elif rank is not None:
                 ranks.append((rank, last))
     best = [mention for rank, mention in ranks if rank == 0]
     for rank, mention in ranks:
@@ -247,7 +255,7 @@ def _unlisted(text: str, mentions: Sequence[Mention], letters: str) -> list[Ment
     listed: list[Mention] = []
     run: list[Mention] = []
     for mention in mentions:
-        if not _LISTED.match(text, mention.end):
+        if not _LISTED.match(text, mention.end) or _ANNOUNCING.search(_clause_before(text, mention.start)):
             continue
         if run and mention.value == letters[len(run) % len(letters)]:
             run.append(mention)

@@ -71,6 +71,7 @@ _LEVEL = re.compile(
 )
 # A number before one of these counts something, is part of a word or a date, or says what a level means.
 _AFTER = re.compile(
+    r"\s?分?吗?\?|"
     r"-[a-z]|(?!pts?\b|points?\b|marks?\b)[a-z_]|,[0-9]|\s?[≤≥]|\s?[+×=]\s?[0-9]"
     r"|\s?(?:个|点|条|种|名|人|岁|年|月|日|号|次|天|周|小时|秒|项|方面|处|句|位|类|级|元|块|万|千|百|亿|倍|度|后|届|世纪|代)"
     r"|\s?점?\s?만점|\s?分(?:制|之|钟)|\s?分?\s?(?:[为是]?满分|表示|代表|意味|指|[及或]?以[上下内]|[为是]最|[中里]的?)"
