@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from bench import words
 from bench.benchmarks import module
 from bench.data.cells import as_csv, guarded
 from bench.data.tables import number, read_csv
@@ -127,8 +128,11 @@ def analyses_to_mark(runs: Sequence[Run], path: Path) -> AnalysisSheet:
     again = dice.sample(rows, math.ceil(TWICE * len(rows)))
     rows += [{**row, "key": row["second_key"]} for row in again]
     dice.shuffle(rows)
-    points = ", ".join(f"{c.name.replace('_', ' ')} {c.maximum * c.weight:g}" for c in CRITERIA)
-    question = f"How many points of 100 does the analysis get, held against the reference? {points}."
+    weights = {c.name.replace("_", " "): c.maximum * c.weight for c in CRITERIA}
+    question = words.tell(
+        "How many points of 100 does the analysis get, held against the reference? {criteria}.",
+        criteria=words.tell(", ").join(f"{words.tell(name)} {n:g}" for name, n in weights.items()),
+    )
     table = pd.DataFrame(
         {
             "key": [row["key"] for row in rows],

@@ -51,7 +51,7 @@ OPENED_RUNS = "BENCH_OPENED_RUNS"
 ITEMS = "items.parquet"
 READINGS = "readings.json"
 # A reply, the hash of its text, and what a person read in it ("" for no answer).
-READING_COLUMNS = ("task", "item_id", "request", "repeat", "reply_hash", "person")
+READING_COLUMNS = ("task", "item_id", "request", "reply_hash", "person", "repeat")
 
 
 def note_opened(folder: Path) -> None:
@@ -222,14 +222,14 @@ def read_readings(folder: Path) -> pd.DataFrame:
         return pd.DataFrame(columns=list(READING_COLUMNS))
     try:
         rows = json.loads(path.read_text("utf-8"))["readings"]
-        return pd.DataFrame(
-            [[row[name] for name in READING_COLUMNS] for row in rows], columns=list(READING_COLUMNS)
-        )
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        texts = READING_COLUMNS[:-1]
+        cells = [[*(str(row[name]) for name in texts), int(row["repeat"])] for row in rows]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise BadInput(
             f"{path}: is not what `bench mark --readings` writes ({type(error).__name__}); remove it, "
             "and read the sheet again"
         ) from None
+    return pd.DataFrame(cells, columns=list(READING_COLUMNS))
 
 
 def read(folder: Path) -> pd.DataFrame:

@@ -225,8 +225,9 @@ def test_a_wrong_call_is_one_sentence(bench: Bench, given: tuple[Any, ...], said
     assert said in err
 
 
-def test_a_file_of_readings_that_is_none_is_refused(own_folder: Path) -> None:
+@pytest.mark.parametrize("content", ['{"readings": [1]}', "[]", "", '{"readings": [{"task": "ss"}]}'])
+def test_a_file_of_readings_that_is_none_is_refused(own_folder: Path, content: str) -> None:
     done = asked()
-    Path("out/readings.json").write_text('{"readings": [1]}', "utf-8")
+    Path("out/readings.json").write_text(content, "utf-8")
     with pytest.raises(BadInput, match=r"out/readings\.json: is not what `bench mark --readings` writes"):
         done.scores()
