@@ -15,11 +15,12 @@ import pandas as pd
 import typer
 
 from bench import __version__, cli_make, printing
-from bench.benchmarks import NAMES, module
+from bench.benchmarks import NAMES, module, resolve
 from bench.cli_make import Data
 from bench.cli_options import pairs, read_options, run_parameters
 from bench.config import RunConfig
 from bench.errors import CONTINUES, BadInput, RunFailed, expected
+from bench.metrics.significance import POWER
 from bench.progress import say
 
 app = typer.Typer(
@@ -186,6 +187,40 @@ def score(
 
     _check_format(format)
     printing.scores([Run.open(folder) for folder in runs], preset or None, format)
+
+
+@app.command()
+def plan(
+    benchmark: Annotated[str, typer.Argument(help="mcbe, cbbq or nli_coal.")],
+    difference: Annotated[
+        float,
+        typer.Option(help="Difference to be found, in the unit of the scores: 0.05 of a share, 5 of 100."),
+    ],
+    power: Annotated[float, typer.Option(help="How often it is to be found; default: 0.8.")] = POWER,
+    source: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--from",
+            metavar="RUN",
+            help="Folder of a run whose spread is taken; give it twice for the differences of two "
+            "runs. Default: units that are all or nothing at even odds.",
+        ),
+    ] = None,
+    budget_requests: Annotated[
+        int | None,
+        typer.Option(help="Say what N requests to all models together would show; default: no budget."),
+    ] = None,
+    data: Data = "",
+    format: Format = "table",
+) -> None:
+    """Say how many scenes, instances or occupations a difference needs, before a run."""
+    from bench.analyses.planning import planned
+    from bench.run import Run
+
+    _check_format(format)
+    runs = [Run.open(folder) for folder in source or []]
+    table = planned(benchmark, difference, power, runs, budget_requests, data)
+    printing.planned(resolve(benchmark), table, difference, power, format)
 
 
 @app.command()

@@ -176,6 +176,39 @@ def _told(value: float) -> str:
     return f"{value:.2f}" if abs(value) > 1 else f"{value:.3f}"
 
 
+def planned(benchmark: str, table: pd.DataFrame, difference: float, power: float, format: str) -> None:
+    """Print how many units a difference needs."""
+    from bench.keep import csv, latex
+
+    units = module("metrics", benchmark).UNITS
+    say(
+        f"{units} that a difference of {difference:g} needs, to be found in {power:.0%} of studies at the 5 % "
+        "level; requests are those of all models together"
+    )
+    if format == "json":
+        _json(_records(table))
+    elif format in ("csv", "latex"):
+        _out(csv(table) if format == "csv" else latex(table))
+    else:
+        console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
+        shown = Table(show_edge=False, pad_edge=False)
+        texts = ("task", "metric", "comparison", "from")
+        for name in table:
+            shown.add_column(str(name).replace("_", " "), justify="left" if name in texts else "right")
+        for row in table.to_dict("records"):
+            shown.add_row(
+                *(_safe(value) if isinstance(value, str) else _amount(value) for value in row.values())
+            )
+        console.print(shown)
+
+
+def _amount(value: float) -> str:
+    """A count as it is, another number with three digits, and a dash for none."""
+    if math.isnan(value):
+        return "—"
+    return f"{value:,.0f}" if float(value).is_integer() else _told(value)
+
+
 def readings(run: Any, sheet: Path) -> None:
     """Write a sheet of replies to be read by hand, or print what a sheet says that is filled in."""
     from bench import readings as sheets

@@ -15,7 +15,7 @@ import pandas as pd
 from bench import naming, records
 from bench.benchmarks import module
 from bench.errors import BadInput, expected
-from bench.metrics.bootstrap import Replicates
+from bench.metrics.bootstrap import Draw, Replicates, resample
 from bench.metrics.readings import note as readings_note
 from bench.metrics.readings import precision
 from bench.metrics.table import ALL, Score, frame, joined
@@ -120,7 +120,12 @@ class Run:
         ]
         return pd.Series(told, index=pd.MultiIndex.from_frame(rows[KEYS]), dtype=bool)
 
-    def replicates(self, preset: str | None = None, like: Sequence["Run"] = ()) -> Replicates:
+    def replicates(
+        self,
+        preset: str | None = None,
+        like: Sequence["Run"] = (),
+        draw: Draw = resample,
+    ) -> Replicates:
         """The headline scores, observed and resampled; of the answers that could be read of all runs `like` it too.
 
         The k-th resample of two runs over the same answers draws the same items, so scores can be subtracted one by one.
@@ -139,7 +144,7 @@ class Run:
                 f"{self.folder}: no answer could be read of it and of "
                 f"{', '.join(str(one.folder) for one in like)}"
             )
-        return module("metrics", self.benchmark).replicates(rows, self.items, preset)
+        return module("metrics", self.benchmark).replicates(rows, self.items, preset, draw)
 
     def _told(self, table: pd.DataFrame, rows: pd.DataFrame, preset: str) -> pd.DataFrame:
         """A score table that tells what was left out, who judged, and where it was not asked as the preset does."""

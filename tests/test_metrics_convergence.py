@@ -63,7 +63,7 @@ def test_reliability_is_what_is_not_chance_of_items(five: list[Measure]) -> None
 
 def test_findings_set_one_trait_against_two(five: list[Measure]) -> None:
     told = findings(correlated(five))
-    assert len(told) == 4
+    assert len(told) == 3
     assert "1.00" in told[0]
 
 

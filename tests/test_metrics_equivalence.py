@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from bench.metrics.equivalence import findings
 from bench.metrics.equivalence import tests as equivalence
 from bench.metrics.readability import LESS_READABLE
 from bench.metrics.significance import Comparison
@@ -56,6 +57,10 @@ def test_few_units_show_nothing_and_the_same_answers_are_equivalent() -> None:
     same = equivalence(pd.DataFrame([pair(np.zeros(20))]), 0.05, "cbbq").iloc[0]
     assert same.p_equivalent < 0.001
     assert "are equivalent" in same.sentence
+    (told,) = findings(pd.DataFrame([same]), "cbbq")
+    assert same.sentence in told
+    (told,) = findings(pd.DataFrame([wide]), "cbbq")
+    assert "no two models" in told
     four = equivalence(pd.DataFrame([pair(np.zeros(4))]), 0.05, "cbbq").iloc[0]
     assert four.p_equivalent == pytest.approx(1 / 16)
 

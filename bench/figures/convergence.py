@@ -36,7 +36,7 @@ def matrix(pairs: pd.DataFrame, reliability: pd.DataFrame) -> Figure | None:
         values[below, left] = row["rho"]
         known = row["rho"] == row["rho"]
         n = words.tell("n = {n}", n=row["n"])
-        texts[below, left] = f"{row['rho']:.2f}\n{n}" if known else n
+        texts[below, left] = f"{row['rho']:z.2f}\n{n}" if known else n
     size = 0.75 * len(names)
     fig = Figure(figsize=(min(WIDTH, 1.9 + size), 1.7 + size * 0.8), layout="constrained")
     ax = fig.subplots()
@@ -74,7 +74,7 @@ def matrix(pairs: pd.DataFrame, reliability: pd.DataFrame) -> Figure | None:
             "{first} and {second}: ρ = {rho}",
             first=row["first"],
             second=row["second"],
-            rho=f"{row['rho']:.2f}",
+            rho=f"{row['rho']:z.2f}",
         )
         for row in pairs[pairs.rho.notna()].to_dict("records")
     )
@@ -88,7 +88,7 @@ def _title(pairs: pd.DataFrame) -> str:
     same, apart = means.get(CONVERGENT, np.nan), means.get(DISCRIMINANT, np.nan)
     if np.isnan(same) or np.isnan(apart):
         return words.tell("How measures order models alike (reliability on the diagonal)")
-    of = {"same": f"{same:.2f}", "apart": f"{apart:.2f}"}
+    of = {"same": f"{same:z.2f}", "apart": f"{apart:z.2f}"}
     if same > apart:
         return words.tell(
             "Measures of one trait go together more (mean ρ {same}) than those of two ({apart})",

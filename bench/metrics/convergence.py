@@ -165,10 +165,6 @@ def findings(pairs: pd.DataFrame) -> list[str]:
                 **_summary(apart),
             )
         )
-    same = known[known.kind == CONVERGENT]
-    if len(same) and len(apart):
-        more = same.rho.mean() - apart.rho.mean()
-        told.append(words.tell("So the traits stand apart by {size} on average.", size=f"{more:+.2f}"))
     return told
 
 
@@ -176,14 +172,14 @@ def _summary(rows: pd.DataFrame) -> dict[str, str]:
     """Numbers of several correlations for a sentence."""
 
     def span(values: pd.Series, digits: int) -> str:
-        low, high = (f"{value:.{digits}f}" for value in (values.min(), values.max()))
+        low, high = (f"{value:z.{digits}f}" for value in (values.min(), values.max()))
         return low if low == high else words.tell("{low} to {high}", low=low, high=high)
 
     return {
         "n": span(rows.n, 0),
         "rho": span(rows.rho, 2),
         "pairs": str(len(rows)),
-        "mean": f"{rows.rho.mean():.2f}",
+        "mean": f"{rows.rho.mean():z.2f}",
     }
 
 

@@ -99,6 +99,22 @@ def tests(pairs: pd.DataFrame, margin: float, benchmark: str) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=COLUMNS)
 
 
+def findings(found: pd.DataFrame, benchmark: str) -> list[str]:
+    """Say which pairs are equivalent.
+
+    Args:
+        found: of `tests`.
+    """
+    title = module("data", benchmark).TITLE
+    equivalent = found[found.p_equivalent < ALPHA]
+    if equivalent.empty:
+        nothing = words.tell("no two models could be shown to be equivalent in a score.")
+        return [words.tell("{title}: {sentence}", title=title, sentence=nothing)]
+    return [
+        words.tell("{title}: {sentence}", title=title, sentence=sentence) for sentence in equivalent.sentence
+    ]
+
+
 def _p(worse: pd.Series, rows: pd.DataFrame, margin: float) -> np.ndarray:
     """One-sided p for being worse by the margin or more; never below that of a sign test."""
     error, units = (rows[name].to_numpy(dtype=np.float64) for name in ("error", "units"))

@@ -80,8 +80,12 @@ def deviations(left: Replicates, place: Place) -> pd.Series:
     return values - values.groupby(level="stratum").transform("mean")
 
 
-def spread(left: Replicates, place: Place) -> float:
-    """The standard deviation of a unit's value within strata: the standard error is it over sqrt(units)."""
-    freedom = left.samples[place].freedom
-    squares = float((deviations(left, place) ** 2).sum(skipna=False))
+def spread(values: pd.Series, freedom: int) -> float:
+    """The standard deviation of units within strata: over sqrt(units) it is a score's standard error.
+
+    Args:
+        values: of `deviations`, or differences of two models'.
+        freedom: units less strata.
+    """
+    squares = float((values**2).sum(skipna=False))
     return float(np.sqrt(squares / freedom)) if freedom > 0 else np.nan

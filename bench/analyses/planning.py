@@ -1,0 +1,172 @@
+"""Planning of a run: how many scenes a difference needs, and what a budget of requests allows.
+
+table = planned("cbbq", difference=0.05)                              # nothing known: even odds
+table = planned("cbbq", difference=0.05, runs=[Run.open("reports/runs/tiny_s/cbbq-0a1b2c3d")])
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from bench import analyses, scorers
+from bench.benchmarks import module, resolve
+from bench.config import RunConfig
+from bench.errors import BadInput
+from bench.metrics.bootstrap import Sample, leave_one_out
+from bench.metrics.influence import deviations, spread
+from bench.metrics.planning import detectable, units_needed
+from bench.metrics.significance import POWER
+from bench.metrics.table import ALL, Headline
+from bench.plan import Plan
+from bench.results import Run
+
+PAIRED, ALONE = "two models", "one model and a fixed value"
+EVEN_ODDS = "even odds"
+# Stands for a model that can be asked every task that needs no judge.
+ANY_MODEL = "simulated:"
+
+
+class Available(NamedTuple):
+    """What the data hold for a headline: units, their strata, requests per unit and model."""
+
+    rests_on: Sample
+    requests: float
+    inflation: float
+
+
+def planned(
+    benchmark: str,
+    difference: float,
+    power: float = POWER,
+    runs: Sequence[Run] = (),
+    budget_requests: int | None = None,
+    data: str = "",
+) -> pd.DataFrame:
+    """Say for each headline how many units a difference needs.
+
+    Args:
+        difference: in the unit of the scores: 0.05 of a share, 5 of 100 points.
+        power: how often the difference is to be found where there is one.
+        runs: none (units that are all or nothing at even odds), one (its spread; a second model is
+            taken to vary as much and by itself), or two (the spread of their paired differences).
+        budget_requests: say too what so many requests, to all models together, would show.
+        data: folder of the data set, as of a run; that of the first run if empty.
+
+    Returns:
+        A row per headline and `comparison` (two models; or one model and a fixed value, such as a
+        baseline): the standard deviation `sd` of a unit and what it is `from`, `units` and
+        `requests` needed, `available` units and what they would show (`shown`); with a budget
+        `budget_units` and `budget_shown`.
+
+    Raises:
+        BadInput: a difference, power or budget out of range, more than two runs, or other runs.
+    """
+    name = resolve(benchmark)
+    _check(name, difference, power, runs, budget_requests)
+    available = _available(name, runs, data)
+    rows = []
+    for headline in module("metrics", name).HEADLINES:
+        have = available.get(headline.task)
+        if have is None:
+            continue
+        for comparison, models in ((PAIRED, 2), (ALONE, 1)):
+            sd, source = _spread(headline, comparison, runs, have)
+            strata, most = have.rests_on.strata, have.rests_on.units
+            units = units_needed(sd, difference, strata, power)
+            row = {
+                "task": headline.task,
+                "metric": headline.metric,
+                "comparison": comparison,
+                "sd": sd,
+                "from": source,
+                "units": units,
+                "requests": math.ceil(units * have.requests * models) if units == units else np.nan,
+                "available": most,
+                "shown": detectable(sd, most, strata, power),
+            }
+            if budget_requests is not None:
+                affordable = min(most, int(budget_requests / (have.requests * models)))
+                row["budget_units"] = affordable
+                row["budget_shown"] = detectable(sd, affordable, strata, power)
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _check(
+    benchmark: str,
+    difference: float,
+    power: float,
+    runs: Sequence[Run],
+    budget_requests: int | None,
+) -> None:
+    if not (math.isfinite(difference) and difference > 0):
+        raise BadInput(f"--difference {difference}: expected a number above 0, like 0.05")
+    if not 0.5 <= power < 1:
+        raise BadInput(f"--power {power}: expected a number from 0.5 to below 1, like 0.8")
+    if budget_requests is not None and budget_requests < 1:
+        raise BadInput(f"--budget-requests {budget_requests}: has to be at least 1")
+    if len(runs) > 2:
+        raise BadInput(f"--from: {len(runs)} runs are given; give one, or two to compare")
+    for run in runs:
+        if run.benchmark != benchmark:
+            raise BadInput(f"--from {run.folder}: is a run of {run.benchmark}, not of {benchmark}")
+    analyses.same_data(runs, "--from")
+
+
+def _available(
+    benchmark: str,
+    runs: Sequence[Run],
+    data: str,
+) -> dict[str, Available]:
+    """What the whole data hold, asked as the first run was, by task and for all tasks."""
+    options: dict[str, Any] = {"data": data or None}
+    if runs:
+        asked = runs[0].about["asked"]
+        names = ("categories", "tasks", "settings", "repeats")
+        options = {name: asked[name] for name in names}
+        options["data"] = data or runs[0].about["data"]["folder"]
+    plan = Plan.make(RunConfig.of(benchmark=benchmark, model=ANY_MODEL, **options))
+    scorer = scorers.load(ANY_MODEL)
+    requests = plan.requests(scorer.verbs, scorer.reads, (), partial=True)
+    counts = pd.Series([one.task for stage in requests.stages for one in stage]).value_counts()
+    found = {}
+    for task in (ALL, *requests.ways):
+        tasks = list(requests.ways) if task == ALL else [task]
+        pairs = {(item.category, item.cluster) for name in tasks for item in plan.items[name]}
+        sizes = pd.Series([category for category, _ in pairs]).value_counts()
+        units, strata = len(pairs), len(sizes)
+        # A mean over categories weighs the units of small ones more.
+        inflation = math.sqrt(units * float((1 / sizes).sum())) / strata
+        total = int(counts[tasks].sum())
+        found[task] = Available(Sample(units, strata), total / units, inflation)
+    return found
+
+
+def _spread(
+    headline: Headline,
+    comparison: str,
+    runs: Sequence[Run],
+    have: Available,
+) -> tuple[float, str]:
+    """The standard deviation of a unit, or of a unit's paired difference, and what it is taken from."""
+    low, high = headline.limits
+    if not runs:
+        # Values at both ends, half and half; two models that vary by themselves.
+        sd = have.inflation * (high - low) / 2
+        return sd * (math.sqrt(2) if comparison == PAIRED else 1), EVEN_ODDS
+    place = (ALL, headline.task, headline.metric)
+    used = runs if comparison == PAIRED else runs[:1]
+    left = [run.replicates(like=[one for one in used if one is not run], draw=leave_one_out) for run in used]
+    source = ", ".join(run.label for run in used)
+    if not all(place in one for one in left):
+        return np.nan, source
+    values = deviations(left[0], place)
+    if len(left) == 2:
+        values = values - deviations(left[1], place)
+    sd = spread(values, left[0].samples[place].freedom)
+    if comparison == PAIRED and len(left) == 1:
+        return sd * math.sqrt(2), f"{source}, twice"
+    return sd, source

@@ -1,0 +1,38 @@
+"""How many units (scenes, instances, occupations) a difference needs, before anybody is asked.
+
+Of n units in some strata, whose values (or differences between two models, paired) have a standard
+deviation s within strata, a two-sided test at 5 % shows a difference of (t_.975 + t_power) s / sqrt(n)
+with that power; t has n - strata degrees of freedom (Cohen, Statistical Power Analysis for the
+Behavioral Sciences, 1988, chapter 2; `detectable` of a comparison is the same for its own data).
+"""
+
+from math import ceil, sqrt
+
+import numpy as np
+from scipy.special import stdtrit
+
+from bench.metrics.bootstrap import LEVEL
+from bench.metrics.significance import POWER
+
+
+def detectable(sd: float, units: int, strata: int = 1, power: float = POWER) -> float:
+    """The difference that so many units show with this power; NaN where they are too few."""
+    freedom = units - strata
+    if freedom < 1:
+        return np.nan
+    return _steps(freedom, power) * sd / sqrt(units)
+
+
+def units_needed(sd: float, difference: float, strata: int = 1, power: float = POWER) -> float:
+    """The least number of units that show a difference with this power; NaN where sd is unknown."""
+    if np.isnan(sd):
+        return np.nan
+    least = ceil((_steps(np.inf, power) * sd / difference) ** 2)
+    units = max(strata + 1, least)
+    while detectable(sd, units, strata, power) > difference:
+        units += 1
+    return units
+
+
+def _steps(freedom: float, power: float) -> float:
+    return float(stdtrit(freedom, (1 + LEVEL) / 2) + stdtrit(freedom, power))
