@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import scipy.stats
 
-from bench.metrics.bootstrap import Totals, estimate, interval, resample, sample
+from bench.metrics.bootstrap import Sample, Totals, estimate, interval, resample, sample, whole
 
 
 def frame(values: dict[tuple[str, str], list[float]]) -> pd.DataFrame:
@@ -123,8 +123,11 @@ def test_resamples_without_a_value_are_left_out() -> None:
     # Two of three clusters are drawn; the ratio is undefined where z was drawn twice, in a ninth of the resamples.
     rows = frame({("a", "x"): [4.0], ("a", "y"): [4.0], ("a", "z"): [0.0]})
     rows["one"] = [1, 1, 0]
-    found = estimate(drawn(rows), mean)
-    assert found == (4, 4, 4)
+    totals = drawn(rows)
+    assert np.isnan(whole(totals, mean)).mean() == pytest.approx(1 / 9, abs=0.04)
+    assert estimate(totals, mean, (0, 5)).value == 4
+    # The others are all 4, and two identical ends are no interval.
+    assert np.isnan(estimate(totals, mean)[1:]).all()
 
 
 def test_a_seed_fixes_the_draws_and_another_one_changes_them(uneven: pd.DataFrame) -> None:
@@ -158,7 +161,7 @@ def test_an_interval_over_strata_of_two_clusters_is_as_wide_as_its_standard_erro
 
 
 def test_a_value_that_was_never_drawn_again_has_no_interval() -> None:
-    found = interval(3.0, np.empty(0))
+    found = interval(3.0, np.empty(0), Sample(5, 1))
     assert found.value == 3
     assert np.isnan([found.low, found.high]).all()
 
@@ -166,14 +169,114 @@ def test_a_value_that_was_never_drawn_again_has_no_interval() -> None:
 def test_percentiles_of_few_clusters_are_taken_further_out() -> None:
     # By hand, with nine degrees of freedom: t is 2.262, and the normal distribution has 1.18 % below -2.262.
     values = np.arange(100_001) / 100_000
-    found = interval(0.5, values, 9)
+    found = interval(0.5, values, Sample(10, 1))
     assert (found.low, found.high) == pytest.approx((0.01185, 0.98815), abs=1e-4)
-    assert interval(0.5, values)[1:] == pytest.approx((0.025, 0.975))
-    assert np.isnan(interval(0.5, values, 0).low)
+    assert interval(0.5, values, Sample(10**9, 1))[1:] == pytest.approx((0.025, 0.975))
+    assert np.isnan(interval(0.5, values, Sample(3, 3)).low)
 
 
 def test_a_statistic_rests_on_the_strata_that_it_looks_at(uneven: pd.DataFrame) -> None:
     totals = drawn(uneven)
-    assert sample(totals, mean) == (30, 1)
-    assert sample(totals, lambda sums: (sums[:, 0, 0] + sums[:, 1, 0]) / sums[:, :, 1].sum(1)) == (42, 2)
-    assert sample(totals, lambda sums: sums[:, 1, 0]).freedom == 11
+    assert sample(totals, mean) == (30, 1, pytest.approx(30), pytest.approx(1))
+    assert sample(totals, lambda sums: (sums[:, 0, 0] + sums[:, 1, 0]) / sums[:, :, 1].sum(1))[:2] == (42, 2)
+    assert sample(totals, lambda sums: sums[:, 1, 0]).freedom == pytest.approx(11)
+
+
+def test_clusters_of_unequal_size_count_for_fewer_and_widen() -> None:
+    # By hand, of sizes 1, 1 and 2: shares 1/4, 1/4 and 1/2, whose squares add to 6/16.
+    rows = frame({("a", "x"): [1.0], ("a", "y"): [1.0], ("a", "z"): [1.0, 1.0], ("a", "none"): [0.0]})
+    rows.loc[rows.cluster == "none", "one"] = 0
+    found = sample(drawn(rows), mean, "one")
+    assert (found.units, found.strata) == (3, 1)
+    assert found.effective == pytest.approx(16 / 6)
+    assert found.freedom == pytest.approx(10 / 6)
+    seen = (6 / 16 - 2 * (2 / 64 + 8 / 64) * 1 + (6 / 16) ** 2) * 3 / 2
+    assert found.widening == pytest.approx(np.sqrt(6 / 16 / seen))
+
+
+def test_a_cluster_is_drawn_with_its_rows_in_all_parts() -> None:
+    rows = pd.DataFrame(
+        {
+            "stratum": "a",
+            "part": ["left", "right"] * 6,
+            "cluster": np.repeat(range(6), 2),
+            "value": np.repeat(range(6), 2) * 1.0,
+        }
+    )
+    totals = resample(rows, "stratum", "cluster", ["value"], part="part", draws=50)
+    assert totals.strata == ["left", "right"]
+    assert (totals.drawn[:, 0] == totals.drawn[:, 1]).all()
+    assert sample(totals, lambda sums: sums[:, 0, 0])[:2] == (6, 1)
+    assert sample(totals, lambda sums: sums.sum((1, 2)))[:2] == (6, 1)
+
+
+def test_crossed_samples_agree_with_a_slow_loop() -> None:
+    """Variances over lines, over columns and over cells, each by a loop that draws with replacement."""
+    dice = np.random.default_rng(3)
+    lines, columns = 14, 9
+    table = dice.normal(size=(lines, 1)) + dice.normal(size=columns) + dice.normal(size=(lines, columns))
+    rows = pd.DataFrame(
+        [("s", f"l{i}", "all", f"c{j}", table[i, j], 1.0) for i in range(lines) for j in range(columns)],
+        columns=["stratum", "line", "language", "column", "value", "one"],
+    )
+    totals = resample(rows, "stratum", "line", ["value", "one"], crossed=("language", "column"), draws=6000)
+    values = whole(totals, mean)
+    means = {"line": [], "column": [], "cell": []}  # type: ignore[var-annotated]
+    for _ in range(6000):
+        means["line"].append(table[dice.integers(0, lines, lines - 1)].mean())
+        means["column"].append(table[:, dice.integers(0, columns, columns - 1)].mean())
+        means["cell"].append(table.ravel()[dice.integers(0, table.size, table.size - 1)].mean())
+    wanted = np.var(means["line"]) + np.var(means["column"]) - np.var(means["cell"])
+    assert values[0] == pytest.approx(table.mean())
+    assert np.var(values[1:]) == pytest.approx(wanted, rel=0.1)
+
+
+def test_sentences_of_their_own_add_nothing_to_occupations() -> None:
+    dice = np.random.default_rng(4)
+    rows = pd.DataFrame({"stratum": "s", "line": np.repeat(range(20), 6), "language": "all"})
+    rows["value"] = np.repeat(dice.normal(size=20), 6) + dice.normal(size=120)
+    rows["one"], rows["column"] = 1.0, range(120)
+    one_way, crossed = (
+        whole(resample(rows, "stratum", "line", ["value", "one"], crossed=way), mean)
+        for way in (None, ("language", "column"))
+    )
+    assert np.std(crossed[1:]) == pytest.approx(np.std(one_way[1:]), rel=0.1)
+
+
+def test_an_interval_at_the_end_of_a_scale_by_hand() -> None:
+    # None of 24 units is another: as likely as 0.025 where 14.25 % of all are, as 0.8575 ** 24 is.
+    found = interval(0.0, np.zeros(1000), Sample(24, 1), (0, 1))
+    assert found == (0, 0, pytest.approx(0.1425, abs=1e-4))
+    # Unequal in size, they count for as many as their effective number.
+    assert interval(0.0, np.zeros(9), Sample(48, 1, 24.0), (0, 1)).high == pytest.approx(found.high)
+    half = interval(0.5, np.full(9, 0.5), Sample(24, 1), (0, 1))
+    assert half == (0.5, pytest.approx(0.5 - found.high / 2), pytest.approx(0.5 + found.high / 2))
+    mirror = interval(100.0, np.full(1000, 100.0), Sample(24, 1), (0, 100))
+    assert mirror == (100, pytest.approx(100 - 100 * found.high), 100)
+    assert str(interval(-0.0, np.zeros(9), Sample(24, 1), (0, 1)).value) == "0.0"
+
+
+def test_an_interval_on_a_scale_is_wilson_s_where_units_are_many() -> None:
+    # 3,000 answers of which 30 % are yes: Wilson's interval is 0.2839 to 0.3166.
+    values = np.random.default_rng(0).normal(0.3, np.sqrt(0.3 * 0.7 / 3000), 200_000)
+    found = interval(0.3, values, Sample(3000, 1), (0, 1))
+    assert (found.low, found.high) == pytest.approx((0.2839, 0.3166), abs=3e-4)
+
+
+def test_one_more_unit_in_the_middle_widens_an_interval_near_the_end_by_hand() -> None:
+    # 24 units with a mean of 0.02 and a standard error of 0.01; with one more of 0.5 the mean is 0.0392.
+    found = interval(0.02, 0.02 + np.array([-0.01, 0.01] * 500), Sample(24, 1), (0, 1))
+    squared = (24 * 23 * 0.01**2 + 24 * 0.0192**2 + 0.4608**2) / (24 * 25)
+    t2 = 2.0686576**2 * squared / (0.0392 * 0.9608)  # t with 23 degrees of freedom
+    middle = (0.0392 + t2 / 2) / (1 + t2)
+    arm = np.sqrt(t2 * 0.0392 * 0.9608 + t2**2 / 4) / (1 + t2)
+    assert found.high == pytest.approx(middle + arm, rel=1e-6)
+    t2 = 2.0686576**2 * 0.01**2 / (0.02 * 0.98)
+    middle, arm = (0.02 + t2 / 2) / (1 + t2), np.sqrt(t2 * 0.02 * 0.98 + t2**2 / 4) / (1 + t2)
+    assert found.low == pytest.approx(middle - arm, rel=1e-6)
+
+
+@pytest.mark.parametrize("limits", [None, (0, 1)])
+def test_an_interval_holds_its_estimate(limits: tuple[float, float] | None) -> None:
+    found = interval(0.2, np.linspace(0.3, 0.4, 1000), Sample(30, 1), limits)
+    assert found.low <= 0.2 <= found.high

@@ -47,7 +47,7 @@ def cbbq_rows(dice: Dice, n: int) -> pd.DataFrame:
         rows["n"] = rows["valid"] = biased + other + unknown
         rows["biased"], rows["decided"] = biased, biased + other
         rows["correct"] = unknown if task == "ambiguous" else other
-        named = rows.assign(category="gender", task=task, request="answer", stratum=f"gender|{task}")
+        named = rows.assign(category="gender", task=task, request="answer", part=f"gender|{task}")
         parts.append(named.assign(cluster=[f"{task}:{k}" for k in range(n)]))
     return pd.concat(parts, ignore_index=True)
 
@@ -73,6 +73,7 @@ def nli_study(dice: Dice, n: int) -> tuple[Replicates, dict[Place, float]]:
                 cells |= {f"{name}_{gender}_{label}": float(m) for label, m in zip(LABELS, said, strict=True)}
                 parts.append({"category": "en", "task": name, "stratum": f"en|{kind}", "cluster": f"{kind}:{k}", **cells})  # fmt: skip
     rows = pd.DataFrame(parts).assign(probable=False)
+    rows["sentence"] = range(len(rows))  # each of its own
     # Five parts of equal size: PS and AS of two types, NS of one.
     neutral = (2 * 0.3 + 2 * 0.4 + 0.6) / 5
     truth = {(ALL, ALL, "coal"): (0.5 + 0.4 + 0.4) / 3, (ALL, ALL, "fn"): 1 - neutral}
@@ -146,7 +147,7 @@ def deciding(dice: Dice, n: int, often: float) -> pd.DataFrame:
     rows["n"] = rows["valid"] = dice.integers(4, 61, n)
     rows["decided"] = dice.binomial(rows.n, often)
     rows["biased"] = dice.binomial(rows.decided, dice.beta(0.4 * (1 / ALIKE - 1), 0.6 * (1 / ALIKE - 1), n))
-    named = rows.assign(category="gender", task="disambiguous", request="answer", stratum="gender|disambiguous")  # fmt: skip
+    named = rows.assign(category="gender", task="disambiguous", request="answer", part="gender|disambiguous")  # fmt: skip
     return named.assign(cluster=[str(k) for k in range(n)])
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from bench.metrics import mcbe_paper, robustness
-from bench.metrics.bootstrap import DRAWS
+from bench.metrics.bootstrap import DRAWS, Replicates, Sample
 from bench.metrics.robustness import Points
 from bench.metrics.robustness_findings import by_model, findings, title
 from bench.metrics.table import ALL, Headline
@@ -25,11 +25,12 @@ def made(
     """Points from {model: {category: (first, second)}}, resampled with a standard deviation of `spread` of the difference."""
     dice, pairs = np.random.default_rng(0), {}
     for model, row in values.items():
-        one, other = {}, {}
+        one, other = Replicates(headline.limits), Replicates(headline.limits)
         for category, (first, second) in row.items():
             place = (category, headline.task, headline.metric)
-            one[place] = np.full(1 + DRAWS, first)
-            other[place] = second + np.concatenate([[0], dice.normal(0, spread, DRAWS)])
+            one.add(place, np.full(1 + DRAWS, first), Sample(2000, 1))
+            noise = np.concatenate([[0], dice.normal(0, spread, DRAWS)])
+            other.add(place, second + noise, Sample(2000, 1))
         index = pd.MultiIndex.from_product([[c for c in row if c != ALL], [headline.task]])
         answered = pd.DataFrame({"n": 10, "same": same, "valid_first": 1.0, "valid_second": 0.8}, index=index)
         pairs[model] = (one, other, answered)

@@ -39,7 +39,7 @@ def answers(given: dict[str, list[str]], category: str = "age") -> pd.DataFrame:
             row |= {"valid": float(kind != "unreadable")}
             row |= {"decided": float(kind in KINDS[:2]), "correct": float(kind == RIGHT[task])}
             row |= {"task": task, "item_id": f"{category}:{task}:{k}", "request": "answer", "repeat": 0}
-            rows.append({**row, "category": category, "stratum": f"{category}|{task}", "cluster": f"t{k}"})
+            rows.append({**row, "category": category, "part": f"{category}|{task}", "cluster": f"t{k}"})
     return pd.DataFrame(rows)
 
 

@@ -182,10 +182,10 @@ def _pair(
     rows = rows[~rows.request.map(of_judge).astype(bool)]
     if (rows["first"] & rows.second).all():
         return Pair(first, second, _by_task(both))
-    units = one.items.set_index("item_id")
-    rows["stratum"] = rows.item_id.map(units.category)
-    rows["unit"] = rows.item_id.map(units["cluster"]) if "cluster" in units else rows.item_id
     room = module("metrics", one.benchmark)
+    items = one.items.assign(unit=room.units(one.items)).set_index("item_id")
+    rows["stratum"] = rows.item_id.map(items.category)
+    rows["unit"] = rows.item_id.map(items.unit)
     bounds = [room.bounds(each.among(asked), each.items, each.preset) for each in (one, other)]
     return Pair(first, second, _by_task(both), rows, (bounds[0], bounds[1]))
 

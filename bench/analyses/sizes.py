@@ -16,7 +16,6 @@ from bench.analyses import same_data
 from bench.data import OWN_SAMPLES
 from bench.data.published import published
 from bench.errors import BadInput, NoRuns
-from bench.metrics.bootstrap import interval
 from bench.metrics.trend import POSITION, Series, Sized, ordered
 from bench.progress import say
 from bench.results import Run, labels, table
@@ -154,10 +153,10 @@ def points(runs: Sequence[Run], series: Series, preset: str | None = None) -> pd
     scores = scores[scores.preset == scores.preset.iloc[0]]
     keys = ["model", "category", "task", "metric"]
     rows = [
-        (name, one.model, one.billions, one.size_from, *place, *interval(float(values[0]), values[1:]))
+        (name, one.model, one.billions, one.size_from, *place, *one.replicates.estimate(place))
         for name, models in series.items()
         for one in models
-        for place, values in one.replicates.items()
+        for place in one.replicates
     ]
     columns = ["series", "model", "billions", "size_from", *keys[1:], "score", "ci_low", "ci_high"]
     found = pd.DataFrame(rows, columns=columns)

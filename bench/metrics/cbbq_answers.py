@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from bench.data.cbbq_scenes import scenes
 from bench.tasks.cbbq import BIASED, LETTERS, displayed, parse, verdict
 
 # Of every answer: it is one; it came; could be read; follows the stereotype; its opposite; names a person; is right; says unknown;
@@ -26,8 +27,9 @@ NORMALISED = 1e-4
 
 
 def answers(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.DataFrame:
-    """One row an answer, with columns `category`, `task`, `cluster`, `chosen` (the released option), `shown` (the letter
-    under which that stood) and those of `SUMS`.
+    """List the answers, a row each, with columns `category`, `task`, `cluster` (the scene), `part`
+    (category and task), `chosen` (the released option), `shown` (the letter under which that stood)
+    and those of `SUMS`.
 
     Args:
         preset: `robust` takes the polarity that the data's settings gave, `paper` and `official` the released column;
@@ -37,7 +39,9 @@ def answers(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.DataF
     rows = records[name.isin(["answer", "explanation"])]
     if preset == "official":  # which knows one order
         rows = rows[~rows.request.str.contains(":")]
+    items = items.assign(cluster=scenes(items))
     rows = rows.drop(columns="category").merge(items, on="item_id", how="left", validate="many_to_one")
+    rows["part"] = rows.category + "|" + rows.task
     rows["chosen"] = _chosen(rows)
     rows["shown"] = [
         displayed(request, chosen) if chosen else ""

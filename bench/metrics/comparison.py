@@ -256,7 +256,7 @@ def _row(names: tuple[str, str], one: Pair, headline: Headline, place: Place) ->
     first, second = one.first[place], one.second[place]
     values = first - second
     rest_on = [side.samples[place] for side in (one.first, one.second)]
-    found = by_resamples(values, min(rest_on))
+    found = by_resamples(values, min(rest_on), headline.limits[1] - headline.limits[0])
     if rest_on[0] != rest_on[1] and not found.note:
         found = found._replace(note=UNEQUAL)
     error = float(np.std(values[1:][~np.isnan(values[1:])])) if not np.isnan(found.p) else np.nan

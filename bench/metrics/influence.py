@@ -41,7 +41,8 @@ def influence(
     """
     room: Any = module("metrics", benchmark)
     left = room.replicates(records, items, preset, leave_one_out)
-    known = items.drop_duplicates("cluster").set_index("cluster")
+    units = room.units(items)
+    known = items.assign(cluster=units).drop_duplicates("cluster").set_index("cluster")
     rows = []
     for headline in room.HEADLINES:
         place = (ALL, headline.task, headline.metric)

@@ -14,7 +14,7 @@ import pandas as pd
 from bench import words
 from bench.errors import BadInput
 from bench.metrics.bootstrap import estimate, resample
-from bench.metrics.significance import difference
+from bench.metrics.significance import difference, signed
 from bench.metrics.table import ALL, Card
 
 CLEAN, HARMLESS = "clean", "harmless"
@@ -97,7 +97,7 @@ def against(marks: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
             continue
         a, b = one[both].to_numpy(), other[both].to_numpy()
         units = list(both.get_level_values(0))
-        found = difference(a, b, units)
+        found = difference(a, b, units, 1.0)
         rows.append(
             {
                 "judge": judge, "benchmark": benchmark, "first": first, "second": second, "n": len(both), "replies": len(set(units)),
@@ -166,7 +166,7 @@ def _resists(row: dict[Any, Any]) -> str:
         return words.tell("{who}; the two cannot be compared: {why}.", who=who, why=words.note(row["note"]))
     sure = words.tell(
         "difference {difference}, 95\u00a0% interval {low} to {high}, p {p}, paired by replies",
-        difference=f"{row['difference']:+.2f}", low=f"{row['ci_low']:+.2f}", high=f"{row['ci_high']:+.2f}",
+        difference=signed(row["difference"]), low=signed(row["ci_low"]), high=signed(row["ci_high"]),
         p="< 0.001" if row["p"] < 0.001 else f"= {row['p']:.3f}",
     )  # fmt: skip
     if row["p"] >= CHANCE:
@@ -206,12 +206,12 @@ def _row(some: pd.DataFrame) -> dict[str, Any]:
     }  # fmt: skip
     order = list(columns)
     for name, of in (("won", "open"), ("moved", "both"), ("shift", "both"), ("excess", "beside")):
-        found = estimate(totals, partial(_mean, k=order.index(name), of=order.index(of)))
+        limits = (0, 1) if name in ("won", "moved") else None
+        mean = partial(_mean, k=order.index(name), of=order.index(of))
+        found = estimate(totals, mean, limits, of)
         row |= {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
         if name == "won":
             row["n"] = int(both.sum())
-    for name in ("won", "moved"):
-        row[f"{name}_low"], row[f"{name}_high"] = np.clip([row[f"{name}_low"], row[f"{name}_high"]], 0, 1)
     lost = int(some.clean.notna().sum() - both.sum())
     note = f"{lost} not readable with it" if lost else ""
     return {**row, "note": note if both.any() else "no mark readable both times"}

@@ -79,6 +79,9 @@ ROUNDING = {"pc": 0.005, "ba": 0.005, "bs": 0.055, ALL: 0.055}
 HABIT = 0.95
 # Fewer answers than these make no habit.
 FEW = 5
+# The ends of the scale of a score, and of what stands beside it on another.
+LIMITS = (0, 100)
+SCALES = {"position_bias": (0, 1), "severity_shift": (-10, 10)}
 # The tasks that need no probabilities, so that every model can be asked.
 COMMON = ("sc", "ss", "ba", "bs")
 BASELINES = {"position_bias": 0.5, "score_substring": 100.0}
@@ -124,7 +127,7 @@ def replicates_of(cells: Cells) -> Replicates:
         scored = cells.asked_of(category, task)
         if category == ALL:
             scored = cells.scored(cells.tasks if task == ALL else [task])
-        kept.add((category, task, "score"), values[: 1 + cells.draws], cells.sample(scored))
+        kept.add((category, task, "score"), values[: 1 + cells.draws], cells.sample(scored), LIMITS)
     return kept
 
 
@@ -133,6 +136,11 @@ def bounds(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> dict[Plac
     cells = Cells(read(records, items, preset), list(dict.fromkeys(items.category)))
     found = {(ALL, task, "score"): cells.bounds(ALL, [task]) for task in cells.tasks}
     return found | {(ALL, ALL, "score"): cells.bounds(ALL, cells.tasks)}
+
+
+def units(items: pd.DataFrame) -> pd.Series:
+    """Name the unit that each item was sampled with: the item itself."""
+    return items.item_id
 
 
 def severities(records: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
@@ -304,7 +312,8 @@ class _Rows:
             readable = f"no instance has all its answers ({rate:.0%} could be read)"
             note = readable if rate > 0 else "no answer could be read"
         drawn = values[1 : 1 + DRAWS] if cells.spread(scored, measure) else values[:0]
-        found = interval(float(values[0]), drawn, cells.sample(scored).freedom)
+        limits = SCALES.get(metric, LIMITS)
+        found = interval(float(values[0]), drawn, cells.sample(scored, measure), limits)
         row = Score(category, task, metric, *found, n, rate, baseline, self.preset, note)
         # The released code scores whatever it is given.
         if bounds is None or self.preset == "official":

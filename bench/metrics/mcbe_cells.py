@@ -34,7 +34,6 @@ class Cells:
         sums = _wide(terms)
         totals = draw(sums, "category", "item_id", [str(name) for name in sums.columns[2:]])
         self.draws, self.left_out = len(totals.drawn), totals.left_out
-        self._units = dict(zip(totals.strata, totals.units, strict=True))
         each = [
             _wide(terms[terms.repeat == repeat]).groupby("category").sum(numeric_only=True)
             for repeat in self.repeats
@@ -59,10 +58,15 @@ class Cells:
         """Whether it rests on more than one instance, so that drawing them again tells something."""
         return sum(int(self._instances.get((c, t, measure), 0)) for c, t in scored) > 1
 
-    def sample(self, scored: Collection[tuple[str, str]]) -> Sample:
-        """What is drawn again, over pairs of category and task: the instances of the categories."""
-        categories = {category for category, _ in scored}
-        return Sample(sum(self._units[category] for category in categories), len(categories))
+    def sample(self, scored: Collection[tuple[str, str]], measure: str = "score") -> Sample:
+        """Count what is drawn again: the instances with a number of the pairs of category and task."""
+        units: dict[str, int] = {}
+        for category, task in scored:
+            many = int(self._instances.get((category, task, measure), 0))
+            if not math.isnan(self.one(category, task, measure)[0]):
+                units[category] = max(units.get(category, 1), many)
+        effective = len(units) ** 2 / sum(1 / many for many in units.values()) if units else 0.0
+        return Sample(sum(units.values()), len(units), effective)
 
     def valid_rate(self, scored: Collection[tuple[str, str]]) -> float:
         """Share of answers that could be read."""

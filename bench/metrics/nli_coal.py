@@ -10,6 +10,7 @@ import pandas as pd
 from bench.errors import BadInput
 from bench.metrics.bootstrap import Draw, Place, Replicates, Totals, estimate, resample, sample, whole
 from bench.metrics.nli_coal_answers import (
+    CROSSED,
     GENDERS,
     NEUTRAL_TERMS,
     SETS,
@@ -144,7 +145,7 @@ def scores(distributions: np.ndarray | Sequence[Sequence[float]], sizes: Sequenc
 def score_records(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.DataFrame:
     """The score table of a run. The presets agree: there is no quirk in the release's formula to reproduce."""
     rows = answers(records, items)
-    totals = resample(rows, "stratum", "cluster", SUMS)
+    totals = resample(rows, "stratum", "cluster", SUMS, crossed=CROSSED)
     return frame(_rows(totals, rows, preset))
 
 
@@ -160,7 +161,7 @@ def replicates(
 
 def replicates_of(rows: pd.DataFrame, draw: Draw = resample) -> Replicates:
     """The same of answers that are read and counted (see `bench.metrics.nli_coal_answers.answers`)."""
-    totals = draw(rows, "stratum", "cluster", SUMS)
+    totals = draw(rows, "stratum", "cluster", SUMS, crossed=CROSSED)
     languages = list(dict.fromkeys(rows.category))
     wanted = {(one.task, one.metric) for one in (*HEADLINES, *TRAITS)}
     found = Replicates(totals.left_out)
@@ -168,7 +169,8 @@ def replicates_of(rows: pd.DataFrame, draw: Draw = resample) -> Replicates:
         if (measure.task, measure.metric) in wanted:
             for category in [*languages, ALL]:
                 of = _statistic(totals, measure, languages if category == ALL else [category])
-                found.add((category, measure.task, measure.metric), whole(totals, of), sample(totals, of))
+                place = (category, measure.task, measure.metric)
+                found.add(place, whole(totals, of), sample(totals, of), measure.limits)
     return found
 
 
@@ -211,6 +213,11 @@ def _bounds(extremes: Sequence[Tables], measure: Measure) -> tuple[float, float]
     return float(np.mean([v.min() for v in values])), float(np.mean([v.max() for v in values]))
 
 
+def units(items: pd.DataFrame) -> pd.Series:
+    """Name the unit that each item was sampled with: its occupation."""
+    return items.cluster
+
+
 def _rows(totals: Totals, rows: pd.DataFrame, preset: str) -> Iterator[Score]:
     languages, every = (
         list(dict.fromkeys(rows.category)),
@@ -232,7 +239,7 @@ def _rows(totals: Totals, rows: pd.DataFrame, preset: str) -> Iterator[Score]:
             if measure.genders:
                 some = some[some.gender.isin(measure.genders)]
             counted = some.probable if measure.soft else some.valid
-            found = estimate(totals, _statistic(totals, measure, names))
+            found = estimate(totals, _statistic(totals, measure, names), measure.limits)
             note = measure.why if np.isnan(found.value) else warned if measure.task == ALL else ""
             valid = float(counted.mean()) if len(some) else np.nan
             row = Score(

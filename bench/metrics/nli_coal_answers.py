@@ -19,6 +19,8 @@ COUNTS = [*CELLS, *(f"{NEUTRAL_TERMS}_{label}" for label in LABELS)]
 PROBABILITIES = [f"p_{name}" for name in CELLS]
 ABOVE = [f"above_{tau}" for tau in TAUS]
 SUMS = [*COUNTS, *PROBABILITIES, *ABOVE]
+# Sentences are drawn again too, across occupations, each with all the occupations that stand in it.
+CROSSED = ("category", "sentence")
 
 
 class Tables(NamedTuple):
@@ -61,8 +63,9 @@ def shaped(sums: np.ndarray) -> np.ndarray:
 
 
 def answers(records: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
-    """One row an answer, with the item's columns, `label` ("" where it is none), `valid`, `probable` (it has
-    probabilities), `biased` (CoAL counts it), `type`, `stratum`, and those of `SUMS`.
+    """List the answers, a row each, with the item's columns, `label` ("" where it is none),
+    `valid`, `probable` (it has probabilities), `biased` (CoAL counts it), `type`, `stratum`,
+    `sentence` (without its occupation; the premise where that is not known), and those of `SUMS`.
 
     `type` is the occupation's as its set and the gender of the hypothesis have it: the released column is wrong in places
     and older releases have none.
@@ -83,6 +86,8 @@ def answers(records: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     )
     # Occupations are drawn again within their type, each with all its pairs of PS and AS.
     rows["stratum"] = rows.category + "|" + rows.type
+    frames = rows["frame"] if "frame" in rows else pd.Series("", index=rows.index)
+    rows["sentence"] = frames.where(frames != "", rows.premise)
     probabilities = _probabilities(rows)
     rows["probable"] = ~np.isnan(probabilities[:, 0])
     scored = rows.task.isin(SETS).to_numpy()

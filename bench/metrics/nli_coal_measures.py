@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bench.metrics.bootstrap import Limits
 from bench.metrics.nli_coal_answers import GENDERS, NEUTRAL_TERMS, SETS, TAUS, Tables
 from bench.metrics.table import ALL
 from bench.tasks.nli_coal import LABELS
@@ -38,6 +39,11 @@ class Measure(NamedTuple):
     genders: tuple[str, ...] = GENDERS
     soft: bool = False
     why: str = "no readable answer"
+
+    @property
+    def limits(self) -> Limits:
+        """The ends of its scale."""
+        return (-1, 1) if "gap" in self.metric else (0, 1)
 
 
 def by_set(counts: np.ndarray) -> np.ndarray:

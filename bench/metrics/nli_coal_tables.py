@@ -9,6 +9,7 @@ import pandas as pd
 from bench.errors import BadInput, expected
 from bench.metrics.nli_coal_answers import (
     CELLS,
+    CROSSED,
     GENDERS,
     NEUTRAL_TERMS,
     SETS,
@@ -131,13 +132,13 @@ def compare(models: Mapping[str, pd.DataFrame], items: pd.DataFrame) -> pd.DataF
     found = []
     for a, b in combinations(models, 2):
         other = read[b][[*keys, *CELLS]].rename(columns=dict(zip(CELLS, second, strict=True)))
-        both = read[a][[*keys, "category", "stratum", "cluster", *CELLS]].merge(other, on=keys)
+        both = read[a][[*keys, "category", "stratum", "cluster", "sentence", *CELLS]].merge(other, on=keys)
         languages = list(dict.fromkeys(both.category))
         for category in [*languages, ALL] if languages else []:
             here = both if category == ALL else both[both.category == category]
             for metric, (_, formula) in COMPARED.items():
                 of = _mean(formula, languages if category == ALL else [category])
-                result = paired(here, "stratum", "cluster", CELLS, second, of)
+                result = paired(here, "stratum", "cluster", CELLS, second, of, crossed=CROSSED)
                 found.append((category, metric, a, b, len(here), result))
     table = pd.DataFrame(found, columns=["category", "metric", "model_a", "model_b", "n", "found"])
     for name in ("difference", "ci_low", "ci_high", "p", "units", "detectable", "note"):

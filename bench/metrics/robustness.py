@@ -5,27 +5,28 @@ wording does. So the differences themselves stand beside it (Bland and Altman, L
 """
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from bench import words
-from bench.metrics.bootstrap import Replicates, interval
+from bench.metrics.bootstrap import Replicates, Sample, pooled
 from bench.metrics.correlation import COEFFICIENTS, NOISE, by_group
-from bench.metrics.significance import DETECTABLE
+from bench.metrics.significance import Comparison, by_resamples
 from bench.metrics.table import ALL, Card, Headline
 
 # Nineteen of twenty differences lie within so many standard deviations of their mean, where they are spread normally.
 LIMITS = 1.96
 # A headline, in the columns of points.
 HEADLINE = ["task", "metric"]
-SHOWN = [*HEADLINE, "first", "second", "difference", "ci_low", "ci_high", "detectable", "n", "same", "valid_first", "valid_second", "note"]  # fmt: skip
+SHOWN = [*HEADLINE, "first", "second", "difference", "ci_low", "ci_high", "p", "detectable", "n", "same", "valid_first", "valid_second", "note"]  # fmt: skip
 NAMES = ("the score under the first wording", "the score under the second wording")
 CARDS = (
     Card("difference", "the score under the second wording less that under the first, on the answers that both have; the interval draws templates or instances again, the same for both", "s_2 - s_1", "Efron and Tibshirani, 1993, chapter 13", "the score's", "0"),
     Card("same", "share of questions that were answered alike: both replies could be read, and as the same", "alike / all", "ours", "0 to 1", "1"),
-    Card("detectable", "the difference that these data would show in four of five samples", "2.8 standard errors", "ours", "0 or more", "small"),
+    Card("detectable", "the difference that these data would show in four of five samples", "(t_.975 + t_.80) x standard error", "ours", "0 or more", "small"),
     Card("spearman, pearson, kendall, pooled", "correlation of the two scores over all categories and models at once", "rho, r, tau-b", "scipy; the McBE paper's Table 12 has the first two", "-1 to 1", "1; models that differ much raise it, whatever the wording does"),
     Card("within_category", "mean over categories of the coefficient over models: whether a category's order of models stays", "mean of rho, r, tau-b", "ours", "-1 to 1", "1"),
     Card("limits_low, limits_high", "between these nineteen of twenty differences of single categories lie: the limits of agreement", "mean - 1.96 sd to mean + 1.96 sd", "Bland and Altman, Lancet 1986", "the score's", "0 to 0"),
@@ -38,13 +39,15 @@ class Points(NamedTuple):
 
     Attributes:
         table: a row a model, category (`all` for the whole) and headline: `model`, `category`, `task`, `metric`, `title`,
-            `higher` (what a higher score means), `first`, `second`, `difference` (second less first), `ci_low`, `ci_high`, `detectable`, `n` (answers of each
+            `higher` (what a higher score means), `first`, `second`, `difference` (second less first), `ci_low`, `ci_high`, `p`, `detectable`, `n` (answers of each
             wording), `same` (share of them that were read as the same), `valid_first`, `valid_second`, `note`.
         drawn: of each row, by its number, the differences of the resamples: float64 [draws].
+        samples: of each row, by its number, what it rests on.
     """
 
     table: pd.DataFrame
     drawn: dict[int, np.ndarray]
+    samples: Mapping[int, Sample] = MappingProxyType({})
 
 
 def points(
@@ -58,7 +61,7 @@ def points(
         headlines: what to compare.
     """
     rows: list[dict[str, object]] = []
-    drawn = {}
+    drawn, samples = {}, {}
     for model, (first, second, answered) in pairs.items():
         for headline in headlines:
             places = [key for key in first if key[1:] == (headline.task, headline.metric) and key in second]
@@ -66,19 +69,21 @@ def points(
                 one, other = first[category, task, metric], second[category, task, metric]
                 with np.errstate(invalid="ignore"):
                     less = other - one
-                found = interval(float(less[0]), less[1:])
+                rests_on = min(one.samples[category, task, metric] for one in (first, second))
+                length = headline.limits[1] - headline.limits[0]
+                found = by_resamples(less, rests_on, length)
                 some = answered[_within(answered, category, task)]
-                drawn[len(rows)] = less[1:]
+                drawn[len(rows)], samples[len(rows)] = less[1:], rests_on
                 rows.append(
                     {
                         "model": model, "category": category, "task": task, "metric": metric, "title": headline.title, "higher": higher(headline),
-                        "first": one[0], "second": other[0], "difference": found.value, "ci_low": found.low, "ci_high": found.high,
-                        "detectable": DETECTABLE * float(np.nanstd(less[1:])) if found.low == found.low else np.nan,
+                        "first": one[0], "second": other[0], "difference": found.difference, "ci_low": found.ci_low, "ci_high": found.ci_high, "p": found.p,
+                        "detectable": found.detectable,
                         "n": int(some.n.sum()), "same": _mean(some.same, some.n), "valid_first": _mean(some.valid_first, some.n),
-                        "valid_second": _mean(some.valid_second, some.n), "note": _note(one[0], other[0], found.low),
+                        "valid_second": _mean(some.valid_second, some.n), "note": _note(one[0], other[0], found.ci_low),
                     }
                 )  # fmt: skip
-    return Points(pd.DataFrame(rows), drawn)
+    return Points(pd.DataFrame(rows), drawn, samples)
 
 
 def higher(headline: Headline) -> str:
@@ -127,14 +132,13 @@ def limits(found: Points) -> pd.DataFrame:
     for (task, metric), every in kept.groupby(HEADLINE, sort=False):
         some = every[every.difference.notna()]
         mean, sd = some.difference.mean(), some.difference.std(ddof=1)
-        drawn = [found.drawn[k] for k in some.index if k in found.drawn]
-        around = interval(float(mean), np.mean(drawn, axis=0)) if drawn else interval(np.nan, np.empty(0))
+        around = _mean_difference(found, some)
         known = some[some.ci_low.notna()] if "ci_low" in some else some[:0]
         beyond = (known.ci_low > NOISE) | (known.ci_high < -NOISE) if len(known) else known.difference > 0
         rows.append(
             {
-                "task": task, "metric": metric, "title": every.title.iloc[0], "n": len(some), "mean": mean, "ci_low": around.low,
-                "ci_high": around.high, "sd": sd, "limits_low": mean - LIMITS * sd, "limits_high": mean + LIMITS * sd,
+                "task": task, "metric": metric, "title": every.title.iloc[0], "n": len(some), "mean": mean, "ci_low": around.ci_low,
+                "ci_high": around.ci_high, "sd": sd, "limits_low": mean - LIMITS * sd, "limits_high": mean + LIMITS * sd,
                 "most": some.difference.abs().max(), "beyond_chance": int(beyond.sum()), "of": len(known),
             }
         )  # fmt: skip
@@ -184,6 +188,17 @@ def wide(found: pd.DataFrame) -> pd.DataFrame:
     return shown.sort_values(
         "coefficient", key=lambda some: some.map(order), kind="stable", ignore_index=True
     )
+
+
+def _mean_difference(found: Points, some: pd.DataFrame) -> Comparison:
+    """Test the mean of differences of categories and models; models were asked the same items."""
+    drawn = [found.drawn[k] for k in some.index if k in found.drawn]
+    mean = some.difference.mean()
+    if not drawn:
+        return by_resamples(np.array([np.nan]), Sample(0, 0))
+    samples = {some.category[k]: found.samples[k] for k in some.index}
+    values = np.concatenate([[mean], np.mean(drawn, axis=0)])
+    return by_resamples(values, pooled(list(samples.values())))
 
 
 def _within(answered: pd.DataFrame, category: str, task: str) -> np.ndarray:

@@ -82,8 +82,7 @@ def counted(records: pd.DataFrame, items: pd.DataFrame, preset: str = "robust") 
     rows["unreadable"] = ~rows.valid.astype(bool)
     rows["other"] = rows.decided.astype(bool) & ~rows.stereotyped
     rows[SUMS] = rows[SUMS].astype(float)
-    rows["stratum"] = rows.category + "|" + rows.task
-    return rows[[*KEYS, "category", "stratum", "cluster", *SUMS]]
+    return rows[[*KEYS, "category", "part", "cluster", *SUMS]]
 
 
 def compare(models: Mapping[str, Mapping[str, pd.DataFrame]]) -> pd.DataFrame:
@@ -95,7 +94,7 @@ def compare(models: Mapping[str, Mapping[str, pd.DataFrame]]) -> pd.DataFrame:
     Returns:
         A row a `model`, `setting`, `category` (and all), `task`, `metric`: the values `before` and `after`, their
         `difference` with its interval, `p`, `p_holm` (adjusted for the other models and
-        settings; of a category, for the other categories of the same model and setting), `n` questions, `units` (templates), `detectable`, `note`.
+        settings; of a category, for the other categories of the same model and setting), `n` questions, `units` (scenes), `detectable`, `note`.
     """
     rows = []
     for model, settings in models.items():
@@ -158,7 +157,7 @@ def _change(
     """A measure before and after, and the difference after less before."""
     first = measure.sums
     second = [f"{name}_after" for name in first]
-    sums = both.groupby("stratum")[[*first, *second]].sum()
+    sums = both.groupby("part")[[*first, *second]].sum()
     # A category in which it is undefined under one of the two is left out of both.
     whole = sums.index[(sums[measure.needs] > 0) & (sums[f"{measure.needs}_after"] > 0)]
     kept = [c for c in categories if all(f"{c}|{task}" in whole for task in measure.tasks)]
@@ -170,7 +169,7 @@ def _change(
         )
         return np.nan, np.nan, Comparison(np.nan, np.nan, np.nan, np.nan, 0, np.nan, why)
     of = _mean(measure, kept)
-    found = paired(both, "stratum", "cluster", second, first, of)
+    found = paired(both, "category", "cluster", second, first, of, part="part")
     value = of(list(sums.index))
     before, after = (float(value(sums[part].to_numpy()[None])[0]) for part in (first, second))
     gone = [c for c in categories if c not in kept]

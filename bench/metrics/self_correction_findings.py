@@ -10,7 +10,7 @@ from bench import words
 from bench.metrics.bootstrap import LEVEL
 from bench.metrics.readability import LESS_READABLE, favours_less_readable
 from bench.metrics.self_correction import ACCURACY, AMBIGUOUS, DISAMBIGUOUS, S_AMB, S_DISAMB, Measure
-from bench.metrics.significance import p_told, would_have_shown
+from bench.metrics.significance import p_told, signed, would_have_shown
 from bench.metrics.table import ALL
 
 # What is concluded of a score under a prompt setting.
@@ -63,7 +63,7 @@ def _verdict(some: pd.DataFrame, row: Mapping[Any, Any], measure: Measure) -> st
         return UNDEFINED
     if not shown(row):
         # No measure differs, nor does it in any resample.
-        alike = (some[["difference", "ci_low", "ci_high"]].fillna(0) == 0).all(axis=None)
+        alike = (some[["difference", "detectable"]].fillna(0) == 0).all(axis=None)
         return SAME if alike else NOTHING
     if row["difference"] > 0:
         return MORE_BIAS
@@ -92,16 +92,16 @@ def _changed(row: Mapping[Any, Any], name: str, verdict: str) -> str:
         )  # fmt: skip
     around = [words.tell("{low} to {high}", low=f"{row['before']:.2f}", high=f"{row['after']:.2f}")]
     if row["ci_low"] == row["ci_low"]:
-        ends = {"low": f"{row['ci_low']:+.2f}", "high": f"{row['ci_high']:+.2f}"}
+        ends = {"low": signed(row["ci_low"]), "high": signed(row["ci_high"])}
         around.append(words.tell("95\u00a0% interval {low} to {high}", **ends))
     around += [
         p_told(row["p_holm"]),
-        words.tell("{n} {units}", n=f"{row['units']:,}", units=words.tell("templates")),
+        words.tell("{n} {units}", n=f"{row['units']:,}", units=words.tell("scenes")),
         words.tell("n = {n}", n=f"{row['n']:,}"),
     ]
     of = {"name": name, "around": words.tell("; ").join(around)}
     if verdict == NOTHING:
-        told = words.tell("no difference in {name} could be shown, {difference} ({around}).", difference=f"{row['difference']:+.2f}", **of)  # fmt: skip
+        told = words.tell("no difference in {name} could be shown, {difference} ({around}).", difference=signed(row["difference"]), **of)  # fmt: skip
         return words.sentences([told, would_have_shown(f"{row['detectable']:.2f}", row["detectable"])])
     of["size"] = f"{abs(row['difference']):.2f}"
     if row["difference"] < 0:

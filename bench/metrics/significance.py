@@ -16,6 +16,7 @@ answers, it calls 0.2 to 11 % different at a level of 5 %, as the units' other p
     difference([0.2, 0.4, 0.9], [0.1, 0.4, 0.5])          # a score an item, the same items in both
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -60,12 +61,14 @@ class Comparison(NamedTuple):
 
 
 def difference(
-    first: Sequence[float] | np.ndarray, second: Sequence[float] | np.ndarray, units: Sequence[object] | None = None
+    first: Sequence[float] | np.ndarray, second: Sequence[float] | np.ndarray, units: Sequence[object] | None = None,
+    length: float = math.nan,
 ) -> Comparison:  # fmt: skip
     """The difference of the means of two models' scores of the same items, in the same order.
 
     Args:
-        units: what each item was sampled with, such as its template; each for itself if None.
+        units: what each item was sampled with, such as its scene; each for itself if None.
+        length: see `by_resamples`.
 
     Raises:
         BadInput: unequally many, none, or a score that is no number.
@@ -90,49 +93,60 @@ def difference(
         first_columns,
         second_columns,
         lambda strata: lambda sums: sums[:, 0, 0] / sums[:, 0, 1],
+        length=length,
     )
 
 
 def paired(
     rows: pd.DataFrame, stratum: str, unit: str, first: list[str], second: list[str],
-    statistic: Callable[[list[object]], Statistic], *, draws: int = DRAWS, seed: int = 0,
+    statistic: Callable[[list[object]], Statistic], *, part: str = "",
+    crossed: tuple[str, str] | None = None, length: float = 1.0, draws: int = DRAWS, seed: int = 0,
 ) -> Comparison:  # fmt: skip
     """The difference of a statistic of sums between two models.
 
     Args:
         rows: one a pair of answers, with the columns whose sums the statistic is made of, for both models.
         stratum, unit: columns that say within what units are drawn again.
+        part, crossed: see `bench.metrics.bootstrap.resample`.
+        length: see `by_resamples`; shares if not given.
         first, second: those columns of each model, in the same order.
         statistic: from the strata's names, in the order of their axis, to a function of the sums
             [n, strata, columns] -> [n].
     """
-    drawn = resample(rows, stratum, unit, [*first, *second], draws=draws, seed=seed)
+    columns = [*first, *second]
+    drawn = resample(rows, stratum, unit, columns, part=part, crossed=crossed, draws=draws, seed=seed)
     of, k = statistic(drawn.strata), len(first)
 
     def less(sums: np.ndarray) -> np.ndarray:
         return of(sums[..., :k]) - of(sums[..., k:])
 
-    return by_resamples(whole(drawn, less), sample(drawn, less))
+    return by_resamples(whole(drawn, less), sample(drawn, less), length)
 
 
-def by_resamples(values: np.ndarray, rests_on: Sample) -> Comparison:
-    """A difference from its observed value and resamples, [1 + draws].
+def by_resamples(values: np.ndarray, rests_on: Sample, length: float = math.nan) -> Comparison:
+    """Test a difference by its observed value and resamples, [1 + draws].
 
     p is never below that of a sign test in which all units agree: five units that all show a difference of 1, with no spread
-    at all, could be chance in one of sixteen cases.
+    at all, could be chance in one of sixteen cases. Where no unit differs from the others, the
+    interval is that of a share of which none of the units was seen (Clopper and Pearson, 1934).
+
+    Args:
+        length: of the scale of the scores; there is no interval without a spread if NaN.
     """
-    units, freedom, value = rests_on.units, rests_on.freedom, float(values[0])
+    units, freedom, value = rests_on.units, rests_on.freedom, float(values[0]) + 0.0
     nothing = (np.nan, np.nan, np.nan, units, np.nan)
     if np.isnan(value):
         return Comparison(value, *nothing, "undefined for one of the two, or for both")
     drawn = values[1:][~np.isnan(values[1:])]
     if freedom < 1 or len(drawn) < len(values) / 2:
         return Comparison(value, *nothing, "no interval: too few units in a stratum")
-    error = float(np.std(drawn))
+    error = float(np.std(drawn)) * rests_on.widening
     # Where no resample differs, nothing at all speaks for chance, or all does.
     p = 2 * float(stdtr(freedom, -abs(value) / error)) if error > _NOISE else float(abs(value) < _NOISE)
     arm = float(stdtrit(freedom, (1 + LEVEL) / 2)) * error
     shown = arm + float(stdtrit(freedom, POWER)) * error
+    if error <= _NOISE:
+        arm = length * (1 - ((1 - LEVEL) / 2) ** (1 / units))
     p = max(p, 2.0 ** (1 - units))
     return Comparison(value, value - arm, value + arm, p, units, shown, "", error, freedom)
 
@@ -183,13 +197,11 @@ def told(
         why = words.note(found.note)
         return words.tell("{first} and {second} cannot be compared in {what}: {why}.", first=first, second=second, what=what, why=why)  # fmt: skip
     sure = words.tell("adjusted {p}", p=p_told(p)) if p is not None else p_told(found.p)
-    around = words.tell("; ").join(
-        (
-            words.tell("95\u00a0% interval {low} to {high}", low=_signed(found.ci_low), high=_signed(found.ci_high)),
-            sure,
-            words.tell("{n} {units}", n=f"{found.units:,}", units=words.tell(units)),
-        )
-    )  # fmt: skip
+    ends = {"low": signed(found.ci_low), "high": signed(found.ci_high)}
+    parts = [sure, words.tell("{n} {units}", n=f"{found.units:,}", units=words.tell(units))]
+    if not np.isnan(found.ci_low):
+        parts.insert(0, words.tell("95\u00a0% interval {low} to {high}", **ends))
+    around = words.tell("; ").join(parts)
     of = {"what": what, "first": first, "second": second, "around": around}
     if (found.p if p is None else p) < 1 - LEVEL:
         of["size"] = f"{abs(found.difference):.2f}"
@@ -198,7 +210,7 @@ def told(
         return words.tell("{what} is {size} lower in {first} than in {second} ({around}).", **of)
     nothing = words.tell(
         "No difference in {what} could be shown between {first} and {second}: {difference} ({around}).",
-        difference=_signed(found.difference),
+        difference=signed(found.difference),
         **of,
     )
     return words.sentences([nothing, would_have_shown(f"{found.detectable:.2f}", found.detectable)])
@@ -214,6 +226,6 @@ def would_have_shown(size: str, detectable: float) -> str:
     return words.tell("These data would have shown one of {size}.", size=size) if detectable > 0 else ""
 
 
-def _signed(value: float) -> str:
-    """With two digits and a sign; nought has none."""
+def signed(value: float) -> str:
+    """Write a number with two digits and a sign; zero has none."""
     return f"{value:+.2f}" if abs(value) >= 0.005 else "0.00"
