@@ -27,7 +27,7 @@ def answers(biased: dict[str, dict[str, list[int]]]) -> pd.DataFrame:
     ]
     fixed = {"task": "ambiguous", "request": "answer", "n": 1, "valid": 1}
     frame = pd.DataFrame(rows).assign(**fixed)
-    frame["stratum"] = frame.category + "|ambiguous"
+    frame["part"] = frame.category + "|ambiguous"
     return frame.reindex(columns=[*dict.fromkeys([*frame.columns, *SUMS])], fill_value=0)
 
 
@@ -47,7 +47,7 @@ def test_deviations_give_the_standard_error_of_a_mean_over_categories() -> None:
     found = deviations(left, PLACE)
     # Half of each category's mean: variances 1/2 over 2 units and 1/3 over 3, by hand.
     squared_error = (0.5**2) * (1 / 2) / 2 + (0.5**2) * (1 / 3) / 3
-    parts = {"age|ambiguous": (2, 5), "SES|ambiguous": (3, 5)}
+    parts = {"age": (2, 5), "SES": (3, 5)}
     by_stratum = found.groupby(level="stratum").apply(lambda some: (some**2).sum() / (len(some) - 1))
     total = sum(by_stratum[name] * n for name, (n, _) in parts.items()) / 5**2
     assert total == pytest.approx(squared_error)
@@ -74,7 +74,7 @@ def test_a_listed_unit_moves_the_score_table_as_told(benchmark: str, options: di
     room = module("metrics", benchmark)
     assert set(found.metric) == {headline.metric for headline in room.HEADLINES}
     for row in found.to_dict("records"):
-        kept = asked.items[asked.items.cluster != row["unit"]]
+        kept = asked.items[room.units(asked.items) != row["unit"]]
         records = asked.records[asked.records.item_id.isin(kept.item_id)]
         table = room.score_records(records, kept, "robust").set_index(["category", "task", "metric"])
         assert table.score[ALL, row["task"], row["metric"]] == pytest.approx(row["without"])

@@ -98,7 +98,7 @@ class Replicates(dict[Place, np.ndarray]):
     def estimate(self, place: Place) -> Estimate:
         """A score with its interval, as in the score table."""
         values = self[place]
-        return interval(float(values[0]), values[1:], self.samples[place], self.limits[place])
+        return on_scale(float(values[0]), values[1:], self.samples[place], self.limits[place])
 
 
 class Totals(NamedTuple):
@@ -254,7 +254,10 @@ def estimate(
         size: see `sample`.
     """
     values = whole(totals, statistic)
-    return interval(float(values[0]), values[1:], sample(totals, statistic, size), limits)
+    value, drawn, rests_on = float(values[0]), values[1:], sample(totals, statistic, size)
+    if limits:
+        return on_scale(value, drawn, rests_on, limits)
+    return interval(value, drawn, rests_on.freedom)
 
 
 def whole(totals: Totals, statistic: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
@@ -329,29 +332,35 @@ def pooled(samples: Sequence[Sample]) -> Sample:
     )
 
 
-def interval(value: float, drawn: np.ndarray, rests_on: Sample, limits: Limits | None = None) -> Estimate:
-    """Give a value the interval of its resamples, as the module says; it holds the value.
-
-    Args:
-        limits: the ends of the value's scale, where it has two.
-    """
-    # A zero has no sign.
-    value += 0.0
+def interval(value: float, drawn: np.ndarray, freedom: float) -> Estimate:
+    """Give a value the interval of its resamples' percentiles; it holds the value."""
     values = drawn[~np.isnan(drawn)]
-    nothing = Estimate(value, math.nan, math.nan)
-    # Where most resamples leave it undefined, the rest are no fair picture of its spread.
-    if math.isnan(value) or len(values) == 0 or len(values) < len(drawn) / 2 or rests_on.freedom < 1:
-        return nothing
+    if not _defined(value, drawn, freedom):
+        return Estimate(value + 0.0, math.nan, math.nan)
+    tail = 100 * float(ndtr(-stdtrit(freedom, (1 + LEVEL) / 2)))
+    low, high = map(float, np.percentile(values, [tail, 100 - tail]))
+    if high - low < NOISE:
+        return Estimate(value + 0.0, math.nan, math.nan)
+    # A zero has no sign.
+    return Estimate(value + 0.0, min(low, value) + 0.0, max(high, value) + 0.0)
+
+
+def on_scale(value: float, drawn: np.ndarray, rests_on: Sample, limits: Limits) -> Estimate:
+    """Give a value on a scale with two ends the interval of its resamples; it holds the value."""
+    if not limits[0] <= value <= limits[1]:
+        return interval(value, drawn, rests_on.freedom)
+    if not _defined(value, drawn, rests_on.freedom):
+        return Estimate(value + 0.0, math.nan, math.nan)
+    error = float(np.std(drawn[~np.isnan(drawn)])) * rests_on.widening
     t = float(stdtrit(rests_on.freedom, (1 + LEVEL) / 2))
-    if limits and limits[0] <= value <= limits[1]:
-        error = float(np.std(values)) * rests_on.widening
-        low, high = _on_scale(value, error, rests_on, limits, t)
-    else:
-        tail = 100 * float(ndtr(-t))
-        low, high = map(float, np.percentile(values, [tail, 100 - tail]))
-        if high - low < NOISE:
-            return nothing
-    return Estimate(value, min(low, value) + 0.0, max(high, value) + 0.0)
+    low, high = _on_scale(value, error, rests_on, limits, t)
+    return Estimate(value + 0.0, min(low, value) + 0.0, max(high, value) + 0.0)
+
+
+def _defined(value: float, drawn: np.ndarray, freedom: float) -> bool:
+    """Tell whether resamples make an interval: not where most of them leave the value undefined."""
+    known = int((~np.isnan(drawn)).sum())
+    return not math.isnan(value) and known > 0 and known >= len(drawn) / 2 and freedom >= 1
 
 
 def _on_scale(value: float, error: float, rests_on: Sample, limits: Limits, t: float) -> tuple[float, float]:

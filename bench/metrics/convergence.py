@@ -68,12 +68,14 @@ class Measure(NamedTuple):
         name: as tables and pictures call it.
         trait: `grasp` or `preference`.
         values: by model, float64 [1 + draws], observed and resampled, higher is better.
+        freedom: the fewest degrees of freedom of a model's score.
     """
 
     name: str
     benchmark: str
     trait: str
     values: Mapping[str, np.ndarray]
+    freedom: float = np.inf
 
 
 def measures(found: Mapping[str, Mapping[str, Replicates]]) -> list[Measure]:
@@ -91,7 +93,9 @@ def measures(found: Mapping[str, Mapping[str, Replicates]]) -> list[Measure]:
                 title = module("data", benchmark).TITLE
                 name = one.task.upper() if one.metric == "score" else one.metric
                 if values:
-                    kept.append(Measure(f"{title} {name}", benchmark, trait, values))
+                    place = (ALL, one.task, one.metric)
+                    freedom = min(found[benchmark][model].samples[place].freedom for model in values)
+                    kept.append(Measure(f"{title} {name}", benchmark, trait, values, freedom))
     return kept
 
 
@@ -110,9 +114,8 @@ def correlated(every: list[Measure]) -> pd.DataFrame:
             kind = SAME
         models = [name for name in first.values if name in second.values]
         about = (first.name, second.name, first.trait, second.trait, kind, len(models))
-        rows.append(
-            (*about, *_spearman([first.values[m] for m in models], [second.values[m] for m in models]))
-        )
+        both = [[one.values[model] for model in models] for one in (first, second)]
+        rows.append((*about, *_spearman(both[0], both[1], min(first.freedom, second.freedom))))
     columns = ["first", "second", "trait_first", "trait_second", "kind", "n"]
     return pd.DataFrame(rows, columns=[*columns, "rho", "ci_low", "ci_high", "p", "reason"])
 
@@ -197,6 +200,7 @@ def _values(found: Mapping[str, Replicates], trait: Trait) -> dict[str, np.ndarr
 def _spearman(
     first: list[np.ndarray],
     second: list[np.ndarray],
+    freedom: float,
 ) -> tuple[float, float, float, float, str]:
     """Spearman's rho with its interval over resamples of items, p over orders of models, and why not."""
     nothing = (np.nan, np.nan, np.nan, np.nan)
@@ -210,7 +214,7 @@ def _spearman(
     with np.errstate(invalid="ignore"):
         rho = (x * y).sum(0) / np.sqrt((x**2).sum(0) * (y**2).sum(0))
     rho[undefined] = np.nan
-    around = interval(float(rho[0]), rho[1:])
+    around = interval(float(rho[0]), rho[1:], freedom)
     tested = stats.permutation_test(
         (x[:, 0],),
         lambda order, axis: np.sum(order * y[:, 0], axis=axis),
@@ -219,5 +223,4 @@ def _spearman(
         n_resamples=PERMUTATIONS,
         rng=np.random.default_rng(0),
     )
-    low, high = min(around.low, around.value), max(around.high, around.value)
-    return around.value, low, high, float(tested.pvalue), ""
+    return *around, float(tested.pvalue), ""

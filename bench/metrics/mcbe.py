@@ -14,7 +14,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from bench.metrics.bootstrap import DRAWS, Draw, Place, Replicates, interval, resample
+from bench.metrics.bootstrap import DRAWS, Draw, Place, Replicates, on_scale, resample
 from bench.metrics.mcbe_cells import Cells
 from bench.metrics.mcbe_instances import BOUNDS, DECAY, decay
 from bench.metrics.mcbe_instances import values as read
@@ -313,7 +313,7 @@ class _Rows:
             note = readable if rate > 0 else "no answer could be read"
         drawn = values[1 : 1 + DRAWS] if cells.spread(scored, measure) else values[:0]
         limits = SCALES.get(metric, LIMITS)
-        found = interval(float(values[0]), drawn, cells.sample(scored, measure), limits)
+        found = on_scale(float(values[0]), drawn, cells.sample(scored, measure), limits)
         row = Score(category, task, metric, *found, n, rate, baseline, self.preset, note)
         # The released code scores whatever it is given.
         if bounds is None or self.preset == "official":

@@ -62,11 +62,15 @@ class Cells:
         """Count what is drawn again: the instances with a number of the pairs of category and task."""
         units: dict[str, int] = {}
         for category, task in scored:
-            many = int(self._instances.get((category, task, measure), 0))
             if not math.isnan(self.one(category, task, measure)[0]):
-                units[category] = max(units.get(category, 1), many)
-        effective = len(units) ** 2 / sum(1 / many for many in units.values()) if units else 0.0
-        return Sample(sum(units.values()), len(units), effective)
+                # A list of so many words is drawn among lists of any length.
+                each = [int(self._instances.get((category, task, name), 0)) for name in (measure, "score")]
+                units[category] = max(units.get(category, 1), *each)
+        if not units:
+            return Sample(0, 0)
+        effective = len(units) ** 2 / sum(1 / many for many in units.values())
+        having = sum(int(self._instances.get((c, t, measure), 0)) for c, t in scored)
+        return Sample(sum(units.values()), len(units), min(effective, having))
 
     def valid_rate(self, scored: Collection[tuple[str, str]]) -> float:
         """Share of answers that could be read."""
