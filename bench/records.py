@@ -132,12 +132,13 @@ def write_items(folder: Path, items: pd.DataFrame) -> None:
         sealed.write(pa.Table.from_pandas(items, preserve_index=False), draft, ITEMS)
 
 
-def has_items(folder: Path) -> bool:
-    """Whether the items are there, whole."""
+def has_items(folder: Path, items: pd.DataFrame) -> bool:
+    """Tell whether just these items are there, undamaged."""
     try:
-        return sealed.rows(folder / ITEMS, ITEMS) >= 0
+        stored = sealed.read(folder / ITEMS)
     except (sealed.Damaged, OSError):
         return False
+    return bool(stored.equals(pa.Table.from_pandas(items, preserve_index=False)))
 
 
 def write_about(folder: Path, about: dict[str, Any]) -> None:

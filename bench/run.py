@@ -222,10 +222,14 @@ def _continued(
     folder: Path, plan: Plan, about: dict[str, Any], judge: Lazy | None, partial: bool, held: Hold
 ) -> Requests:
     """What is to be asked in a run that was begun before; a judge whom it had not is noted in its `run.json`."""
-    if not held.why_not and not records.has_items(folder):
-        # Their data are the same, or this would be another run.
-        records.write_items(folder, frame(list(plan.by_id.values())))
-        say(f"{folder / records.ITEMS}: was missing or damaged; it is written anew from the data")
+    items = frame(list(plan.by_id.values()))
+    if not held.why_not and not records.has_items(folder, items):
+        # The data are the same, or this would be another run; versions may read them otherwise.
+        records.write_items(folder, items)
+        say(
+            f"{folder / records.ITEMS}: was missing, damaged or of an earlier version; "
+            "it is written anew from the data"
+        )
     later = judge.load() if judge and not about["judge"] else None
     marking = later.verbs if later else about["judge_verbs"]
     requests = plan.requests(

@@ -95,7 +95,7 @@ PIECES = ["{{NAME1}}", "{{NAME2}}", "说错了", "，", "a b", "的", "。"]
 def test_names_that_are_filled_in_are_read_as_slots_again(facts):
     # A name that stands in one of the other list, at its beginning and at its end.
     row = dict.fromkeys(cbbq.TABLES["templates"], "x") | {"NAME1": "[店员]", "NAME2": "[老店员, 店员甲]"}
-    one = cbbq.Scenario(row | {"context": "情境"}, dict.fromkeys(cbbq.TABLES["biases"], "x"))
+    one = cbbq.Scenario(row | {"context": "情境"}, dict.fromkeys(cbbq.TABLES["biases"], "x"), 0)
     assert cbbq_drafts.read_facts(one.filled(facts), one) == facts.strip()
 
 

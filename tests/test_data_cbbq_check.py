@@ -170,10 +170,10 @@ def test_a_patient_in_the_second_slot_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("category", "group", "name"), [("age", "老年人", "奶奶"), ("gender", "变性人", "变性女生")])  # fmt: skip
 def test_names_in_the_other_slot_are_told(tmp_path: Path, category: str, group: str, name: str) -> None:
-    change = {"bias_targeted_groups": group, "NAME1": f"[{name}, 某甲]"}
-    found = said(folder_of(tmp_path, category, AMB, neg=(change,)))
-    assert [(*one[1:4], one[5]) for one in found] == [(2, "NAME1", "roles_reversed_vs_category", 4)]
-    assert f"has {name}, who" in found[0][4]
+    names = {"NAME1": f"[{name}]", "NAME2": "[某甲]"}
+    found = said(folder_of(tmp_path, category, AMB, neg=({"bias_targeted_groups": group, **names},)))
+    of_row = [(*one[1:4], one[5]) for one in found if one[1] == 2]
+    assert of_row == [(2, "NAME1", "roles_reversed_vs_category", 2)]
 
 
 def test_a_template_that_repeats_another_is_told(tmp_path: Path) -> None:

@@ -142,7 +142,8 @@ def test_a_context_with_the_patient_in_either_slot_is_about_the_one_it_tells_of_
     ],
 )
 def test_the_patient_is_found_by_the_words_of_the_group_and_the_option(group: str, ans0: str, names: tuple[str, str], patient: int | None) -> None:  # fmt: skip
-    cells = {"bias_targeted_groups": group, "ans0": ans0, "NAME1": names[0], "NAME2": names[1]}
+    options = {"ans0": ans0, "ans1": "别人"}
+    cells = {"bias_targeted_groups": group, **options, "NAME1": names[0], "NAME2": names[1]}
     one = template("disease", **cells)
     assert cbbq_labels.patient_slot(one) == patient
     assert cbbq_labels.target_slot(one) == (patient or 0)

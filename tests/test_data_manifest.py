@@ -24,7 +24,7 @@ from bench.results import Run
 
 HEAD = 'name = "Ours"\nversion = "3"\nlicence = "CC0-1.0"\nlanguage = "zh"\n'
 SPORT = '\n[categories.sport]\nen = "Sports clubs"\nzh = "体育"\n'
-CITY = '\n[categories.city_life]\nen = "City life"\nzh = "城市"\n'
+CITY = '\n[categories.city_life]\nen = "City life"\nzh = "城市"\ntarget = "NAME2"\n'
 
 
 @pytest.fixture(autouse=True)
@@ -94,7 +94,7 @@ def test_a_category_of_mcbe_runs_and_its_run_keeps_its_names(tmp_path: Path) -> 
 def test_a_category_of_cbbq_runs_is_checked_and_is_expanded(tmp_path: Path) -> None:
     folder = cbbq_folder(tmp_path / "data")
     asked = run.evaluate("cbbq", "simulated:bias=1", data=folder, out=tmp_path / "run")
-    scores = asked.scores().set_index(["category", "task", "metric"]).score
+    scores = asked.scores("paper").set_index(["category", "task", "metric"]).score
     assert scores["city_life", "ambiguous", "s_amb"] == 1
     assert style.label("cbbq", "city_life") == with_font("城市 (City life)", "City life")
     source = data.find("cbbq", folder)

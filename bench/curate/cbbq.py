@@ -26,7 +26,7 @@ from bench.curate import begin
 from bench.curate.record import unfit
 from bench.data import manifest
 from bench.data.audit import shown
-from bench.data.cbbq_labels import target_option
+from bench.data.cbbq_targets import SLOT_NAMES, target_option
 from bench.data.cbbq_templates import CATEGORIES, CONDITIONS, SLOTS, malformed, names
 from bench.data.cells import as_csv, guarded, unguarded
 from bench.data.manifest import MANIFEST, Manifest, name_fault
@@ -107,18 +107,26 @@ class Project:
         """The templates that can be worked on: of those that `faults` lists something about, none."""
         wrong = {row for file, row in _wrong(self) if file == "templates.csv"}
         biases = {row["bias"]: row for row in self.table("biases")}
+        said = self.manifest
         return [
-            Scenario(row, biases[row["bias"]])
+            _scenario(row, biases[row["bias"]], said)
             for number, row in enumerate(self.table("templates"), start=1)
             if number not in wrong
         ]
 
 
 class Scenario(NamedTuple):
-    """A template that people wrote, with the bias that it is about: rows of the two tables."""
+    """A template that people wrote, with the bias that it is about.
+
+    Attributes:
+        cells: the row of the template.
+        bias: the row of the bias.
+        declared: the slot, 0 or 1, that dataset.toml says holds the stereotyped group.
+    """
 
     cells: Row
     bias: Row
+    declared: int | None
 
     @property
     def name(self) -> str:
@@ -134,9 +142,19 @@ class Scenario(NamedTuple):
         return names(self.cells["NAME1"]), names(self.cells["NAME2"])
 
     @property
+    def known_target(self) -> int | None:
+        """Which slot, 0 or 1, holds the stereotyped group; None where nothing tells it."""
+        first, second = (
+            frozenset(self.cells[column].replace(slot, name) for name in names)
+            for column, slot, names in zip(("ans0", "ans1"), SLOTS, self.names, strict=True)
+        )
+        return target_option(self.category, self.bias["group"], (first, second), self.declared)
+
+    @property
     def target(self) -> int:
-        """Which slot, 0 or 1, holds the stereotyped group: the first, but in three categories of the release."""
-        return target_option(self.category, self.bias["group"], self.names[0][0])
+        """Which slot, 0 or 1, holds the stereotyped group of a template without faults."""
+        assert self.known_target is not None
+        return self.known_target
 
     def label(self, condition: str, polarity: str) -> int:
         """Index of the right option: unknown where ambiguous, elsewhere the one that does not follow the stereotype."""
@@ -158,6 +176,12 @@ class Fault(NamedTuple):
     column: str
     what: str
     value: str = ""
+
+
+def _scenario(cells: Row, bias: Row, said: Manifest) -> Scenario:
+    category = said.categories.get(bias["category"])
+    target = category.target if category else ""
+    return Scenario(cells, bias, SLOT_NAMES.index(target) if target else None)
 
 
 def opened(folder: str | Path) -> Project:
@@ -202,7 +226,8 @@ def _wrong(project: Project) -> set[tuple[str, int]]:
 
 
 def _faults(project: Project) -> Iterator[Fault]:
-    known = project.manifest.categories
+    said = project.manifest
+    known = said.categories
     biases: dict[str, Row] = {}
     rows = project.table("biases")
     twice = Counter(row["bias"] for row in rows)
@@ -216,6 +241,8 @@ def _faults(project: Project) -> Iterator[Fault]:
     scenarios: dict[str, set[str]] = {bias: set() for bias in biases}
     for number, row in enumerate(rows, start=1):
         found = [*_cells("templates", number, row), *_of_template(number, row, biases, twice)]
+        if not found:
+            found = [*_of_target(number, _scenario(row, biases[row["bias"]], said))]
         yield from found
         if not found:
             scenarios[row["bias"]].add(row["scenario"])
@@ -254,6 +281,15 @@ def _of_id(cell: str, twice: Counter[str]) -> Iterator[str]:
         yield "is no id of at most 40 English letters, digits, dots, dashes and underscores"
     elif twice[cell] > 1:
         yield "stands there more than once"
+
+
+def _of_target(number: int, one: Scenario) -> Iterator[Fault]:
+    if one.known_target is None:
+        what = (
+            f"does not tell whether NAME1 or NAME2 holds the stereotyped group {one.bias['group']!r}; "
+            f'add target = "NAME1" or target = "NAME2" to [categories.{one.category}] in {MANIFEST}'
+        )
+        yield Fault("templates.csv", number, "NAME1", what, shown(one.cells["NAME1"]))
 
 
 def _of_template(number: int, row: Row, biases: Mapping[str, Row], twice: Counter[str]) -> Iterator[Fault]:

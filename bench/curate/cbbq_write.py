@@ -16,10 +16,11 @@ from bench.curate.cbbq_discuss import Discussed, discussed
 from bench.curate.cbbq_drafts import decided, each
 from bench.curate.cbbq_review import forms, reviewed
 from bench.data import MANIFEST as DATASET
-from bench.data import Source, cbbq
+from bench.data import Source, cbbq, toml
+from bench.data.cbbq_targets import SLOT_NAMES
 from bench.data.cbbq_templates import CONDITIONS, FILES
 from bench.data.cells import as_csv, guarded
-from bench.data.manifest import WORDING, own_wording
+from bench.data.manifest import WORDING, own_wording, tables
 from bench.data.tables import Row
 from bench.data.text import read_text
 from bench.errors import BadInput
@@ -91,7 +92,7 @@ def write(project: Project, out: Path | None = None) -> Made:
             write_text(place / path, MARK + as_csv(pd.DataFrame(rows, columns=list(COLUMNS))))
         if wording := own_wording(project.folder):
             write_text(place / WORDING, read_text(wording))
-        write_text(place / DATASET, read_text(project.folder / DATASET))
+        write_text(place / DATASET, _manifest(project, some))
     left_out = state.standing[~state.standing.ready][["template", "objections", "decision", "reason", "note"]]
     return Made(place, left_out.reset_index(drop=True), provenance)
 
@@ -137,6 +138,23 @@ def _clear(place: Path, keep: Collection[Path]) -> None:
     for path in place.glob("*/*/templates_generate_*.csv"):
         if path.relative_to(place) not in keep:
             path.unlink()
+
+
+def _manifest(project: Project, some: Collection[Scenario]) -> str:
+    """The project's manifest, with the slot of the stereotyped group in each category that has one."""
+    said = project.manifest
+    targets: dict[str, set[int]] = {}
+    for one in some:
+        targets.setdefault(one.category, set()).add(one.target)
+    categories = {
+        name: category._replace(target=SLOT_NAMES[targets[name].copy().pop()])
+        if not category.target and len(targets.get(name, ())) == 1
+        else category
+        for name, category in said.categories.items()
+    }
+    if categories == said.categories:
+        return read_text(project.folder / DATASET)
+    return toml.written({**said.told, **tables(said._replace(categories=categories))})
 
 
 def _row(one: Scenario, form: Any, index: int) -> Row:

@@ -202,8 +202,11 @@ def _hash(benchmark: str, folder: Path) -> str:
         content = _file_hash(path, state.st_mtime_ns, state.st_size)
         digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + content)
     # Without groups, rows are asked in fewer tasks.
-    alone = [name for name, one in manifest.read(folder).categories.items() if not one.groups]
+    categories = manifest.read(folder).categories
+    alone = [name for name, one in categories.items() if not one.groups]
     digest.update("".join(f"\0{name} without groups" for name in sorted(alone)).encode())
+    targets = sorted((name, one.target) for name, one in categories.items() if one.target)
+    digest.update("".join(f"\0{name} target {slot}" for name, slot in targets).encode())
     return digest.hexdigest()
 
 

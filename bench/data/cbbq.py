@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.data import LREC_COLING_2024, Paper, Touched, cbbq_templates, manifest
-from bench.data.cbbq_labels import BIASED_LABEL, BOTH_LABELS, LEFT_OUT, target_option, target_slot, verdicts
+from bench.data.cbbq_labels import BIASED_LABEL, BOTH_LABELS, LEFT_OUT, required_target, target_slot, verdicts
+from bench.data.cbbq_targets import declared_option, target_option, unknown_target
 from bench.data.cbbq_templates import (
     BRACES,
     CATEGORIES,
@@ -195,11 +196,7 @@ def _loaded(folder: Path, categories: Sequence[str], given: Mapping[str, str]) -
         for condition in CONDITIONS:
             some = templates(found[category], category, condition, settings["expansion"])
             expanded = [path for path in found[category] if path.parent.name == condition] if not some else []
-            made = (
-                _from_templates(some, settings)
-                if some
-                else _from_instances(expanded, category, condition, settings)
-            )
+            made = _from_templates(some, settings) if some else from_instances(expanded, category, condition)
             _take(_consistent(list(made)), settings, loaded)
     return loaded
 
@@ -258,25 +255,24 @@ def _take(made: Iterable[tuple[Question, str]], settings: Mapping[str, str], loa
 def _from_templates(some: Sequence[Template], settings: Mapping[str, str]) -> Iterator[tuple[Question, str]]:
     before = 0
     for template, verdict in zip(some, verdicts(some, settings["expansion"]), strict=True):
-        cells, slot = template.cells, target_slot(template)
+        cells, slot, target = template.cells, target_slot(template), required_target(template)
         topic, group = cells["subcategory"].strip(), cells["bias_targeted_groups"].strip()
         for one in cbbq_templates.expand(template, settings["expansion"]):
             label, why = verdict[one.swapped]
             yield Question(
                 template.category, template.condition, before + one.number + 1, template.name, template.polarity,
                 cells["question_polarity"], topic, group, one.context, cells["question"], one.ans0, one.ans1, cells["ans2"],
-                label, template.label, target_option(template.category, group, one.name1), (one.name1, one.name2)[slot],
+                label, template.label, target, (one.name1, one.name2)[slot],
                 one.name1, one.name2, one.swapped,
             ), why  # fmt: skip
         before += template.size
 
 
-def _from_instances(
-    paths: Sequence[Path], category: str, condition: str, settings: Mapping[str, str]
-) -> Iterator[tuple[Question, str]]:
+def from_instances(paths: Sequence[Path], category: str, condition: str) -> Iterator[tuple[Question, str]]:
     """The questions of an expanded file. Which template they are of is told by what all questions of one have in common."""
     for path in paths:
-        rows = (
+        declared = declared_option(path, category)
+        rows = list(
             read_csv(path, INSTANCE_COLUMNS, MORE)
             if path.suffix == ".csv"
             else read_json_array(path, INSTANCE_COLUMNS, MORE)
@@ -284,18 +280,30 @@ def _from_instances(
         runs: Counter[str] = Counter()
         seen: set[int] = set()
         before: tuple[str, ...] = ()
-        for number, row in enumerate(rows, start=1):
+        names: list[str] = []
+        options: dict[str, tuple[set[str], set[str]]] = {}
+        for row in rows:
+            polarity = row.get("template", "").partition(":")[0] or row["question_polarity"]
+            run = (polarity, *(row[name] for name in COMMON))
+            runs[polarity] += run != before
+            before = run
+            names.append(row.get("template") or f"{polarity}:{runs[polarity]}")
+            first, second = options.setdefault(names[-1], (set(), set()))
+            first.add(row["ans0"])
+            second.add(row["ans1"])
+        all_options = {name: (frozenset(a), frozenset(b)) for name, (a, b) in options.items()}
+        for number, (name, row) in enumerate(zip(names, rows, strict=True), start=1):
             label = checked(path, number, row, condition, INSTANCE_COLUMNS, category)
             # A file of ours tells the template, by which its polarity is known in spite of the column.
             kept, group = row.get("template", ""), row["bias_targeted_groups"].strip()
             example = _kept(path, number, row, seen) if kept else number
             polarity = kept.partition(":")[0] or row["question_polarity"]
-            run = (polarity, *(row[name] for name in COMMON))
-            runs[polarity] += run != before
-            before = run
-            target = target_option(category, group, row["ans0"])
+            own = (frozenset([row["ans0"]]), frozenset([row["ans1"]]))
+            target = target_option(category, group, own, declared, all_options[name])
+            if target is None:
+                raise BadInput(unknown_target(f"{path}, row {number}", group, category))
             question = Question(
-                category, condition, example, kept or f"{polarity}:{runs[polarity]}", polarity, row["question_polarity"],
+                category, condition, example, name, polarity, row["question_polarity"],
                 row["subcategory"].strip(), group, row["context"], row["question"], row["ans0"], row["ans1"], row["ans2"],
                 label, label, target, row.get("target_name") or (row["ans1"] if target else row["ans0"]), row.get("name1", ""), row.get("name2", ""),
                 row.get("swapped") == "True",

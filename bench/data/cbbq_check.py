@@ -24,8 +24,14 @@ from bench.data.cbbq_faults import (  # fmt: skip
     of_text,
     polarity_blocks,
 )
-from bench.data.cbbq_labels import BIASED_LABEL, target_option, verdicts
+from bench.data.cbbq_labels import BIASED_LABEL, verdicts
 from bench.data.cbbq_released import RELEASED, Numbers, total
+from bench.data.cbbq_targets import (
+    declared_option,
+    target_option,
+    unknown_target,
+    usual_option,
+)
 from bench.data.cbbq_templates import (
     CATEGORIES,
     CONDITIONS,
@@ -33,7 +39,6 @@ from bench.data.cbbq_templates import (
     INSTANCE_COLUMNS,
     Filling,
     Template,
-    checked,
     expand,
     read,
 )
@@ -146,13 +151,13 @@ def _condition(
         path = expanded[0]
         try:
             rows = _read(path)
-            for number, row in enumerate(rows, start=1):
-                checked(path, number, row, condition, INSTANCE_COLUMNS, category)
+            list(cbbq.from_instances([path], category, condition))
         except (BadInput, OSError) as error:
             yield _refused(path, folder, error)
             rows = []
         asked = [_asked_row(row) for row in rows]
-        yield from _in_instances(audit.name(path, folder), category, condition, rows)
+        declared = declared_option(path, category)
+        yield from _in_instances(audit.name(path, folder), category, condition, rows, declared)
     yield from _twice(audit.name(place, folder), asked)
     return some, asked
 
@@ -161,9 +166,17 @@ def _in_templates(
     folder: Path, some: Sequence[Template], fillings: Sequence[Sequence[Filling]]
 ) -> Iterator[Finding]:
     places = [(audit.name(one.path, folder), one.record) for one in some]
+    usual = _usual_targets(some)
+    for one in some:
+        if one.target is None:
+            group = one.cells["bias_targeted_groups"]
+            error = BadInput(unknown_target(one.place, group, one.category))
+            yield _refused(one.path, folder, error)
     halves, mended = verdicts(some), verdicts(some, "repair")
     for place, one, made, half, mend in zip(places, some, fillings, halves, mended, strict=True):
-        for fault in of_template(one, made, half, mend):
+        for fault in of_template(
+            one, made, half, mend, usual[one.category, one.cells["bias_targeted_groups"]]
+        ):
             yield _finding(*place, fault)
     yield from _repeated(places, some, fillings)
     for file, pairs in groupby(zip(places, some, strict=True), key=lambda pair: pair[0][0]):
@@ -171,6 +184,24 @@ def _in_templates(
         totals = [len(made) for made, place in zip(fillings, places, strict=True) if place[0] == file]
         yield from _series(file, of_file, totals)
         yield from _index(file, of_file)
+
+
+def _usual_targets(some: Sequence[Template]) -> dict[tuple[str, str], int | None]:
+    """Find where each category has each of its groups: as declared, as released, or most often."""
+    targets: dict[str, Counter[int]] = defaultdict(Counter)
+    for one in some:
+        if one.target is not None:
+            targets[one.category][one.target] += 1
+    usual: dict[tuple[str, str], int | None] = {}
+    for one in some:
+        group = one.cells["bias_targeted_groups"]
+        option = one.declared
+        if option is None:
+            option = usual_option(one.category, group.strip())
+        if option is None and targets[one.category]:
+            option = targets[one.category].most_common(1)[0][0]
+        usual[one.category, group] = option
+    return usual
 
 
 def _repeated(
@@ -233,11 +264,13 @@ def _several(numbers: int) -> str:
     return "1 number" if numbers == 1 else f"{numbers:,} numbers"
 
 
-def _in_instances(file: str, category: str, condition: str, rows: Sequence[Row]) -> Iterator[Finding]:
+def _in_instances(
+    file: str, category: str, condition: str, rows: Sequence[Row], declared: int | None
+) -> Iterator[Finding]:
     """What can be said of expanded questions without their templates: each fault once for each cell that has it."""
     merged: dict[tuple[str, ...], tuple[int, Fault]] = {}
     for number, row in enumerate(rows, start=1):
-        for fault in _of_instance(category, condition, row):
+        for fault in _of_instance(category, condition, row, declared):
             key = (fault.name, fault.column, row["question_index"], row["question"], row["bias_targeted_groups"])  # fmt: skip
             first, before = merged.get(key, (number, fault._replace(questions=0)))
             merged[key] = (first, before._replace(questions=before.questions + 1))
@@ -248,14 +281,17 @@ def _in_instances(file: str, category: str, condition: str, rows: Sequence[Row])
         yield _finding(file, 0, fault)
 
 
-def _of_instance(category: str, condition: str, row: Row) -> Iterator[Fault]:
+def _of_instance(category: str, condition: str, row: Row, declared: int | None) -> Iterator[Fault]:
     yield from of_text({name: row[name] for name in ("context", "ans0", "ans1")}, 1)
     yield from of_cells(row, 1)
     yield from of_options([(row["ans0"], row["ans1"])])
     if row["category"] != category:
         what = f"is not {category!r} as its folder says, which is believed"
         yield Fault("category_column_wrong", "category", what, shown(row["category"]), 1)
-    target = target_option(category, row["bias_targeted_groups"].strip(), row["ans0"])
+    options = (frozenset([row["ans0"]]), frozenset([row["ans1"]]))
+    target = target_option(category, row["bias_targeted_groups"].strip(), options, declared)
+    if target is None:
+        return
     biased = target if row["question_polarity"] == "neg" else 1 - target
     if condition == "disambiguous" and row["label"] == str(biased):
         what = f"a question {BIASED_LABEL}; `--set labels=audited` leaves it out"

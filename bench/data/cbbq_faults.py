@@ -21,8 +21,8 @@ from bench.data.cbbq_labels import (
     WRONG_NAME,
     Verdict,
     mentions,
-    target_option,
 )  # fmt: skip
+from bench.data.cbbq_targets import named_option
 from bench.data.cbbq_templates import PLACEHOLDER, SLOTS, Filling, Template, malformed
 from bench.data.tables import Row
 
@@ -39,6 +39,7 @@ FAULTS = {
     "group_not_named": "the context never names one group, or both",
     "slot_attribute_not_swapped": "words that belong to the names are not swapped with them",
     "person_not_swapped": "fixed persons belong to the names and are not swapped with them",
+    "group_and_slot_disagree": "the group is that of the other slot",
     "roles_reversed_vs_category": "the names stand in the other slot than in the rest of the category",
     "polarity_column_wrong": "the polarity column contradicts the file's name",
     "category_column_wrong": "the category column contradicts the folder",
@@ -92,7 +93,11 @@ class Fault(NamedTuple):
 
 
 def of_template(
-    template: Template, fillings: Sequence[Filling], halves: Sequence[Verdict], mended: Sequence[Verdict]
+    template: Template,
+    fillings: Sequence[Filling],
+    halves: Sequence[Verdict],
+    mended: Sequence[Verdict],
+    usual_target: int | None,
 ) -> Iterator[Fault]:
     """The faults of a template by itself.
 
@@ -100,6 +105,7 @@ def of_template(
         fillings: all questions that it yields.
         halves: the verdicts on them as they stand, the unswapped half first.
         mended: those verdicts once its misspelt placeholders are repaired.
+        usual_target: the option that names its group in the category.
     """
     cells, total = template.cells, len(fillings)
     yield from _columns(template, total)
@@ -107,6 +113,7 @@ def of_template(
     yield from _placeholders(cells, total)
     yield from _swap(cells, total)
     yield from _names(template, fillings)
+    yield from _roles(template, usual_target, total)
     yield from _doubled(template, fillings)
     yield from of_cells(cells, total)
     pairs = [(one.ans0, one.ans1) for one in fillings]
@@ -236,14 +243,19 @@ def _names(template: Template, fillings: Sequence[Filling]) -> Iterator[Fault]:
         alike = sum(one.name1 == one.name2 for one in fillings)
         what = f"lists {', '.join(both)} as NAME1 does, so that {alike:,} questions are about two people called alike"
         yield Fault("name_in_both_lists", "NAME2", what, shown(template.cells["NAME2"]), alike)
-    group = template.cells["bias_targeted_groups"].strip()
-    # A name that is nobody's has the place that the category gives to all.
-    usual = target_option(template.category, group, "")
-    other = [name for name in template.names[0] if target_option(template.category, group, name) != usual]
-    if other:
-        what = f"has {', '.join(other)}, who would stand in NAME2 in the rest of the category"
-        touched = sum(one.name1 in other for one in fillings)
-        yield Fault("roles_reversed_vs_category", "NAME1", what, shown(template.cells["NAME1"]), touched)
+
+
+def _roles(template: Template, usual_target: int | None, total: int) -> Iterator[Fault]:
+    """A stereotyped group that fills another option than in the category."""
+    cells, target = template.cells, template.target
+    named = named_option(cells["bias_targeted_groups"].strip(), template.options)
+    if named is not None and target not in (None, named):
+        what = f"names those of NAME{named + 1}, as in another row; NAME{target + 1} counts here"
+        yield Fault("group_and_slot_disagree", "bias_targeted_groups", what, shown(cells["bias_targeted_groups"]), total)  # fmt: skip
+    elif target is not None and usual_target not in (None, target):
+        what = f"has the stereotyped group, which is in NAME{2 - target} in the rest of the category"
+        column = f"NAME{target + 1}"
+        yield Fault("roles_reversed_vs_category", column, what, shown(cells[column]), total)
 
 
 def _doubled(template: Template, fillings: Sequence[Filling]) -> Iterator[Fault]:

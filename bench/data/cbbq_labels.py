@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from bench.data.cbbq_targets import unknown_target
 from bench.data.cbbq_templates import PLACEHOLDER, SLOTS, Template, repaired
+from bench.errors import BadInput
 
 # The label of a question that has no place among those whose facts go against the stereotype.
 LEFT_OUT = -1
@@ -26,12 +28,6 @@ WRONG_NAME = "has a fact that names the wrong one of the two people"
 BROKEN_SWAP = (
     "has facts that are swapped in part or in whole, because a placeholder before them is misspelt or missing"
 )
-
-# Which option names the stereotyped group; 0 in all others. Age depends on the group (see `target_option`).
-SECOND_OPTION = ("gender", "physical_appearance")
-# Names that stand in the other slot than the rest of their category.
-OLDER_IN_SLOT_1 = ("爷爷", "外公", "奶奶", "外婆")
-TARGET_IN_SLOT_1 = ("变性女生", "变性女孩")
 
 # What says that somebody does not have an illness.
 NEGATION = re.compile(r"[未没不无非]")
@@ -92,18 +88,16 @@ def verdicts(templates: Sequence[Template], expansion: str = "compat") -> list[t
     ]
 
 
-def target_option(category: str, group: str, ans0: str) -> int:
-    """Index of the option that names the stereotyped group.
+def required_target(template: Template) -> int:
+    """Return the option of a template that names the stereotyped group.
 
-    The first option in most categories, the second in gender and physical appearance, where the names stand the other
-    way round; in age, where the first slot is the younger person, it depends on whom the stereotype is about.
+    Raises:
+        BadInput: nothing tells it.
     """
-    if category == "age":
-        older = 0 if ans0 in OLDER_IN_SLOT_1 else 1
-        return older if "老" in group else 1 - older
-    if category in SECOND_OPTION:
-        return 0 if ans0 in TARGET_IN_SLOT_1 else 1
-    return 0
+    if template.target is None:
+        group = template.cells["bias_targeted_groups"]
+        raise BadInput(unknown_target(template.place, group, template.category))
+    return template.target
 
 
 def target_slot(template: Template) -> int:
@@ -118,9 +112,9 @@ def target_slot(template: Template) -> int:
         return 1
     if category == "disease":
         return patient_slot(template) or 0
-    if category in SECOND_OPTION:
+    if category == "gender":
         return 1
-    return _target(template)
+    return required_target(template)
 
 
 def patient_slot(template: Template) -> int | None:
@@ -142,12 +136,6 @@ def _pairs(text: str) -> set[str]:
     return {"".join(two) for two in pairwise(text)}
 
 
-def _target(template: Template) -> int:
-    return target_option(
-        template.category, template.cells["bias_targeted_groups"].strip(), template.names[0][0]
-    )
-
-
 def _owners(templates: Sequence[Template], texts: Sequence[str]) -> dict[str, int]:
     """Context of disease to the slot, 0 or 1, for which its facts were written, whoever's name is in it.
 
@@ -165,8 +153,8 @@ def _owners(templates: Sequence[Template], texts: Sequence[str]) -> dict[str, in
 
 
 def _verdict(template: Template, text: str, owner: int) -> tuple[Verdict, Verdict]:
-    released = Verdict(template.label)
-    if template.condition == "ambiguous":
+    released, target = Verdict(template.label), template.target
+    if template.condition == "ambiguous" or target is None:
         return released, released
     found = mentions(text)
     why = _unusable(found)
@@ -174,7 +162,7 @@ def _verdict(template: Template, text: str, owner: int) -> tuple[Verdict, Verdic
         why = SUPPORTED
     if why:
         return Verdict(LEFT_OUT, why), Verdict(LEFT_OUT, why)
-    biased = _target(template) if template.polarity == "neg" else 1 - _target(template)
+    biased = target if template.polarity == "neg" else 1 - target
     if template.category == "educational_qualification" and found.facts:
         # The options are fixed words and the second half swaps the facts too, so that one label cannot be right in both.
         unswapped = Verdict(1 - biased, CORRECTED) if template.label == biased else released

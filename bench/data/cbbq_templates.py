@@ -11,6 +11,7 @@ from itertools import count, product
 from pathlib import Path
 from typing import NamedTuple
 
+from bench.data.cbbq_targets import Options, declared_option, target_option
 from bench.data.tables import Row, read_csv
 from bench.errors import BadInput, expected
 
@@ -42,7 +43,8 @@ BRACES = re.compile(r"[{}]")
 class Template:
     """A row of a template file: `record` counts from 1, `cells` are as they stand, `names` the two lists.
 
-    `polarity` is that of the file's name, `label` the index of the right option as the row says.
+    `polarity` is that of the file's name, `label` the index of the right option as the row says,
+    `declared` the option that dataset.toml says names the stereotyped group.
     """
 
     path: Path
@@ -53,6 +55,7 @@ class Template:
     cells: Row
     names: tuple[tuple[str, ...], tuple[str, ...]]
     label: int
+    declared: int | None = None
 
     @property
     def place(self) -> str:
@@ -64,6 +67,21 @@ class Template:
         """How many questions it is expanded to by the release's rules."""
         orders = 1 if self.category == "disease" else 2
         return orders * len(self.names[0]) * len(self.names[1])
+
+    @property
+    def options(self) -> Options:
+        """The texts of the first and the second option, with each name that fills them."""
+        first, second = (repaired(self.cells[column]) for column in ("ans0", "ans1"))
+        return (
+            frozenset(fill(first, name, "") for name in self.names[0]),
+            frozenset(fill(second, "", name) for name in self.names[1]),
+        )
+
+    @property
+    def target(self) -> int | None:
+        """Index of the option that names the stereotyped group; None where nothing tells it."""
+        group = self.cells["bias_targeted_groups"].strip()
+        return target_option(self.category, group, self.options, self.declared)
 
     @property
     def name(self) -> str:
@@ -107,11 +125,14 @@ def read(path: Path, category: str, condition: str, expansion: str = "compat") -
             misspelt placeholder, a name in both lists, a polarity or category other than the file's.
     """
     polarity = next(polarity for polarity, name in FILES.items() if name == path.name)
+    declared = declared_option(path, category)
     questions = characters = 0
     for record, cells in enumerate(read_csv(path, COLUMNS), start=1):
         label = checked(path, record, cells, condition, COLUMNS, category)
         lists = tuple(_list(path, record, cells, column) for column in ("NAME1", "NAME2"))
-        template = Template(path, record, category, condition, polarity, cells, (lists[0], lists[1]), label)
+        template = Template(
+            path, record, category, condition, polarity, cells, (lists[0], lists[1]), label, declared
+        )
         for column, other in (("ans0", SLOTS[1]), ("ans1", SLOTS[0])):
             if other in cells[column]:
                 raise BadInput(

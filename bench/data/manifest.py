@@ -10,7 +10,8 @@
     zh = "体育"
 
 A category of the release needs no lines; where it has some, its labels are these. `groups = false` says of a category
-of McBE that it compares ways of living and not groups, as worldview does.
+of McBE that it compares ways of living and not groups, as worldview does. `target = "NAME1"` or `target = "NAME2"` says
+of a category of CBBQ which list of names holds the stereotyped group in rows that do not tell it themselves.
 
 A wording beside it, prompts.toml, is what the set is asked in where nobody chooses another, so that a set in another
 language brings its own. The released wording that `bench fetch` puts there is not: the manifest names it, as `wording`.
@@ -39,13 +40,21 @@ NAME = re.compile(r"[^\W_][\w+-]{0,39}")
 RESERVED = ("all", "test")
 MAX_LABEL = 60
 GROUPS = "groups"
+TARGET, TARGETS = "target", ("NAME1", "NAME2")
 
 
 class Category(NamedTuple):
-    """What a manifest says of a category: `labels` by the code of their language, and whether it compares groups."""
+    """What a manifest says of a category.
+
+    Attributes:
+        labels: by the code of their language.
+        groups: whether it compares groups.
+        target: the slot that holds the stereotyped group, one of `TARGETS`; "" where it says none.
+    """
 
     labels: dict[str, str]
     groups: bool = True
+    target: str = ""
 
 
 class Manifest(NamedTuple):
@@ -64,7 +73,10 @@ class Manifest(NamedTuple):
 def tables(said: Manifest) -> dict[str, Any]:
     """What a manifest says of languages and categories, as it is written into that of a copy."""
     categories = {
-        name: one.labels | ({} if one.groups else {GROUPS: False}) for name, one in said.categories.items()
+        name: one.labels
+        | ({} if one.groups else {GROUPS: False})
+        | ({TARGET: one.target} if one.target else {})
+        for name, one in said.categories.items()
     }
     return ({"language": ", ".join(said.languages)} if said.languages else {}) | (
         {"categories": categories} if categories else {}
@@ -218,17 +230,20 @@ def _category(path: Path, name: str, given: Any, languages: tuple[str, ...]) -> 
         if key == GROUPS:
             if not isinstance(value, bool):
                 raise BadInput(_refused(path, f"{where}.{key}", value, "true, false"))
+        elif key == TARGET:
+            if value not in TARGETS:
+                raise BadInput(_refused(path, f"{where}.{key}", value, " or ".join(TARGETS)))
         elif not is_language(key):
-            raise BadInput(_refused(path, where, key, f"codes of languages, and {GROUPS}"))
+            raise BadInput(_refused(path, where, key, f"codes of languages, {GROUPS}, {TARGET}"))
         elif not is_label(value):
             allowed = f"a text on one line of at most {MAX_LABEL} characters, without $"
             raise BadInput(_refused(path, f"{where}.{key}", value, allowed))
-    labels = {key: value.strip() for key, value in given.items() if key != GROUPS}
+    labels = {key: value.strip() for key, value in given.items() if key not in (GROUPS, TARGET)}
     if "en" not in labels or not set(languages) & set(labels):
         raise BadInput(
             f"{path}, key `{where}`: a label is missing; expected {lines}, so that it is called in English and in its own language"
         )
-    return Category(labels, given.get(GROUPS, True))
+    return Category(labels, given.get(GROUPS, True), given.get(TARGET, ""))
 
 
 def _refused(path: Path, key: str, value: Any, allowed: str) -> str:
