@@ -10,7 +10,7 @@ from bench import data, run
 from bench.tasks.choices import letter
 
 # Replies of the table that the readers were made on which are read otherwise, by id.
-KNOWN = {"cbbq-222"}
+KNOWN = {"cbbq-222", "cbbq-306"}
 
 
 def test_labelled_replies_are_read_as_they_are_labelled() -> None:

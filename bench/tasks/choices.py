@@ -82,7 +82,7 @@ _BEGINNING = _compiled(_run(*_OPTION, ["[,。!.、]", "好的", "您好", "答",
 _BOUNDARY = re.compile(r"$|[^\w]|类|的|です|だ")
 _BESIDE = _run(*_OPTION, [r"\([^()]{0,20}\)"])
 _JOINING = _compiled(
-    rf"{_BESIDE}(?:和|或者?|与|及|以及|还是|、|/|&|又|也不是?|既不?|でも|も|か|,?\s?(?<![a-z])(?:and|or|nor|and/or)(?![a-z]))"
+    rf"{_BESIDE}(?:和|或者?|与|及|以及|还是|、|/|&|≈|=|~|又|也不是?|既不?|でも|も|か|,?\s?(?<![a-z])(?:and|or|nor|and/or)(?![a-z]))"
     + _run(*_OPTION, ["既", "不", "也", "是", "either", "an?"])
 )
 _COMMA = re.compile(rf"{_MARKS}*+,{_MARKS}*+")
@@ -185,9 +185,8 @@ def choice(text: str, mentions: Sequence[Mention], words: bool = False, sure: bo
             elif rank is not None:
                 ranks.append((rank, last))
     best = [mention for rank, mention in ranks if rank == 0]
-    for rank, mention in ranks:
-        if rank and best and _RETRACTION.search(text, best[-1].end, mention.start):
-            best.append(mention)
+    if best and (retraction := _RETRACTION.search(text, best[-1].end)):
+        best += [mention for _, mention in ranks if mention.start >= retraction.end()]
     if best or sure:
         value = _last(text, best)
     elif by_name := [mention for rank, mention in ranks if rank == 1]:
@@ -252,15 +251,16 @@ def _groups(text: str, mentions: Sequence[Mention]) -> list[list[Mention]]:
 
 def _unlisted(text: str, mentions: Sequence[Mention], letters: str) -> list[Mention]:
     """Leave out the letters of a list that says the options again: A. 男生 B. 女生."""
-    listed: list[Mention] = []
+    listed: set[Mention] = set()
     run: list[Mention] = []
     for mention in mentions:
-        if not _LISTED.match(text, mention.end) or _ANNOUNCING.search(_clause_before(text, mention.start)):
+        before = _clause_before(text, mention.start)
+        if not _LISTED.match(text, mention.end) or _ANNOUNCING.search(before):
             continue
-        if run and mention.value == letters[len(run) % len(letters)]:
+        if len(run) < len(letters) and mention.value == letters[len(run)]:
             run.append(mention)
         else:
             run = [mention] if mention.value == letters[0] else []
         if len(run) > 1:
-            listed += run
-    return [mention for mention in mentions if mention not in set(listed)]
+            listed |= set(run)
+    return [mention for mention in mentions if mention not in listed]

@@ -52,8 +52,11 @@ SENTENCES = {
     name.format(number): letter
     for letter, numbers in (("A", ("1", "一")), ("B", ("2", "二")))
     for number in numbers
-    for name in ("句子{}", "描述{}", "情形{}", "第{}个", "第{}句", "第{}段", "第{}种")
-} | {"sentence 1": "A", "sentence 2": "B", "first sentence": "A", "second sentence": "B"}
+    for name in ("句子{}", "描述{}", "情形{}", "第{}个", "第{}句", "第{}段", "第{}种", "选项{}")
+} | {
+    "前者": "A", "the former": "A", "sentence 1": "A", "first sentence": "A",
+    "后者": "B", "the latter": "B", "sentence 2": "B", "second sentence": "B",
+}  # fmt: skip
 # Names of the two groups in a scenario selection request, sentence 1's first.
 SEPARATOR = "|"
 SEVEREST = 10

@@ -45,7 +45,7 @@ WORDS = {
 NAMED = {word: label for label, words in WORDS.items() for word in words} | {
     **dict.fromkeys(("entails", "entailed", "entail", "推出", "推断出", "推导出", "導かれ", "導け"), "entailment"),
     **dict.fromkeys(("contradicts", "contradictory", "contradicted", "contradict"), "contradiction"),
-    **dict.fromkeys(("都不是", "均不是", "どちらでもない", "どちらでもありません", "どちらとも言え"), "neutral"),
+    **dict.fromkeys(("都不是", "均不是", "どちらでもない", "どちらでもありません", "どちらとも言えない", "どちらとも言えません", "どちらともいえない"), "neutral"),
 }  # fmt: skip
 # "Neither" by itself, or of the two; what follows it otherwise is denied.
 _NEITHER = re.compile(
