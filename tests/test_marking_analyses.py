@@ -175,6 +175,22 @@ def test_runs_that_cannot_share_a_sheet_are_refused(runs: list[Run]) -> None:
     assert not Path("sheet.csv").exists()
 
 
+def test_points_are_of_the_text_that_people_saw(runs: list[Run]) -> None:
+    analyses_to_mark(runs, Path("sheet.csv"))
+    fill("sheet.csv")
+    # The first model, asked again by another seed for another judge, says something else of some instances.
+    other = "simulated:seed=9"
+    again = evaluate("mcbe", MODELS[0], judge=other, tasks=["ba"], out="again", seed=4)
+    answers, own = again.records, runs[0].records
+    first = own[(own.request == "answer") & (own.repeat == 0)].set_index("item_id").response
+    other_texts = answers[answers.request == "answer"].set_index("item_id").response
+    shown = {row["item_id"] for row in rows_of("sheet.csv")}
+    changed = {item for item in shown if other_texts[item] != first[item]}
+    assert changed, "else nothing is tested"
+    marks = people.analyses([*runs, again], "sheet.csv")
+    assert set(marks.item_id[marks.by == other]) == shown - changed
+
+
 def test_points_of_a_plain_file_have_no_second_marks(runs: list[Run]) -> None:
     table = pd.DataFrame({"item_id": ["age:1"], "model": MODELS[0], "human": [80]})
     table.to_csv("people.csv", index=False)

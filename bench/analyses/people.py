@@ -79,9 +79,10 @@ def analyses(runs: Sequence[Run], people: str = "", *, seed: int = 0) -> pd.Data
     Raises:
         BadInput: the file is wrong, or has no marks of these runs.
     """
-    given = points(people, runs).dropna(subset="human") if people else None
     parts = []
     for run, judge, name in _marked(runs, "mcbe", "ba"):
+        # Under another judge the model may have written something else, so each run is looked up by itself.
+        given = points(people, [run]).dropna(subset="human") if people else None
         records, items = run.records, run.items.set_index("item_id")
         judge_points = mcbe.analyses(records, run.items)
         if given is not None and "second" in given:
@@ -112,7 +113,7 @@ def points(people: str, runs: Sequence[Run]) -> pd.DataFrame:
         BadInput: a file is wrong.
     """
     place = str(Path(people).expanduser())
-    analysed = [run for run in _first(runs, "mcbe") if (run.records.task == "ba").any()]
+    analysed = [run for run in runs if run.benchmark == "mcbe"]
     parts = []
     for path in map(Path, sorted(glob.glob(place)) or [place]):
         first = next(iter(read_csv(path, ["human"], longest=MAX_LINE)), {})
