@@ -116,7 +116,8 @@ def test_a_finding_says_it_in_both_languages(own_folder: Path) -> None:
     headline = next(h for h in HEADLINES if h.task == "sc")
     assert "readings checked by hand" in sentence(headline, {**row, "model": "m"})
     with words.spoken("zh"):
-        assert "人工核对读取结果" in sentence(headline, {**row, "model": "m"})
+        assert "人工核对读取结果" in (said := sentence(headline, {**row, "model": "m"}))
+        assert " to " not in said
 
 
 def test_the_reader_is_asked_again_whenever_the_run_is_looked_at(
