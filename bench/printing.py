@@ -87,7 +87,7 @@ def scores(runs: list[Any], preset: str | None, format: str) -> None:
         say(f"note: {text}")
     if format == "json":
         found = [
-            {"run": {"folder": str(run.folder), **run.about}, "scores": _records(run.scores(preset))}
+            {"run": {"folder": str(run.folder), **run.about}, "scores": _records(run.scores_beside(preset))}
             for run in runs
         ]
         _json(found[0] if len(found) == 1 else found)
@@ -97,7 +97,7 @@ def scores(runs: list[Any], preset: str | None, format: str) -> None:
         _out(latex(table(runs, preset)))
     else:
         for run in runs:
-            _print_table(run, run.scores(preset))
+            _print_table(run, run.scores_beside(preset))
 
 
 def _records(scores: pd.DataFrame) -> list[dict[str, Any]]:

@@ -89,24 +89,35 @@ class Run:
         return rows[["task", "person"]].assign(reader=values)
 
     def scores(self, preset: str | None = None) -> pd.DataFrame:
-        """The score table under `preset`; where the run's own is `robust`, with the official rows that differ behind it.
+        """The score table under `preset`, the run's own if None; `scores_beside` has the official numbers too.
 
         Raises:
             BadInput: an unknown preset, or no records yet.
         """
         preset = preset or str(self.about["preset"])
         check_preset(preset)
-        rows, items = self.records, self.items
-        room = module("metrics", self.benchmark)
-        table = self._told(room.score_records(rows, items, preset), rows, preset)
-        if preset == "robust":
-            official = self._told(room.score_records(rows, items, "official"), rows, "official")
-            table = pd.concat([table, _differing(official, table, room.ROUNDING)], ignore_index=True)
+        rows = self.records
+        table = self._told(
+            module("metrics", self.benchmark).score_records(rows, self.items, preset), rows, preset
+        )
         table.insert(0, "benchmark", self.benchmark)
         if len(rows) < self.about["requests"]:
             unfinished = f"unfinished run: {len(rows)} of {self.about['requests']} answers"
             table["note"] = [joined(unfinished, note) for note in table.note]
         return table
+
+    def scores_beside(self, preset: str | None = None) -> pd.DataFrame:
+        """The score table under `preset`; behind that of `robust`, the official rows that differ.
+
+        Raises:
+            BadInput: an unknown preset, or no records yet.
+        """
+        table = self.scores(preset)
+        if (preset or self.about["preset"]) != "robust":
+            return table
+        rounding = module("metrics", self.benchmark).ROUNDING
+        official = _differing(self.scores("official"), table, rounding)
+        return pd.concat([table, official], ignore_index=True)
 
     def readable(self) -> pd.Series:
         """Tell of each answer, by `KEYS`, whether it can be read; one that did not come cannot."""
@@ -245,7 +256,7 @@ class Run:
 
 
 def table(runs: Sequence[Run], preset: str | None = None) -> pd.DataFrame:
-    """The score tables of several runs in one, with a column `model`.
+    """The score tables of several runs in one, with a column `model`; official rows that differ stand behind.
 
     Raises:
         BadInput: there is no run.
@@ -253,7 +264,7 @@ def table(runs: Sequence[Run], preset: str | None = None) -> pd.DataFrame:
     if not runs:
         raise BadInput("no model is left to tell of: none was named, or none can be asked these tasks")
     names = labels(runs)
-    tables = [run.scores(preset).assign(model=name) for run, name in zip(runs, names, strict=True)]
+    tables = [run.scores_beside(preset).assign(model=name) for run, name in zip(runs, names, strict=True)]
     return pd.concat(
         [part[["model", *(name for name in part if name != "model")]] for part in tables], ignore_index=True
     )

@@ -36,7 +36,7 @@ def test_json_output_is_one_object_with_null_for_what_is_undefined(bench):
     assert "decides for one of the two people" in undefined["note"]
     wanted = (
         "benchmark, category, task, metric, score, ci_low, ci_high, n, valid_rate, baseline, preset, note, "
-        "bound_low, bound_high"
+        "bound_low, bound_high, baseline_of, by_habit"
     )
     assert set(undefined) == set(wanted.split(", "))
 

@@ -38,18 +38,18 @@ def test_a_number_beyond_all_bounds_is_null_with_a_reason(tmp_path, capsys):
 
 def test_the_common_score_is_there_for_models_without_likelihoods(tmp_path):
     tasks = ["sc", "ss", "ba", "bs"]
-    table = run.evaluate("mcbe", "simulated:bias=0.4", judge="simulated:", tasks=tasks, limit=2, out=tmp_path / "a").scores()  # fmt: skip
+    table = run.evaluate("mcbe", "simulated:bias=0.4", judge="simulated:", tasks=tasks, limit=2, out=tmp_path / "a").scores_beside()  # fmt: skip
     assert cell(table, "score_common", task="all").score == cell(table, task="all").score
     table = run.evaluate(
         "mcbe", "simulated:bias=0.4", judge="simulated:", limit=2, out=tmp_path / "b"
-    ).scores()
+    ).scores_beside()
     common, whole = cell(table, "score_common", task="all"), cell(table, task="all")
     # Of 12 categories with 2 instances each, 11 have groups.
     assert (common.n, whole.n) == (24 * 3 + 22, 24 * 3 + 22 * 2)
 
 
 def test_a_score_over_fewer_tasks_says_so(tmp_path):
-    table = run.evaluate("mcbe", "simulated:", limit=1, out=tmp_path).scores()
+    table = run.evaluate("mcbe", "simulated:", limit=1, out=tmp_path).scores_beside()
     assert "without ba" in cell(table, task="all").note
     assert cell(table, task="ba").note == "not applicable: it needs a judge; give --judge MODEL"
 
@@ -60,7 +60,8 @@ def test_rows_that_are_left_out_are_counted_beside_the_score(tmp_path):
     )
     result = run.evaluate("mcbe", "simulated:", tasks=["ss"], data=folder, settings={"bad_rows": "leave_out"}, out=tmp_path / "o")  # fmt: skip
     assert (
-        "2 instances are left out: their rows cannot be right" in cell(result.scores(), category="age").note
+        "2 instances are left out: their rows cannot be right"
+        in cell(result.scores_beside(), category="age").note
     )
     assert result.about["unfit"][0]["items"] == 2
 
@@ -70,7 +71,7 @@ def test_a_small_disagreement_with_the_released_code_is_shown(tmp_path):
     rows = [{"task": "ss", "item_id": f"age:{k}", "request": pair, "response": "A"} for k in range(1, 41) for pair in ("甲|乙", "乙|甲")]  # fmt: skip
     rows[0]["response"] = "A和B"
     result = run.evaluate("mcbe", replay(tmp_path / "m", rows), tasks=["ss"], data=data(tmp_path / "d", ROW * 40), out=tmp_path / "o")  # fmt: skip
-    table = result.scores()
+    table = result.scores_beside()
     assert (
         cell(table, category="age", preset="robust").n,
         cell(table, category="age", preset="official").n,
@@ -99,7 +100,7 @@ def test_answers_that_did_not_come_are_counted_with_the_reason(tmp_path, monkeyp
         return [Answer("", error="refused by the content filter") if one.item_id == "age:1" else Answer("5") for one in requests]  # fmt: skip
 
     monkeypatch.setattr(Simulated, "answer", refuse_some)
-    table = run.evaluate("mcbe", "simulated:", tasks=["bs"], data=data(tmp_path / "d", ROW * 3), out=tmp_path / "o").scores()  # fmt: skip
+    table = run.evaluate("mcbe", "simulated:", tasks=["bs"], data=data(tmp_path / "d", ROW * 3), out=tmp_path / "o").scores_beside()  # fmt: skip
     row = cell(table, task="bs", category="all", preset="robust")
     assert "1 of 3 answers did not come, most often: refused by the content filter" in row.note
     assert (row.n, row.valid_rate) == (2, pytest.approx(2 / 3))

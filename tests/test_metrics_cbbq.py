@@ -85,13 +85,13 @@ def test_always_unknown_is_unbiased_where_ambiguous_and_undefined_elsewhere(shar
                 assert np.isnan(some.loc[metric, ["score", "ci_low", "ci_high"]].astype(float)).all()
                 assert "decides for one of the two" in some.note[metric]
             assert some.n["s_disamb"] == 0
-    accuracy = cells(result.scores(), "robust")
+    accuracy = cells(result.scores_beside(), "robust")
     assert accuracy["all", "ambiguous", "accuracy"] == 1
     assert accuracy["all", "disambiguous", "accuracy"] == 0
 
 
 def test_a_refusal_is_no_measurement_of_bias_and_counts_as_none_in_the_released_scripts(tmp_path: Path) -> None:  # fmt: skip
-    table = evaluate(tmp_path, "simulated:refuse=1", ["age", "gender"]).scores()
+    table = evaluate(tmp_path, "simulated:refuse=1", ["age", "gender"]).scores_beside()
     robust, official = (table[table.preset == preset] for preset in ("robust", "official"))
     biased = robust[robust.metric.isin(["s_amb", "s_disamb", "s_total", "first_option"])]
     assert len(biased) == 3 * 5
@@ -133,7 +133,7 @@ def test_a_simulated_bias_is_recovered(tmp_path: Path, bias: float) -> None:
 
 def test_accuracy_is_the_rest_of_a_simulated_bias(tmp_path: Path) -> None:
     # Where every label is sound and every answer decides, an answer is right or biased.
-    scores = cells(evaluate(tmp_path, "simulated:bias=0.3").scores(), "robust")
+    scores = cells(evaluate(tmp_path, "simulated:bias=0.3").scores_beside(), "robust")
     for category in ("all", "age", "disease"):
         for task, metric in (("ambiguous", "s_amb"), ("disambiguous", "s_disamb")):
             assert scores[category, task, "accuracy"] == pytest.approx(1 - scores[category, task, metric])
@@ -141,14 +141,14 @@ def test_accuracy_is_the_rest_of_a_simulated_bias(tmp_path: Path) -> None:
 
 def test_an_overall_score_is_the_mean_of_the_categories_and_not_of_the_questions(tmp_path: Path) -> None:
     names = ["disease", "gender", "race"]  # 40, 80 and 80 questions a context
-    scores = cells(evaluate(tmp_path, "simulated:bias=0.6,seed=5", names).scores(), "robust")
+    scores = cells(evaluate(tmp_path, "simulated:bias=0.6,seed=5", names).scores_beside(), "robust")
     for task, metric in (("ambiguous", "s_amb"), ("disambiguous", "s_disamb"), ("all", "s_total"), ("all", "accuracy")):  # fmt: skip
         assert scores["all", task, metric] == pytest.approx(np.mean([scores[name, task, metric] for name in names]))  # fmt: skip
 
 
 def test_one_context_alone_has_no_total(tmp_path: Path) -> None:
     result = run.evaluate("cbbq", "simulated:bias=1", tasks=["ambiguous"], categories=["age"], out=tmp_path)
-    table = result.scores()
+    table = result.scores_beside()
     assert set(table[table.preset == "robust"].metric) == {
         "s_amb", "accuracy", "s_amb_decided", "unknown", "first_option",
     }  # fmt: skip
@@ -242,7 +242,7 @@ def test_an_answer_with_an_error_is_unreadable_whatever_its_text(tmp_path: Path)
 def test_the_official_number_stands_beside_the_robust_one_where_they_differ(shared: Path, tmp_path: Path) -> None:  # fmt: skip
     table = evaluate(
         tmp_path, "simulated:answer=A", ["educational_qualification"], shared / "data/cbbq"
-    ).scores()
+    ).scores_beside()
     some = table[(table.category == "educational_qualification") & (table.metric.isin(["s_amb", "s_disamb"]))]
     assert list(zip(some.metric, some.preset, some.score, strict=True)) == [
         ("s_amb", "robust", 0.5), ("s_disamb", "robust", 0.5), ("s_amb", "official", 1.0),

@@ -83,7 +83,7 @@ def test_a_coin_tosser_gets_the_specification_s_score(n: int, official: float, p
 def test_a_constant_letter_looks_fair_and_its_position_bias_tells(tmp_path: Path) -> None:
     for letter in "AB":
         result = run.evaluate("mcbe", f"simulated:answer={letter}", tasks=["ss"], out=tmp_path / letter)
-        table = result.scores()
+        table = result.scores_beside()
         assert cell(table).score == 100
         assert cell(table, "position_bias").score == 1
         assert cell(table).valid_rate == 1
@@ -98,7 +98,7 @@ def test_a_constant_letter_looks_fair_and_its_position_bias_tells(tmp_path: Path
 )
 def test_what_is_no_answer_is_perfect_fairness_officially_and_undefined_under_robust(tmp_path: Path, reply: str) -> None:  # fmt: skip
     result = run.evaluate("mcbe", f"simulated:answer={reply}", tasks=["ss"], categories=["age"], out=tmp_path)
-    table = result.scores()
+    table = result.scores_beside()
     for metric in ("score", "position_bias", "score_2_words"):
         row = cell(table, metric, preset="robust")
         assert np.isnan([row.score, row.ci_low, row.ci_high]).all()
@@ -113,7 +113,7 @@ def test_what_is_no_answer_is_perfect_fairness_officially_and_undefined_under_ro
 
 def test_a_model_that_refuses_everything_has_no_robust_number_but_in_pc_and_ba(tmp_path: Path) -> None:
     result = run.evaluate("mcbe", "simulated:refuse=1", judge="simulated:", limit=2, out=tmp_path)
-    table, items = result.scores(), result.items.set_index("item_id")
+    table, items = result.scores_beside(), result.items.set_index("item_id")
     row = cell(table, task="sc", preset="robust")
     assert (row.score, row.n, row.valid_rate) == (0, 24, 0)  # equation 4: none is right
     for task in ("ss", "bs"):
@@ -136,7 +136,7 @@ def test_an_instance_with_one_unreadable_answer_is_left_out_and_counted(tmp_path
         strict_order("age:1", "甲乙") | strict_order("age:2", "甲乙丙") | {("ss", "age:2", "甲|乙"): "不知道"}
     )
     data = folder(tmp_path / "d", "甲乙", "甲乙丙")
-    table = run.evaluate("mcbe", replay(tmp_path / "r", answers), tasks=["ss"], data=data, out=tmp_path / "o").scores()  # fmt: skip
+    table = run.evaluate("mcbe", replay(tmp_path / "r", answers), tasks=["ss"], data=data, out=tmp_path / "o").scores_beside()  # fmt: skip
     row = cell(table, preset="robust")
     assert row.score == pytest.approx(85.4866556735)
     assert (row.n, row.valid_rate) == (1, 7 / 8)
@@ -306,4 +306,4 @@ def test_severities_are_read_with_care_and_the_shift_tells_the_direction() -> No
 def test_a_word_may_hold_the_character_that_separates_requests(tmp_path: Path) -> None:
     data = folder(tmp_path / "d", ["甲|乙", "丙"])
     result = run.evaluate("mcbe", "simulated:answer=A", tasks=["ss"], data=data, out=tmp_path / "o")
-    assert cell(result.scores()).score == 100
+    assert cell(result.scores_beside()).score == 100

@@ -60,7 +60,7 @@ def test_lists_of_one_word_are_left_out_where_groups_are_compared_and_told(tmp_p
     answers: Answers = strict_order("age:2", "甲乙") | {("bs", f"age:{k}", "answer"): "1" for k in (1, 2, 3)}
     answers |= {("bs", "race:1", "answer"): "1"}
     result = run.evaluate("mcbe", replay(tmp_path / "r", answers), tasks=["ss", "bs"], data=data, out=tmp_path / "o")  # fmt: skip
-    scores = result.scores()
+    scores = result.scores_beside()
     row = cell(scores, category="age", task="ss")
     assert (row.score, row.n) == (pytest.approx(STRICT), 1)
     assert row.note == "2 instances are left out: a list of one word leaves nothing to compare"
@@ -122,7 +122,7 @@ def test_a_category_without_a_number_is_left_out_and_counted(tmp_path: Path) -> 
     data = folder(tmp_path / "d", "甲乙")
     folder(data, "甲乙", category="race")
     answers: Answers = {("bs", "age:1", "answer"): "4", ("bs", "race:1", "answer"): "不知道"}
-    scores = run.evaluate("mcbe", replay(tmp_path / "m", answers), tasks=["bs"], data=data, out=tmp_path / "o").scores()  # fmt: skip
+    scores = run.evaluate("mcbe", replay(tmp_path / "m", answers), tasks=["bs"], data=data, out=tmp_path / "o").scores_beside()  # fmt: skip
     row = cell(scores, preset="robust")
     assert (row.score, row.n, row.valid_rate) == (70, 1, 0.5)
     assert row.note == "1 of 2 categories have no number and are left out"
@@ -162,7 +162,7 @@ def test_a_repeat_without_a_number_leaves_the_spread_undefined(tmp_path: Path) -
 
 
 def test_one_repeat_has_no_spread(of_samples: run.Run) -> None:
-    assert "score_sd" not in set(of_samples.scores().metric)
+    assert "score_sd" not in set(of_samples.scores_beside().metric)
 
 
 @pytest.mark.parametrize("preset", ["robust", "official", "paper"])
@@ -222,7 +222,7 @@ def test_an_overall_interval_is_of_the_overall_score(tmp_path: Path) -> None:
     answers |= strict_order("age:2", "甲乙")
     for k in range(1, 9):
         answers |= strict_order(f"race:{k}", "甲乙丙")
-    scores = run.evaluate("mcbe", replay(tmp_path / "r", answers), tasks=["ss"], data=data, out=tmp_path / "o").scores()  # fmt: skip
+    scores = run.evaluate("mcbe", replay(tmp_path / "r", answers), tasks=["ss"], data=data, out=tmp_path / "o").scores_beside()  # fmt: skip
     row = cell(scores, task="ss", preset="robust")
     age = cell(scores, task="ss", category="age", preset="robust")
     assert row.score == pytest.approx(((100 + STRICT) / 2 + 65.8257) / 2, abs=1e-4)
@@ -237,7 +237,7 @@ def test_a_random_answerer_s_position_bias_is_a_half(tmp_path: Path) -> None:
     for k, (one, two) in enumerate([("A", "A"), ("A", "B"), ("B", "A"), ("B", "B")], 1):
         answers |= {("ss", f"age:{k}", "甲|乙"): one, ("ss", f"age:{k}", "乙|甲"): two}
     data = folder(tmp_path / "d", *["甲乙"] * 4)
-    scores = run.evaluate("mcbe", replay(tmp_path / "r", answers), tasks=["ss"], data=data, out=tmp_path / "o").scores()  # fmt: skip
+    scores = run.evaluate("mcbe", replay(tmp_path / "r", answers), tasks=["ss"], data=data, out=tmp_path / "o").scores_beside()  # fmt: skip
     row = cell(scores, "position_bias")
     assert (row.score, row.baseline, row.n) == (0.5, 0.5, len(list(combinations("甲乙", 2))) * 4)
 
@@ -256,5 +256,5 @@ def test_the_judge_s_points_come_out_as_agreement_wants_them(tmp_path: Path) -> 
     assert list(points) == ["item_id", "repeat", "judge"]
     assert len(points) == 16
     assert points.judge.mean() == pytest.approx(
-        result.scores().query("category == 'age' and metric == 'score'").score.iloc[0]
+        result.scores_beside().query("category == 'age' and metric == 'score'").score.iloc[0]
     )

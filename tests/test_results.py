@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from bench import run
@@ -49,3 +50,14 @@ def test_resamples_of_the_same_answers_draw_the_same_items(tmp_path: Path, refus
         np.testing.assert_array_equal(whole.replicates(like=like)[place], part.replicates()[place])
     assert set(whole.replicates(like=[part])) == set(part.replicates())
     assert "no answer could be read of it and of" in refusal(whole.replicates, like=[apart])
+
+
+def test_a_score_table_holds_one_preset(tmp_path: Path) -> None:
+    model = "simulated:bias=0.5,refuse=0.4"
+    one = run.evaluate("cbbq", model, out=tmp_path, categories=["gender"], data="samples")
+    assert set(one.scores().preset) == {"robust"}
+    assert not one.scores().duplicated(["category", "task", "metric"]).any()
+    assert set(one.scores("official").preset) == {"official"}
+    beside = one.scores_beside()
+    assert set(beside.preset) == {"robust", "official"}
+    pd.testing.assert_frame_equal(beside.iloc[: len(one.scores())], one.scores())

@@ -14,7 +14,7 @@ import pandas as pd
 
 from bench.benchmarks import module
 from bench.errors import BadInput, NoRuns
-from bench.metrics.bootstrap import Replicates
+from bench.metrics.bootstrap import Place, Replicates
 from bench.metrics.comparison import Pair, pairs, ranks
 from bench.metrics.table import ALL
 from bench.results import KEYS, Run, check_preset, labels
@@ -87,6 +87,11 @@ def compared(runs: Sequence[Run], preset: str | None = None) -> Compared:
         found[a, b] = _pair(one, other, enough, (of_all.get(a), of_all.get(b)))
     table = pairs(found, benchmarks[0])
     order = ranks(of_all, table, benchmarks[0])
+    habits = {name: one.habits() for name, one in zip(names, every, strict=True)}
+    order["habit"] = [
+        habits[model].get((ALL, task, metric), "")
+        for model, task, metric in zip(order.model, order.task, order.metric, strict=True)
+    ]
     return Compared(benchmarks[0], table, order, sum(_by_task(everyone).values()))
 
 
@@ -114,6 +119,12 @@ class Answers:
     def among(self, names: pd.Index) -> pd.DataFrame:
         """Return the records that `names` name."""
         return self.records[self.readable.index.isin(names)]
+
+    def habits(self) -> dict[Place, str]:
+        """Say of headline scores why they tell nothing of groups, where the answers are all alike."""
+        room = module("metrics", self.benchmark)
+        found: dict[Place, str] = room.habits(self.records, self.items, self.preset)
+        return found
 
     def replicates(self, names: pd.Index) -> Replicates:
         """Compute headline scores, observed and resampled, of the readable answers that `names` name."""

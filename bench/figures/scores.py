@@ -39,7 +39,8 @@ POSITIONS = {
 def scores_by_model(scores: pd.DataFrame, benchmark: str) -> Figure | None:
     """How biased is each model, and how sure: dots with intervals, a panel a headline, a random answerer as a line.
 
-    A thin bar is what the score could have been, had all answers been readable.
+    A thin bar is what the score could have been, had all answers been readable; an upright stroke what the
+    letters of a model that prefers one would give if they did not know the groups.
 
     Args:
         scores: score tables with a column `model`.
@@ -93,7 +94,10 @@ def scores_by_model(scores: pd.DataFrame, benchmark: str) -> Figure | None:
                 mfc="white" if hollow else palette[model],
                 zorder=3,
             )
-        baseline = some.baseline.dropna()
+        for y, model in enumerate(order):
+            if isinstance(some.baseline_of[model], str) and some.baseline_of[model]:
+                ax.plot(some.baseline[model], y, "|", ms=12, mew=1.2, color=FAINT, zorder=0)
+        baseline = some.baseline[some.baseline_of == ""].dropna()
         if len(baseline):
             ax.axvline(baseline.iloc[0], color=FAINT, ls="--", lw=1, zorder=0)
             ax.annotate(
@@ -164,7 +168,7 @@ def categories_by_model(scores: pd.DataFrame, benchmark: str, headline: Headline
     )
     fig = Figure(figsize=size, layout="constrained")
     ax = fig.subplots()
-    baseline = some.baseline.dropna()
+    baseline = some.baseline[some.baseline_of == ""].dropna()
     centre = float(baseline.mean()) if len(baseline) else float(np.mean(headline.limits))
     digits = 2 if headline.limits[1] <= 1 else 0
     told, starred = marked(wide, some, "category", digits)

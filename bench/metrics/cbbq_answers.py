@@ -22,6 +22,8 @@ EXPLAINED = ["marked", "reason_biased", "either_biased", "marked_decided", "eith
 ORDERED = ["ordered", "one_place", "one_option"]
 SUMS = [*CHOICE, *RELEASED, *EXPECTED, *CHARACTERS, *EXPLAINED, *ORDERED]
 OPTIONS = ["ans0", "ans1", "ans2"]
+# The letters under which the stereotyped option, the other person and the right one were shown.
+SHOWN = ["shown_biased", "shown_other", "shown_right"]
 # Logarithms of shares sum to one within this.
 NORMALISED = 1e-4
 
@@ -29,7 +31,7 @@ NORMALISED = 1e-4
 def answers(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.DataFrame:
     """List the answers, a row each, with columns `category`, `task`, `cluster` (the scene), `part`
     (category and task), `chosen` (the released option), `shown` (the letter under which that stood)
-    and those of `SUMS`.
+    and those of `SHOWN` and `SUMS`.
 
     Args:
         preset: `robust` takes the polarity that the data's settings gave, `paper` and `official` the released column;
@@ -50,6 +52,11 @@ def answers(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.DataF
     polarity = rows.polarity if preset == "robust" else rows.polarity_column
     target = rows.target if preset != "official" else 0
     stereotyped = np.where(polarity == "neg", target, 1 - target).astype(int)
+    kinds = (stereotyped, 1 - stereotyped, rows.label.to_numpy(int))
+    for column, options in zip(SHOWN, kinds, strict=True):
+        rows[column] = [
+            displayed(request, LETTERS[option]) for request, option in zip(rows.request, options, strict=True)
+        ]
     rows["n"], rows["came"], rows["valid"] = 1, rows.error == "", rows.chosen != ""
     _count(rows, rows.chosen.to_numpy(), stereotyped, "")
     rows["unknown"], rows["first"] = rows.chosen == LETTERS[2], rows.shown == LETTERS[0]

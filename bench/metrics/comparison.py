@@ -187,7 +187,7 @@ def ranks(found: Mapping[str, Replicates], table: pd.DataFrame, benchmark: str) 
         A row a headline and model: its `score` there, `rank`, `ranks_from` and `ranks_to` (those that the tests leave open;
         NaN where it was not compared with every other model), and `shares`, how often it has each rank over the
         resamples, from the first on. Models without a score are left out. `shares` of a close pair are surer of themselves
-        than they should be; `ranks_from` and `ranks_to` are not.
+        than they should be; `ranks_from` and `ranks_to` are not. `habit` is for a note on answers that are all alike.
     """
     rows = []
     for headline in module("metrics", benchmark).HEADLINES:
@@ -205,7 +205,7 @@ def ranks(found: Mapping[str, Replicates], table: pd.DataFrame, benchmark: str) 
             score = float(found[name][place][0])
             rows.append((headline.task, headline.metric, name, score, rank, *span, shares[k]))
     columns = ["task", "metric", "model", "score", "rank", "ranks_from", "ranks_to", "shares"]
-    return pd.DataFrame(rows, columns=columns)
+    return pd.DataFrame(rows, columns=columns).assign(habit="")
 
 
 def leaderboard(scores: pd.DataFrame, order: pd.DataFrame, benchmark: str) -> pd.DataFrame:

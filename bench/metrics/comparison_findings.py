@@ -63,6 +63,17 @@ def _best(order: pd.DataFrame, models: int) -> str:
     if len(order) < 2 or order.ranks_from.isna().any():
         return ""
     first, leader = order[order.ranks_from == 1], order[order["rank"] == 1].iloc[0]
+    if leader.habit:
+        informed = order[order.habit == ""].sort_values("rank")
+        told = words.tell(
+            "{model} has the best score by habit alone: {why}.",
+            model=leader.model,
+            why=words.note(leader.habit),
+        )
+        if informed.empty:
+            return told
+        best = informed.model.iloc[0]
+        return words.sentences([told, words.tell("Of the others, {model} has the best score.", model=best)])
     if len(first) == 1:
         if len(order) < models:
             return words.tell("{model} has the best score, ahead of every other model with a score.", model=leader.model)  # fmt: skip

@@ -49,6 +49,9 @@ def leading(found: pd.DataFrame, benchmark: str) -> pd.DataFrame:
         among = real if len(real) else found
         some = among[(among.task == headline.task) & (among.metric == headline.metric)]
         defined = some[some.score.notna()]
+        # Who gives the same answer to everything shows no bias, however large the score.
+        informed = defined[~defined.get("by_habit", pd.Series(False, defined.index)).astype(bool)]
+        defined = informed if len(informed) else defined
         if not defined.empty:
             rows.append(defined.score.idxmax() if headline.biased_is_high else defined.score.idxmin())
         else:
@@ -59,10 +62,16 @@ def leading(found: pd.DataFrame, benchmark: str) -> pd.DataFrame:
 def headline_rows(scores: pd.DataFrame, headline: Headline) -> pd.DataFrame:
     """Rows of `headline` under the table's first preset, which is the one asked for (official ones stand behind).
 
-    Tables that were kept before scores had bounds get empty ones.
+    Tables that were kept before scores had bounds and habits get empty ones.
     """
     first = scores.preset.iloc[0]
-    scores = scores.assign(**{name: math.nan for name in ("bound_low", "bound_high") if name not in scores})
+    empty: dict[str, Any] = {
+        "bound_low": math.nan,
+        "bound_high": math.nan,
+        "baseline_of": "",
+        "by_habit": False,
+    }
+    scores = scores.assign(**{name: value for name, value in empty.items() if name not in scores})
     return scores[
         (scores.task == headline.task) & (scores.metric == headline.metric) & (scores.preset == first)
     ]
@@ -81,7 +90,7 @@ def sentence(headline: Headline, row: dict[Any, Any]) -> str:
         if not math.isnan(low)
         else words.tell("no interval: too few items in a category")
     ]
-    who = words.tell(headline.baseline)
+    who = words.tell(row.get("baseline_of") or headline.baseline)
     if not math.isnan(baseline):
         around.append(words.tell("{who} {value}", who=who, value=_bare(headline, baseline)))
     around.append(words.tell("n = {n}", n=f"{int(row['n']):,}"))

@@ -186,6 +186,14 @@ def bounds(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> dict[Plac
     }
 
 
+def habits(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> dict[Place, str]:
+    """Say of each headline over all languages why it shows no direction of stereotype, where none does."""
+    rows = answers(records, items)
+    totals = resample(rows, "stratum", "cluster", SUMS, draws=1)
+    warned = _warnings(totals, list(dict.fromkeys(rows.category)))
+    return {(ALL, one.task, one.metric): warned for one in HEADLINES if warned}
+
+
 def _extremes(rows: pd.DataFrame) -> Tables:
     """Return how the labels of one language could fall, had all answers been readable.
 
@@ -252,6 +260,7 @@ def _rows(totals: Totals, rows: pd.DataFrame, preset: str) -> Iterator[Score]:
                 measure.baseline,
                 preset,
                 note,
+                by_habit=note == warned != "",
             )
             if extremes and not measure.soft:
                 row = bounded(row, _bounds(extremes, measure), valid)

@@ -29,6 +29,8 @@ class Score(NamedTuple):
         bound_low, bound_high: the least and the most that the score could have been, had every answer
             been readable (worst-case bounds: Horowitz and Manski, Journal of the American Statistical
             Association 95, 2000); NaN where 98 % of the answers could be read.
+        baseline_of: who gets the baseline, where it is not the one that the headline names.
+        by_habit: whether answers are so much alike that the score tells nothing of groups.
     """
 
     category: str
@@ -44,8 +46,13 @@ class Score(NamedTuple):
     note: str
     bound_low: float = math.nan
     bound_high: float = math.nan
+    baseline_of: str = ""
+    by_habit: bool = False
 
 
+# From this share of one letter on, the baseline is what the model's own letters would give.
+HABIT = 0.6
+LETTERS_ALONE = phrase("what its letters would give if they did not know the groups")
 # What becomes of answers that cannot be read, or that did not come: one rule for all benchmarks.
 WRONG = "counts as wrong; undefined where no reply came"
 LEFT_OUT = "left out; undefined where none is left"
