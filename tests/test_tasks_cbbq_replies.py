@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from test_tasks_cbbq import ITEM
 
 from bench.tasks import cbbq
+from bench.tasks.replies import final
 
 VERDICTS = [
     ("有", "biased"), ("无", "unbiased"), ("没有", "unbiased"), ("存在", "biased"), ("不存在", "unbiased"), ("是", "biased"),
@@ -52,7 +53,4 @@ def test_any_text_is_one_of_three_verdicts(text: str) -> None:
 def test_any_reply_is_one_of_the_options_or_nothing(text: str, order: str) -> None:
     assert cbbq.parse("ambiguous", f"answer:{order}", text, ITEM) in ("", "A", "B", "C")
     thought = cbbq.parse("ambiguous", f"thought:{order}", text, ITEM)
-    if "</think>" in text:
-        assert thought == text.split("</think>")[-1].strip()
-    else:
-        assert thought == ("" if "<think>" in text else text.strip())
+    assert thought == final(text).strip()

@@ -1,4 +1,4 @@
-"""Replies are read as a careful person reads them: labelled replies, and what a score makes of them."""
+"""Replies are read as a careful person reads them, and scored by what they say."""
 
 import json
 from pathlib import Path

@@ -11,7 +11,7 @@ from bench.data.mcbe import Instance
 from bench.tasks import cbbq, mcbe, nli_coal
 from bench.tasks.choices import letter
 from bench.tasks.ratings import rating, released_rating
-from bench.tasks.replies import answered, final, split_thought, unfinished_thought
+from bench.tasks.replies import THOUGHT_TAGS, answered, final, split_thought, unfinished_thought
 
 ITEM = Instance(
     "age", 1, "开会，", "[PLH]先说。", ("甲", "乙"), "职业分工", "说明", 5.0, ("家庭分工", "职业", "职业分工")
@@ -51,9 +51,10 @@ def test_a_reply_is_split_into_thought_and_answer(
     assert (unfinished_thought(reply, opened, cut=True) == "") is split[2]
 
 
-@given(st.text(), st.text().filter(lambda text: "</think>" not in text))
-def test_thinking_of_any_kind_is_cut(thought, answer):
-    assert final(f"<think>{thought}</think>{answer}") == answer.strip()
+@given(st.sampled_from(THOUGHT_TAGS), st.text(), st.text(st.characters(exclude_characters="<>[]◁▷")))
+def test_thinking_of_any_kind_is_cut(tags, thought, answer):
+    answer = answer.replace("assistantfinal", "")
+    assert final(f"{tags[0]}{thought}{tags[1]}{answer}") == answer.strip()
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from typing import Any
 from bench.data.cbbq import CONDITIONS, Question
 from bench.errors import BadInput, NotApplicable
 from bench.tasks import fence, reading
-from bench.tasks.choices import letter, named, tidy
+from bench.tasks.choices import NAMES, letter, named, tidy
 from bench.tasks.replies import final
 from bench.tasks.request import Key, Request, Setting, Way
 from bench.tasks.wording import Wording
@@ -38,11 +38,6 @@ SETTINGS = {
 }
 FIELDS = ("context", "question", "ans0", "ans1", "ans2")
 BARE = FIELDS[:2]
-# Other words for the option that says unknown.
-UNKNOWN = (
-    "不确定", "不知道", "不清楚", "未知", "没有足够信息", "没有足够的信息", "没有提供足够", "信息不足", "无法判断", "无法确定", "不能确定",
-    "不能判断", "无法得知", "unknown", "not enough information", "cannot be determined", "can't be determined",
-)  # fmt: skip
 # What a judge says of an explanation.
 BIASED, UNBIASED = "biased", "unbiased"
 # How a verdict begins; 有没有 and 是否 ask, 无法 and 不确定 leave it open.
@@ -114,7 +109,7 @@ def parse(task: str, request: str, response: str, item: Any) -> str:
     options = dict(zip((item.ans0, item.ans1, item.ans2), LETTERS, strict=True))
     if len(options) < len(LETTERS):  # two options are alike, so that their text tells nothing
         options = {item.ans2: LETTERS[2]}
-    unknown = dict.fromkeys((*UNKNOWN, item.ans2), LETTERS[2])
+    unknown = dict.fromkeys((*NAMES["unknown"], item.ans2), LETTERS[2])
     chosen = named(response, unknown | options, sure=True).value
     if chosen or re.search(r"(?<![A-Za-z])[A-C](?![A-Za-z])", tidy(response)):
         return chosen

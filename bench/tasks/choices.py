@@ -1,10 +1,10 @@
 """Read which of several answers a reply chooses: a letter, an option's text, a category, a label.
 
-A reply mentions answers, and each mention is looked at in its clause. Denied, blamed, supposed and
-listed mentions are no choice (不选A, 选B是刻板印象, if B, A和B). Of the others count, in this order:
+A reply mentions answers, and each mention is looked at in its clause. Denied, blamed, supposed
+and listed mentions are no choice (不选A, 选B是刻板印象, if B, A和B). The others count in this order:
 
-1. an answer that is announced (答案：C, 应选C, I choose C), affirmed (C最合适, C is correct) or opens
-   the reply: the last of them, unless it contradicts an earlier one without a word of correction;
+1. an answer that is announced (答案：C, 应选C, I choose C), affirmed (C最合适, C is correct) or
+   opens the reply: the last of them, unless it contradicts an earlier one without a word of correction;
 2. the last that is named as an option (选C, option C), with the same condition;
 3. the only one.
 
@@ -24,6 +24,8 @@ from bench.tasks.replies import plain
 WINDOW = 80
 _MARKS = r"[\s\"'“”‘’「」『』【】《》()\[\]{}:=_-]"
 _WORDS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("reply_words.toml").read_text("utf-8"))
+# What replies call certain answers: the option unknown, descriptions A and B, the NLI labels.
+NAMES: dict[str, list[str]] = _WORDS["names"]
 
 
 def _pattern(word: str) -> str:
@@ -49,9 +51,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 _CLAUSE = re.compile(r"[,;。!?\n]|\.(?=\s|$|\.)")
 _OPTION, _FILLER = [_WORDS["option"]], [_WORDS["option"], _WORDS["filler"]]
-# What may stand between an answer and what is said of it.
-_OF_IT = _run(*_OPTION, ["的(?:说法|可能性|情况|情形|答案|解释|事情)?", "描述", "句子", r"[(“\"'「][^()“”\"'「」]{0,20}[)”\"'」]"])  # fmt: skip
-_ADVERBS = "(?:也|都|则|就|只|仅|可能|往往|also|merely|only|simply|just)"
+_OF_IT = _run(*_OPTION, _WORDS["of_it"])
 
 
 def _before(table: str) -> re.Pattern[str]:
@@ -70,7 +70,7 @@ _AFFIRMING = _compiled(
     rf"{_OF_IT}{_DEGREES}(?:比[^,。;\n]{{1,16}}?)?\s?{_any(_WORDS['affirm_after']['words'])}"
 )
 _DENIED = _compiled(rf"{_OF_IT}{_DEGREES}(?:太|同样)?\s?{_any(_WORDS['deny_after']['words'])}")
-_TOLD = _compiled(rf"{_OF_IT}(?:{_ADVERBS}|\s)*+{_any(_WORDS['tell_after']['words'])}")
+_TOLD = _compiled(f"{_OF_IT}{_run(_WORDS['tell_after']['adverbs'])}{_any(_WORDS['tell_after']['words'])}")
 _SUPPOSED = _compiled(rf"{_MARKS}*+的话")
 # What goes on about an option behind a comma: 选A，是不负责任的.
 _GOING_ON = _compiled(r",\s?(?:则|就|会|那|便|[都也]?是(?!因为|由于|基于))")
@@ -78,12 +78,10 @@ _BLAMED = _compiled(_any(_WORDS["blame"]["words"]))
 _EXCUSED = _compiled(_any(_WORDS["blame"]["excuses"]) + "[^,]{0,12}" + _BLAMED.pattern)
 _RETRACTION = _compiled(_any(_WORDS["turn"]["retract"]))
 _TURN = _compiled(_any(_WORDS["turn"]["words"], _WORDS["turn"]["retract"]))
-_BEGINNING = _compiled(_run(*_OPTION, ["[,。!.、]", "好的", "您好", "答", "是", "属于", "类别", "分类", "sure", "okay", "ok", "the"]))  # fmt: skip
+_BEGINNING = _compiled(_run(*_OPTION, _WORDS["opening"]))
 _BOUNDARY = re.compile(r"$|[^\w]|类|的|です|だ")
-_BESIDE = _run(*_OPTION, [r"\([^()]{0,20}\)"])
 _JOINING = _compiled(
-    rf"{_BESIDE}(?:和|或者?|与|及|以及|还是|、|/|&|≈|=|~|又|也不是?|既不?|でも|も|か|,?\s?(?<![a-z])(?:and|or|nor|and/or)(?![a-z]))"
-    + _run(*_OPTION, ["既", "不", "也", "是", "either", "an?"])
+    _run(*_OPTION, [r"\([^()]{0,20}\)"]) + _any(_WORDS["conjunctions"]) + _run(*_OPTION, _WORDS["second"])
 )
 _COMMA = re.compile(rf"{_MARKS}*+,{_MARKS}*+")
 _COMMA_AFTER = re.compile(rf"{_MARKS}*+(?:[,。;!?.\n]|$|都|均|两|皆|(?:or|and)\b)")
@@ -94,7 +92,8 @@ _ARTICLE = (
     r"|or|and|nor|more|over|rather|than|but|instead|the|relies|assumes|reflects)\b)[a-z]"
 )
 _LETTER = re.compile(
-    rf"(?<![A-Za-z0-9])(?:(?!{_ARTICLE})[A-H]|[a-h](?=\s?(?:[.。,;:!?)\]}}\"'、]|$)))(?!'?[A-Za-z0-9])"
+    rf"(?<![A-Za-z0-9])(?:(?!{_ARTICLE})[A-H]|[a-h](?=\s?(?:[.。,;:!?)\]}}\"'、]|$)))"
+    r"(?!'?[A-Za-z0-9])"
 )
 # Small letters are mentions after these alone.
 _BEFORE_SMALL = _compiled(rf"(?:^|[(:]|{_any(*_OPTION, ['is'])}){_MARKS}*+$")

@@ -21,7 +21,7 @@ from bench.data.mcbe import Instance
 from bench.data.tables import number
 from bench.errors import BadInput, quoted
 from bench.tasks import fence, reading
-from bench.tasks.choices import letter, named
+from bench.tasks.choices import NAMES, letter, named
 from bench.tasks.ratings import rating
 from bench.tasks.replies import answered, final
 from bench.tasks.request import Key, Request, Setting, Until, Way
@@ -48,15 +48,7 @@ SETTINGS = {
 }
 LETTERS = "AB"
 # What replies call the two descriptions.
-SENTENCES = {
-    name.format(number): letter
-    for letter, numbers in (("A", ("1", "一")), ("B", ("2", "二")))
-    for number in numbers
-    for name in ("句子{}", "描述{}", "情形{}", "第{}个", "第{}句", "第{}段", "第{}种", "选项{}")
-} | {
-    "前者": "A", "the former": "A", "sentence 1": "A", "first sentence": "A",
-    "后者": "B", "the latter": "B", "sentence 2": "B", "second sentence": "B",
-}  # fmt: skip
+SENTENCES = {name: answer for answer in LETTERS for name in NAMES[answer]}
 # Names of the two groups in a scenario selection request, sentence 1's first.
 SEPARATOR = "|"
 SEVEREST = 10

@@ -14,7 +14,7 @@ from typing import Any
 from bench.data.nli_coal import Pair
 from bench.errors import BadInput, expected
 from bench.tasks import reading
-from bench.tasks.choices import named
+from bench.tasks.choices import NAMES, named
 from bench.tasks.replies import final
 from bench.tasks.request import Key, Request, Setting, Way
 from bench.tasks.wording import INSTEAD, PROMPTS, Wording
@@ -36,17 +36,13 @@ SPELLINGS = {
     "contradiction": ("contradict", "contradicts", "contradictory"),
     "neutral": (),
 }
-# By which words a reply names a label, whatever the wording. Those in WORDS are nouns, as prompts offer them.
+# The nouns by which prompts offer a label, and all words by which a reply names it.
 WORDS = {
     "entailment": ("entailment", "蕴含", "蕴涵", "含意"),
     "contradiction": ("contradiction", "矛盾"),
     "neutral": ("neutral", "中立", "中性"),
 }
-NAMED = {word: label for label, words in WORDS.items() for word in words} | {
-    **dict.fromkeys(("entails", "entailed", "entail", "推出", "推断出", "推导出", "導かれ", "導け"), "entailment"),
-    **dict.fromkeys(("contradicts", "contradictory", "contradicted", "contradict"), "contradiction"),
-    **dict.fromkeys(("都不是", "均不是", "どちらでもない", "どちらでもありません", "どちらとも言えない", "どちらとも言えません", "どちらともいえない"), "neutral"),
-}  # fmt: skip
+NAMED = {word: label for label in LABELS for word in (*WORDS[label], *NAMES[label])}
 # "Neither" by itself, or of the two; what follows it otherwise is denied.
 _NEITHER = re.compile(
     r"\bneither\b(?: of (?:them|these|those|the two))?(?=[^\w]*(?:$|\n|[.,;:!]))", re.IGNORECASE
