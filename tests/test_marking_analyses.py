@@ -196,3 +196,18 @@ def test_points_of_a_plain_file_have_no_second_marks(runs: list[Run]) -> None:
     table.to_csv("people.csv", index=False)
     assert "second" not in people.points("people.csv", runs)
     assert people.analyses(runs, "people.csv").human.tolist() == [80]
+
+
+def test_an_interval_rests_on_the_comparisons_that_count() -> None:
+    # Of twelve items four name a winner, the same for both: Clopper and Pearson's interval of 4 of 4.
+    points = [(10.0, 20.0)] * 4 + [(10.0, 10.0)] * 8
+    marks = pd.DataFrame(
+        [
+            {"by": "j", "model": model, "category": "age", "item_id": f"age:{k}", "cluster": f"age:{k}", "judge": given, "human": given}
+            for k, pair in enumerate(points)
+            for model, given in zip("ab", pair, strict=True)
+        ]
+    )  # fmt: skip
+    found = judges.winners_by_pair(marks).set_index("ties_count").loc["exclude"]
+    assert (found.rate, found.n, found.tied) == (1, 4, pytest.approx(8 / 12))
+    assert found.ci_low == pytest.approx(0.025 ** (1 / 4))

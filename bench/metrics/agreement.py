@@ -318,7 +318,7 @@ def _winner(difference: pd.Series) -> pd.Series:
 
 def _consistency(compared: pd.DataFrame) -> Consistency:
     totals = resample(compared, "stratum", "item_id", ["agreed", "counted"])
-    found = estimate(totals, lambda sums: sums[:, 0, 0] / sums[:, 0, 1], (0, 1))
+    found = estimate(totals, lambda sums: sums[:, 0, 0] / sums[:, 0, 1], (0, 1), size="counted")
     return Consistency(*found, int(compared.counted.sum()), float(compared.tied.mean()))
 
 
