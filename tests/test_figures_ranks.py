@@ -10,6 +10,7 @@ from drawing import drawn, ticks, told
 from bench.figures import ranks as pictures
 from bench.figures import robustness as two
 from bench.metrics import friedman, mcbe_paper, robustness
+from bench.metrics.bootstrap import Replicates, Sample
 from bench.metrics.robustness import Points
 from bench.metrics.table import Headline
 
@@ -91,7 +92,7 @@ def test_names_are_folded_and_lose_nothing() -> None:
 
 def test_two_wordings_of_the_paper_s_table() -> None:
     table = mcbe_paper.table_12()
-    found = robustness.correlated(table), robustness.limits(Points(table, {}))
+    found = robustness.correlated(Points(table, {})), robustness.limits(Points(table, {}))
     fig = drawn(two.agreement(table, *found))
     left, right = fig.axes[:2]
     marks = [line for line in left.lines if line.get_marker() != "None"]
@@ -111,11 +112,15 @@ def test_differences_of_whole_scores_stand_beside_nought(models: list[str]) -> N
     answered = pd.DataFrame({"n": 9, "same": 0.5, "valid_first": 1.0, "valid_second": 1.0}, index=index)
     pairs = {}
     for model in models:
-        one = {(c, "ambiguous", "s_amb"): dice.normal(0.5, 0.02, 1001) for c in ("x", "y", "z", "all")}
-        pairs[model] = (one, {key: values + dice.normal(0.3, 0.01, 1001) for key, values in one.items()}, answered)  # fmt: skip
+        one, other = Replicates(), Replicates()
+        for category in ("x", "y", "z", "all"):
+            place, values = (category, "ambiguous", "s_amb"), dice.normal(0.5, 0.02, 1001)
+            one.add(place, values, Sample(1001, 1))
+            other.add(place, values + dice.normal(0.3, 0.01, 1001), Sample(1001, 1))
+        pairs[model] = (one, other, answered)
     found = robustness.points(pairs, [headline])
     fig = drawn(two.differences(found.table))
     assert fig.get_suptitle().startswith(f"{len(models)} of {len(models)} whole scores move")
     assert [name.replace("\n", "") for name in ticks(fig.axes[0].get_yticklabels())] == models[::-1]
     assert "more bias →" in fig.axes[0].get_xlabel()
-    drawn(two.agreement(found.table, robustness.correlated(found.table), robustness.limits(found)))
+    drawn(two.agreement(found.table, robustness.correlated(found), robustness.limits(found)))

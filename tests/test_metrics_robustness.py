@@ -49,7 +49,7 @@ def three() -> Points:
 
 
 def everything(found: Points, headline: Headline = AMBIGUOUS) -> list[str]:
-    correlated, limits = robustness.correlated(found.table), robustness.limits(found)
+    correlated, limits = robustness.correlated(found), robustness.limits(found)
     return findings(found.table, correlated, limits, robustness.rank_changes(found.table, [headline]))
 
 
@@ -63,7 +63,7 @@ def test_points_are_differences_with_intervals_and_counts(three: Points) -> None
 
 
 def test_correlations_are_scipy_s_pooled_and_inside_each_category(three: Points) -> None:
-    found = robustness.correlated(three.table).set_index("coefficient")
+    found = robustness.correlated(three).set_index("coefficient")
     first, second = [0.1, 0.2, 0.4, 0.5, 0.3, 0.7], [0.2, 0.2, 0.3, 0.6, 0.5, 0.9]
     for name, compute in (("pearson", stats.pearsonr), ("spearman", stats.spearmanr), ("kendall", stats.kendalltau)):  # fmt: skip
         should = compute(first, second)
@@ -102,7 +102,7 @@ def test_ranks_follow_the_headline_s_direction(three: Points) -> None:
 def test_undefined_scores_are_kept_with_a_reason_and_count_nowhere() -> None:
     found = made({name: {"x": (0.1 * k, 0.2 * k), "y": (0.1, math.nan), ALL: (0.1, math.nan)} for k, name in enumerate("abcd")})  # fmt: skip
     assert set(found.table.note) == {"", "no score under the second wording"}
-    correlated, limits = robustness.correlated(found.table), robustness.limits(found)
+    correlated, limits = robustness.correlated(found), robustness.limits(found)
     assert set(correlated.n) == {4}
     assert (correlated.defined == 1).all()
     assert (correlated.categories == 2).all()
@@ -134,7 +134,7 @@ def test_sentences_are_never_stronger_than_the_intervals(three: Points) -> None:
 
 def test_the_title_claims_an_effect_only_where_there_is_one() -> None:
     def headed(found: Points) -> str:
-        return title(robustness.correlated(found.table), robustness.limits(found))
+        return title(robustness.correlated(found), robustness.limits(found))
 
     dice = np.random.default_rng(1)
     noise = {m: {f"c{k}": (0.5, 0.5 + dice.normal(0, 0.05)) for k in range(6)} for m in "abcd"}
@@ -151,7 +151,7 @@ def test_the_title_claims_an_effect_only_where_there_is_one() -> None:
 def test_nothing_moves_where_both_wordings_are_one(seed: int) -> None:
     values = np.random.default_rng(seed).random((3, 4))
     found = made({"abc"[k]: {f"c{n}": (v, v) for n, v in enumerate(row)} for k, row in enumerate(values)}, 0.0)  # fmt: skip
-    limits, correlated = robustness.limits(found).iloc[0], robustness.correlated(found.table)
+    limits, correlated = robustness.limits(found).iloc[0], robustness.correlated(found)
     assert (limits["mean"], limits.sd, limits.beyond_chance) == (0, 0, 0)
     assert correlated.value.tolist() == pytest.approx([1, 1, 1])
     assert robustness.same_order(found.table).same[0] == 4

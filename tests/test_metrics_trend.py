@@ -10,7 +10,7 @@ from scipy import stats
 from bench.metrics.bootstrap import Replicates, Sample
 from bench.metrics.cbbq import HEADLINES
 from bench.metrics.table import ALL
-from bench.metrics.trend import Sized, band, gains, ordered, size, slopes, trends
+from bench.metrics.trend import Sized, band, gains, ordered, over_models, size, slopes, trends
 from bench.metrics.trend_findings import findings, shown
 
 QWEN, SS = [0.5, 1.5, 7, 32], [87.69, 80.49, 77.82, 77.11]
@@ -64,6 +64,19 @@ def test_a_line_is_found_whatever_the_unit_of_size(billions: list[float], slope:
     assert slopes(np.array(billions) * unit, values) == pytest.approx([slope], abs=1e-6)
 
 
+def test_the_slope_over_models_is_tested_by_distances_from_the_line() -> None:
+    # By hand: 1, 3, 2, 4 over 0, 1, 2, 3 have the slope 0.8 and the residuals -.3, .9, -.9, .3,
+    # whose squares add to 1.8; the standard error is sqrt(1.8 / 2 / 5), and t = 0.8 / 0.4243 = 1.886.
+    found = over_models([1, 2, 4, 8], np.array([1.0, 3, 2, 4]))
+    assert found.difference == pytest.approx(0.8)
+    assert found.p == pytest.approx(0.2)
+    assert found.ci_high - 0.8 == pytest.approx(4.3027 * np.sqrt(0.18), rel=1e-4)
+    two = over_models([1, 2], np.array([1.0, 3]))
+    assert two.difference == 2
+    assert np.isnan([two.p, two.ci_low, two.ci_high]).all()
+    assert two.note == "two sizes make no trend"
+
+
 def test_a_band_goes_along_the_line_and_is_its_percentiles() -> None:
     values = np.array([noisy(1), noisy(2), noisy(4)])
     line, low, high = band([1, 2, 4], values, np.array([1.0, 2, 4, 8]))
@@ -82,8 +95,14 @@ def test_trends_and_gains_are_paired_over_resamples() -> None:
     (row,) = trends({"s": models}).to_dict("records")
     slope = stats.linregress([0, 2, 3], [0.2, 0.4, 0.9]).slope
     assert row["per_doubling"] == pytest.approx(slope)
-    # Unpaired, the spread would be tenths; it cancels out.
-    assert (row["ci_low"], row["ci_high"]) == pytest.approx((slope, slope))
+    # Unpaired, the spread would be tenths; it cancels out, and no spread makes no interval.
+    assert row["p_items"] < 1e-6
+    assert np.isnan([row["items_low"], row["items_high"]]).all()
+    # Over models, as SciPy tests a slope: three models leave one degree of freedom.
+    fit = stats.linregress([0, 2, 3], [0.2, 0.4, 0.9])
+    arm = stats.t.ppf(0.975, 1) * fit.stderr
+    assert (row["ci_low"], row["ci_high"]) == pytest.approx((slope - arm, slope + arm))
+    assert row["p"] == pytest.approx(fit.pvalue)
     steps = gains({"s": models})
     assert list(steps.gain) == pytest.approx([0.1, 0.5])
     assert list(steps.step) == ["1B to 4B", "4B to 8B"]
@@ -94,7 +113,7 @@ def test_a_size_without_a_number_is_left_out_and_named() -> None:
     models = sized({1: noisy(0.2), 2: np.full(1001, np.nan), 4: noisy(0.4)})
     (row,) = trends({"s": models}).to_dict("records")
     assert row["sizes"] == 2
-    assert row["note"] == "no number for m-2B"
+    assert row["note"] == "two sizes make no trend; no number for m-2B"
     assert row["per_doubling"] == pytest.approx(0.1)
     (alone,) = trends({"s": models[:2]}).to_dict("records")
     assert np.isnan(alone["per_doubling"])
@@ -102,16 +121,16 @@ def test_a_size_without_a_number_is_left_out_and_named() -> None:
 
 
 def test_a_mean_over_other_categories_is_told() -> None:
-    models = sized({1: noisy(0.2), 2: noisy(0.4)})
-    for one, value in zip(models, (noisy(0.1), np.full(1001, np.nan)), strict=True):
-        one.replicates["age", "ambiguous", "s_amb"] = value
+    models = sized({1: noisy(0.2), 2: noisy(0.4), 4: noisy(0.5)})
+    for one, value in zip(models, (noisy(0.1), noisy(0.2), np.full(1001, np.nan)), strict=True):
+        one.replicates.add(("age", "ambiguous", "s_amb"), value, Sample(1001, 1))
     table = trends({"s": models}).set_index("category")
     assert table.note["all"].startswith("age: without a number at some sizes")
 
 
 def test_p_is_adjusted_for_the_other_categories() -> None:
-    models = sized({1: noisy(0.2), 2: noisy(0.2)}, ("a", "ambiguous", "s_amb"))
-    for one, value in zip(models, (0.2, 0.235), strict=True):
+    models = sized({1: noisy(0.2), 2: noisy(0.21), 4: noisy(0.2)}, ("a", "ambiguous", "s_amb"))
+    for one, value in zip(models, (0.2, 0.235, 0.26), strict=True):
         one.replicates.add(("b", "ambiguous", "s_amb"), noisy(value), Sample(1001, 1))
     a, b = trends({"s": models}).sort_values("category").itertuples()
     assert b.p_holm == pytest.approx(2 * b.p)
@@ -132,15 +151,23 @@ def test_a_sentence_is_no_stronger_than_the_test() -> None:
         (sentence,) = findings(trends({"s": models}), points(models, **more), HEADLINES[:1]).sentence
         return str(sentence).replace("\u00a0", " ")
 
-    rises = told({1: noisy(0.2), 2: noisy(0.4)})
+    rises = told({1: noisy(0.2), 2: noisy(0.31), 4: noisy(0.39), 8: noisy(0.5)})
     assert rises.startswith(
-        "s, Ambiguous, share of stereotyped answers: rises with size (worse), +20.0 points of 100 a doubling"
+        "s, Ambiguous, share of stereotyped answers: rises with size (worse), +9.8 points of 100 a doubling"
     )
-    assert "2 sizes, 1B to 2B" in rises
-    flat = told({1: noisy(0.2), 2: noisy(0.201)})
+    assert "4 sizes, 1B to 8B" in rises
+    flat = told({1: noisy(0.2), 2: noisy(0.203), 4: noisy(0.201)})
     assert "no change with size could be shown" in flat
     assert "would have shown one of" in flat
-    assert "the same at every size" in told({1: np.full(1001, 0.3), 2: np.full(1001, 0.3)})
+    assert "These models differ" not in flat
+    # Surely different on any items, and no nearer to a line than by chance.
+    luck = told({1: noisy(0.2), 2: noisy(0.6), 4: noisy(0.3), 8: noisy(0.5)})
+    assert "no change with size could be shown" in luck
+    assert "These models differ (p < 0.001 over items), but not as their sizes do." in luck
+    two = told({1: noisy(0.2), 2: noisy(0.4)})
+    assert "two sizes make no trend. These models differ, by +20.0 points of 100 a doubling" in two
+    assert "No difference between these models could be shown" in told({1: noisy(0.2), 2: noisy(0.2)})
+    assert "the same at every size" in told({b: np.full(1001, 0.3) for b in (1, 2, 4)})
     assert "m-1B and m-2B cannot be told from a random answerer." in told(
         {1: noisy(0.2), 2: noisy(0.2)}, baseline=0.2
     )

@@ -81,7 +81,8 @@ def test_differences_are_those_of_the_two_score_tables_and_paired(reader: list[R
     assert row.same < 1
     # Draws of the same items: narrower than of two runs apart.
     spread = [np.std(one.replicates()[ALL, "ss", "score"][1:]) for one in reader]
-    assert np.std(found.drawn[int(str(row.name))]) < np.hypot(*spread)
+    first, second = found.values[int(str(row.name))]
+    assert np.std(second[1:] - first[1:]) < np.hypot(*spread)
 
 
 def test_what_makes_no_pair_is_refused(

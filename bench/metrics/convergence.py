@@ -23,6 +23,7 @@ from scipy import stats
 from bench import words
 from bench.benchmarks import NAMES, module
 from bench.metrics.bootstrap import Replicates, interval
+from bench.metrics.correlation import reliability
 from bench.metrics.table import ALL, GRASP, PREFERENCE, Card, Trait
 
 # Fewer models make no order to speak of: with three, one of three random orders looks perfect.
@@ -125,10 +126,7 @@ def reliabilities(every: list[Measure]) -> pd.DataFrame:
     rows = []
     for one in every:
         drawn = np.array(list(one.values.values()))
-        known = len(drawn) >= LEAST and not np.isnan(drawn[:, 0]).any()
-        between = float(np.var(drawn[:, 0], ddof=1)) if known else np.nan
-        chance = float(np.mean(np.nanvar(drawn[:, 1:], axis=1))) if known else np.nan
-        value = max(0.0, 1 - chance / between) if between > NOISE else np.nan
+        value = reliability(drawn) if len(drawn) >= LEAST else np.nan
         rows.append((one.name, one.trait, len(drawn), value))
     return pd.DataFrame(rows, columns=["measure", "trait", "n", "reliability"])
 

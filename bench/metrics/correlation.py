@@ -8,6 +8,7 @@ import pandas as pd
 from scipy import stats
 
 from bench.errors import BadInput
+from bench.metrics.bootstrap import interval
 from bench.metrics.table import Card
 
 PEARSON = "pearson"
@@ -32,7 +33,8 @@ CARDS = (
 class Correlation(NamedTuple):
     """A coefficient with its two-sided p for no correlation and the number of points; NaN with a `reason` if undefined.
 
-    `ci_low` and `ci_high` are Pearson's 95 % interval by Fisher's z (Fisher, 1921); NaN for the others, and below four points.
+    `ci_low` and `ci_high` are the 95 % interval over resamples (see `resampled`); without them Pearson's
+    by Fisher's z (Fisher, 1921), from four points on, and NaN for the others.
     """
 
     coefficient: str
@@ -88,6 +90,57 @@ def by_group(
         for one in correlations(some[x].to_numpy(), some[y].to_numpy(), names)
     ]
     return pd.DataFrame(found, columns=[*groups, *Correlation._fields])
+
+
+def resampled(found: Correlation, x: np.ndarray, y: np.ndarray, freedom: float) -> Correlation:
+    """Give a coefficient the interval of its resamples: for other items, and the same points.
+
+    Resampled scores hold the chance of items twice, which pulls coefficients to 0; so the interval
+    reaches further down than up, and it always holds the coefficient.
+
+    Args:
+        x, y: scores of each point, float64 [points, 1 + draws], the observed ones first.
+        freedom: degrees of freedom of the scores' spread.
+    """
+    if found.value != found.value:
+        return found
+    known = np.isfinite(x[:, 0]) & np.isfinite(y[:, 0])
+    first, second = x[known, 1:], y[known, 1:]
+    drawn = np.array([_value(found.coefficient, *both) for both in zip(first.T, second.T, strict=True)])
+    around = interval(found.value, drawn, freedom)
+    return found._replace(ci_low=around.low, ci_high=around.high)
+
+
+def reliability(values: np.ndarray) -> float:
+    """Compute the share of the variance between points that is not chance of items.
+
+    1 - mean squared standard error / variance (Spearman, 1904). Scores correlate by no more than the
+    geometric mean of both reliabilities, except by chance. NaN of fewer than `LEAST` points.
+
+    Args:
+        values: scores of each point, float64 [points, 1 + draws], the observed ones first.
+    """
+    known = values[np.isfinite(values[:, 0])]
+    if len(known) < LEAST or known.shape[1] == 1:
+        return float("nan")
+    between = float(np.var(known[:, 0], ddof=1))
+    if between < NOISE:
+        return float("nan")
+    return max(0.0, 1 - float(np.mean(np.nanvar(known[:, 1:], axis=1))) / between)
+
+
+def _value(coefficient: str, x: np.ndarray, y: np.ndarray) -> float:
+    """Compute a coefficient of numbers; NaN where one side does not vary."""
+    known = np.isfinite(x) & np.isfinite(y)
+    x, y = x[known], y[known]
+    if len(x) < LEAST or np.ptp(x) < NOISE or np.ptp(y) < NOISE:
+        return float("nan")
+    if coefficient == PEARSON:
+        return float(np.corrcoef(x, y)[0, 1])
+    x, y = np.round(x, 9), np.round(y, 9)
+    if coefficient == "spearman":
+        return float(np.corrcoef(stats.rankdata(x), stats.rankdata(y))[0, 1])
+    return float(stats.kendalltau(x, y).statistic)
 
 
 def _undefined(x: np.ndarray, y: np.ndarray, names: tuple[str, str]) -> str:

@@ -81,7 +81,7 @@ def deviations(left: Replicates, place: Place) -> pd.Series:
     return values - values.groupby(level="stratum").transform("mean")
 
 
-def spread(values: pd.Series, freedom: int) -> float:
+def spread(values: pd.Series, freedom: float) -> float:
     """The standard deviation of units within strata: over sqrt(units) it is a score's standard error.
 
     Args:

@@ -4,7 +4,7 @@ A correlation over categories and models says whether the order stays; it is hig
 wording does. So the differences themselves stand beside it (Bland and Altman, Lancet 1986), each paired on its answers.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -13,7 +13,14 @@ import pandas as pd
 
 from bench import words
 from bench.metrics.bootstrap import Replicates, Sample, pooled
-from bench.metrics.correlation import COEFFICIENTS, NOISE, by_group
+from bench.metrics.correlation import (
+    COEFFICIENTS,
+    NOISE,
+    by_group,
+    correlations,
+    reliability,
+    resampled,
+)
 from bench.metrics.significance import Comparison, by_resamples
 from bench.metrics.table import ALL, Card, Headline
 
@@ -28,6 +35,8 @@ CARDS = (
     Card("same", "share of questions that were answered alike: both replies could be read, and as the same", "alike / all", "ours", "0 to 1", "1"),
     Card("detectable", "the difference that these data would show in four of five samples", "(t_.975 + t_.80) x standard error", "ours", "0 or more", "small"),
     Card("spearman, pearson, kendall, pooled", "correlation of the two scores over all categories and models at once", "rho, r, tau-b", "scipy; the McBE paper's Table 12 has the first two", "-1 to 1", "1; models that differ much raise it, whatever the wording does"),
+    Card("ci_low, ci_high", "of a correlation: its interval over other items of the same kind, with the same categories and models", "resamples", "Efron and Tibshirani, 1993, chapter 13", "-1 to 1", "-"),
+    Card("ceiling", "what a correlation can reach where scores are no surer than these: the chance of items alone keeps it below 1", "sqrt(r_1 r_2), r = 1 - mean squared standard error / variance", "Spearman, American Journal of Psychology 15, 1904", "0 to 1", "1"),
     Card("within_category", "mean over categories of the coefficient over models: whether a category's order of models stays", "mean of rho, r, tau-b", "ours", "-1 to 1", "1"),
     Card("limits_low, limits_high", "between these nineteen of twenty differences of single categories lie: the limits of agreement", "mean - 1.96 sd to mean + 1.96 sd", "Bland and Altman, Lancet 1986", "the score's", "0 to 0"),
     Card("beyond_chance", "differences of single categories whose interval excludes 0; were there no effect, one of twenty would", "count", "ours", "0 to n", "n / 20"),
@@ -41,12 +50,12 @@ class Points(NamedTuple):
         table: a row a model, category (`all` for the whole) and headline: `model`, `category`, `task`, `metric`, `title`,
             `higher` (what a higher score means), `first`, `second`, `difference` (second less first), `ci_low`, `ci_high`, `p`, `detectable`, `n` (answers of each
             wording), `same` (share of them that were read as the same), `valid_first`, `valid_second`, `note`.
-        drawn: of each row, by its number, the differences of the resamples: float64 [draws].
+        values: of each row, by its number, both scores, observed and resampled: float64 [1 + draws] each.
         samples: of each row, by its number, what it rests on.
     """
 
     table: pd.DataFrame
-    drawn: dict[int, np.ndarray]
+    values: Mapping[int, tuple[np.ndarray, np.ndarray]]
     samples: Mapping[int, Sample] = MappingProxyType({})
 
 
@@ -61,7 +70,7 @@ def points(
         headlines: what to compare.
     """
     rows: list[dict[str, object]] = []
-    drawn, samples = {}, {}
+    values, samples = {}, {}
     for model, (first, second, answered) in pairs.items():
         for headline in headlines:
             places = [key for key in first if key[1:] == (headline.task, headline.metric) and key in second]
@@ -73,7 +82,7 @@ def points(
                 length = headline.limits[1] - headline.limits[0]
                 found = by_resamples(less, rests_on, length)
                 some = answered[_within(answered, category, task)]
-                drawn[len(rows)], samples[len(rows)] = less[1:], rests_on
+                values[len(rows)], samples[len(rows)] = (one, other), rests_on
                 rows.append(
                     {
                         "model": model, "category": category, "task": task, "metric": metric, "title": headline.title, "higher": higher(headline),
@@ -83,7 +92,7 @@ def points(
                         "valid_second": _mean(some.valid_second, some.n), "note": _note(one[0], other[0], found.ci_low),
                     }
                 )  # fmt: skip
-    return Points(pd.DataFrame(rows), drawn, samples)
+    return Points(pd.DataFrame(rows), values, samples)
 
 
 def higher(headline: Headline) -> str:
@@ -103,21 +112,43 @@ def single(table: pd.DataFrame) -> pd.DataFrame:
     return table.loc[table.category != ALL, ["model", "category", *SHOWN]].reset_index(drop=True)
 
 
-def correlated(table: pd.DataFrame) -> pd.DataFrame:
+def correlated(found: Points) -> pd.DataFrame:
     """How scores of single categories go together under both wordings.
 
     Returns:
         A row a headline and coefficient: `value`, `ci_low`, `ci_high`, `p`, `n`, `reason` of all points pooled (see
-        `bench.metrics.correlation`); and of the coefficients within each category, `within_category` (their mean), `lowest`,
+        `bench.metrics.correlation`); `reliability_first`, `reliability_second` and their geometric mean,
+        the `ceiling`, above which scores of these items correlate by chance alone; and of the coefficients within each category, `within_category` (their mean), `lowest`,
         `highest`, and in how many of all categories there is one: `defined`, `categories`.
     """
-    every = table[table.category != ALL]
-    pooled = by_group(every, HEADLINE, "first", "second", NAMES)
+    every = found.table[found.table.category != ALL]
+    pooled = pd.DataFrame(
+        [
+            dict(zip(HEADLINE, keys, strict=True)) | one
+            for keys, some in every.groupby(HEADLINE, sort=False)
+            for one in _pooled(found, some)
+        ]
+    )
     inside = by_group(every, [*HEADLINE, "category"], "first", "second", NAMES)
     each = inside.groupby([*HEADLINE, "coefficient"], sort=False).value.agg(
         within_category="mean", lowest="min", highest="max", defined="count", categories="size"
     )
     return pooled.merge(each.reset_index(), on=[*HEADLINE, "coefficient"], how="left")
+
+
+def _pooled(found: Points, some: pd.DataFrame) -> Iterator[dict[str, object]]:
+    """Correlate all points of a headline, with intervals and reliability where there are resamples."""
+    every = correlations(some["first"].to_numpy(float), some.second.to_numpy(float), NAMES)
+    if set(some.index) <= set(found.values):
+        first, second = (np.array([found.values[k][side] for k in some.index]) for side in (0, 1))
+        freedom = _rests_on(found, some).freedom
+        every = [resampled(one, first, second, freedom) for one in every]
+        reliable = {"reliability_first": reliability(first), "reliability_second": reliability(second)}
+    else:
+        reliable = {"reliability_first": np.nan, "reliability_second": np.nan}
+    ceiling = float(np.sqrt(reliable["reliability_first"] * reliable["reliability_second"]))
+    for one in every:
+        yield {**one._asdict(), **reliable, "ceiling": ceiling}
 
 
 def limits(found: Points) -> pd.DataFrame:
@@ -182,7 +213,7 @@ def same_order(table: pd.DataFrame) -> pd.DataFrame:
 def wide(found: pd.DataFrame) -> pd.DataFrame:
     """`correlated` for reading: a row a headline and coefficient, what is undefined with its reason."""
     names = {"value": "pooled", "lowest": "lowest_within", "highest": "highest_within"}
-    columns = ["task", "metric", "coefficient", "pooled", "ci_low", "ci_high", "p", "n", "within_category", "lowest_within", "highest_within", "defined", "categories", "reason"]  # fmt: skip
+    columns = ["task", "metric", "coefficient", "pooled", "ci_low", "ci_high", "p", "n", "ceiling", "within_category", "lowest_within", "highest_within", "defined", "categories", "reason"]  # fmt: skip
     order = {name: k for k, name in enumerate(COEFFICIENTS)}
     shown = found.rename(columns=names)[columns]
     return shown.sort_values(
@@ -192,13 +223,15 @@ def wide(found: pd.DataFrame) -> pd.DataFrame:
 
 def _mean_difference(found: Points, some: pd.DataFrame) -> Comparison:
     """Test the mean of differences of categories and models; models were asked the same items."""
-    drawn = [found.drawn[k] for k in some.index if k in found.drawn]
-    mean = some.difference.mean()
-    if not drawn:
+    if not set(some.index) <= set(found.values) or some.empty:
         return by_resamples(np.array([np.nan]), Sample(0, 0))
-    samples = {some.category[k]: found.samples[k] for k in some.index}
-    values = np.concatenate([[mean], np.mean(drawn, axis=0)])
-    return by_resamples(values, pooled(list(samples.values())))
+    values = np.mean([second - first for first, second in (found.values[k] for k in some.index)], axis=0)
+    return by_resamples(values, _rests_on(found, some))
+
+
+def _rests_on(found: Points, some: pd.DataFrame) -> Sample:
+    """Count what rows rest on together; models were asked the same items."""
+    return pooled(list({some.category[k]: found.samples[k] for k in some.index}.values()))
 
 
 def _within(answered: pd.DataFrame, category: str, task: str) -> np.ndarray:

@@ -120,11 +120,28 @@ def _orders(here: dict[Any, dict[Any, Any]]) -> str:
         "pearson": words.tell("Pearson's r"),
     }
     values = listing([f"{name} = {here[key]['value']:.2f}" for key, name in names.items()])
-    of = {"n": rho["n"], "values": values, "p": p_told(rho["p"])}
+    around = p_told(rho["p"])
+    if rho["ci_low"] == rho["ci_low"]:
+        ends = {"low": f"{rho['ci_low']:.2f}", "high": f"{rho['ci_high']:.2f}"}
+        around = words.tell("; ").join((words.tell("95\u00a0% interval {low} to {high}", **ends), around))
+    of = {"n": rho["n"], "values": values, "p": around}
     if rho["defined"]:
         of |= {"mean": f"{rho['within_category']:.2f}", "defined": rho["defined"]}
-        return words.tell("over {n} pairs of scores {values} (ρ: {p}); within a category ρ is {mean} on average (of {defined}).", **of)  # fmt: skip
-    return words.tell("over {n} pairs of scores {values} (ρ: {p}); within a category there are too few models for one.", **of)  # fmt: skip
+        told = words.tell("over {n} pairs of scores {values} (ρ: {p}); within a category ρ is {mean} on average (of {defined}).", **of)  # fmt: skip
+    else:
+        told = words.tell("over {n} pairs of scores {values} (ρ: {p}); within a category there are too few models for one.", **of)  # fmt: skip
+    return words.sentences([told, _ceiling(rho["ceiling"])])
+
+
+def _ceiling(value: float) -> str:
+    """Say how far the chance of items alone keeps a correlation below 1."""
+    if not value < ALIKE:
+        return ""
+    return words.tell(
+        "Scores of so few items are unsure, so that a correlation above {ceiling} is not to be expected "
+        "even if the wording changes nothing.",
+        ceiling=f"{value:.2f}",
+    )
 
 
 def _moves(row: dict[Any, Any], n: int) -> str:

@@ -1,8 +1,14 @@
 """Does size matter: how a score changes with each doubling of a model's parameters, within a series of models.
 
-The line is that of least squares over the base 2 logarithm of the size, so its slope is a change a doubling. Slope and gains are
-computed in every resample of the items, which all sizes share; the interval says how far they would move on other items of
-the same kind. It does not cover other models: a series of three has three points, however many questions they answer.
+The line is that of least squares over the base 2 logarithm of the size, so its slope is a change a
+doubling. Two questions are kept apart:
+
+- Does the score change with size? The models are the sample: how far they lie from the line says how
+  far another training of the same sizes would move it. The slope is tested by its residual standard
+  error, with two degrees of freedom less than there are models. Two models always lie on a line.
+- Do these models differ? The items are the sample: the slope is computed in every resample of the
+  items, which all sizes share. That says what other items of the same kind would show of the same
+  models, and nothing of others: models that differ by the luck of their training differ on any items.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,16 +17,19 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.special import stdtr, stdtrit
 
 from bench.errors import BadInput
 from bench.metrics.bootstrap import LEVEL, Replicates, Sample
-from bench.metrics.significance import Comparison, by_resamples, holm
+from bench.metrics.significance import POWER, Comparison, by_resamples, holm
 from bench.metrics.table import ALL, Card, Headline, joined
 
 CARDS = (
     Card("per_doubling", "change of a score with each doubling of the parameters", "slope of least squares over log2(parameters)", "ours; after Lan et al., Findings of ACL 2025, section 5.2, and Huang and Xiong, LREC-COLING 2024, section 5.6, who look at the scores in order of size", "any", "above 0 where a higher score is better, below 0 where it is worse"),
-    Card("gain", "the same between one size and the next", "(larger - smaller) / log2(ratio of parameters)", "ours", "any", "as per_doubling"),
-    Card("detectable", "the slope or gain that these data would show in four of five samples", "2.8 standard errors", "ours", "0 or more", "smaller is a sharper look"),
+    Card("ci_low, ci_high, p", "of a slope: its interval and test over models, by their distances from the line", "t with models - 2 degrees of freedom", "least squares", "any; 0 to 1", "-"),
+    Card("items_low, items_high, p_items", "of a slope: its interval and test over items, for these very models", "resamples, with units - strata degrees of freedom", "Efron and Tibshirani, 1993, chapter 13", "any; 0 to 1", "-"),
+    Card("gain", "the same between one size and the next; its interval and p are over items: do these two models differ", "(larger - smaller) / log2(ratio of parameters)", "ours", "any", "as per_doubling"),
+    Card("detectable", "the slope or gain that such data would show in four of five samples", "(t_.975 + t_.80) x standard error", "ours", "0 or more", "smaller is a sharper look"),
 )  # fmt: skip
 # What tells an answer by position in a task, by benchmark: beside a score, it shows whether the score can be chance.
 POSITION = {
@@ -30,6 +39,9 @@ POSITION = {
 }
 PLACE = ["category", "task", "metric"]
 UNDEFINED = Comparison(np.nan, np.nan, np.nan, np.nan, 0, np.nan, "fewer than two sizes have a number")
+TWO = "two sizes make no trend"
+# Distances from a line that are smaller are of computing.
+NOISE = 1e-9
 
 
 class Sized(NamedTuple):
@@ -62,10 +74,32 @@ def slopes(billions: Sequence[float] | np.ndarray, values: np.ndarray) -> np.nda
     return found
 
 
+def over_models(billions: Sequence[float] | np.ndarray, values: np.ndarray) -> Comparison:
+    """Test the slope by how far the models lie from the line.
+
+    Args:
+        values: float64 [sizes], one a model.
+    """
+    x, n = _doublings(billions), len(values)
+    slope = float(slopes(billions, values[:, None])[0]) + 0.0
+    if n < 3:
+        return Comparison(slope, np.nan, np.nan, np.nan, n, np.nan, TWO)
+    x -= x.mean()
+    apart = values - values.mean() - slope * x
+    freedom = n - 2
+    error = float(np.sqrt((apart**2).sum() / freedom / (x @ x)))
+    if error < NOISE and abs(slope) < NOISE:
+        return Comparison(slope, np.nan, np.nan, 1.0, n, np.nan, "")
+    p = 2 * float(stdtr(freedom, -abs(slope) / max(error, NOISE)))
+    arm = float(stdtrit(freedom, (1 + LEVEL) / 2)) * error
+    shown = arm + float(stdtrit(freedom, POWER)) * error
+    return Comparison(slope, slope - arm, slope + arm, p, n, shown, "", error, freedom)
+
+
 def band(
     billions: Sequence[float] | np.ndarray, values: np.ndarray, at: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The line at sizes `at`: as observed, and the ends of its 95 % interval by resamples.
+    """The line at sizes `at`: as observed, and the ends of its 95 % interval by resamples of items.
 
     Args:
         values: float64 [sizes, 1 + draws], observed first.
@@ -84,32 +118,36 @@ def trends(series: Series) -> pd.DataFrame:
     """The change of each score with size, a row a series, category, task and metric.
 
     Returns:
-        How many `sizes`, from which to which (`span`); `per_doubling` with its interval, `p`;
-        `p_holm`, adjusted for the other series and scores where it is over all categories, else for the other categories of
-        the same series and score; `detectable`; `note`.
+        How many `sizes`, from which to which (`span`); `per_doubling` with its interval and `p` over
+        models; `p_holm`, adjusted for the other series and scores where it is over all categories, else for the other categories of
+        the same series and score; `detectable`; `items_low`, `items_high`, `p_items` over items; `note`.
     """
     rows = []
     for name, models in series.items():
         for place in _places(models):
             some = _defined(models, place)
             values = np.array([one.replicates[place] for one in some])
-            found = UNDEFINED
+            found = of_items = UNDEFINED
             if len(some) > 1:
-                found = by_resamples(slopes([one.billions for one in some], values), _rests_on(some, place))
+                billions = [one.billions for one in some]
+                found = over_models(billions, values[:, 0])
+                of_items = by_resamples(slopes(billions, values), _rests_on(some, place))
             row = {"series": name, **dict(zip(PLACE, place, strict=True)), **_told(found, "per_doubling")}
+            row |= {"items_low": of_items.ci_low, "items_high": of_items.ci_high, "p_items": of_items.p}
             gone = [one.model for one in models if one not in some]
             missing = f"no number for {', '.join(gone)}" if gone and len(some) > 1 else ""
-            row["note"] = joined(found.note, missing, _composed(models, place))
+            row["note"] = joined(found.note or of_items.note, missing, _composed(models, place))
             row |= {"sizes": len(some), "span": _span(some)}
             rows.append(row)
-    return _adjusted(rows, "per_doubling", ["sizes", "span"])
+    return _adjusted(rows, "per_doubling", ["sizes", "span"], ["items_low", "items_high", "p_items"])
 
 
 def gains(series: Series) -> pd.DataFrame:
     """What each step from one size to the next brings, a doubling: a row a series, category, task, metric and step.
 
     Returns:
-        As `trends`, with `gain` in place of the slope, from which size to which (`step`), and how many `doublings` that is.
+        As `trends`, with `gain` in place of the slope and its interval and `p` over items: whether these
+        two models differ; from which size to which (`step`), and how many `doublings` that is.
     """
     rows = []
     for name, models in series.items():
@@ -203,9 +241,11 @@ def _told(found: Comparison, name: str) -> dict[str, float]:
     }
 
 
-def _adjusted(rows: list[dict[str, object]], value: str, more: list[str]) -> pd.DataFrame:
+def _adjusted(
+    rows: list[dict[str, object]], value: str, more: list[str], last: Sequence[str] = ()
+) -> pd.DataFrame:
     """The rows with `p_holm`: aggregates adjusted among themselves, categories among those of their series and score."""
-    columns = ["series", *PLACE, *more, value, "ci_low", "ci_high", "p", "detectable", "note"]
+    columns = ["series", *PLACE, *more, value, "ci_low", "ci_high", "p", "detectable", *last, "note"]
     table = pd.DataFrame(rows, columns=columns)
     table.insert(columns.index("p") + 1, "p_holm", np.nan)
     categories = table[table.category != ALL].groupby(["series", "task", "metric"], sort=False).groups

@@ -52,7 +52,7 @@ def title_of(headline: Headline) -> str:
 
 
 def shown(row: Mapping[Any, Any]) -> bool:
-    """Whether a trend was shown: at 5 % in all comparisons of its table, and no interval that reaches to 0."""
+    """Whether a trend over models was shown: at 5 % in all comparisons of its table, and no interval that reaches to 0."""
     apart = row["ci_low"] > NOISE or row["ci_high"] < -NOISE
     return bool(apart and row["p_holm"] < 1 - LEVEL)
 
@@ -60,7 +60,8 @@ def shown(row: Mapping[Any, Any]) -> bool:
 def amount(headline: Headline, value: float, signed: bool = False) -> str:
     """A change of a score, in points of 100 (shares too)."""
     points = value * (100 if headline.limits[1] <= 1 else 1)
-    return f"{points:+.1f}" if signed else f"{abs(points):.1f}"
+    plain = f"{abs(points):.1f}"
+    return f"{'+' if points > 0 else '-'}{plain}" if signed and float(plain) else plain
 
 
 def _changed(row: Mapping[Any, Any], headline: Headline) -> list[str]:
@@ -69,8 +70,10 @@ def _changed(row: Mapping[Any, Any], headline: Headline) -> list[str]:
     if np.isnan(value):
         return [words.tell("nothing can be said."), note]
     sizes = words.tell("{n} sizes, {span}", n=row["sizes"], span=told_span(row["span"]))
-    if abs(value) < NOISE and high - low < NOISE:
+    if abs(value) < NOISE and np.isnan(low) and row["p_items"] == 1 and np.isnan(row["items_low"]):
         return [words.tell("the same at every size, and in every resample ({sizes}).", sizes=sizes)]
+    if row["sizes"] == 2:
+        return _two(row, headline)
     around = (
         words.tell("95\u00a0% interval {low} to {high}", low=amount(headline, low, True), high=amount(headline, high, True))
         if not np.isnan(low)
@@ -88,7 +91,40 @@ def _changed(row: Mapping[Any, Any], headline: Headline) -> list[str]:
     return [
         words.tell("no change with size could be shown, {by}.", by=by),
         would_have_shown(amount(headline, detectable), detectable),
+        words.tell("These models differ ({p} over items), but not as their sizes do.", p=p_told(row["p_items"]))
+        if row["p_items"] < 1 - LEVEL
+        else "",
         note,
+    ]  # fmt: skip
+
+
+def _two(row: Mapping[Any, Any], headline: Headline) -> list[str]:
+    """Say of two sizes whether these two models differ."""
+    low, high = float(row["items_low"]), float(row["items_high"])
+    parts = [words.tell("{n} sizes, {span}", n=row["sizes"], span=told_span(row["span"]))]
+    if not np.isnan(row["p_items"]):
+        parts.insert(0, p_told(row["p_items"]))
+    if not np.isnan(low):
+        ends = {"low": amount(headline, low, True), "high": amount(headline, high, True)}
+        parts.insert(0, words.tell("95\u00a0% interval {low} to {high}", **ends))
+    of = {
+        "points": amount(headline, float(row["per_doubling"]), True),
+        "around": words.tell("; ").join(parts),
+    }
+    if row["p_items"] < 1 - LEVEL:
+        return [
+            words.tell(
+                "two sizes make no trend. These models differ, by {points} points of 100 a doubling "
+                "({around}; over items).",
+                **of,
+            )
+        ]
+    return [
+        words.tell(
+            "two sizes make no trend. No difference between these models could be shown: {points} points "
+            "of 100 a doubling ({around}; over items).",
+            **of,
+        )
     ]
 
 
