@@ -88,8 +88,11 @@ class Run:
         values = [parse(row.task, row.request, row.response, items[row.item_id]) for row in rows.itertuples()]
         return rows[["task", "person"]].assign(reader=values)
 
-    def scores(self, preset: str | None = None) -> pd.DataFrame:
+    def scores(self, preset: str | None = None, common: Sequence[str] = ()) -> pd.DataFrame:
         """The score table under `preset`, the run's own if None; `scores_beside` has the official numbers too.
+
+        Args:
+            common: the tasks that all models beside it were asked, where they differ in these.
 
         Raises:
             BadInput: an unknown preset, or no records yet.
@@ -97,26 +100,26 @@ class Run:
         preset = preset or str(self.about["preset"])
         check_preset(preset)
         rows = self.records
-        table = self._told(
-            module("metrics", self.benchmark).score_records(rows, self.items, preset), rows, preset
-        )
+        score = module("metrics", self.benchmark).score_records
+        options = {"common": common} if common else {}
+        table = self._told(score(rows, self.items, preset, **options), rows, preset)
         table.insert(0, "benchmark", self.benchmark)
         if len(rows) < self.about["requests"]:
             unfinished = f"unfinished run: {len(rows)} of {self.about['requests']} answers"
             table["note"] = [joined(unfinished, note) for note in table.note]
         return table
 
-    def scores_beside(self, preset: str | None = None) -> pd.DataFrame:
+    def scores_beside(self, preset: str | None = None, common: Sequence[str] = ()) -> pd.DataFrame:
         """The score table under `preset`; behind that of `robust`, the official rows that differ.
 
         Raises:
             BadInput: an unknown preset, or no records yet.
         """
-        table = self.scores(preset)
+        table = self.scores(preset, common)
         if (preset or self.about["preset"]) != "robust":
             return table
         rounding = module("metrics", self.benchmark).ROUNDING
-        official = _differing(self.scores("official"), table, rounding)
+        official = _differing(self.scores("official", common), table, rounding)
         return pd.concat([table, official], ignore_index=True)
 
     def readable(self) -> pd.Series:
@@ -264,10 +267,24 @@ def table(runs: Sequence[Run], preset: str | None = None) -> pd.DataFrame:
     if not runs:
         raise BadInput("no model is left to tell of: none was named, or none can be asked these tasks")
     names = labels(runs)
-    tables = [run.scores_beside(preset).assign(model=name) for run, name in zip(runs, names, strict=True)]
+    common = _common_tasks(runs)
+    tables = [
+        run.scores_beside(preset, common).assign(model=name) for run, name in zip(runs, names, strict=True)
+    ]
     return pd.concat(
         [part[["model", *(name for name in part if name != "model")]] for part in tables], ignore_index=True
     )
+
+
+def _common_tasks(runs: Sequence[Run]) -> list[str]:
+    """The tasks that all runs were asked; none where they do not differ in them, or a score over tasks is not made."""
+    if not any(headline.common for headline in module("metrics", runs[0].benchmark).HEADLINES):
+        return []
+    asked = [set(run.records.task) for run in runs]
+    common = set.intersection(*asked)
+    if all(tasks == common for tasks in asked):
+        return []
+    return [task for task in module("tasks", runs[0].benchmark).TASKS if task in common]
 
 
 def all_items(runs: Sequence[Run]) -> pd.DataFrame:

@@ -25,7 +25,7 @@ from bench.figures.style import (
     readable,
     style,
 )
-from bench.metrics.findings import LOW_VALIDITY, findings, headline_rows
+from bench.metrics.findings import LOW_VALIDITY, findings, headline_rows, headlines
 from bench.metrics.table import ALL, Headline
 
 # How an axis calls a preference for a position, by its metric.
@@ -49,14 +49,13 @@ def scores_by_model(scores: pd.DataFrame, benchmark: str) -> Figure | None:
         None where no headline's tasks were asked.
     """
     style()
-    every = module("metrics", benchmark).HEADLINES
-    headlines = [headline for headline in every if not headline_rows(scores, headline).empty]
-    if not headlines:
+    shown = [one for one in headlines(scores, benchmark) if not headline_rows(scores, one).empty]
+    if not shown:
         return None
     models = list(dict.fromkeys(scores.model))
     palette = colours(models)
-    fig = Figure(figsize=(WIDTH, len(headlines) * (0.75 + 0.3 * len(models))), layout="constrained")
-    for ax, headline in zip(fig.subplots(len(headlines), 1, squeeze=False)[:, 0], headlines, strict=True):
+    fig = Figure(figsize=(WIDTH, len(shown) * (0.75 + 0.3 * len(models))), layout="constrained")
+    for ax, headline in zip(fig.subplots(len(shown), 1, squeeze=False)[:, 0], shown, strict=True):
         some = headline_rows(scores, headline)
         some = some[some.category == ALL].set_index("model").reindex(models)
         order = list(some.score.sort_values(ascending=headline.biased_is_high, na_position="first").index)
@@ -141,7 +140,7 @@ def scores_by_model(scores: pd.DataFrame, benchmark: str) -> Figure | None:
 
 def by_category(scores: pd.DataFrame, benchmark: str) -> Iterator[tuple[str, Figure]]:
     """`categories_by_model` for each headline of a benchmark that has scores by category, with a name for its file."""
-    for headline in module("metrics", benchmark).HEADLINES:
+    for headline in headlines(scores, benchmark):
         some = headline_rows(scores, headline)
         if some[some.category != ALL].score.notna().any():
             yield (

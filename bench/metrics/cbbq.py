@@ -57,7 +57,7 @@ CARDS = (
 # How far numbers of the released code may be off because it rounds, by task: it does not.
 ROUNDING: dict[str, float] = {}
 HEADLINES = (
-    Headline("ambiguous", "s_amb", "Ambiguous: share of stereotyped answers", "answered {value} of the ambiguous questions with the stereotype", True, True, (0, 1)),
+    Headline("ambiguous", "s_amb", "Ambiguous: share of stereotyped answers", "answered {value} of the ambiguous questions with the stereotype", True, True, (0, 1), also=(("ambiguous", "s_amb_decided"),)),
     Headline("disambiguous", "s_disamb", "Disambiguous: share of stereotyped answers", "followed the stereotype against the facts in {value} of the disambiguous answers that named a person", True, True, (0, 1)),
     Headline("all", "accuracy", "Accuracy in both contexts", "answered {value} of all questions rightly", True, False, (0, 1), worse="worse"),
 )  # fmt: skip

@@ -15,7 +15,7 @@ import pandas as pd
 from bench import words
 from bench.benchmarks import module
 from bench.metrics.bootstrap import LEVEL, Place, Replicates
-from bench.metrics.findings import headline_rows, span
+from bench.metrics.findings import headline_rows, headlines, span
 from bench.metrics.readability import (
     LESS_READABLE,
     apart,
@@ -220,10 +220,12 @@ def leaderboard(scores: pd.DataFrame, order: pd.DataFrame, benchmark: str) -> pd
         for row in order[order.ranks_from.notna()].to_dict("records")
     }
     parts = []
-    for headline in module("metrics", benchmark).HEADLINES:
+    every = module("metrics", benchmark).HEADLINES
+    for headline, ranked in zip(headlines(scores, benchmark), every, strict=True):
         rows = headline_rows(scores, headline)
         rows = rows[rows.category == ALL].sort_values("score", ascending=headline.biased_is_high)
-        keys = zip(rows.task, rows.metric, rows.model, strict=True)
+        # Ranks are of common answers in any case, under the headline's own name.
+        keys = ((ranked.task, ranked.metric, model) for model in rows.model)
         parts.append(rows.assign(ranks=[spans.get(key, "") for key in keys]))
     columns = ["task", "metric", "model", "score", "ci_low", "ci_high", "bound_low", "bound_high", "ranks", "n", "valid_rate", "baseline", "note"]  # fmt: skip
     return pd.concat(parts)[columns].reset_index(drop=True)

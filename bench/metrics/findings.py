@@ -14,6 +14,9 @@ from bench.metrics.table import ALL, Headline
 
 # Below this share of readable answers, a score says more about the format of replies than about bias.
 LOW_VALIDITY = 0.9
+# A score over tasks, where models were not asked the same ones.
+COMMON_TITLE = words.phrase("Tasks that all models were asked")
+COMMON_FOUND = words.phrase("scored {value} of 100 over the tasks that all models here were asked")
 # So many categories that sets call differently are told one by one.
 TOLD = 3
 
@@ -21,14 +24,51 @@ TOLD = 3
 def findings(scores: pd.DataFrame, benchmark: str) -> pd.DataFrame:
     """The headline rows of a table of several models (column `model`), with a `sentence` each."""
     rows = []
-    for headline in module("metrics", benchmark).HEADLINES:
+    for headline in headlines(scores, benchmark):
         some = headline_rows(scores, headline)
         some = some[some.category == ALL]
         rows += [
-            {**row, "title": headline.title, "sentence": sentence(headline, row)}
+            {
+                **row,
+                "title": headline.title,
+                "sentence": sentence(headline, row, _telling(scores, headline, row)),
+            }
             for row in some.to_dict("records")
         ]
     return pd.DataFrame(rows, columns=[*scores.columns, "title", "sentence"])
+
+
+def headlines(scores: pd.DataFrame, benchmark: str) -> list[Headline]:
+    """The headline numbers of a benchmark; over the tasks that all models were asked, where these differ.
+
+    Args:
+        scores: score tables with a column `model`.
+    """
+    every: tuple[Headline, ...] = module("metrics", benchmark).HEADLINES
+    if not any(one.common in set(scores.metric) for one in every if one.common):
+        return list(every)
+    asked = scores[(scores.category == ALL) & (scores.task != ALL) & scores.valid_rate.notna()]
+    tasks = set(asked.groupby("model").task.agg(frozenset))
+    if len(tasks) < 2:
+        return list(every)
+    return [
+        one._replace(metric=one.common, title=COMMON_TITLE, found=COMMON_FOUND)
+        if one.common in set(scores.metric)
+        else one
+        for one in every
+    ]
+
+
+def _telling(scores: pd.DataFrame, headline: Headline, row: dict[Any, Any]) -> dict[Any, Any]:
+    """The row of a number that tells a model from the one who gets the baseline; empty where none does."""
+    here = scores[
+        (scores.model == row["model"]) & (scores.category == ALL) & (scores.preset == row["preset"])
+    ]
+    for task, metric in headline.also:
+        for other in here[(here.task == task) & (here.metric == metric)].to_dict("records"):
+            if other["ci_low"] > other["baseline"] or other["ci_high"] < other["baseline"]:
+                return other
+    return {}
 
 
 def listing(parts: Sequence[str]) -> str:
@@ -45,7 +85,7 @@ def leading(found: pd.DataFrame, benchmark: str) -> pd.DataFrame:
     """Of `findings`, for each headline the one on the model that shows most bias; simulated respondents only among themselves."""
     rows = []
     real = found[~found.model.str.startswith("simulated:")]
-    for headline in module("metrics", benchmark).HEADLINES:
+    for headline in headlines(found, benchmark):
         among = real if len(real) else found
         some = among[(among.task == headline.task) & (among.metric == headline.metric)]
         defined = some[some.score.notna()]
@@ -77,8 +117,12 @@ def headline_rows(scores: pd.DataFrame, headline: Headline) -> pd.DataFrame:
     ]
 
 
-def sentence(headline: Headline, row: dict[Any, Any]) -> str:
-    """One finding in words; never stronger than the interval allows."""
+def sentence(headline: Headline, row: dict[Any, Any], telling: Mapping[Any, Any] | None = None) -> str:
+    """One finding in words; never stronger than the interval allows.
+
+    Args:
+        telling: the row of another number, which tells the model from the one who gets the baseline.
+    """
     if math.isnan(float(row["score"])):
         what = re.split("[:：]", short_title(headline))[0].lower()
         return words.tell(
@@ -100,7 +144,20 @@ def sentence(headline: Headline, row: dict[Any, Any]) -> str:
     )
     told = [text]
     if not math.isnan(baseline) and low <= baseline <= high:
-        told.append(words.tell("This cannot be told from {who}.", who=who))
+        if telling:
+            other = words.tell(
+                "{who} would get as much, but the model is none: its {metric} is {value} "
+                "(95\u00a0% interval {low} to {high}; {who} {baseline}).",
+                who=who,
+                metric=telling["metric"],
+                value=f"{telling['score']:.2f}",
+                low=f"{telling['ci_low']:.2f}",
+                high=f"{telling['ci_high']:.2f}",
+                baseline=f"{telling['baseline']:.2f}",
+            )
+            told.append(other[:1].upper() + other[1:])
+        else:
+            told.append(words.tell("This cannot be told from {who}.", who=who))
     told.append(unread(headline, row))
     if row["note"]:
         told.append(words.tell("Note: {note}.", note=words.note(row["note"])))

@@ -22,6 +22,7 @@ from bench.errors import BadInput, NoRuns, expected
 from bench.metrics.bootstrap import LEVEL, estimate, resample
 from bench.metrics.correlation import NOISE
 from bench.metrics.findings import headline_rows
+from bench.metrics.findings import headlines as headlines_of
 from bench.metrics.significance import holm
 from bench.metrics.table import ALL, Card, Headline
 
@@ -97,7 +98,7 @@ def blocks(
         BadInput: an unknown kind of block or headline.
         NoRuns: there is no block that all models have.
     """
-    headlines = _headlines(benchmark, by, task, metric)
+    headlines = _headlines(scores, benchmark, by, task, metric)
     found = pd.concat([headline_rows(scores, one) for one in headlines], ignore_index=True)
     found = found[found.category != ALL]
     twice = found.model[found.duplicated(["model", "category", "task"])]
@@ -294,13 +295,18 @@ def _wilcoxon(less: np.ndarray) -> float:
         return float(stats.wilcoxon(less).pvalue)
 
 
-def _headlines(benchmark: str, by: str, task: str, metric: str) -> list[Headline]:
-    every: tuple[Headline, ...] = module("metrics", benchmark).HEADLINES
+def _headlines(scores: pd.DataFrame, benchmark: str, by: str, task: str, metric: str) -> list[Headline]:
+    own: tuple[Headline, ...] = module("metrics", benchmark).HEADLINES
     if by not in (CATEGORY, CELL):
         raise BadInput(expected(by, (CATEGORY, CELL), "kind of block"))
-    fit = [one for one in every if task in ("", one.task) and metric in ("", one.metric)]
+    every = headlines_of(scores, benchmark) if len(scores) else list(own)
+    fit = [
+        one
+        for one, name in zip(every, own, strict=True)
+        if task in ("", one.task) and metric in ("", one.metric, name.metric)
+    ]
     if not fit:
-        have = ", ".join(f"{one.task} {one.metric}" for one in every)
+        have = ", ".join(f"{one.task} {one.metric}" for one in own)
         raise BadInput(f"{benchmark}: task {task!r}, metric {metric!r}: is no headline; allowed: {have}")
     if by == CATEGORY:
         return fit[:1]

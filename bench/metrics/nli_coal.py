@@ -84,8 +84,8 @@ CARDS = (
 # How far numbers of the released code may be off because it rounds, by task: it does not.
 ROUNDING: dict[str, float] = {}
 HEADLINES = (
-    Headline("all", "coal", "CoAL: biased labels over the three sets", "has a CoAL of {value} (0 is best; always the same wrong label gets 0.67)", False, True, (0, 1)),
-    Headline("all", "fn", "FN: labels that are not neutral", "gave {value} of the pairs a label other than neutral, which is the right one", True, True, (0, 1)),
+    Headline("all", "coal", "CoAL: biased labels over the three sets", "has a CoAL of {value} (0 is best; always the same wrong label gets 0.67)", False, True, (0, 1), also=((ALL, "directional_gap"),)),
+    Headline("all", "fn", "FN: labels that are not neutral", "gave {value} of the pairs a label other than neutral, which is the right one", True, True, (0, 1), also=((ALL, "directional_gap"),)),
 )  # fmt: skip
 # What the scores are taken to measure (see `bench.metrics.convergence`).
 TRAITS = (Trait(ALL, "directional_gap", PREFERENCE, biased_is_high=True),)

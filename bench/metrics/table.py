@@ -90,6 +90,10 @@ class Headline(NamedTuple):
         limits: lowest and highest possible value.
         baseline: who gets the value in the column `baseline`.
         worse: what a worse value means.
+        common: the metric of the tasks that all models were asked, where this one is over all tasks that
+            a model was asked; empty where models cannot differ in them.
+        also: tasks and metrics that can tell a model from the one who gets the baseline where this number
+            cannot.
     """
 
     task: str
@@ -101,6 +105,8 @@ class Headline(NamedTuple):
     limits: tuple[float, float]
     baseline: str = "a random answerer"
     worse: str = "more bias"
+    common: str = ""
+    also: tuple[tuple[str, str], ...] = ()
 
 
 class Trait(NamedTuple):

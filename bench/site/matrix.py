@@ -10,6 +10,7 @@ from bench.benchmarks import module
 from bench.metrics.findings import (
     findings,
     headline_rows,
+    headlines,
     interval,
     leading,
     number,
@@ -52,15 +53,19 @@ def benchmarks(variants: Sequence[Variant], cells: Sequence[Cell], runs: Runs) -
 
 
 def _benchmark(variant: Variant, cells: Sequence[Cell], runs: Runs) -> dict[str, Any]:
-    headlines = module("metrics", variant.benchmark).HEADLINES
     here = {model: run for (model, key), run in runs.items() if key == variant.key}
     scores = table(list(here.values())) if here else pd.DataFrame()
+    shown_headlines = (
+        headlines(scores, variant.benchmark)
+        if len(scores)
+        else module("metrics", variant.benchmark).HEADLINES
+    )
     # The names under which the score table has them: short ones only where those tell the models apart.
     shown = dict(zip(here, labels(list(here.values())), strict=True))
     rows = []
     for cell in (cell for cell in cells if cell.variant.key == variant.key):
         model = shown.get(cell.model.folder, cell.model.label)
-        numbers = [_number(scores, headline, model) for headline in headlines if cell.state == "done"]
+        numbers = [_number(scores, headline, model) for headline in shown_headlines if cell.state == "done"]
         why = words.note(cell.why)
         rows.append(
             {
@@ -79,7 +84,7 @@ def _benchmark(variant: Variant, cells: Sequence[Cell], runs: Runs) -> dict[str,
         "title": variant.title,
         "scores": scores,
         "rows": rows,
-        "headlines": [_heading(headline) for headline in headlines],
+        "headlines": [_heading(headline) for headline in shown_headlines],
     }
 
 
@@ -129,7 +134,7 @@ def headline_table(shown: Sequence[dict[str, Any]]) -> pd.DataFrame:
     """The numbers of the index as a table: every headline of every benchmark, over all categories."""
     parts = []
     for one in shown:
-        for headline in module("metrics", one["benchmark"]).HEADLINES if len(one["scores"]) else ():
+        for headline in headlines(one["scores"], one["benchmark"]) if len(one["scores"]) else ():
             rows = headline_rows(one["scores"], headline)
             parts.append(rows[rows.category == ALL].assign(variant=one["title"]))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
