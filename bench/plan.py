@@ -20,7 +20,7 @@ from bench.tasks.nli_coal import label_order
 from bench.tasks.request import Request, Way
 
 # Options that `Plan.asked` keeps as they were given.
-AS_GIVEN = ("limit", "repeats", "seed", "read", "max_new_tokens", "dtype")
+AS_GIVEN = ("limit", "repeats", "seed", "read", "dtype")
 
 
 class Requests(NamedTuple):
@@ -64,8 +64,11 @@ class Plan:
     asked: dict[str, Any]
 
     @classmethod
-    def make(cls, config: RunConfig) -> "Plan":
+    def make(cls, config: RunConfig, recorded: Mapping[str, Any] | None = None) -> "Plan":
         """Plan a run.
+
+        Args:
+            recorded: what was asked in the run that this one continues or repeats.
 
         Raises:
             BadInput: an option, the data or the model is wrong.
@@ -102,6 +105,14 @@ class Plan:
         used = {id(item): item for some in taken.values() for item in some}
         by_id = {item.item_id: item for item in items if id(item) in used}
         label_names = config.labels_of(model)
+        # Under `official` a reply may be as long as the released script lets it be.
+        released = tasks.released_limit(benchmark, text.label)
+        max_new_tokens = config.max_new_tokens
+        if max_new_tokens is None and recorded:
+            before = recorded.get("max_new_tokens")
+            max_new_tokens = before if before == released else None
+        elif max_new_tokens is None and config.preset == "official":
+            max_new_tokens = released
         asked = {
             "model": model,
             "judge": judge,
@@ -109,6 +120,7 @@ class Plan:
             "tasks": names,
             "settings": whole,
             **{name: getattr(config, name) for name in AS_GIVEN},
+            "max_new_tokens": max_new_tokens,
             "prompts": text.label,
             "wording_hash": digest(text.tables),
             "data_sha256": source.sha256,

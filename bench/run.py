@@ -80,10 +80,11 @@ def _evaluate(config: RunConfig, partial: bool, like: Run | None) -> Run:
     limits = Limits.of(config.limits)
     key_names.check(config.keys or {}, [config.model, config.judge])
     # The settings of a run that lies in this folder stay: another preset scores its answers again.
-    settings = {**_settings(config.out, config.benchmark), **(config.settings or {})}
+    recorded = like.about["asked"] if like else _recorded(config.out, config.benchmark)
+    settings = {**recorded.get("settings", {}), **(config.settings or {})}
     model = hub.at_revision(config.model, config.revision)
     config = config.model_copy(update={"settings": settings, "model": model, "revision": None})
-    plan = Plan.make(config)
+    plan = Plan.make(config, recorded)
     if like:
         repeating.check_plan(like.about, plan, config.preset)
     judge = plan.asked["judge"]  # None where no task needs one
@@ -307,12 +308,12 @@ def slug(model: str) -> str:
     return name if len(name) <= 80 else f"{name[-72:]}-{digest(model)[:7]}"
 
 
-def _settings(out: str | Path | None, benchmark: str) -> dict[str, str]:
-    """The settings of the run that lies in `out`; none where there is no run of this benchmark."""
+def _recorded(out: str | Path | None, benchmark: str) -> dict[str, Any]:
+    """What was asked in the run that lies in `out`; nothing where there is no run of the benchmark."""
     if not out or not (Path(out) / records.ABOUT).is_file():
         return {}
     about = records.read_about(Path(out))
-    return dict(about["asked"].get("settings", {})) if about["benchmark"] == resolve(benchmark) else {}
+    return dict(about["asked"]) if about["benchmark"] == resolve(benchmark) else {}
 
 
 def curated(name: str) -> Path:

@@ -52,6 +52,16 @@ def settings(benchmark: str, given: Mapping[str, str], preset: str) -> dict[str,
     return {name: given.get(name, setting.under(preset)) for name, setting in known.items()}
 
 
+def released_limit(benchmark: str, prompt_version: str) -> int | None:
+    """Find how many tokens the released script of a wording lets a reply have.
+
+    None for other wordings, and for benchmarks whose scripts are not told apart.
+    """
+    find = getattr(module("tasks", benchmark), "script", None)
+    script = find(prompt_version) if find else None
+    return script.max_new_tokens if script else None
+
+
 def of_data(benchmark: str, settings: Mapping[str, str]) -> dict[str, str]:
     """Those of a benchmark's settings that its data module takes."""
     return {name: settings[name] for name in module("data", benchmark).SETTINGS}

@@ -9,9 +9,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from bench.data.cbbq import CONDITIONS, Question
+from bench.data.cbbq_wording import VERSION as SCRIPTS_VERSION
 from bench.errors import BadInput, NotApplicable
 from bench.tasks import fence, reading
 from bench.tasks.choices import NAMES, letter, named, tidy
@@ -52,7 +53,36 @@ THOUGHT, REASON = "想一想。", "。这类人总是这样。"
 # As the released scripts allow at most, replies that are read whole may take so many tokens.
 WHOLE, SHORT = 256, 32
 
+
+class Script(NamedTuple):
+    """How a released script takes the replies to its wording.
+
+    Attributes:
+        max_new_tokens: the longest reply that it lets a model write.
+        first_line: whether it reads the first line alone.
+    """
+
+    max_new_tokens: int
+    first_line: bool = False
+
+
+# By the name of the wording; ChatGLM's leaves the length at the default of the model's own code.
+SCRIPTS = {
+    "chatglm": Script(2048),
+    "gpt-3.5": Script(1000),
+    "belle": Script(200),
+    "moss": Script(256, first_line=True),
+    "bloomz": Script(128, first_line=True),
+}
+
 assert tuple(TASKS) == CONDITIONS
+
+
+def script(prompt_version: str) -> Script | None:
+    """Find the released script whose wording was asked; None for other wordings."""
+    version, _, variant = prompt_version.partition("#")
+    name = re.sub(rf"-({'|'.join(TASKS)})$", "", variant)
+    return SCRIPTS.get(name) if version.startswith(SCRIPTS_VERSION) else None
 
 
 def verbs(task: str, read: str | None) -> tuple[str, ...]:

@@ -1,0 +1,82 @@
+"""Preset official as each released script of CBBQ counts: its lines, and the length of replies."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from bench import run
+from bench.config import RunConfig
+from bench.plan import Plan
+
+VERSION = "cbbq-scripts-95eaf2e"
+LIMITS = {"gpt-3.5": 1000, "belle": 200, "moss": 256, "bloomz": 128, "chatglm": 2048}
+PROMPT = "{context}{question}A.{ans0}B.{ans1}C.{ans2}"
+
+
+@pytest.fixture
+def wording(tmp_path: Path) -> Path:
+    """A file in the form of the fetched one, with text of our own."""
+    path = tmp_path / "prompts.toml"
+    tables = [*(LIMITS.keys() - {"belle"}), "belle-ambiguous", "belle-disambiguous"]
+    lines = [f'version = "{VERSION}"', 'source = "a test"']
+    for name in tables:
+        lines += [f'["{name}"]', "unbiased_instruction = false", f'prompt = "{PROMPT}"']
+    path.write_text("\n".join(lines), "utf-8")
+    return path
+
+
+def limits(prompts: str | None, preset: str, **options: object) -> set[int]:
+    given = {"benchmark": "cbbq", "model": "tiny:s", "preset": preset, "prompts": prompts}
+    plan = Plan.make(RunConfig.of(**given, limit=1, **options))
+    asked = plan.requests(("generate",), (), (), partial=False)
+    return {request.max_new_tokens for stage in asked.stages for request in stage}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_replies_may_be_as_long_as_the_script_lets_them_be(wording: Path, name: str) -> None:
+    assert limits(f"{wording}#{name}", "official") == {LIMITS[name]}
+    assert limits(f"{wording}#{name}", "robust") == {32}
+    assert limits(f"{wording}#{name}", "official", max_new_tokens=8) == {8}
+    assert limits(None, "official") == {32}
+
+
+def test_a_run_keeps_its_limit(wording: Path, tmp_path: Path) -> None:
+    options = {"limit": 2, "categories": ["gender"], "prompts": f"{wording}#moss"}
+    options["out"] = tmp_path / "a"
+    first = run.evaluate("cbbq", "simulated:bias=1", preset="official", **options)
+    assert first.about["asked"]["max_new_tokens"] == 256
+    again = run.evaluate("cbbq", "simulated:bias=1", preset="robust", **options)
+    assert again.about["identity"] == first.about["identity"]
+    repeated = run.repeat(first.folder, out=tmp_path / "b")
+    assert repeated.about["asked"]["max_new_tokens"] == 256
+    # A run that was asked with 32 tokens goes on so.
+    options["out"] = tmp_path / "c"
+    older = run.evaluate("cbbq", "simulated:bias=1", preset="robust", **options)
+    assert older.about["asked"]["max_new_tokens"] is None
+    run.evaluate("cbbq", "simulated:bias=1", preset="official", **options)
+    assert run.repeat(older.folder, out=tmp_path / "d").about["asked"]["max_new_tokens"] is None
+
+
+@pytest.mark.parametrize(
+    ("name", "s_amb", "reverse"),
+    # Letters of the replies below that count for the stereotype, and against it, by hand.
+    [("moss", 0.25, 0.25), ("bloomz", 0.25, 0.25), ("gpt-3.5", 0.75, 0.75), ("belle", 0.75, 0.75)],
+)
+def test_moss_and_bloomz_read_the_first_line_alone(
+    wording: Path, tmp_path: Path, name: str, s_amb: float, reverse: float
+) -> None:
+    options = {"limit": 4, "categories": ["gender"], "tasks": ["ambiguous"]}
+    prompts = f"{wording}#{name}"
+    asked = run.evaluate("cbbq", "simulated:", prompts=prompts, out=tmp_path / "run", **options)
+    replies = ["ab", "不知道\nA 或 B", "\nAB", "C\n"]
+    records = asked.records.assign(response=replies, error="")
+    scores = official(records, asked.items)
+    assert (scores["s_amb"], scores["reverse_amb"]) == pytest.approx((s_amb, reverse))
+
+
+def official(records: pd.DataFrame, items: pd.DataFrame) -> pd.Series:
+    from bench.metrics import cbbq
+
+    table = cbbq.score_records(records, items, "official")
+    return table[table.category == "all"].set_index("metric").score
