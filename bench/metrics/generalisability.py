@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtrit
+from scipy.special import fdtrc, stdtrit
 
 from bench import words
 from bench.metrics.bootstrap import LEVEL, Sample
@@ -37,6 +37,7 @@ CROSS = " x "
 # Numbers of wordings of a D-study.
 PLANNED = (1, 2, 4, 8)
 NEGATIVE = "negative estimate, set to 0"
+CHANCE = "no more than chance (F test), set to 0"
 ONE_DEGREE = "rests on 1 degree of freedom"
 SINGLE = "a category rests on a single unit, so the variance of items is unknown"
 BRENNAN = "Brennan, Generalizability Theory, 2001"
@@ -126,6 +127,10 @@ def components(table: Crossed) -> pd.DataFrame:
     The expected mean square of a source is the sum of the components of all sources that hold it,
     each times the levels of the facets that are not in it; solved for the components.
 
+    Answers are sampled one by one, so there is hardly a reason why a seed should move all items
+    alike: a component of seeds without items counts only where an F test shows it at 5 % (pooling
+    after a test: Bancroft, Annals of Mathematical Statistics 15, 1944).
+
     Returns:
         Indexed by `source` (facets with an x between them): `df`, `mean_square`, `variance` (at
         least 0), `share` of the sum of all components, `share_of_error` of the variance of a score
@@ -152,6 +157,11 @@ def components(table: Crossed) -> pd.DataFrame:
         ]
         estimate = sum(signed) / _others(source, sizes)
         notes = [NEGATIVE] if estimate < 0 else []
+        if estimate > 0 and SEEDS in source and ITEMS not in source:
+            noise = (ITEMS, *source)
+            ratio = squares[source] / squares[noise] if squares[noise] > 0 else np.inf
+            if fdtrc(freedom[source], freedom[noise], ratio) > 1 - LEVEL:
+                notes, estimate = [CHANCE], 0.0
         notes += [ONE_DEGREE] if freedom[source] == 1 else []
         notes += [SINGLE] if np.isnan(estimate) else []
         variance = estimate if np.isnan(estimate) else max(estimate, 0.0)
@@ -200,7 +210,9 @@ def interval(table: Crossed, found: pd.DataFrame, limits: tuple[float, float]) -
     score, n = float(table.scores.mean()), prod(table.sizes.values())
     items = _arm(found.mean_square[ITEMS] / n, found.df[ITEMS])
     variance = error_variance(found, table.sizes)
-    terms = float(((found.mean_square / n) ** 2 / found.df).sum())
+    # A component of wordings or orders that is estimated as 0 may hide behind few degrees of freedom.
+    kept = found[(found.variance > 0) | ~found.index.str.contains(SEEDS)]
+    terms = float(((kept.mean_square / n) ** 2 / kept.df).sum())
     freedom = max(1.0, variance**2 / terms) if terms > 0 else np.inf
     # Never narrower than for items alone.
     every = float(np.maximum(items, _arm(variance, freedom)))
