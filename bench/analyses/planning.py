@@ -14,6 +14,7 @@ import pandas as pd
 from bench import analyses, scorers
 from bench.benchmarks import module, resolve
 from bench.config import RunConfig
+from bench.data import frame
 from bench.errors import BadInput
 from bench.metrics.bootstrap import Sample, leave_one_out
 from bench.metrics.influence import deviations, spread
@@ -132,12 +133,15 @@ def _available(
     scorer = scorers.load(ANY_MODEL)
     requests = plan.requests(scorer.verbs, scorer.reads, (), partial=True)
     counts = pd.Series([one.task for stage in requests.stages for one in stage]).value_counts()
+    items = frame(list(plan.by_id.values()))
+    items["unit"] = module("metrics", benchmark).units(items)
     found = {}
     for task in (ALL, *requests.ways):
         tasks = list(requests.ways) if task == ALL else [task]
-        pairs = {(item.category, item.cluster) for name in tasks for item in plan.items[name]}
-        sizes = pd.Series([category for category, _ in pairs]).value_counts()
-        units, strata = len(pairs), len(sizes)
+        asked = {item.item_id for name in tasks for item in plan.items[name]}
+        units_asked = items[items.item_id.isin(asked)].drop_duplicates(["category", "unit"])
+        sizes = units_asked.category.value_counts()
+        units, strata = int(sizes.sum()), len(sizes)
         # A mean over categories weighs the units of small ones more.
         inflation = math.sqrt(units * float((1 / sizes).sum())) / strata
         total = int(counts[tasks].sum())
@@ -166,7 +170,8 @@ def _spread(
     values = deviations(left[0], place)
     if len(left) == 2:
         values = values - deviations(left[1], place)
-    sd = spread(values, left[0].samples[place].freedom)
+    rests_on = left[0].samples[place]
+    sd = spread(values, rests_on.units - rests_on.strata)
     if comparison == PAIRED and len(left) == 1:
         return sd * math.sqrt(2), f"{source}, twice"
     return sd, source

@@ -145,7 +145,8 @@ def components(table: Crossed) -> pd.DataFrame:
         for axis, facet in enumerate(table.facets, start=int(inside)):
             mean = effects.mean(axis, keepdims=True)
             effects = effects - mean if facet in source else mean
-        levels = {**{name: size - 1 for name, size in sizes.items()}, ITEMS: table.rests_on.freedom}
+        levels = {name: size - 1 for name, size in sizes.items()}
+        levels[ITEMS] = table.rests_on.units - table.rests_on.strata
         freedom[source] = prod(levels[name] for name in source)
         squares[source] = _others(source, sizes) * float((effects**2).sum()) / freedom[source]
     rows = []
