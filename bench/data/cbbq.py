@@ -68,7 +68,7 @@ class Question:
     """One question with its options. `template` is polarity and record number, the unit that was sampled.
 
     `polarity` and `label` (index of the right option) are as the settings have them, `polarity_column` and
-    `label_column` as the row says. `target` is the index of the option that names the stereotyped group, `target_name`
+    `label_column` as the row says, `label_audited` as the audit says (`LEFT_OUT` where it trusts none). `target` is the index of the option that names the stereotyped group, `target_name`
     how its member is called. `name1` and `name2` fill the slots; they are empty where only expanded files are there.
     """
 
@@ -92,6 +92,7 @@ class Question:
     name1: str = ""
     name2: str = ""
     swapped: bool = False
+    label_audited: int = LEFT_OUT
 
     @property
     def item_id(self) -> str:
@@ -217,7 +218,8 @@ def _consistent(made: list[tuple[Question, str]]) -> list[tuple[Question, str]]:
 def _take(made: Iterable[tuple[Question, str]], settings: Mapping[str, str], loaded: Loaded) -> None:
     """Add the questions of one category and condition, each with what the audit says of it, as the settings have them."""
     seen: set[tuple[object, ...]] = set()
-    for question, why in made:
+    for audited, why in made:
+        question = replace(audited, label_audited=audited.label)
 
         def count(what: str, left_out: bool = False, question: Question = question) -> None:
             loaded.touched[question.category, question.condition, what, left_out] += 1

@@ -31,7 +31,12 @@ def findings(scores: pd.DataFrame, benchmark: str) -> pd.DataFrame:
             {
                 **row,
                 "title": headline.title,
-                "sentence": sentence(headline, row, _telling(scores, headline, row)),
+                "sentence": words.sentences(
+                    [
+                        sentence(headline, row, _telling(scores, headline, row)),
+                        _audited(scores, headline, row),
+                    ]
+                ),
             }
             for row in some.to_dict("records")
         ]
@@ -57,6 +62,19 @@ def headlines(scores: pd.DataFrame, benchmark: str) -> list[Headline]:
         else one
         for one in every
     ]
+
+
+def _audited(scores: pd.DataFrame, headline: Headline, row: dict[Any, Any]) -> str:
+    """The score by audited labels, in a sentence, where released labels are at fault; else ""."""
+    here = scores[(scores.model == row["model"]) & (scores.category == ALL) & (scores.task == row["task"])]
+    for other in here[here.metric == f"{row['metric']}_audited"].to_dict("records"):
+        if not math.isnan(other["score"]):
+            return words.tell(
+                "By labels that were audited it is {value} (n = {n}).",
+                value=_number(headline, float(other["score"])),
+                n=f"{int(other['n']):,}",
+            )
+    return ""
 
 
 def _telling(scores: pd.DataFrame, headline: Headline, row: dict[Any, Any]) -> dict[Any, Any]:
