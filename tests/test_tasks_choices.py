@@ -21,8 +21,9 @@ def test_labelled_replies_are_read_as_they_are_labelled() -> None:
     assert set(wrong.index) == KNOWN, wrong.to_string()
 
 
-def test_replies_that_the_readers_were_not_made_on_are_seldom_misread() -> None:
-    shares = by_kind(read_tables([TABLES / "held_out.csv"])).loc["all"]
+@pytest.mark.parametrize("name", ["held_out", "independent"])
+def test_replies_that_the_readers_were_not_made_on_are_seldom_misread(name: str) -> None:
+    shares = by_kind(read_tables([TABLES / f"{name}.csv"])).loc["all"]
     assert shares["replies"] >= 100
     assert shares["% misread"] <= 1.5
     assert shares["% unread"] <= 8
