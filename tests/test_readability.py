@@ -9,8 +9,8 @@ import pytest
 from recorded import cell
 
 from bench import results, run
-from bench.analyses.compare import Compared, compared
-from bench.metrics import cbbq, mcbe, nli_coal
+from bench.analyses.compare import Compared, common_scores, compared
+from bench.metrics import cbbq, friedman, mcbe, nli_coal
 from bench.metrics.comparison_findings import findings as comparison_findings
 from bench.metrics.findings import findings
 from bench.metrics.readability import LESS_READABLE, favours_less_readable
@@ -156,3 +156,10 @@ def test_a_model_that_is_never_read_in_a_task_takes_no_rank_from_the_others(tmp_
         order[order.task == task].set_index("model").score[models[0]] for task in ("pc", "ss", "all")
     )
     assert min(pc, ss) <= whole <= max(pc, ss)
+
+
+def test_friedman_ranks_what_could_be_read_of_all(selective: list[results.Run]) -> None:
+    scores = common_scores(selective)
+    assert set(scores.valid_rate) == {1}
+    blocks = friedman.blocks(scores, "mcbe", task="sc")
+    assert (blocks.ranks == 1.5).all(axis=None)

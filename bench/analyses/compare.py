@@ -20,6 +20,9 @@ from bench.metrics.table import ALL
 from bench.results import KEYS, Run, check_preset, labels
 from bench.tasks.request import of_judge
 
+# Why a score on what could be read of all models is undefined.
+UNREAD = "no answer that counts could be read of all models"
+
 
 class Compared(NamedTuple):
     """What came of comparing runs on one benchmark.
@@ -93,6 +96,25 @@ def compared(runs: Sequence[Run], preset: str | None = None) -> Compared:
         for model, task, metric in zip(order.model, order.task, order.metric, strict=True)
     ]
     return Compared(benchmarks[0], table, order, sum(_by_task(everyone).values()))
+
+
+def common_scores(runs: Sequence[Run], preset: str | None = None) -> pd.DataFrame:
+    """Score several runs on the answers that could be read of all, by category.
+
+    Returns:
+        A row a headline score: `model`, `category`, `task`, `metric`, `score`, `valid_rate` (1: what could
+        not be read is left out), `preset` and `note`, as `bench.metrics.friedman.blocks` takes them.
+    """
+    every = [Answers.of(run, preset) for run in runs]
+    read = [one.readable.index[one.readable] for one in every if one.readable.any()]
+    everyone, by_task = _common(read), _common_by_task(read)
+    rows = [
+        (name, *place, float(values[0]), 1.0, one.preset, "" if values[0] == values[0] else UNREAD)
+        for name, one in zip(labels(runs), every, strict=True)
+        for place, values in one.ranked(everyone, by_task).items()
+    ]
+    columns = ["model", "category", "task", "metric", "score", "valid_rate", "preset", "note"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 @dataclass(frozen=True)

@@ -196,9 +196,11 @@ def random_chooser(n: int, rate: float, first: float = EVEN, draws: int = 100_00
     counts = np.zeros((draws, n))
     for a, b in combinations(range(n), 2):
         # Both are asked about in both orders.
-        votes = dice.binomial(1, first, draws) + dice.binomial(1, 1 - first, draws)
-        if first == EVEN:
-            votes = dice.binomial(2, EVEN, draws)
+        votes = (
+            dice.binomial(2, EVEN, draws)
+            if first == EVEN
+            else dice.binomial(1, first, draws) + dice.binomial(1, 1 - first, draws)
+        )
         counts[:, a] += votes
         counts[:, b] += 2 - votes
     return float(np.mean(decay(counts.var(axis=1), rate)))

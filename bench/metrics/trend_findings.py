@@ -156,6 +156,12 @@ def _beside(some: pd.DataFrame, row: Mapping[Any, Any], headline: Headline) -> l
     if abs(last.valid_rate - first.valid_rate) >= TOLD or some.valid_rate.min() < LOW_VALIDITY:
         rates = {"first": f"{first.valid_rate:.0%}", "last": f"{last.valid_rate:.0%}"}
         told.append(words.tell("Readable answers go from {first} to {last}, so the sizes are not scored alike.", **rates))  # fmt: skip
+        gain = float(row["per_doubling"]) * (-1 if headline.biased_is_high else 1)
+        change = last.valid_rate - first.valid_rate
+        if shown(row) and abs(change) >= TOLD and gain * change < 0:
+            told.append(
+                words.tell("What changes is how often they can be read: this is no finding about bias.")
+            )
     if abs(last.position - first.position) >= TOLD:
         what = POSITIONS["position_bias" if headline.task == "ss" else "first_option"]
         rates = {"first": f"{first.position:.2f}", "last": f"{last.position:.2f}"}
