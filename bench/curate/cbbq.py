@@ -286,7 +286,8 @@ def _of_id(cell: str, twice: Counter[str]) -> Iterator[str]:
 def _of_target(number: int, one: Scenario) -> Iterator[Fault]:
     if one.known_target is None:
         what = (
-            f"does not tell whether NAME1 or NAME2 holds the stereotyped group {one.bias['group']!r}; "
+            "does not tell whether it or NAME2 holds the stereotyped group "
+            f"{one.bias['group']!r}; "
             f'add target = "NAME1" or target = "NAME2" to [categories.{one.category}] in {MANIFEST}'
         )
         yield Fault("templates.csv", number, "NAME1", what, shown(one.cells["NAME1"]))

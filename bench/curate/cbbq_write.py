@@ -141,7 +141,7 @@ def _clear(place: Path, keep: Collection[Path]) -> None:
 
 
 def _manifest(project: Project, some: Collection[Scenario]) -> str:
-    """The project's manifest, with the slot of the stereotyped group in each category that has one."""
+    """Write the project's manifest, with the slot of the stereotyped group in each category."""
     said = project.manifest
     targets: dict[str, set[int]] = {}
     for one in some:

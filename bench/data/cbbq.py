@@ -119,6 +119,10 @@ class Question:
         return self.target if self.polarity == "neg" else 1 - self.target
 
 
+# A question, and why its label cannot be trusted, or "".
+Audited = tuple[Question, str]
+
+
 class Loaded(NamedTuple):
     """Questions, and how many of them, or of those that are not among them, a setting touches."""
 
@@ -254,7 +258,7 @@ def _take(made: Iterable[tuple[Question, str]], settings: Mapping[str, str], loa
         loaded.questions.append(question)
 
 
-def _from_templates(some: Sequence[Template], settings: Mapping[str, str]) -> Iterator[tuple[Question, str]]:
+def _from_templates(some: Sequence[Template], settings: Mapping[str, str]) -> Iterator[Audited]:
     before = 0
     for template, verdict in zip(some, verdicts(some, settings["expansion"]), strict=True):
         cells, slot, target = template.cells, target_slot(template), required_target(template)
@@ -270,7 +274,7 @@ def _from_templates(some: Sequence[Template], settings: Mapping[str, str]) -> It
         before += template.size
 
 
-def from_instances(paths: Sequence[Path], category: str, condition: str) -> Iterator[tuple[Question, str]]:
+def from_instances(paths: Sequence[Path], category: str, condition: str) -> Iterator[Audited]:
     """The questions of an expanded file. Which template they are of is told by what all questions of one have in common."""
     for path in paths:
         declared = declared_option(path, category)

@@ -251,7 +251,8 @@ def _roles(template: Template, usual_target: int | None, total: int) -> Iterator
     named = named_option(cells["bias_targeted_groups"].strip(), template.options)
     if named is not None and target not in (None, named):
         what = f"names those of NAME{named + 1}, as in another row; NAME{target + 1} counts here"
-        yield Fault("group_and_slot_disagree", "bias_targeted_groups", what, shown(cells["bias_targeted_groups"]), total)  # fmt: skip
+        column = "bias_targeted_groups"
+        yield Fault("group_and_slot_disagree", column, what, shown(cells[column]), total)
     elif target is not None and usual_target not in (None, target):
         what = f"has the stereotyped group, which is in NAME{2 - target} in the rest of the category"
         column = f"NAME{target + 1}"
