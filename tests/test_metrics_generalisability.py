@@ -146,6 +146,13 @@ def test_two_seeds_of_independent_answers_do_not_widen_an_interval() -> None:
     assert np.median(widths) == pytest.approx(1, abs=0.1)
 
 
+def test_items_that_do_not_differ_have_no_interval_of_their_own() -> None:
+    table = crossed(np.tile([[0.0, 1, 0, 0]], (10, 1)), ORDERS)
+    found = interval(table, components(table), (0, 2))
+    assert np.isnan([found.items_low, found.items_high]).all()
+    assert (found.ci_low, found.ci_high) == pytest.approx((0, 0.25 + 3.1824 * 0.25))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("wordings", "least"), [(2, 0.87), (4, 0.9), (8, 0.92)])
 @pytest.mark.parametrize("spread", [0.0, 0.3, 0.8])
@@ -231,6 +238,21 @@ def test_what_makes_no_crossed_table_is_left_out(asked: list[Run], tmp_path: Pat
     assert nothing.scores.empty
     assert nothing.components.empty
     assert nothing.findings == []
+
+
+def test_a_score_without_a_number_is_told(tmp_path: Path) -> None:
+    # Who always says unknown has no number of disambiguous answers that name a person.
+    silent = run.evaluate(
+        "cbbq",
+        "simulated:answer=C",
+        out=tmp_path,
+        data="samples",
+        categories=["age"],
+        repeats=2,
+    )
+    (why,) = generalised([silent]).left_out.why
+    assert why.startswith("Disambiguous")
+    assert why.endswith("no number under one of the conditions")
 
 
 def test_a_finding_says_what_two_wordings_are_worth() -> None:

@@ -35,6 +35,7 @@ MAY_DIFFER = ("prompts", "wording_hash", "seed", "repeats", "categories", "tasks
 ORDER_SETTINGS = ("option_order", "context_order", "label_order")
 RELEASED = "ABC"
 KEY = ["task", "item_id"]
+ALIKE = "no interval for items alone: they do not differ"
 UNEVEN = "one of the conditions has no number in some categories"
 # A wording, an order and a seed.
 Condition = tuple[str, str, int]
@@ -91,7 +92,12 @@ def generalised(runs: Sequence[Run], preset: str = "") -> Study:
     scores: list[dict[str, Any]] = []
     parts, planned = [], []
     for headline in module("metrics", runs[0].benchmark).HEADLINES:
-        having = {name: one for name, one in asked.items() if _has(one, headline)}
+        having = {}
+        for name, one in asked.items():
+            if why := _why_not(one, headline):
+                left_out.append({"model": name, "folder": "", "why": f"{headline.title}: {why}"})
+            else:
+                having[name] = one
         tables = {name: _crossed([one], headline) for name, one in having.items()}
         scores += [_row(name, headline, table, having[name]) for name, table in tables.items()]
         known = [having[name] for name, table in tables.items() if not np.isnan(table.deviations).any()]
@@ -241,13 +247,15 @@ def _place(headline: Headline) -> Place:
     return ALL, headline.task, headline.metric
 
 
-def _has(asked: _Asked, headline: Headline) -> bool:
-    """Whether a headline has a score in all conditions, and other wordings reword all its tasks."""
+def _why_not(asked: _Asked, headline: Headline) -> str:
+    """Why a headline has no crossed table; "" where it has one."""
     conditions, place = asked.conditions.values(), _place(headline)
     if not all(place in left and not np.isnan(left[place][0]) for left in conditions):
-        return False
+        return "no number under one of the conditions"
     tasks = {task for left in conditions for _, task, _ in left} - {ALL}
-    return (tasks if headline.task == ALL else {headline.task}) <= asked.reworded
+    if not (tasks if headline.task == ALL else {headline.task}) <= asked.reworded:
+        return "asked in the same words by several wordings"
+    return ""
 
 
 def _same(asked: _Asked, other: _Asked) -> bool:
@@ -275,12 +283,17 @@ def _crossed(asked: Sequence[_Asked], headline: Headline) -> Crossed:
 def _row(name: str, headline: Headline, table: Crossed, asked: _Asked) -> dict[str, Any]:
     found = components(table)
     needs = {left.samples[_place(headline)] for left in asked.conditions.values()}
-    note = SINGLE if found.variance.isna().any() else UNEVEN if len(needs) > 1 else ""
+    around = interval(table, found, headline.limits)
+    note = UNEVEN if len(needs) > 1 else ""
+    if found.variance.isna().any():
+        note = SINGLE
+    elif np.isnan(around.items_low):
+        note = ALIKE
     return {
         "model": name,
         "task": headline.task,
         "metric": headline.metric,
-        **interval(table, found, headline.limits)._asdict(),
+        **around._asdict(),
         "items": table.rests_on.units,
         **{facet: len(asked.levels[facet]) for facet in CONDITIONS},
         "note": note,

@@ -76,6 +76,8 @@ def planned(
         for comparison, models in ((PAIRED, 2), (ALONE, 1)):
             sd, source = _spread(headline, comparison, runs, have)
             strata, most = have.rests_on.strata, have.rests_on.units
+            if sd == 0:
+                sd, source = np.nan, f"{source}: its units do not differ"
             units = units_needed(sd, difference, strata, power)
             row = {
                 "task": headline.task,

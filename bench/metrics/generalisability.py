@@ -34,6 +34,8 @@ WORDINGS, ORDERS, SEEDS = phrase("wordings"), phrase("orders"), phrase("seeds")
 CONDITIONS = (WORDINGS, ORDERS, SEEDS)
 # Between the facets of an interaction.
 CROSS = " x "
+# Spreads below this are none.
+NOISE = 1e-9
 # Numbers of wordings of a D-study.
 PLANNED = (1, 2, 4, 8)
 NEGATIVE = "negative estimate, set to 0"
@@ -112,7 +114,10 @@ class Crossed(NamedTuple):
 
 
 class Interval(NamedTuple):
-    """A score with its interval for items alone, and for items and all other facets."""
+    """A score with its interval for items alone, and for items and all other facets.
+
+    NaN where nothing differs: that is no proof of no spread.
+    """
 
     score: float
     items_low: float
@@ -217,7 +222,8 @@ def interval(table: Crossed, found: pd.DataFrame, limits: tuple[float, float]) -
     freedom = max(1.0, variance**2 / terms) if terms > 0 else np.inf
     # Never narrower than for items alone.
     every = float(np.maximum(items, _arm(variance, freedom)))
-    ends = np.clip([score - items, score + items, score - every, score + every], *limits)
+    arms = [arm if arm > NOISE else np.nan for arm in (items, every)]
+    ends = [end for arm in arms for end in np.clip([score - arm, score + arm], *limits)]
     return Interval(score, *map(float, ends))
 
 
@@ -279,7 +285,7 @@ def finding(
         parts.append(words.tell("Its variance comes of: {shares}.", shares=listed))
     if planned is not None:
         n, most = sizes[WORDINGS], planned.iloc[-1]
-        if most.wordings > n:
+        if most.wordings > n and _number(most.error) != _number(error):
             parts.append(
                 words.tell(
                     "With {most} wordings in place of {n} it would be {error}.",
