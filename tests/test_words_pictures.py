@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from drawing import drawn
 from matplotlib.figure import Figure
@@ -12,23 +13,28 @@ from matplotlib.text import Text
 from bench import figures, results, run, words
 from bench.analyses import explore, meta, meta_respondents, people, prompting, quality, sizes, speed, wordings
 from bench.analyses.compare import compared as compare
+from bench.analyses.generalisability import generalised
 from bench.benchmarks import NAMES, module
 from bench.figures import (
     agreement,
     comparison,
     confusion,
     diversity,
+    generalisability,
     ranks,
     robustness,
     self_correction,
     style,
     trend,
 )
+from bench.figures import convergence as matrices
 from bench.figures import words as clouds
 from bench.metrics import (
     comparison_findings,
     confusion_findings,
+    convergence,
     diversity_findings,
+    equivalence,
     friedman,
     friedman_findings,
     judges,
@@ -43,6 +49,7 @@ from bench.metrics import confusion as confused
 from bench.metrics import robustness as two
 from bench.metrics import self_correction as corrected
 from bench.metrics import trend as trends
+from bench.metrics.convergence import Measure
 from bench.metrics.findings import warnings
 from bench.metrics.mcbe import severities
 from bench.metrics.words import counts
@@ -156,6 +163,8 @@ def test_models_against_each_other(runs: Any) -> None:
         *comparison_findings.on_benchmark("cbbq", found.pairs, found.ranks, found.common),
         *found.pairs.sentence,
     )
+    equivalent = equivalence.tests(found.pairs, 0.05, "cbbq")
+    told(*equivalent.sentence, *equivalence.findings(equivalent, "cbbq"))
 
 
 @pytest.mark.parametrize("blocks", ["category", "category x task"])
@@ -170,13 +179,29 @@ def test_two_wordings(runs: Any, tmp_path: Path) -> None:
     again = run.evaluate_all("mcbe", MODELS, tmp_path, **FEW["mcbe"], prompts="reworded")
     pairs, _ = wordings.paired([*runs["mcbe"], *again])
     found = wordings.compare(pairs)
-    correlated, limits = two.correlated(found.table), two.limits(found)
+    correlated, limits = two.correlated(found), two.limits(found)
     changes = two.rank_changes(found.table, wordings.headlines(pairs))
     checked(robustness.agreement(found.table, correlated, limits), robustness.differences(found.table))
     told(
         *robustness_findings.findings(found.table, correlated, limits, changes),
         *robustness_findings.by_model(found.table),
     )
+    study = generalised([*runs["mcbe"], *again])
+    checked(generalisability.uncertainty(study.components, study.planned))
+    told(*study.findings)
+
+
+def test_benchmarks_against_each_other() -> None:
+    every = [
+        Measure(
+            f"{benchmark} score", benchmark, trait, {str(k): np.array([k * k % 7, k, k]) for k in range(5)}
+        )
+        for benchmark in ("CBBQ", "McBE")
+        for trait in ("grasp", "preference")
+    ]
+    pairs = convergence.correlated(every)
+    checked(matrices.matrix(pairs, convergence.reliabilities(every)))
+    told(*convergence.findings(pairs), *convergence.findings(convergence.correlated(every[:2])))
 
 
 def test_asking_for_fairness(tmp_path: Path) -> None:

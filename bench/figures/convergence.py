@@ -78,7 +78,8 @@ def matrix(pairs: pd.DataFrame, reliability: pd.DataFrame) -> Figure | None:
         )
         for row in pairs[pairs.rho.notna()].to_dict("records")
     )
-    fig.set_label(words.tell("{title}. {said}", title=told, said=listed))
+    said = words.tell("{text}.", text=listed)
+    fig.set_label(words.tell("{title}. {said}", title=told, said=said))
     return fig
 
 

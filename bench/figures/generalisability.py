@@ -92,7 +92,8 @@ def uncertainty(components: pd.DataFrame, planned: pd.DataFrame) -> Figure | Non
         )
         for name, row in shares.iterrows()
     ]
-    fig.set_label(words.tell("{title}. {said}", title=told, said=words.tell("; ").join(parts)))
+    said = words.tell("{text}.", text=words.tell("; ").join(parts))
+    fig.set_label(words.tell("{title}. {said}", title=told, said=said))
     return fig
 
 
