@@ -122,7 +122,11 @@ def _beside(some: pd.DataFrame, measure: Measure) -> str:
         if row:
             ends = {"before": f"{row['before']:.0%}", "after": f"{row['after']:.0%}"}
             parts.append(words.tell("{name} {before} to {after}", name=name, **ends))
-    return words.tell("Beside it, of all answers: {changes}.", changes=words.tell(", ").join(parts)) if parts else ""
+    return (
+        words.tell("Beside it, of all answers: {changes}.", changes=words.tell(", ").join(parts))
+        if parts
+        else ""
+    )
 
 
 def _row(some: pd.DataFrame, task: str, metric: str) -> dict[Any, Any]:
