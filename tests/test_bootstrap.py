@@ -263,17 +263,12 @@ def test_an_interval_on_a_scale_is_wilson_s_where_units_are_many() -> None:
     assert (found.low, found.high) == pytest.approx((0.2839, 0.3166), abs=3e-4)
 
 
-def test_one_more_unit_in_the_middle_widens_an_interval_near_the_end_by_hand() -> None:
-    # 24 units with a mean of 0.02 and a standard error of 0.01; with one more of 0.5 the mean is 0.0392.
+def test_wilson_s_interval_near_an_end_by_hand() -> None:
+    # 24 units with a mean of 0.02 and a standard error of 0.01; t has 23 degrees of freedom.
     found = on_scale(0.02, 0.02 + np.array([-0.01, 0.01] * 500), Sample(24, 1), (0, 1))
-    squared = (24 * 23 * 0.01**2 + 24 * 0.0192**2 + 0.4608**2) / (24 * 25)
-    t2 = 2.0686576**2 * squared / (0.0392 * 0.9608)  # t with 23 degrees of freedom
-    middle = (0.0392 + t2 / 2) / (1 + t2)
-    arm = np.sqrt(t2 * 0.0392 * 0.9608 + t2**2 / 4) / (1 + t2)
-    assert found.high == pytest.approx(middle + arm, rel=1e-6)
     t2 = 2.0686576**2 * 0.01**2 / (0.02 * 0.98)
     middle, arm = (0.02 + t2 / 2) / (1 + t2), np.sqrt(t2 * 0.02 * 0.98 + t2**2 / 4) / (1 + t2)
-    assert found.low == pytest.approx(middle - arm, rel=1e-6)
+    assert (found.low, found.high) == pytest.approx((middle - arm, middle + arm), rel=1e-6)
 
 
 def test_an_interval_holds_its_estimate() -> None:

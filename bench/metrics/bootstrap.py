@@ -7,10 +7,9 @@ Hinkley, Bootstrap Methods and their Application, 1997, section 2.4 and chapter 
 Two kinds of interval are made of the resamples:
 
 - of a score on a scale with two ends, Wilson's (1927) with as many answers as have the resamples'
-  standard error, joined with the same after one more unit in the middle of the scale was added (as
-  Agresti and Coull, The American Statistician 52, 1998, add four answers). Where resamples are all
-  alike, such as at the ends of the scale, it is that of a share of units that differ, of which
-  none was seen (Clopper and Pearson, 1934): 24 units that all score 0 give 0 to 0.14.
+  standard error. Where resamples are all alike, such as at the ends of the scale, it is that of a
+  share of units that differ, of which none was seen (Clopper and Pearson, 1934): 24 units that all
+  score 0 give 0 to 0.14.
 - of any other number, percentiles, taken further out the fewer clusters there are (Hesterberg, What
   Teachers Should Know About the Bootstrap, The American Statistician 69, 2015, section 4.2:
   expanded percentile interval). Resamples that are all alike make no interval.
@@ -364,18 +363,15 @@ def _defined(value: float, drawn: np.ndarray, freedom: float) -> bool:
 
 
 def _on_scale(value: float, error: float, rests_on: Sample, limits: Limits, t: float) -> tuple[float, float]:
-    """Compute Wilson's interval of a value on a scale, as it is and with one more unit, joined."""
+    """Compute Wilson's interval of a value on a scale, or that of units that are all alike."""
     length = limits[1] - limits[0]
     u, error = (value - limits[0]) / length, error / length
-    n = rests_on.units if math.isnan(rests_on.effective) else rests_on.effective
     if error < NOISE or not 0 < u < 1:
+        n = rests_on.units if math.isnan(rests_on.effective) else rests_on.effective
         unseen = 1 - ((1 - LEVEL) / 2) ** (1 / n)
         low, high = u - unseen * u, u + unseen * (1 - u)
     else:
-        middle = (n * u + 0.5) / (n + 1)
-        squares = n * (n - 1) * error**2 + n * (u - middle) ** 2 + (0.5 - middle) ** 2
-        both = _wilson(u, error, t), _wilson(middle, math.sqrt(squares / (n * (n + 1))), t)
-        low, high = max(min(both)[0], 0.0), min(max(ends[1] for ends in both), 1.0)
+        low, high = _wilson(u, error, t)
     return limits[0] + length * low, limits[0] + length * high
 
 
