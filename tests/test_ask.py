@@ -115,7 +115,10 @@ def test_an_answer_that_did_not_come_is_not_marked(monkeypatch) -> None:
     # Full marks of 5 of 13 in three criteria and of 5 of 5 in one, of three analyses.
     assert cell(scores, preset="robust").score == pytest.approx(5 * (3.5 + 1.5 + 2.5 + 0.5))
     assert cell(scores, category="age", preset="robust").valid_rate == 0.5
-    assert "the released code stops with an error: 4 of 8" in cell(scores, category="age", preset="official").note  # fmt: skip
+    assert (
+        "the released code stops with an error: 4 of 8"
+        in cell(result.scores("official"), category="age").note
+    )
 
 
 def test_an_order_that_did_not_come_leaves_the_context_first(monkeypatch) -> None:

@@ -71,7 +71,7 @@ def test_levels_of_bias_scores_are_categories() -> None:
     [
         ([[1, 1], [1, 1]], math.nan, False, "all ratings are of one category, so chance agrees as perfectly as the raters"),
         ([[1, 2]], -1, False, "too few items, or too few of another category, for an interval"),
-        ([[1, 1], [2, 2], [3, 3], [1, 1]], 1, True, ""),
+        ([[1, 1], [2, 2], [3, 3], [1, 1]], 1, False, "raters agree on every item, so resamples are all alike and there is no interval"),
     ],
 )  # fmt: skip
 def test_what_is_undefined_is_said_and_nothing_warns(

@@ -12,7 +12,7 @@ from statsmodels.stats import inter_rater  # type: ignore[import-untyped]
 
 from bench.data.tables import number, read_csv
 from bench.errors import BadInput, expected
-from bench.metrics.bootstrap import estimate, resample
+from bench.metrics.bootstrap import Estimate, estimate, resample
 
 # Lower bounds of McBE's five levels of severity, [0, 1), [1, 3), [3, 5), [5, 8) and [8, 10] (its prompt of bias scoring).
 LEVELS = (0, 1, 3, 5, 8)
@@ -181,7 +181,7 @@ def fleiss_kappa(ratings: pd.DataFrame) -> Kappa:
         return (agreed - chance) / np.where(1 - chance > _SAME, 1 - chance, np.nan)
 
     found = estimate(resample(sums, "stratum", "cluster", [*names, "agreed", "items"]), kappa)
-    note = "too few items, or too few of another category, for an interval" if math.isnan(found.low) else ""
+    note = _without_interval(found)
     return Kappa(float(inter_rater.fleiss_kappa(counts)), found.low, found.high, n, raters, note)
 
 
@@ -270,8 +270,17 @@ def clustered_kappa(
         return np.round(1 - (table * far).sum((1, 2)) / np.where(chance > _SAME, chance, np.nan), 12)
 
     found = estimate(resample(sums, "stratum", "cluster", names), kappa)
-    note = "too few items, or too few of another category, for an interval" if math.isnan(found.low) else ""
+    note = _without_interval(found)
     return Kappa(found.value, found.low, found.high, n, 2, note)
+
+
+def _without_interval(found: Estimate) -> str:
+    """Say why a kappa has no interval; "" where it has one."""
+    if not math.isnan(found.low):
+        return ""
+    if found.value == 1:
+        return "raters agree on every item, so resamples are all alike and there is no interval"
+    return "too few items, or too few of another category, for an interval"
 
 
 def _means(judgements: pd.DataFrame) -> pd.DataFrame:

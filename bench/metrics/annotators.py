@@ -147,8 +147,6 @@ def _of_clusters(found: Kappa, some: pd.DataFrame) -> Kappa:
     n, note = some.cluster.nunique(), found.note
     if n < LEAST and found.kappa == found.kappa:
         note = f"{n} cluster{'' if n == 1 else 's'} of items: an interval needs {LEAST} at least"
-    elif not note and found.ci_low == found.ci_high == 1:
-        note = "raters agree on every item, so resamples are all alike and there is no interval"
     return found._replace(ci_low=np.nan, ci_high=np.nan, note=note) if note else found
 
 
