@@ -13,6 +13,9 @@ from bench.errors import BadInput
 from bench.tasks import wording
 from bench.tasks.wording import PROMPTS
 
+# Simulated people work through all rounds.
+pytestmark = pytest.mark.slow
+
 
 def test_forms_that_lack_something_are_listed_and_only_whole_templates_are_written(begun, tmp_path):
     with pytest.raises(

@@ -30,6 +30,9 @@ from bench.curate.mcbe_rounds import (  # fmt: skip
 from bench.errors import BadInput
 from bench.metrics import annotators
 
+# Simulated people work through all rounds.
+pytestmark = pytest.mark.slow
+
 LABELS = ["口味与性情", "素食与荤食", "饮食习惯与教养"]
 
 

@@ -13,6 +13,9 @@ from bench.errors import BadInput
 from bench.tasks import wording
 from bench.tasks.wording import PROMPTS
 
+# Simulated people work through all rounds.
+pytestmark = pytest.mark.slow
+
 LEFT_OUT = {
     (SUBCATEGORY, "an", "d02", "objection"): "不通顺",
     (DISCUSSION, "panel", "d02", "decision"): "leave out", (DISCUSSION, "panel", "d02", "reason"): "不通顺",

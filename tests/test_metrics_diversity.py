@@ -198,6 +198,7 @@ def test_metrics_load_no_segmenter_until_they_count():
     assert done.stdout.strip() == "set()"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("reliability", "raters"), [(0.9, 2), (0.7, 3)])
 def test_simulated_annotators_have_the_kappa_that_was_put_in(reliability, raters):
     dice = np.random.default_rng(2)

@@ -67,6 +67,7 @@ def test_the_order_of_items_and_the_names_of_clusters_change_little():
     assert other == one
 
 
+@pytest.mark.slow
 def test_it_covers_the_truth_where_the_formula_does_not():
     dice = np.random.default_rng(1)
     true = cohen_kappa(*study(dice, 50_000)[:2]).kappa

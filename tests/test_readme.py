@@ -85,7 +85,7 @@ def test_a_command_has_the_options_that_are_shown(line):
     "kind",
     [
         pytest.param("causal", marks=pytest.mark.slow),
-        "masked",
+        pytest.param("masked", marks=pytest.mark.slow),
         pytest.param("classifier", marks=pytest.mark.slow),
     ],
 )

@@ -73,10 +73,11 @@ def uncertainty(components: pd.DataFrame, planned: pd.DataFrame) -> Figure | Non
         right.set_xscale("log", base=2)
         ticks = sorted(set(widths.wordings))
         right.set_xticks(ticks, [str(tick) for tick in ticks])
-        right.set_ylim(bottom=0)
+        # Room for the legend above the lines.
+        right.set_ylim(0, (1.2 + 0.3 * widths.title.nunique()) * widths.half_width.max())
         right.set_xlabel(words.tell("wordings"), fontsize="small")
         right.set_title(words.tell("95 % interval of a score, ±"), fontsize="small")
-        right.legend(frameon=False, fontsize="x-small")
+        right.legend(frameon=False, fontsize="x-small", loc="upper right")
         sns.despine(ax=right)
     sns.despine(ax=left, left=True)
     told = _title(shares)

@@ -57,6 +57,8 @@ NLI_SHOWN = ("coal", "fn", "coal_balanced", "directional_gap", "gender_gap")
 SIZES = {2: (1, 4), 4: (0.5, 1.5, 7, 32), 6: (0.5, 1.5, 3, 7, 14, 32)}
 SCATTER = (0.01, 0.02, 0.04)
 ITEMS = 0.006
+# Scenes of a category, as a small study may have.
+FEW = (4, 6, 8, 12, 24)
 # Points and weights for means over a normal distribution.
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(60)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
@@ -226,6 +228,17 @@ def cbbq_pairs(templates: pd.DataFrame, studies: int) -> Iterator[Row]:
             yield from held.rows("CBBQ", name, f"{more:g}")
             for row in shown.rows("CBBQ", name, f"{more:g}"):
                 yield row._replace(share=1 - row.share)
+
+
+def few_scenes(studies: int) -> Iterator[Row]:
+    """Count how often paired differences are held and shown in one category of few scenes."""
+    for n in FEW:
+        rows = [("x", task, f"scene {k}", 8) for k in range(n) for task in ("ambiguous", "disambiguous")]
+        templates = pd.DataFrame(rows, columns=["category", "task", "cluster", "size"])
+        templates = templates.assign(part="x|" + templates.task, request="answer")
+        for row in cbbq_pairs(templates, studies):
+            if "one category" in row.what:
+                yield row._replace(what=row.what.replace("one category", f"{n} scenes"))
 
 
 # NLI-CoAL ---------------------------------------------------------------------------------------
@@ -403,7 +416,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--studies", type=int, default=100, help="of each kind (default 100)")
     parser.add_argument("--data", help="folder of released data sets; the package's samples if not given")
-    parser.add_argument("--only", nargs="*", help="cbbq, pairs, nli_coal, mcbe, trend; all if not given")
+    parser.add_argument("--only", nargs="*", help="cbbq, pairs, few, nli_coal, mcbe, trend; all if not given")
     given = parser.parse_args()
 
     def data(benchmark: str) -> str:
@@ -412,6 +425,7 @@ def main() -> None:
     parts = {
         "cbbq": lambda: cbbq_coverage(cbbq_templates(data("cbbq")), given.studies),
         "pairs": lambda: cbbq_pairs(cbbq_templates(data("cbbq")), given.studies),
+        "few": lambda: few_scenes(given.studies),
         "nli_coal": lambda: nli_coverage(nli_pairs(data("nli_coal")), given.studies),
         "mcbe": lambda: mcbe_coverage(mcbe_sizes(OWN_SAMPLES), given.studies),
         "trend": lambda: trend_tests(given.studies),
