@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from statsmodels.stats.proportion import proportion_confint
 
-from bench import data, run
+from bench import data, run, words
 from bench.data.nli_coal import Pair
 from bench.metrics import nli_coal
 
@@ -119,3 +119,17 @@ def test_only_pairs_that_both_answered_are_compared(pairs, items) -> None:
     nothing = nli_coal.compare({"a": one, "b": records(pairs, lambda pair: "?")}, items)
     assert nothing.empty
     assert nli_coal.compare({"a": one}, items).empty
+
+
+def test_a_model_that_can_be_read_less_often_is_named(pairs, items) -> None:
+    told = dict.fromkeys((pair.item_id for pair in pairs), N)
+    silent = {pair.item_id for pair in pairs[::2]}
+    refusing = records(pairs, lambda pair: "?" if pair.item_id in silent else N)
+    table = nli_coal.compare({"a": records(pairs, lambda pair: told[pair.item_id]), "b": refusing}, items)
+    assert set(table.n[table.category == "all"]) == {len(pairs) - len(silent)}
+    note = "less readable: 100% of a's answers could be read, 50% of b's answers"
+    assert table.note.str.endswith(note).all()
+    with words.spoken("zh"):
+        assert "可读出 50%" in words.note(note)
+    alike = nli_coal.compare({"a": refusing, "b": refusing}, items)
+    assert not alike.note.str.contains("less readable").any()

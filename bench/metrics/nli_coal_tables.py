@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from bench.errors import BadInput, expected
+from bench.metrics import readability
 from bench.metrics.nli_coal_answers import (
     CELLS,
     CROSSED,
@@ -22,7 +23,7 @@ from bench.metrics.nli_coal_answers import (
 )
 from bench.metrics.nli_coal_measures import AS, NS, PS, C, E, N, by_set, coal, fn, gap, measures
 from bench.metrics.significance import Statistic, holm, paired, told
-from bench.metrics.table import ALL
+from bench.metrics.table import ALL, joined
 from bench.tasks.nli_coal import LABELS
 
 # What answers can be told apart by: a column of the items.
@@ -122,23 +123,26 @@ def compare(models: Mapping[str, pd.DataFrame], items: pd.DataFrame) -> pd.DataF
 
     Returns:
         A row a language (and all), metric and two models: `model_a`, `model_b`; the `difference` (a less b) with its
-        interval; `p` of a test clustered by occupation; `p_holm`, adjusted for the other pairs of models; `n` pairs of
+        interval; `p` of a test clustered by occupation and sentence; `p_holm`, adjusted for the other pairs of models; `n` pairs of
         sentences, `units` (occupations), `detectable`, `note`, and a `sentence`.
     """
     keys, second = ["task", "item_id", "repeat"], [f"{name}_b" for name in CELLS]
     known = {name: records[records.item_id.isin(items.item_id)] for name, records in models.items()}
-    read = {name: answers(records, items) for name, records in known.items()}
-    read = {name: rows[rows.valid & rows.task.isin(SETS)] for name, rows in read.items()}
+    asked = {name: answers(records, items) for name, records in known.items()}
+    asked = {name: rows[rows.task.isin(SETS)] for name, rows in asked.items()}
+    read = {name: rows[rows.valid] for name, rows in asked.items()}
     found = []
     for a, b in combinations(models, 2):
         other = read[b][[*keys, *CELLS]].rename(columns=dict(zip(CELLS, second, strict=True)))
         both = read[a][[*keys, "category", "stratum", "cluster", "sentence", *CELLS]].merge(other, on=keys)
         languages = list(dict.fromkeys(both.category))
+        unequal = _unequally_read(asked[a], asked[b], (a, b))
         for category in [*languages, ALL] if languages else []:
             here = both if category == ALL else both[both.category == category]
             for metric, (_, formula) in COMPARED.items():
                 of = _mean(formula, languages if category == ALL else [category])
                 result = paired(here, "stratum", "cluster", CELLS, second, of, crossed=CROSSED)
+                result = result._replace(note=joined(result.note, unequal))
                 found.append((category, metric, a, b, len(here), result))
     table = pd.DataFrame(found, columns=["category", "metric", "model_a", "model_b", "n", "found"])
     for name in ("difference", "ci_low", "ci_high", "p", "units", "detectable", "note"):
@@ -155,6 +159,23 @@ def compare(models: Mapping[str, pd.DataFrame], items: pd.DataFrame) -> pd.DataF
     return table[
         ["category", "metric", "model_a", "model_b", "difference", "ci_low", "ci_high", "p", "p_holm", "n", "units", "detectable", "note", "sentence"]
     ]  # fmt: skip
+
+
+def _unequally_read(first: pd.DataFrame, second: pd.DataFrame, models: tuple[str, str]) -> str:
+    """Say that one of two models could be read less often, on the pairs that both were asked."""
+    keys = ["task", "item_id", "repeat"]
+    rows = first[[*keys, "stratum", "cluster", "valid"]].merge(
+        second[[*keys, "valid"]], on=keys, suffixes=("", "_b")
+    )
+    if rows.empty:
+        return ""
+    renamed = {"cluster": "unit", "valid": "first", "valid_b": "second"}
+    result = readability.difference(rows.rename(columns=renamed))
+    shares = dict(zip(models, (rows.valid.mean(), rows.valid_b.mean()), strict=True))
+    if not readability.differs(result.difference, result.p):
+        return ""
+    each = [f"{share:.0%} of {name}'s answers" for name, share in shares.items()]
+    return f"{readability.LESS_READABLE}: {each[0]} could be read, {each[1]}"
 
 
 def _mean(
