@@ -133,6 +133,7 @@ UNFILLED = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_settings_touch_as_many_released_questions_as_the_specification_counts(shared: Path) -> None:
     folder = shared / "data/cbbq"
     kept = Counter((one.category, one.condition) for one in load(folder, dedupe="yes"))

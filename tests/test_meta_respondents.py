@@ -60,6 +60,7 @@ def test_cbbq_of_whoever_says_a_always_is_how_often_the_stereotyped_person_stand
     assert set(found.source) == {"asked now"}
 
 
+@pytest.mark.slow
 def test_nli_of_whoever_says_entailment_always() -> None:
     found = meta_respondents.evaluate(["nli_coal"], limit=8, **ENDS)
     # CoAL of full bias is (1 + 1 + 0) / 3, of entailment alone (1 + 0 + 1) / 3.
@@ -73,6 +74,7 @@ def test_nli_of_whoever_says_entailment_always() -> None:
     assert set(found.metric[found.headline]) == {"coal", "fn"}
 
 
+@pytest.mark.slow
 def test_mcbe_s_scenarios_are_even_for_whoever_says_a_always() -> None:
     found = meta_respondents.evaluate(["mcbe"], limit=2, **ENDS)
     some = found[(found.task == "ss") & (found.metric == "score")].set_index(["bias", "nuisance"]).score
@@ -86,6 +88,7 @@ def test_mcbe_s_scenarios_are_even_for_whoever_says_a_always() -> None:
     assert ba[0.0, "refusal"] < 20
 
 
+@pytest.mark.slow
 def test_settings_and_folders_reach_the_run(tmp_path: Path) -> None:
     rotated = {"cbbq": {"option_order": "rotated"}}
     found = meta_respondents.evaluate(["cbbq"], limit=1, settings=rotated, **ENDS)

@@ -83,6 +83,7 @@ def test_models_with_one_score_have_no_order(five: list[Measure]) -> None:
     assert found.reason.tolist() == ["all models have the same score"]
 
 
+@pytest.mark.slow
 def test_runs_of_respondents_that_differ_in_bias_alone_agree(tmp_path: Path) -> None:
     runs = {
         benchmark: [

@@ -140,6 +140,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_measures_are_those_of_the_score_table(runs: Path) -> None:
     asked = prompting.asked([runs / "*" / "*"])
     by_model = prompting.by_model(asked)

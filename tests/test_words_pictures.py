@@ -125,7 +125,11 @@ def test_english_is_found_where_it_is_left_over() -> None:
     assert left_over(f"{MODELS[0]} 的 CoAL 为 0.3，entailment (gender)") == []
 
 
-@pytest.mark.parametrize("benchmark", NAMES)
+# One benchmark is enough to see that pictures are told in Chinese at all.
+@pytest.mark.parametrize(
+    "benchmark",
+    ["cbbq", *(pytest.param(name, marks=pytest.mark.slow) for name in NAMES if name != "cbbq")],
+)
 def test_pictures_of_a_benchmark(runs: Any, benchmark: str) -> None:
     some = runs[benchmark]
     scores, room = results.table(some), getattr(figures, benchmark)
@@ -155,6 +159,7 @@ def test_pictures_of_a_benchmark(runs: Any, benchmark: str) -> None:
         assert left_over(room.worst_occupations(occupations, "zh", names[0]).get_suptitle()) == []
 
 
+@pytest.mark.slow
 def test_models_against_each_other(runs: Any) -> None:
     found = compare(runs["cbbq"])
     pictures = [fig for _, fig in comparison.differences(found.pairs, found.ranks, "cbbq")]
@@ -167,6 +172,7 @@ def test_models_against_each_other(runs: Any) -> None:
     told(*equivalent.sentence, *equivalence.findings(equivalent, "cbbq"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("blocks", ["category", "category x task"])
 def test_ranks_over_blocks(runs: Any, blocks: str) -> None:
     found = friedman.blocks(results.table(runs["cbbq"]), "cbbq", blocks, "", "")
@@ -175,6 +181,7 @@ def test_ranks_over_blocks(runs: Any, blocks: str) -> None:
     told(*friedman_findings.findings(found, tested, friedman.mean_ranks(found), pairs))
 
 
+@pytest.mark.slow
 def test_two_wordings(runs: Any, tmp_path: Path) -> None:
     again = run.evaluate_all("mcbe", MODELS, tmp_path, **FEW["mcbe"], prompts="reworded")
     pairs, _ = wordings.paired([*runs["mcbe"], *again])
@@ -191,6 +198,7 @@ def test_two_wordings(runs: Any, tmp_path: Path) -> None:
     told(*study.findings)
 
 
+@pytest.mark.slow
 def test_benchmarks_against_each_other() -> None:
     every = [
         Measure(
@@ -204,6 +212,7 @@ def test_benchmarks_against_each_other() -> None:
     told(*convergence.findings(pairs), *convergence.findings(convergence.correlated(every[:2])))
 
 
+@pytest.mark.slow
 def test_asking_for_fairness(tmp_path: Path) -> None:
     biased, refusing = (
         run.evaluate("cbbq", f"simulated:bias=0.8,seed=1{more}", limit=8, out=tmp_path / name)
@@ -218,6 +227,7 @@ def test_asking_for_fairness(tmp_path: Path) -> None:
     checked(figures.cbbq.prompt_settings(table.assign(model=MODELS[0])))
 
 
+@pytest.mark.slow
 def test_trends_over_size(tmp_path: Path) -> None:
     asked = run.evaluate_all("mcbe", list(sizes.SIMULATED), tmp_path, tasks=["ss", "bs"], limit=4)
     some = {"tiny": next(iter(sizes.by_size(asked)["mcbe"].values()))}
@@ -240,6 +250,7 @@ def test_trends_over_size(tmp_path: Path) -> None:
     told(*sentences)
 
 
+@pytest.mark.slow
 def test_judges_and_people(runs: Any) -> None:
     points, severe = people.analyses(runs["mcbe"]), people.severities(runs["mcbe"])
     for marks, scale, what in ((points, judges.POINTS, "analyses"), (severe, judges.SEVERITY, "severities")):
@@ -251,6 +262,7 @@ def test_judges_and_people(runs: Any) -> None:
     told(*people.notes(points, points, "", ""), people.above("m", "analyses"))
 
 
+@pytest.mark.slow
 def test_what_a_data_set_holds() -> None:
     looked = quality.looks([])
     rated = quality.annotated(looked)
@@ -269,12 +281,14 @@ def test_what_a_data_set_holds() -> None:
     checked(*(diversity.kappas(one.kappas, one.benchmark, one.known) for one in rated))
 
 
+@pytest.mark.slow
 def test_what_measures_react_to() -> None:
     known = meta_respondents.evaluate()
     checked(confusion.overview(known), *(confusion.against_bias(known, name) for name in NAMES))
     told(*confusion_findings.findings(confused.summary(known), confused.confusion(known)))
 
 
+@pytest.mark.slow
 def test_models_of_known_bias() -> None:
     found = meta.evaluate(["en", "zh"])
     correlated = meta.correlations(found)
@@ -282,12 +296,14 @@ def test_models_of_known_bias() -> None:
     told(*meta_findings.findings(found, correlated))
 
 
+@pytest.mark.slow
 def test_speed() -> None:
     carried = speed.carried()
     checked(figures.speed.times(speed_findings.ratios(carried)), figures.speed.growth(carried))
     told(*speed_findings.findings(carried))
 
 
+@pytest.mark.slow
 def test_single_answers(runs: Any) -> None:
     answers = explore.Answers(runs["cbbq"])
     page = re.sub(
