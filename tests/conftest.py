@@ -35,6 +35,7 @@ SLOW_NOTEBOOKS = {
     "curate_nli",
     "data_quality",
     "explore",
+    "friedman_test",
     "judge_agreement",
     "judge_injection",
     "meta_evaluation",

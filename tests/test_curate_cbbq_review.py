@@ -16,6 +16,9 @@ from bench.errors import BadInput
 from bench.figures.curate_cbbq import novelty as picture
 from bench.metrics import annotators
 
+# Simulated people work through the rounds.
+pytestmark = pytest.mark.slow
+
 
 def test_reviewers_who_are_always_right_agree(finished):
     found = cbbq_review.reviewed(finished)

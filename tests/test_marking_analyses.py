@@ -17,6 +17,9 @@ from bench.marking import AnalysisSheet, analyses_to_mark
 from bench.metrics import judges
 from bench.run import Run, evaluate
 
+# Simulated people and a judge mark every analysis of several runs.
+pytestmark = pytest.mark.slow
+
 MODELS = ["simulated:competence=0.2", "simulated:competence=0.5,seed=2", "simulated:competence=0.8,seed=3"]
 JUDGE = "simulated:competence=0.7,seed=5"
 

@@ -19,6 +19,9 @@ from bench.figures import meta as pictures
 from bench.metrics import nli_coal
 from bench.tasks.nli_coal import LABELS
 
+# Models of known bias are trained or read from what is carried.
+pytestmark = pytest.mark.slow
+
 # What r of rate and CoAL has to be, with neutral words that models were taught and with those of the release.
 LEAST = {"trained": 0.99, "shipped": 0.9}
 

@@ -14,6 +14,9 @@ from transformers import BertConfig, BertForMaskedLM, BertForSequenceClassificat
 from bench import scorers, train
 from bench.errors import RunFailed
 
+# Trains.
+pytestmark = pytest.mark.slow
+
 NAMES = {0: "NEUTRAL", 1: "entailment", 2: "Contradiction"}
 QUICK: dict[str, Any] = {"learning_rate": 3e-3, "batch_size": 8, "device": "cpu", "max_length": 64}
 
