@@ -80,8 +80,7 @@ class Run:
         given = records.read_readings(self.folder)
         if given.empty:
             return pd.DataFrame(columns=["task", "reader", "person"])
-        keys = ["task", "item_id", "request", "repeat"]
-        rows = self.records.merge(given, on=keys)
+        rows = self.records.merge(given, on=KEYS)
         rows = rows[rows.response.map(records.reply_hash) == rows.reply_hash]
         items = {item.item_id: item for item in self.items.itertuples(index=False)}
         parse = module("tasks", self.benchmark).parse

@@ -39,6 +39,8 @@ BETWEEN = {
     ("bound_low_a", "bound_high_a"): words.phrase("a, if all were readable"),
     ("bound_low_b", "bound_high_b"): words.phrase("b, if all were readable"),
 }
+# Columns of a score table that every table of scores shows.
+MEASURED = ("metric", "score", "ci_low", "ci_high", "n", "valid_rate", "bound_low", "bound_high")
 # Columns that say why, which a page tells in its language.
 REASONS = ("note", "why", "reason")
 
@@ -191,39 +193,14 @@ def _brief(text: object) -> str:
 def by_category(scores: pd.DataFrame, metrics: Sequence[str]) -> None:
     """Show `metrics` of each category and model, and what stands beside a score."""
     rows = scores[scores.metric.isin(metrics) & (scores.preset == scores.preset.iloc[0])]
-    columns = [
-        "model",
-        "category",
-        "task",
-        "metric",
-        "score",
-        "ci_low",
-        "ci_high",
-        "n",
-        "valid_rate",
-        "bound_low",
-        "bound_high",
-        "note",
-    ]
+    columns = ["model", "category", "task", *MEASURED, "note"]
     table(rows[columns], "by_category", digits=2)
 
 
 def overall(scores: pd.DataFrame, task: str) -> None:
     """Show every measure of a task over all categories, and what stands beside it."""
     rows = scores[(scores.category == ALL) & (scores.task == task) & (scores.preset == scores.preset.iloc[0])]
-    columns = [
-        "model",
-        "metric",
-        "score",
-        "ci_low",
-        "ci_high",
-        "n",
-        "valid_rate",
-        "bound_low",
-        "bound_high",
-        "baseline",
-        "note",
-    ]
+    columns = ["model", *MEASURED, "baseline", "note"]
     table(rows[columns], f"overall_{task}", digits=2)
 
 

@@ -59,6 +59,11 @@ class Sample(NamedTuple):
     widening: float = 1.0
 
     @property
+    def equal_units(self) -> float:
+        """Clusters of equal size that would tell as much."""
+        return self.units if math.isnan(self.effective) else self.effective
+
+    @property
     def freedom(self) -> float:
         """Degrees of freedom of its spread."""
         freedom = self.units - self.strata
@@ -322,7 +327,7 @@ def sample(totals: Totals, statistic: Callable[[np.ndarray], np.ndarray], size: 
 
 def pooled(samples: Sequence[Sample]) -> Sample:
     """Count what the mean of scores rests on that were sampled apart from each other."""
-    effective = [one.units if math.isnan(one.effective) else one.effective for one in samples]
+    effective = [one.equal_units for one in samples]
     return Sample(
         sum(one.units for one in samples),
         sum(one.strata for one in samples),
@@ -367,8 +372,7 @@ def _on_scale(value: float, error: float, rests_on: Sample, limits: Limits, t: f
     length = limits[1] - limits[0]
     u, error = (value - limits[0]) / length, error / length
     if error < NOISE or not 0 < u < 1:
-        n = rests_on.units if math.isnan(rests_on.effective) else rests_on.effective
-        unseen = 1 - ((1 - LEVEL) / 2) ** (1 / n)
+        unseen = 1 - ((1 - LEVEL) / 2) ** (1 / rests_on.equal_units)
         low, high = u - unseen * u, u + unseen * (1 - u)
     else:
         low, high = _wilson(u, error, t)
