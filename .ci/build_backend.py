@@ -18,6 +18,7 @@ OF_TESTS = (
     ".github/**/*",
     "reports/*.yml",
     "CHANGELOG.md",
+    "CITATION.cff",
     "environment.yml",
 )
 

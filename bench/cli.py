@@ -40,8 +40,20 @@ Settings = Annotated[
 Format = Annotated[str, typer.Option("--format", help="table, csv, json or latex.")]
 
 
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(__version__)
+        raise typer.Exit
+
+
 @app.callback(invoke_without_command=True)
-def _without_command(context: typer.Context) -> None:
+def _without_command(
+    context: typer.Context,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
     if context.invoked_subcommand is None:
         print(context.get_help())
         raise typer.Exit(2)
@@ -288,7 +300,7 @@ def report(
 
 @app.command()
 def version() -> None:
-    """Show the version."""
+    """Show the version, like --version."""
     print(__version__)
 
 

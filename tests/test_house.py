@@ -160,5 +160,6 @@ def test_the_top_level_holds_what_was_agreed():
         "pyproject.toml",
         "LICENSE",
         "CHANGELOG.md",
+        "CITATION.cff",
     }
     assert {name for name in tops if not name.startswith(".")} <= allowed

@@ -142,6 +142,13 @@ def test_demo_study_and_notebooks_come_along(bench: Run, installed: Path, tmp_pa
     assert f"{Path('books') / books[0].name}: is there already, and differs" in done.stderr
 
 
+def test_the_version_and_the_mark_of_types_come_along(bench: Run, installed: Path) -> None:
+    (metadata,) = installed.glob("bias_workbench-*.dist-info/METADATA")
+    version = bench("--version").stdout.strip()
+    assert f"Version: {version}" in metadata.read_text("utf-8").splitlines()
+    assert (installed / "bench/py.typed").is_file()
+
+
 def test_a_source_distribution_can_be_tested(unpacked: Path) -> None:
     for pattern in ("tests/*.py", "notebooks/*.ipynb"):
         assert names(pattern, unpacked) == names(pattern, HOME)
