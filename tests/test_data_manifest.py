@@ -60,11 +60,6 @@ def cbbq_folder(folder: Path, told: str = HEAD + CITY) -> Path:
     return folder
 
 
-def with_font(chinese: str, english: str) -> str:
-    """What pictures show: Chinese only where this machine has a font for it."""
-    return chinese if style.cjk_font() else english
-
-
 def test_a_category_of_mcbe_runs_and_its_run_keeps_its_names(tmp_path: Path) -> None:
     folder = mcbe_folder(tmp_path / "data")
     asked = run.evaluate(
@@ -85,7 +80,7 @@ def test_a_category_of_mcbe_runs_and_its_run_keeps_its_names(tmp_path: Path) -> 
     shutil.rmtree(folder)
     naming._told.clear()
     again = Run.open(tmp_path / "run")
-    shown = with_font("体育 (Sports clubs)", "Sports clubs")
+    shown = "体育 (Sports clubs)"
     assert style.label("mcbe", "sport") == shown
     (fig,) = [fig for name, fig in pictures.by_category(again.scores().assign(model="m"), "mcbe")][:1]
     assert shown in [text.get_text() for text in fig.axes[0].get_yticklabels()]
@@ -96,7 +91,7 @@ def test_a_category_of_cbbq_runs_is_checked_and_is_expanded(tmp_path: Path) -> N
     asked = run.evaluate("cbbq", "simulated:bias=1", data=folder, out=tmp_path / "run")
     scores = asked.scores("paper").set_index(["category", "task", "metric"]).score
     assert scores["city_life", "ambiguous", "s_amb"] == 1
-    assert style.label("cbbq", "city_life") == with_font("城市 (City life)", "City life")
+    assert style.label("cbbq", "city_life") == "城市 (City life)"
     source = data.find("cbbq", folder)
     found = data.check(source)
     assert not (found.kind == "refused").any()

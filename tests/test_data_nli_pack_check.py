@@ -227,10 +227,8 @@ def test_a_new_language_runs_and_is_called_by_its_name(
     (asked,) = run.evaluate_all("nli_coal", ["simulated:bias=1"], data=str(made.out))
     scores = asked.scores().set_index(["category", "task", "metric"]).score
     assert scores["ko", "all", "coal"] == pytest.approx(2 / 3)
-    # Pictures show its own name only where this machine has a font for it.
-    shown = "한국어 (Korean)" if style.cjk_font() else "Korean"
-    assert style.label("nli_coal", "ko") == shown
-    assert _language("ko") == shown
+    assert style.label("nli_coal", "ko") == "한국어 (Korean)"
+    assert _language("ko") == "한국어 (Korean)"
     assert data.check(source).kind.tolist().count("refused") == 0
     # A language model is asked in English, where our wording has no prompt for the language.
     (in_words,) = run.evaluate_all("nli_coal", ["simulated:bias=1"], data=str(made.out), read="text", limit=2)

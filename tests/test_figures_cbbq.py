@@ -9,14 +9,11 @@ import pytest
 from drawing import drawn, ticks, told
 
 from bench import run
-from bench.figures import cbbq, cjk_font
+from bench.figures import cbbq, style
 from bench.metrics.cbbq import by_name_and_topic
 
 NAMES = ["simulated:bias=0.2,seed=1", "simulated:bias=0.9,seed=1", "simulated:refuse=1"]
 CATEGORIES = ["age", "gender", "race"]
-needs_font = pytest.mark.skipif(
-    cjk_font() is None, reason="no font with Chinese characters (Debian: fonts-noto-cjk)"
-)
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +101,6 @@ def test_one_context_is_one_panel_and_none_is_no_picture(tmp_path):
     assert cbbq.accuracy_and_bias(run.table(few, "official")) is None
 
 
-@needs_font
 def test_a_cell_is_a_name_in_a_topic_with_its_score_and_answers(table):
     fig = drawn(cbbq.names_by_topic(table, "gender", "model"))
     axis = fig.axes[0]
@@ -136,14 +132,12 @@ def test_of_many_names_those_with_most_answers_are_shown_and_it_is_said():
     fig = drawn(cbbq.names_by_topic(rows, "age"))
     names = ticks(fig.axes[0].get_yticklabels())
     assert len(names) == 40
-    if cjk_font():
-        assert names == [f"name {k}" for k in range(7, 47)]
+    assert names == [f"name {k}" for k in range(7, 47)]
     assert any("the 40 of 47 names with most answers" in text.get_text() for text in fig.texts)
 
 
 def test_without_a_font_names_are_numbers_and_never_boxes(table, monkeypatch):
-    for place in ("bench.figures.style.cjk_font", "bench.figures.cbbq.cjk_font"):
-        monkeypatch.setattr(place, lambda: None)
+    monkeypatch.setattr(style, "fonts", lambda: [style.LATIN_FONT])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fig = drawn(cbbq.names_by_topic(table, "gender"))

@@ -12,7 +12,6 @@ from matplotlib.text import Text
 
 from bench import words
 from bench.figures import curate_cbbq as pictures
-from bench.figures.style import cjk_font
 
 SETS = ["this set", "CBBQ samples", *(f"A data set of a group with quite a long name, part {k}" for k in range(10))]  # fmt: skip
 USUAL = pd.DataFrame({"condition": ["ambiguous", "disambiguous"] * 20, "rouge_l": np.linspace(0.3, 0.5, 40), "set": SETS[1]})  # fmt: skip
@@ -88,8 +87,6 @@ def test_a_title_says_how_near_the_nearest_is():
 
 
 def test_it_speaks_chinese():
-    if cjk_font() is None:
-        pytest.skip("no font shows Chinese, so pictures are English")
     with words.spoken("zh"):
         fig = pictures.novelty(compared(3, SETS[:2], "t{}"), USUAL)
         texts = [fig.get_label(), *(text.get_text() for text in fig.findobj(Text))]

@@ -7,13 +7,10 @@ from drawing import drawn, ticks, told
 from matplotlib.colors import to_hex
 
 from bench import data, run
-from bench.figures import cjk_font, nli_coal
+from bench.figures import nli_coal, style
 from bench.metrics.nli_coal import by, predictors
 
 NAMES = ["simulated:bias=0.6", "simulated:label=contradiction", "simulated:refuse=1"]
-needs_font = pytest.mark.skipif(
-    cjk_font() is None, reason="no font with Chinese characters (Debian: fonts-noto-cjk)"
-)
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +92,6 @@ def test_habits_lie_on_the_line_and_models_where_their_scores_are(scores, runs):
     assert nli_coal.habits(against, predictors(runs[0].items)).axes[0].get_ylim()[0] < -1
 
 
-@needs_font
 def test_worst_occupations_are_sorted_with_their_n_in_their_language(runs):
     table = by(runs[0].records, runs[0].items, "occupation")
     fig = drawn(nli_coal.worst_occupations(table, "zh", NAMES[0], most=5))
@@ -111,7 +107,7 @@ def test_worst_occupations_are_sorted_with_their_n_in_their_language(runs):
 
 
 def test_without_a_font_no_name_is_a_box(runs, scores, monkeypatch):
-    monkeypatch.setattr("bench.figures.style.cjk_font", lambda: None)
+    monkeypatch.setattr(style, "fonts", lambda: [style.LATIN_FONT])
     table = by(runs[0].records, runs[0].items, "occupation")
     fig = drawn(nli_coal.worst_occupations(table, "zh"))
     assert ticks(fig.axes[0].get_yticklabels())[0].startswith("1  n")

@@ -10,9 +10,8 @@ from drawing import drawn, ticks
 from bench import show
 from bench.analyses import quality
 from bench.data import SAMPLES
-from bench.figures import agreement, words
+from bench.figures import agreement, style, words
 from bench.figures import diversity as pictures
-from bench.figures.style import cjk_font
 from bench.metrics import annotators, judges
 from bench.metrics.words import counts
 
@@ -44,11 +43,12 @@ def test_bars_are_sorted_by_count(looked, by):
 
 
 def test_bars_are_numbered_where_no_font_shows_their_names(looked, monkeypatch):
-    for module in ("style", "diversity", "words"):
-        monkeypatch.setattr(f"bench.figures.{module}.cjk_font", lambda: None)
+    monkeypatch.setattr(style, "fonts", lambda: [style.LATIN_FONT])
     fig = drawn(pictures.coverage(looked[0].coverage("topic"), "topic", "mcbe", "instances"))
-    assert ticks(fig.axes[0].get_yticklabels())[:2] == ["no. 1", "no. 2"]
-    assert "Bars are numbered as in the table, because no font" in fig.get_label()
+    assert ticks(fig.axes[0].get_yticklabels())[:2] == [
+        "row 1 of the table",
+        "row 2 of the table",
+    ]
     assert words.clouds(counts(looked[0].texts), "mcbe") is None
 
 
@@ -65,22 +65,16 @@ def test_overlap_shows_each_category_and_the_line_across(looked):
     assert len(drawn(pictures.between(looked[0].diversity, "mcbe")).axes[0].texts) == 144
 
 
-def test_clouds_or_bars(looked, monkeypatch):
-    if cjk_font() is None:
-        pytest.skip("no font with Chinese characters is installed (Debian: fonts-noto-cjk)")
+def test_clouds_leave_out_words_that_no_font_shows(looked):
     counted = counts(looked[0].texts)
     counted = counted[counted.category.isin(["gender", "age"])]
     assert words.missing(counted) == ""
     fig = drawn(words.clouds(counted, "mcbe"))
     assert sum(bool(ax.images) for ax in fig.axes) == 2
-    monkeypatch.setattr(words, "cjk_font", lambda: None)
-    english = counted.assign(word=[f"word{k}" for k in range(len(counted))])
-    both = pd.concat([counted.head(1), english])
-    assert words.missing(both)
-    bars = drawn(words.clouds(both, "mcbe"))
-    first = english[english.category == "gender"].head(words.BARS)
-    assert ticks(bars.axes[0].get_yticklabels()) == list(first.word)
-    assert [bar.get_width() for bar in bars.axes[0].patches] == list(first.texts)
+    lost = counted.head(1).assign(word="\U0001f12f", category="race")  # no font has every sign
+    assert "1 words" in words.missing(pd.concat([counted, lost]))
+    assert len(drawn(words.clouds(pd.concat([counted, lost]), "mcbe")).axes) == 2
+    assert words.clouds(lost, "mcbe") is None
 
 
 def test_kappas_are_sorted_and_gaps_are_named():

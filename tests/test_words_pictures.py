@@ -72,8 +72,6 @@ NAMED = {
 
 @pytest.fixture(autouse=True)
 def chinese():
-    if style.cjk_font() is None:
-        pytest.skip("no font shows Chinese, so pictures are English")
     with words.spoken("zh"):
         yield
 
@@ -316,15 +314,6 @@ def test_single_answers(runs: Any) -> None:
         assert name in page
     assert "第 1 至 25 个回答" in explore.table(answers).page
     told(*warnings([one.about for one in runs["cbbq"]]))
-
-
-def test_without_a_font_pictures_are_english(runs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    for room in (style, figures.cbbq):
-        monkeypatch.setattr(room, "cjk_font", lambda: None)
-    fig = figures.scores_by_model(results.table(runs["nli_coal"]), "nli_coal")
-    assert fig is not None
-    assert fig.axes[0].get_title("left") == "CoAL: biased labels over the three sets"
-    assert words.language() == "zh"
 
 
 def test_a_long_title_is_broken_where_chinese_may_be() -> None:

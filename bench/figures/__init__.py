@@ -6,9 +6,7 @@ sentence what it shows, for those who cannot see it.
 
 from bench.figures import cbbq, mcbe, meta, nli_coal, speed
 from bench.figures.scores import by_category, categories_by_model, score_and_validity, scores_by_model
-from bench.figures.style import FONT_ADVICE, cjk_font
 
 __all__ = [
-    "FONT_ADVICE", "by_category", "categories_by_model", "cbbq", "cjk_font", "mcbe", "meta", "nli_coal", "score_and_validity", "scores_by_model",
-    "speed",
+    "by_category", "categories_by_model", "cbbq", "mcbe", "meta", "nli_coal", "score_and_validity", "scores_by_model", "speed",
 ]  # fmt: skip

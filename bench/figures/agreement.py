@@ -9,7 +9,7 @@ import seaborn as sns
 from matplotlib.figure import Figure
 
 from bench import words
-from bench.figures.style import FAINT, INK, WIDTH, colours, head, label, legend_below, readable, style
+from bench.figures.style import FAINT, INK, WIDTH, colours, head, label, legend_below, style
 from bench.metrics.judges import Scale, title
 from bench.metrics.table import ALL
 
@@ -22,7 +22,6 @@ LONGEST = 36
 MANY = 4
 
 
-@readable
 def against_people(marks: pd.DataFrame, summed: pd.DataFrame, scale: Scale) -> Figure | None:
     """Judge against people, a row a judge: left mark against mark with the diagonal, right the difference over their mean
     (Bland and Altman, 1986) with its mean and limits of agreement. None where there are no marks.
@@ -83,7 +82,6 @@ def against_people(marks: pd.DataFrame, summed: pd.DataFrame, scale: Scale) -> F
     return fig
 
 
-@readable
 def by_category(compared: pd.DataFrame, benchmark: str, scale: Scale) -> Figure | None:
     """How far from people, by category: dots with intervals, a colour a judge; a bar where the best constant mark is.
 

@@ -1,7 +1,5 @@
 """Pictures of CBBQ: categories, and names and topics, as in the paper's figures 5 and 6; accuracy, prompt settings, orders."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
 import seaborn as sns
@@ -18,13 +16,12 @@ from bench.figures.style import (
     WIDTH,
     arms,
     around,
-    cjk_font,
+    can_show,
     colours,
     label,
     legend_below,
     marked,
     marks_of,
-    readable,
     style,
 )
 from bench.metrics.cbbq import AMBIGUOUS, DISAMBIGUOUS, WEIGHTS
@@ -40,14 +37,11 @@ LIMITS = (0.0, 1.0)
 ROOM = (-0.03, 1.03)  # limits that do not cut a point in half
 # What it takes to be above the line of accuracy and bias.
 ABOVE = words.phrase("only where labels say that\nthe stereotype is right")
-# Where no font can show the names.
-NUMBERED = "names and topics numbered in the order of the data, as no font shows Chinese"
 CONTEXTS = {AMBIGUOUS: words.phrase("Ambiguous"), DISAMBIGUOUS: words.phrase("Disambiguous")}
 # So many rows of names can still be read.
 ROWS = 40
 
 
-@readable
 def category_heatmaps(scores: pd.DataFrame) -> Figure | None:
     """Which categories, as in the paper's Figure 5: a heatmap categories x models for each context, rows in one order.
 
@@ -101,7 +95,6 @@ def category_heatmaps(scores: pd.DataFrame) -> Figure | None:
     return fig
 
 
-@readable
 def names_by_topic(
     table: pd.DataFrame, category: str, model: str = "", metric: str = "s_total"
 ) -> Figure | None:
@@ -136,7 +129,13 @@ def names_by_topic(
             for pair in zip(texts, n.to_numpy(), strict=True)
         ]
     )
-    names, topics = (_readable(list(map(str, axis))) for axis in (score.index, score.columns))
+    names, topics = (list(map(str, axis)) for axis in (score.index, score.columns))
+    numbered = ""
+    if not all(map(can_show, [*names, *topics])):
+        names, topics = ([str(k) for k in range(1, len(axis) + 1)] for axis in (names, topics))
+        numbered = words.tell(
+            "names and topics are numbered in the order of the data, as the fonts here cannot show them"
+        )
     shown, asked = score.set_axis(names).set_axis(topics, axis=1), n.notna().to_numpy()
     _heat(ax, shown, told, CENTRES[metric], size="xx-small" if dense else "x-small", asked=asked)
     ax.tick_params(axis="y", rotation=0, labelsize="x-small")
@@ -144,7 +143,7 @@ def names_by_topic(
     # The eye needs lines to follow where most cells are blank.
     ax.grid(visible=True, color="#f0f0f0", lw=0.6)
     fewer = words.tell("the {n} of {all} names with most answers", n=len(score), all=every) if every > len(score) else ""  # fmt: skip
-    about = words.tell("; ").join(filter(None, (model, fewer, "" if cjk_font() else NUMBERED)))
+    about = words.tell("; ").join(filter(None, (model, fewer, numbered)))
     below = [
         words.tell("white: a random answerer ({chance})", chance=f"{CENTRES[metric]:.2f}"),
         words.tell("below the score its answers"),
@@ -172,7 +171,6 @@ def names_by_topic(
     return fig
 
 
-@readable
 def accuracy_and_bias(scores: pd.DataFrame) -> Figure | None:
     """Does a model that answers rightly follow the stereotype less: accuracy against S in both contexts.
 
@@ -224,7 +222,6 @@ def accuracy_and_bias(scores: pd.DataFrame) -> Figure | None:
     return fig
 
 
-@readable
 def prompt_settings(table: pd.DataFrame) -> Figure | None:
     """Does it help to ask for fairness, or to think first: scores under each prompt setting, as in the paper's Figure 7.
 
@@ -283,7 +280,6 @@ def prompt_settings(table: pd.DataFrame) -> Figure | None:
     return fig
 
 
-@readable
 def option_orders(scores: pd.DataFrame) -> Figure | None:
     """Does a model choose a place or a person: what becomes of its answers when the options change places.
 
@@ -383,11 +379,6 @@ def _title(fig: Figure, title: str, *below: str) -> None:
     fig.suptitle(title + "\n" * len(below), x=0.01, ha="left", fontsize="medium", fontweight="bold")
     at = 1 - 0.24 / fig.get_figheight()
     fig.text(0.01, at, "\n".join(below), va="top", fontsize="small", color=FAINT)
-
-
-def _readable(names: Sequence[str]) -> list[str]:
-    """Chinese names where a font can show them, else numbers."""
-    return list(names) if cjk_font() else [str(k) for k in range(1, len(names) + 1)]
 
 
 def _number(value: float) -> str:

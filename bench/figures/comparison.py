@@ -11,7 +11,7 @@ from matplotlib.patches import Rectangle
 
 from bench import words
 from bench.benchmarks import module
-from bench.figures.style import BIAS_PALETTE, FAINT, INK, WIDTH, around, head, readable, style
+from bench.figures.style import BIAS_PALETTE, FAINT, INK, WIDTH, around, head, style
 from bench.metrics.comparison import DIFFERENT
 from bench.metrics.findings import short_title, span
 from bench.metrics.table import Headline
@@ -36,7 +36,6 @@ def differences(pairs: pd.DataFrame, ranks: pd.DataFrame, benchmark: str) -> Ite
             yield f"differences_{headline.task}_{headline.metric}", _differences(headline, some, order)
 
 
-@readable
 def ranks_by_model(pairs: pd.DataFrame, ranks: pd.DataFrame, benchmark: str) -> Figure | None:
     """How often each model has each rank over the resamples, a panel a headline; framed: the ranks that the tests leave open.
 
@@ -82,7 +81,6 @@ def ranks_by_model(pairs: pd.DataFrame, ranks: pd.DataFrame, benchmark: str) -> 
     return fig
 
 
-@readable
 def _differences(headline: Headline, some: pd.DataFrame, order: pd.DataFrame) -> Figure:
     style()
     models = list(order.model)

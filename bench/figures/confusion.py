@@ -9,7 +9,7 @@ from matplotlib.lines import Line2D
 
 from bench import words
 from bench.benchmarks import module
-from bench.figures.style import FAINT, INK, WIDTH, colours, head, readable, style
+from bench.figures.style import FAINT, INK, WIDTH, colours, head, style
 from bench.metrics.confusion import NOISE, curves, summary
 from bench.metrics.confusion import confusion as confusions
 from bench.metrics.confusion_findings import NUISANCES, as_title, named
@@ -18,7 +18,6 @@ from bench.metrics.findings import listing
 MARKS = "osD"
 
 
-@readable
 def against_bias(
     found: pd.DataFrame, benchmark: str, measures: Sequence[tuple[str, str]] = ()
 ) -> Figure | None:
@@ -95,7 +94,6 @@ def against_bias(
     return fig
 
 
-@readable
 def overview(found: pd.DataFrame, measures: Sequence[tuple[str, str, str]] = ()) -> Figure:
     """How far each nuisance moves each headline measure at a fixed bias, as a share of its range; least confused on top.
 

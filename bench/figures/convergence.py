@@ -6,14 +6,13 @@ import seaborn as sns
 from matplotlib.figure import Figure
 
 from bench import words
-from bench.figures.style import FAINT, INK, WIDTH, head, readable, style
+from bench.figures.style import FAINT, INK, WIDTH, head, style
 from bench.metrics.convergence import CONVERGENT, DISCRIMINANT
 
 # Not that of bias: neither end is the worse one.
 PALETTE = "PuOr"
 
 
-@readable
 def matrix(pairs: pd.DataFrame, reliability: pd.DataFrame) -> Figure | None:
     """Draw correlations of measures below the diagonal, and their reliability on it.
 

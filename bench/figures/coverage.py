@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from bench import words
-from bench.figures.style import FAINT, INK, WIDTH, colours, head, label, legend_height, readable, style
+from bench.figures.style import FAINT, INK, WIDTH, colours, head, label, legend_height, style
 from bench.metrics.coverage import BY, PLURAL, SIDES, Compared, findings, title
 from bench.metrics.table import ALL
 
@@ -18,7 +18,6 @@ from bench.metrics.table import ALL
 MOST = 16
 
 
-@readable
 def shared(found: Compared, benchmark: str, names: Sequence[str]) -> Figure:
     """What two data sets share, by category: bars of topics and of groups, and the share of texts that are near.
 

@@ -18,7 +18,6 @@ from bench.figures.style import (
     head,
     legend_below,
     legend_height,
-    readable,
     style,
 )
 from bench.metrics.diversity import NEAR
@@ -30,7 +29,6 @@ MOST = 25
 LONGEST, LONGEST_SET = 22, 36
 
 
-@readable
 def novelty(found: pd.DataFrame, usual: pd.DataFrame, conditions: Sequence[str] = ("ambiguous", "disambiguous")) -> Figure | None:  # fmt: skip
     """How much each new context shares with the nearest text of each set: a panel a condition, a row a template, a mark a set.
 

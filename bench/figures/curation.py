@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from bench import words
 from bench.curate.mcbe_findings import OF
-from bench.figures.style import FAINT, INK, WIDTH, colours, head, legend_below, readable, style
+from bench.figures.style import FAINT, INK, WIDTH, colours, head, legend_below, style
 from bench.metrics.agreement import LEVELS
 from bench.metrics.findings import span
 
@@ -19,7 +19,6 @@ LONGEST = 24
 MANY = 40
 
 
-@readable
 def severities(ratings: pd.DataFrame, outcome: pd.DataFrame, again: pd.DataFrame | None) -> Figure | None:
     """How severe people find each item: a dot a rating, a bar their mean; orange where they lie too far apart.
 
@@ -77,7 +76,6 @@ def severities(ratings: pd.DataFrame, outcome: pd.DataFrame, again: pd.DataFrame
     return fig
 
 
-@readable
 def agreement(found: pd.DataFrame) -> Figure | None:
     """How far annotators agree: a dot with its interval for each measure and what it is of; none where there is nothing.
 

@@ -11,20 +11,18 @@ from matplotlib.ticker import MaxNLocator
 from bench import naming, words
 from bench.figures.style import (
     FAINT,
-    FONT_ADVICE,
     INK,
     WIDTH,
-    cjk_font,
+    can_show,
     colours,
     fitted,
     head,
     label,
     legend_below,
-    readable,
     style,
 )
 from bench.metrics.annotators import BANDS
-from bench.metrics.diversity import CJK, Diversity
+from bench.metrics.diversity import Diversity
 from bench.metrics.diversity_findings import coverage_title, overlap_title
 from bench.metrics.table import ALL
 
@@ -33,7 +31,6 @@ MOST = 12
 ACROSS = "across"
 
 
-@readable
 def coverage(counted: pd.DataFrame, by: str, benchmark: str, rows: str) -> Figure:
     """How many texts are about what: horizontal bars, the most frequent first; the darker part are distinct texts.
 
@@ -67,18 +64,15 @@ def coverage(counted: pd.DataFrame, by: str, benchmark: str, rows: str) -> Figur
     told = words.tell(", ").join(
         f"{value} {count:,}" for value, count in zip(shown[by].head(5), shown.texts, strict=False)
     )
-    unnamed = f" Bars are numbered as in the table, because {FONT_ADVICE}." if _unnamed(shown, by) else ""
     fig.set_label(
         words.tell(
             "{title}. Bars by {by}, the largest first: {told}{others}.",
             title=coverage_title(counted, by, rows), by=words.tell(by), told=told, others=others,
         )
-        + unnamed
     )  # fmt: skip
     return fig
 
 
-@readable
 def overlap(found: Diversity, benchmark: str) -> Figure:
     """How alike are texts: shares of pairs by ROUGE-L, within and across categories; and the mean of each category."""
     style()
@@ -130,7 +124,6 @@ def overlap(found: Diversity, benchmark: str) -> Figure:
     return fig
 
 
-@readable
 def between(found: Diversity, benchmark: str) -> Figure | None:
     """Which categories are alike: a heatmap of the mean ROUGE-L of their texts. None where there is only one a language."""
     wide = found.between
@@ -159,7 +152,6 @@ def between(found: Diversity, benchmark: str) -> Figure | None:
     return fig
 
 
-@readable
 def kappas(found: pd.DataFrame, benchmark: str, known: float = math.nan) -> Figure:
     """Do annotators agree: kappa with its interval, by category; lines where it is called by another name.
 
@@ -222,13 +214,9 @@ def _name(benchmark: str, by: str, value: str, place: int) -> str:
     if by == "category":
         return label(benchmark, value)
     shown = value if len(value) <= 24 else f"{value[:23]}…"
-    return shown if cjk_font() or not CJK.search(value) else f"no. {place}"
+    return shown if can_show(shown) else words.tell("row {n} of the table", n=place)
 
 
 def _called(benchmark: str, category: str) -> str:
     """A category within a title."""
     return naming.english(benchmark, category) if words.language() == "en" else label(benchmark, category)
-
-
-def _unnamed(shown: pd.DataFrame, by: str) -> bool:
-    return by != "category" and cjk_font() is None and any(CJK.search(str(value)) for value in shown[by])

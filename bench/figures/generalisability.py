@@ -6,14 +6,13 @@ from matplotlib.figure import Figure
 
 from bench import words
 from bench.figures.ranks import folded
-from bench.figures.style import MARKS, WIDTH, colours, head, readable, style
+from bench.figures.style import MARKS, WIDTH, colours, head, style
 from bench.metrics.generalisability import CONDITIONS, ITEMS, by_facet
 
 # Narrower parts of a bar have no room for a number.
 LEAST = 0.12
 
 
-@readable
 def uncertainty(components: pd.DataFrame, planned: pd.DataFrame) -> Figure | None:
     """Draw the parts of a score's error variance, and its interval against the number of wordings.
 

@@ -6,7 +6,7 @@ import seaborn as sns
 from matplotlib.figure import Figure
 
 from bench import words
-from bench.figures.style import FAINT, WIDTH, colours, head, legend_below, readable, style
+from bench.figures.style import FAINT, WIDTH, colours, head, legend_below, style
 from bench.metrics.injection import HARMLESS, PLANTED
 from bench.words import phrase
 
@@ -20,7 +20,6 @@ ROW = 0.27
 MARKERS = "osD^vP"
 
 
-@readable
 def kinds(summed: pd.DataFrame, judge: str, benchmark: str) -> Figure | None:
     """How often each kind of instruction wins the mark that it is after, a dot with its interval a wording of the judge's question.
 

@@ -7,10 +7,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from bench import words
-from bench.figures.style import FAINT, INK, WIDTH, colours, fitted, head, readable, style
+from bench.figures.style import FAINT, INK, WIDTH, colours, fitted, head, style
 
 
-@readable
 def captions(sifted: pd.DataFrame) -> Figure | None:
     """Captions by what became of them: one bar for those that make a frame, one for each reason. None without captions.
 

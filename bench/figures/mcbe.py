@@ -22,7 +22,6 @@ from bench.figures.style import (
     legend_height,
     marked,
     marks_of,
-    readable,
     style,
 )
 from bench.metrics.mcbe_instances import DECAY, decay
@@ -40,7 +39,6 @@ CRITERION = {
 }
 
 
-@readable
 def tasks_by_model(scores: pd.DataFrame) -> Figure:
     """Which tasks: a heatmap tasks x models of the means over categories; a task that was not asked is hatched."""
     some = _headline(scores)
@@ -70,7 +68,6 @@ def tasks_by_model(scores: pd.DataFrame) -> Figure:
     return fig
 
 
-@readable
 def categories_by_task(scores: pd.DataFrame, model: str) -> Figure:
     """Where within a model: a heatmap categories x tasks; what has no place in a category is hatched."""
     some = _headline(scores)
@@ -100,7 +97,6 @@ def categories_by_task(scores: pd.DataFrame, model: str) -> Figure:
     return fig
 
 
-@readable
 def radars(scores: pd.DataFrame) -> Figure | None:
     """The paper's radars: a spoke a category (left) and a task (right), a line a model; a gap is left open.
 
@@ -179,7 +175,6 @@ def radars(scores: pd.DataFrame) -> Figure | None:
     return fig
 
 
-@readable
 def list_lengths(scores: pd.DataFrame) -> Figure | None:
     """Scenario selection by number of groups, beside a coin tosser and the lowest possible score; None where not asked."""
     style()
@@ -226,7 +221,6 @@ def list_lengths(scores: pd.DataFrame) -> Figure | None:
     return fig
 
 
-@readable
 def severities(answers: Mapping[str, pd.DataFrame]) -> Figure | None:
     """Bias scoring: people's severity against the model's, a panel a model, equal on the diagonal; None where not asked.
 
@@ -268,7 +262,6 @@ def severities(answers: Mapping[str, pd.DataFrame]) -> Figure | None:
     return fig
 
 
-@readable
 def marks(scores: pd.DataFrame) -> Figure | None:
     """Bias analysis: the judge's four marks in percent of the highest, a colour a model; None where not asked."""
     style()

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from bench import words
-from bench.figures.style import FAINT, INK, WIDTH, colours, head, label, readable, style
+from bench.figures.style import FAINT, INK, WIDTH, colours, head, label, style
 from bench.metrics.findings import listing, span
 from bench.metrics.meta_findings import NAMES
 
@@ -18,7 +18,6 @@ FOLLOWS = 0.9
 SIGNED = "gap"
 
 
-@readable
 def against_rate(
     found: pd.DataFrame, correlated: pd.DataFrame, measures: Sequence[str] = ("coal", "fn")
 ) -> Figure:

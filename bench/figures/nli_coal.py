@@ -11,7 +11,7 @@ from matplotlib.patches import Rectangle
 
 from bench import naming, words
 from bench.data.manifest import label_in
-from bench.figures.style import FAINT, INK, WIDTH, arms, can_show, colours, head, marks_of, readable, style
+from bench.figures.style import FAINT, INK, WIDTH, arms, can_show, colours, head, marks_of, style
 from bench.metrics.table import ALL
 from bench.tasks.nli_coal import LABELS
 
@@ -59,7 +59,6 @@ FEMALE, MALE = "#b3589a", "#3f8f8b"
 OCCUPATIONS = {"female-stereo": (FEMALE, "o"), "male-stereo": (MALE, "s"), "neutral": (INK, "D")}
 
 
-@readable
 def labels_by_set(scores: pd.DataFrame) -> Figure | None:
     """Which labels a model gives in each set, with FN and CoAL, as in the paper's Table 3; a panel a language.
 
@@ -115,7 +114,6 @@ def labels_by_set(scores: pd.DataFrame) -> Figure | None:
     return fig
 
 
-@readable
 def directions(scores: pd.DataFrame) -> Figure | None:
     """Whose stereotype, or only a gender word: what CoAL is made of, by direction and by gender word; a line a language.
 
@@ -178,7 +176,6 @@ def directions(scores: pd.DataFrame) -> Figure | None:
     return fig
 
 
-@readable
 def worst_occupations(table: pd.DataFrame, category: str, model: str = "", most: int = 15) -> Figure | None:
     """The occupations with the most biased labels: dots with intervals; with a stereotype at the left, without at the right.
 
@@ -239,7 +236,6 @@ def worst_occupations(table: pd.DataFrame, category: str, model: str = "", most:
     return fig
 
 
-@readable
 def habits(scores: pd.DataFrame, predictors: pd.DataFrame) -> Figure | None:
     """Is a CoAL a stereotype or a habit: CoAL against the balanced directional gap, with predictors by rule; a panel a language.
 

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from bench import words
-from bench.figures.style import BIAS_PALETTE, FAINT, INK, WIDTH, colours, head, label, readable, style
+from bench.figures.style import BIAS_PALETTE, FAINT, INK, WIDTH, colours, head, label, style
 from bench.metrics.bootstrap import LEVEL
 from bench.metrics.friedman import CATEGORY, Blocks, Friedman, critical_difference
 from bench.metrics.friedman_findings import best, is_bias, title, units
@@ -18,7 +18,6 @@ from bench.metrics.friedman_findings import best, is_bias, title, units
 LINE = 24
 
 
-@readable
 def critical_difference_diagram(found: Blocks, tested: Friedman, compared: pd.DataFrame) -> Figure:
     """Are models different at all: mean ranks on a line; models that a bar joins cannot be told apart (Demšar, 2006).
 
@@ -78,7 +77,6 @@ def critical_difference_diagram(found: Blocks, tested: Friedman, compared: pd.Da
     return fig
 
 
-@readable
 def ranks_by_block(found: Blocks, benchmark: str) -> Figure:
     """Where the order comes from: each model's rank in each block, the block left out hatched."""
     style()

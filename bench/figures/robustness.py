@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from bench import words
 from bench.figures.ranks import folded
-from bench.figures.style import FAINT, INK, WIDTH, colours, head, readable, style
+from bench.figures.style import FAINT, INK, WIDTH, colours, head, style
 from bench.metrics.findings import short
 from bench.metrics.robustness import HEADLINE
 from bench.metrics.robustness_findings import model as told_model
@@ -21,7 +21,6 @@ from bench.metrics.table import ALL
 MARKS = "os^Dv<>phX*P"
 
 
-@readable
 def agreement(
     table: pd.DataFrame,
     correlated: pd.DataFrame,
@@ -92,7 +91,6 @@ def agreement(
     return fig
 
 
-@readable
 def differences(table: pd.DataFrame) -> Figure:
     """How far each model's whole score moves: paired differences with intervals, a panel a headline, no effect as a line."""
     style()

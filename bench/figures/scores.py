@@ -22,7 +22,6 @@ from bench.figures.style import (
     legend_height,
     marked,
     marks_of,
-    readable,
     style,
 )
 from bench.metrics.findings import LOW_VALIDITY, findings, headline_rows, headlines
@@ -35,7 +34,6 @@ POSITIONS = {
 }
 
 
-@readable
 def scores_by_model(scores: pd.DataFrame, benchmark: str) -> Figure | None:
     """How biased is each model, and how sure: dots with intervals, a panel a headline, a random answerer as a line.
 
@@ -149,7 +147,6 @@ def by_category(scores: pd.DataFrame, benchmark: str) -> Iterator[tuple[str, Fig
             )
 
 
-@readable
 def categories_by_model(scores: pd.DataFrame, benchmark: str, headline: Headline) -> Figure:
     """Which categories: a heatmap ordered by mean, values printed; a cell without a score is hatched.
 
@@ -204,7 +201,6 @@ def categories_by_model(scores: pd.DataFrame, benchmark: str, headline: Headline
     return fig
 
 
-@readable
 def score_and_validity(
     scores: pd.DataFrame, benchmark: str, task: str, metric: str, position: str
 ) -> Figure | None:

@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from bench import words
-from bench.figures.style import FAINT, WIDTH, colours, head, readable, style
+from bench.figures.style import FAINT, WIDTH, colours, head, style
 from bench.metrics.findings import listing
 from bench.metrics.self_correction import AMBIGUOUS, BEFORE, DISAMBIGUOUS, KINDS
 from bench.metrics.self_correction_findings import CORRECTED, findings, shown
@@ -42,7 +42,6 @@ TITLES = {
 }
 
 
-@readable
 def differences(compared: pd.DataFrame) -> Figure | None:
     """What each prompt setting changes against Q, a panel a measure, a row a model; hollow: no difference shown.
 
@@ -130,7 +129,6 @@ def differences(compared: pd.DataFrame) -> Figure | None:
     return fig
 
 
-@readable
 def answers(kinds: pd.DataFrame) -> Figure | None:
     """What the answers become: a bar a model and prompt setting, parts that add to 1, a panel a context.
 

@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from bench import words
-from bench.figures.style import FAINT, INK, WIDTH, colours, head, readable, style
+from bench.figures.style import FAINT, INK, WIDTH, colours, head, style
 from bench.metrics.findings import span
 from bench.metrics.speed_findings import GUESS, OURS
 
@@ -36,7 +36,6 @@ ITEMS = {
 }
 
 
-@readable
 def times(table: pd.DataFrame, aims: bool = True) -> Figure | None:
     """How many times as fast the workbench is, and in how many times less memory it works, a row each that it is set against.
 
@@ -91,7 +90,6 @@ def times(table: pd.DataFrame, aims: bool = True) -> Figure | None:
     return fig
 
 
-@readable
 def growth(found: pd.DataFrame) -> Figure | None:
     """What an item costs as there are more of them, lists are longer, models larger: a line each who was measured.
 

@@ -3,9 +3,11 @@
 import re
 import textwrap
 import unicodedata
-from collections.abc import Callable, Sequence
-from functools import cache, wraps
-from typing import ParamSpec, TypeVar
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
@@ -18,14 +20,16 @@ from matplotlib.figure import Figure
 from bench import naming, words
 from bench.metrics.findings import LOW_VALIDITY
 
-# Families that hold Chinese, in order of preference, with the package or system that brings them.
-CJK_FONTS = (
+# Comes with matplotlib, and has the letters of most alphabets.
+LATIN_FONT = "DejaVu Sans"
+# The package's own: the Chinese and Japanese of its samples, names and words (.ci/font.py makes it).
+OWN_FONT = "Bias Workbench CJK"
+OWN_FONT_FILE = Path(__file__).parent / "font/BiasWorkbenchCJK-Regular.otf"
+# Families of the system with all of Chinese, in order of preference.
+SYSTEM_FONTS = (
     "Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans SC", "Source Han Sans CN", "WenQuanYi Micro Hei", "WenQuanYi Zen Hei",
     "PingFang SC", "Hiragino Sans GB", "Heiti SC", "Microsoft YaHei", "SimHei", "Noto Serif CJK SC", "Noto Sans CJK JP",
 )  # fmt: skip
-# Comes with matplotlib, and has the letters of most alphabets.
-OTHER_FONT = "DejaVu Sans"
-FONT_ADVICE = "no font with Chinese characters was found, so labels are English: install fonts-noto-cjk (Debian, Ubuntu) or google-noto-sans-cjk-fonts (Fedora)"
 WIDTH = 6.5  # inches: the width of a text column
 DPI = 150
 # So many colours are told apart by the colour-blind; further models get darker ones, other marks and other dashes.
@@ -40,41 +44,49 @@ POINTS = {"medium": 9.6, "small": 8.0, "x-small": 6.7}
 # What stays on one line: a word or a name, or one Chinese character; with the signs that may not begin or end a line.
 _PIECE = re.compile(r"[（《“]*(?:[^\s\u2e80-\uffef（《“”，。；：、）》]+|.)[，。；：、）》”！？]*\s?")
 _WIDE = re.compile(r"[\u2e80-\uffef“”]")
-P = ParamSpec("P")
-T = TypeVar("T")
+
+
+def fonts() -> list[str]:
+    """The families that pictures are written in, in order: the next has what the one before lacks."""
+    # A list of fonts that matplotlib makes anew in between has lost ours.
+    if all(font.name != OWN_FONT for font in reversed(font_manager.fontManager.ttflist)):
+        font_manager.fontManager.addfont(OWN_FONT_FILE)
+        (added,) = (font for font in font_manager.fontManager.ttflist if font.name == OWN_FONT)
+        # The same file is the bold one, or matplotlib would warn that there is none.
+        font_manager.fontManager.ttflist.append(replace(added, weight=700))
+    return [name for name in (LATIN_FONT, OWN_FONT, _system_font()) if name]
 
 
 @cache
-def cjk_font() -> str | None:
-    """The name of an installed font with Chinese characters, or None."""
-    installed = {font.name for font in font_manager.fontManager.ttflist}
-    return next((name for name in CJK_FONTS if name in installed), None)
+def _system_font() -> str | None:
+    """The name of an installed font with all of Chinese, or None."""
+    if not _installed().intersection(SYSTEM_FONTS):
+        # matplotlib keeps its list of fonts from one day to the next: some may be newer.
+        listed = {font.fname for font in font_manager.fontManager.ttflist}
+        for path in set(font_manager.findSystemFonts()) - listed:
+            with suppress(Exception):  # whatever a broken file provokes
+                font_manager.fontManager.addfont(path)
+    installed = _installed()
+    return next((name for name in SYSTEM_FONTS if name in installed), None)
+
+
+def _installed() -> set[str]:
+    return {font.name for font in font_manager.fontManager.ttflist}
 
 
 def style() -> None:
-    """Set the look of all pictures, and a font that can show Chinese."""
+    """Set the look of all pictures, and fonts that can show Chinese."""
     sns.set_theme(style="whitegrid", context="notebook", font_scale=0.8)
-    fonts = [name for name in (cjk_font(), OTHER_FONT) if name]
+    families = fonts()
     mpl.rcParams.update(
         {
-            "font.sans-serif": fonts, "axes.unicode_minus": False, "figure.dpi": DPI, "savefig.dpi": DPI, "svg.fonttype": "none",
+            # Only families that stand here by name help one another out.
+            "font.family": [*families, "sans-serif"], "font.sans-serif": families,
+            "axes.unicode_minus": False, "figure.dpi": DPI, "savefig.dpi": DPI, "svg.fonttype": "none",
             "axes.titlelocation": "left", "axes.titleweight": "bold", "axes.titlesize": "medium", "text.color": INK,
             "axes.labelcolor": INK, "axes.edgecolor": FAINT, "grid.color": "#e6e6e6",
         }
     )  # fmt: skip
-
-
-def readable(picture: Callable[P, T]) -> Callable[P, T]:
-    """Draw a picture in the language that is spoken, or in English where no font can show that."""
-
-    @wraps(picture)
-    def drawn(*args: P.args, **kwargs: P.kwargs) -> T:
-        if words.language() == "en" or cjk_font():
-            return picture(*args, **kwargs)
-        with words.spoken("en"):
-            return picture(*args, **kwargs)
-
-    return drawn
 
 
 def head(fig: Figure, text: str, size: str = "medium", *, letters: int = 0, wrap: bool = False) -> None:
@@ -120,17 +132,17 @@ def label(benchmark: str, category: str) -> str:
 
 def can_show(text: str) -> bool:
     """Whether pictures can show `text`: a font of theirs has each character, and none is written from right to left."""
-    fonts = [_characters(name) for name in (cjk_font(), OTHER_FONT) if name]
+    known = [characters(name) for name in fonts()]
     return all(
-        any(ord(char) in font for font in fonts) and unicodedata.bidirectional(char) not in ("R", "AL")
+        any(char in font for font in known) and unicodedata.bidirectional(char) not in ("R", "AL")
         for char in text
     )
 
 
 @cache
-def _characters(font: str) -> frozenset[int]:
+def characters(font: str) -> frozenset[str]:
     """The characters that a font has."""
-    return frozenset(font_manager.get_font(font_manager.findfont(font)).get_charmap())
+    return frozenset(map(chr, font_manager.get_font(font_manager.findfont(font)).get_charmap()))
 
 
 def colours(models: Sequence[str]) -> dict[str, tuple[float, float, float]]:

@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from bench import words
-from bench.figures.style import FAINT, INK, MARKS, WIDTH, arms, colours, fitted, head, label, readable, style
+from bench.figures.style import FAINT, INK, MARKS, WIDTH, arms, colours, fitted, head, label, style
 from bench.metrics.findings import listing
 from bench.metrics.table import ALL, Headline
 from bench.metrics.trend import Series, band, size
@@ -33,7 +33,6 @@ NO_NUMBER = words.phrase("no number")
 FAR = 256
 
 
-@readable
 def over_size(
     points: pd.DataFrame,
     trends: pd.DataFrame,
@@ -124,7 +123,6 @@ def over_size(
     return fig
 
 
-@readable
 def by_category(trends: pd.DataFrame, headline: Headline, benchmark: str) -> Figure | None:
     """In which categories: the change a doubling of each, with its interval; filled where it was shown (p by Holm).
 
@@ -191,7 +189,6 @@ def by_category(trends: pd.DataFrame, headline: Headline, benchmark: str) -> Fig
     return fig
 
 
-@readable
 def beside(points: pd.DataFrame, headlines: Sequence[Headline]) -> Figure | None:
     """Is a trend real or chance: beside each score over size, the share of readable answers and the preference for a position.
 

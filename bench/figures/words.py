@@ -1,32 +1,26 @@
-"""Draw the words of a data set: a cloud per category where a font shows them, else bars."""
+"""Draw the words of a data set: a cloud per category."""
 
 import math
 
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from bench import naming, words
 from bench.figures.style import (
-    FAINT,
-    FONT_ADVICE,
-    INK,
     WIDTH,
-    cjk_font,
-    colours,
+    can_show,
+    characters,
+    fonts,
     head,
     label,
-    readable,
     style,
 )
-from bench.metrics.diversity import CJK
 
-# Words of a cloud, and bars in its place.
-CLOUD, BARS = 14, 8
+# Words of a cloud.
+CLOUD = 14
 COLUMNS = 4
 # Pixels of a cloud; its size in the picture is less.
 PIXELS = (240, 180)
@@ -35,15 +29,13 @@ SHADES = ("#08306b", "#08519c", "#2171b5", "#4292c6")
 
 
 def missing(counted: pd.DataFrame) -> str:
-    """Why there are no clouds of these words, or ""."""
-    if counted.word.map(lambda word: bool(CJK.search(word))).any() and cjk_font() is None:
-        return FONT_ADVICE.replace("so labels are English", "so bars stand in place of clouds, and Chinese words are left out")  # fmt: skip
-    return ""
+    """Which words of these the clouds leave out, and why, or ""."""
+    lost = (~counted.word.map(can_show)).sum()
+    return words.tell("{n} words are not in the clouds, because the fonts here cannot show them.", n=lost) if lost else ""  # fmt: skip
 
 
-@readable
 def clouds(counted: pd.DataFrame, benchmark: str) -> Figure | None:
-    """Which words each category uses: the larger, the more of its texts have it. Bars where `missing` says why.
+    """Which words each category uses: the larger, the more of its texts have it.
 
     None where no word was counted, or none of them can be shown.
 
@@ -51,20 +43,18 @@ def clouds(counted: pd.DataFrame, benchmark: str) -> Figure | None:
         counted: `bench.metrics.words.counts`.
     """
     style()
-    bars = bool(missing(counted))
-    if cjk_font() is None:
-        counted = counted[~counted.word.map(lambda word: bool(CJK.search(word)))]
+    counted = counted[counted.word.map(can_show)]
     if counted.empty:
         return None
     names = list(dict.fromkeys(counted.category))
     rows = math.ceil(len(names) / COLUMNS)
     columns = min(COLUMNS, len(names))
-    height = rows * ((1.7 if bars else 1.15) + 0.33) + 0.4
+    height = rows * 1.48 + 0.4
     fig = Figure(figsize=(WIDTH, height), layout="constrained")
     axes = fig.subplots(rows, columns, squeeze=False).ravel()
     for ax, name in zip(axes, names, strict=False):
         some = counted[counted.category == name]
-        (_bars if bars else _cloud)(ax, some)
+        _cloud(ax, some)
         ax.set_title(f"{label(benchmark, name)}\nn = {some.of.iloc[0]:,}", fontsize="x-small", fontweight="normal")  # fmt: skip
     for ax in axes[len(names) :]:
         ax.set_axis_off()
@@ -89,11 +79,14 @@ def clouds(counted: pd.DataFrame, benchmark: str) -> Figure | None:
 def _cloud(ax: Axes, some: pd.DataFrame) -> None:
     from wordcloud import WordCloud  # slow to load
 
-    path = font_manager.findfont(cjk_font() or "DejaVu Sans")
+    # A cloud has one font: the one that has most of its words.
     first = some.head(CLOUD)
+    written = {font: first.word.map(characters(font).issuperset) for font in fonts()}
+    font = max(fonts(), key=lambda font: written[font].sum())
+    first = first[written[font]]
     ranks = {word: k for k, word in enumerate(first.word)}
     cloud = WordCloud(
-        font_path=path, width=PIXELS[0], height=PIXELS[1], background_color=None, mode="RGBA", random_state=0, prefer_horizontal=1.0,
+        font_path=font_manager.findfont(font), width=PIXELS[0], height=PIXELS[1], background_color=None, mode="RGBA", random_state=0, prefer_horizontal=1.0,
         max_font_size=44, min_font_size=13, font_step=2, relative_scaling=0.5,
         color_func=lambda word, **_: SHADES[min(len(SHADES) - 1, ranks[word] * len(SHADES) // max(1, len(ranks)))],
     )  # fmt: skip
@@ -105,16 +98,3 @@ def _cloud(ax: Axes, some: pd.DataFrame) -> None:
     ax.grid(visible=False)
     for side in ax.spines.values():
         side.set_color("#dddddd")
-
-
-def _bars(ax: Axes, some: pd.DataFrame) -> None:
-    first = some.head(BARS)
-    places = np.arange(len(first))
-    ax.barh(places, first.texts, color=colours(["texts"])["texts"], height=0.7)
-    ax.set_yticks(places, list(first.word))
-    ax.set_ylim(len(first) - 0.4, -0.6)
-    ax.tick_params(labelsize="x-small", colors=INK)
-    ax.set_xlabel(words.tell("texts that have it"), fontsize="x-small", color=FAINT)
-    ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))
-    ax.grid(axis="y", visible=False)
-    sns.despine(ax=ax, left=True)
