@@ -7,20 +7,19 @@ import inspect
 import re
 import signal
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
-import pandas as pd
 import typer
 
-from bench import __version__, cli_make, printing
+from bench import __version__, cli_make
 from bench.benchmarks import NAMES, module, resolve
 from bench.cli_make import Data
 from bench.cli_options import pairs, read_options, run_parameters
 from bench.config import RunConfig
 from bench.errors import CONTINUES, BadInput, RunFailed, expected
-from bench.metrics.significance import POWER
 from bench.progress import say
 
 app = typer.Typer(
@@ -71,7 +70,7 @@ def data(
 ) -> None:
     """Show which data are installed: found where, how many items, which version, under which licence."""
     from bench import data as room
-    from bench import tasks
+    from bench import printing, tasks
 
     formats = ("table", "csv", "json") if check else ("table", "json")
     if format not in formats:
@@ -88,7 +87,6 @@ def data(
     for name in [benchmark] if benchmark else NAMES:
         source = room.find(name, data)
         items = room.load(source, **of_data)
-        counts = pd.Series([item.category for item in items]).value_counts(sort=False)
         touched = [
             {
                 "state": "left out" if one.left_out else "touched",
@@ -102,7 +100,7 @@ def data(
             {
                 **source.describe(),
                 "items": len(items),
-                "categories": {str(k): int(v) for k, v in counts.items()},
+                "categories": dict(Counter(item.category for item in items)),
                 "touched": touched,
             }
         )
@@ -152,6 +150,7 @@ def run(
     **given: Any,
 ) -> None:
     """Ask a model, write the records, print the score table. A run that was interrupted continues."""
+    from bench import printing
     from bench.run import evaluate, repeat
 
     _check_format(format)
@@ -195,6 +194,7 @@ def score(
     format: Format = "table",
 ) -> None:
     """Score stored records again, asking nobody."""
+    from bench import printing
     from bench.run import Run
 
     _check_format(format)
@@ -208,7 +208,7 @@ def plan(
         float,
         typer.Option(help="Difference to be found, in the unit of the scores: 0.05 of a share, 5 of 100."),
     ],
-    power: Annotated[float, typer.Option(help="How often it is to be found; default: 0.8.")] = POWER,
+    power: Annotated[float | None, typer.Option(help="How often it is to be found; default: 0.8.")] = None,
     source: Annotated[
         list[str] | None,
         typer.Option(
@@ -226,10 +226,13 @@ def plan(
     format: Format = "table",
 ) -> None:
     """Say how many scenes, instances or occupations a difference needs, before a run."""
+    from bench import printing
     from bench.analyses.planning import planned
+    from bench.metrics.significance import POWER
     from bench.run import Run
 
     _check_format(format)
+    power = POWER if power is None else power
     runs = [Run.open(folder) for folder in source or []]
     table = planned(benchmark, difference, power, runs, budget_requests, data)
     printing.planned(resolve(benchmark), table, difference, power, format)
@@ -259,7 +262,7 @@ def mark(
     `bench run --judge replay:FILE.csv` reads marks of explanations, the notebook judge_agreement
     those of analyses; several runs of McBE make one blind sheet, on which models can be compared.
     """
-    from bench import marking
+    from bench import marking, printing
     from bench.run import Run
 
     if readings:

@@ -4,17 +4,18 @@ import io
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
-from PIL import Image
-from PIL.PngImagePlugin import PngInfo
-from scipy.spatial import KDTree
+import scipy
 
 from bench.data.cells import as_csv, guarded
 from bench.errors import plain
 from bench.whole import whole, written
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TABLES = {"csv": "CSV", "parquet": "Parquet", "tex": "LaTeX"}
 PICTURES = {"png": "PNG", "svg": "SVG"}
@@ -89,7 +90,7 @@ def _tex(text: str) -> str:
     return f"{{{shown[0]}}}{shown[1:]}" if shown.startswith(("[", "*")) else shown
 
 
-def picture(fig: Figure, folder: Path, name: str) -> None:
+def picture(fig: "Figure", folder: Path, name: str) -> None:
     """Write NAME.png and NAME.svg; the figure's label, which says what is seen, is kept in both."""
     with _file(folder / f"{name}.png") as draft:
         draft.write_bytes(png(fig))
@@ -98,7 +99,7 @@ def picture(fig: Figure, folder: Path, name: str) -> None:
         fig.savefig(draft, format="svg", facecolor="white", metadata=words)
 
 
-def png(fig: Figure) -> bytes:
+def png(fig: "Figure") -> bytes:
     """A figure as the bytes of a PNG file."""
     stream = io.BytesIO()
     fig.savefig(stream, format="png", facecolor="white", metadata={"Description": str(fig.get_label())})
@@ -113,6 +114,9 @@ def _file(path: Path) -> Iterator[Path]:
 
 def small(png: bytes) -> bytes:
     """The same picture in few colours, a third as large, in which the eye sees no difference."""
+    from PIL import Image
+    from PIL.PngImagePlugin import PngInfo
+
     opened = Image.open(io.BytesIO(png))
     picture = opened.convert("RGB")
     pixels = np.asarray(picture, dtype=np.int64) @ RGB
@@ -121,7 +125,7 @@ def small(png: bytes) -> bytes:
     # Grounds and models' colours are the commonest; what is between them stands where edges are smoothed.
     rest = picture.quantize(OTHERS, Image.Quantize.FASTOCTREE).getpalette() or []
     palette = np.vstack([colours[np.argsort(-n, kind="stable")[:EXACT]], np.reshape(rest, (-1, 3))])
-    nearest = KDTree(palette).query(colours)[1].astype(np.uint8)
+    nearest = scipy.spatial.KDTree(palette).query(colours)[1].astype(np.uint8)
     few = Image.fromarray(nearest[at].reshape(pixels.shape))
     few.putpalette(palette.astype(np.uint8).tobytes())
     words = PngInfo()

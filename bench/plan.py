@@ -16,7 +16,7 @@ from bench.config import RunConfig
 from bench.errors import BadInput, NotApplicable
 from bench.scorers.base import digest
 from bench.tasks import wording
-from bench.tasks.nli_coal import label_order
+from bench.tasks.nli_labels import label_order
 from bench.tasks.request import Request, Way
 
 # Options that `Plan.asked` keeps as they were given.

@@ -5,23 +5,22 @@ import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
+from typing import TYPE_CHECKING, Any
 
 from bench.benchmarks import module
-from bench.data.blobs import Written
 from bench.data.manifest import own_wording
 from bench.errors import BadInput
 from bench.progress import say
-from bench.records import READINGS
 from bench.seen import as_json, visible
 
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.console import Console
 
-def check(benchmark: str, found: pd.DataFrame, format: str) -> None:
+    from bench.data.blobs import Written
+
+
+def check(benchmark: str, found: "pd.DataFrame", format: str) -> None:
     """Print a report of odd rows.
 
     Raises:
@@ -100,7 +99,7 @@ def scores(runs: list[Any], preset: str | None, format: str) -> None:
             _print_table(run, run.scores_beside(preset))
 
 
-def _records(scores: pd.DataFrame) -> list[dict[str, Any]]:
+def _records(scores: "pd.DataFrame") -> list[dict[str, Any]]:
     """Rows with null for what is undefined or without end: JSON has no NaN and no infinity."""
     rows = scores.to_dict("records")
     return [
@@ -119,9 +118,10 @@ def _out(text: str) -> None:
     print(visible(text) if sys.stdout.isatty() else text, end="")
 
 
-def _print_table(run: Any, scores: pd.DataFrame) -> None:
-    # Wide enough for a file or a pipe; a terminal has its own width.
-    console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
+def _print_table(run: Any, scores: "pd.DataFrame") -> None:
+    from rich.table import Table
+
+    console = _console()
     about = run.about
     console.print(
         f"[bold]{_safe(run.label)}[/] on {about['benchmark']}: {_safe(about['data']['name'])}, {_safe(about['data']['version'])}; wording {_safe(about['asked']['prompts'])}"
@@ -161,8 +161,17 @@ def _print_table(run: Any, scores: pd.DataFrame) -> None:
     console.print(f"records: {_safe(run.folder)}", soft_wrap=True)
 
 
+def _console() -> "Console":
+    """Give a console as wide as a terminal; for a file or a pipe wide enough for our tables."""
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() else 160, highlight=False)
+
+
 def _safe(text: object) -> str:
     """A text in which neither rich nor a terminal finds anything to act on."""
+    from rich.markup import escape
+
     return escape(visible(text))
 
 
@@ -176,7 +185,7 @@ def _told(value: float) -> str:
     return f"{value:.2f}" if abs(value) > 1 else f"{value:.3f}"
 
 
-def planned(benchmark: str, table: pd.DataFrame, difference: float, power: float, format: str) -> None:
+def planned(benchmark: str, table: "pd.DataFrame", difference: float, power: float, format: str) -> None:
     """Print how many units a difference needs."""
     from bench.keep import csv, latex
 
@@ -190,7 +199,9 @@ def planned(benchmark: str, table: pd.DataFrame, difference: float, power: float
     elif format in ("csv", "latex"):
         _out(csv(table) if format == "csv" else latex(table))
     else:
-        console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
+        from rich.table import Table
+
+        console = _console()
         shown = Table(show_edge=False, pad_edge=False)
         texts = ("task", "metric", "comparison", "from")
         for name in table:
@@ -213,6 +224,7 @@ def readings(run: Any, sheet: Path) -> None:
     """Write a sheet of replies to be read by hand, or print what a sheet says that is filled in."""
     from bench import readings as sheets
     from bench.metrics.readings import note
+    from bench.records import READINGS
 
     if not sheet.exists():
         n = sheets.write_sheet(run, sheet)
@@ -227,7 +239,7 @@ def readings(run: Any, sheet: Path) -> None:
     print(visible(f"kept in {run.folder / READINGS}; `bench score {run.folder}` shows it beside the scores"))
 
 
-def written(files: Sequence[Written], what: str) -> None:
+def written(files: "Sequence[Written]", what: str) -> None:
     """Print which files were made, with how many rows of `what`, and whether they are the released ones."""
     for one in files:
         same = ", as released" if one.as_released else ", not as released" if one.released else ""

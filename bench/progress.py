@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tqdm import tqdm
-
 from bench.seen import visible
 
 # Seconds between two lines where no bar can be drawn.
@@ -23,23 +21,7 @@ class Progress:
 
     def __init__(self, total: int, what: str, unit: str, done: int = 0) -> None:
         self.total, self.what, self.unit, self.done = total, what, unit, done
-        # What is over in a moment needs no bar.
-        self._bar = (
-            tqdm(
-                total=total,
-                initial=done,
-                desc=what,
-                unit=f" {unit}",
-                leave=False,
-                delay=3,
-                file=_Output() if in_notebook() else sys.stderr,
-                ncols=100 if in_notebook() else None,
-                # Each has an output of its own in a notebook, and none has to move to another's line.
-                position=0 if in_notebook() else None,
-            )
-            if _interactive()
-            else None
-        )
+        self._bar = _bar(total, what, unit, done) if _interactive() else None
         self._told = self._advanced = time.monotonic()
 
     def advance(self, n: int = 1) -> None:
@@ -60,6 +42,23 @@ class Progress:
     def close(self) -> None:
         if self._bar is not None:
             self._bar.close()
+
+
+def _bar(total: int, what: str, unit: str, done: int) -> Any:
+    from tqdm import tqdm
+
+    return tqdm(
+        total=total,
+        initial=done,
+        desc=what,
+        unit=f" {unit}",
+        leave=False,
+        delay=3,  # what is over in a moment needs no bar
+        file=_Output() if in_notebook() else sys.stderr,
+        ncols=100 if in_notebook() else None,
+        # Each has an output of its own in a notebook, and none has to move to another's line.
+        position=0 if in_notebook() else None,
+    )
 
 
 class _Output:

@@ -39,7 +39,7 @@ from bench.run import PRESETS, slug
 from bench.scorers import keys as key_names
 from bench.scorers.generation_options import GenerationOptions
 from bench.scorers.limits import Limits
-from bench.tasks.nli_coal import label_order
+from bench.tasks.nli_labels import label_order
 
 KEYS = ("title", "question", "models", "benchmarks", "analyses", "options", "keys", "language")
 # Options of a run that a study decides by itself, or leaves to the command.

@@ -3,7 +3,6 @@
 import ast
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -91,18 +90,6 @@ def test_a_room_knows_only_rooms_to_its_left(room, forbidden):
         for name in imports(path):
             wrong = [other for other in forbidden if name == other or name.startswith(other + ".")]
             assert not wrong, f"{path.relative_to(HOME)} imports {name}"
-
-
-def test_metrics_and_figures_start_without_torch():
-    code = "import bench.metrics.mcbe, bench.metrics.cbbq, bench.metrics.nli_coal, bench.figures, sys; print('torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
-
-
-def test_the_command_answers_without_torch():
-    code = "import sys; sys.argv = ['bench', 'data']; from bench import cli; cli._status(lambda: cli.app(standalone_mode=False)); print('torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "False"
 
 
 @pytest.mark.parametrize("path", MODULES + TESTS, ids=lambda path: str(path.relative_to(HOME)))

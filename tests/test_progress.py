@@ -8,7 +8,8 @@ from bench.notebooks import drop_blank_outputs
 CELL = """
 import tqdm
 from bench import progress
-progress.tqdm = lambda **options: tqdm.tqdm(**(options | {"delay": 0, "mininterval": 0}))
+bar = tqdm.tqdm
+tqdm.tqdm = lambda **options: bar(**(options | {"delay": 0, "mininterval": 0}))
 with progress.progress(3, "outer", "models") as outer:
     for _ in range(3):
         with progress.progress(2, "inner", "steps") as inner:

@@ -41,7 +41,7 @@ from bench.metrics.nli_coal_measures import measures
 from bench.metrics.table import ALL
 from bench.progress import progress, say
 from bench.scorers.base import digest
-from bench.tasks.nli_coal import LABELS
+from bench.tasks.nli_labels import LABELS
 from bench.train_learners import Continued, FromScratch, Learner
 from bench.whole import whole, write_text
 

@@ -13,9 +13,8 @@ from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import pandas as pd
 import platformdirs
 
 from bench import naming
@@ -24,6 +23,9 @@ from bench.data import manifest
 from bench.data.manifest import MANIFEST
 from bench.data.text import opened, place
 from bench.errors import BadInput, expected
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SAMPLES = Path(__file__).parent / "samples"
 # In place of a folder: the package's own samples, whatever is installed. A folder of this name is `./samples`.
@@ -141,7 +143,7 @@ def load(source: Source, categories: Sequence[str] | None = None, **settings: st
     return items
 
 
-def check(source: Source, **settings: str) -> pd.DataFrame:
+def check(source: Source, **settings: str) -> "pd.DataFrame":
     """Everything odd about the data of `source`: a row a finding, with file, row, column, kind, what and value.
 
     Raises:
@@ -156,8 +158,10 @@ def check(source: Source, **settings: str) -> pd.DataFrame:
     return found
 
 
-def frame(items: Sequence[Any]) -> pd.DataFrame:
+def frame(items: Sequence[Any]) -> "pd.DataFrame":
     """One row an item with its `item_id` and `cluster` (what was sampled), as metrics want it."""
+    import pandas as pd
+
     names = ["item_id", "cluster", *(field.name for field in fields(items[0]))] if items else []
     return pd.DataFrame({name: [getattr(item, name) for item in items] for name in names})
 

@@ -7,10 +7,12 @@ and what stands in our cells comes from data and from models. An apostrophe befo
 import csv
 import math
 import re
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from bench.data.tables import number
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # What a spreadsheet program takes for the beginning of a formula.
 FORMULA = ("=", "+", "-", "@")
@@ -31,7 +33,7 @@ def unguarded(cell: str) -> str:
     return cell[1:] if GUARDED.match(cell) else cell
 
 
-def as_csv(table: pd.DataFrame) -> str:
+def as_csv(table: "pd.DataFrame") -> str:
     """A table as CSV whose cells come back as they are: a carriage return, which pandas writes bare, is in quotes."""
     bare = any(
         isinstance(cell, str) and "\r" in cell for column in table for cell in (column, *table[column])

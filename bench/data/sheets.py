@@ -13,9 +13,6 @@ from pathlib import Path
 from typing import Any, NoReturn
 from xml.parsers import expat
 
-import pandas as pd
-from openpyxl import load_workbook
-
 from bench.data.tables import MAX_COLUMNS, Row, check_header
 from bench.data.text import opened, read_bytes
 from bench.errors import BadInput, plain
@@ -42,6 +39,8 @@ def read_xlsx(path: Path, columns: Sequence[str]) -> list[Row]:
     Raises:
         BadInput: not an xlsx file, larger than any of ours, a column is missing, or a formula has no stored value.
     """
+    import pandas as pd
+
     formulas = check(path)
     try:
         with warnings.catch_warnings():
@@ -187,6 +186,8 @@ def _check_formulas(path: Path, names: Sequence[str], columns: Sequence[str]) ->
     Raises:
         BadInput: such a cell; with its row, from 1 below the header, and its column.
     """
+    from openpyxl import load_workbook
+
     values, formulas = (
         load_workbook(path, read_only=True, data_only=only, keep_links=False) for only in (True, False)
     )

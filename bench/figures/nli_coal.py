@@ -13,7 +13,7 @@ from bench import naming, words
 from bench.data.manifest import label_in
 from bench.figures.style import FAINT, INK, WIDTH, arms, can_show, colours, head, marks_of, style
 from bench.metrics.table import ALL
-from bench.tasks.nli_coal import LABELS
+from bench.tasks.nli_labels import LABELS
 
 LANGUAGES = {
     "en": (words.phrase("English"), ""),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+import scipy
 
 from bench.metrics.correlation import correlations
 from bench.metrics.table import Card
@@ -46,7 +46,7 @@ def sensitivity(found: pd.DataFrame) -> pd.DataFrame:
     for names, grid in _grids(found):
         plain = _of(grid, NEUTRAL)
         defined = plain.dropna().to_numpy()
-        slopes = [float(stats.linregress(plain.columns, row).slope) + 0.0 for row in defined]  # no -0
+        slopes = [float(scipy.stats.linregress(plain.columns, row).slope) + 0.0 for row in defined]  # no -0
         ranks = [_spearman(plain.columns.to_numpy(float), row) for row in defined]
         rows.append(
             {

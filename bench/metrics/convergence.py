@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+import scipy
 
 from bench import words
 from bench.benchmarks import NAMES, module
@@ -204,7 +204,7 @@ def _spearman(
     nothing = (np.nan, np.nan, np.nan, np.nan)
     if len(first) < LEAST:
         return *nothing, f"{len(first)} models have both; {LEAST} are needed at least"
-    ranks = [stats.rankdata(np.round(np.array(one) / NOISE), axis=0) for one in (first, second)]
+    ranks = [scipy.stats.rankdata(np.round(np.array(one) / NOISE), axis=0) for one in (first, second)]
     if any(np.ptp(one[:, 0]) == 0 for one in ranks):
         return *nothing, "all models have the same score"
     undefined = np.isnan(np.array([first, second])).any(axis=(0, 1))
@@ -213,7 +213,7 @@ def _spearman(
         rho = (x * y).sum(0) / np.sqrt((x**2).sum(0) * (y**2).sum(0))
     rho[undefined] = np.nan
     around = interval(float(rho[0]), rho[1:], freedom)
-    tested = stats.permutation_test(
+    tested = scipy.stats.permutation_test(
         (x[:, 0],),
         lambda order, axis: np.sum(order * y[:, 0], axis=axis),
         permutation_type="pairings",

@@ -1,24 +1,20 @@
 """How closely a measure follows what was put in: Pearson's, Spearman's and Kendall's coefficients, with n and p."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+import scipy
 
 from bench.errors import BadInput
 from bench.metrics.bootstrap import interval
 from bench.metrics.table import Card
 
 PEARSON = "pearson"
-# p of Pearson's and Spearman's by the t distribution with n - 2 degrees of freedom, of Kendall's tau-b exactly where there
-# are few points and no ties.
-COEFFICIENTS: dict[str, Callable[..., Any]] = {
-    PEARSON: stats.pearsonr,
-    "spearman": stats.spearmanr,
-    "kendall": stats.kendalltau,
-}
+# The function of `scipy.stats` for each. p of Pearson's and Spearman's is by the t distribution with
+# n - 2 degrees of freedom, of Kendall's tau-b exact where there are few points and no ties.
+COEFFICIENTS = {PEARSON: "pearsonr", "spearman": "spearmanr", "kendall": "kendalltau"}
 # With two points every coefficient is 1 or -1.
 LEAST = 3
 # Scores that differ by less are the same number computed in two ways.
@@ -67,8 +63,8 @@ def correlations(
     # Rounded, so that ties are ties: two ways to compute the same score differ in the last digit.
     rounded = np.round(first, 9), np.round(second, 9)
     found = []
-    for name, compute in COEFFICIENTS.items():
-        done = compute(*(rounded if name != PEARSON else (first, second)))
+    for name, function in COEFFICIENTS.items():
+        done = getattr(scipy.stats, function)(*(rounded if name != PEARSON else (first, second)))
         low, high = np.nan, np.nan
         if name == PEARSON and len(first) > LEAST:
             low, high = done.confidence_interval()
@@ -139,8 +135,8 @@ def _value(coefficient: str, x: np.ndarray, y: np.ndarray) -> float:
         return float(np.corrcoef(x, y)[0, 1])
     x, y = np.round(x, 9), np.round(y, 9)
     if coefficient == "spearman":
-        return float(np.corrcoef(stats.rankdata(x), stats.rankdata(y))[0, 1])
-    return float(stats.kendalltau(x, y).statistic)
+        return float(np.corrcoef(scipy.stats.rankdata(x), scipy.stats.rankdata(y))[0, 1])
+    return float(scipy.stats.kendalltau(x, y).statistic)
 
 
 def _undefined(x: np.ndarray, y: np.ndarray, names: tuple[str, str]) -> str:

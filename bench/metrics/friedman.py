@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+import scipy
 
 from bench.benchmarks import module
 from bench.errors import BadInput, NoRuns, expected
@@ -156,14 +156,14 @@ def test(found: Blocks) -> Friedman:
     if note:
         nan = math.nan
         return Friedman(k, n, nan, k - 1, nan, nan, nan, (k - 1) * (n - 1), nan, *ties, note)
-    q, p = (float(value) for value in stats.friedmanchisquare(*ranks.T))
+    q, p = (float(value) for value in scipy.stats.friedmanchisquare(*ranks.T))
     w = q / (n * (k - 1))
     df = (k - 1, (k - 1) * (n - 1))
     if (ranks == ranks[0]).all():
         f, p_f, note = math.nan, math.nan, "every block has the same order, so that F is infinite"
     else:
         f = (n - 1) * q / (n * (k - 1) - q)
-        p_f = float(stats.f.sf(f, *df))
+        p_f = float(scipy.stats.f.sf(f, *df))
     return Friedman(k, n, q, df[0], p, w, f, df[1], p_f, *ties, note)
 
 
@@ -236,7 +236,7 @@ def _mean_rank(model: int, blocks: int, sums: np.ndarray) -> np.ndarray:
 
 def critical_difference(models: int, blocks: int) -> float:
     """The distance from which on two mean ranks differ at 5 %, all pairs at once (Nemenyi; Demšar, 2006, section 3.2.2)."""
-    q = stats.studentized_range.isf(1 - LEVEL, models, np.inf) / math.sqrt(2)
+    q = scipy.stats.studentized_range.isf(1 - LEVEL, models, np.inf) / math.sqrt(2)
     return float(q * math.sqrt(models * (models + 1) / (6 * blocks)))
 
 
@@ -292,7 +292,7 @@ def _wilcoxon(less: np.ndarray) -> float:
         return 1.0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of ties, for which scipy takes the normal distribution
-        return float(stats.wilcoxon(less).pvalue)
+        return float(scipy.stats.wilcoxon(less).pvalue)
 
 
 def _headlines(scores: pd.DataFrame, benchmark: str, by: str, task: str, metric: str) -> list[Headline]:

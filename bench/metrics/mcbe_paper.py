@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+import scipy
 
 from bench.data.published import published
 from bench.metrics.correlation import correlations
@@ -82,7 +82,7 @@ def friedman_by_models(models: Sequence[int]) -> pd.DataFrame:
     fit = friedman_models()
     return pd.DataFrame(
         [
-            {"models": k, "df": k - 1, "p": f"{stats.chi2.sf(float(FRIEDMAN), k - 1):.2e}", "fits": "yes" if k in fit else "no"}
+            {"models": k, "df": k - 1, "p": f"{scipy.stats.chi2.sf(float(FRIEDMAN), k - 1):.2e}", "fits": "yes" if k in fit else "no"}
             for k in models
         ]
     )  # fmt: skip
@@ -96,7 +96,7 @@ def friedman_models(statistic: str = FRIEDMAN, p: str = FRIEDMAN_P, most: int = 
     return [
         k
         for k in range(3, most + 1)
-        if stats.chi2.sf(high, k - 1) < greatest and stats.chi2.sf(low, k - 1) > least
+        if scipy.stats.chi2.sf(high, k - 1) < greatest and scipy.stats.chi2.sf(low, k - 1) > least
     ]
 
 
@@ -127,12 +127,12 @@ def friedman_designs(
         fits = [
             value
             for value in values
-            if _printed(value, statistic) and _printed(stats.chi2.sf(value, models - 1), p)
+            if _printed(value, statistic) and _printed(scipy.stats.chi2.sf(value, models - 1), p)
         ]
         value = float(fits[0] if fits else values[0])
         rows.append(
             {
-                "what": what, "models": models, "blocks": n, "statistic": value, "p": f"{stats.chi2.sf(value, models - 1):.4e}",
+                "what": what, "models": models, "blocks": n, "statistic": value, "p": f"{scipy.stats.chi2.sf(value, models - 1):.4e}",
                 "kendall_w": value / (n * (models - 1)), "fits": "yes" if fits else "no",
             }
         )  # fmt: skip

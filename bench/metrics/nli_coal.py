@@ -44,7 +44,7 @@ from bench.metrics.table import (
     bounded,
     frame,
 )
-from bench.tasks.nli_coal import LABELS
+from bench.tasks.nli_labels import LABELS
 from bench.words import phrase
 
 __all__ = [

@@ -5,7 +5,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from bench.tasks.nli_coal import LABELS, parse
+from bench.tasks.nli_coal import parse
+from bench.tasks.nli_labels import LABELS
 
 SETS = ("ps", "as", "ns")
 # Of the hypothesis; with it, a set tells the direction of the stereotype.

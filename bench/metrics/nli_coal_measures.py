@@ -9,7 +9,7 @@ import numpy as np
 from bench.metrics.bootstrap import Limits
 from bench.metrics.nli_coal_answers import GENDERS, NEUTRAL_TERMS, SETS, TAUS, Tables
 from bench.metrics.table import ALL
-from bench.tasks.nli_coal import LABELS
+from bench.tasks.nli_labels import LABELS
 
 E, C, N = range(3)
 PS, AS, NS = range(3)

@@ -24,7 +24,7 @@ from bench.metrics.nli_coal_answers import (
 from bench.metrics.nli_coal_measures import AS, NS, PS, C, E, N, by_set, coal, fn, gap, measures
 from bench.metrics.significance import Statistic, holm, paired, told
 from bench.metrics.table import ALL, joined
-from bench.tasks.nli_coal import LABELS
+from bench.tasks.nli_labels import LABELS
 
 # What answers can be told apart by: a column of the items.
 BY = ("occupation", "occupation_type", "gender", "term", "frame")

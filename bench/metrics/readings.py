@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 import pandas as pd
-from scipy.stats import binomtest
+import scipy
 
 from bench.metrics.table import ALL
 
@@ -49,7 +49,7 @@ def _counted(task: str, rows: pd.DataFrame) -> dict[str, object]:
     read, answered = rows.reader != "", rows.person != ""
     right = int((read & (rows.reader == rows.person)).sum())
     n = int(read.sum())
-    interval = binomtest(right, n).proportion_ci(method="exact") if n else (math.nan, math.nan)
+    interval = scipy.stats.binomtest(right, n).proportion_ci(method="exact") if n else (math.nan, math.nan)
     return {
         "task": task,
         "replies": len(rows),

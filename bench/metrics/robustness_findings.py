@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
-from scipy import stats
+import scipy
 
 from bench import words
 from bench.metrics.bootstrap import LEVEL
@@ -106,7 +106,7 @@ def signed(value: float, scale: float) -> str:
 def _more_than_chance(row: dict[Any, Any]) -> bool:
     """Whether the mean moved, or more intervals exclude 0 than the one of twenty that would without any effect."""
     of, p = int(row["of"]), 1 - LEVEL
-    many = of > 0 and stats.binomtest(row["beyond_chance"], of, p, alternative="greater").pvalue < p
+    many = of > 0 and scipy.stats.binomtest(row["beyond_chance"], of, p, alternative="greater").pvalue < p
     return bool(many or row["ci_low"] > 0 or row["ci_high"] < 0)
 
 

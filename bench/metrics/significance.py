@@ -22,8 +22,8 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+import scipy
 from scipy.special import stdtr, stdtrit
-from scipy.stats import false_discovery_control
 
 from bench import words
 from bench.errors import BadInput
@@ -173,7 +173,7 @@ def benjamini_hochberg(p: Sequence[float] | np.ndarray) -> np.ndarray:
     found = np.array(p, dtype=np.float64)
     defined = ~np.isnan(found)
     if defined.any():
-        found[defined] = false_discovery_control(found[defined])
+        found[defined] = scipy.stats.false_discovery_control(found[defined])
     return found
 
 

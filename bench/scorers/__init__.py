@@ -16,7 +16,7 @@ from bench.scorers.file_hash import fingerprint
 from bench.scorers.generation_options import GenerationOptions
 from bench.scorers.limits import Limits
 from bench.scorers.location import locate
-from bench.tasks.nli_coal import label_order
+from bench.tasks.nli_labels import label_order
 
 __all__ = ["FILES", "Answer", "Model", "Scorer", "check", "content", "load", "split_kind", "writes_replies"]
 

@@ -1,5 +1,7 @@
 """What every scorer shares: the answer, and how requests are dealt out to the four verbs."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 import math
@@ -7,13 +9,14 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any, Protocol, runtime_checkable
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from bench.errors import BadInput
-from bench.tasks.nli_coal import LABELS
+from bench.tasks.nli_labels import LABELS
 from bench.tasks.request import Request, Turns, Until
+
+if TYPE_CHECKING:
+    import numpy as np
 
 VERBS: tuple[str, ...] = ("nll", "choose", "generate", "classify")
 
@@ -136,6 +139,8 @@ class Model:
 
     def nll(self, texts: Sequence[str]) -> np.ndarray:
         """Mean negative log-likelihood per predicted token, nats: float64 [n]; NaN where nothing is predicted."""
+        import numpy as np
+
         return np.array([-row.mean() if len(row) else np.nan for row in self.token_logprobs(texts)])
 
     def answer(self, requests: Sequence[Request]) -> list[Answer]:

@@ -13,7 +13,7 @@ import torch
 from bench.errors import BadInput
 from bench.scorers.base import Model, Tally
 from bench.scorers.checkpoint import Placement, batches, check_lengths, tokenizer_identity
-from bench.tasks.nli_coal import LABELS, label
+from bench.tasks.nli_labels import LABELS, label
 
 # Plain pairs of our own, by language and the label that they have beyond doubt.
 PROBES = Path(__file__).with_name("nli_probes.toml")

@@ -23,7 +23,7 @@ from bench.data.tables import csv_rows, number, read_json_lines, whole_number
 from bench.data.text import opened
 from bench.errors import BadInput, plain, quoted
 from bench.scorers.base import Answer
-from bench.tasks.nli_coal import LABELS, label
+from bench.tasks.nli_labels import LABELS, label
 from bench.tasks.request import Request
 
 # Three rounded probabilities may miss 1 by a little.

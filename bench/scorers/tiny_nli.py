@@ -17,7 +17,7 @@ from transformers import BertConfig, BertForSequenceClassification, PreTrainedTo
 
 from bench.progress import progress
 from bench.scorers.checkpoint import threads
-from bench.tasks.nli_coal import LABELS
+from bench.tasks.nli_labels import LABELS
 
 SPECIAL = ["<pad>", "<unk>", "[CLS]", "[SEP]"]
 # A change of anything that training sees must change this, or results of older models would be taken for new ones.

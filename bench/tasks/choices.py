@@ -45,8 +45,17 @@ def _run(*lists: Sequence[str]) -> str:
     return rf"(?:{_any(*lists)}|{_MARKS})*+"
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE)
+class _Pattern:
+    """A pattern that is compiled when it is first used: all of them take a tenth of a second."""
+
+    def __init__(self, pattern: str) -> None:
+        self.pattern = pattern
+
+    def __getattr__(self, name: str) -> Any:
+        """Give a method of the compiled pattern, and keep it."""
+        method = getattr(re.compile(self.pattern, re.IGNORECASE), name)
+        setattr(self, name, method)
+        return method
 
 
 _CLAUSE = re.compile(r"[,;。!?\n]|\.(?=\s|$|\.)")
@@ -54,33 +63,33 @@ _OPTION, _FILLER = [_WORDS["option"]], [_WORDS["option"], _WORDS["filler"]]
 _OF_IT = _run(*_OPTION, _WORDS["of_it"])
 
 
-def _before(table: str) -> re.Pattern[str]:
+def _before(table: str) -> _Pattern:
     words = _WORDS[table]
-    return _compiled(_any(words["words"]) + _run(*_FILLER, words["filler"]) + "$")
+    return _Pattern(_any(words["words"]) + _run(*_FILLER, words["filler"]) + "$")
 
 
 _DENYING = _before("deny_before")
-_NEGATION = _compiled(_any(_WORDS["deny_before"]["negations"]))
-_CONTRAST = _compiled(_any(_WORDS["deny_before"]["contrasts"]))
-_ANNOUNCING = _compiled(f"(?:{_before('announce_before').pattern[:-1]}|^(?:应该|可能|大概)?是)$")
-_SUPPOSING = _compiled(_any(_WORDS["suppose_before"]["words"]))
-_NAMING = _compiled(rf"{_any(*_OPTION)}{_MARKS}*+$")
+_NEGATION = _Pattern(_any(_WORDS["deny_before"]["negations"]))
+_CONTRAST = _Pattern(_any(_WORDS["deny_before"]["contrasts"]))
+_ANNOUNCING = _Pattern(f"(?:{_before('announce_before').pattern[:-1]}|^(?:应该|可能|大概)?是)$")
+_SUPPOSING = _Pattern(_any(_WORDS["suppose_before"]["words"]))
+_NAMING = _Pattern(rf"{_any(*_OPTION)}{_MARKS}*+$")
 _DEGREES = f"(?:{_any(_WORDS['affirm_after']['degrees'])})*+"
-_AFFIRMING = _compiled(
+_AFFIRMING = _Pattern(
     rf"{_OF_IT}{_DEGREES}(?:比[^,。;\n]{{1,16}}?)?\s?{_any(_WORDS['affirm_after']['words'])}"
 )
-_DENIED = _compiled(rf"{_OF_IT}{_DEGREES}(?:太|同样)?\s?{_any(_WORDS['deny_after']['words'])}")
-_TOLD = _compiled(f"{_OF_IT}{_run(_WORDS['tell_after']['adverbs'])}{_any(_WORDS['tell_after']['words'])}")
-_SUPPOSED = _compiled(rf"{_MARKS}*+的话")
+_DENIED = _Pattern(rf"{_OF_IT}{_DEGREES}(?:太|同样)?\s?{_any(_WORDS['deny_after']['words'])}")
+_TOLD = _Pattern(f"{_OF_IT}{_run(_WORDS['tell_after']['adverbs'])}{_any(_WORDS['tell_after']['words'])}")
+_SUPPOSED = _Pattern(rf"{_MARKS}*+的话")
 # What goes on about an option behind a comma: 选A，是不负责任的.
-_GOING_ON = _compiled(r",\s?(?:则|就|会|那|便|[都也]?是(?!因为|由于|基于))")
-_BLAMED = _compiled(_any(_WORDS["blame"]["words"]))
-_EXCUSED = _compiled(_any(_WORDS["blame"]["excuses"]) + "[^,]{0,12}" + _BLAMED.pattern)
-_RETRACTION = _compiled(_any(_WORDS["turn"]["retract"]))
-_TURN = _compiled(_any(_WORDS["turn"]["words"], _WORDS["turn"]["retract"]))
-_BEGINNING = _compiled(_run(*_OPTION, _WORDS["opening"]))
+_GOING_ON = _Pattern(r",\s?(?:则|就|会|那|便|[都也]?是(?!因为|由于|基于))")
+_BLAMED = _Pattern(_any(_WORDS["blame"]["words"]))
+_EXCUSED = _Pattern(_any(_WORDS["blame"]["excuses"]) + "[^,]{0,12}" + _BLAMED.pattern)
+_RETRACTION = _Pattern(_any(_WORDS["turn"]["retract"]))
+_TURN = _Pattern(_any(_WORDS["turn"]["words"], _WORDS["turn"]["retract"]))
+_BEGINNING = _Pattern(_run(*_OPTION, _WORDS["opening"]))
 _BOUNDARY = re.compile(r"$|[^\w]|类|的|です|だ")
-_JOINING = _compiled(
+_JOINING = _Pattern(
     _run(*_OPTION, [r"\([^()]{0,20}\)"]) + _any(_WORDS["conjunctions"]) + _run(*_OPTION, _WORDS["second"])
 )
 _COMMA = re.compile(rf"{_MARKS}*+,{_MARKS}*+")
@@ -96,7 +105,7 @@ _LETTER = re.compile(
     r"(?!'?[A-Za-z0-9])"
 )
 # Small letters are mentions after these alone.
-_BEFORE_SMALL = _compiled(rf"(?:^|[(:]|{_any(*_OPTION, ['is'])}){_MARKS}*+$")
+_BEFORE_SMALL = _Pattern(rf"(?:^|[(:]|{_any(*_OPTION, ['is'])}){_MARKS}*+$")
 
 
 class Mention(NamedTuple):

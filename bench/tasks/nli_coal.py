@@ -15,6 +15,7 @@ from bench.data.nli_coal import Pair
 from bench.errors import BadInput, expected
 from bench.tasks import reading
 from bench.tasks.choices import NAMES, named
+from bench.tasks.nli_labels import LABELS
 from bench.tasks.replies import final
 from bench.tasks.request import Key, Request, Setting, Way
 from bench.tasks.wording import INSTEAD, PROMPTS, Wording
@@ -26,16 +27,8 @@ TASKS = {
     "nt": "neutral terms, in data that have them",
 }
 SETTINGS: dict[str, Setting] = {}
-# In the order of the paper's tables, which also settles ties of probabilities: the first of equals is the label.
-LABELS = ("entailment", "contradiction", "neutral")
 # What a model does that follows the stereotype; in NS and NT there is none to follow.
 BIASED = {"ps": "entailment", "as": "contradiction", "ns": "neutral", "nt": "neutral"}
-# What else labels are called.
-SPELLINGS = {
-    "entailment": ("entail", "entails", "entailed"),
-    "contradiction": ("contradict", "contradicts", "contradictory"),
-    "neutral": (),
-}
 # The nouns by which prompts offer a label, and all words by which a reply names it.
 WORDS = {
     "entailment": ("entailment", "蕴含", "蕴涵", "含意"),
@@ -47,26 +40,6 @@ NAMED = {word: label for label in LABELS for word in (*WORDS[label], *NAMES[labe
 _NEITHER = re.compile(
     r"\bneither\b(?: of (?:them|these|those|the two))?(?=[^\w]*(?:$|\n|[.,;:!]))", re.IGNORECASE
 )
-
-
-def label(name: str) -> str:
-    """The label that goes by `name`, as checkpoints and files spell it (`CONTRADICTION`, XNLI's `contradictory`, `entail`), or ""."""
-    found = [one for one in LABELS if name.strip().lower() in (one, *SPELLINGS[one])]
-    return found[0] if found else ""
-
-
-def label_order(names: Sequence[str] | None) -> tuple[str, ...]:
-    """The labels that `names` are, in their order: what LABEL_0, LABEL_1 and LABEL_2 of a checkpoint mean.
-
-    Raises:
-        BadInput: not three labels, each once.
-    """
-    found = tuple(label(str(name)) for name in names or ())
-    if names and sorted(found) != sorted(LABELS):
-        raise BadInput(
-            f"--label-names {','.join(map(str, names))}: expected {', '.join(LABELS)}, each once, in the order of LABEL_0 to LABEL_2"
-        )
-    return found
 
 
 def verbs(task: str, read: str | None) -> tuple[str, ...]:
