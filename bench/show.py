@@ -32,6 +32,8 @@ from bench.tasks.request import of_judge
 
 # Characters of a reply that an example shows, that its heading shows, and that a cell of a table shows.
 SHOWN, BRIEF, CELL = 2000, 60, 2000
+# Pixels that a page shows for each inch of a picture.
+PIXELS = 96
 # Columns that stand for one span, and its heading.
 BETWEEN = {
     ("ci_low", "ci_high"): words.phrase("95\u00a0% interval"),
@@ -112,8 +114,11 @@ def figure(fig: Figure | None, name: str) -> None:
     if _folder:
         keep.picture(fig, _folder, _file_name(name))
     alt = str(fig.get_label())
-    shown = {"image/png": base64.b64encode(keep.small(keep.png(fig))).decode(), "text/plain": alt}
-    width = round(fig.get_size_inches()[0] * 96)
+    # A report's pages show the fine picture. A notebook, which is committed with its outputs, needs
+    # no more than the pixels that it is shown with.
+    fine = keep.png(fig, None if _folder else PIXELS)
+    shown = {"image/png": base64.b64encode(keep.small(fine)).decode(), "text/plain": alt}
+    width = round(fig.get_size_inches()[0] * PIXELS)
     display(shown, metadata={"image/png": {"alt": alt, "width": width}}, raw=True)
     if _folder:
         title = html.escape(words.tell("Picture {name}", name=name.replace("_", " ")), quote=True)

@@ -184,8 +184,21 @@ def test_a_picture_in_a_notebook_has_few_colours_and_looks_the_same(shown):
     assert off.max() < 40
     assert (off > 0).mean() < 0.02
     assert len(small) < 0.6 * len(whole)
-    show.figure(fig, "squares")
-    assert base64.b64encode(small).decode() in shown[0]
+
+
+def test_a_picture_has_no_more_pixels_than_a_notebook_shows_and_is_fine_in_a_report(shown, tmp_path):
+    fig = Figure(figsize=(4, 3))
+    fig.subplots().plot([0, 1])
+    show.figure(fig, "line")
+    show.into(tmp_path)
+    show.figure(fig, "line")
+    show.into("")
+    in_notebook, in_report = (
+        Image.open(io.BytesIO(base64.b64decode(re.search(r"image/png': '(.+?)'", text)[1])))
+        for text in shown[:2]
+    )
+    assert in_notebook.width == 4 * show.PIXELS
+    assert in_report.width == Image.open(tmp_path / "line.png").width
 
 
 @pytest.mark.parametrize(
