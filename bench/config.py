@@ -2,15 +2,15 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from bench.errors import BadInput, expected, quoted
-from bench.scorers.generation_options import GenerationOptions
 
-# Options of `GenerationOptions`.
-GENERATION = tuple(GenerationOptions.__dataclass_fields__)
+if TYPE_CHECKING:
+    from bench.scorers.generation_options import GenerationOptions
+
 # What pydantic calls the types of options, in words.
 TYPES = {
     "string_type": "a text",
@@ -151,12 +151,14 @@ class RunConfig(BaseModel):
     )
 
     @property
-    def generation(self) -> GenerationOptions:
+    def generation(self) -> "GenerationOptions":
         """The options of generation.
 
         Raises:
             BadInput: a value is out of range.
         """
+        from bench.scorers.generation_options import GENERATION, GenerationOptions
+
         return GenerationOptions.of({name: getattr(self, name) for name in GENERATION})
 
     def labels_of(self, model: str) -> Sequence[str] | None:

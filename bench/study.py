@@ -30,14 +30,14 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from bench import data, scorers, tasks, words
 from bench.benchmarks import module, resolve
-from bench.config import GENERATION, RunConfig, explain
+from bench.config import RunConfig, explain
 from bench.data import yaml
 from bench.data.text import place
 from bench.errors import BadInput, expected, quoted
 from bench.results import short_name
 from bench.run import PRESETS, slug
 from bench.scorers import keys as key_names
-from bench.scorers.generation_options import GenerationOptions
+from bench.scorers.generation_options import GENERATION, GenerationOptions
 from bench.scorers.limits import Limits
 from bench.tasks.nli_labels import label_order
 

@@ -91,6 +91,9 @@ class GenerationOptions:
             raise BadInput(f"--thinking-tokens {tokens}: expected a whole number of at least 1, or `off`")
 
 
+GENERATION = tuple(attribute.name for attribute in fields(GenerationOptions))
+
+
 def option(name: str) -> str:
     """Spell an option's name as the command line does."""
     return SPELLINGS.get(name, f"--{name.replace('_', '-')}")
