@@ -2,7 +2,9 @@
 
 import ast
 import json
+import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -125,11 +127,17 @@ def test_a_benchmark_has_the_same_name_in_every_room():
         assert (HOME / "bench/data/samples" / name / "dataset.toml").is_file()
 
 
-def test_conda_takes_its_dependencies_from_pyproject_alone():
-    environment = yaml.safe_load((HOME / "environment.yml").read_text("utf-8"))
-    names = [entry if isinstance(entry, str) else "pip:" for entry in environment["dependencies"]]
-    assert [name.partition("=")[0] for name in names] == ["python", "pip", "pip:"]
-    assert environment["dependencies"][-1] == {"pip": ["-c .ci/constraints.txt", "-e .[test]"]}
+def test_conda_names_no_package_that_pyproject_does_not():
+    of_conda = {"python", "pip", "fontconfig", "font-ttf-noto-cjk"}
+    other_names = {"pytorch": "torch", "matplotlib-base": "matplotlib"}
+    project = tomllib.loads((HOME / "pyproject.toml").read_text("utf-8"))["project"]
+    known = {re.match(r"[\w-]+", requirement)[0] for requirement in project["dependencies"]}
+    *packages, by_pip = yaml.safe_load((HOME / "environment.yml").read_text("utf-8"))["dependencies"]
+    assert by_pip == {"pip": ["-e .[test]"]}
+    names = {name.partition("=")[0] for name in packages} - of_conda
+    assert {other_names.get(name, name) for name in names} <= known
+    # Bounds of versions stand in pyproject.toml alone.
+    assert [name for name in packages if not name.replace("-", "").isalpha()] == ["python=3.11"]
 
 
 def test_the_top_level_holds_what_was_agreed():
