@@ -44,6 +44,12 @@ def test_what_the_machine_does_is_not_compared() -> None:
     assert script.differences(book("0.25", tags=measured), book("0.75", tags=measured)) == []
 
 
+def test_progress_is_not_compared() -> None:
+    again = book("0.25")
+    again.cells[1].outputs.insert(0, new_output("stream", name="stderr", text="asking, 10 a second\n"))
+    assert script.differences(book("0.25"), again) == []
+
+
 def test_an_output_that_is_missing_is_told() -> None:
     shorter = book("0.25")
     shorter.cells[1].outputs.pop()
