@@ -8,6 +8,7 @@ import sys
 def main() -> None:
     """Run the command, in UTF-8; an interruption while the package is loaded is one line too."""
     _use_utf8()
+    _use_writable_folders()
     try:
         from bench import cli
 
@@ -26,6 +27,29 @@ def _use_utf8() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+
+
+def _use_writable_folders() -> None:
+    """Where the home folder cannot be written, give matplotlib and IPython a temporary one.
+
+    Each would say that it takes one, in every process of a command. Those that a command starts
+    inherit this one, and it is gone when the command ends.
+    """
+    unset = {"MPLCONFIGDIR", "IPYTHONDIR"} - set(os.environ)
+    if not unset or os.access(os.path.expanduser("~"), os.W_OK):
+        return
+    import atexit
+    import shutil
+    import tempfile
+
+    try:
+        folder = tempfile.mkdtemp(prefix="bench-")
+    except OSError:  # nothing can be written at all
+        return
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    for name in unset:
+        os.environ[name] = os.path.join(folder, name.lower())
+        os.mkdir(os.environ[name])
 
 
 if __name__ == "__main__":

@@ -33,7 +33,6 @@ from bench.site import pages as site
 from bench.site.matrix import Cell
 from bench.site.pages import Page
 from bench.study import Study, StudyModel, Variant
-from bench.whole import written
 
 # Options that say where a model runs, not what it is asked: a notebook reads records, so it has no use for them.
 WHERE = ("device", "batch_tokens", "scheduler", "resources", "limits")
@@ -69,8 +68,11 @@ def make(
     folder = Path(out).resolve() if out else places.reports() / plan.name
     given = _notebooks(plan, folder)
     say(f"the report and its runs go to {folder}")
-    with written(folder):
+    try:
         folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        why = f"cannot be written ({error.strerror or error})"
+        raise BadInput(f"{folder}: {why}; mend that, or give another --out") from error
     with words.spoken(plan.language):
         cells = _ask(plan, folder, _jobs(plan, jobs))
         runs = {cell.place: Run.open(_place(folder, cell)) for cell in cells if cell.state == "done"}

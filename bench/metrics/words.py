@@ -7,6 +7,7 @@ A word counts once per text, so that a text that repeats it says no more than an
 import re
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
 from typing import Any
@@ -93,10 +94,12 @@ def _jieba() -> Any:
     import jieba  # slow to load
     from jieba import posseg
 
-    jieba.setLogLevel("WARNING")
+    jieba.setLogLevel("CRITICAL")  # a cache that cannot be written costs time alone
     cutter = jieba.Tokenizer()
     # By default its cache lies in a folder that all users share, where anybody may have put it.
-    folder = platformdirs.user_cache_path("bias-workbench", appauthor=False, ensure_exists=True)
+    folder = platformdirs.user_cache_path("bias-workbench", appauthor=False)
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
     cutter.tmp_dir = str(folder)
     return posseg.POSTokenizer(cutter)
 

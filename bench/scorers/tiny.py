@@ -26,6 +26,7 @@ from transformers import (
     Qwen2ForCausalLM,
 )
 
+from bench.errors import RunFailed
 from bench.progress import progress
 from bench.scorers import tiny_nli
 from bench.scorers.base import VERBS, Answer, Model, Tally, digest, messages
@@ -142,9 +143,15 @@ class Tiny(Model):
             platformdirs.user_cache_path("bias-workbench", appauthor=False) / "tiny" / f"{self._key()}-{part}"
         )
         if not folder.is_dir():
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            # Made beside its final place and renamed, so that a half-made model is never taken for one.
-            draft = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".draft-"))
+            try:
+                folder.parent.mkdir(parents=True, exist_ok=True)
+                # Made beside its final place and renamed, so that a half-made model is never taken for one.
+                draft = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".draft-"))
+            except OSError as error:
+                raise RunFailed(
+                    f"{folder.parent}: cannot be written ({error.strerror or error}), and trained models are kept "
+                    "there; mend that, or name another cache folder in XDG_CACHE_HOME"
+                ) from error
             try:
                 train(self.recipe, self._corpus(), draft)
                 with suppress(OSError):  # another process was faster, with the same result
