@@ -1,13 +1,13 @@
 """Small random checkpoints for the scorers' tests: tokenizers of a character a token, and networks of a layer or two."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import gguf
 import numpy as np
-import torch
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, processors
-from transformers import BertConfig, BertForMultipleChoice, GenerationConfig, PreTrainedTokenizerFast
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
 
 SPECIAL = ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]", "<|user|>", "<|assistant|>"]
 LETTERS = [
@@ -31,8 +31,10 @@ SHAPE = {
 
 def characters(
     around: str = "", chat: bool = False, mask: bool = True, **options: Any
-) -> PreTrainedTokenizerFast:
+) -> "PreTrainedTokenizerFast":
     """A token a character; `around` is where special tokens go, like `[CLS] $A [SEP]`. What it does not know is <unk>."""
+    from transformers import PreTrainedTokenizerFast
+
     vocabulary = {token: i for i, token in enumerate([*SPECIAL, *LETTERS])}
     backend = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
     backend.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), behavior="isolated")
@@ -52,8 +54,10 @@ def characters(
     return fast
 
 
-def merging(*merges: tuple[str, str]) -> PreTrainedTokenizerFast:
+def merging(*merges: tuple[str, str]) -> "PreTrainedTokenizerFast":
     """Bytes and the `merges` of them, as in GPT-2 but without words, so that a merge may cross any boundary."""
+    from transformers import PreTrainedTokenizerFast
+
     pieces = [*sorted(pre_tokenizers.ByteLevel.alphabet()), *("".join(merge) for merge in merges), "<|end|>"]
     backend = Tokenizer(models.BPE({piece: i for i, piece in enumerate(pieces)}, list(merges)))
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
@@ -65,6 +69,9 @@ def save(
     folder: Path, network_class: Any, config_class: Any, tokenizer: Any, sampling: dict[str, Any] | None = None, **shape: Any
 ) -> Path:  # fmt: skip
     """A random network of `config_class` (`shape` over SHAPE) and `tokenizer`, saved in `folder`, which is returned."""
+    import torch
+    from transformers import GenerationConfig
+
     torch.manual_seed(0)
     names = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
     config = config_class(
@@ -79,15 +86,22 @@ def save(
 
 
 def headed(
-    folder: Path, network_class: Any = BertForMultipleChoice, config_class: Any = BertConfig, types: bool = True, **shape: Any
-) -> Path:  # fmt: skip
+    folder: Path, network_class: Any = None, config_class: Any = None, types: bool = True, **shape: Any
+) -> Path:
     """A random encoder with a multiple-choice head; with `types` its tokenizer tells text and option apart by them."""
+    from transformers import BertConfig, BertForMultipleChoice
+
     names = ["input_ids", *["token_type_ids"] * types, "attention_mask"]
-    return save(folder, network_class, config_class, characters(BERT, model_input_names=names), **shape)
+    tokenizer = characters(BERT, model_input_names=names)
+    return save(
+        folder, network_class or BertForMultipleChoice, config_class or BertConfig, tokenizer, **shape
+    )
 
 
 def save_gguf(path: Path) -> Path:
     """A random Llama of one layer as a GGUF file, with a tokenizer of bytes; the path."""
+    import gguf
+
     pieces = [*sorted(pre_tokenizers.ByteLevel.alphabet()), "th", "he", "<|end|>"]
     width, inner, vocabulary = 32, 64, len(pieces)
     dice = np.random.default_rng(0)

@@ -1,6 +1,7 @@
 """What several test files share: the folder of released data and golden results, and how a refusal is read."""
 
 import os
+import re
 import shutil
 import signal
 import tempfile
@@ -24,7 +25,8 @@ os.environ["BENCH_DATA"] = str(SAMPLES)
 OWN_IPYTHON = tempfile.TemporaryDirectory(prefix="ipython-")
 os.environ["IPYTHONDIR"] = OWN_IPYTHON.name
 # A busy machine makes a single example slow now and then; that is no fault.
-settings.register_profile("bench", deadline=None)
+# Each run draws examples of its own.
+settings.register_profile("bench", deadline=None, max_examples=25)
 settings.load_profile("bench")
 
 # Notebooks that train several models or simulate people for minutes. `pytest notebooks` runs them too.
@@ -61,6 +63,15 @@ def pytest_configure() -> None:
             return start(*args, **kwargs)
 
     nbval.kernel.start_new_kernel = start_again
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave files out whose tests would all be left out: they need not be imported for that."""
+    if collection_path.suffix != ".py":
+        return None
+    left_out = set(re.findall(r"not (\w+)", config.getoption("markexpr")))
+    marked = re.search(r"^pytestmark = .*?pytest\.mark\.(\w+)", collection_path.read_text("utf-8"), re.M)
+    return True if marked and marked[1] in left_out else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -135,6 +146,21 @@ def serve() -> Iterator[Callable[..., Any]]:
     for server in servers:
         server.shutdown()
         server.server_close()
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How many seconds an endpoint's sender would have waited, each time; it goes on at once."""
+    from bench.scorers import endpoint_sending
+
+    waited: list[float] = []
+
+    async def at_once(waiting: Any, seconds: float) -> None:
+        waiting.close()
+        waited.append(seconds)
+
+    monkeypatch.setattr(endpoint_sending.asyncio, "wait_for", at_once)
+    return waited
 
 
 @pytest.fixture(scope="session")

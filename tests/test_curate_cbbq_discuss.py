@@ -80,7 +80,6 @@ def test_where_a_row_comes_from_is_kept(finished):
     assert (found[found.file.str.contains("/ambiguous/")].drafted_by == "").all()
 
 
-@pytest.mark.slow
 def test_a_folder_with_something_else_is_not_written_over(done, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("x")
@@ -194,7 +193,6 @@ def test_a_decision_without_a_reason_or_that_is_none_is_to_be_mended(disputed):
     assert list(standing(disputed).values()) == ["waits for a discussion"] * 2 + [""] * 2
 
 
-@pytest.mark.slow
 def test_a_text_that_was_mended_after_an_objection_is_reviewed_anew_and_needs_no_discussion(disputed):
     cbbq_discuss.hand_out(disputed, "di")
     answered(disputed, "discuss-1", "di", {"work-1": {"decision": "leave out", "reason": "看不懂"}})
@@ -211,7 +209,6 @@ def test_a_text_that_was_mended_after_an_objection_is_reviewed_anew_and_needs_no
     assert contexts[WRONG].endswith(mended)
 
 
-@pytest.mark.slow
 def test_a_discussion_of_what_nobody_objects_to_any_more_does_not_count(disputed):
     cbbq_discuss.hand_out(disputed, "di")
     answered(disputed, "discuss-1", "di", {"work-1": {"decision": "leave out", "reason": "看不懂"}})
@@ -224,7 +221,6 @@ def test_a_discussion_of_what_nobody_objects_to_any_more_does_not_count(disputed
     assert standing(disputed)["work-1"] == "left out: 看不懂"
 
 
-@pytest.mark.slow
 def test_an_objection_that_comes_later_is_discussed_with_the_first(disputed):
     cbbq_discuss.hand_out(disputed, "di")
     answered(disputed, "discuss-1", "di", {"work-1": {"decision": "keep", "reason": "清楚"}})
@@ -242,7 +238,6 @@ def test_a_template_that_lost_its_facts_waits_for_the_editor_and_for_no_discussi
     assert cbbq_discuss.hand_out(disputed, "di") == []
 
 
-@pytest.mark.slow
 def test_a_data_set_of_which_nothing_is_ready_any_more_is_taken_away(finished, done):
     made = cbbq_write.write(done)
     for row in range(1, 5):
@@ -255,7 +250,6 @@ def test_a_data_set_of_which_nothing_is_ready_any_more_is_taken_away(finished, d
     cbbq_write.withdraw(done)
 
 
-@pytest.mark.slow
 def test_simulated_people_go_on_where_they_were_interrupted(begun, finished):
     """As where the process was killed when sheets had gone out: some files are there and empty, others are missing."""
     accepted(begun)
@@ -267,7 +261,6 @@ def test_simulated_people_go_on_where_they_were_interrupted(begun, finished):
     assert found.waiting.empty
 
 
-@pytest.mark.slow
 def test_a_simulated_panel_leaves_out_what_neither_reviewer_answered_as_labelled(begun):
     accepted(begun)
     cbbq_review.hand_out(begun, cbbq_simulated.REVIEWERS, 1)
@@ -293,7 +286,6 @@ def test_a_simulated_panel_leaves_out_what_neither_reviewer_answered_as_labelled
     }
 
 
-@pytest.mark.slow
 def test_a_set_brings_the_wording_that_its_project_has(done):
     own = done.folder / "prompts.toml"
     text = (PROMPTS / "cbbq.toml").read_text("utf-8")

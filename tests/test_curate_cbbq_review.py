@@ -74,7 +74,6 @@ def test_a_text_that_changed_after_its_review_is_reviewed_again(done):
     assert set(cbbq_review.reviewed(done).waiting.people) == {"x, y"}
 
 
-@pytest.mark.slow
 def test_a_reviewer_who_gives_up_is_replaced_and_a_whole_review_stays_as_it_is(begun):
     accepted(begun)
     cbbq_review.hand_out(begun, ["bo", "cy"])
@@ -160,7 +159,6 @@ def test_what_is_too_near_is_found_in_the_same_set_and_in_others(done):
     assert picture(found.iloc[:0], curate_cbbq.usual(samples)) is None
 
 
-@pytest.mark.slow
 def test_simulated_reviewers_have_the_kappa_that_they_must():
     # Many forms, as the example's are: half are C, the others A and B.
     truth = pd.DataFrame(
@@ -196,7 +194,6 @@ def test_a_note_that_says_no_is_no_objection(begun):
     assert cbbq_review.objections(found.answers).empty
 
 
-@pytest.mark.slow
 def test_a_copy_or_a_hole_among_the_sheets_stops_nothing(done):
     before = cbbq_review.reviewed(done).answers
     for name in ("review-1 (copy)", "review-2"):
@@ -231,7 +228,6 @@ def test_nothing_is_wrong_with_an_empty_table(begun):
     assert cbbq_discuss.hand_out(begun, "panel") == []
 
 
-@pytest.mark.slow
 def test_answers_stay_when_a_reviewer_s_file_is_renamed_or_others_review_from_now_on(done):
     place = done.sheets / "review-1"
     (place / "reviewer 1.xlsx").rename(place / "from Li.xlsx")

@@ -187,7 +187,6 @@ def test_agreement_and_sentences(done):
     assert "those of 1 still did" in told[2]
 
 
-@pytest.mark.slow
 def test_people_may_stop_and_go_on_and_nothing_is_asked_twice(tmp_path):
     project = mcbe.copied(tmp_path)
     first = mcbe_rounds.look(project)
@@ -283,7 +282,6 @@ def test_a_wrong_project_file_is_refused_with_its_key(tmp_path, old, new, messag
         mcbe.opened(tmp_path)
 
 
-@pytest.mark.slow
 def test_mistakes_in_a_sheet_are_listed_and_the_rest_is_kept(tmp_path):
     from bench.analyses import curate_mcbe
 

@@ -87,7 +87,6 @@ def test_the_set_can_be_asked(finished, tmp_path):
     assert scores[(scores.task == "ss") & (scores.metric == "score")].valid_rate.min() == 1
 
 
-@pytest.mark.slow
 def test_projects_of_a_set_lie_side_by_side_and_batches_one_behind_the_other(
     finished, batch, other, tmp_path
 ):
@@ -107,7 +106,6 @@ def test_projects_of_a_set_lie_side_by_side_and_batches_one_behind_the_other(
     assert texts["diet:12"] == drafts["d02"]
 
 
-@pytest.mark.slow
 def test_a_set_brings_the_wording_that_its_project_has(finished, tmp_path):
     place = tmp_path / "p"
     shutil.copytree(finished.project.folder, place)
@@ -118,7 +116,6 @@ def test_a_set_brings_the_wording_that_its_project_has(finished, tmp_path):
     assert wording.load("mcbe", data=folder).version == "mine-1"
 
 
-@pytest.mark.slow
 def test_agreement_over_projects_counts_each_item_once(finished, batch, other):
     found = mcbe_findings.agreement(finished, batch, other)
     kappas = found[(found.of == "subcategory") & (found.measure == "Fleiss' kappa")].set_index("category")
@@ -127,7 +124,6 @@ def test_agreement_over_projects_counts_each_item_once(finished, batch, other):
     assert kappas.value["diet"] == pytest.approx(1)
 
 
-@pytest.mark.slow
 def test_projects_that_say_different_things_of_the_set_are_refused(finished, other, tmp_path):
     place = tmp_path / "p"
     shutil.copytree(other.project.folder, place)
@@ -142,7 +138,6 @@ def test_projects_that_say_different_things_of_the_set_are_refused(finished, oth
     assert not (tmp_path / "set").exists()
 
 
-@pytest.mark.slow
 def test_one_of_the_people_who_gives_up_is_replaced_in_the_project_file(tmp_path):
     project = mcbe.copied(tmp_path / "p")
     people = mcbe_simulated.Annotators(mcbe_simulated.truth(), reliability=1, objects=0)
@@ -161,7 +156,6 @@ def test_one_of_the_people_who_gives_up_is_replaced_in_the_project_file(tmp_path
     assert sheets.opened(project.sheets, SUBCATEGORY).former == ["fan"]
 
 
-@pytest.mark.slow
 def test_a_model_that_fails_loses_no_merged_explanation(tmp_path, monkeypatch):
     project = mcbe.copied(tmp_path / "p")
     people = mcbe_simulated.Annotators(mcbe_simulated.truth(), reliability=1, objects=0)

@@ -94,10 +94,9 @@ def test_a_room_knows_only_rooms_to_its_left(room, forbidden):
             assert not wrong, f"{path.relative_to(HOME)} imports {name}"
 
 
-@pytest.mark.parametrize("path", MODULES + TESTS, ids=lambda path: str(path.relative_to(HOME)))
-def test_a_file_says_what_it_is_for(path):
-    text = path.read_text("utf-8")
-    assert ast.get_docstring(ast.parse(text)), "no first line that says what it is for"
+def test_every_file_says_what_it_is_for():
+    silent = [path for path in MODULES + TESTS if not path.read_text("utf-8").startswith('"""')]
+    assert not silent, "no first line that says what it is for"
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

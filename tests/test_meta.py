@@ -92,7 +92,6 @@ def scores(found: Any, measure: str) -> list[float]:
     return [float(value) for value in found.score[found.measure == measure]]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_a_model_that_knows_its_set_gets_two_thirds_of_the_rate(language: str, tmp_path: Path) -> None:
     found = meta.evaluate([language], seeds=[0], learner=Oracle(), cache=tmp_path)
@@ -110,7 +109,6 @@ def test_a_model_that_knows_its_set_gets_two_thirds_of_the_rate(language: str, t
     assert (meta.wide(table).n == 11).all()
 
 
-@pytest.mark.slow
 def test_the_released_sets_ask_english_and_chinese_words_that_no_model_was_taught(
     shared: Path, tmp_path: Path
 ) -> None:
@@ -151,7 +149,6 @@ def test_a_model_that_never_learns_is_kept_marked_and_left_out(tmp_path: Path) -
     assert "no model passed" in alternative
 
 
-@pytest.mark.slow
 def test_a_killed_run_goes_on_and_a_second_call_trains_nobody(tmp_path: Path) -> None:
     options: dict[str, Any] = {"rates": [0, 0.4, 1], "seeds": [0], "cache": tmp_path}
     with pytest.raises(KeyboardInterrupt):
@@ -194,7 +191,6 @@ def test_a_damaged_cache_is_named(tmp_path: Path) -> None:
         meta.evaluate(["en"], rates=[0], seeds=[0], learner=Oracle(), cache=tmp_path)
 
 
-@pytest.mark.slow
 def test_carried_results_are_those_of_the_default_call(tmp_path: Path) -> None:
     """None is trained, every model passed, and CoAL follows the rate: closely, where models know the words of NS."""
     for ns_words, least in LEAST.items():
@@ -210,7 +206,6 @@ def test_carried_results_are_those_of_the_default_call(tmp_path: Path) -> None:
         assert (table.off.max() < 0.01) if ns_words == "trained" else (table.off.min() > 0.1)
 
 
-@pytest.mark.slow
 def test_carried_results_reach_what_the_specification_asks(shared: Path, tmp_path: Path) -> None:
     for ns_words, least in LEAST.items():
         found = meta.evaluate(data=shared / "data" / "nli_coal", ns_words=ns_words, cache=tmp_path)
@@ -280,7 +275,6 @@ class Additive:
         return x
 
 
-@pytest.mark.slow
 def test_the_gate_stops_what_cannot_learn_occupation_and_gender_together(tmp_path: Path) -> None:
     options: dict[str, Any] = {"rates": [0, 0.5, 1], "seeds": [0], "learner": Additive(), "cache": tmp_path}
     found = meta.evaluate(["en"], assignment="balanced", **options)
@@ -293,7 +287,6 @@ def test_the_gate_stops_what_cannot_learn_occupation_and_gender_together(tmp_pat
     assert set(released.rate[released.passed]) == {0.5}
 
 
-@pytest.mark.slow
 def test_the_tiny_transformer_for_real(shared: Path, tmp_path: Path) -> None:
     """What the package carries can be made again; the last digits are the processor's."""
     options: dict[str, Any] = {"rates": [0, 0.5, 1], "seeds": [0], "data": shared / "data" / "nli_coal"}
@@ -306,7 +299,6 @@ def test_the_tiny_transformer_for_real(shared: Path, tmp_path: Path) -> None:
         assert about["learner"]["layers"] == 2
 
 
-@pytest.mark.slow
 def test_a_checkpoint_goes_on_from_its_own_weights(tmp_path: Path) -> None:
     pack = meta.packs(["en"])[0]
     rows = meta.build_controlled(pack, 0.5)

@@ -135,7 +135,7 @@ def test_a_single_item_has_a_rate_and_no_interval() -> None:
 SCORES = st.integers(0, 4).map(float) | st.floats(0, 100)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     st.dictionaries(st.sampled_from("pqrst"), st.fixed_dictionaries({name: st.tuples(SCORES, SCORES) for name in "ABC"}), min_size=1),
     st.sampled_from(TIES),

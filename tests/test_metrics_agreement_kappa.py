@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.errors import BadInput
@@ -152,7 +152,6 @@ def test_a_variance_of_nought_gives_no_interval(first: list[int], second: list[i
     assert found.note == "the formula gives its variance as nought, so there is no interval"
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=20), st.sampled_from([None, "linear", "quadratic"]))  # fmt: skip
 def test_cohen_kappa_is_the_same_for_either_order_and_never_warns(
     pairs: list[tuple[int, int]], weights: str | None

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.formula.api import ols
@@ -66,7 +66,6 @@ def test_by_hand() -> None:
     assert list(friedman.mean_ranks(found).mean_rank) == pytest.approx([5 / 4, 8 / 4, 11 / 4])
 
 
-@settings(max_examples=30)
 @given(st.lists(st.lists(st.integers(0, 6), min_size=4, max_size=4), min_size=3, max_size=12))
 def test_against_scipy_and_an_analysis_of_variance_of_ranks(matrix: list[list[int]]) -> None:
     rows = np.asarray(matrix, dtype=float) / 10

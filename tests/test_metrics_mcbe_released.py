@@ -192,8 +192,8 @@ def invented(dice: random.Random, categories: Iterable[str]) -> list[Item]:
     ]  # fmt: skip
 
 
-# Nine replies to an item on average in ss, one or four elsewhere: about twenty thousand in all.
-@pytest.mark.parametrize("seed", range(16))
+# Nine replies to an item on average in ss, one or four elsewhere: about eight thousand in all.
+@pytest.mark.parametrize("seed", range(6))
 def test_the_official_preset_prints_what_the_rules_say(seed: int) -> None:
     dice = random.Random(seed)
     categories = ["age", "race", "health", "gender"]

@@ -153,7 +153,7 @@ def predicted(folder: Path, *languages: str, **settings: str) -> list[dict[str, 
     ]
 
 
-@pytest.mark.parametrize(("language", "fn"), [("en", 0.3690), ("ja", 0.3690), ("zh", 0.3759)])
+@pytest.mark.parametrize(("language", "fn"), [pytest.param("en", 0.3690, marks=pytest.mark.slow), pytest.param("ja", 0.3690, marks=pytest.mark.slow), ("zh", 0.3759)])  # fmt: skip
 def test_the_exact_values_of_the_released_sets(shared: Path, own_folder: Path, language: str, fn: float) -> None:  # fmt: skip
     """PS entailed, AS contradicted, NS neutral: CoAL is 2/3, and FN follows the sizes (specification 2.2)."""
     folder = shared / "data" / "nli_coal"

@@ -77,7 +77,6 @@ def test_a_base_model_gets_a_head_with_names_and_learns(
     assert again.about == done.about, "a second call trains nobody"
 
 
-@pytest.mark.slow
 def test_a_classifier_keeps_its_own_order_and_goes_on_for_three_epochs(files: Path, tmp_path: Path) -> None:
     folder = save(
         tmp_path / "own", BertForSequenceClassification, BertConfig, characters(BERT), num_labels=3, id2label=NAMES,
@@ -107,7 +106,6 @@ def killed_at(monkeypatch: Any, step: int) -> None:
     monkeypatch.setattr("bench.progress.Progress.advance", advance)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("step", [1, 5, 8])
 def test_a_killed_training_ends_as_one_that_was_not(
     files: Path, base: str, tmp_path: Path, monkeypatch: Any, capsys: Any, step: int
@@ -132,7 +130,6 @@ def test_a_killed_training_ends_as_one_that_was_not(
     assert done.accuracy == whole.accuracy
 
 
-@pytest.mark.slow
 def test_seeds_differ_and_repeat(files: Path, base: str, tmp_path: Path) -> None:
     made = [
         weights(
@@ -161,7 +158,6 @@ def test_what_is_wrong_is_said_before_anything_is_trained(
     assert (tmp_path / "full" / "thesis.txt").read_text() == "mine"
 
 
-@pytest.mark.slow
 def test_another_training_that_was_begun_is_not_mixed_in(
     files: Path, base: str, tmp_path: Path, monkeypatch: Any, refusal: Any
 ) -> None:

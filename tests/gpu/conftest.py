@@ -1,7 +1,6 @@
 """The device that is compared with the CPU: CUDA, or another one by `--device`."""
 
 import pytest
-import torch
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -10,6 +9,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def device(pytestconfig: pytest.Config) -> str:
+    import torch
+
     name: str = pytestconfig.getoption("--device", "cuda")
     if name.startswith("cuda") and not torch.cuda.is_available():
         pytest.skip("no CUDA device is available; .ci/gpu --device cpu runs the tests on the CPU")
