@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-# What takes a tenth of a second or more to import, and `scipy.stats`, which takes half of one.
+# What takes long to import. `scipy` is light, and loads `scipy.stats` when that is first used.
 HEAVY = {
     "IPython", "PIL", "accelerate", "babel", "distributed", "filelock", "huggingface_hub", "ipykernel",
     "jinja2", "jupyter_client", "matplotlib", "nbconvert", "nbformat", "numpy", "openai", "openpyxl",
