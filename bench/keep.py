@@ -90,13 +90,21 @@ def _tex(text: str) -> str:
     return f"{{{shown[0]}}}{shown[1:]}" if shown.startswith(("[", "*")) else shown
 
 
-def picture(fig: "Figure", folder: Path, name: str) -> None:
-    """Write NAME.png and NAME.svg; the figure's label, which says what is seen, is kept in both."""
+def picture(fig: "Figure", folder: Path, name: str) -> bytes:
+    """Write NAME.png and NAME.svg; the figure's label, which says what is seen, is kept in both.
+
+    Returns:
+        The bytes of the PNG file.
+    """
+    drawn = png(fig)
     with _file(folder / f"{name}.png") as draft:
-        draft.write_bytes(png(fig))
+        draft.write_bytes(drawn)
     words = {"Title": str(fig.get_label()), "Date": None}
+    # The layout is that of the PNG, and takes as long as the drawing.
+    fig.set_layout_engine("none")
     with _file(folder / f"{name}.svg") as draft:
         fig.savefig(draft, format="svg", facecolor="white", metadata=words)
+    return drawn
 
 
 def png(fig: "Figure", dpi: int | None = None) -> bytes:

@@ -7,18 +7,14 @@ import logging
 import os
 import sys
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import nbformat
 import papermill
-import psutil
-from jupyter_client import AsyncKernelManager
-from jupyter_client.kernelspec import KernelSpecManager
 
-from bench import __version__, keep, records, words
+from bench import __version__, keep, kernels, records, words
 from bench.errors import AnotherRun, BadInput, NoRuns, NotApplicable, RunFailed, expected
 from bench.whole import whole, written
 
@@ -55,24 +51,6 @@ class Trouble(NamedTuple):
         return self.kind == NoRuns.__name__
 
 
-class OwnKernel(AsyncKernelManager):
-    """Starts this Python as the kernel, whatever other kernel is installed as `python3`."""
-
-    def _kernel_spec_manager_default(self) -> KernelSpecManager:
-        return KernelSpecManager(kernel_dirs=[])
-
-
-def _listing_opened_runs(listing: Path) -> type[OwnKernel]:
-    """Make a kernel that lists the folders of the runs that it opens in a file."""
-
-    class ListingKernel(OwnKernel):
-        async def start_kernel(self, **options: Any) -> None:  # type: ignore[override]
-            env = {**os.environ, records.OPENED_RUNS: str(listing)}
-            await super().start_kernel(env=env, **options)
-
-    return ListingKernel
-
-
 def run_notebook(source: Path, target: Path, parameters: Mapping[str, Any]) -> Trouble | None:
     """Execute a notebook with parameters into `target`, which then shows as much as there is; None where all went well.
 
@@ -89,7 +67,7 @@ def run_notebook(source: Path, target: Path, parameters: Mapping[str, Any]) -> T
             papermill.execute_notebook(
                 str(source), str(draft), parameters=dict(parameters), kernel_name="python3", progress_bar=False,
                 execution_timeout=CELL_TIMEOUT, coalesce_streams=True,
-                kernel_manager_class=_listing_opened_runs(_opened_runs(target.resolve())),
+                kernel_manager_class=kernels.listing_opened_runs(_opened_runs(target.resolve())),
                 resources={"metadata": {"path": str(target.parent)}},
                 extra_arguments=[
                     "--log-level=ERROR", f"--IPKernelApp.exec_lines=__import__('sys').path[:] = {imports}",
@@ -104,14 +82,6 @@ def run_notebook(source: Path, target: Path, parameters: Mapping[str, Any]) -> T
             if not draft.is_file():
                 nbformat.write(nbformat.v4.new_notebook(), draft)
     return trouble
-
-
-def end_kernels() -> None:
-    """End the kernels that this process has started; what waits for them then ends too."""
-    for child in psutil.Process().children():
-        with suppress(psutil.Error):
-            if any("ipykernel" in word for word in child.cmdline()):
-                child.kill()
 
 
 def check_parameters(source: Path, parameters: Mapping[str, Any]) -> None:

@@ -1,6 +1,6 @@
 """Reports: ask a study's models, run its notebooks, write a small site that needs no kernel and no network.
 
-reports/STUDY/index.html            the answer first
+reports/STUDY/index.html            the answer first; there early, and filled up
 reports/STUDY/cbbq.html             one page a notebook
 reports/STUDY/tables/cbbq/*         every table and every picture, in the formats of `bench.keep`
 reports/STUDY/model-index/*.yml     each model's scores for its card
@@ -8,34 +8,31 @@ reports/STUDY/notebooks/*.ipynb     the notebooks as they were run, each with a 
 reports/STUDY/runs/MODEL/BENCHMARK  the records, which a later call reads in place of asking again
 """
 
-import contextlib
 import logging
-import multiprocessing
 import os
+import queue
 import shutil
-import signal
-import threading
 import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench import notebooks, places, records, study, words
+from bench import kernels, notebooks, places, processes, study, study_runs, words
 from bench.analyses import OVER_VARIANTS, run_folders
-from bench.errors import AnotherRun, BadInput, NotApplicable, RunFailed
+from bench.errors import BadInput
 from bench.notebooks import check_parameters, names_of_parameters
 from bench.places import DEMO, NOTEBOOKS
 from bench.progress import say
-from bench.run import Run, evaluate
-from bench.scorers import keys
+from bench.results import UnchangingRun
 from bench.site import pages as site
-from bench.site.matrix import Cell
 from bench.site.pages import Page
-from bench.study import Study, StudyModel, Variant
+from bench.study import Study
+from bench.study_runs import ASKED, DONE, FAILED, Cell, run_folder
 
 # Options that say where a model runs, not what it is asked: a notebook reads records, so it has no use for them.
 WHERE = ("device", "batch_tokens", "scheduler", "resources", "limits")
+# Seconds between two versions of the index, at least.
+EVERY = 3.0
 
 
 class Made(NamedTuple):
@@ -64,36 +61,160 @@ def make(
     """
     path = Path(study_file) if study_file else DEMO
     plan = study.load(path)
+    processes.start_server([*kernels.MODULES, *study_runs.modules(plan)])
     # Absolute, because kernels have another working folder.
     folder = Path(out).resolve() if out else places.reports() / plan.name
-    given = _notebooks(plan, folder)
+    making = Making(plan, folder, _notebooks(plan, folder))
+    at_a_time = study_runs.jobs(plan, jobs)
     say(f"the report and its runs go to {folder}")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         why = f"cannot be written ({error.strerror or error})"
         raise BadInput(f"{folder}: {why}; mend that, or give another --out") from error
+    study_runs.check_keys(plan, folder)
     with words.spoken(plan.language):
-        cells = _ask(plan, folder, _jobs(plan, jobs))
-        runs = {cell.place: Run.open(_place(folder, cell)) for cell in cells if cell.state == "done"}
-        made = _pages(plan, folder, given, cells)
+        return making.make(at_a_time)
+
+
+class Making:
+    """A report that is being made: what is known of its runs and pages so far.
+
+    Attributes:
+        given: the parameters of each page's notebook, by the name of the page.
+        cells: what became of each model on each variant.
+        runs: the runs that are done.
+        made: the pages that are made; None for one that has nothing to tell of.
+    """
+
+    def __init__(self, plan: Study, folder: Path, given: dict[str, dict[str, Any]]) -> None:
+        self.plan, self.folder, self.given = plan, folder, given
+        self.cells = {cell.place: cell for cell in study_runs.cells(plan)}
+        self.runs: dict[tuple[str, str], UnchangingRun] = {}
+        self.made: dict[str, Page | None] = {}
+        self._site = site.Site(plan, folder)
+        self._written_at = 0.0
+        # A cell that is settled, a page, or why none can be made.
+        self._events: queue.Queue[Cell | tuple[str, Page | None] | Exception] = queue.Queue()
+
+    def make(self, jobs: int) -> Made:
+        """Ask the models, make each page as soon as the runs that it shows are there, and the index as they come."""
+        not_begun = list(self.given)
+        try:
+            with (
+                # A kernel is a process of its own, so threads are enough.
+                processes.waiting(os.cpu_count() or 1, _end_kernels) as pool,
+                study_runs.asking(self.plan, self.folder, jobs, self._events.put),
+            ):
+                while self._is_unfinished():
+                    for name in [name for name in not_begun if self._is_ready(name)]:
+                        not_begun.remove(name)
+                        pool.submit(self._make_page, name)
+                    self._take_in()
+                    if self._is_due():
+                        self._write_index()
+        finally:
+            logging.disable(logging.NOTSET)
+        index = self._write_index()
+        failed = [
+            f"{cell.model.label} on {cell.variant.key}"
+            for cell in self.cells.values()
+            if cell.state == FAILED
+        ]
+        return Made(index, failed + [f"notebook {page.name}" for page in self._pages() if page.trouble])
+
+    def _is_unfinished(self) -> bool:
+        return len(self.made) < len(self.given) or bool(self._asked())
+
+    def _asked(self) -> list[Cell]:
+        """The cells of which it is not known yet what becomes of them."""
+        return [cell for cell in self.cells.values() if cell.state == ASKED]
+
+    def _variants_of(self, name: str) -> list[str]:
+        """The keys of the variants whose runs a page shows."""
+        if name not in self.plan.analyses:
+            return [name]
+        return analysed(self.plan, name) if "runs" in self.given[name] else []
+
+    def _is_ready(self, name: str) -> bool:
+        """Whether all runs that a page shows are settled."""
+        return not {cell.variant.key for cell in self._asked()} & set(self._variants_of(name))
+
+    def _take_in(self) -> None:
+        """Wait for what happens next, for a while."""
+        try:
+            event = self._events.get(timeout=EVERY)
+        except queue.Empty:
+            return
+        if isinstance(event, Exception):
+            raise event
+        if isinstance(event, Cell):
+            self.cells[event.place] = event
+            if event.state == DONE:
+                self.runs[event.place] = UnchangingRun.open(run_folder(self.folder, event))
+            of_model = [cell for cell in self.cells.values() if cell.model == event.model]
+            if not any(cell.state == ASKED for cell in of_model):
+                states = ", ".join(f"{cell.variant.key} {cell.state}" for cell in of_model)
+                say(f"{event.model.label}: {states}")
+            return
+        name, page = event
+        self.made[name] = page
+        if page and page.trouble:
+            say(f"notebook {name}: {page.trouble.kind}: {page.trouble.why}")
+        if page and not (page.trouble and page.trouble.is_no_failure):
+            self._site.write_page(page, self._pages())
+        else:
+            (self.folder / f"{name}.html").unlink(missing_ok=True)  # shows runs that are gone
+
+    def _is_due(self) -> bool:
+        """Whether it is time for another version of the index; the first one waits for a number."""
+        return bool(self.runs) and time.monotonic() - self._written_at > EVERY
+
+    def _pages(self) -> list[Page]:
+        """The pages that there are, in the order of the study."""
+        found = [page for name in self.given if (page := self.made.get(name))]
+        return [page for page in found if not (page.trouble and page.trouble.is_no_failure)]
+
+    def _write_index(self) -> Path:
         left_out = {
-            page.name: page.trouble.why for page in made if page.trouble and page.trouble.is_no_failure
+            name: page.trouble.why
+            for name, page in self.made.items()
+            if page and page.trouble and page.trouble.is_no_failure
         }
-        pages = [page for page in made if page.name not in left_out]
-        for name in given.keys() - {page.name for page in pages}:
-            (folder / f"{name}.html").unlink(missing_ok=True)  # shows runs that are gone
-        index = site.write(plan, folder, cells, pages, runs, left_out)
-    failed = [f"{cell.model.label} on {cell.variant.key}" for cell in cells if cell.state == "failed"]
-    return Made(index, failed + [f"notebook {page.name}" for page in pages if page.trouble])
+        waiting = [self._shown_as(name) for name in self.given if name not in self.made]
+        index = self._site.write(list(self.cells.values()), self._pages(), self.runs, left_out, waiting)
+        if not self._written_at:
+            say(f"the index page can be read, and is filled up: {index}")
+        self._written_at = time.monotonic()
+        return index
 
+    def _shown_as(self, name: str) -> str:
+        return _shown_as(self.plan, name)
 
-def _place(folder: Path, cell: Cell) -> Path:
-    return _run_folder(folder, cell.model, cell.variant)
+    def _make_page(self, name: str) -> None:
+        try:
+            self._events.put((name, self._page(name)))
+        except Exception as error:  # the disk is full...
+            self._events.put(error)
 
-
-def _run_folder(folder: Path, model: StudyModel, variant: Variant) -> Path:
-    return folder / "runs" / model.folder / variant.key
+    def _page(self, name: str) -> Page | None:
+        """The page of a notebook; None where it has no run to tell of."""
+        parameters, is_analysis = dict(self.given[name]), name in self.plan.analyses
+        shown = [
+            cell
+            for key in self._variants_of(name)
+            for cell in self.cells.values()
+            if cell.variant.key == key and cell.state == DONE
+        ]
+        folders = [str(run_folder(self.folder, cell)) for cell in shown]
+        if not is_analysis:
+            parameters |= {"models": [cell.model.model for cell in shown], "recorded": folders}
+        elif "runs" in parameters:
+            parameters["runs"] = [*folders, *parameters["runs"]]
+            folders = [str(one) for pattern in parameters["runs"] for one in run_folders(pattern)]
+        if not folders and (not is_analysis or "runs" in parameters):
+            return None
+        return _page(self.plan, self.folder, name, parameters, list(map(Path, folders)))
 
 
 def _notebooks(plan: Study, folder: Path) -> dict[str, dict[str, Any]]:
@@ -136,147 +257,6 @@ def _notebook(plan: Study, page: str) -> Path:
     return NOTEBOOKS / f"{benchmark}.ipynb"
 
 
-def _jobs(plan: Study, jobs: int | None) -> int:
-    if jobs is not None and jobs < 1:
-        raise BadInput(f"--jobs {jobs}: has to be at least 1")
-    # Models share the workers of a cluster, which would load them by turns.
-    runs = (plan.run_options(model, variant) for model in plan.models for variant in plan.variants)
-    on_cluster = any("scheduler" in options for options in runs)
-    return min(jobs or (1 if on_cluster else os.cpu_count() or 1), len(plan.models))
-
-
-def _ask(plan: Study, folder: Path, jobs: int) -> list[Cell]:
-    """Ask every model every benchmark, in a process per model, so that a failure stops no other.
-
-    Raises:
-        BadInput: a run is not complete, and the variable with a key that it needs is not set.
-    """
-    for model in plan.models:
-        for variant in plan.variants:
-            if not records.is_complete(_run_folder(folder, model, variant)):
-                keys.check_set(plan.run_options(model, variant).get("keys", {}))
-    threads = max(1, (os.cpu_count() or 1) // jobs)
-    context = multiprocessing.get_context("spawn")
-    with (
-        ProcessPoolExecutor(
-            jobs, mp_context=context, initializer=_begin, initargs=(threads,), max_tasks_per_child=1
-        ) as pool,
-        _ending(pool),
-    ):
-        with _uninterrupted():
-            asked = [pool.submit(_ask_model, plan, model, folder) for model in plan.models]
-        cells = []
-        for model, future in zip(plan.models, asked, strict=True):
-            try:
-                cells += future.result()
-            except Exception as error:  # a killed worker too: the study goes on with the others
-                why = f"{type(error).__name__}: {error}"
-                cells += [Cell(model, variant, "failed", why) for variant in plan.variants]
-            states = [f"{cell.variant.key} {cell.state}" for cell in cells if cell.model == model]
-            say(f"{model.label}: {', '.join(states)}")
-    return cells
-
-
-def _begin(threads: int) -> None:
-    """What a worker does first: it takes its share of threads, and ends when who started it was killed."""
-    os.environ["OMP_NUM_THREADS"] = str(threads)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    if parent := multiprocessing.parent_process():
-        parent.join()
-        os._exit(1)
-
-
-@contextlib.contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Workers that are started in the block do not hear Ctrl-C: they are ended by who started them."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-@contextlib.contextmanager
-def _ending(pool: Executor) -> Iterator[None]:
-    """End what the pool has begun where the block is left early, in place of waiting for it."""
-    try:
-        yield
-    except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
-        for worker in multiprocessing.active_children():
-            worker.terminate()
-        raise
-
-
-def _ask_model(plan: Study, model: StudyModel, folder: Path) -> list[Cell]:
-    cells = []
-    for variant in plan.variants:
-        out = _run_folder(folder, model, variant)
-        options = plan.run_options(model, variant)
-        try:
-            try:
-                evaluate(variant.benchmark, model.model, out=out, partial=True, **options)
-            except AnotherRun:
-                # The study was changed since; what it had asked is kept beside.
-                out.rename(out.with_name(f"{variant.key}.{Run.open(out).about['identity']}"))
-                evaluate(variant.benchmark, model.model, out=out, partial=True, **options)
-            cells.append(Cell(model, variant, "done"))
-        except NotApplicable as refusal:
-            cells.append(Cell(model, variant, "not applicable", str(refusal)))
-        except (BadInput, RunFailed) as error:
-            cells.append(Cell(model, variant, "failed", str(error)))
-    return cells
-
-
-def _pages(plan: Study, folder: Path, given: dict[str, dict[str, Any]], cells: Sequence[Cell]) -> list[Page]:
-    """A page a notebook that has something to tell of; those that would be the same again are not run again."""
-    done = [cell for cell in cells if cell.state == "done"]
-    stopped = threading.Event()
-
-    def page(name: str) -> Page | None:
-        parameters = dict(given[name])
-        is_analysis = name in plan.analyses
-        wanted = analysed(plan, name) if is_analysis else [name]
-        shown = [cell for key in wanted for cell in done if cell.variant.key == key]
-        folders = [str(_place(folder, cell)) for cell in shown]
-        if not is_analysis:
-            parameters |= {"models": [cell.model.model for cell in shown], "recorded": folders}
-        elif "runs" in parameters:
-            parameters["runs"] = [*folders, *parameters["runs"]]
-            folders = [str(one) for pattern in parameters["runs"] for one in run_folders(pattern)]
-        else:
-            folders = []
-        if not folders and (not is_analysis or "runs" in parameters):
-            return None
-        made = _page(plan, folder, name, parameters, list(map(Path, folders)))
-        if made.trouble and not stopped.is_set():
-            say(f"notebook {name}: {made.trouble.kind}: {made.trouble.why}")
-        return made
-
-    # A kernel is a process of its own, so threads are enough.
-    with ThreadPoolExecutor(min(len(given), os.cpu_count() or 1)) as pool:
-        begun = [pool.submit(page, name) for name in given]
-        try:
-            return [made for made in (one.result() for one in begun) if made]
-        except BaseException:
-            stopped.set()
-            logging.disable()  # of what is wrong with kernels that are ended here
-            pool.shutdown(wait=False, cancel_futures=True)
-            # A kernel that is being started now comes a little later.
-            while not all(one.done() for one in begun):
-                notebooks.end_kernels()
-                time.sleep(0.1)
-            raise
-        finally:
-            logging.disable(logging.NOTSET)
-
-
 def analysed(plan: Study, name: str) -> list[str]:
     """The keys of the variants that an analysis is about.
 
@@ -291,9 +271,13 @@ def analysed(plan: Study, name: str) -> list[str]:
     return plan.first_variants
 
 
+def _end_kernels() -> None:
+    logging.disable()  # of what is wrong with kernels that are ended here
+    kernels.end_kernels()
+
+
 def _page(plan: Study, folder: Path, name: str, parameters: dict[str, Any], runs: Sequence[Path]) -> Page:
-    source, titles = _notebook(plan, name), {variant.key: variant.title for variant in plan.variants}
-    shown_as = titles.get(name) or words.notebook(name)
+    source, shown_as = _notebook(plan, name), _shown_as(plan, name)
     target = folder / "notebooks" / f"{name}.ipynb"
     now = notebooks.fingerprint(source, parameters, runs)
     changed = notebooks.changed(target, now)
@@ -311,3 +295,9 @@ def _page(plan: Study, folder: Path, name: str, parameters: dict[str, Any], runs
     else:
         notebooks.remember(target, now)
     return site.page(name, shown_as, target, trouble)
+
+
+def _shown_as(plan: Study, name: str) -> str:
+    """What a page is called in the navigation."""
+    titles = {variant.key: variant.title for variant in plan.variants}
+    return titles.get(name) or words.notebook(name)

@@ -7,7 +7,7 @@ result.scores("official")
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -42,7 +42,7 @@ class Run:
         records.note_opened(self.folder)
 
     @classmethod
-    def open(cls, folder: str | Path) -> "Run":
+    def open(cls, folder: str | Path) -> Self:
         """The run in `folder`.
 
         Raises:
@@ -257,8 +257,27 @@ class Run:
         return found
 
 
-def table(runs: Sequence[Run], preset: str | None = None) -> pd.DataFrame:
+class UnchangingRun(Run):
+    """A run whose records no longer change, so its score tables are computed once."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "_tables", {})
+
+    def scores(self, preset: str | None = None, common: Sequence[str] = ()) -> pd.DataFrame:
+        """The score table, as that of `Run`."""
+        known: dict[Any, pd.DataFrame] = self.__dict__["_tables"]
+        key = preset or self.about["preset"], tuple(common)
+        if key not in known:
+            known[key] = super().scores(preset, common)
+        return known[key].copy()
+
+
+def table(runs: Sequence[Run], preset: str | None = None, *, beside: bool = True) -> pd.DataFrame:
     """The score tables of several runs in one, with a column `model`; official rows that differ stand behind.
+
+    Args:
+        beside: whether these rows are wanted.
 
     Raises:
         BadInput: there is no run.
@@ -268,7 +287,8 @@ def table(runs: Sequence[Run], preset: str | None = None) -> pd.DataFrame:
     names = labels(runs)
     common = _common_tasks(runs)
     tables = [
-        run.scores_beside(preset, common).assign(model=name) for run, name in zip(runs, names, strict=True)
+        (run.scores_beside if beside else run.scores)(preset, common).assign(model=name)
+        for run, name in zip(runs, names, strict=True)
     ]
     return pd.concat(
         [part[["model", *(name for name in part if name != "model")]] for part in tables], ignore_index=True

@@ -111,12 +111,10 @@ def figure(fig: Figure | None, name: str) -> None:
     if fig is None:
         display(HTML(f"<p{_spoken()}>{words.tell('Not asked.')}</p>"))
         return
-    if _folder:
-        keep.picture(fig, _folder, _file_name(name))
-    alt = str(fig.get_label())
     # A report's pages show the fine picture. A notebook, which is committed with its outputs, needs
     # no more than the pixels that it is shown with.
-    fine = keep.png(fig, None if _folder else PIXELS)
+    fine = keep.picture(fig, _folder, _file_name(name)) if _folder else keep.png(fig, PIXELS)
+    alt = str(fig.get_label())
     shown = {"image/png": base64.b64encode(keep.small(fine)).decode(), "text/plain": alt}
     width = round(fig.get_size_inches()[0] * PIXELS)
     display(shown, metadata={"image/png": {"alt": alt, "width": width}}, raw=True)

@@ -17,7 +17,7 @@ from distributed import LocalCluster
 from pandas.testing import assert_frame_equal
 from recorded import columns
 
-from bench import cli, cluster, records, report, run, scorers, study, worker
+from bench import cli, cluster, records, report, run, scorers, study, study_runs, worker
 from bench.cluster import Cluster
 from bench.config import RunConfig
 from bench.errors import BadInput, RunFailed
@@ -366,7 +366,7 @@ def test_command_and_study_take_a_scheduler(
     options = plan.run_options(plan.models[0], plan.variants[0])
     assert options == {"scheduler": "tcp://127.0.0.1:1", "resources": {"GPU": 1}, "limit": 2}
     # Models would take turns on the same workers.
-    assert report._jobs(plan, None) == 1
+    assert study_runs.jobs(plan, None) == 1
     assert not {"scheduler", "resources"} & {*report._notebooks(plan, tmp_path)["cbbq"]}
 
 

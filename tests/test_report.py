@@ -11,9 +11,10 @@ import yaml
 from answering import said
 from browser import axe, visit
 
-from bench import report, words
-from bench.run import Run
+from bench import report, study_runs, words
+from bench.run import Run, evaluate
 from bench.site import breaks, downloads, matrix, pages
+from bench.study_runs import Cell, run_folder
 from bench.tasks.wording import load as load_wording
 
 PLANTED = "<script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">"
@@ -202,7 +203,7 @@ def test_the_index_answers_first(made):
     assert [link for _, link in found][:2] == ["cbbq.html", "nli_coal.html"]
     glance = index.partition('id="glance"')[2].partition("</table>")[0]
     assert glance.count('<th scope="row">') == 3
-    assert "low validity: only 0% of the answers could be read" in glance
+    assert "Only 0% of its answers could be read" in glance
     assert '<td class="na"><span>failed: ' in glance
     assert "higher: more bias" in glance
 
@@ -250,14 +251,14 @@ def test_the_same_report_in_chinese(made, tmp_path):
     folder = shutil.copytree(made.page.parent, tmp_path / "copy")
     plan = report.study.load(made.page.parent.parent / "mine.yml")
     cells = [
-        report.Cell(model, variant, "done")
+        Cell(model, variant, "done")
         for model in plan.models
         for variant in plan.variants
-        if (report._place(folder, report.Cell(model, variant, "")) / "run.json").is_file()
+        if (run_folder(folder, Cell(model, variant, "")) / "run.json").is_file()
         and not (model.model.startswith("replay:") and variant.key == "nli_coal")
     ]
-    cells.append(report.Cell(plan.models[2], plan.variants[1], "not applicable", "the model has generate"))
-    runs = {cell.place: Run.open(report._place(folder, cell)) for cell in cells if cell.state == "done"}
+    cells.append(Cell(plan.models[2], plan.variants[1], "not applicable", "the model has generate"))
+    runs = {cell.place: Run.open(run_folder(folder, cell)) for cell in cells if cell.state == "done"}
     with words.spoken("zh"):
         made_pages = [
             pages.page(name, title, folder / "notebooks" / f"{name}.ipynb")
@@ -267,7 +268,7 @@ def test_the_same_report_in_chinese(made, tmp_path):
             }.items()
         ]
         left_out = {"self_correction": "no model was asked twice"}
-        index = pages.write(plan, folder, cells, made_pages, runs, left_out).read_text("utf-8")
+        index = pages.Site(plan, folder).write(cells, made_pages, runs, left_out).read_text("utf-8")
     index = index.replace("<wbr>", "")
     assert '<html lang="zh-CN">' in index
     for heading in ("一览", "主要发现", "数字的依据", "下载", "如何引用"):
@@ -288,14 +289,14 @@ def test_a_second_call_reads_the_records_and_a_changed_study_keeps_the_old_ones(
     text = 'title: T\nmodels: ["simulated:bias=1"]\nbenchmarks: {nli_coal: {categories: [zh], limit: 2}}\n'
     path.write_text(text)
     plan = report.study.load(path)
-    assert [cell.state for cell in report._ask_model(plan, plan.models[0], tmp_path / "r")] == ["done"]
+    assert study_runs.ask(plan, plan.models[0], plan.variants[0], tmp_path / "r").state == "done"
     run = tmp_path / "r" / "runs" / "simulated_bias=1" / "nli_coal"
     before = (run / "records" / "000000.parquet").stat().st_mtime_ns
-    report._ask_model(plan, plan.models[0], tmp_path / "r")
+    study_runs.ask(plan, plan.models[0], plan.variants[0], tmp_path / "r")
     assert (run / "records" / "000000.parquet").stat().st_mtime_ns == before
     path.write_text(text.replace("limit: 2", "limit: 3"))
     changed = report.study.load(path)
-    assert [cell.state for cell in report._ask_model(changed, changed.models[0], tmp_path / "r")] == ["done"]
+    assert study_runs.ask(changed, changed.models[0], changed.variants[0], tmp_path / "r").state == "done"
     assert len(list(run.parent.iterdir())) == 2
 
 
@@ -327,14 +328,14 @@ def test_two_models_of_one_short_name_keep_their_own_rows(tmp_path):
         path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     models = [f"replay:{path}" for path in paths]
     runs = [
-        report.evaluate("nli_coal", model, tasks=["ps"], categories=["zh"], out=tmp_path / str(k))
+        evaluate("nli_coal", model, tasks=["ps"], categories=["zh"], out=tmp_path / str(k))
         for k, model in enumerate(models)
     ]
     variant, of_study = (
         report.study.Variant("nli_coal"),
         [report.study.StudyModel(model, folder=str(k)) for k, model in enumerate(models)],
     )
-    cells = [report.Cell(model, variant, "done") for model in of_study]
+    cells = [Cell(model, variant, "done") for model in of_study]
     by_place = {cell.place: run for cell, run in zip(cells, runs, strict=True)}
     (shown,) = matrix.benchmarks([variant], cells, by_place)
     assert [row["model"] for row in shown["rows"]] == models

@@ -20,24 +20,11 @@ from bench.metrics.findings import (
 from bench.metrics.table import ALL, Headline
 from bench.results import Run, labels, table
 from bench.study import StudyModel, Variant
+from bench.study_runs import ASKED, DONE, FAILED, Cell
 
 # So many findings stand on the index.
 MOST = 5
 Runs = Mapping[tuple[str, str], Run]
-
-
-class Cell(NamedTuple):
-    """What became of one model on one variant: `done`, `not applicable` or `failed`, and why."""
-
-    model: StudyModel
-    variant: Variant
-    state: str
-    why: str = ""
-
-    @property
-    def place(self) -> tuple[str, str]:
-        """The folders of its model and its variant."""
-        return self.model.folder, self.variant.key
 
 
 class Finding(NamedTuple):
@@ -54,7 +41,7 @@ def benchmarks(variants: Sequence[Variant], cells: Sequence[Cell], runs: Runs) -
 
 def _benchmark(variant: Variant, cells: Sequence[Cell], runs: Runs) -> dict[str, Any]:
     here = {model: run for (model, key), run in runs.items() if key == variant.key}
-    scores = table(list(here.values())) if here else pd.DataFrame()
+    scores = table(list(here.values()), beside=False) if here else pd.DataFrame()
     shown_headlines = (
         headlines(scores, variant.benchmark)
         if len(scores)
@@ -65,16 +52,13 @@ def _benchmark(variant: Variant, cells: Sequence[Cell], runs: Runs) -> dict[str,
     rows = []
     for cell in (cell for cell in cells if cell.variant.key == variant.key):
         model = shown.get(cell.model.folder, cell.model.label)
-        numbers = [_number(scores, headline, model) for headline in shown_headlines if cell.state == "done"]
-        why = words.note(cell.why)
+        numbers = [_number(scores, headline, model) for headline in shown_headlines if cell.state == DONE]
         rows.append(
             {
                 "asked": cell.model.folder,
                 "model": model,
-                "done": cell.state == "done",
-                "why": words.tell("failed: {why}", why=why)
-                if cell.state == "failed"
-                else words.tell("not applicable: {why}", why=why),
+                "done": cell.state == DONE,
+                "why": _why(cell),
                 "numbers": numbers,
             }
         )
@@ -86,6 +70,16 @@ def _benchmark(variant: Variant, cells: Sequence[Cell], runs: Runs) -> dict[str,
         "rows": rows,
         "headlines": [_heading(headline) for headline in shown_headlines],
     }
+
+
+def _why(cell: Cell) -> str:
+    """Why a cell has no number."""
+    if cell.state == ASKED:
+        return words.tell("still being asked")
+    why = words.note(cell.why)
+    if cell.state == FAILED:
+        return words.tell("failed: {why}", why=why)
+    return words.tell("not applicable: {why}", why=why)
 
 
 def _heading(headline: Headline) -> dict[str, str]:

@@ -1,26 +1,30 @@
 """Writing the pages: an executed notebook becomes a page in the frame of the site, and the index stands before them."""
 
+import base64
 import html
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import nbformat
+import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
-from nbconvert import HTMLExporter
 
 from bench import __version__, keep, words
 from bench.benchmarks import module
-from bench.metrics.findings import warnings
+from bench.figures import scores_by_model
+from bench.metrics.findings import headline_rows, headlines, warnings
+from bench.metrics.table import ALL
 from bench.notebooks import Trouble, drop_blank_outputs
 from bench.results import labels
 from bench.show import rests_on
 from bench.site import HOME, breaks, downloads, matrix
-from bench.site.matrix import Cell, Runs
+from bench.site.matrix import Runs
 from bench.study import Study
+from bench.study_runs import ASKED, Cell
 
 # Cells that papermill adds to say where a notebook failed; the page says it in its own words.
 MARKERS = {"papermill-error-cell-tag"}
@@ -59,6 +63,8 @@ class Page:
 
 def page(name: str, shown_as: str, notebook: Path, trouble: Trouble | None = None) -> Page:
     """An executed notebook as a page; of one that stopped, what it had shown until then."""
+    from nbconvert import HTMLExporter  # seconds, which a page that is not made again need not take
+
     exporter = HTMLExporter(
         template_name="notebook",
         extra_template_basedirs=[str(HOME)],
@@ -115,62 +121,138 @@ def _is_error(output: nbformat.NotebookNode) -> bool:
     return bool(output.output_type == "error")
 
 
-def write(
-    plan: Study,
-    folder: Path,
-    cells: Sequence[Cell],
-    pages: Sequence[Page],
-    runs: Runs,
-    left_out: Mapping[str, str],
-) -> Path:
-    """Write all pages and what stands beside them; the path of the index.
+class Picture(NamedTuple):
+    """A picture of the index.
 
-    Args:
-        left_out: analyses that have no page, each with the reason.
+    Attributes:
+        source: its PNG as a data URI, because a page asks for no file.
+        alt: what is seen.
+        width: in the page's pixels.
     """
-    environment = Environment(
-        loader=FileSystemLoader(HOME), autoescape=select_autoescape(default=True, default_for_string=True), undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
-    # nbconvert has escaped the bodies; headings come out of them.
-    environment.filters["made"] = Markup
-    environment.filters["breakable"] = breaks.in_text
-    environment.globals.update(tell=words.tell, column=words.column)
-    css = Markup((HOME / "style.css").read_text("utf-8"))
-    common: dict[str, Any] = {
-        "plan": plan, "pages": pages, "css": css, "version": __version__, "language": words.tag(),
-        # The notebooks' own text, whatever is spoken around it.
-        "written": words.TAGS["en"],
-    }  # fmt: skip
-    for one in pages:
-        text = environment.get_template("page.html.j2").render(page=one, **common)
-        keep.text(folder / one.file, text)
-    shown = matrix.benchmarks(plan.variants, cells, runs)
-    everyone = list(runs.values())
-    by_name = {one.name: one for one in pages}
-    analyses = [one for one in pages if one.name in plan.analyses]
-    first = [shown[k] for k, one in enumerate(plan.variants) if one.key in plan.first_variants]
-    of_first = [run for (_, key), run in runs.items() if key in plan.first_variants]
-    cards = downloads.write(folder, plan.benchmarks, of_first, matrix.headline_table(shown))
-    found = [
-        (finding.sentence, by_name[finding.page])
-        for finding in matrix.told(first, {one.name: one.findings for one in analyses})
-        if finding.page in by_name
-    ]
-    text = environment.get_template("index.html.j2").render(
-        benchmarks=shown, overview=matrix.overview(plan.models, shown), findings=found,
-        warnings=warnings([run.about for run in everyone]), analyses=analyses,
-        left_out=[(words.notebook(name), words.note(why)) for name, why in left_out.items()],
-        runs=[
-            (name, run, run.folder.relative_to(folder).as_posix(), rests_on(run))
-            for name, run in zip(labels(everyone), everyone, strict=True)
-        ],
-        titles={run.folder: next(one.title for one in plan.variants if one.key == key) for (_, key), run in runs.items()},
-        saved=downloads.saved(folder), cards=cards, bibtex=downloads.bibtex(plan.benchmarks),
-        references=[downloads.in_words(module("data", name).PAPER) for name in plan.benchmarks], **common,
-    )  # fmt: skip
-    for name in left_out:
-        (folder / f"{name}.html").unlink(missing_ok=True)
-    index = folder / "index.html"
-    keep.text(index, text)
-    return index
+
+    source: str
+    alt: str
+    width: int
+
+
+class Site:
+    """The pages of a report, and what stands beside them."""
+
+    def __init__(self, plan: Study, folder: Path) -> None:
+        self._plan, self._folder = plan, folder
+        self._environment = Environment(
+            loader=FileSystemLoader(HOME),
+            autoescape=select_autoescape(default=True, default_for_string=True),
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        # nbconvert has escaped the bodies; headings come out of them.
+        self._environment.filters["made"] = Markup
+        self._environment.filters["breakable"] = breaks.in_text
+        self._environment.globals.update(tell=words.tell, column=words.column)
+        self._css = Markup((HOME / "style.css").read_text("utf-8"))
+        # By variant: the models that are seen, and the picture.
+        self._pictures: dict[str, tuple[list[str], Picture | None]] = {}
+
+    def _text(self, template: str, pages: Sequence[Page], **values: Any) -> str:
+        return self._environment.get_template(template).render(
+            plan=self._plan,
+            pages=pages,
+            css=self._css,
+            version=__version__,
+            language=words.tag(),
+            # The notebooks' own text, whatever is spoken around it.
+            written=words.TAGS["en"],
+            **values,
+        )
+
+    def write_page(self, page: Page, pages: Sequence[Page]) -> None:
+        """Write a page, with `pages` in its navigation."""
+        keep.text(self._folder / page.file, self._text("page.html.j2", pages, page=page))
+
+    def write(
+        self,
+        cells: Sequence[Cell],
+        pages: Sequence[Page],
+        runs: Runs,
+        left_out: Mapping[str, str],
+        waiting: Sequence[str] = (),
+    ) -> Path:
+        """Write the index; when nothing is still to come, all pages and what stands beside them too.
+
+        Args:
+            left_out: analyses that have no page, each with the reason.
+            waiting: names of pages that are still to come.
+
+        Returns:
+            The path of the index.
+        """
+        plan, folder = self._plan, self._folder
+        asked = list(dict.fromkeys(cell.model.label for cell in cells if cell.state == ASKED))
+        if is_whole := not asked and not waiting:
+            for one in pages:
+                self.write_page(one, pages)
+        shown = matrix.benchmarks(plan.variants, cells, runs)
+        everyone = list(runs.values())
+        by_name = {one.name: one for one in pages}
+        analyses = [one for one in pages if one.name in plan.analyses]
+        first = [shown[k] for k, one in enumerate(plan.variants) if one.key in plan.first_variants]
+        of_first = [run for (_, key), run in runs.items() if key in plan.first_variants]
+        cards = (
+            downloads.write(folder, plan.benchmarks, of_first, matrix.headline_table(shown))
+            if is_whole
+            else []
+        )
+        found = [
+            (finding.sentence, by_name.get(finding.page))
+            for finding in matrix.told(first, {one.name: one.findings for one in analyses})
+            if finding.page in by_name or not is_whole
+        ]
+        titles = {one.key: one.title for one in plan.variants}
+        text = self._text(
+            "index.html.j2",
+            pages,
+            benchmarks=shown,
+            overview=matrix.overview(plan.models, shown),
+            pictures=[picture for one in first if (picture := self._picture(one))],
+            findings=found,
+            warnings=warnings([run.about for run in everyone]),
+            asked=asked,
+            waiting=waiting,
+            analyses=analyses,
+            left_out=[(words.notebook(name), words.note(why)) for name, why in left_out.items()],
+            runs=[
+                (name, run, run.folder.relative_to(folder).as_posix(), rests_on(run))
+                for name, run in zip(labels(everyone), everyone, strict=True)
+            ],
+            titles={run.folder: titles[key] for (_, key), run in runs.items()},
+            saved=downloads.saved(folder) if is_whole else [],
+            cards=cards,
+            bibtex=downloads.bibtex(plan.benchmarks),
+            references=[downloads.in_words(module("data", name).PAPER) for name in plan.benchmarks],
+        )
+        for name in left_out:
+            (folder / f"{name}.html").unlink(missing_ok=True)
+        index = folder / "index.html"
+        keep.text(index, text)
+        return index
+
+    def _picture(self, shown: Mapping[str, Any]) -> Picture | None:
+        """The first headline number of a benchmark by model, drawn anew where there are more models than before."""
+        models = [row["model"] for row in shown["rows"] if row["done"]]
+        known = self._pictures.get(shown["name"])
+        if known is None or known[0] != models:
+            known = self._pictures[shown["name"]] = models, _drawn(shown["scores"], shown["benchmark"])
+        return known[1]
+
+
+def _drawn(scores: pd.DataFrame, benchmark: str) -> Picture | None:
+    if scores.empty:
+        return None
+    rows = headline_rows(scores, headlines(scores, benchmark)[0])
+    figure = scores_by_model(rows[rows.category == ALL], benchmark)
+    if figure is None:
+        return None
+    source = f"data:image/png;base64,{base64.b64encode(keep.small(keep.png(figure))).decode()}"
+    return Picture(source, str(figure.get_label()), round(figure.get_size_inches()[0] * 96))

@@ -1,0 +1,116 @@
+"""Kernels of notebooks: this Python, whatever other kernel is installed, forked from a warm process where there is one."""
+
+import atexit
+import os
+import signal
+import uuid
+from collections.abc import Sequence
+from contextlib import suppress
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+import psutil
+from jupyter_client import AsyncKernelManager
+from jupyter_client.connect import KernelConnectionInfo
+from jupyter_client.kernelspec import KernelSpecManager
+from jupyter_client.provisioning import LocalProvisioner
+
+from bench import processes, records
+
+# What kernels of notebooks import, all but torch.
+MODULES = ("ipykernel.kernelapp", "matplotlib_inline.backend_inline", "bench.show", "bench.figures")
+NAME = "bench kernel"
+
+
+class OwnKernel(AsyncKernelManager):
+    """Starts this Python as the kernel; it lists the folders of the runs that it opens in the file `listing`."""
+
+    listing: Path
+
+    def _kernel_spec_manager_default(self) -> KernelSpecManager:
+        return KernelSpecManager(kernel_dirs=[])
+
+    async def start_kernel(self, **options: Any) -> None:  # type: ignore[override]
+        if processes.FORKS:
+            self.kernel_id = str(uuid.uuid4())
+            self.provisioner = ForkedKernel(
+                kernel_id=self.kernel_id, kernel_spec=self.kernel_spec, parent=self
+            )
+        env = {**os.environ, records.OPENED_RUNS: str(self.listing)}
+        await super().start_kernel(env=env, **options)
+
+
+def listing_opened_runs(listing: Path) -> type[OwnKernel]:
+    """Make a kernel that lists the folders of the runs that it opens in a file."""
+    return type("ListingKernel", (OwnKernel,), {"listing": listing})
+
+
+class ForkedKernel(LocalProvisioner):
+    """Starts a kernel by a fork, in place of a new Python."""
+
+    process: Any = None
+
+    async def launch_kernel(self, cmd: list[str], **options: Any) -> KernelConnectionInfo:
+        arguments = cmd[cmd.index("ipykernel_launcher") + 1 :]
+        self.process = _Forked(
+            processes.start(NAME, _run_kernel, arguments, options["env"], str(options["cwd"]))
+        )
+        self.pid = self.process.pid
+        self.cwd = options["cwd"]
+        return self.connection_info
+
+
+class _Forked:
+    """A process as jupyter_client handles one, which is in the way of `subprocess.Popen`."""
+
+    stdin = stdout = stderr = None
+
+    def __init__(self, process: BaseProcess) -> None:
+        self._process = process
+        self.pid = process.pid
+
+    def poll(self) -> int | None:
+        return self._process.exitcode
+
+    def wait(self, timeout: float | None = None) -> int | None:
+        self._process.join(timeout)
+        return self._process.exitcode
+
+    def send_signal(self, number: int) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(self._process.pid or 0, number)
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def terminate(self) -> None:
+        self._process.terminate()
+
+
+def _run_kernel(arguments: Sequence[str], environment: dict[str, str], folder: str) -> None:
+    """Be a kernel, as `python -m ipykernel_launcher` with these arguments would be one."""
+    # As a process that jupyter_client starts: no terminal, and interrupted by a signal of its own.
+    os.setsid()
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    from ipykernel.kernelapp import IPKernelApp
+
+    app = IPKernelApp.instance(parent_handle=os.getppid())
+    app.initialize(list(arguments))
+    try:
+        app.start()
+    finally:
+        # A process of multiprocessing passes over what is to be done at the end: a history, temporary folders.
+        atexit._run_exitfuncs()
+
+
+def end_kernels() -> None:
+    """End the kernels that this process has started; what waits for them then ends too."""
+    processes.end(NAME)
+    for child in psutil.Process().children():
+        with suppress(psutil.Error):
+            if any("ipykernel" in word for word in child.cmdline()):
+                child.kill()

@@ -1,0 +1,97 @@
+"""Processes that are started beside this one: workers that ask models, and the kernels of notebooks.
+
+On Linux they are forked from a server, one process that has imported what all of them need, so each begins in
+milliseconds. Elsewhere a fork is not to be had, or not safe with the libraries in it, and each process imports for itself.
+"""
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+FORKS = sys.platform == "linux"
+
+
+def start_server(modules: Sequence[str]) -> None:
+    """Start the server that processes are forked from, which imports `modules` while this process goes on.
+
+    Does nothing where the server is running already, or where there is none on this system.
+    """
+    if FORKS:
+        from multiprocessing import forkserver
+
+        multiprocessing.get_context("forkserver").set_forkserver_preload(list(modules))
+        with uninterrupted():
+            forkserver.ensure_running()
+
+
+def start(name: str, target: Callable[..., None], *arguments: Any) -> BaseProcess:
+    """Start a process that calls `target` with the environment of this one, and ends when this one is gone.
+
+    It does not hear Ctrl-C: whoever started it has to end it.
+    """
+    context = multiprocessing.get_context("forkserver" if FORKS else "spawn")
+    process = context.Process(  # type: ignore[attr-defined]
+        name=name, target=_begin, args=(dict(os.environ), target, *arguments)
+    )
+    with uninterrupted():
+        process.start()
+    return process
+
+
+def end(name: str) -> None:
+    """End the processes that were started under `name`."""
+    for process in multiprocessing.active_children():
+        if process.name == name:
+            process.kill()
+
+
+@contextlib.contextmanager
+def waiting(threads: int, end: Callable[[], None]) -> Iterator[ThreadPoolExecutor]:
+    """A pool of threads that wait for processes; where the block is left early, `end` ends these."""
+    pool = ThreadPoolExecutor(threads)
+    try:
+        yield pool
+        pool.shutdown()
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        # A process that is being started now comes a little later.
+        while any(thread.is_alive() for thread in pool._threads):
+            end()
+            time.sleep(0.1)
+        raise
+
+
+def _begin(environment: Mapping[str, str], target: Callable[..., None], *arguments: Any) -> None:
+    os.environ.clear()
+    os.environ.update(environment)
+    # What libraries start or lock here, they do as in a process that nobody forked.
+    multiprocessing.set_start_method(None, force=True)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    target(*arguments)
+
+
+def _end_with_parent() -> None:
+    if parent := multiprocessing.parent_process():
+        parent.join()
+        os._exit(1)
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Processes that are started in the block do not hear Ctrl-C: they are ended by who started them."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -1,0 +1,149 @@
+"""The runs of a study: every model is asked every benchmark, in a process of its own, so that a failure stops no other."""
+
+import multiprocessing
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import NamedTuple
+
+from bench import processes, records
+from bench.errors import AnotherRun, BadInput, NotApplicable, RunFailed
+from bench.run import Run, evaluate
+from bench.scorers import keys, split_kind
+from bench.study import Study, StudyModel, Variant
+
+# What a worker imports; one that asks a model for demonstrations needs torch too.
+MODULES = ("bench.study_runs",)
+TINY_MODULES = ("bench.scorers.tiny",)
+NAME = "bench worker"
+# States of a cell.
+ASKED, DONE, NOT_APPLICABLE, FAILED = "being asked", "done", "not applicable", "failed"
+
+
+class Cell(NamedTuple):
+    """What became of one model on one variant: one of the states above, and why."""
+
+    model: StudyModel
+    variant: Variant
+    state: str
+    why: str = ""
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """The folders of its model and its variant."""
+        return self.model.folder, self.variant.key
+
+
+def run_folder(folder: Path, cell: Cell) -> Path:
+    """Where a report in `folder` keeps a run."""
+    return folder / "runs" / cell.model.folder / cell.variant.key
+
+
+def modules(plan: Study) -> list[str]:
+    """The modules that workers need for a study's models, beside their own."""
+    tiny = any(split_kind(model.model)[0] == "tiny" for model in plan.models)
+    return [*MODULES, *(TINY_MODULES if tiny else ())]
+
+
+def jobs(plan: Study, given: int | None) -> int:
+    """How many models are asked at a time."""
+    if given is not None and given < 1:
+        raise BadInput(f"--jobs {given}: has to be at least 1")
+    # Models share the workers of a cluster, which would load them by turns.
+    runs = (plan.run_options(model, variant) for model in plan.models for variant in plan.variants)
+    on_cluster = any("scheduler" in options for options in runs)
+    return min(given or (1 if on_cluster else os.cpu_count() or 1), len(plan.models))
+
+
+def check_keys(plan: Study, folder: Path) -> None:
+    """Refuse a study that has to ask somebody whose key is not set.
+
+    Raises:
+        BadInput: a run is not complete, and the variable with a key that it needs is not set.
+    """
+    for cell in cells(plan):
+        if not records.is_complete(run_folder(folder, cell)):
+            keys.check_set(plan.run_options(cell.model, cell.variant).get("keys", {}))
+
+
+def cells(plan: Study) -> list[Cell]:
+    """All runs of a study, none of which was asked yet, in its order."""
+    return [Cell(model, variant, ASKED) for model in plan.models for variant in plan.variants]
+
+
+@contextmanager
+def asking(plan: Study, folder: Path, jobs: int, settled: Callable[[Cell], None]) -> Iterator[None]:
+    """Ask every model every benchmark while the block goes on; the asking ends where the block does.
+
+    Args:
+        jobs: so many models at a time.
+        settled: is called with each cell when it is known what became of it, from threads.
+    """
+    threads = max(1, (os.cpu_count() or 1) // jobs)
+    with processes.waiting(jobs, lambda: processes.end(NAME)) as pool:
+        for model in sorted(plan.models, key=_takes_long):
+            pool.submit(_ask_beside, plan, model, folder, threads, settled)
+        yield
+
+
+def _takes_long(model: StudyModel) -> bool:
+    """Whether there is a model to be loaded; who answers at once is asked first, which gives the index its first rows."""
+    return split_kind(model.model)[0] not in ("simulated", "replay", "predictions")
+
+
+def _variants(plan: Study) -> list[Variant]:
+    """The variants of a study, those that stand for their benchmark first."""
+    return sorted(plan.variants, key=lambda variant: variant.key not in plan.first_variants)
+
+
+def _ask_beside(
+    plan: Study, model: StudyModel, folder: Path, threads: int, settled: Callable[[Cell], None]
+) -> None:
+    """Ask one model in a process beside this one."""
+    missing = _variants(plan)
+    try:
+        receiving, sending = multiprocessing.Pipe(duplex=False)
+        worker = processes.start(NAME, _work, sending, plan, model, folder, threads)
+        sending.close()
+        with suppress(EOFError):
+            while missing:
+                cell = receiving.recv()
+                missing.remove(cell.variant)
+                settled(cell)
+        worker.join()
+        why = f"the process that asked the model ended early (exit status {worker.exitcode})"
+    except OSError as error:
+        why = f"no process could be started to ask the model: {error}"
+    for variant in missing:
+        settled(Cell(model, variant, FAILED, why))
+
+
+def _work(sending: Connection, plan: Study, model: StudyModel, folder: Path, threads: int) -> None:
+    """Ask one model all variants, and send what became of each."""
+    os.environ["OMP_NUM_THREADS"] = str(threads)
+    if "torch" in sys.modules:  # which has read the variable already
+        sys.modules["torch"].set_num_threads(threads)
+    for variant in _variants(plan):
+        sending.send(ask(plan, model, variant, folder))
+
+
+def ask(plan: Study, model: StudyModel, variant: Variant, folder: Path) -> Cell:
+    """Ask one model one variant; what was asked before the study was changed is kept beside."""
+    out = run_folder(folder, Cell(model, variant, ASKED))
+    options = plan.run_options(model, variant)
+    try:
+        try:
+            evaluate(variant.benchmark, model.model, out=out, partial=True, **options)
+        except AnotherRun:
+            out.rename(out.with_name(f"{variant.key}.{Run.open(out).about['identity']}"))
+            evaluate(variant.benchmark, model.model, out=out, partial=True, **options)
+        return Cell(model, variant, DONE)
+    except NotApplicable as refusal:
+        return Cell(model, variant, NOT_APPLICABLE, str(refusal))
+    except (BadInput, RunFailed) as error:
+        return Cell(model, variant, FAILED, str(error))
+    except Exception as error:  # a fault of the program: the other variants go on
+        return Cell(model, variant, FAILED, f"{type(error).__name__}: {error}")
