@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
 
-from bench import data, run
+from bench import data, places, run, study
 from bench.scorers import load, tiny, tiny_nli
-from bench.scorers.checkpoint import tokenizer_identity
-from bench.scorers.tiny import Tiny
+from bench.scorers.checkpoint import placement, tokenizer_identity
+from bench.scorers.tiny import CARRIED, WEIGHTS, Tiny
 from bench.scorers.tiny_recipe import SIZES, Corpus, Recipe, biased_share, corpus, parse
 
 
@@ -111,34 +111,60 @@ def test_the_tokenizer_takes_a_character_or_a_word() -> None:
     assert coder.tokenize(chat) == ["<|user|>", "他", "<|end|>", "<|assistant|>"]
 
 
-def test_a_half_made_model_is_not_taken_for_one(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[Path] = []
+def test_a_training_that_breaks_off_leaves_nothing(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[Recipe] = []
 
-    def killed(recipe: Recipe, text: Corpus, folder: Path) -> None:
-        (folder / "config.json").write_text("{}")
-        made.append(folder)
+    def killed(recipe: Recipe, text: Corpus) -> Any:
+        begun.append(recipe)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(tiny, "train_causal", killed)
     for attempt in (1, 2):
         with pytest.raises(KeyboardInterrupt):
-            load("tiny:s").nll(["x"])
-        assert len(made) == attempt, "it is made anew"
+            load("tiny:s,seed=1").nll(["x"])
+        assert len(begun) == attempt, "it is trained anew"
     assert not list((cache / "tiny").iterdir())
 
 
-def test_two_processes_may_make_the_same_model(cache: Path) -> None:
-    scorer = load("tiny:s")
-    assert isinstance(scorer, Tiny)
+def test_the_demonstration_trains_nothing(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("train_causal", "train_classifier"):
+        monkeypatch.setattr(tiny, name, None)
+    asked = {model.model for model in study.load(places.DEMO).models if model.model.startswith("tiny:")}
+    assert asked <= {f"tiny:{spec}" for spec in CARRIED}
+    for model in asked:
+        scorer: Any = load(model)
+        assert np.isfinite(scorer.nll(["他是医生。"])).all()
+        assert scorer.classify([("他是医生。", "她是护士。")]).sum() == pytest.approx(1)
+    assert not list(cache.iterdir())
 
-    def beaten(recipe: Recipe, text: Corpus, folder: Path) -> None:
-        (folder / "config.json").write_text("slower")
-        other = cache / "tiny" / f"{scorer.describe()['revision']}-part"
-        other.mkdir()
-        (other / "config.json").write_text("faster")
 
-    assert (scorer._made("part", beaten) / "config.json").read_text() == "faster"
-    assert [path.name for path in (cache / "tiny").iterdir()] == [f"{scorer.describe()['revision']}-part"]
+def test_carried_weights_are_those_of_the_recipe_as_it_is() -> None:
+    scorers = [Tiny(spec, placement("cpu", None, None)) for spec in CARRIED]
+    assert {file for one in scorers for file in (one.causal_file, one.classifier_file)} == {
+        *WEIGHTS.iterdir()
+    }, "run .ci/weights"
+
+
+@pytest.mark.slow
+def test_carried_weights_answer_as_newly_trained_ones(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carried: Any = load("tiny:s,bias=0.75")
+    questions = carried.corpus.choices[::7]
+    prompts, pairs = [one.prompt for one in questions], [one[:2] for one in carried.corpus.pairs]
+    sentences = sorted({*carried.corpus.sentences})
+    letters = carried.choose(prompts, "ABC")
+    labels, likelihoods = carried.classify(pairs), carried.nll(sentences)
+    monkeypatch.setattr(tiny, "WEIGHTS", tmp_path)
+    anew: Any = load("tiny:s,bias=0.75")
+    assert anew.describe()["revision"] != carried.describe()["revision"]
+    # On another processor training adds up numbers in another order, and rounding hides most of that.
+    again = anew.choose(prompts, "ABC")
+    assert (again.argmax(1) == letters.argmax(1)).mean() > 0.98
+    assert np.abs(np.exp(again) - np.exp(letters)).mean() < 0.02
+    assert (anew.classify(pairs).argmax(1) == labels.argmax(1)).mean() > 0.98
+    assert np.abs(anew.nll(sentences) - likelihoods).mean() < 0.02
+    assert len(list((cache / "tiny").iterdir())) == 2
 
 
 @pytest.fixture
@@ -201,18 +227,15 @@ def test_mcbe_ranks_the_biases(ask: Callable[..., run.Run]) -> None:
 
 
 @pytest.mark.slow
-def test_the_same_recipe_gives_the_same_weights(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_recipe_gives_the_same_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SIZES, "s", SIZES["s"]._replace(steps=12))
     monkeypatch.setitem(tiny_nli.RECIPE, "steps", 12)
     recipe = Recipe("s", 0.5, 1)
-    for name, train in {"causal": tiny.train_causal, "classifier": tiny.train_classifier}.items():
+    for train in (tiny.train_causal, tiny.train_classifier):
         weights: list[dict[str, torch.Tensor]] = []
-        for attempt in ("first", "second"):
-            folder = cache / f"{name}-{attempt}"
-            folder.mkdir()
-            torch.manual_seed(len(weights))  # what came before must not matter
-            train(recipe, corpus(recipe), folder)
-            weights.append(load_file(folder / "model.safetensors"))
+        for before in (0, 1):
+            torch.manual_seed(before)  # what came before must not matter
+            weights.append(train(recipe, corpus(recipe)).state_dict())
         first, second = weights
         assert first.keys() == second.keys()
         assert all(torch.equal(first[key], second[key]) for key in first)

@@ -44,14 +44,13 @@ def test_a_report_that_cannot_be_written_asks_for_another_folder(sealed: Path) -
 
 
 def test_a_model_that_cannot_be_kept_says_where_the_cache_may_lie(
-    sealed: Path, monkeypatch: pytest.MonkeyPatch
+    sealed: Path,
 ) -> None:
     from bench.scorers.checkpoint import placement
     from bench.scorers.tiny import Tiny
 
-    monkeypatch.setattr(Tiny, "_key", lambda _: "key")
     with pytest.raises(RunFailed, match="XDG_CACHE_HOME"):
-        Tiny("s", placement("cpu", None, None))._made("causal", lambda *_: None)
+        Tiny("s,seed=1", placement("cpu", None, None)).nll(["x"])
 
 
 def test_words_are_cut_without_a_cache(sealed: Path, caplog: pytest.LogCaptureFixture) -> None:

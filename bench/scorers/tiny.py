@@ -1,22 +1,22 @@
-"""The package's own small models, trained on first use and kept in the user's cache folder: `tiny:s`.
+"""The package's own small models: `tiny:s`. Some are carried, others are trained on first use and kept in the user's cache.
 
-A language model of Qwen2's shape with a token a character or English word, and an NLI classifier (`tiny_nli`), each made
-when it is first asked for. They show how the workbench works; they say nothing about real models.
+A language model of Qwen2's shape with a token a character or English word, and an NLI classifier (`tiny_nli`). They show how
+the workbench works; they say nothing about real models. Weights are kept in bfloat16, in a file that is named by a hash of
+all that training sees, so that those of another recipe are never taken for them. `.ci/weights` makes those that are carried.
 """
 
-import os
+import hashlib
 import random
 import re
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import platformdirs
 import torch
+from safetensors.torch import load_file, save_file
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import (
     BertForSequenceClassification,
@@ -36,7 +36,11 @@ from bench.scorers.classifier import Classifier
 from bench.scorers.generation_options import GenerationOptions
 from bench.scorers.tiny_recipe import SIZES, VERSION, Chat, Corpus, Recipe, Size, corpus, parse
 from bench.tasks.request import Turns, Until
+from bench.whole import whole
 
+# Models whose weights the package carries: those of the demonstration and of the notebooks as they are.
+CARRIED = ("s", "s,bias=0.25", "s,bias=0.75", "m", "m,bias=0.75")
+WEIGHTS = Path(__file__).parent / "tiny_weights"
 SPECIAL = ["<pad>", "<unk>", "<|user|>", "<|assistant|>", "<|end|>", "[CLS]", "[SEP]"]
 CHAT_TEMPLATE = (
     "{% for message in messages %}<|{{ message['role'] }}|>{{ message['content'] }}<|end|>{% endfor %}"
@@ -48,7 +52,10 @@ CHOICES, SCENARIOS, REPLIES, SENTENCES = 16, 4, 8, 8  # of each kind in a step
 
 
 class Tiny(Model):
-    """A language model and an NLI classifier of one recipe, each loaded or trained when a verb first needs it."""
+    """A language model and an NLI classifier of one recipe, each loaded or trained when a verb first needs it.
+
+    They are asked on one thread, because several spend most of their time waiting for each other.
+    """
 
     verbs: tuple[str, ...] = VERBS
     reads: tuple[str, ...] = Causal.reads
@@ -56,7 +63,6 @@ class Tiny(Model):
     def __init__(self, spec: str, where: Placement, generation: GenerationOptions | None = None) -> None:
         self.recipe, self.where = parse(spec), where
         self.generation = generation or GenerationOptions()
-        self._text: Corpus | None = None
         self._causal: Causal | None = None
         self._classifier: Classifier | None = None
 
@@ -64,7 +70,7 @@ class Tiny(Model):
         return {
             "kind": "demonstration model (trained by this package on its own samples)",
             "id": self.recipe.name,
-            "revision": self._key(),
+            "revision": self._revision(),
             **self.where.describe(),
             "parameters": SIZES[self.recipe.size]._asdict(),
             "decoding": "sampled",
@@ -85,33 +91,88 @@ class Tiny(Model):
     @property
     def causal(self) -> Causal:
         if self._causal is None:
-            folder = self._made("causal", train_causal)
-            network = Qwen2ForCausalLM.from_pretrained(folder, dtype=self.where.dtype).eval()
-            self._causal = Causal(
-                network,
-                PreTrainedTokenizerFast.from_pretrained(folder),
-                self.where,
-                {"id": self.recipe.name},
-                self.generation,
+            coder = causal_tokenizer(self.corpus)
+            network = Qwen2ForCausalLM(_shape(coder, SIZES[self.recipe.size]))
+            self._fill(network, self.causal_file, train_causal)
+            network.generation_config = GenerationConfig(
+                do_sample=True,
+                temperature=1.0,
+                top_k=0,
+                top_p=0.9,  # without the tail of what it has not learned
+                eos_token_id=coder.eos_token_id,
+                pad_token_id=coder.pad_token_id,
             )
+            self._causal = Causal(network, coder, self.where, {"id": self.recipe.name}, self.generation)
         return self._causal
 
     @property
     def classifier(self) -> Classifier:
         if self._classifier is None:
-            folder = self._made("classifier", train_classifier)
-            network = BertForSequenceClassification.from_pretrained(folder, dtype=self.where.dtype).eval()
-            tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
-            self._classifier = Classifier(network, tokenizer, self.where, {"id": self.recipe.name})
+            coder = classifier_tokenizer(self.corpus)
+            network = BertForSequenceClassification(tiny_nli.shape(len(coder)))
+            self._fill(network, self.classifier_file, train_classifier)
+            self._classifier = Classifier(network, coder, self.where, {"id": self.recipe.name})
         return self._classifier
 
+    @property
+    def causal_file(self) -> Path:
+        """The weights of the language model, which are there or are to be trained."""
+        text, size = self.corpus, SIZES[self.recipe.size]
+        seen = [size, text.sentences, text.choices, text.scenarios, text.replies]
+        return self._file(f"causal-{self.recipe.size},", seen)
+
+    @property
+    def classifier_file(self) -> Path:
+        """The weights of the classifier, which is the same in every size."""
+        seen = [tiny_nli.RECIPE, self.corpus.pairs, self.corpus.words]
+        return self._file("classifier-", seen)
+
+    def _file(self, part: str, seen: Sequence[Any]) -> Path:
+        recipe = self.recipe
+        key = digest([VERSION, recipe.seed, *seen])
+        name = f"{part}bias={recipe.bias:g},seed={recipe.seed}-{key}.safetensors"
+        carried = WEIGHTS / name
+        cache = platformdirs.user_cache_path("bias-workbench", appauthor=False)
+        return carried if carried.is_file() else cache / "tiny" / name
+
+    def _revision(self) -> str:
+        """A hash of the carried weights; of others of what they are trained from."""
+        files = [self.causal_file, self.classifier_file]
+        carried = [file.read_bytes() for file in files if file.parent == WEIGHTS]
+        return digest([file.name for file in files] + [hashlib.sha256(one).hexdigest() for one in carried])
+
+    def _fill(
+        self,
+        network: torch.nn.Module,
+        file: Path,
+        train: Callable[[Recipe, Corpus], torch.nn.Module],
+    ) -> None:
+        """Give `network` the weights in `file`, trained first where it is not there yet."""
+        if not file.is_file():
+            try:
+                with whole(file) as draft:
+                    draft.touch()  # a folder that cannot be written is found before the training
+                    trained = train(self.recipe, self.corpus).named_parameters()
+                    rounded = {name: weight.detach().to(torch.bfloat16) for name, weight in trained}
+                    save_file(rounded, draft)
+            except OSError as error:
+                raise RunFailed(
+                    f"{file.parent}: cannot be written ({error.strerror or error}), and trained models are kept "
+                    "there; mend that, or name another cache folder in XDG_CACHE_HOME"
+                ) from error
+        # The output matrix is not in the file, because it is that of the embeddings.
+        network.load_state_dict(load_file(file), strict=False)
+        network.to(self.where.dtype).eval()
+
     def token_logprobs(self, texts: Sequence[str], *, bos: bool = False) -> list[np.ndarray]:
-        return self.causal.token_logprobs(texts, bos=bos)
+        with threads(1):
+            return self.causal.token_logprobs(texts, bos=bos)
 
     def choose(
         self, prompts: Sequence[Turns], options: Sequence[str] | Sequence[Sequence[str]]
     ) -> np.ndarray:
-        return self.causal.choose(prompts, options)
+        with threads(1):
+            return self.causal.choose(prompts, options)
 
     def replies(
         self,
@@ -122,43 +183,18 @@ class Tiny(Model):
         greedy: bool,
         until: Until,
     ) -> list[Answer]:
-        return self.causal.replies(
-            prompts, max_new_tokens=max_new_tokens, seed=seed, greedy=greedy, until=until
-        )
+        with threads(1):
+            return self.causal.replies(
+                prompts, max_new_tokens=max_new_tokens, seed=seed, greedy=greedy, until=until
+            )
 
     def classify(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
-        return self.classifier.classify(pairs)
+        with threads(1):
+            return self.classifier.classify(pairs)
 
-    def _corpus(self) -> Corpus:
-        if self._text is None:
-            self._text = corpus(self.recipe)
-        return self._text
-
-    def _key(self) -> str:
-        return digest([VERSION, self.recipe.name, SIZES[self.recipe.size], self._corpus()])
-
-    def _made(self, part: str, train: Callable[[Recipe, Corpus, Path], None]) -> Path:
-        """The folder of a trained part, made first where it is not there yet."""
-        folder = (
-            platformdirs.user_cache_path("bias-workbench", appauthor=False) / "tiny" / f"{self._key()}-{part}"
-        )
-        if not folder.is_dir():
-            try:
-                folder.parent.mkdir(parents=True, exist_ok=True)
-                # Made beside its final place and renamed, so that a half-made model is never taken for one.
-                draft = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".draft-"))
-            except OSError as error:
-                raise RunFailed(
-                    f"{folder.parent}: cannot be written ({error.strerror or error}), and trained models are kept "
-                    "there; mend that, or name another cache folder in XDG_CACHE_HOME"
-                ) from error
-            try:
-                train(self.recipe, self._corpus(), draft)
-                with suppress(OSError):  # another process was faster, with the same result
-                    os.rename(draft, folder)
-            finally:
-                shutil.rmtree(draft, ignore_errors=True)
-        return folder
+    @cached_property
+    def corpus(self) -> Corpus:
+        return corpus(self.recipe)
 
 
 def tokenizer(texts: Sequence[str]) -> PreTrainedTokenizerFast:
@@ -176,12 +212,22 @@ def tokenizer(texts: Sequence[str]) -> PreTrainedTokenizerFast:
     return fast
 
 
-def train_causal(recipe: Recipe, text: Corpus, folder: Path) -> None:
-    """Train the language model of `recipe` and save it with its tokenizer. Seconds to a minute on one core."""
+def causal_tokenizer(text: Corpus) -> PreTrainedTokenizerFast:
+    """The tokenizer of a language model that learns `text`."""
+    prompts = ["".join(chat.prompt) for chat in (*text.choices, *text.scenarios)]
+    return tokenizer([*text.sentences, *prompts, *map("".join, text.replies), "ABC"])
+
+
+def classifier_tokenizer(text: Corpus) -> PreTrainedTokenizerFast:
+    """The tokenizer of a classifier that learns `text`."""
+    terms = {word for one in text.words for word in one[:2]}
+    return tiny_nli.tokenizer(terms, [sentence for pair in text.pairs for sentence in pair[:2]])
+
+
+def train_causal(recipe: Recipe, text: Corpus) -> Qwen2ForCausalLM:
+    """Train the language model of `recipe`. Minutes on one core."""
     size = SIZES[recipe.size]
-    chats = [*text.choices, *text.scenarios]
-    prompts = ["".join(chat.prompt) for chat in chats]
-    coder = tokenizer([*text.sentences, *prompts, *map("".join, text.replies), "ABC"])
+    coder = causal_tokenizer(text)
     dice = random.Random(recipe.seed)
     torch.manual_seed(recipe.seed)
     network = Qwen2ForCausalLM(_shape(coder, size))
@@ -216,26 +262,14 @@ def train_causal(recipe: Recipe, text: Corpus, folder: Path) -> None:
         return 0.5 * text_loss + answer_loss + 0.2 * end_loss + reply_loss
 
     _train(network, loss, size.steps, f"training {recipe.name}, a demonstration model, once")
-    network.generation_config = GenerationConfig(
-        do_sample=True,
-        temperature=1.0,
-        top_k=0,
-        top_p=0.9,  # without the tail of what it has not learned
-        eos_token_id=coder.eos_token_id,
-        pad_token_id=coder.pad_token_id,
-    )
-    network.save_pretrained(folder)
-    coder.save_pretrained(folder)
+    return network
 
 
-def train_classifier(recipe: Recipe, text: Corpus, folder: Path) -> None:
-    """Train the NLI classifier of `recipe` and save it with its tokenizer."""
-    whole = {word for one in text.words for word in one[:2]}
-    coder = tiny_nli.tokenizer(whole, [sentence for pair in text.pairs for sentence in pair[:2]])
+def train_classifier(recipe: Recipe, text: Corpus) -> BertForSequenceClassification:
+    """Train the NLI classifier of `recipe`."""
     what = f"the NLI classifier of {recipe.name}, once"
-    network = tiny_nli.train(coder, text.words, text.pairs, recipe.seed, what)
-    network.save_pretrained(folder)
-    coder.save_pretrained(folder)
+    coder = classifier_tokenizer(text)
+    return tiny_nli.train(coder, text.words, text.pairs, recipe.seed, what)
 
 
 def _shape(coder: PreTrainedTokenizerFast, size: Size) -> Qwen2Config:

@@ -52,7 +52,7 @@ def train(
     """
     dice = random.Random(seed)
     torch.manual_seed(seed)
-    network = BertForSequenceClassification(_shape(len(coder)))
+    network = BertForSequenceClassification(shape(len(coder)))
     torch.nn.init.zeros_(network.bert.embeddings.position_embeddings.weight)
     pairs = _encoded(coder, examples)
     epochs = -(-RECIPE["steps"] * RECIPE["batch"] // len(pairs))
@@ -129,7 +129,8 @@ def tokenizer(words: Iterable[str], texts: Iterable[str]) -> PreTrainedTokenizer
     )  # fmt: skip
 
 
-def _shape(vocabulary: int) -> BertConfig:
+def shape(vocabulary: int) -> BertConfig:
+    """The classifier's shape with a vocabulary of so many tokens."""
     hidden = RECIPE["hidden"]
     return BertConfig(
         vocab_size=vocabulary, hidden_size=hidden, intermediate_size=2 * hidden, num_hidden_layers=RECIPE["layers"],

@@ -18,7 +18,7 @@ from bench.tasks.cbbq import PROMPTING
 from bench.tasks.request import Key, Request, Turns, Way
 
 # A change of anything that training sees must change this, or caches of older models would be taken for new ones.
-VERSION = 5
+VERSION = 6
 # An instruction to be unbiased, with or without thinking aloud, makes a model follow stereotypes on this part of what it
 # would without, so that there is something to find about instructions.
 INSTRUCTED = 0.5
