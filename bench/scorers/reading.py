@@ -243,6 +243,7 @@ class Reader:
         position = np.array([position for row in rows for position, _ in row.reads])
         targets = np.array([target for row in rows for _, target in row.reads])
         places, inverse = np.unique(np.stack([line, position]), axis=1, return_inverse=True)
+        inverse = inverse.ravel()  # numpy 2.0.0 gives it the shape of a row
         call = self.network.base_model if self._alone else self.network
         out = call(input_ids=ids, attention_mask=mask, use_cache=False)
         states = (out.last_hidden_state if self._alone else out.logits)[tuple(map(self._send, places))]
