@@ -268,7 +268,7 @@ def warnings(abouts: Sequence[dict[Any, Any]]) -> list[str]:
     if "demonstration model" in kinds:
         found.append(
             words.tell(
-                "Models called tiny are demonstration models: this package trains them in seconds on its own samples, with a bias "
+                "Models called tiny are demonstration models: this package trained them on its own samples, with a bias "
                 "that is set. They show what the pages look like, and say nothing about real models."
             )
         )

@@ -54,7 +54,7 @@ CHOICES, SCENARIOS, REPLIES, SENTENCES = 16, 4, 8, 8  # of each kind in a step
 class Tiny(Model):
     """A language model and an NLI classifier of one recipe, each loaded or trained when a verb first needs it.
 
-    They are asked on one thread, because several spend most of their time waiting for each other.
+    They are asked on one thread: matrices as small as theirs gain nothing from several.
     """
 
     verbs: tuple[str, ...] = VERBS
