@@ -28,7 +28,7 @@ def wording(tmp_path: Path) -> Path:
 
 def limits(prompts: str | None, preset: str, **options: object) -> set[int]:
     given = {"benchmark": "cbbq", "model": "tiny:s", "preset": preset, "prompts": prompts}
-    plan = Plan.make(RunConfig.of(**given, limit=1, **options))
+    plan = Plan.make(RunConfig.of(**given, categories=["gender"], limit=1, **options))
     asked = plan.requests(("generate",), (), (), partial=False)
     return {request.max_new_tokens for stage in asked.stages for request in stage}
 
