@@ -54,6 +54,7 @@ STEPS = {
             {*RUN, "rich", "yaml"},
         ),
         ("command('score', sys.argv[1] + '/run')", {*RUN, "rich", "yaml"}),
+        ("import bench.study_runs", {*RUN, "rich", "yaml"}),
     ),
     "numbers and pictures": (
         ("import bench.metrics.cbbq", {*TABLES, "scipy"}),

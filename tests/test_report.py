@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import re
 import shutil
 
@@ -298,6 +299,52 @@ def test_a_second_call_reads_the_records_and_a_changed_study_keeps_the_old_ones(
     changed = report.study.load(path)
     assert study_runs.ask(changed, changed.models[0], changed.variants[0], tmp_path / "r").state == "done"
     assert len(list(run.parent.iterdir())) == 2
+
+
+def test_the_index_says_what_is_still_to_come_and_links_no_page_that_is_not_there(tmp_path):
+    path, folder = tmp_path / "mine.yml", tmp_path / "r"
+    models = '["simulated:bias=1", "simulated:bias=0"]'
+    path.write_text(f"title: T\nmodels: {models}\nbenchmarks: {{nli_coal: {{categories: [zh], limit: 2}}}}\n")
+    plan = report.study.load(path)
+    cells = study_runs.cells(plan)
+    cells[0] = study_runs.ask(plan, plan.models[0], plan.variants[0], folder)
+    runs = {cells[0].place: Run.open(run_folder(folder, cells[0]))}
+    site = pages.Site(plan, folder)
+    early = site.write(cells, [], runs, {}, ["NLI-CoAL"]).read_text("utf-8").replace("<wbr>", "")
+    rows = re.findall(r'<th scope="row">(.*?)</th>(.*?)</tr>', early, re.DOTALL)
+    assert "still being asked" not in rows[0][1]
+    assert rows[1][0] == "simulated:bias=0"
+    assert "still being asked" in rows[1][1]
+    assert 'role="status"' in early
+    for link in re.findall(r'href="([^"#]+)"', early):
+        assert link.startswith("data:") or (folder / link).exists()
+    (picture,) = re.findall(r'<img src="data:image/png[^>]*alt="([^"]+)"', early, re.DOTALL)
+    assert "simulated:bias=1" in picture
+    cells[1] = study_runs.ask(plan, plan.models[1], plan.variants[0], folder)
+    runs[cells[1].place] = Run.open(run_folder(folder, cells[1]))
+    whole = site.write(cells, [], runs, {}).read_text("utf-8")
+    assert "still being asked" not in whole
+    assert 'role="status"' not in whole
+    for link in re.findall(r'href="([^"#]+)"', whole):
+        assert link.startswith("data:") or (folder / link).exists()
+
+
+def _die(sending, *arguments):
+    os._exit(9)
+
+
+def test_a_worker_that_is_killed_fails_its_own_model_alone(tmp_path, monkeypatch):
+    path = tmp_path / "mine.yml"
+    models = '["simulated:bias=1", "simulated:bias=0"]'
+    path.write_text(f"title: T\nmodels: {models}\nbenchmarks: {{nli_coal: {{categories: [zh], limit: 2}}}}\n")
+    plan = report.study.load(path)
+    settled = []
+    with monkeypatch.context() as patch:
+        patch.setattr(study_runs, "_work", _die)
+        study_runs._ask_beside(plan, plan.models[0], tmp_path, 1, settled.append)
+    study_runs._ask_beside(plan, plan.models[1], tmp_path, 1, settled.append)
+    assert [cell.state for cell in settled] == ["failed", "done"]
+    assert "ended early" in settled[0].why
 
 
 def test_long_names_break_behind_a_sign_and_nowhere_else():
