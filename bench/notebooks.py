@@ -70,7 +70,7 @@ def run_notebook(source: Path, target: Path, parameters: Mapping[str, Any]) -> T
                 kernel_manager_class=kernels.listing_opened_runs(_opened_runs(target.resolve())),
                 resources={"metadata": {"path": str(target.parent)}},
                 extra_arguments=[
-                    "--log-level=ERROR", f"--IPKernelApp.exec_lines=__import__('sys').path[:] = {imports}",
+                    "--log-level=CRITICAL", f"--IPKernelApp.exec_lines=__import__('sys').path[:] = {imports}",
                 ],
             )  # fmt: skip
         except papermill.PapermillExecutionError as error:

@@ -32,7 +32,7 @@ from bench.study_runs import ASKED, DONE, FAILED, Cell, run_folder
 # Options that say where a model runs, not what it is asked: a notebook reads records, so it has no use for them.
 WHERE = ("device", "batch_tokens", "scheduler", "resources", "limits")
 # Seconds between two versions of the index, at least.
-EVERY = 3.0
+EVERY = 10.0
 
 
 class Made(NamedTuple):
@@ -94,6 +94,7 @@ class Making:
         self.made: dict[str, Page | None] = {}
         self._site = site.Site(plan, folder)
         self._written_at = 0.0
+        self._is_written = True
         # A cell that is settled, a page, or why none can be made.
         self._events: queue.Queue[Cell | tuple[str, Page | None] | Exception] = queue.Queue()
 
@@ -148,6 +149,7 @@ class Making:
             return
         if isinstance(event, Exception):
             raise event
+        self._is_written = False
         if isinstance(event, Cell):
             self.cells[event.place] = event
             if event.state == DONE:
@@ -168,7 +170,8 @@ class Making:
 
     def _is_due(self) -> bool:
         """Whether it is time for another version of the index; the first one waits for a number."""
-        return bool(self.runs) and time.monotonic() - self._written_at > EVERY
+        is_old = time.monotonic() - self._written_at > EVERY
+        return bool(self.runs) and not self._is_written and is_old
 
     def _pages(self) -> list[Page]:
         """The pages that there are, in the order of the study."""
@@ -182,10 +185,12 @@ class Making:
             if page and page.trouble and page.trouble.is_no_failure
         }
         waiting = [self._shown_as(name) for name in self.given if name not in self.made]
-        index = self._site.write(list(self.cells.values()), self._pages(), self.runs, left_out, waiting)
+        # In the order of the study, whichever was done first.
+        runs = {place: self.runs[place] for place in self.cells if place in self.runs}
+        index = self._site.write(list(self.cells.values()), self._pages(), runs, left_out, waiting)
         if not self._written_at:
             say(f"the index page can be read, and is filled up: {index}")
-        self._written_at = time.monotonic()
+        self._written_at, self._is_written = time.monotonic(), True
         return index
 
     def _shown_as(self, name: str) -> str:
@@ -243,8 +248,9 @@ def _notebooks(plan: Study, folder: Path) -> dict[str, dict[str, Any]]:
             own = {
                 variant.benchmark: study.merged(plan.options, variant.options) for variant in plan.variants
             }
-            data = {name: options["data"] for name, options in own.items() if options.get("data")}
-            pages[name] = {"benchmarks": plan.benchmarks, "data": data, **pages[name]}
+            benchmarks = pages[name].setdefault("benchmarks", plan.benchmarks)
+            data = {key: own[key]["data"] for key in benchmarks if own.get(key, {}).get("data")}
+            pages[name].setdefault("data", data)
     for name, parameters in pages.items():
         parameters["tables"] = str((folder / "tables" / name).resolve())
         check_parameters(_notebook(plan, name), parameters)

@@ -125,11 +125,12 @@ class Run:
         """Tell of each answer, by `KEYS`, whether it can be read; one that did not come cannot."""
         rows, parse = self.records, module("tasks", self.benchmark).parse
         items = {item.item_id: item for item in self.items.itertuples()}
+        names = ("task", "request", "response", "error", "item_id")
+        # A list is read many times faster than a column of Arrow's texts.
+        columns = [rows[name].tolist() for name in names]
         told = [
             not error and parse(task, request, response, items[item_id]) != ""
-            for task, request, response, error, item_id in zip(
-                rows.task, rows.request, rows.response, rows.error, rows.item_id, strict=True
-            )
+            for task, request, response, error, item_id in zip(*columns, strict=True)
         ]
         return pd.Series(told, index=pd.MultiIndex.from_frame(rows[KEYS]), dtype=bool)
 

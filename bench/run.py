@@ -294,7 +294,8 @@ def known_bias(
     for rate in rates:
         with tempfile.TemporaryDirectory() as folder:
             respondent = [f"simulated:bias={rate:g}"]
-            scores = table(evaluate_all(benchmark, respondent, folder, **{**options, "limit": limit}))
+            runs = evaluate_all(benchmark, respondent, folder, **{**options, "limit": limit})
+            scores = table(runs, beside=False)
         here = scores[(scores.category == "all") & (scores.task == task) & (scores.metric == metric)]
         row = here.iloc[0] if len(here) else pd.Series({"score": np.nan, "n": 0}, dtype=object)
         values = {name: row.get(name, np.nan) for name in ("ci_low", "ci_high", "n")}

@@ -6,7 +6,7 @@ for benchmark, runs in by_benchmark(opened(["reports/mine/runs/*/*"])).items():
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import NamedTuple
 
@@ -126,6 +126,8 @@ class Answers:
     readable: pd.Series
     benchmark: str
     preset: str
+    # By which records: two models often have the same answers in common as two others.
+    _replicates: dict[bytes, Replicates] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, run: Run, preset: str | None) -> "Answers":
@@ -150,11 +152,13 @@ class Answers:
 
     def replicates(self, names: pd.Index) -> Replicates:
         """Compute headline scores, observed and resampled, of the readable answers that `names` name."""
-        rows = self.among(names.intersection(self.readable.index[self.readable]))
-        if rows.empty:
+        chosen = self.readable.to_numpy() & self.readable.index.isin(names)
+        if not chosen.any():
             return Replicates()
-        found: Replicates = module("metrics", self.benchmark).replicates(rows, self.items, self.preset)
-        return found
+        if chosen.tobytes() not in self._replicates:
+            replicates = module("metrics", self.benchmark).replicates
+            self._replicates[chosen.tobytes()] = replicates(self.records[chosen], self.items, self.preset)
+        return self._replicates[chosen.tobytes()]
 
     def ranked(self, everyone: pd.Index, by_task: pd.Index) -> Replicates:
         """Compute headline scores as models are ranked by.

@@ -149,8 +149,7 @@ def points(runs: Sequence[Run], series: Series, preset: str | None = None) -> pd
         Columns `series`, `model`, `billions`, `size_from`, `category`, `task`, `metric`, `score`, `ci_low`, `ci_high`, `n`,
         `valid_rate`, `position`, `baseline`.
     """
-    scores = table(runs, preset)
-    scores = scores[scores.preset == scores.preset.iloc[0]]
+    scores = table(runs, preset, beside=False)
     keys = ["model", "category", "task", "metric"]
     rows = [
         (name, one.model, one.billions, one.size_from, *place, *one.replicates.estimate(place))

@@ -33,12 +33,16 @@ def against_bias(
         None where no measure reacts to the bias.
     """
     style()
+    headlines = [(one.task, one.metric) for one in module("metrics", benchmark).HEADLINES]
+    wanted = list(dict.fromkeys([*headlines, *measures]))
     some = found[found.benchmark == benchmark]
+    some = some[pd.MultiIndex.from_frame(some[["task", "metric"]]).isin(wanted)]
+    if some.empty:
+        return None
     table = summary(some)
     reacting = table[table.note == ""]
     react = set(zip(reacting.task.astype(str), reacting.metric.astype(str), strict=True))
-    headlines = [(one.task, one.metric) for one in module("metrics", benchmark).HEADLINES]
-    shown = [one for one in dict.fromkeys([*headlines, *measures]) if one in react]
+    shown = [measure for measure in wanted if measure in react]
     if not shown:
         return None
     lines, confused = curves(some), confusions(some)

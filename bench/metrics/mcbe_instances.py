@@ -90,7 +90,7 @@ def _answers(records: pd.DataFrame) -> Answers:
     found: Answers = {}
     names = ("category", "task", "repeat", "item_id", "request", "response", "error", "logprobs")
     for category, task, repeat, item, request, response, error, logprobs in zip(
-        *(records[name] for name in names), strict=True
+        *(records[name].tolist() for name in names), strict=True
     ):
         by_item = found.setdefault((category, task), {}).setdefault(int(repeat), {})
         by_item.setdefault(item, {})[request] = Answer(None if error else response, logprobs)

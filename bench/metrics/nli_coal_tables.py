@@ -8,6 +8,7 @@ import pandas as pd
 
 from bench.errors import BadInput, expected
 from bench.metrics import readability
+from bench.metrics.bootstrap import resample
 from bench.metrics.nli_coal_answers import (
     CELLS,
     CROSSED,
@@ -22,7 +23,7 @@ from bench.metrics.nli_coal_answers import (
     shaped,
 )
 from bench.metrics.nli_coal_measures import AS, NS, PS, C, E, N, by_set, coal, fn, gap, measures
-from bench.metrics.significance import Statistic, holm, paired, told
+from bench.metrics.significance import Statistic, holm, of_two, told
 from bench.metrics.table import ALL, joined
 from bench.tasks.nli_labels import LABELS
 
@@ -139,9 +140,10 @@ def compare(models: Mapping[str, pd.DataFrame], items: pd.DataFrame) -> pd.DataF
         unequal = _unequally_read(asked[a], asked[b], (a, b))
         for category in [*languages, ALL] if languages else []:
             here = both if category == ALL else both[both.category == category]
+            drawn = resample(here, "stratum", "cluster", [*CELLS, *second], crossed=CROSSED)
             for metric, (_, formula) in COMPARED.items():
                 of = _mean(formula, languages if category == ALL else [category])
-                result = paired(here, "stratum", "cluster", CELLS, second, of, crossed=CROSSED)
+                result = of_two(drawn, of)
                 result = result._replace(note=joined(result.note, unequal))
                 found.append((category, metric, a, b, len(here), result))
     table = pd.DataFrame(found, columns=["category", "metric", "model_a", "model_b", "n", "found"])

@@ -27,7 +27,7 @@ from scipy.special import stdtr, stdtrit
 
 from bench import words
 from bench.errors import BadInput
-from bench.metrics.bootstrap import DRAWS, LEVEL, Sample, resample, sample, whole
+from bench.metrics.bootstrap import DRAWS, LEVEL, Sample, Totals, resample, sample, whole
 
 # How often a difference that is called detectable would be found; it is so many standard errors where units are many.
 POWER = 0.8
@@ -113,9 +113,20 @@ def paired(
         statistic: from the strata's names, in the order of their axis, to a function of the sums
             [n, strata, columns] -> [n].
     """
-    columns = [*first, *second]
-    drawn = resample(rows, stratum, unit, columns, part=part, crossed=crossed, draws=draws, seed=seed)
-    of, k = statistic(drawn.strata), len(first)
+    drawn = resample(
+        rows, stratum, unit, [*first, *second], part=part, crossed=crossed, draws=draws, seed=seed
+    )
+    return of_two(drawn, statistic, length)
+
+
+def of_two(drawn: Totals, statistic: Callable[[list[object]], Statistic], length: float = 1.0) -> Comparison:
+    """Compare a statistic of resampled sums between two models.
+
+    Args:
+        drawn: sums of the first model's columns, then of the second's.
+        statistic, length: see `paired`.
+    """
+    of, k = statistic(drawn.strata), len(drawn.columns) // 2
 
     def less(sums: np.ndarray) -> np.ndarray:
         return of(sums[..., :k]) - of(sums[..., k:])

@@ -15,6 +15,7 @@ deny, announce and so on are in `reply_words.toml`.
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -134,6 +135,8 @@ def tidy(reply: str) -> str:
     return re.sub(r"\s?\n\s*", "\n", text).strip()
 
 
+# Most replies are one of a few, and an analysis reads the replies of a run many times.
+@lru_cache(maxsize=2**14)
 def letter(reply: str, letters: str) -> str:
     """Read the one of `letters` that a reply chooses, or "".
 

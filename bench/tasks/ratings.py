@@ -6,6 +6,7 @@ Every pattern takes its repeats whole (`++`) or bounds them, so that no reply ta
 
 import math
 import re
+from functools import lru_cache
 
 from bench.tasks.replies import ends, plain
 
@@ -95,6 +96,8 @@ _ENDED = re.compile(r"(?=$|\W|因|吧|左右)")
 _CHINESE_LABELLED = re.compile(rf"{_NUMERAL}(?:{_HALF}{_ENDED.pattern}|(?=$|[;。\n]))")
 
 
+# Most replies are one of a few, and an analysis reads the replies of a run many times.
+@lru_cache(maxsize=2**14)
 def rating(reply: str, maximum: float) -> float:
     """The number from 0 to `maximum` that `reply` gives, or NaN where it gives none.
 
