@@ -20,7 +20,7 @@ def test_resources_are_spelt_in_one_way(refusal: Any) -> None:
     for wrong in ("GPU", "GPU=", "GPU=x", "GPU=0", "GPU=-1", "=1", "GPU=nan", "GPU=inf"):
         assert "like GPU=1" in refusal(cluster.resources, wrong)
     assert "--scheduler" in refusal(ask, "far", resources={"GPU": 1})
-    assert "like GPU=1" in refusal(ask, "far", resources={"GPU": "two"}, scheduler="tcp://127.0.0.1:1")
+    assert "'two'" in refusal(ask, "far", resources={"GPU": "two"}, scheduler="tcp://127.0.0.1:1")
 
 
 @pytest.mark.parametrize("address", ["nonsense", "foo://a:1", "tls://127.0.0.1:1"])

@@ -21,8 +21,8 @@ from bench.metrics.significance import by_resamples
 from bench.metrics.table import ALL
 from bench.tasks.nli_coal import LABELS
 
-# What is meant to hold, of 95 %; near the ends of a scale, and with few clusters, it is more.
-LEAST, MOST = 0.93, 0.99
+# What is meant to hold, of 95 %, with 1.1 points of chance in 400 studies; near the ends of a scale it is more.
+LEAST, MOST = 0.92, 0.99
 # How much answers about one thing are alike.
 ALIKE = 0.3
 Dice = np.random.Generator
@@ -124,7 +124,7 @@ def test_intervals_hold_the_true_value(benchmark: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("clusters", [12, 24, 60])
 @pytest.mark.parametrize("benchmark", STUDIES)
-def test_95_percent_intervals_hold_the_true_value_in_93_to_99_percent_of_400_studies(
+def test_95_percent_intervals_hold_the_true_value_in_92_to_99_percent_of_400_studies(
     benchmark: str, clusters: int
 ) -> None:
     for place, share in coverage(STUDIES[benchmark], clusters, 400).items():
