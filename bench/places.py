@@ -4,7 +4,7 @@ import tomllib
 from pathlib import Path
 
 from bench.errors import BadInput
-from bench.whole import write_text, written
+from bench.whole import write_text
 
 PACKAGE = Path(__file__).parent
 # In a wheel, the copies of notebooks/ and reports/demo.yml; a checkout has the originals.
@@ -24,8 +24,8 @@ def copy_notebooks(folder: Path) -> list[Path]:
     """Copy the package's notebooks to `folder`, to be opened in JupyterLab.
 
     Raises:
-        BadInput: a file of that name is there and differs; nothing is copied then.
-        RunFailed: the folder cannot be written.
+        BadInput: a file of that name is there and differs (nothing is copied then), or the folder
+            cannot be written.
     """
     sources = sorted(NOTEBOOKS.glob("*.ipynb"))
     contents = {folder / source.name: source.read_text("utf-8") for source in sources}
@@ -34,9 +34,13 @@ def copy_notebooks(folder: Path) -> list[Path]:
             raise BadInput(
                 f"{path}: is there already, and differs; give another folder, or move the file away"
             )
-    for path, content in contents.items():
-        with written(path):
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for path, content in contents.items():
             write_text(path, content)
+    except OSError as error:
+        why = error.strerror or error
+        raise BadInput(f"{folder}: cannot be written ({why}); give another folder") from error
     return list(contents)
 
 
