@@ -28,8 +28,26 @@ def start_server(modules: Sequence[str]) -> None:
         from multiprocessing import forkserver
 
         multiprocessing.get_context("forkserver").set_forkserver_preload(list(modules))
-        with uninterrupted():
+        with uninterrupted(), _same_imports():
             forkserver.ensure_running()
+
+
+@contextlib.contextmanager
+def _same_imports() -> Iterator[None]:
+    """A Python that is started in the block imports what this one does.
+
+    By itself the server would look in the working folder first, where a package of the same name may lie.
+    """
+    before = dict(os.environ)
+    os.environ["PYTHONSAFEPATH"] = "1"
+    os.environ["PYTHONPATH"] = os.pathsep.join(os.path.abspath(folder) for folder in sys.path)
+    try:
+        yield
+    finally:
+        for name in ("PYTHONSAFEPATH", "PYTHONPATH"):
+            os.environ.pop(name)
+            if name in before:
+                os.environ[name] = before[name]
 
 
 def start(name: str, target: Callable[..., None], *arguments: Any) -> BaseProcess:

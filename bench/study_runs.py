@@ -115,7 +115,7 @@ def _ask_beside(
                 settled(cell)
         worker.join()
         why = f"the process that asked the model ended early (exit status {worker.exitcode})"
-    except OSError as error:
+    except (OSError, EOFError) as error:  # the latter where the server is gone
         why = f"no process could be started to ask the model: {error}"
     for variant in missing:
         settled(Cell(model, variant, FAILED, why))

@@ -5,6 +5,9 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -12,7 +15,8 @@ import yaml
 from answering import said
 from browser import axe, visit
 
-from bench import report, study_runs, words
+import bench
+from bench import report, study, study_runs, words
 from bench.run import Run, evaluate
 from bench.site import breaks, downloads, matrix, pages
 from bench.study_runs import Cell, run_folder
@@ -345,6 +349,40 @@ def test_a_worker_that_is_killed_fails_its_own_model_alone(tmp_path, monkeypatch
     study_runs._ask_beside(plan, plan.models[1], tmp_path, 1, settled.append)
     assert [cell.state for cell in settled] == ["failed", "done"]
     assert "ended early" in settled[0].why
+
+
+def test_where_no_process_can_be_started_each_cell_says_so(tmp_path, monkeypatch):
+    study_file = tmp_path / "study.yml"
+    study_file.write_text("title: T\nmodels: ['simulated:']\nbenchmarks: {cbbq: {data: samples, limit: 1}}\n")
+
+    def without_server(*arguments):
+        raise EOFError("unexpected EOF")
+
+    monkeypatch.setattr(study_runs.processes, "start", without_server)
+    settled = []
+    with study_runs.asking(study.load(study_file), tmp_path, 1, settled.append):
+        pass
+    assert [cell.state for cell in settled] == [study_runs.FAILED]
+    assert "unexpected EOF" in settled[0].why
+
+
+def test_a_package_of_the_same_name_in_the_working_folder_is_not_imported(tmp_path):
+    (tmp_path / "pandas.py").write_text("raise SystemExit('the wrong package')")
+    script = tmp_path / "bin/script.py"
+    script.parent.mkdir()
+    script.write_text(
+        "import os\n"
+        "from bench import processes\n"
+        "if __name__ == '__main__':\n"
+        "    processes.start_server(['pandas'])\n"
+        "    process = processes.start('one', os.getpid)\n"
+        "    process.join()\n"
+        "    print(process.exitcode)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(bench.__file__).parents[1])}
+    command = [sys.executable, script]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.stdout == "0\n", done.stderr
 
 
 def test_long_names_break_behind_a_sign_and_nowhere_else():
