@@ -23,7 +23,8 @@ PICTURES = {"png": "PNG", "svg": "SVG"}
 LONG = 40
 # Colours of a picture in a notebook: the commonest as they are, and others that stand for the rest.
 EXACT, OTHERS = 128, 128
-RGB = np.array([256**2, 256, 1])
+# Where red, green and blue stand in the number of a colour.
+SHIFTS = np.array([16, 8, 0], dtype=np.int32)
 # pandas leaves cells out of a LaTeX table without a word where there are more than it likes.
 NO_LIMIT = 2**31
 # What TeX acts on, and how it is written so that it is shown.
@@ -128,12 +129,12 @@ def small(png: bytes) -> bytes:
 
     opened = Image.open(io.BytesIO(png))
     picture = opened.convert("RGB")
-    red, green, blue = np.moveaxis(np.asarray(picture, dtype=np.int32), 2, 0)
-    pixels = red << 16 | green << 8 | blue
+    red, green, blue = np.moveaxis(np.asarray(picture, dtype=np.int32) << SHIFTS, 2, 0)
+    pixels = red | green | blue
     # By hashing, in place of sorting a million pixels.
     at, found = pd.factorize(pixels.ravel(), sort=True)
     n = np.bincount(at)
-    colours = found[:, None] // RGB % 256
+    colours = found[:, None] >> SHIFTS & 255
     # Grounds and models' colours are the commonest; what is between them stands where edges are smoothed.
     rest = picture.quantize(OTHERS, Image.Quantize.FASTOCTREE).getpalette() or []
     palette = np.vstack([colours[np.argsort(-n, kind="stable")[:EXACT]], np.reshape(rest, (-1, 3))])

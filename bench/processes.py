@@ -44,10 +44,8 @@ def _same_imports() -> Iterator[None]:
     try:
         yield
     finally:
-        for name in ("PYTHONSAFEPATH", "PYTHONPATH"):
-            os.environ.pop(name)
-            if name in before:
-                os.environ[name] = before[name]
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def start(name: str, target: Callable[..., None], *arguments: Any) -> BaseProcess:

@@ -184,7 +184,7 @@ class Making:
             for name, page in self.made.items()
             if page and page.trouble and page.trouble.is_no_failure
         }
-        waiting = [self._shown_as(name) for name in self.given if name not in self.made]
+        waiting = [_shown_as(self.plan, name) for name in self.given if name not in self.made]
         # In the order of the study, whichever was done first.
         runs = {place: self.runs[place] for place in self.cells if place in self.runs}
         index = self._site.write(list(self.cells.values()), self._pages(), runs, left_out, waiting)
@@ -192,9 +192,6 @@ class Making:
             say(f"the index page can be read, and is filled up: {index}")
         self._written_at, self._is_written = time.monotonic(), True
         return index
-
-    def _shown_as(self, name: str) -> str:
-        return _shown_as(self.plan, name)
 
     def _make_page(self, name: str) -> None:
         try:
