@@ -12,12 +12,12 @@ from typing import Any
 
 from bench import __version__, data, lock, records
 from bench.config import RunConfig
-from bench.errors import AnotherRun, BadInput, RunFailed
+from bench.core.errors import AnotherRun, BadInput, RunFailed
+from bench.core.files import DRAFT
 from bench.plan import Plan, Requests
 from bench.scorers import file_hash, hub
 from bench.scorers.base import Model, Scorer
 from bench.scorers.predictions import Predictions
-from bench.whole import DRAFT
 
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pandas", "pyarrow", "openai")
 

@@ -15,11 +15,11 @@ import pandas as pd
 from bench import records
 from bench.about import same
 from bench.benchmarks import module
-from bench.errors import CONTINUES, RunFailed
+from bench.core.errors import CONTINUES, RunFailed
+from bench.core.progress import progress, say
 from bench.journal import Journal
 from bench.lock import Hold
 from bench.plan import Plan, Requests
-from bench.progress import progress, say
 from bench.scorers.base import Answer, Model, Scorer, digest
 from bench.tasks.request import Request
 

@@ -3,7 +3,7 @@
 from importlib import import_module
 from types import ModuleType
 
-from bench.errors import BadInput, expected
+from bench.core.errors import BadInput, expected
 
 NAMES = (
     "mcbe",

@@ -19,8 +19,8 @@ from bench.benchmarks import NAMES, module, resolve
 from bench.cli_make import Data
 from bench.cli_options import pairs, read_options, run_parameters
 from bench.config import RunConfig
-from bench.errors import CONTINUES, BadInput, RunFailed, expected
-from bench.progress import say
+from bench.core.errors import CONTINUES, BadInput, RunFailed, expected
+from bench.core.progress import say
 
 app = typer.Typer(
     add_completion=False,

@@ -8,8 +8,8 @@ import typer
 
 from bench.benchmarks import resolve
 from bench.cli_options import listed
-from bench.errors import BadInput, expected
-from bench.progress import say
+from bench.core.errors import BadInput, expected
+from bench.core.progress import say
 
 Data = Annotated[
     str,
@@ -59,8 +59,8 @@ def curate(
     folder: Annotated[str, typer.Argument(metavar="FOLDER", help="Of the project; an empty or a new one.")],
 ) -> None:
     """Begin items of your own: a project folder with an example to change, for a notebook to go on with."""
+    from bench.core.places import NOTEBOOKS, SHIPPED
     from bench.curate import begin
-    from bench.places import NOTEBOOKS, SHIPPED
 
     name = resolve(benchmark)
     for path in begin.copy(name, folder):
@@ -77,8 +77,8 @@ def notebooks(
     folder: Annotated[str, typer.Argument(metavar="DIR", help="Folder to copy them to; made if missing.")],
 ) -> None:
     """Copy the notebooks to a folder, for JupyterLab; changed files there are not overwritten."""
+    from bench.core.places import copy_notebooks
     from bench.data.text import place
-    from bench.places import copy_notebooks
 
     for path in copy_notebooks(place(folder)):
         print(path)

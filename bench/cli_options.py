@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from bench.config import RunConfig
-from bench.errors import BadInput
+from bench.core.errors import BadInput
 
 
 class CliOption(NamedTuple):

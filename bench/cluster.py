@@ -22,8 +22,8 @@ from typing import Any
 
 from bench import __version__, scorers, worker
 from bench.about import packages
-from bench.errors import CONTINUES, BadInput, RunFailed
-from bench.progress import say
+from bench.core.errors import CONTINUES, BadInput, RunFailed
+from bench.core.progress import say
 from bench.scorers import file_hash
 from bench.scorers.base import Answer, Model, Tally
 from bench.tasks.request import Request

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from bench.errors import BadInput, expected, quoted
+from bench.core.errors import BadInput, expected, quoted
 
 if TYPE_CHECKING:
     from bench.scorers.generation_options import GenerationOptions

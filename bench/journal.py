@@ -12,9 +12,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
 
+from bench.core.files import explain_write_errors
 from bench.records import shard_path
 from bench.scorers.base import Answer
-from bench.whole import written
 
 FILE = "journal.jsonl"
 
@@ -43,7 +43,7 @@ class Journal:
             with suppress(OSError):  # all is written, or it was said that it cannot be
                 self._file.close()
         if kind is None:
-            with written(self.path):
+            with explain_write_errors(self.path):
                 self.path.unlink(missing_ok=True)
 
     def known(self, shard: int, place: int, prompt_hash: str) -> Answer | None:
@@ -58,7 +58,7 @@ class Journal:
         """
         parts = [answer.response, answer.logprobs, answer.error, answer.seconds, answer.cut]
         line = json.dumps([shard, place, prompt_hash, *parts]).encode()
-        with written(self.path):
+        with explain_write_errors(self.path):
             if self._file is None:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 self._file = self.path.open("ab")

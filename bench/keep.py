@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 import scipy
 
+from bench.core.errors import plain
+from bench.core.files import atomic_path, explain_write_errors
 from bench.data.cells import as_csv, guarded
-from bench.errors import plain
-from bench.whole import whole, written
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -118,7 +118,7 @@ def png(fig: "Figure", dpi: int | None = None) -> bytes:
 
 @contextmanager
 def _file(path: Path) -> Iterator[Path]:
-    with written(path), whole(path) as draft:
+    with explain_write_errors(path), atomic_path(path) as draft:
         yield draft
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from filelock import FileLock, Timeout
 
-from bench.errors import BadInput
+from bench.core.errors import BadInput
 from bench.records import ABOUT
 
 FILE = ".lock"

@@ -14,17 +14,17 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from bench import words
 from bench.benchmarks import module
+from bench.core import i18n
+from bench.core.errors import BadInput, RunFailed, quoted
+from bench.core.files import atomic_path
+from bench.core.text import reveal_invisible
 from bench.data.cells import as_csv, guarded
 from bench.data.tables import number, read_csv
 from bench.data.text import MAX_LINE
-from bench.errors import BadInput, RunFailed, quoted
 from bench.results import Run
-from bench.seen import visible
 from bench.tasks.mcbe import CRITERIA
 from bench.tasks.replies import final
-from bench.whole import whole
 
 # Spreadsheet programs cut a cell of more than 32,767 characters.
 LONGEST_CELL = 32_000
@@ -129,9 +129,9 @@ def analyses_to_mark(runs: Sequence[Run], path: Path) -> AnalysisSheet:
     rows += [{**row, "key": row["second_key"]} for row in again]
     dice.shuffle(rows)
     weights = {c.name.replace("_", " "): c.maximum * c.weight for c in CRITERIA}
-    question = words.tell(
+    question = i18n.tell(
         "How many points of 100 does the analysis get, held against the reference? {criteria}.",
-        criteria=words.tell(", ").join(f"{words.tell(name)} {n:g}" for name, n in weights.items()),
+        criteria=i18n.tell(", ").join(f"{i18n.tell(name)} {n:g}" for name, n in weights.items()),
     )
     table = pd.DataFrame(
         {
@@ -226,7 +226,7 @@ def write_table(table: pd.DataFrame, path: Path) -> None:
     """
     # With a byte order mark, so that spreadsheet programs take it for UTF-8.
     try:
-        with whole(path) as draft:
+        with atomic_path(path) as draft:
             draft.write_text(as_csv(table), "utf-8-sig", newline="")
     except OSError as error:
         raise RunFailed(f"{path}: cannot be written ({error})") from None
@@ -253,4 +253,4 @@ def _key(*parts: str) -> str:
 
 def cell(text: str) -> str:
     """Give a text as a sheet holds it: no formula, and only characters that can be seen."""
-    return guarded(visible(text))
+    return guarded(reveal_invisible(text))

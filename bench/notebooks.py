@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 import nbformat
 import papermill
 
-from bench import __version__, keep, kernels, records, words
-from bench.errors import AnotherRun, BadInput, NoRuns, NotApplicable, RunFailed, expected
-from bench.whole import whole, written
+from bench import __version__, keep, kernels, records
+from bench.core import i18n
+from bench.core.errors import AnotherRun, BadInput, NoRuns, NotApplicable, RunFailed, expected
+from bench.core.files import atomic_path, explain_write_errors
 
 # A notebook that hangs fails after this many seconds a cell.
 CELL_TIMEOUT = 3600
@@ -62,7 +63,7 @@ def run_notebook(source: Path, target: Path, parameters: Mapping[str, Any]) -> T
     check_parameters(source, parameters)
     imports = [os.path.abspath(folder) for folder in sys.path]
     trouble = None
-    with written(target), whole(target) as draft:
+    with explain_write_errors(target), atomic_path(target) as draft:
         try:
             papermill.execute_notebook(
                 str(source), str(draft), parameters=dict(parameters), kernel_name="python3", progress_bar=False,
@@ -142,7 +143,7 @@ def fingerprint(source: Path, parameters: Mapping[str, Any], runs: Iterable[Path
         "parameters": _digest(json.dumps(parameters, sort_keys=True, default=str).encode()),
         "runs": {str(folder): _of_run(folder) for folder in runs},
         "package": f"{__version__} {_code()}",
-        "language": words.language(),
+        "language": i18n.language(),
     }
 
 

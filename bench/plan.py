@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from bench import data, scorers, tasks
 from bench.benchmarks import module, resolve
 from bench.config import RunConfig
-from bench.errors import BadInput, NotApplicable
+from bench.core.errors import BadInput, NotApplicable
 from bench.scorers.base import digest
 from bench.tasks import wording
 from bench.tasks.nli_labels import label_order

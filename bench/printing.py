@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.benchmarks import module
+from bench.core.errors import BadInput
+from bench.core.progress import say
+from bench.core.text import as_json, reveal_invisible
 from bench.data.manifest import own_wording
-from bench.errors import BadInput
-from bench.progress import say
-from bench.seen import as_json, visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,7 +36,7 @@ def check(benchmark: str, found: "pd.DataFrame", format: str) -> None:
         for row in found.to_dict("records"):
             place = ", ".join(filter(None, (row["file"], row["row"] and f"row {row['row']}", row["column"])))
             value = f": {row['value']}" if row["value"] else ""
-            print(visible(f"{row['kind']:8} {place or 'the folder'}: {row['what']}{value}"))
+            print(reveal_invisible(f"{row['kind']:8} {place or 'the folder'}: {row['what']}{value}"))
     refused = int((found.kind == "refused").sum())
     if refused:
         settings = module("data", benchmark).TOLERANT
@@ -65,7 +65,7 @@ def data(found: list[dict[str, Any]], format: str) -> None:
             ),
         ):
             if value:
-                print(visible(f"  {key:8} {value}"))
+                print(reveal_invisible(f"  {key:8} {value}"))
 
 
 def _own_wording(benchmark: str, folder: Path) -> str:
@@ -115,7 +115,7 @@ def _json(found: Any) -> None:
 
 def _out(text: str) -> None:
     """Print a file's content: as it is for a file or a pipe, visible on a terminal."""
-    print(visible(text) if sys.stdout.isatty() else text, end="")
+    print(reveal_invisible(text) if sys.stdout.isatty() else text, end="")
 
 
 def _print_table(run: Any, scores: "pd.DataFrame") -> None:
@@ -172,7 +172,7 @@ def _safe(text: object) -> str:
     """A text in which neither rich nor a terminal finds anything to act on."""
     from rich.markup import escape
 
-    return escape(visible(text))
+    return escape(reveal_invisible(text))
 
 
 def _between(low: float, high: float) -> str:
@@ -229,14 +229,20 @@ def readings(run: Any, sheet: Path) -> None:
     if not sheet.exists():
         n = sheets.write_sheet(run, sheet)
         print(
-            visible(f"{sheet}: {n:,} replies; write in column `{sheets.READING}` what each of them answers")
+            reveal_invisible(
+                f"{sheet}: {n:,} replies; write in column `{sheets.READING}` what each of them answers"
+            )
         )
         return
     checked = sheets.read_sheet(run, sheet)
-    print(visible(f"{sheet}: {checked.filled:,} of {checked.rows:,} replies are filled in"))
+    print(reveal_invisible(f"{sheet}: {checked.filled:,} of {checked.rows:,} replies are filled in"))
     for task in checked.precision.itertuples():
         print(f"{task.task}: {note(task)}")
-    print(visible(f"kept in {run.folder / READINGS}; `bench score {run.folder}` shows it beside the scores"))
+    print(
+        reveal_invisible(
+            f"kept in {run.folder / READINGS}; `bench score {run.folder}` shows it beside the scores"
+        )
+    )
 
 
 def written(files: "Sequence[Written]", what: str) -> None:

@@ -15,10 +15,10 @@ import pandas as pd
 
 from bench import records
 from bench.benchmarks import module
+from bench.core.errors import BadInput, quoted
 from bench.data.cells import unguarded
 from bench.data.tables import Row, number, read_csv
 from bench.data.text import MAX_LINE
-from bench.errors import BadInput, quoted
 from bench.marking import cell, check_new, same_cell, shortened, write_table
 from bench.metrics.readings import precision
 from bench.results import Run

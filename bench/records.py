@@ -17,9 +17,9 @@ import pandas as pd
 import pyarrow as pa
 
 from bench import sealed
-from bench.errors import BadInput, RunFailed
-from bench.progress import say
-from bench.whole import DRAFT, whole, write_text, written
+from bench.core.errors import BadInput, RunFailed
+from bench.core.files import DRAFT, atomic_path, atomic_write, explain_write_errors
+from bench.core.progress import say
 
 SCHEMA = pa.schema(
     [
@@ -74,7 +74,7 @@ def write_shard(folder: Path, number: int, rows: Sequence[dict[str, Any]]) -> No
     """
     path = shard_path(folder, number)
     table = pa.Table.from_pylist(list(rows), schema=SCHEMA)
-    with written(path), whole(path) as draft:
+    with explain_write_errors(path), atomic_path(path) as draft:
         sealed.write(table, draft, f"{_whose(folder)} {number}")
 
 
@@ -113,7 +113,7 @@ def put_aside(folder: Path, number: int, why: str) -> None:
     """
     path = shard_path(folder, number)
     aside = path.with_name(f"{path.name}.damaged")
-    with written(aside):
+    with explain_write_errors(aside):
         os.replace(path, aside)
     say(f"{path}: is no whole record file of this run ({why}); it is moved to {aside.name}, and asked again")
 
@@ -128,7 +128,7 @@ def sweep(folder: Path) -> None:
 
 def write_items(folder: Path, items: pd.DataFrame) -> None:
     """Keep what the items say beside the records, so that scoring needs no data set."""
-    with written(folder / ITEMS), whole(folder / ITEMS) as draft:
+    with explain_write_errors(folder / ITEMS), atomic_path(folder / ITEMS) as draft:
         sealed.write(pa.Table.from_pandas(items, preserve_index=False), draft, ITEMS)
 
 
@@ -143,8 +143,8 @@ def has_items(folder: Path, items: pd.DataFrame) -> bool:
 
 def write_about(folder: Path, about: dict[str, Any]) -> None:
     """Write `run.json`."""
-    with written(folder / ABOUT):
-        write_text(folder / ABOUT, json.dumps(about, ensure_ascii=False, indent=2, default=str) + "\n")
+    with explain_write_errors(folder / ABOUT):
+        atomic_write(folder / ABOUT, json.dumps(about, ensure_ascii=False, indent=2, default=str) + "\n")
 
 
 def read_about(folder: Path) -> dict[str, Any]:
@@ -207,9 +207,9 @@ def write_readings(folder: Path, readings: dict[str, Any]) -> None:
     Raises:
         RunFailed: the file cannot be written.
     """
-    with written(folder / READINGS):
+    with explain_write_errors(folder / READINGS):
         text = json.dumps(readings, ensure_ascii=False, indent=1)
-        write_text(folder / READINGS, text + "\n")
+        atomic_write(folder / READINGS, text + "\n")
 
 
 def read_readings(folder: Path) -> pd.DataFrame:

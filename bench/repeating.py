@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from bench import scorers
+from bench.core.errors import BadInput
 from bench.data import FOUND_SAMPLES, OWN_SAMPLES
-from bench.errors import BadInput
 from bench.plan import Plan
 from bench.scorers import file_hash, hub
 

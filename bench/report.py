@@ -17,12 +17,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench import kernels, notebooks, places, processes, study, study_runs, words
+from bench import kernels, notebooks, processes, study, study_runs
 from bench.analyses import OVER_VARIANTS, run_folders
-from bench.errors import BadInput
+from bench.core import i18n, places
+from bench.core.errors import BadInput
+from bench.core.places import DEMO, NOTEBOOKS
+from bench.core.progress import say
 from bench.notebooks import check_parameters, names_of_parameters
-from bench.places import DEMO, NOTEBOOKS
-from bench.progress import say
 from bench.results import UnchangingRun
 from bench.site import pages as site
 from bench.site.pages import Page
@@ -73,7 +74,7 @@ def make(
         why = f"cannot be written ({error.strerror or error})"
         raise BadInput(f"{folder}: {why}; mend that, or give another --out") from error
     study_runs.check_keys(plan, folder)
-    with words.spoken(plan.language):
+    with i18n.use_language(plan.language):
         return making.make(at_a_time)
 
 
@@ -303,4 +304,4 @@ def _page(plan: Study, folder: Path, name: str, parameters: dict[str, Any], runs
 def _shown_as(plan: Study, name: str) -> str:
     """What a page is called in the navigation."""
     titles = {variant.key: variant.title for variant in plan.variants}
-    return titles.get(name) or words.notebook(name)
+    return titles.get(name) or i18n.notebook(name)

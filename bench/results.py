@@ -14,7 +14,7 @@ import pandas as pd
 
 from bench import naming, records
 from bench.benchmarks import module
-from bench.errors import BadInput, expected
+from bench.core.errors import BadInput, expected
 from bench.metrics.bootstrap import Draw, Replicates, resample
 from bench.metrics.readings import note as readings_note
 from bench.metrics.readings import precision

@@ -14,18 +14,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bench import places, records, repeating, scorers
+from bench import records, repeating, scorers
 from bench.about import about_run, add_asked_with, add_judge, add_workers, begin
 from bench.ask import Lazy, ask
 from bench.benchmarks import resolve
 from bench.cluster import Cluster
 from bench.config import RunConfig
+from bench.core import places
+from bench.core.errors import BadInput, NotApplicable
+from bench.core.progress import in_notebook, say
 from bench.data import frame
-from bench.errors import BadInput, NotApplicable
 from bench.lock import Hold, hold
 from bench.metrics.findings import foreign
 from bench.plan import Plan, Requests
-from bench.progress import in_notebook, say
 from bench.results import PRESETS, Run, all_items, check_preset, labels, probe_failed, short_name, table
 from bench.scorers import hub
 from bench.scorers import keys as key_names

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench import processes, records
-from bench.errors import AnotherRun, BadInput, NotApplicable, RunFailed
+from bench.core.errors import AnotherRun, BadInput, NotApplicable, RunFailed
 from bench.run import Run, evaluate
 from bench.scorers import keys, split_kind
 from bench.study import Study, StudyModel, Variant

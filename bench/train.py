@@ -25,17 +25,17 @@ import transformers
 from transformers.trainer_callback import PrinterCallback
 
 from bench import __version__, scorers
+from bench.core.errors import BadInput, RunFailed
+from bench.core.files import atomic_write
+from bench.core.progress import Progress, progress, say
 from bench.data import evenly
 from bench.data.nli_corpora import LABELS, Corpus, read
-from bench.errors import BadInput, RunFailed
-from bench.progress import Progress, progress, say
 from bench.scorers import hub
 from bench.scorers.base import digest
 from bench.scorers.checkpoint import DTYPES, placement
 from bench.scorers.classifier import label_columns
 from bench.train_card import card
 from bench.train_network import encode, load
-from bench.whole import write_text
 
 ABOUT = "training.json"
 # Passes over the data: of a fresh head on an NLI corpus, and of a classifier that goes on, as on a controlled set.
@@ -274,7 +274,7 @@ def _begun(out: Path, identity: str, commit: str | None) -> Path:
             raise BadInput(
                 f"{work}: a training with other options was begun for {out}; remove that folder, or give another --out"
             )
-        write_text(work / ABOUT, json.dumps({"identity": identity, "revision": commit}))
+        atomic_write(work / ABOUT, json.dumps({"identity": identity, "revision": commit}))
     except OSError as error:
         raise RunFailed(f"{work}: cannot be written ({error})") from None
     return work

@@ -6,8 +6,8 @@ from typing import Any
 import transformers
 from transformers.utils import logging as transformers_logging
 
+from bench.core.errors import BadInput
 from bench.data.nli_corpora import LABELS, Example
-from bench.errors import BadInput
 from bench.scorers.checkpoint import tokenizer_of, why_not
 from bench.scorers.classifier import label_columns
 from bench.scorers.location import check_files, check_whole, locate

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from bench import __version__, scorers
 from bench.about import difference, packages
-from bench.errors import CONTINUES, BadInput, RunFailed
+from bench.core.errors import CONTINUES, BadInput, RunFailed
 from bench.scorers.base import Answer, Model, Scorer, Tally
 from bench.tasks.request import Request
 

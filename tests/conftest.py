@@ -13,8 +13,8 @@ import nbval.kernel  # type: ignore[import-untyped]
 import pytest
 from hypothesis import settings
 
+from bench.core.errors import BadInput
 from bench.data import SAMPLES
-from bench.errors import BadInput
 
 # Before torch is loaded: for models as small as these one thread is faster than several, which wait for each other,
 # most of all where the machine has other work. Commands and notebooks that the tests start inherit it.

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from bench.errors import BadInput, RunFailed
+from bench.core.errors import BadInput, RunFailed
 
 Files = Mapping[str, bytes]
 # What files from nowhere hold: other encodings, quotes, control characters, numbers that are none, paths, code.

@@ -12,6 +12,7 @@ import pandas as pd
 from hostile import Files, Reader, attempt, of, short
 
 from bench import data
+from bench.core.errors import BadInput
 from bench.curate import (
     cbbq,
     cbbq_discuss,
@@ -26,7 +27,6 @@ from bench.curate import (
 )
 from bench.curate.begin import EXAMPLES
 from bench.curate.workbook import Question
-from bench.errors import BadInput
 
 # As few people as a project may have.
 PEOPLE = """\

@@ -19,13 +19,13 @@ from openpyxl import Workbook
 from bench import data, study
 from bench.analyses.people import _read_verdicts
 from bench.benchmarks import module
+from bench.core.errors import BadInput
 from bench.data import cbbq, cbbq_templates, cbbq_wording, mcbe, mcbe_wording, nli_coal, nli_corpora
 from bench.data.archive import unpack
 from bench.data.cbbq_expand import expand
 from bench.data.nli_pack import FRAMES, TERMS, read_pack, with_captions
 from bench.data.nli_write import build
 from bench.data.published import PATH, published
-from bench.errors import BadInput
 from bench.metrics import agreement, annotators
 from bench.scorers.predictions import Predictions
 from bench.scorers.replay import Replay

@@ -12,7 +12,7 @@ from recorded import cell, columns, replay, table
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from bench import ask, records, run, scorers
-from bench.errors import RunFailed
+from bench.core.errors import RunFailed
 from bench.scorers.base import Answer
 from bench.scorers.simulated import Simulated
 from bench.tasks.request import Key, Request

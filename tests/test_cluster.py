@@ -20,7 +20,7 @@ from recorded import columns
 from bench import cli, cluster, records, report, run, scorers, study, study_runs, worker
 from bench.cluster import Cluster
 from bench.config import RunConfig
-from bench.errors import BadInput, RunFailed
+from bench.core.errors import BadInput, RunFailed
 from bench.plan import Plan
 from bench.scorers.base import VERBS, Answer
 from bench.scorers.simulated import Simulated

@@ -9,7 +9,7 @@ from test_cluster import ask
 
 from bench import cluster
 from bench.cluster import Cluster
-from bench.errors import RunFailed
+from bench.core.errors import RunFailed
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("own_folder")]
 

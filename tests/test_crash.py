@@ -15,8 +15,9 @@ import pandas as pd
 import pytest
 from recorded import columns
 
-from bench import about, data, lock, records, run, sealed, whole
-from bench.errors import BadInput, RunFailed
+from bench import about, data, lock, records, run, sealed
+from bench.core.errors import BadInput, RunFailed
+from bench.core.files import DRAFT
 from bench.journal import FILE, Journal
 from bench.scorers.base import Answer
 from bench.scorers.simulated import Simulated
@@ -273,10 +274,10 @@ def test_a_full_disk_is_a_sentence_whatever_is_written(monkeypatch) -> None:
             full() if Path(new).name == name else replace(old, new)
 
         with monkeypatch.context() as patch:
-            patch.setattr(whole.os, "replace", some)
+            patch.setattr(os, "replace", some)
             with pytest.raises(RunFailed, match=rf"{name}: cannot be written \(No space left on device\); once that is mended, the same command continues"):  # fmt: skip
                 ask()
-        assert not list(Path("out").rglob(f"{whole.DRAFT}*"))
+        assert not list(Path("out").rglob(f"{DRAFT}*"))
     ask()
     pd.testing.assert_frame_equal(columns("out"), columns("whole"))
 
@@ -285,7 +286,7 @@ def test_a_journal_on_a_full_disk_is_a_sentence(tmp_path: Path) -> None:
     code = f"""
 import resource, sys
 from pathlib import Path
-from bench.errors import RunFailed
+from bench.core.errors import RunFailed
 from bench.journal import Journal
 from bench.scorers.base import Answer
 resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))
@@ -346,7 +347,7 @@ def test_only_the_date_of_a_run_depends_on_the_clock(monkeypatch) -> None:
 
 def test_what_killed_processes_left_half_written_is_swept_away() -> None:
     ask()
-    left = [Path("out") / f"{whole.DRAFT}1-run.json", Path("out/records") / f"{whole.DRAFT}1-000000.parquet"]
+    left = [Path("out") / f"{DRAFT}1-run.json", Path("out/records") / f"{DRAFT}1-000000.parquet"]
     for path in left:
         path.write_bytes(b"PAR1")
     records.shard_path(Path("out"), 0).unlink()

@@ -3,10 +3,11 @@
 import pytest
 from typer.testing import CliRunner
 
-from bench import cli, places
+from bench import cli
+from bench.core import places
+from bench.core.errors import BadInput
 from bench.curate import begin, cbbq, mcbe
 from bench.data.nli_pack_check import check
-from bench.errors import BadInput
 
 
 @pytest.mark.parametrize(("name", "known"), [("mcbe", "mcbe"), ("cbbq", "cbbq"), ("nli-coal", "nli_coal")])

@@ -7,9 +7,9 @@ import pytest
 from curating_cbbq import FACTS, accepted, answered, changed, drafter, reviewed
 
 from bench import data
+from bench.core.errors import BadInput
 from bench.curate import cbbq_discuss, cbbq_drafts, cbbq_review, cbbq_simulated, cbbq_write, sheets
 from bench.data import cbbq_check, cbbq_expand
-from bench.errors import BadInput
 from bench.tasks import wording
 from bench.tasks.wording import PROMPTS
 

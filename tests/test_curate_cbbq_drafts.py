@@ -8,8 +8,8 @@ from curating_cbbq import FACTS, accepted, answered, changed, drafter
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from bench.core.errors import BadInput
 from bench.curate import cbbq, cbbq_drafts, cbbq_review, cbbq_sheets
-from bench.errors import BadInput
 
 
 def test_instructions_hold_the_context_and_the_reversed_property_and_take_turns(begun):

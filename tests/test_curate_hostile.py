@@ -8,6 +8,7 @@ import pytest
 from curating_mcbe import worked
 
 from bench import data
+from bench.core.errors import BadInput
 from bench.curate import (
     cbbq,
     cbbq_drafts,
@@ -21,7 +22,6 @@ from bench.curate import (
     provenance,
 )
 from bench.curate.workbook import UNFIT
-from bench.errors import BadInput
 
 pytestmark = pytest.mark.slow
 

@@ -12,9 +12,9 @@ import pandas as pd
 import pytest
 from openpyxl import load_workbook
 
+from bench.core.errors import BadInput
 from bench.curate import sheets
 from bench.curate.workbook import ANSWERS, Question
-from bench.errors import BadInput
 
 pytestmark = pytest.mark.slow
 

@@ -6,6 +6,7 @@ import pytest
 from curating_mcbe import worked
 
 from bench import data
+from bench.core.errors import BadInput
 from bench.curate import (  # fmt: skip
     mcbe,
     mcbe_findings,
@@ -27,7 +28,6 @@ from bench.curate.mcbe_rounds import (  # fmt: skip
     SEVERITY,
     SUBCATEGORY,
 )
-from bench.errors import BadInput
 from bench.metrics import annotators
 
 # Simulated people work through all rounds.

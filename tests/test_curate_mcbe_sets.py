@@ -7,9 +7,9 @@ import pytest
 from curating_mcbe import worked
 
 from bench import data
+from bench.core.errors import BadInput
 from bench.curate import mcbe, mcbe_findings, mcbe_rounds, mcbe_simulated, mcbe_write, sheets
 from bench.curate.mcbe_rounds import DISCUSSION, SEVERITY, SUBCATEGORY
-from bench.errors import BadInput
 from bench.tasks import wording
 from bench.tasks.wording import PROMPTS
 

@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 from openpyxl import load_workbook
 
+from bench.core.errors import BadInput
 from bench.curate import sheets
 from bench.curate.workbook import ANSWERS, CHOICES, KEY, READ_ME, Question
-from bench.errors import BadInput
 
 ROWS = pd.DataFrame(
     {

@@ -10,10 +10,10 @@ import pytest
 from recorded import command, templates
 
 from bench import data
+from bench.core.errors import RunFailed
+from bench.core.files import DRAFT
 from bench.data import blobs, cbbq, cbbq_expand
 from bench.data.cbbq_expand import expand
-from bench.errors import RunFailed
-from bench.whole import DRAFT
 
 Bench = Callable[..., tuple[int, str, str]]
 

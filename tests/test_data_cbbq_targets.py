@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from bench import data, records, run
+from bench.core.errors import BadInput
 from bench.curate import cbbq as curated
 from bench.curate import cbbq_write
 from bench.data import SAMPLES, cbbq, cbbq_check
 from bench.data.cbbq_targets import named_option
-from bench.errors import BadInput
 
 HEAD = 'name = "Ours"\nlanguage = "zh"\n\n[categories.ours]\nen = "Ours"\nzh = "自编"\n'
 TARGET_1, TARGET_2 = 'target = "NAME1"\n', 'target = "NAME2"\n'

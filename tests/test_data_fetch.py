@@ -19,10 +19,10 @@ from packed import pack_tar, pack_zip
 from test_data_mcbe_wording import INVENTED, scripts
 
 from bench import data
+from bench.core.errors import BadInput, RunFailed
 from bench.data import blobs
 from bench.data import fetch as module
 from bench.data.fetch import fetch
-from bench.errors import BadInput, RunFailed
 
 NEG = "age/ambiguous/templates_generate_neg.csv"
 CATEGORIES = ("age", "gender")

@@ -13,11 +13,11 @@ from test_data_cbbq_wording import INVENTED, change, scripts
 from test_data_fetch import write_checksums
 
 from bench import data
+from bench.core.errors import RunFailed
 from bench.data import blobs, cbbq_wording, fetch_wording
 from bench.data import fetch as module
 from bench.data.fetch import fetch
 from bench.data.scripts import digest
-from bench.errors import RunFailed
 from bench.tasks import wording
 
 Refusal = Callable[..., str]

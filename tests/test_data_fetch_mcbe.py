@@ -16,10 +16,10 @@ from packed import pack_tar, pack_zip
 from test_data_mcbe_wording import INVENTED, change, scripts
 
 from bench import data
+from bench.core.errors import RunFailed
 from bench.data import fetch_wording, mcbe_wording
 from bench.data.fetch import fetch
 from bench.data.scripts import digest
-from bench.errors import RunFailed
 
 Refusal = Callable[..., str]
 
@@ -92,7 +92,7 @@ def test_mcbe_is_downloaded_from_the_hub(
 ) -> None:
     asked = serve_scripts(monkeypatch, authors)
     # Where no bar can be drawn, a file of less than a KiB is downloaded as well.
-    monkeypatch.setattr("bench.progress._interactive", lambda: False)
+    monkeypatch.setattr("bench.core.progress._interactive", lambda: False)
     assert (authors / "utils.py").stat().st_size < 1024
     source = fetch("mcbe")
     about = manifest(source.folder)

@@ -10,13 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recorded import GOOD
 
-from bench import data, naming, run, words
+from bench import data, naming, run
+from bench.core import i18n
+from bench.core.errors import BadInput
 from bench.data import SAMPLES, manifest, mcbe_check
 from bench.data.cbbq_expand import expand
 from bench.data.cbbq_labels import NO_FACTS, _unusable, mentions
 from bench.data.fetch import fetch
 from bench.data.mcbe import CATEGORIES
-from bench.errors import BadInput
 from bench.figures import scores as pictures
 from bench.figures import style
 from bench.metrics.findings import named_apart
@@ -265,7 +266,7 @@ def test_a_released_category_that_a_set_calls_otherwise_is_told_beside_the_relea
     assert len(told) == 4
     assert told[0].startswith("Category gender of McBE is called gender (性别) in the data ")
     assert told[-1] == f"So are {len(CATEGORIES) - 3} more categories."
-    with words.spoken("zh"):
+    with i18n.use_language("zh"):
         assert "性别（gender）" in named_apart(sets)[0]
 
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recorded import GOOD
 
+from bench.core.errors import BadInput
 from bench.data import SAMPLES, mcbe
 from bench.data.mcbe_check import check
-from bench.errors import BadInput
 
 NAMES = list(GOOD)
 # Ten different rows, two a label, in which nothing is odd.

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from recorded import GOOD
 from test_data_mcbe import COLUMNS, LINE, content_hash, csv_bytes, load, write, write_xlsx
 
+from bench.core.errors import BadInput
 from bench.data import mcbe
 from bench.data.tables import read_csv
-from bench.errors import BadInput
 
 BAD = GOOD | {"score": "11"}
 CHECK = "`bench data mcbe --check`"

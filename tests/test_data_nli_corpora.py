@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.core.errors import BadInput
 from bench.data.nli_corpora import Example, read
-from bench.errors import BadInput
 
 PAIR = {"sentence1": "a nurse reads", "sentence2": "a woman reads"}
 

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from bench import data, printing, run, words
+from bench import data, printing, run
+from bench.core import i18n
+from bench.core.errors import AnotherRun, BadInput
 from bench.data import SAMPLES, fetch_wording
 from bench.data.cbbq_expand import expand
 from bench.data.fetch import fetch
-from bench.errors import AnotherRun, BadInput
 from bench.metrics.findings import foreign, warnings
 from bench.tasks import wording
 
@@ -126,7 +127,7 @@ def test_who_asks_in_a_language_that_is_not_the_datas_is_told_once(
     assert warnings([done.about, done.about]).count(told) == 1
     asked(folder, tmp_path / "run")
     assert told not in capsys.readouterr().err, "nothing is asked any more"
-    with words.spoken("zh"):
+    with i18n.use_language("zh"):
         assert "韩语" in foreign(done.about)
 
 

@@ -14,7 +14,7 @@ from safetensors.numpy import load_file, save_file
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from bench import records, run, scorers
-from bench.errors import AnotherRun
+from bench.core.errors import AnotherRun
 from bench.scorers import file_hash
 
 MIB = 1 << 20

@@ -23,7 +23,7 @@ CODE = """
 import json, sys
 from pathlib import Path
 import bench.data.archive, bench.data.cbbq, bench.data.mcbe, bench.data.tables, bench.data.toml, bench.data.yaml, openpyxl
-from bench.errors import BadInput
+from bench.core.errors import BadInput
 path = Path(sys.argv[2])
 try:
     eval(sys.argv[1])

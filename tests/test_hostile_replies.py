@@ -14,8 +14,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from bench import printing, progress, run, seen, show
+from bench import printing, run, show
 from bench.analyses import explore
+from bench.core import progress
+from bench.core.text import INVISIBLE, as_html, as_json, reveal_invisible, shortened, truncate
 from bench.data.tables import read_csv
 from bench.marking import cell, to_mark
 from bench.tasks import cbbq, fence, mcbe, nli_coal
@@ -158,17 +160,17 @@ def test_a_wording_without_a_fence_shows_a_reply_as_it_is() -> None:
 
 @given(REPLIES)
 def test_what_is_shown_holds_nothing_that_acts_unseen(reply: str) -> None:
-    for text in (seen.visible(reply), seen.brief(reply, 20), seen.shortened(reply, 20), seen.as_html(reply)):
-        assert not seen.UNSEEN.search(text)
-    assert "<" not in seen.as_html(reply)
-    assert "\n" not in seen.brief(reply, 20)
-    assert json.loads(seen.as_json(json.dumps(reply, ensure_ascii=False))) == reply
+    for text in (reveal_invisible(reply), truncate(reply, 20), shortened(reply, 20), as_html(reply)):
+        assert not INVISIBLE.search(text)
+    assert "<" not in as_html(reply)
+    assert "\n" not in truncate(reply, 20)
+    assert json.loads(as_json(json.dumps(reply, ensure_ascii=False))) == reply
     assert not cell(reply).startswith(("=", "+", "-", "@"))
 
 
 def test_what_is_left_out_is_said() -> None:
-    assert seen.shortened("字" * 10_000_000, 5) == "字字字字字 … (the first 5 of 10,000,000 characters)"
-    assert seen.brief("甲" * 100, 60) == "甲" * 60 + " …"
+    assert shortened("字" * 10_000_000, 5) == "字字字字字 … (the first 5 of 10,000,000 characters)"
+    assert truncate("甲" * 100, 60) == "甲" * 60 + " …"
 
 
 HOSTILE = [piece for piece in PIECES if not re.search("[\ud800-\udfff]", piece) and len(piece) > 4] + ["\x00A\x1b[31m", "字" * 60_000, "line\n" * 30_000, "9" * 400, "=1+1"]  # fmt: skip
@@ -212,7 +214,7 @@ def test_hostile_replies_are_shown_as_text(asked: run.Run, monkeypatch: pytest.M
     show.sentences([reply[:500] for reply in HOSTILE])
     pieces += [explore.table([asked]).page, explore.item([asked], "age:1").page]
     for page in pieces:
-        assert not seen.UNSEEN.search(page)
+        assert not INVISIBLE.search(page)
         assert not re.search(r"<(?:script|img|iframe|style)|</script|</pre></td></table>", page)
         assert len(page) < 1_000_000
         # A notebook that holds it is one after a trip through a file.
@@ -234,7 +236,7 @@ def test_nothing_that_was_said_is_live_on_a_terminal(asked: run.Run, format: str
     printing.check("mcbe", pd.DataFrame([{"kind": "note", "file": "a\x1b[2J", "row": 1, "column": "\x9b", "what": "odd", "value": "\x1b]0;x\x07"}]), format)  # fmt: skip
     # Rich's own colours are a number and an m.
     text = re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue())
-    assert not seen.UNSEEN.search(text)
+    assert not INVISIBLE.search(text)
 
 
 def test_errors_reach_a_terminal_in_characters_that_can_be_seen(capsys: pytest.CaptureFixture[str]) -> None:
@@ -252,4 +254,4 @@ def test_a_table_to_mark_by_hand_can_be_read_again(tmp_path: Any) -> None:
     assert to_mark(told, tmp_path / "marks.csv") == 4
     cells = [row["reply"] for row in read_csv(tmp_path / "marks.csv", ("reply",))]
     assert [cell[:2] for cell in cells] == ["'=", "A\\", "\\u", "'@"]
-    assert not any(seen.UNSEEN.search(cell) for cell in cells)
+    assert not any(INVISIBLE.search(cell) for cell in cells)

@@ -12,7 +12,7 @@ import pytest
 from recorded import command
 
 from bench.analyses import people
-from bench.errors import BadInput
+from bench.core.errors import BadInput
 from bench.marking import AnalysisSheet, analyses_to_mark
 from bench.metrics import judges
 from bench.run import Run, evaluate

@@ -13,7 +13,7 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.errors import BadInput
+from bench.core.errors import BadInput
 from bench.metrics.agreement import (
     TIES,
     by_pair,

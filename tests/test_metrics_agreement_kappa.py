@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.errors import BadInput
+from bench.core.errors import BadInput
 from bench.metrics.agreement import (
     cohen_kappa,
     fleiss_kappa,

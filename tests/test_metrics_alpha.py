@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats import inter_rater
 
-from bench.errors import BadInput
+from bench.core.errors import BadInput
 from bench.metrics import alpha, annotators
 from bench.metrics.agreement import fleiss_kappa, severity_level
 from bench.metrics.bootstrap import resample

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from statsmodels.stats import inter_rater
 
 from bench import data
+from bench.core.errors import BadInput
 from bench.data import overview
-from bench.errors import BadInput
 from bench.metrics import annotators, diversity, diversity_findings, words
 from bench.metrics.bootstrap import LEVEL
 

@@ -12,7 +12,7 @@ from transformers import PreTrainedTokenizerFast
 
 from bench import scorers
 from bench.analyses import injection
-from bench.errors import BadInput
+from bench.core.errors import BadInput
 from bench.figures import injection as pictures
 from bench.metrics import injection as compare
 from bench.scorers.base import Answer

@@ -8,8 +8,8 @@ import pytest
 import scipy.stats
 
 from bench.analyses import people
+from bench.core.errors import BadInput
 from bench.data import SAMPLES
-from bench.errors import BadInput
 from bench.marking import to_mark
 from bench.metrics import judges
 from bench.metrics.agreement import cohen_kappa, severity_level

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 from statsmodels.stats import inter_rater
 
-from bench.errors import BadInput
+from bench.core.errors import BadInput
 from bench.metrics import annotators
 from bench.metrics.agreement import clustered_kappa, cohen_kappa, fleiss_kappa
 

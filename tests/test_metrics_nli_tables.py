@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 from statsmodels.stats.proportion import proportion_confint
 
-from bench import data, run, words
+from bench import data, run
+from bench.core import i18n
 from bench.data.nli_coal import Pair
 from bench.metrics import nli_coal
 
@@ -129,7 +130,7 @@ def test_a_model_that_can_be_read_less_often_is_named(pairs, items) -> None:
     assert set(table.n[table.category == "all"]) == {len(pairs) - len(silent)}
     note = "less readable: 100% of a's answers could be read, 50% of b's answers"
     assert table.note.str.endswith(note).all()
-    with words.spoken("zh"):
-        assert "可读出 50%" in words.note(note)
+    with i18n.use_language("zh"):
+        assert "可读出 50%" in i18n.note(note)
     alike = nli_coal.compare({"a": refusing, "b": refusing}, items)
     assert not alike.note.str.contains("less readable").any()

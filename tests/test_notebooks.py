@@ -6,8 +6,9 @@ from types import SimpleNamespace
 import nbformat
 import pytest
 
-from bench import notebooks, records, report, run, words
-from bench.errors import BadInput
+from bench import notebooks, records, report, run
+from bench.core import i18n
+from bench.core.errors import BadInput
 from bench.site import matrix, pages
 
 
@@ -42,7 +43,9 @@ def test_a_notebook_that_fails_is_shown_with_its_error(tmp_path):
 
 
 def test_an_analysis_whose_runs_do_not_suffice_ends_with_a_sentence(tmp_path):
-    raises = "from bench.errors import BadInput\nraise BadInput('two models are needed; this study has one')"
+    raises = (
+        "from bench.core.errors import BadInput\nraise BadInput('two models are needed; this study has one')"
+    )
     source = written(tmp_path / "few.ipynb", "x = 1", "print('shown before')", raises)
     trouble = notebooks.run_notebook(source, tmp_path / "out" / "few.ipynb", {})
     assert trouble.is_sentence
@@ -94,7 +97,7 @@ def test_a_notebook_is_run_again_only_where_something_changed(tmp_path, monkeypa
     written(source, "x = 1", "print(x)")
     assert times(x=2) == 1
     assert times(x=2) == 0
-    with words.spoken("zh"):
+    with i18n.use_language("zh"):
         assert times(x=2) == 1
     assert times(x=2) == 1
     monkeypatch.setattr(notebooks, "__version__", "99")

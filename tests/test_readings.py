@@ -11,9 +11,10 @@ import pytest
 import scipy.stats
 from recorded import cell, command
 
-from bench import notebooks, readings, run, words
+from bench import notebooks, readings, run
+from bench.core import i18n
+from bench.core.errors import BadInput
 from bench.data.tables import number
-from bench.errors import BadInput
 from bench.metrics.findings import sentence
 from bench.metrics.mcbe import HEADLINES
 from bench.metrics.readings import precision
@@ -115,7 +116,7 @@ def test_a_finding_says_it_in_both_languages(own_folder: Path) -> None:
     row = cell(done.scores(), "score", "robust", category="all", task="sc").to_dict()
     headline = next(h for h in HEADLINES if h.task == "sc")
     assert "readings checked by hand" in sentence(headline, {**row, "model": "m"})
-    with words.spoken("zh"):
+    with i18n.use_language("zh"):
         assert "人工核对读取结果" in (said := sentence(headline, {**row, "model": "m"}))
         assert " to " not in said
 

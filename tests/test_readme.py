@@ -20,7 +20,7 @@ from transformers import (
 from typer.main import get_command
 
 from bench import cli, study
-from bench.errors import BadInput
+from bench.core.errors import BadInput
 from bench.scorers import check, load
 from bench.scorers.causal import Causal
 from bench.scorers.classifier import Classifier

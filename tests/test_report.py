@@ -16,7 +16,8 @@ from answering import said
 from browser import axe, visit
 
 import bench
-from bench import report, study, study_runs, words
+from bench import report, study, study_runs
+from bench.core import i18n
 from bench.run import Run, evaluate
 from bench.site import breaks, downloads, matrix, pages
 from bench.study_runs import Cell, run_folder
@@ -139,7 +140,7 @@ def test_code_is_folded_and_pictures_have_words(made):
     assert text.count('<details class="code">') >= 5
     alternatives = re.findall(r'<img[^>]*?alt="([^"]*)"', text, re.DOTALL)
     assert len(alternatives) >= 4
-    assert all(len(words) > 20 for words in alternatives)
+    assert all(len(i18n) > 20 for i18n in alternatives)
 
 
 @pytest.mark.slow
@@ -264,12 +265,12 @@ def test_the_same_report_in_chinese(made, tmp_path):
     ]
     cells.append(Cell(plan.models[2], plan.variants[1], "not applicable", "the model has generate"))
     runs = {cell.place: Run.open(run_folder(folder, cell)) for cell in cells if cell.state == "done"}
-    with words.spoken("zh"):
+    with i18n.use_language("zh"):
         made_pages = [
             pages.page(name, title, folder / "notebooks" / f"{name}.ipynb")
             for name, title in {
                 **{variant.key: variant.title for variant in plan.variants},
-                "meta_evaluation": words.notebook("meta_evaluation"),
+                "meta_evaluation": i18n.notebook("meta_evaluation"),
             }.items()
         ]
         left_out = {"self_correction": "no model was asked twice"}

@@ -15,7 +15,7 @@ import pytest
 from recorded import columns
 
 from bench import data, records, run, scorers
-from bench.errors import RunFailed
+from bench.core.errors import RunFailed
 from bench.scorers.simulated import Simulated
 
 MODEL = "simulated:bias=0.6,position=0.2,refuse=0.1,seed=4"

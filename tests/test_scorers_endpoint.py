@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from answering import Reply, Server, fault, prompt, said
 
-from bench.errors import RunFailed
+from bench.core.errors import RunFailed
 from bench.scorers import endpoint_sending, load
 from bench.scorers.base import Answer
 from bench.tasks.request import Key, Request

@@ -21,7 +21,7 @@ from faults import KINDS, Faults
 from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM
 
 from bench import records, run, study
-from bench.errors import BadInput, RunFailed
+from bench.core.errors import BadInput, RunFailed
 from bench.scorers import endpoint_sending, load
 from bench.tasks.request import Key, Request
 

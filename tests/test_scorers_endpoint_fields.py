@@ -9,7 +9,7 @@ import pytest
 from answering import Reply, Server, fault, prompt, said
 
 from bench import run
-from bench.errors import RunFailed
+from bench.core.errors import RunFailed
 from bench.scorers import endpoint_sending, load
 from bench.scorers.base import Scorer
 from bench.tasks.request import Key, Request

@@ -14,7 +14,7 @@ from answering import Behave, Reply, Server, fault, said
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from bench import run
-from bench.errors import BadInput, NotApplicable
+from bench.core.errors import BadInput, NotApplicable
 from bench.scorers import load
 from bench.scorers.endpoint_replies import by_echo, by_prompt_logprobs, options
 from bench.tasks.request import Key, Request

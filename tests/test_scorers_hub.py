@@ -22,7 +22,7 @@ from transformers import (
 )
 
 from bench import records, run
-from bench.errors import BadInput
+from bench.core.errors import BadInput
 from bench.scorers import check, load
 from bench.train import nli
 

@@ -12,7 +12,7 @@ import pytest
 from answering import Reply, Server, fault, said
 
 from bench import report, run, study
-from bench.errors import RunFailed
+from bench.core.errors import RunFailed
 from bench.scorers import endpoint_sending, keys, load
 
 OF_MODEL, OF_JUDGE = "sk-of-the-model-0123456789", "glm.of-the-judge-0123456789"

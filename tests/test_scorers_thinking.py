@@ -12,7 +12,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from bench import run
 from bench.ask import NOT_ASKED
-from bench.errors import BadInput
+from bench.core.errors import BadInput
 from bench.scorers import load
 from bench.tasks.request import Key, Request
 

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from bench import data, places, run, study
+from bench import data, run, study
+from bench.core import places
 from bench.scorers import load, tiny, tiny_nli
 from bench.scorers.checkpoint import placement, tokenizer_identity
 from bench.scorers.tiny import CARRIED, WEIGHTS, Tiny

@@ -13,7 +13,8 @@ import pytest
 from matplotlib.figure import Figure
 from PIL import Image
 
-from bench import keep, run, seen, show
+from bench import keep, run, show
+from bench.core.text import language_of
 from bench.data import SAMPLES
 
 HEADER = "context,sentence,words,subtype,explanation,score\n"
@@ -221,7 +222,7 @@ def test_a_picture_has_no_more_pixels_than_a_notebook_shows_and_is_fine_in_a_rep
 def test_the_language_of_a_text_is_told_by_its_letters(
     text: str, languages: tuple[str, ...], code: str
 ) -> None:
-    assert seen.tongue(text, languages) == code
+    assert language_of(text, languages) == code
 
 
 def test_korean_is_marked_as_korean(shown, tmp_path) -> None:

@@ -5,8 +5,8 @@ import shutil
 import pytest
 
 from bench import report, study
+from bench.core.errors import BadInput
 from bench.data import SAMPLES
-from bench.errors import BadInput
 
 GOOD = """
 title: A study

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench import __main__
-from bench.errors import BadInput, RunFailed
+from bench.core.errors import BadInput, RunFailed
 
 
 @pytest.fixture

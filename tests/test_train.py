@@ -12,7 +12,7 @@ from safetensors.numpy import load_file
 from transformers import BertConfig, BertForMaskedLM, BertForSequenceClassification, BertModel
 
 from bench import scorers, train
-from bench.errors import RunFailed
+from bench.core.errors import RunFailed
 
 # Trains.
 pytestmark = pytest.mark.slow
@@ -103,7 +103,7 @@ def killed_at(monkeypatch: Any, step: int) -> None:
         if bar.done == step:
             raise Killed
 
-    monkeypatch.setattr("bench.progress.Progress.advance", advance)
+    monkeypatch.setattr("bench.core.progress.Progress.advance", advance)
 
 
 @pytest.mark.parametrize("step", [1, 5, 8])

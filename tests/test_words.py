@@ -3,18 +3,18 @@
 import ast
 import re
 import tomllib
-from pathlib import Path
 
 import nbformat
 import pytest
 import yaml
 
-from bench import report, study, words
+from bench import report, study
 from bench.benchmarks import NAMES, module
-from bench.errors import BadInput
+from bench.core import i18n
+from bench.core.errors import BadInput
 from bench.metrics.findings import sentence
 
-HOME = Path(words.__file__).parents[1]
+HOME = i18n.LOCALE.parent
 PLACEHOLDER = re.compile(r"\{\w*\}")
 
 
@@ -57,18 +57,18 @@ def in_headlines():
 def files():
     """The catalogue, file by file."""
     return {
-        path.name: tomllib.loads(path.read_text("utf-8")) for path in (HOME / "words" / "zh").glob("*.toml")
+        path.name: tomllib.loads(path.read_text("utf-8")) for path in (HOME / "locale" / "zh").glob("*.toml")
     }
 
 
 @pytest.fixture
 def chinese():
-    with words.spoken("zh"):
+    with i18n.use_language("zh"):
         yield
 
 
 def test_every_phrase_is_there_in_chinese_and_none_is_left_over(chinese):
-    known = words.catalogue("phrases")
+    known = i18n.catalogue("phrases")
     needed = {*in_code(), *in_templates(), *in_headlines(), *in_notebooks()}
     assert len(needed) > 600
     assert sorted(needed - set(known)) == []
@@ -83,7 +83,7 @@ def test_a_phrase_stands_in_one_file_alone():
 def test_every_notebook_has_a_chinese_name(chinese):
     for path in report.NOTEBOOKS.glob("*.ipynb"):
         if path.stem not in NAMES:
-            assert re.search(r"[\u4e00-\u9fff]", words.notebook(path.stem)), path.stem
+            assert re.search(r"[\u4e00-\u9fff]", i18n.notebook(path.stem)), path.stem
 
 
 def test_every_heading_of_a_notebook_is_there_in_chinese_and_none_is_left_over(chinese):
@@ -92,12 +92,12 @@ def test_every_heading_of_a_notebook_is_there_in_chinese_and_none_is_left_over(c
     ]
     prose = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
     headings = set(re.findall(r"^#+ (.*)$", prose, re.MULTILINE))
-    assert headings == set(words.catalogue("headings"))
+    assert headings == set(i18n.catalogue("headings"))
 
 
 @pytest.mark.parametrize("section", ["phrases", "headings", "notes"])
 def test_a_translation_has_the_same_placeholders_and_speaks_chinese(chinese, section):
-    for english, told in words.catalogue(section).items():
+    for english, told in i18n.catalogue(section).items():
         assert sorted(PLACEHOLDER.findall(english)) == sorted(PLACEHOLDER.findall(told)), english
         assert told.strip()
         if re.search(r"[a-z]{3}", PLACEHOLDER.sub("", english)):
@@ -110,14 +110,14 @@ def test_every_column_of_the_score_table_has_a_chinese_heading(chinese):
 
     for name in (*Score._fields, *Card._fields):
         if not name.startswith("ci_"):
-            assert words.column(name) != name.replace("_", " ") or name == "n"
-    assert words.column("of_no_table") == "of no table"
+            assert i18n.column(name) != name.replace("_", " ") or name == "n"
+    assert i18n.column("of_no_table") == "of no table"
 
 
 def test_notes_that_are_known_are_told_in_chinese_and_others_as_they_are(chinese):
-    assert words.note("no answer could be read") == "没有可以读出的回答"
+    assert i18n.note("no answer could be read") == "没有可以读出的回答"
     assert (
-        words.note("97% of the readable answers are A, whatever is asked")
+        i18n.note("97% of the readable answers are A, whatever is asked")
         == "可读回答中有 97% 是 A，与所问内容无关"
     )
     # One that holds a semicolon itself, behind another, before one that nobody translated.
@@ -125,27 +125,27 @@ def test_notes_that_are_known_are_told_in_chinese_and_others_as_they_are(chinese
         "unfinished run: 3 of 5 answers; PS and AS are answered alike (en): no direction of stereotype; "
         "a constant answer gets 2/3; something new"
     )
-    assert words.note(several) == (
+    assert i18n.note(several) == (
         "运行未完成：5 个回答中已有 3 个；对 PS 与 AS 的回答相同 (en)：没有刻板印象的方向；固定答案可得 2/3；something new"
     )
     # A number at the head of a note may not take in the note before.
-    assert words.note(
+    assert i18n.note(
         "2 of 11 categories have no number and are left out; 4 of 33 instances have an answer to every question; longer lists are "
         "left out more often and score lower, so compare by list length"
     ).startswith("11 个类别中有 2 个没有数字，未计入；33 个实例中有 4 个")
     refused = "model m: cannot do task ps of nli_coal (the model has nll); tasks that remain: none"
-    assert "（该模型只能 nll）" in words.note(refused)
+    assert "（该模型只能 nll）" in i18n.note(refused)
 
 
 def test_english_is_told_as_it_stands_and_a_language_ends_with_its_block():
-    assert words.language() == "en"
-    with words.spoken("zh"):
-        assert words.tell("n = {n}", n=3) == "n = 3"
-        assert words.tell("a random answerer") == "随机作答者"
-        assert words.tag() == "zh-CN"
-    assert words.tell("a random answerer") == "a random answerer"
-    assert words.note("no answer could be read; x") == "no answer could be read; x"
-    with pytest.raises(BadInput, match="language 'fr' is unknown; allowed: en, zh"), words.spoken("fr"):
+    assert i18n.language() == "en"
+    with i18n.use_language("zh"):
+        assert i18n.tell("n = {n}", n=3) == "n = 3"
+        assert i18n.tell("a random answerer") == "随机作答者"
+        assert i18n.tag() == "zh-CN"
+    assert i18n.tell("a random answerer") == "a random answerer"
+    assert i18n.note("no answer could be read; x") == "no answer could be read; x"
+    with pytest.raises(BadInput, match="language 'fr' is unknown; allowed: en, zh"), i18n.use_language("fr"):
         pass
 
 

@@ -10,11 +10,12 @@ from drawing import drawn
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from bench import figures, results, run, words
+from bench import figures, results, run
 from bench.analyses import explore, meta, meta_respondents, people, prompting, quality, sizes, speed, wordings
 from bench.analyses.compare import compared as compare
 from bench.analyses.generalisability import generalised
 from bench.benchmarks import NAMES, module
+from bench.core import i18n
 from bench.figures import (
     agreement,
     comparison,
@@ -72,7 +73,7 @@ NAMED = {
 
 @pytest.fixture(autouse=True)
 def chinese():
-    with words.spoken("zh"):
+    with i18n.use_language("zh"):
         yield
 
 
@@ -323,6 +324,6 @@ def test_a_long_title_is_broken_where_chinese_may_be() -> None:
     assert "".join(lines) == title
     assert not any(line[0] in "，。；：、）》”" for line in lines)
     assert any("simulated:bias=0.2,seed=1" in line for line in lines), "a name is in one piece"
-    with words.spoken("en"):
+    with i18n.use_language("en"):
         assert style.fitted("a b " * 60, style.WIDTH) == "a b " * 60
         assert style.fitted("long title", style.WIDTH, letters=5) == "long\ntitle"

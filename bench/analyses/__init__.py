@@ -11,8 +11,8 @@ from typing import Any
 
 from bench import records
 from bench.benchmarks import NAMES, resolve
+from bench.core.errors import BadInput, NoRuns
 from bench.data import OWN_SAMPLES
-from bench.errors import BadInput, NoRuns
 from bench.results import Run
 from bench.run import evaluate_all
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from bench.benchmarks import module
-from bench.errors import BadInput, NoRuns
+from bench.core.errors import BadInput, NoRuns
 from bench.metrics.bootstrap import Place, Replicates
 from bench.metrics.comparison import Pair, pairs, ranks
 from bench.metrics.table import ALL

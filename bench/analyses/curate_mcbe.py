@@ -13,13 +13,14 @@ from pathlib import Path
 
 import pandas as pd
 
-from bench import scorers, words
+from bench import scorers
+from bench.core import i18n
+from bench.core.errors import BadInput
 from bench.curate import mcbe, mcbe_findings, mcbe_rounds, mcbe_simulated, mcbe_write, provenance, sheets
 from bench.curate.mcbe import Project
 from bench.curate.mcbe_rounds import SEVERITY, SUBCATEGORY, Rounds, Writer
 from bench.curate.mcbe_simulated import Annotators
 from bench.data.manifest import MANIFEST
-from bench.errors import BadInput
 from bench.results import Run
 from bench.run import curated, evaluate_all
 from bench.scorers.base import digest
@@ -108,13 +109,13 @@ class Work:
         if self.annotators is None:
             waiting = [one for one in self.beside() if one.waits]
             return [
-                words.tell("The set waits for {folder}, too, which waits for {what}.", folder=one.project.folder, what=one.waits)
+                i18n.tell("The set waits for {folder}, too, which waits for {what}.", folder=one.project.folder, what=one.waits)
                 for one in waiting
             ]  # fmt: skip
-        simulated = words.tell("what merges explanations is simulated too")
-        writer = simulated if self.model == SIMULATED else words.tell("{model} merges explanations", model=self.model)  # fmt: skip
+        simulated = i18n.tell("what merges explanations is simulated too")
+        writer = simulated if self.model == SIMULATED else i18n.tell("{model} merges explanations", model=self.model)  # fmt: skip
         return [
-            words.tell(
+            i18n.tell(
                 "This is the example, {n} drafts of our own about diet. Its annotators are simulated, and {writer}: the numbers show how the way goes, and say nothing about people.",
                 n=len(self.project.drafts), writer=writer,
             )

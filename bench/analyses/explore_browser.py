@@ -6,15 +6,15 @@ from typing import Any
 import ipywidgets as widgets  # type: ignore[import-untyped]
 import pandas as pd
 
-from bench import words
 from bench.analyses.explore import FILTERS, PAGE, SORTS, Answers, item_page, table_page
+from bench.core import i18n
 from bench.results import Run
 
-EVERY = words.phrase("all")
+EVERY = i18n.phrase("all")
 # As the choice is called, and which answers it leaves.
-VALIDITY: dict[str, bool | None] = {EVERY: None, words.phrase("readable"): True, "not readable": False}
-ASKED = words.phrase("as asked")
-NOTE = words.phrase(
+VALIDITY: dict[str, bool | None] = {EVERY: None, i18n.phrase("readable"): True, "not readable": False}
+ASKED = i18n.phrase("as asked")
+NOTE = i18n.phrase(
     "In JupyterLab, widgets to filter, sort and open items stand here. A saved page shows where they begin."
 )
 
@@ -34,22 +34,22 @@ class Browser:
         self.rows = pd.DataFrame()
         self.filters = {
             name: widgets.Dropdown(
-                options=[(words.tell(EVERY), EVERY), *((one, one) for one in self.answers.values(name))],
-                description=words.column(name),
+                options=[(i18n.tell(EVERY), EVERY), *((one, one) for one in self.answers.values(name))],
+                description=i18n.column(name),
             )
             for name in FILTERS
         }
         self.validity = widgets.Dropdown(
-            options=[(words.tell(name), name) for name in VALIDITY], description=words.tell("answers")
+            options=[(i18n.tell(name), name) for name in VALIDITY], description=i18n.tell("answers")
         )
-        self.contains = widgets.Text(description=words.tell("contains"), continuous_update=False)
+        self.contains = widgets.Text(description=i18n.tell("contains"), continuous_update=False)
         self.sort = widgets.Dropdown(
-            options=[(words.tell(ASKED), ASKED), *((name, name) for name in SORTS)],
-            description=words.tell("sorted by"),
+            options=[(i18n.tell(ASKED), ASKED), *((name, name) for name in SORTS)],
+            description=i18n.tell("sorted by"),
         )
-        self.descending = widgets.Checkbox(description=words.tell("from the end"), indent=False)
-        self.page = widgets.BoundedIntText(value=1, min=1, max=1, description=words.tell("page"))
-        self.item = widgets.Dropdown(description=words.tell("item"))
+        self.descending = widgets.Checkbox(description=i18n.tell("from the end"), indent=False)
+        self.page = widgets.BoundedIntText(value=1, min=1, max=1, description=i18n.tell("page"))
+        self.item = widgets.Dropdown(description=i18n.tell("item"))
         self.table, self.shown = widgets.HTML(), widgets.HTML()
         choices = [*self.filters.values(), self.validity, self.contains, self.sort, self.descending]
         for widget in choices:
@@ -65,8 +65,8 @@ class Browser:
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         """The widgets, and for pages without a kernel what they show at first."""
         shown: dict[str, Any] = self.box._repr_mimebundle_()
-        plain = words.tell("a table of {n} answers", n=f"{len(self.answers.rows):,}")
-        return {**shown, "text/html": f"<p>{words.tell(NOTE)}</p>{self.table.value}", "text/plain": plain}
+        plain = i18n.tell("a table of {n} answers", n=f"{len(self.answers.rows):,}")
+        return {**shown, "text/html": f"<p>{i18n.tell(NOTE)}</p>{self.table.value}", "text/plain": plain}
 
     def _filter(self, _: object = None) -> None:
         chosen = {name: "" if one.value == EVERY else one.value for name, one in self.filters.items()}

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from bench import words
 from bench.benchmarks import module
+from bench.core import i18n
 from bench.metrics.bootstrap import Place, Replicates, leave_one_out
 from bench.metrics.findings import short
 from bench.metrics.generalisability import (
@@ -117,7 +117,7 @@ def generalised(runs: Sequence[Run], preset: str = "") -> Study:
                 plan = d_study(found, table.sizes)
                 planned.append(plan.assign(**about))
             if name != ALL:
-                title = words.tell("{title}, {measure}", title=name, measure=title)
+                title = i18n.tell("{title}, {measure}", title=name, measure=title)
             findings.append(finding(found, plan, table.sizes, title))
     names = ["model", "folder", "why"]
     lost = pd.DataFrame(left_out, columns=names)

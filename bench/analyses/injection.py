@@ -20,9 +20,10 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from bench import data, scorers, tasks, words
+from bench import data, scorers, tasks
 from bench.benchmarks import module, resolve
-from bench.errors import BadInput, expected
+from bench.core import i18n
+from bench.core.errors import BadInput, expected
 from bench.metrics.injection import CLEAN
 from bench.results import Run, short_name
 from bench.scorers.keys import of_run
@@ -174,7 +175,7 @@ def notes(judge: str) -> list[str]:
     if judge:
         return []
     return [
-        words.tell(
+        i18n.tell(
             "These marks were given by a model of 135 million parameters, which does not understand the task; they are carried "
             "with the package to show what is measured. Give `judge` to measure yours."
         )

@@ -28,22 +28,22 @@ import pandas as pd
 import platformdirs
 from filelock import FileLock
 
+from bench.core.errors import BadInput, RunFailed, expected
+from bench.core.files import atomic_path, atomic_write
+from bench.core.progress import progress, say
 from bench.data import SAMPLES, frame
 from bench.data.nli_build import NS_WORDS, Row, build_controlled, build_eval, downsample
 from bench.data.nli_coal import CATEGORIES, Pair
 from bench.data.nli_extract import extract
 from bench.data.nli_frames import SLOT
 from bench.data.nli_pack import MANIFEST, Pack, read_pack
-from bench.errors import BadInput, RunFailed, expected
 from bench.metrics.correlation import PEARSON, by_group
 from bench.metrics.nli_coal_answers import SUMS, answers, arranged
 from bench.metrics.nli_coal_measures import measures
 from bench.metrics.table import ALL
-from bench.progress import progress, say
 from bench.scorers.base import digest
 from bench.tasks.nli_labels import LABELS
 from bench.train_learners import Continued, FromScratch, Learner
-from bench.whole import whole, write_text
 
 __all__ = ["Continued", "FromScratch", "correlations", "evaluate", "packs", "training_frames", "wide"]
 
@@ -244,8 +244,8 @@ def _cells(
     pack: Pack, rates: Sequence[float], seeds: Sequence[int], learner: Learner, assignment: str
 ) -> Iterator[Cell]:
     start, many = training_frames(pack)
-    whole = build_eval(pack)
-    asked = {words: _pairs(pack, downsample(pack, whole, words)) for words in NS_WORDS}
+    atomic_path = build_eval(pack)
+    asked = {words: _pairs(pack, downsample(pack, atomic_path, words)) for words in NS_WORDS}
     of_learner = learner.describe()
     for rate in rates:
         rows = build_controlled(pack, rate, "train", start=start, frames_per_word=many, assignment=assignment)
@@ -279,10 +279,10 @@ def _made(cell: Cell, learner: Learner, root: Path, keep_models: bool) -> tuple[
                 about = json.loads((folder / ABOUT).read_text("utf-8"))
                 return Made(pd.read_csv(folder / ANSWERS, index_col="id"), about), "cache"
             made = _train(cell, learner, folder)
-            with whole(folder / ANSWERS) as draft:
+            with atomic_path(folder / ANSWERS) as draft:
                 made.answers.to_csv(draft)
             # Written last: a folder that has it is whole.
-            write_text(
+            atomic_write(
                 folder / ABOUT, json.dumps(made.about, ensure_ascii=False, indent=2, default=str) + "\n"
             )
             if not keep_models:
@@ -369,4 +369,4 @@ def carry(found: pd.DataFrame, path: str | Path = CARRIED) -> None:
     rows = found.pivot_table(index=ROW, columns="measure", values="score", sort=False).reset_index()
     made = ", ".join(f"{name} {version(name)}" for name in ("torch", "transformers", "tokenizers"))
     head = f"# Made by bench.analyses.meta.evaluate and kept by bench.analyses.meta.carry, with {made}; scores of models of our own, no text of any data set.\n"
-    write_text(Path(path), head + rows.round(6).to_csv(index=False, lineterminator="\n"))
+    atomic_write(Path(path), head + rows.round(6).to_csv(index=False, lineterminator="\n"))

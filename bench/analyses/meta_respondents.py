@@ -18,14 +18,14 @@ import pandas as pd
 from bench import ask, data
 from bench.benchmarks import NAMES, module, resolve
 from bench.config import RunConfig
-from bench.errors import BadInput
+from bench.core.errors import BadInput
+from bench.core.files import atomic_write
+from bench.core.progress import progress
 from bench.metrics.confusion import NEUTRAL
 from bench.metrics.table import ALL
 from bench.plan import Plan
-from bench.progress import progress
 from bench.scorers.base import digest
 from bench.scorers.simulated import Simulated
-from bench.whole import write_text
 
 __all__ = ["BIASES", "LEVELS", "SEEDS", "Respondent", "carry", "evaluate", "grid", "origin"]
 
@@ -163,7 +163,7 @@ def carry(found: pd.DataFrame, path: str | Path = CARRIED) -> None:
     named = found.assign(name=found.task + " " + found.metric, score=found.score.map("{:.8g}".format))
     wide = named.set_index([*ROW, "name"]).score.unstack("name", sort=False)  # noqa: PD010
     head = "# Made by bench.analyses.meta_respondents: carry(evaluate(carried=False)); scores of simulated respondents, no text of any data set.\n"
-    write_text(Path(path), head + wide.reset_index().to_csv(index=False, lineterminator="\n"))
+    atomic_write(Path(path), head + wide.reset_index().to_csv(index=False, lineterminator="\n"))
 
 
 def _carried() -> dict[tuple[Any, ...], dict[tuple[str, str], float]]:

@@ -14,8 +14,8 @@ import pandas as pd
 from bench import analyses, scorers
 from bench.benchmarks import module, resolve
 from bench.config import RunConfig
+from bench.core.errors import BadInput
 from bench.data import frame
-from bench.errors import BadInput
 from bench.metrics.bootstrap import Sample, leave_one_out
 from bench.metrics.influence import deviations, spread
 from bench.metrics.planning import detectable, units_needed

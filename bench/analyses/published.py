@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from bench import words
+from bench.core import i18n
 from bench.data.published import published
 from bench.metrics.table import ALL
 from bench.results import Run, labels
@@ -69,11 +69,11 @@ def published_summary(compared: pd.DataFrame, runs: Sequence[Run], path: str | P
     """Say of how many numbers both are known, or which models papers print numbers of."""
     if compared.empty:
         names = list(dict.fromkeys(filter(None, published(runs[0].benchmark, path).model)))
-        return words.tell(
+        return i18n.tell(
             "No published number is of one of these models; there are numbers of {names}.",
             names=", ".join(names),
         )
-    return words.tell(
+    return i18n.tell(
         "{n} published numbers are of these models. They rest on the items, prompts and decoding"
         " that stand in the table, so a difference is not one of the models alone.",
         n=len(compared),

@@ -13,11 +13,11 @@ from tempfile import TemporaryDirectory
 import pandas as pd
 
 from bench.analyses import same_data
+from bench.core.errors import BadInput, NoRuns
+from bench.core.progress import say
 from bench.data import OWN_SAMPLES
 from bench.data.published import published
-from bench.errors import BadInput, NoRuns
 from bench.metrics.trend import POSITION, Series, Sized, ordered
-from bench.progress import say
 from bench.results import Run, labels, table
 from bench.run import evaluate_all
 

@@ -32,16 +32,16 @@ from bench import data, scorers
 from bench.analyses.speed_peers import Contestant, contestants, turn
 from bench.analyses.speed_turns import in_turns
 from bench.benchmarks import module
-from bench.errors import BadInput, expected
+from bench.core.errors import BadInput, expected
+from bench.core.files import atomic_write
+from bench.core.progress import progress
 from bench.metrics.speed_findings import ALONE, TOKENS, WORKS
-from bench.progress import progress
 from bench.results import short_name
 from bench.scorers import checkpoint
 from bench.scorers.causal import Causal
 from bench.scorers.tree import Tree
 from bench.tasks import settings, wording
 from bench.tasks.request import Request, Way
-from bench.whole import write_text
 
 # How many times fewer tokens are left of CBBQ where what questions begin with in common stands once, as it is meant to be.
 LEFT = 2.0
@@ -283,7 +283,7 @@ def carry(found: pd.DataFrame, path: str | Path = CARRIED) -> None:
         f"{many} thread{'' if many == 1 else 's'}; {known}.\n"
     )
     rows = found.to_csv(index=False, lineterminator="\n", float_format="%.5g")
-    write_text(Path(path), head + rows)
+    atomic_write(Path(path), head + rows)
 
 
 def carried(path: str | Path = CARRIED) -> pd.DataFrame:

@@ -13,7 +13,7 @@ import pandas as pd
 
 from bench import analyses
 from bench.benchmarks import module
-from bench.errors import BadInput, NoRuns
+from bench.core.errors import BadInput, NoRuns
 from bench.metrics.robustness import Points, points
 from bench.metrics.table import ALL, Headline
 from bench.results import Run, labels

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from bench.core.errors import BadInput
+from bench.core.files import atomic_write, explain_write_errors
 from bench.data.text import place as path_of
-from bench.errors import BadInput
-from bench.whole import write_text, written
 
 EXAMPLES = Path(__file__).parent / "examples"
 # What people write before anything is asked of anybody. Other files of an example are for the simulated people.
@@ -29,8 +29,8 @@ def copy(benchmark: str, folder: str | Path) -> list[Path]:
         raise BadInput(f"{place}: is not empty; the example is copied to an empty or new folder")
     made = [place / name for name in FILES[benchmark]]
     for path in made:
-        with written(path):
-            write_text(path, (EXAMPLES / benchmark / path.name).read_text("utf-8"))
+        with explain_write_errors(path):
+            atomic_write(path, (EXAMPLES / benchmark / path.name).read_text("utf-8"))
     return made
 
 

@@ -22,6 +22,8 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from bench.core.errors import BadInput
+from bench.core.files import atomic_write, explain_write_errors
 from bench.curate import begin
 from bench.curate.record import unfit
 from bench.data import manifest
@@ -32,8 +34,6 @@ from bench.data.cells import as_csv, guarded, unguarded
 from bench.data.manifest import MANIFEST, Manifest, name_fault
 from bench.data.tables import Row, read_csv, whole_number
 from bench.data.text import place as path_of
-from bench.errors import BadInput
-from bench.whole import write_text, written
 
 SHEETS = "sheets"
 TABLES: Mapping[str, tuple[str, ...]] = {
@@ -95,8 +95,8 @@ class Project:
         """
         path = self.folder / f"{name}.csv"
         cells = [[guarded(str(row[column])) for column in TABLES[name]] for row in rows]
-        with written(path):
-            write_text(path, as_csv(pd.DataFrame(cells, columns=list(TABLES[name]))))
+        with explain_write_errors(path):
+            atomic_write(path, as_csv(pd.DataFrame(cells, columns=list(TABLES[name]))))
 
     def add(self, name: str, rows: Sequence[Row]) -> None:
         """Write a table with `rows` behind those that it has."""

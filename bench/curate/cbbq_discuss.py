@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from bench.core.files import explain_write_errors
 from bench.curate import sheets
 from bench.curate.cbbq import Project
 from bench.curate.cbbq_drafts import each, on_sheets
 from bench.curate.cbbq_review import ASKED, LETTERS, Reviewed, completeness, objections, reviewed, seen
 from bench.curate.cbbq_sheets import following, hand_over, sent
 from bench.curate.workbook import Question
-from bench.whole import written
 
 SHEET = "discuss"
 KEEP, LEAVE_OUT = "keep", "leave out"
@@ -94,7 +94,7 @@ def hand_out(project: Project, person: str, seed: int = 0) -> list[Path]:
         Question("reason", asked["reason"]),
     ]
     name = following(project, SHEET)
-    with written(project.sheets / name):
+    with explain_write_errors(project.sheets / name):
         return sheets.write(project.sheets, name, pd.DataFrame(new), questions, [person], seed, asked["discuss"])  # fmt: skip
 
 

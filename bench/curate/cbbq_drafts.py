@@ -16,7 +16,9 @@ import pandas as pd
 from rapidfuzz.distance import Levenshtein
 from statsmodels.stats.proportion import proportion_confint  # type: ignore[import-untyped]
 
-from bench import words
+from bench.core import i18n
+from bench.core.errors import BadInput
+from bench.core.files import explain_write_errors
 from bench.curate import sheets
 from bench.curate.cbbq import Project, Scenario, holdable
 from bench.curate.cbbq_sheets import hand_over, sent
@@ -26,8 +28,6 @@ from bench.data import toml
 from bench.data.audit import shown
 from bench.data.cbbq_templates import SLOTS, malformed
 from bench.data.tables import Row
-from bench.errors import BadInput
-from bench.whole import written
 
 # Replies to prompts, called as `write(prompts, max_new_tokens=..., seed=...)` with a seed a prompt: what scorers have as `generate`.
 Writer = Callable[..., Sequence[str]]
@@ -255,7 +255,7 @@ def hand_out(project: Project, person: str, seed: int = 0) -> list[Path]:
         if (name := f"{SHEET}-{number}") in there:
             hand_over(project, name, [person], [row["item_id"] for row in rows])
         else:
-            with written(project.sheets / name):
+            with explain_write_errors(project.sheets / name):
                 made += sheets.write(project.sheets, name, pd.DataFrame(rows), _questions(asked), [person], seed, asked["decide"])  # fmt: skip
     return made
 
@@ -347,8 +347,8 @@ def sentence(drafts: pd.DataFrame) -> str:
     """How many first drafts needed small edits at most."""
     row = shares(drafts).iloc[0]
     if not row.n:
-        return words.tell("No draft has been decided on yet.")
-    return words.tell(
+        return i18n.tell("No draft has been decided on yet.")
+    return i18n.tell(
         "Of {n} first drafts {usable} could stand as they were or after an edit of at most {small} of the characters (95 % interval {low} to {high}).",
         n=row.n, usable=f"{row.usable:.0%}", small=f"{SMALL:.0%}", low=f"{row.ci_low:.0%}", high=f"{row.ci_high:.0%}",
     )  # fmt: skip

@@ -13,7 +13,9 @@ import numpy as np
 import pandas as pd
 from statsmodels.stats.proportion import proportion_confint  # type: ignore[import-untyped]
 
-from bench import words
+from bench.core import i18n
+from bench.core.errors import BadInput
+from bench.core.files import explain_write_errors
 from bench.curate import sheets
 from bench.curate.cbbq import QUESTIONS, Project, Scenario
 from bench.curate.cbbq_drafts import decided, each, on_sheets, wrong_facts
@@ -21,14 +23,12 @@ from bench.curate.cbbq_sheets import following, hand_over, sent
 from bench.curate.workbook import Question
 from bench.data import Source, overview
 from bench.data.cbbq_templates import CONDITIONS, SLOTS
-from bench.errors import BadInput
 from bench.metrics import annotators, diversity
 from bench.metrics.table import Card
-from bench.whole import written
 
 SHEET = "review"
 # What the project's own other templates are called among the sets.
-OWN = words.phrase("this set")
+OWN = i18n.phrase("this set")
 LETTERS = ("A", "B", "C")
 YES, NO = "yes", "no"
 ASKED = ("asks_the_bias", "reads_well")
@@ -142,7 +142,7 @@ def hand_out(project: Project, people: Sequence[str], seed: int = 0) -> list[Pat
         Question("note", asked["note"], required=False),
     ]
     name = following(project, SHEET)
-    with written(project.sheets / name):
+    with explain_write_errors(project.sheets / name):
         return sheets.write(project.sheets, name, pd.DataFrame(new), questions, people, seed, asked["review"])
 
 

@@ -6,9 +6,9 @@ A kind is `decide`, `review` or `discuss`; its sheets are numbered, `review-1`, 
 import re
 from collections.abc import Collection, Sequence
 
+from bench.core.files import explain_write_errors
 from bench.curate import sheets
 from bench.curate.cbbq import Project
-from bench.whole import written
 
 
 def sent(project: Project, kind: str) -> list[str]:
@@ -30,7 +30,7 @@ def resend(project: Project, kind: str) -> None:
         RunFailed: a file cannot be written.
     """
     for name in sent(project, kind):
-        with written(project.sheets / name):
+        with explain_write_errors(project.sheets / name):
             sheets.send(project.sheets, name)
 
 
@@ -44,7 +44,7 @@ def hand_over(project: Project, name: str, people: Sequence[str], items: Collect
     """
     sheet, found = sheets.opened(project.sheets, name), sheets.read(project.sheets, name)
     if {item for item, _, _ in found.lacking(sheet)} & set(items):
-        with written(project.sheets / name):
+        with explain_write_errors(project.sheets / name):
             sheets.ask(project.sheets, name, people)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from rapidfuzz.distance import Levenshtein
 
+from bench.core.errors import BadInput
 from bench.curate import cbbq_discuss, cbbq_drafts, cbbq_review, cbbq_sheets, sheets
 from bench.curate.begin import EXAMPLES
 from bench.curate.cbbq import Project, Scenario
@@ -18,7 +19,6 @@ from bench.curate.cbbq_drafts import ACCEPT, AGAIN, EDIT, SMALL, Writer
 from bench.curate.sheets import Sheet
 from bench.data.cbbq_templates import SLOTS
 from bench.data.tables import read_csv
-from bench.errors import BadInput
 from bench.metrics.annotators import Simulated
 
 # What they do is part of the example's settings: who changes this file begins another copy.

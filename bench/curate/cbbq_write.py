@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from bench.core.errors import BadInput
+from bench.core.files import atomic_write, explain_write_errors
 from bench.curate.cbbq import Project, Scenario
 from bench.curate.cbbq_discuss import Discussed, discussed
 from bench.curate.cbbq_drafts import decided, each
@@ -23,8 +25,6 @@ from bench.data.cells import as_csv, guarded
 from bench.data.manifest import WORDING, own_wording, tables
 from bench.data.tables import Row
 from bench.data.text import read_text
-from bench.errors import BadInput
-from bench.whole import write_text, written
 
 FOLDER = "release"
 PROVENANCE = "provenance.csv"
@@ -84,15 +84,15 @@ def write(project: Project, out: Path | None = None) -> Made:
                 rows.append(_row(one, found.loc[item], len(rows) + 1))
                 origin.append({"file": path.as_posix(), "row": len(rows), "item_id": item, **told(one, condition, item)})  # fmt: skip
     provenance = pd.DataFrame(origin).sort_values(["file", "row"], kind="stable").reset_index(drop=True)
-    with written(place):
+    with explain_write_errors(place):
         # What an earlier writing left and this one does not make; the manifest comes last, so that a half is no data set.
         _clear(place, made)
-        write_text(place / PROVENANCE, as_csv(provenance.map(lambda cell: guarded(cell) if isinstance(cell, str) else cell)))  # fmt: skip
+        atomic_write(place / PROVENANCE, as_csv(provenance.map(lambda cell: guarded(cell) if isinstance(cell, str) else cell)))  # fmt: skip
         for path, rows in made.items():
-            write_text(place / path, MARK + as_csv(pd.DataFrame(rows, columns=list(COLUMNS))))
+            atomic_write(place / path, MARK + as_csv(pd.DataFrame(rows, columns=list(COLUMNS))))
         if wording := own_wording(project.folder):
-            write_text(place / WORDING, read_text(wording))
-        write_text(place / DATASET, _manifest(project, some))
+            atomic_write(place / WORDING, read_text(wording))
+        atomic_write(place / DATASET, _manifest(project, some))
     left_out = state.standing[~state.standing.ready][["template", "objections", "decision", "reason", "note"]]
     return Made(place, left_out.reset_index(drop=True), provenance)
 
@@ -105,7 +105,7 @@ def withdraw(project: Project) -> None:
     """
     place = project.folder / FOLDER
     if (place / PROVENANCE).is_file():
-        with written(place):
+        with explain_write_errors(place):
             _clear(place, ())
             (place / PROVENANCE).unlink()
 

@@ -21,6 +21,8 @@ from typing import Any
 
 import pandas as pd
 
+from bench.core.errors import BadInput, quoted
+from bench.core.files import atomic_write
 from bench.curate import begin
 from bench.curate.mcbe_rules import LEAVE_OUT
 from bench.curate.record import NAME, is_column, unfit, wrong_name
@@ -30,8 +32,6 @@ from bench.data.cells import as_csv, unguarded
 from bench.data.manifest import Manifest
 from bench.data.tables import read_csv
 from bench.data.text import place as path_of
-from bench.errors import BadInput, quoted
-from bench.whole import write_text
 
 WORDING = Path(__file__).parent / "wordings" / "mcbe.toml"
 MANIFEST, DRAFTS, SHEETS = "project.toml", "drafts.csv", "sheets"
@@ -166,7 +166,7 @@ def check(project: Project) -> pd.DataFrame:
     whole = drafts.assign(subtype="?", explanation="?", score="0")[[*mcbe.COLUMNS][::-1]]
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "drafts.csv"
-        write_text(path, as_csv(whole))
+        atomic_write(path, as_csv(whole))
         for row, (_, one) in enumerate(mcbe.read(path, project.category, groups=project.groups), start=1):
             if isinstance(one, mcbe.Fault):
                 found.append((row, drafts.draft[row - 1], one.column, one.what, one.value))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from bench import words
+from bench.core import i18n
 from bench.curate import mcbe_rules
 from bench.curate.mcbe_rounds import (
     AGAIN,
@@ -20,15 +20,15 @@ from bench.metrics import alpha, annotators
 COLUMNS = ["category", "of", "measure", "value", "ci_low", "ci_high", "n", "raters", "band", "note"]
 # What agreement is of, as sentences call it.
 OF = {
-    "subcategory": words.phrase("subcategories"),
-    "severity level": words.phrase("levels of severity"),
-    "severity": words.phrase("severities as numbers"),
+    "subcategory": i18n.phrase("subcategories"),
+    "severity level": i18n.phrase("levels of severity"),
+    "severity": i18n.phrase("severities as numbers"),
 }
-KAPPA = words.phrase("Fleiss' kappa")
+KAPPA = i18n.phrase("Fleiss' kappa")
 ALPHA: dict[alpha.Measurement, str] = {
-    "nominal": words.phrase("Krippendorff's alpha (nominal)"),
-    "ordinal": words.phrase("Krippendorff's alpha (ordinal)"),
-    "interval": words.phrase("Krippendorff's alpha (interval)"),
+    "nominal": i18n.phrase("Krippendorff's alpha (nominal)"),
+    "ordinal": i18n.phrase("Krippendorff's alpha (ordinal)"),
+    "interval": i18n.phrase("Krippendorff's alpha (interval)"),
 }
 
 
@@ -76,7 +76,7 @@ def findings(found: Rounds) -> list[str]:
     if SUBCATEGORY in found.outcomes:
         outcome = found.outcomes[SUBCATEGORY]
         split, against = (int((outcome.discuss == why).sum()) for why in ("no majority", "objection"))
-        told.append(words.tell(
+        told.append(i18n.tell(
             "Of {n} drafts {most} had a subcategory by majority and without objection; {split} had no majority and {against} an objection, and went to a discussion. {out} were left out.",
             n=n, most=n - split - against, split=split, against=against, out=len(found.left_out),
         ))  # fmt: skip
@@ -84,14 +84,14 @@ def findings(found: Rounds) -> list[str]:
         outcome = found.outcomes[REVIEW]
         settled = outcome.discuss == ""
         accepted, edited = (int((settled & (outcome.how == how)).sum()) for how in ("accepted", "edited"))
-        told.append(words.tell(
+        told.append(i18n.tell(
             "Of {n} merged explanations the reviewers accepted {accepted} as they were and edited {edited}; {open} went to a discussion.",
             n=len(outcome), accepted=accepted, edited=edited, open=int((~settled).sum()),
         ))  # fmt: skip
     if SEVERITY in found.outcomes:
         first = found.outcomes[SEVERITY]
         second = found.outcomes.get(AGAIN)
-        told.append(words.tell(
+        told.append(i18n.tell(
             "Severities of {wide} of {n} items lay more than {widest} apart and were given again; those of {expert} still did, and went to an expert.",
             wide=int(first.again.sum()), n=len(first), widest=mcbe_rules.WIDEST, expert=0 if second is None else int(second.again.sum()),
         ))  # fmt: skip
@@ -99,12 +99,12 @@ def findings(found: Rounds) -> list[str]:
     shares = quality(found)
     if len(shares):
         worst = shares.iloc[int(shares.yes.argmin())]
-        told.append(words.tell(
+        told.append(i18n.tell(
             "Reviewers said yes to the quality questions in {low} to {high} of their answers; least to \"{question}\" (n = {n} answers about {items} items each).",
             low=f"{worst.yes:.0%}", high=f"{shares.yes.max():.0%}", question=worst.asked, n=int(worst.n), items=int(worst["items"]),
         ))  # fmt: skip
     if found.waits:
-        told.append(words.tell("It waits for {what}.", what=found.waits))
+        told.append(i18n.tell("It waits for {what}.", what=found.waits))
     return told
 
 
@@ -115,12 +115,12 @@ def history(log: pd.DataFrame, item: str) -> pd.DataFrame:
 
 
 def _agree(row: dict[Any, Any]) -> str:
-    what, measure = words.tell(OF[row["of"]]), words.tell(row["measure"])
+    what, measure = i18n.tell(OF[row["of"]]), i18n.tell(row["measure"])
     if math.isnan(row["value"]):
-        return words.tell("Agreement on {what} has no {measure}: {why}.", what=what, measure=measure, why=words.note(row["note"]))  # fmt: skip
-    interval = words.tell("no interval") if math.isnan(row["ci_low"]) else words.tell("95 % interval {low} to {high}", low=f"{row['ci_low']:.2f}", high=f"{row['ci_high']:.2f}")  # fmt: skip
-    called = words.tell("; ") + words.tell(row["band"]) if row["band"] else ""
-    return words.tell(
+        return i18n.tell("Agreement on {what} has no {measure}: {why}.", what=what, measure=measure, why=i18n.note(row["note"]))  # fmt: skip
+    interval = i18n.tell("no interval") if math.isnan(row["ci_low"]) else i18n.tell("95 % interval {low} to {high}", low=f"{row['ci_low']:.2f}", high=f"{row['ci_high']:.2f}")  # fmt: skip
+    called = i18n.tell("; ") + i18n.tell(row["band"]) if row["band"] else ""
+    return i18n.tell(
         "Annotators agree on {what} with {measure} {value} ({interval}{called}; n = {n} items, {raters} raters; chance alone gives 0).",
         what=what, measure=measure, value=f"{row['value']:.2f}", interval=interval, called=called, n=row["n"], raters=row["raters"],
     )  # fmt: skip

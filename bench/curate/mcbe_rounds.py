@@ -17,16 +17,16 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from bench import words
+from bench.core import i18n
+from bench.core.errors import BadInput
+from bench.core.files import atomic_write, explain_write_errors
+from bench.core.progress import progress
 from bench.curate import mcbe, mcbe_rules, provenance, sheets
 from bench.curate.mcbe import FIELD, Project
 from bench.curate.mcbe_rules import LEAVE_OUT, NO, UNSURE, VERDICTS, YES
 from bench.curate.workbook import LONGEST as CELL
 from bench.curate.workbook import Question
 from bench.data.tables import read_json_lines
-from bench.errors import BadInput
-from bench.progress import progress
-from bench.whole import write_text, written
 
 SUBCATEGORY, DISCUSSION = "1-subcategory", "1-discussion"
 EXPLANATION, REVIEW, SETTLING = "2-explanation", "2-review", "2-discussion"
@@ -96,14 +96,14 @@ class Rounds:
         self.waiting: list[str] = []
         if len(self.faults):
             self.waiting.append(
-                words.tell("{n} things in {file} to be mended", n=len(self.faults), file=mcbe.DRAFTS)
+                i18n.tell("{n} things in {file} to be mended", n=len(self.faults), file=mcbe.DRAFTS)
             )
         else:
             self._go()
 
     @property
     def waits(self) -> str:
-        return words.tell("; ").join(self.waiting)
+        return i18n.tell("; ").join(self.waiting)
 
     @property
     def kept(self) -> pd.DataFrame:
@@ -195,15 +195,15 @@ class Rounds:
     def _explanations(self) -> bool:
         asked = self.project.wording["asked"]
         rows = self.rows[["item_id", *TEXTS, "subtype"]]
-        written = self._round(EXPLANATION, rows, [Question("explanation", asked["explanation"])], "explanation", "explanation")  # fmt: skip
-        if written is None:
+        explain_write_errors = self._round(EXPLANATION, rows, [Question("explanation", asked["explanation"])], "explanation", "explanation")  # fmt: skip
+        if explain_write_errors is None:
             return False
-        texts = written.wide("explanation")
+        texts = explain_write_errors.wide("explanation")
         people = self.sent[EXPLANATION].sheet.people
         numbered = {name: f"explanation_{k}" for k, name in enumerate(people, start=1)}
         given = texts[people].rename(columns=numbered).rename_axis(columns=None).reset_index()
         if not self._merge(given):
-            self.waiting.append(words.tell("a model that merges the explanations"))
+            self.waiting.append(i18n.tell("a model that merges the explanations"))
             return False
         merged = {item: str(line["text"]) for item, line in self.merged.items()}
         shown = self._beside(given.assign(merged=given.item_id.map(merged)))
@@ -273,7 +273,7 @@ class Rounds:
         elif self.send:
             sheets.write(project.sheets, name, rows, questions, people, project.seed, instructions)
         else:
-            self.waiting.append(words.tell("sheet {name} to be sent", name=name))
+            self.waiting.append(i18n.tell("sheet {name} to be sent", name=name))
             return None
         sheet, returned = sheets.opened(project.sheets, name), sheets.read(project.sheets, name)
         lacks = len(returned.lacking(sheet))
@@ -284,7 +284,7 @@ class Rounds:
         }
         self.sent[name] = Round(sheet, returned, lacks, signed)
         if lacks:
-            self.waiting.append(words.tell("{n} answers of sheet {name}", n=lacks, name=name))
+            self.waiting.append(i18n.tell("{n} answers of sheet {name}", n=lacks, name=name))
         return None if lacks else returned
 
     def _merge(self, given: pd.DataFrame) -> bool:
@@ -314,7 +314,7 @@ class Rounds:
                 for (item, prompt), reply in zip(some, replies, strict=True):
                     digest = hashlib.sha256(prompt.encode()).hexdigest()[:16]
                     self.merged[item] = {"item_id": item, "text": clean(reply), "model": self.model, "wording": wording["version"], "prompt_hash": digest, "when": when}  # fmt: skip
-                write_text(path, provenance.as_lines(self.merged.values()))
+                atomic_write(path, provenance.as_lines(self.merged.values()))
                 bar.advance(len(some))
         return True
 
@@ -337,7 +337,7 @@ def advance(project: Project, merge: Writer | None = None, model: str = "") -> R
         BadInput: something was changed on which a sheet rests that went out already.
         RunFailed: a file cannot be written, or an endpoint does not answer.
     """
-    with written(project.folder):
+    with explain_write_errors(project.folder):
         found = Rounds(project, True, merge, model)
         provenance.add(project.folder, _log(found))
     return found

@@ -13,13 +13,13 @@ import numpy as np
 from openpyxl import load_workbook
 from rapidfuzz.distance import LCSseq
 
+from bench.core.files import atomic_path
 from bench.curate import sheets
 from bench.curate.begin import EXAMPLES
 from bench.curate.mcbe_rounds import AGAIN, QUALITY, Rounds
 from bench.curate.mcbe_rules import ACCEPT, EDIT, NO, REJECT, YES
 from bench.curate.workbook import ANSWERS
 from bench.data.tables import Row, read_csv
-from bench.whole import whole
 
 TRUTH = "truth.csv"
 CLAUSE = re.compile(r"[^，。；]+[，。；]?")
@@ -133,7 +133,7 @@ def spoil(found: Rounds, name: str, person: str, other: str) -> None:
     page.append([cell.value for cell in page[7]])
     page.delete_rows(8)
     page.append(stranger)
-    with whole(place / f"{person}.xlsx") as draft:
+    with atomic_path(place / f"{person}.xlsx") as draft:
         book.save(draft)
 
 

@@ -14,14 +14,14 @@ from typing import Any
 
 import pandas as pd
 
+from bench.core.errors import BadInput
+from bench.core.files import atomic_write, explain_write_errors
 from bench.curate import provenance
 from bench.curate.mcbe_rounds import Rounds
 from bench.data import manifest, mcbe, toml
 from bench.data.cells import as_csv
 from bench.data.manifest import MANIFEST, WORDING
 from bench.data.text import read_text
-from bench.errors import BadInput
-from bench.whole import write_text, written
 
 
 def finish(found: Rounds, *others: Rounds, out: str | Path = "") -> Path:
@@ -55,9 +55,9 @@ def finish(found: Rounds, *others: Rounds, out: str | Path = "") -> Path:
             if not path.exists() or path.read_bytes() != text.encode():
                 raise BadInput(f"{path}: is there and differs; give the set another `version` in project.toml, for nothing is written over")  # fmt: skip
         return folder
-    with written(folder):
+    with explain_write_errors(folder):
         for name, text in files.items():
-            write_text(folder / name, text)
+            atomic_write(folder / name, text)
     return folder
 
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pandas as pd
 
+from bench.core.errors import BadInput, quoted
+from bench.core.files import atomic_write
 from bench.data.tables import read_json_lines
-from bench.errors import BadInput, quoted
-from bench.whole import write_text
 
 LOG = "provenance.jsonl"
 COLUMNS = (
@@ -55,7 +55,7 @@ def add(folder: Path, found: Iterable[Mapping[str, object]]) -> int:
             new.append(line)
             last[_place(line)] = _key(line)
     if new:
-        write_text(Path(folder) / LOG, as_lines([*log.to_dict("records"), *new]))
+        atomic_write(Path(folder) / LOG, as_lines([*log.to_dict("records"), *new]))
     return len(new)
 
 

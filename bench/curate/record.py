@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from bench.core.errors import BadInput, plain, quoted
+from bench.core.files import atomic_write
 from bench.curate.workbook import KEY, LONGEST, UNFIT, Question, simple
 from bench.data.tables import DECODER
 from bench.data.text import MARK, read_text
-from bench.errors import BadInput, plain, quoted
-from bench.whole import write_text
 
 MANIFEST = "sheet.json"
 NAME = re.compile(r"\w[\w .+-]{0,60}")
@@ -72,7 +72,7 @@ def keep(place: Path, sheet: Sheet) -> None:
         "questions": [one._asdict() for one in sheet.questions],
         "rows": sheet.rows.to_dict("records"),
     }
-    write_text(place / MANIFEST, json.dumps(document, ensure_ascii=False, indent=1) + "\n")
+    atomic_write(place / MANIFEST, json.dumps(document, ensure_ascii=False, indent=1) + "\n")
 
 
 def opened(folder: Path, name: str) -> Sheet:

@@ -16,14 +16,14 @@ from typing import Any, NamedTuple
 import pandas as pd
 from openpyxl import load_workbook
 
+from bench.core.errors import BadInput
+from bench.core.files import DRAFT, atomic_path
 from bench.curate import workbook
 from bench.curate.record import MANIFEST, Sheet, keep, opened, texts
 from bench.curate.record import check as check_sheet
 from bench.curate.workbook import ANSWERS, KEY, Question, plain, shown, text
 from bench.data.cells import guarded, unguarded
 from bench.data.sheets import WAY_OUT, check
-from bench.errors import BadInput
-from bench.whole import DRAFT, whole
 
 # What other programs and menus make of a sheet, and is not read.
 OTHERS = (".xls", ".xlsm", ".xlsb", ".ods", ".numbers", ".et", ".csv", ".tsv")
@@ -141,7 +141,7 @@ def send(folder: Path, name: str) -> None:
         ordered = sheet.rows.iloc[sheet.order(person)]
         of_item = {item: key for key, item in sheet.keys(person).items()}
         keyed = ordered.assign(**{KEY: [of_item[item] for item in ordered.item_id]})
-        with whole(paths[person]) as draft:
+        with atomic_path(paths[person]) as draft:
             workbook.save(draft, f"{name}: {person}", sheet.instructions, keyed[[KEY, *sheet.shown]], sheet.questions)  # fmt: skip
 
 
@@ -187,7 +187,7 @@ def fill(path: Path, sheet: Sheet, person: str, answer: Callable[[Mapping[str, s
         item = keys[str(page.cell(row, columns[KEY]).value)]
         for question, value in answer(texts[item]).items():
             page.cell(row, columns[question]).value = guarded(value) if isinstance(value, str) else value
-    with whole(path) as draft:
+    with atomic_path(path) as draft:
         book.save(draft)
 
 

@@ -19,10 +19,10 @@ from openpyxl.worksheet.datavalidation import DataValidation
 from openpyxl.worksheet.worksheet import Worksheet
 from openpyxl.xml.constants import ARC_CORE
 
+from bench.core.errors import BadInput, quoted
 from bench.data.cells import guarded, unguarded
 from bench.data.tables import number
 from bench.data.text import opened
-from bench.errors import BadInput, quoted
 
 READ_ME, ANSWERS, CHOICES = "read me", "answers", "choices"
 KEY = "key"

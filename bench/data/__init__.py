@@ -19,10 +19,10 @@ import platformdirs
 
 from bench import naming
 from bench.benchmarks import module, resolve
+from bench.core.errors import BadInput, expected
 from bench.data import manifest
 from bench.data.manifest import MANIFEST
 from bench.data.text import opened, place
-from bench.errors import BadInput, expected
 
 if TYPE_CHECKING:
     import pandas as pd

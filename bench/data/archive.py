@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path, PureWindowsPath
 
-from bench.errors import BadInput, quoted
+from bench.core.errors import BadInput, quoted
 
 MAX_BYTES = 2**30
 MAX_MEMBERS = 100_000

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from bench.core.errors import BadInput, expected, quoted
 from bench.data import LREC_COLING_2024, Paper, Touched, cbbq_templates, manifest
 from bench.data.cbbq_labels import BIASED_LABEL, BOTH_LABELS, LEFT_OUT, required_target, target_slot, verdicts
 from bench.data.cbbq_targets import declared_option, target_option, unknown_target
@@ -25,7 +26,6 @@ from bench.data.cbbq_templates import (
 )
 from bench.data.manifest import unknown
 from bench.data.tables import Row, read_csv, read_json_array, whole_number
-from bench.errors import BadInput, expected, quoted
 
 TITLE = "CBBQ"
 HOMEPAGE = "https://github.com/YFHuangxxxx/CBBQ"

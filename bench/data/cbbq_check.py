@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from bench.core.errors import BadInput
 from bench.data import audit, cbbq
 from bench.data.audit import Finding, shown
 from bench.data.cbbq_faults import (  # fmt: skip
@@ -43,7 +44,6 @@ from bench.data.cbbq_templates import (
     read,
 )
 from bench.data.tables import Row, plain, read_csv, read_json_array
-from bench.errors import BadInput
 
 # What makes a template the same as another; the wording of its third option does not.
 SAME_TEMPLATE = ("context", "NAME1", "NAME2", "question", "ans0", "ans1")

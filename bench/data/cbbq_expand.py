@@ -10,6 +10,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TextIO
 
+from bench.core.errors import BadInput, RunFailed, expected
+from bench.core.files import atomic_path, atomic_write
+from bench.core.progress import progress
 from bench.data import MANIFEST, Source, cbbq, toml
 from bench.data.blobs import Written, blob_id, released
 from bench.data.cbbq import KEPT
@@ -19,9 +22,6 @@ from bench.data.cbbq_templates import expand as fillings
 from bench.data.manifest import WORDING, own_wording, tables
 from bench.data.manifest import read as read_manifest
 from bench.data.text import read_text
-from bench.errors import BadInput, RunFailed, expected
-from bench.progress import progress
-from bench.whole import whole, write_text
 
 FORMATS: Mapping[str, tuple[str, ...]] = {"csv": ("csv",), "json": ("json",), "both": ("csv", "json")}
 # The released files begin with a byte order mark, which their JSON has in the first key.
@@ -69,8 +69,8 @@ def expand(source: Source, out: Path, formats: str = "both", expansion: str = "c
         told: dict[str, object] = {"name": source.name, "version": source.version, "licence": source.licence, "note": about}  # fmt: skip
         told |= tables(read_manifest(source.folder))
         if wording := own_wording(source.folder):
-            write_text(out / WORDING, read_text(wording))
-        write_text(out / MANIFEST, toml.written(told))
+            atomic_write(out / WORDING, read_text(wording))
+        atomic_write(out / MANIFEST, toml.written(told))
     except OSError as error:
         raise RunFailed(f"{out}: the questions could not be written there ({error})") from None
     return written
@@ -103,7 +103,7 @@ def _write(paths: Mapping[str, Path], rows: Iterable[dict[str, str]], as_release
     questions = 0
     # What is entered later is left earlier: every file is closed before one of them takes its place.
     with ExitStack() as places:
-        drafts = {form: places.enter_context(whole(path)) for form, path in paths.items()}
+        drafts = {form: places.enter_context(atomic_path(path)) for form, path in paths.items()}
         with ExitStack() as stack:
             writers = []
             for form, draft in drafts.items():

@@ -11,9 +11,9 @@ from itertools import count, product
 from pathlib import Path
 from typing import NamedTuple
 
+from bench.core.errors import BadInput, expected
 from bench.data.cbbq_targets import Options, declared_option, target_option
 from bench.data.tables import Row, read_csv
-from bench.errors import BadInput, expected
 
 CATEGORIES = (
     "SES", "age", "disability", "disease", "educational_qualification", "ethnicity", "gender", "household_registration",

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple, TypeGuard
 
+from bench.core.errors import BadInput
+from bench.core.progress import say
 from bench.data.scripts import content, document, literal, parse, shown, summands
-from bench.errors import BadInput
-from bench.progress import say
 
 COMMIT = "95eaf2e"
 REPOSITORY = "YFHuangxxxx/CBBQ"

@@ -3,7 +3,7 @@
 import urllib.request
 from pathlib import Path
 
-from bench.progress import progress, say
+from bench.core.progress import progress, say
 
 TIMEOUT = 60.0
 

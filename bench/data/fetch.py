@@ -20,6 +20,8 @@ from filelock import FileLock, Timeout
 
 from bench import data
 from bench.benchmarks import module, resolve
+from bench.core.errors import BadInput, RunFailed
+from bench.core.progress import say
 from bench.data import MANIFEST, Source, fetch_wording, toml
 from bench.data.archive import MAX_BYTES, unpack
 from bench.data.blobs import blob_id, released
@@ -27,8 +29,6 @@ from bench.data.download import download
 from bench.data.manifest import FETCHED, WORDING, tables
 from bench.data.manifest import read as read_manifest
 from bench.data.text import place
-from bench.errors import BadInput, RunFailed
-from bench.progress import say
 
 GITHUB = {
     "cbbq": ("YFHuangxxxx/CBBQ", "95eaf2eeaa0b936f3e97e3424f134e9d7655da98"),

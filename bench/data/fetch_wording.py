@@ -13,11 +13,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from bench.core.errors import BadInput, RunFailed
 from bench.data import MANIFEST, cbbq_wording, mcbe_wording, toml
 from bench.data.download import download
 from bench.data.manifest import FETCHED, WORDING, own_wording
 from bench.data.scripts import SCRIPT_BYTES
-from bench.errors import BadInput, RunFailed
 
 MODULES: dict[str, ModuleType] = {"mcbe": mcbe_wording, "cbbq": cbbq_wording}
 

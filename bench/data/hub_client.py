@@ -5,7 +5,7 @@ import sys
 from huggingface_hub import constants, errors
 from huggingface_hub.utils import disable_progress_bars, enable_progress_bars, logging
 
-from bench.progress import in_notebook
+from bench.core.progress import in_notebook
 
 
 def quiet() -> None:

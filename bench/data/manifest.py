@@ -24,9 +24,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench import words
+from bench.core import i18n
+from bench.core.errors import LONGEST, BadInput, plain, quoted
 from bench.data import toml
-from bench.errors import LONGEST, BadInput, plain, quoted
 
 MANIFEST = "dataset.toml"
 # A wording beside the data: the set's own, or the released one that `bench fetch` keeps there.
@@ -177,7 +177,7 @@ def is_language(code: Any) -> bool:
     if not isinstance(code, str) or not (code.isascii() and code.isalpha() and code.islower()):
         return False
     # Those that pages are in need no look at CLDR, which takes a tenth of a second to load.
-    return len(code) == 3 or code in words.LANGUAGES or (len(code) == 2 and code in _codes())
+    return len(code) == 3 or code in i18n.LANGUAGES or (len(code) == 2 and code in _codes())
 
 
 def label_in(code: str, language: str) -> str:
@@ -192,13 +192,13 @@ def label_in(code: str, language: str) -> str:
 
 def spoken_name(code: str) -> str:
     """What the language `code` is called in the language that is spoken, or its code where nobody says."""
-    return label_in(code, words.language()) or code
+    return label_in(code, i18n.language()) or code
 
 
 def both_names(code: str) -> str:
     """What the language `code` is called in the language that is spoken, and in itself where that is another name."""
     spoken, own = spoken_name(code), label_in(code, code)
-    return words.tell("{name} ({own})", name=spoken, own=own) if own and own != spoken else spoken
+    return i18n.tell("{name} ({own})", name=spoken, own=own) if own and own != spoken else spoken
 
 
 @cache

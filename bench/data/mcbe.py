@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote, unquote
 
+from bench.core.errors import BadInput, expected
 from bench.data import Paper, Touched, manifest
 from bench.data.manifest import unknown
 from bench.data.sheets import read_xlsx
 from bench.data.tables import Row, csv_rows
 from bench.data.tables import number as to_number
-from bench.errors import BadInput, expected
 
 TITLE = "McBE"
 HOMEPAGE = "https://huggingface.co/datasets/Velikaya/McBE"

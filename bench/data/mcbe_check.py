@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pandas as pd
 
+from bench.core.errors import BadInput
 from bench.data import audit, mcbe
 from bench.data.audit import Finding, shown
 from bench.data.cells import FORMULA
 from bench.data.manifest import MANIFEST, unknown
 from bench.data.mcbe import SLOT, Fault, Instance
 from bench.data.tables import Row, number, plain
-from bench.errors import BadInput
 
 PLAIN_NUMBER = re.compile(r"(0|[1-9]\d?)(\.\d+)?", re.ASCII)
 TABLES = (".csv", ".xlsx", ".xls", ".ods", ".tsv", ".json", ".jsonl")

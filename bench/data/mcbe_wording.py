@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeGuard
 
+from bench.core.errors import BadInput
 from bench.data.scripts import content, document, literal, parse, shown, summands
-from bench.errors import BadInput
 
 COMMIT = "2a8e8f5"
 REPOSITORY = "VelikayaScarlet/McBE"

@@ -11,10 +11,10 @@ from itertools import chain, zip_longest
 from random import Random
 from typing import NamedTuple
 
+from bench.core.errors import BadInput, expected
 from bench.data.nli_frames import fill
 from bench.data.nli_manifest import DESIGNS, SPLITS
 from bench.data.nli_pack import FRAMES, TYPES, Occupation, Pack
-from bench.errors import BadInput, expected
 
 # PS, AS and NS as in the paper; NT is every occupation with the neutral terms, for which there is no pro and no anti.
 SETS = ("ps", "as", "ns", "nt")

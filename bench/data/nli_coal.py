@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bench.core.errors import BadInput, expected, quoted
 from bench.data import LREC_COLING_2024, Paper, Touched
 from bench.data.manifest import is_language
 from bench.data.nli_faults import DEFINITIONAL, WORDS, english
 from bench.data.nli_frames import RELEASED_TERMS, Aligned, Terms, align, match_of, pattern
 from bench.data.nli_pack import FILES, PACK, read_pack
 from bench.data.tables import read_json_lines
-from bench.errors import BadInput, expected, quoted
 
 TITLE = "NLI-CoAL"
 HOMEPAGE = "https://github.com/panatchakorn-a/bias-eval-nli-considering-all-labels"

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from bench.core.errors import BadInput
 from bench.data import audit, nli_coal
 from bench.data.audit import Finding, shown
 from bench.data.nli_extract import extract
@@ -31,7 +32,6 @@ from bench.data.nli_oddities import (
 )
 from bench.data.nli_pack import PACK, Pack, read_pack
 from bench.data.tables import plain, read_json_lines
-from bench.errors import BadInput
 
 ALL = "4-all"
 # Folders of evaluation sets, by what is in them.

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from bench.core.errors import BadInput, expected, plain
 from bench.data.tables import check_header, read_json_lines
 from bench.data.text import opened, place, read_lines
-from bench.errors import BadInput, expected, plain
 
 LABELS = ("entailment", "contradiction", "neutral")
 # Spellings that occur in corpora and can mean one thing; numbers cannot, their order differs from corpus to corpus.

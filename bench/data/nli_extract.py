@@ -10,13 +10,13 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bench.core.errors import BadInput, expected
 from bench.data import nli_coal
 from bench.data.nli_build import PRO
 from bench.data.nli_frames import RELEASED_CAPTIONS, RELEASED_TERMS, Aligned, align, match_of
 from bench.data.nli_manifest import SPLITS
 from bench.data.nli_pack import PACK, Occupation, Pack, read_pack
 from bench.data.tables import plain, read_json_lines
-from bench.errors import BadInput, expected
 
 # Folders of the sets with all words, untokenized.
 WHOLE = ("all-words", "untokenized")

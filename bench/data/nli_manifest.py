@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from bench.core.errors import BadInput, expected, plain
 from bench.data import toml
 from bench.data.manifest import is_language
 from bench.data.nli_frames import GENDERS, MATCHES, CaptionFilter, match_of
-from bench.errors import BadInput, expected, plain
 
 DESIGNS = ("window", "full")
 # Where the frames of a controlled set begin, and how many each word gets (the release's train, dev and test).

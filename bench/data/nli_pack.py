@@ -13,6 +13,8 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
+from bench.core.errors import BadInput, expected, plain, quoted
+from bench.core.files import atomic_write
 from bench.data import toml
 from bench.data.nli_frames import (
     GENDERS,
@@ -27,8 +29,6 @@ from bench.data.nli_frames import (
 from bench.data.nli_manifest import KEYS, REQUIRED, SPLITS, THRESHOLD, Tell, read_manifest, refuse
 from bench.data.tables import number
 from bench.data.text import place, read_lines
-from bench.errors import BadInput, expected, plain, quoted
-from bench.whole import write_text
 
 FILES = MANIFEST, OCCUPATIONS, FRAMES, TERMS = "pack.toml", "occupations.tsv", "frames.txt", "terms.tsv"
 # The folder among built sets that holds the pack they were made of; the loader finds their gender words in it.
@@ -170,11 +170,11 @@ def write_pack(pack: Pack, folder: str | Path) -> Path:
     if "captions" in kept:
         bare = asdict(CaptionFilter())
         kept["captions"] = {name: value for name, value in kept["captions"].items() if value != bare[name]}
-    write_text(folder / MANIFEST, toml.written(kept))
-    write_text(folder / OCCUPATIONS, _tsv(("word", "type"), pack.occupations))
-    write_text(folder / FRAMES, "".join(f"{frame}\n" for frame in pack.frames))
+    atomic_write(folder / MANIFEST, toml.written(kept))
+    atomic_write(folder / OCCUPATIONS, _tsv(("word", "type"), pack.occupations))
+    atomic_write(folder / FRAMES, "".join(f"{frame}\n" for frame in pack.frames))
     terms = [(word, gender) for gender, words in pack.terms.items() for word in words]
-    write_text(folder / TERMS, _tsv(("word", "gender"), terms))
+    atomic_write(folder / TERMS, _tsv(("word", "gender"), terms))
     return folder
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from bench.core.errors import BadInput
 from bench.data import audit
 from bench.data.audit import Finding, shown
 from bench.data.manifest import label_in
@@ -19,7 +20,6 @@ from bench.data.nli_frames import SLOT, found_in, gender_words, judged, pattern
 from bench.data.nli_manifest import SPLITS
 from bench.data.nli_pack import FRAMES, MANIFEST, OCCUPATIONS, TERMS, TYPES, Pack, faults
 from bench.data.text import place, read_lines
-from bench.errors import BadInput
 
 # From this share on, what most frames have in common is their custom.
 CUSTOM = 0.8

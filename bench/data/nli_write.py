@@ -4,6 +4,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from bench.core.errors import BadInput, RunFailed, expected
+from bench.core.files import atomic_write
 from bench.data import MANIFEST, toml
 from bench.data.blobs import Written, blob_id, released
 from bench.data.manifest import label_in
@@ -18,8 +20,6 @@ from bench.data.nli_build import (
 )
 from bench.data.nli_coal import CATEGORIES
 from bench.data.nli_pack import PACK, Pack, shuffled, write_pack
-from bench.errors import BadInput, RunFailed, expected
-from bench.whole import write_text
 
 STEMS = {
     "ps": "1-prostereo",
@@ -98,7 +98,7 @@ def build(
         note = f"built from language packs; {equal} of {len(written)} files equal the release"
         labels = _labels([pack.language for pack in packs])
         categories = {"categories": labels} if labels else {}
-        write_text(out / MANIFEST, toml.written({**about, "note": note, "build": options, **categories}))
+        atomic_write(out / MANIFEST, toml.written({**about, "note": note, "build": options, **categories}))
     except OSError as error:
         raise RunFailed(f"{out}: the sets could not be written there ({error})") from None
     return written
@@ -155,7 +155,7 @@ def _controlled(row: Row) -> dict[str, object]:
 
 def _file(out: Path, path: Path, rows: Iterable[Mapping[str, object]]) -> Written:
     lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
-    write_text(path, "".join(lines))
+    atomic_write(path, "".join(lines))
     return Written(
         path, len(lines), blob_id(path), released("nli_coal").get(path.relative_to(out).as_posix(), "")
     )

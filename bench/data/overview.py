@@ -11,13 +11,13 @@ from typing import NamedTuple
 import pandas as pd
 
 from bench.benchmarks import module
+from bench.core.i18n import phrase
 from bench.data import Source, check, load
 from bench.data.cbbq import CONDITIONS, Question, files, templates
 from bench.data.cbbq_templates import SLOTS, Template, repaired
 from bench.data.mcbe import Instance
 from bench.data.nli_coal import Pair
 from bench.data.nli_frames import SLOT
-from bench.words import phrase
 
 # What stands for a name in a template: one character each, so that a slot is one token.
 FIRST, SECOND = "①", "②"

@@ -7,10 +7,10 @@ from pathlib import Path
 import pandas as pd
 
 from bench.benchmarks import resolve
+from bench.core.errors import BadInput
 from bench.data import SAMPLES
 from bench.data.tables import check_header
 from bench.data.text import Lines, place
-from bench.errors import BadInput
 
 PATH = SAMPLES / "published.csv"
 COLUMNS = (

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from bench.core.errors import BadInput
 from bench.data import toml
 from bench.data.text import read_bytes
-from bench.errors import BadInput
 
 # The scripts have a few thousand.
 SCRIPT_BYTES = 2**20

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 from xml.parsers import expat
 
+from bench.core.errors import BadInput, plain
 from bench.data.tables import MAX_COLUMNS, Row, check_header
 from bench.data.text import opened, read_bytes
-from bench.errors import BadInput, plain
 
 # The benchmarks' workbooks have fewer than a thousand rows of six columns, and 200 KB.
 MAX_PACKED = 2**24

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from bench.core.errors import BadInput, plain, quoted
 from bench.data.text import AT_A_JOIN, MARK, MAX_LINE, Lines, read_lines, read_text
-from bench.errors import BadInput, plain, quoted
 
 Row = dict[str, str]
 # Far beyond any table of ours: a data set has thousands of rows, and no table more than 25 columns.

@@ -11,7 +11,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import NoReturn
 
-from bench.errors import BadInput
+from bench.core.errors import BadInput
 
 # Bytes of a file that is read as a whole.
 MAX_BYTES = 2**27

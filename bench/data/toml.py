@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from bench.core.errors import BadInput
 from bench.data.text import read_text
-from bench.errors import BadInput
 
 # A wording file has some ten thousand bytes, and tables in tables in tables.
 MAX_BYTES = 2**20

@@ -5,8 +5,8 @@ from typing import Any
 
 import yaml
 
+from bench.core.errors import BadInput, plain, quoted
 from bench.data.text import read_text
-from bench.errors import BadInput, plain, quoted
 
 # A study has a few dozen lines.
 MAX_BYTES = 2**20

@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from bench import words
 from bench.benchmarks import module
+from bench.core import i18n
 from bench.figures.style import BIAS_PALETTE, FAINT, INK, WIDTH, around, head, style
 from bench.metrics.comparison import DIFFERENT
 from bench.metrics.findings import short_title, span
@@ -67,17 +67,17 @@ def ranks_by_model(pairs: pd.DataFrame, ranks: pd.DataFrame, benchmark: str) -> 
         _labels(ax, list(order.model), [str(k + 1) for k in range(n)])
         ax.set_xlim(0, most)
         title = short_title(headline)
-        ax.set_title(words.tell("{title}:\n{told}", title=title, told=_settled(order)), fontsize="small")
-        spans = words.tell(", ").join(map(_span, order.model, order["rank"], order.ranks_from, order.ranks_to))  # fmt: skip
-        of = words.tell("{title}, {measure}", title=title, measure=_settled(order))
-        said.append(words.tell("{title}: {sentence}", title=of, sentence=spans))
+        ax.set_title(i18n.tell("{title}:\n{told}", title=title, told=_settled(order)), fontsize="small")
+        spans = i18n.tell(", ").join(map(_span, order.model, order["rank"], order.ranks_from, order.ranks_to))  # fmt: skip
+        of = i18n.tell("{title}, {measure}", title=title, measure=_settled(order))
+        said.append(i18n.tell("{title}: {sentence}", title=of, sentence=spans))
     _below(
         fig,
-        words.tell(
+        i18n.tell(
             "Rank, 1 is best. Numbers: % of the resamples. Framed: the ranks that the tests leave open."
         ),
     )
-    fig.set_label(words.tell("Heatmaps of ranks over the resamples. {said}.", said=words.tell(". ").join(said)))  # fmt: skip
+    fig.set_label(i18n.tell("Heatmaps of ranks over the resamples. {said}.", said=i18n.tell(". ").join(said)))  # fmt: skip
     return fig
 
 
@@ -108,29 +108,29 @@ def _differences(headline: Headline, some: pd.DataFrame, order: pd.DataFrame) ->
         ax.add_patch(Rectangle((x, y), 1, 1, fill=False, hatch="////", edgecolor="#dddddd", lw=0, zorder=0))
         ax.text(x + 0.5, y + 0.5, told[y, x] or "—", ha="center", va="center", size=_size(n), color=FAINT)
     _labels(ax, models, [str(k + 1) for k in range(n)])
-    worse = words.tell(headline.worse)
+    worse = i18n.tell(headline.worse)
     _below(
         fig,
-        words.tell(
+        i18n.tell(
             "Score of the row less that of the column. Red: {worse} in the row.\nHatched: no difference could be shown.",
             worse=worse,
         )
         if share
-        else words.tell(
+        else i18n.tell(
             "Score of the row less that of the column, points of 100. Red: {worse} in the row.\nHatched: no difference could be shown.",
             worse=worse,
         ),
     )
     tests = some[some.p_adjusted.notna()]
-    apart = words.tell(
+    apart = i18n.tell(
         "{n} of {all} pairs of models could be told apart",
         n=int((tests.verdict == DIFFERENT).sum()),
         all=len(tests),
     )
     title = short_title(headline)
-    head(fig, words.tell("{title}:\n{told}", title=title, told=apart))
-    begin = words.tell("{title}, {measure}", title=title, measure=apart)
-    fig.set_label(words.tell("{title}. {said}", title=begin, said=words.sentences(some.sentence)))
+    head(fig, i18n.tell("{title}:\n{told}", title=title, told=apart))
+    begin = i18n.tell("{title}, {measure}", title=title, measure=apart)
+    fig.set_label(i18n.tell("{title}. {said}", title=begin, said=i18n.sentences(some.sentence)))
     return fig
 
 
@@ -161,11 +161,11 @@ def _labels(ax: Axes, rows: Sequence[str], columns: Sequence[str]) -> None:
 def _settled(order: pd.DataFrame) -> str:
     """How many ranks are open, as far as the tests go."""
     if order.ranks_from.isna().any():
-        return words.tell("not every pair could be tested")
+        return i18n.tell("not every pair could be tested")
     several = int((order.ranks_from < order.ranks_to).sum())
     if not several:
-        return words.tell("every rank is settled")
-    return words.tell("{n} of {all} models may have more than one rank", n=several, all=len(order))
+        return i18n.tell("every rank is settled")
+    return i18n.tell("{n} of {all} models may have more than one rank", n=several, all=len(order))
 
 
 def _span(model: str, rank: int, first: float, last: float) -> str:

@@ -5,10 +5,10 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from bench import words
+from bench.core import i18n
+from bench.core.i18n import phrase
 from bench.figures.style import FAINT, WIDTH, colours, head, legend_below, style
 from bench.metrics.injection import HARMLESS, PLANTED
-from bench.words import phrase
 
 # The kinds that the package plants, told in the language that is spoken; one of somebody's own is called as it is.
 KINDS = (
@@ -51,21 +51,21 @@ def kinds(summed: pd.DataFrame, judge: str, benchmark: str) -> Figure | None:
     ax.set_yticks(
         range(len(names)),
         [
-            words.tell("all instructions"),
-            *(words.tell(name) if name in KINDS else name for name in names[1:-1]),
-            words.tell("harmless sentence"),
+            i18n.tell("all instructions"),
+            *(i18n.tell(name) if name in KINDS else name for name in names[1:-1]),
+            i18n.tell("harmless sentence"),
         ],
     )
     ax.invert_yaxis()
-    ax.set(xlim=(-0.03, 1.03), xlabel=words.tell("share that win the mark they are after (0 is ideal)"))
+    ax.set(xlim=(-0.03, 1.03), xlabel=i18n.tell("share that win the mark they are after (0 is ideal)"))
     ax.grid(axis="y", visible=False)
     sns.despine(ax=ax)
     legend_below(fig, ax)
     told = some[some.kind == PLANTED].sort_values("won", kind="stable")
-    shares = words.tell(", ").join(f"{row.wording} {row.won:.0%}" for row in told.itertuples())
-    title = words.tell("{judge} on {benchmark}: instructions win in {shares}", judge=judge, benchmark=benchmark, shares=shares)  # fmt: skip
+    shares = i18n.tell(", ").join(f"{row.wording} {row.won:.0%}" for row in told.itertuples())
+    title = i18n.tell("{judge} on {benchmark}: instructions win in {shares}", judge=judge, benchmark=benchmark, shares=shares)  # fmt: skip
     head(fig, title, letters=75)
     fig.set_label(
-        words.tell("{title}. Dots with 95\u00a0% intervals, a row a kind of instruction, a colour a wording of the judge's question.", title=title)
+        i18n.tell("{title}. Dots with 95\u00a0% intervals, a row a kind of instruction, a colour a wording of the judge's question.", title=title)
     )  # fmt: skip
     return fig

@@ -8,8 +8,8 @@ import seaborn as sns
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from bench import words
 from bench.benchmarks import module
+from bench.core import i18n
 from bench.figures.style import (
     BIAS_PALETTE,
     FAINT,
@@ -29,8 +29,8 @@ from bench.metrics.table import ALL, Headline
 
 # How an axis calls a preference for a position, by its metric.
 POSITIONS = {
-    "position_bias": words.phrase("position bias"),
-    "first_option": words.phrase("first option"),
+    "position_bias": i18n.phrase("position bias"),
+    "first_option": i18n.phrase("first option"),
 }
 
 
@@ -63,7 +63,7 @@ def scores_by_model(scores: pd.DataFrame, benchmark: str) -> Figure | None:
                 ax.text(
                     np.mean(headline.limits),
                     y,
-                    words.tell("undefined") if isinstance(row.note, str) else words.tell("not applicable"),
+                    i18n.tell("undefined") if isinstance(row.note, str) else i18n.tell("not applicable"),
                     color=FAINT,
                     va="center",
                     ha="center",
@@ -98,7 +98,7 @@ def scores_by_model(scores: pd.DataFrame, benchmark: str) -> Figure | None:
         if len(baseline):
             ax.axvline(baseline.iloc[0], color=FAINT, ls="--", lw=1, zorder=0)
             ax.annotate(
-                words.tell(headline.baseline).removeprefix("a ").removeprefix("the "),
+                i18n.tell(headline.baseline).removeprefix("a ").removeprefix("the "),
                 (baseline.iloc[0], 1.0),
                 xycoords=("data", "axes fraction"),
                 xytext=(2, -2),
@@ -111,10 +111,10 @@ def scores_by_model(scores: pd.DataFrame, benchmark: str) -> Figure | None:
         ax.set_xlim(headline.limits[0] - 0.03 * span, headline.limits[1] + 0.03 * span)
         ax.set_yticks(range(len(order)), order)
         ax.set_ylim(-0.6, len(order) - 0.4)
-        ax.set_title(words.tell(headline.title))
+        ax.set_title(i18n.tell(headline.title))
         if some.bound_low.notna().any():
             ax.annotate(
-                words.tell("thin: whatever the unreadable answers were"),
+                i18n.tell("thin: whatever the unreadable answers were"),
                 (1.0, 1.0),
                 xycoords="axes fraction",
                 xytext=(0, -2),
@@ -124,7 +124,7 @@ def scores_by_model(scores: pd.DataFrame, benchmark: str) -> Figure | None:
                 ha="right",
                 va="top",
             )
-        worse = words.tell(headline.worse)
+        worse = i18n.tell(headline.worse)
         ax.set_xlabel(
             f"{worse} →" if headline.biased_is_high else f"← {worse}",
             loc="right" if headline.biased_is_high else "left",
@@ -132,7 +132,7 @@ def scores_by_model(scores: pd.DataFrame, benchmark: str) -> Figure | None:
         )
         ax.grid(axis="y", visible=False)
         sns.despine(ax=ax, left=True)
-    fig.set_label(words.sentences(findings(scores, benchmark).sentence))
+    fig.set_label(i18n.sentences(findings(scores, benchmark).sentence))
     return fig
 
 
@@ -179,23 +179,23 @@ def categories_by_model(scores: pd.DataFrame, benchmark: str, headline: Headline
     ax.set_yticklabels([label(benchmark, name) for name in wide.index], rotation=0)
     ax.set_xticklabels(ax.get_xticklabels(), rotation=30, ha="right")
     ax.set(xlabel="", ylabel="")
-    head(fig, words.tell(headline.title))
-    white = words.tell("white: {who}", who=words.tell(headline.baseline)) if len(baseline) else ""
+    head(fig, i18n.tell(headline.title))
+    white = i18n.tell("white: {who}", who=i18n.tell(headline.baseline)) if len(baseline) else ""
     if white or starred:
-        below = words.tell("; ").join(filter(None, [white, starred]))
+        below = i18n.tell("; ").join(filter(None, [white, starred]))
         ax.set_title(below, fontsize="small", fontweight="normal", color=FAINT)
     means = wide.mean(axis=1).dropna()
     extremes = (
-        words.tell(
+        i18n.tell(
             "Highest on average in {first}, lowest in {last}", first=means.idxmax(), last=means.idxmin()
         )
         if len(means)
-        else words.tell("No category has a number")
+        else i18n.tell("No category has a number")
     )
     fig.set_label(
-        words.tell(
+        i18n.tell(
             "Heatmap, {n} categories by {models} models: {title}. {extremes}; the numbers are in the table by category.",
-            n=len(wide), models=len(wide.columns), title=words.tell(headline.title), extremes=extremes,
+            n=len(wide), models=len(wide.columns), title=i18n.tell(headline.title), extremes=extremes,
         )
     )  # fmt: skip
     return fig
@@ -228,8 +228,8 @@ def score_and_validity(
     fig = Figure(figsize=(WIDTH, 2.4 + legend_height(models)), layout="constrained")
     left, right = fig.subplots(1, 2, sharey=True)
     for ax, column, title in (
-        (left, "valid_rate", words.tell("share of readable answers")),
-        (right, "position", words.tell(POSITIONS[position])),
+        (left, "valid_rate", i18n.tell("share of readable answers")),
+        (right, "position", i18n.tell(POSITIONS[position])),
     ):
         for model, colour in colours(models).items():
             part = some[some.model == model]
@@ -240,16 +240,16 @@ def score_and_validity(
     left.set(
         ylabel=headline.metric
         if headline.metric != "score"
-        else words.tell("score ({task})", task=headline.task),
+        else i18n.tell("score ({task})", task=headline.task),
         ylim=(headline.limits[0] - 0.04 * span, headline.limits[1] + 0.04 * span),
     )
     legend_below(fig, left)
     known = some.position.dropna()
-    told = words.tell("mean {value}", value=f"{known.mean():.2f}") if len(known) else words.tell("no number")
+    told = i18n.tell("mean {value}", value=f"{known.mean():.2f}") if len(known) else i18n.tell("no number")
     fig.set_label(
-        words.tell(
+        i18n.tell(
             "{title} of each category against readable answers (mean {share}) and {position} ({told}), a colour a model.",
-            title=words.tell(headline.title), share=f"{some.valid_rate.fillna(0).mean():.0%}", position=words.tell(POSITIONS[position]),
+            title=i18n.tell(headline.title), share=f"{some.valid_rate.fillna(0).mean():.0%}", position=i18n.tell(POSITIONS[position]),
             told=told,
         )
     )  # fmt: skip

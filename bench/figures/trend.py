@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from bench import words
+from bench.core import i18n
 from bench.figures.style import FAINT, INK, MARKS, WIDTH, arms, colours, fitted, head, label, style
 from bench.metrics.findings import listing
 from bench.metrics.table import ALL, Headline
@@ -26,9 +26,9 @@ COLUMNS = 2
 # Letters of a line of a title.
 LETTERS = 78
 # What a score does over the sizes, in all series alike or not.
-RISES, FALLS = words.phrase("rises with size"), words.phrase("falls with size")
-UNMOVED, DIFFERS = words.phrase("no change shown"), words.phrase("differs between series")
-NO_NUMBER = words.phrase("no number")
+RISES, FALLS = i18n.phrase("rises with size"), i18n.phrase("falls with size")
+UNMOVED, DIFFERS = i18n.phrase("no change shown"), i18n.phrase("differs between series")
+NO_NUMBER = i18n.phrase("no number")
 # Published models that are all so many times as large as ours would leave no room to see ours.
 FAR = 256
 
@@ -94,7 +94,7 @@ def over_size(
     for ax in grid[len(headlines) :]:
         ax.set_visible(False)
     for ax in grid[max(0, len(headlines) - COLUMNS) : len(headlines)]:
-        ax.set_xlabel(words.tell("parameters (each doubling the same step)"), fontsize="small")
+        ax.set_xlabel(i18n.tell("parameters (each doubling the same step)"), fontsize="small")
     handles = [
         Line2D([], [], color=palette[name], marker=marks[name], mec="white", ms=5, lw=1.2, label=name)
         for name in series
@@ -114,12 +114,12 @@ def over_size(
         for k, name in enumerate(dict.fromkeys(published.series))
     ]
     if points.baseline.notna().any():
-        who = words.tell("a random answerer, or the best constant one")
+        who = i18n.tell("a random answerer, or the best constant one")
         handles.append(Line2D([], [], color=FAINT, ls="--", lw=1, label=who))
     fig.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize="x-small")
     head(fig, _title(trends, headlines), letters=LETTERS)
-    said = words.sentences(findings(trends, points, headlines).sentence)
-    fig.set_label(said or words.tell("Nothing could be scored."))
+    said = i18n.sentences(findings(trends, points, headlines).sentence)
+    fig.set_label(said or i18n.tell("Nothing could be scored."))
     return fig
 
 
@@ -155,22 +155,22 @@ def by_category(trends: pd.DataFrame, headline: Headline, benchmark: str) -> Fig
     ax.set_yticks(range(len(order)), [label(benchmark, category) for category in order])
     ax.set_ylim(len(order) - 0.4, -0.6)
     ax.grid(axis="y", visible=False)
-    worse = words.tell(headline.worse)
+    worse = i18n.tell(headline.worse)
     ax.set_xlabel(
-        words.tell("change a doubling of parameters, points of 100 ({worse} to the right)", worse=worse)
+        i18n.tell("change a doubling of parameters, points of 100 ({worse} to the right)", worse=worse)
         if headline.biased_is_high
-        else words.tell("change a doubling of parameters, points of 100 ({worse} to the left)", worse=worse),
+        else i18n.tell("change a doubling of parameters, points of 100 ({worse} to the left)", worse=worse),
         fontsize="small",
     )
     sns.despine(ax=ax, left=True)
     handles = [
         Line2D([], [], color=palette[name], marker=marks[name], ms=4.5, lw=1.6, label=name) for name in names
     ]
-    hollow = words.tell("hollow: no change shown")
+    hollow = i18n.tell("hollow: no change shown")
     handles.append(Line2D([], [], color=FAINT, marker="o", mfc="white", ls="none", ms=4.5, label=hollow))
     fig.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize="x-small")
     found = [row for row in here.to_dict("records") if shown(row)]
-    said = words.tell(
+    said = i18n.tell(
         "{title}: a change with size shown in {n} of {all} categories and series",
         title=title_of(headline),
         n=len(found),
@@ -178,14 +178,14 @@ def by_category(trends: pd.DataFrame, headline: Headline, benchmark: str) -> Fig
     )
     head(fig, said, letters=LETTERS)
     ends = here.sort_values("per_doubling").iloc[[0, -1]].to_dict("records")
-    told = words.tell(" to ").join(
-        words.tell(
+    told = i18n.tell(" to ").join(
+        i18n.tell(
             "{points} ({category}, {series})",
             points=amount(headline, row["per_doubling"], True), category=row["category"], series=row["series"],
         )
         for row in ends
     )  # fmt: skip
-    fig.set_label(words.tell("{title}. Points of 100 a doubling: {told}.", title=said, told=told))
+    fig.set_label(i18n.tell("{title}. Points of 100 a doubling: {told}.", title=said, told=told))
     return fig
 
 
@@ -205,9 +205,9 @@ def beside(points: pd.DataFrame, headlines: Sequence[Headline]) -> Figure | None
     )
     grid = fig.subplots(len(headlines), 3, sharex=True, squeeze=False)
     columns = (
-        ("score", words.tell("score")),
-        ("valid_rate", words.tell("share of readable answers")),
-        ("position", words.tell("by position")),
+        ("score", i18n.tell("score")),
+        ("valid_rate", i18n.tell("share of readable answers")),
+        ("position", i18n.tell("by position")),
     )
     told = []
     for line, headline in zip(grid, headlines, strict=True):
@@ -232,7 +232,7 @@ def beside(points: pd.DataFrame, headlines: Sequence[Headline]) -> Figure | None
                 ax.text(
                     0.5,
                     0.5,
-                    words.tell("none in this task"),
+                    i18n.tell("none in this task"),
                     color=FAINT,
                     fontsize="x-small",
                     ha="center",
@@ -245,7 +245,7 @@ def beside(points: pd.DataFrame, headlines: Sequence[Headline]) -> Figure | None
         line[0].set_ylabel(fitted(title_of(headline), 1.2, "x-small", 18), fontsize="x-small")
         told += [_beside_told(row, title_of(headline)) for row in here.to_dict("records")]
     for ax in grid[-1]:
-        ax.set_xlabel(words.tell("parameters"), fontsize="small")
+        ax.set_xlabel(i18n.tell("parameters"), fontsize="small")
     handles = [
         Line2D([], [], color=palette[name], marker=marks[name], mec="white", ms=5, lw=1.2, label=name)
         for name in names
@@ -253,7 +253,7 @@ def beside(points: pd.DataFrame, headlines: Sequence[Headline]) -> Figure | None
     fig.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize="x-small")
     head(fig, _beside_title(points, headlines), letters=LETTERS)
     fig.set_label(
-        words.tell("Scores, readable answers and answers by position over size. {told}.", told=words.tell("; ").join(told))
+        i18n.tell("Scores, readable answers and answers by position over size. {told}.", told=i18n.tell("; ").join(told))
     )  # fmt: skip
     return fig
 
@@ -262,8 +262,8 @@ def _beside_told(row: Mapping[Any, Any], title: str) -> str:
     """A score with what stands beside it, for the alternative text."""
     of = {"model": row["model"], "title": title, "score": f"{row['score']:.2f}", "share": f"{row['valid_rate']:.0%}"}  # fmt: skip
     if np.isnan(row["position"]):
-        return words.tell("{model}, {title}: {score}, {share} readable", **of)
-    return words.tell("{model}, {title}: {score}, {share} readable, by position {position}", position=f"{row['position']:.2f}", **of)  # fmt: skip
+        return i18n.tell("{model}, {title}: {score}, {share} readable", **of)
+    return i18n.tell("{model}, {title}: {score}, {share} readable, by position {position}", position=f"{row['position']:.2f}", **of)  # fmt: skip
 
 
 def _at(table: pd.DataFrame, place: tuple[str, str, str]) -> pd.DataFrame:
@@ -307,7 +307,7 @@ def _size_axis(ax: Axes, sizes: Sequence[float], few: bool = False) -> None:
 
 def _unit(headline: Headline) -> str:
     best = 0 if headline.biased_is_high else headline.limits[1]
-    return words.tell("score ({best} is best)", best=f"{best:g}")
+    return i18n.tell("score ({best} is best)", best=f"{best:g}")
 
 
 def _title(trends: pd.DataFrame, headlines: Sequence[Headline]) -> str:
@@ -323,10 +323,10 @@ def _title(trends: pd.DataFrame, headlines: Sequence[Headline]) -> str:
         way = ways.pop() if len(ways) == 1 else DIFFERS if ways else NO_NUMBER
         said.setdefault(way, []).append(re.split("[,，]", title_of(headline))[0])
     parts = [
-        words.tell("{title}: {sentence}", title=words.tell(", ").join(names), sentence=words.tell(way))
+        i18n.tell("{title}: {sentence}", title=i18n.tell(", ").join(names), sentence=i18n.tell(way))
         for way, names in said.items()
     ]
-    return words.tell("; ").join(parts)
+    return i18n.tell("; ").join(parts)
 
 
 def _beside_title(points: pd.DataFrame, headlines: Sequence[Headline]) -> str:
@@ -339,14 +339,14 @@ def _beside_title(points: pd.DataFrame, headlines: Sequence[Headline]) -> str:
                 if abs(np.diff(ends[column])[0]) >= TOLD and name not in names:
                     names.append(str(name))
     told = {
-        column: listing(names) if len(names) < 3 else words.tell("{n} series", n=len(names))
+        column: listing(names) if len(names) < 3 else i18n.tell("{n} series", n=len(names))
         for column, names in moved.items()
         if names
     }
     said = []
     if "valid_rate" in told:
-        said.append(words.tell("readable answers change with size in {series}", series=told["valid_rate"]))
+        said.append(i18n.tell("readable answers change with size in {series}", series=told["valid_rate"]))
     if "position" in told:
-        said.append(words.tell("answers by position change with size in {series}", series=told["position"]))
-    found = listing(said) or words.tell("readable answers and answers by position hardly change with size")
-    return words.tell("Beside the score, {found}", found=found)
+        said.append(i18n.tell("answers by position change with size in {series}", series=told["position"]))
+    found = listing(said) or i18n.tell("readable answers and answers by position hardly change with size")
+    return i18n.tell("Beside the score, {found}", found=found)

@@ -8,7 +8,8 @@ from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from bench import naming, words
+from bench import naming
+from bench.core import i18n
 from bench.figures.style import (
     WIDTH,
     can_show,
@@ -31,7 +32,7 @@ SHADES = ("#08306b", "#08519c", "#2171b5", "#4292c6")
 def missing(counted: pd.DataFrame) -> str:
     """Which words of these the clouds leave out, and why, or ""."""
     lost = (~counted.word.map(can_show)).sum()
-    return words.tell("{n} words are not in the clouds, because the fonts here cannot show them.", n=lost) if lost else ""  # fmt: skip
+    return i18n.tell("{n} words are not in the clouds, because the fonts here cannot show them.", n=lost) if lost else ""  # fmt: skip
 
 
 def clouds(counted: pd.DataFrame, benchmark: str) -> Figure | None:
@@ -60,18 +61,18 @@ def clouds(counted: pd.DataFrame, benchmark: str) -> Figure | None:
         ax.set_axis_off()
     tops = {name: counted[counted.category == name].iloc[0] for name in names}
     most = max(tops.values(), key=lambda row: row.texts / row.of)
-    title = words.tell(
+    title = i18n.tell(
         "The commonest word of a category: “{word}” in {category}, in {share} of its texts",
         word=most.word, share=f"{most.texts / most.of:.0%}",
-        category=naming.english(benchmark, most.category) if words.language() == "en" else label(benchmark, most.category),
+        category=naming.english(benchmark, most.category) if i18n.language() == "en" else label(benchmark, most.category),
     )  # fmt: skip
     head(fig, title)
-    parts = words.tell("; ").join(
-        words.tell("{category}: {word} ({n} of {all})", category=name, word=row.word, n=f"{row.texts:,}", all=f"{row.of:,}")
+    parts = i18n.tell("; ").join(
+        i18n.tell("{category}: {word} ({n} of {all})", category=name, word=row.word, n=f"{row.texts:,}", all=f"{row.of:,}")
         for name, row in tops.items()
     )  # fmt: skip
     fig.set_label(
-        words.tell("{title}. Most frequent word of each category, by texts that have it: {parts}.", title=title, parts=parts)
+        i18n.tell("{title}. Most frequent word of each category, by texts that have it: {parts}.", title=title, parts=parts)
     )  # fmt: skip
     return fig
 

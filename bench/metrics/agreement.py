@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pandas as pd
 from statsmodels.stats import inter_rater  # type: ignore[import-untyped]
 
+from bench.core.errors import BadInput, expected
 from bench.data.tables import number, read_csv
-from bench.errors import BadInput, expected
 from bench.metrics.bootstrap import Estimate, estimate, resample
 
 # Lower bounds of McBE's five levels of severity, [0, 1), [1, 3), [3, 5), [5, 8) and [8, 10] (its prompt of bias scoring).

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 import pandas as pd
 
-from bench.errors import BadInput, expected
+from bench.core.errors import BadInput, expected
 from bench.metrics.bootstrap import estimate, resample
 from bench.metrics.table import ALL, Card
 

@@ -10,19 +10,19 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from bench import words
+from bench.core import i18n
+from bench.core.errors import BadInput
 from bench.data.tables import number, read_csv
-from bench.errors import BadInput
 from bench.metrics.agreement import Kappa, clustered_kappa, cohen_kappa, fleiss_kappa, severity_level
 from bench.metrics.table import ALL
 
 # Lower bounds of what a kappa is called (Landis and Koch, Biometrics, 1977).
 BANDS = (
-    (0.8, words.phrase("almost perfect")),
-    (0.6, words.phrase("substantial")),
-    (0.4, words.phrase("moderate")),
-    (0.2, words.phrase("fair")),
-    (0.0, words.phrase("slight")),
+    (0.8, i18n.phrase("almost perfect")),
+    (0.6, i18n.phrase("substantial")),
+    (0.4, i18n.phrase("moderate")),
+    (0.2, i18n.phrase("fair")),
+    (0.0, i18n.phrase("slight")),
 )
 COLUMNS = ("item_id", "rater", "rating")
 # Clusters that an interval needs: of fewer, the percentiles that Student's t asks for lie beyond the resamples.
@@ -123,7 +123,7 @@ def kappas(annotations: pd.DataFrame) -> pd.DataFrame:
 def band(kappa: float) -> str:
     """What a kappa is called; "" where there is none."""
     return (
-        "" if kappa != kappa else next((name for least, name in BANDS if kappa > least), words.phrase("poor"))
+        "" if kappa != kappa else next((name for least, name in BANDS if kappa > least), i18n.phrase("poor"))
     )
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from bench.core.i18n import phrase
 from bench.data.cbbq_scenes import scenes
 from bench.metrics.bootstrap import Draw, Place, Replicates, Totals, estimate, resample, sample, whole
 from bench.metrics.cbbq_answers import SHOWN, SUMS, answers
@@ -29,7 +30,6 @@ from bench.metrics.table import (
     joined,
 )
 from bench.tasks.cbbq import TASKS
-from bench.words import phrase
 
 SOURCE = "Huang and Xiong, LREC-COLING 2024, section 5.2; weights from the release's README"
 OURS = "ours"

@@ -4,8 +4,8 @@ from typing import Any
 
 import pandas as pd
 
-from bench import words
 from bench.benchmarks import module
+from bench.core import i18n
 from bench.metrics.bootstrap import LEVEL
 from bench.metrics.comparison import DIFFERENT, named
 from bench.metrics.findings import listing, short_title, span
@@ -30,8 +30,8 @@ def findings(pairs: pd.DataFrame, ranks: pd.DataFrame, benchmark: str) -> list[s
         if len(some):
             models = len(set(some.model_a) | set(some.model_b))
             said = [_best(order, models), _apart(some, named(headline.task, headline.metric))]
-            told = {"title": short_title(headline), "said": words.sentences(said)}
-            sentences.append(words.tell("{title}. {said}", **told))
+            told = {"title": short_title(headline), "said": i18n.sentences(said)}
+            sentences.append(i18n.tell("{title}. {said}", **told))
     return sentences
 
 
@@ -43,17 +43,17 @@ def on_benchmark(benchmark: str, pairs: pd.DataFrame, ranks: pd.DataFrame, commo
     """
     models, title = len(set(pairs.model_a) | set(pairs.model_b)), module("data", benchmark).TITLE
     if common:
-        rests = words.tell(
+        rests = i18n.tell(
             "Of all {models} models, {n} answers in common could be read.", models=models, n=f"{common:,}"
         )
     elif models:
-        rests = words.tell(
+        rests = i18n.tell(
             "{models} models have no readable answer in common, so there are no ranks.", models=models
         )
     else:
-        rests = words.tell("No two models were asked the same, so none are compared.")
+        rests = i18n.tell("No two models were asked the same, so none are compared.")
     return [
-        words.tell("{title}: {sentence}", title=title, sentence=sentence)
+        i18n.tell("{title}: {sentence}", title=title, sentence=sentence)
         for sentence in [*findings(pairs, ranks, benchmark), rests]
     ]
 
@@ -65,31 +65,31 @@ def _best(order: pd.DataFrame, models: int) -> str:
     first, leader = order[order.ranks_from == 1], order[order["rank"] == 1].iloc[0]
     if leader.habit:
         informed = order[order.habit == ""].sort_values("rank")
-        told = words.tell(
+        told = i18n.tell(
             "{model} has the best score by habit alone: {why}.",
             model=leader.model,
-            why=words.note(leader.habit),
+            why=i18n.note(leader.habit),
         )
         if informed.empty:
             return told
         best = informed.model.iloc[0]
-        return words.sentences([told, words.tell("Of the others, {model} has the best score.", model=best)])
+        return i18n.sentences([told, i18n.tell("Of the others, {model} has the best score.", model=best)])
     if len(first) == 1:
         if len(order) < models:
-            return words.tell("{model} has the best score, ahead of every other model with a score.", model=leader.model)  # fmt: skip
-        return words.tell("{model} has the best score, ahead of every other model.", model=leader.model)
+            return i18n.tell("{model} has the best score, ahead of every other model with a score.", model=leader.model)  # fmt: skip
+        return i18n.tell("{model} has the best score, ahead of every other model.", model=leader.model)
     others = [name for name in first.model if name != leader.model]
     if len(others) == len(order) - 1:
-        return words.tell("Any of the models could be the best.")
-    return words.tell("{model} has the best score, and cannot be told from {others}.", model=leader.model, others=listing(others))  # fmt: skip
+        return i18n.tell("Any of the models could be the best.")
+    return i18n.tell("{model} has the best score, and cannot be told from {others}.", model=leader.model, others=listing(others))  # fmt: skip
 
 
 def _size(row: dict[Any, Any]) -> str:
     """A difference that was not shown, and which one would have been."""
     found = f"{abs(row['difference']):.2f}"
     if row["detectable"] > 0:
-        return words.tell("{found} found; {size} would have been shown", found=found, size=f"{row['detectable']:.2f}")  # fmt: skip
-    return words.tell("{found} found", found=found)
+        return i18n.tell("{found} found; {size} would have been shown", found=found, size=f"{row['detectable']:.2f}")  # fmt: skip
+    return i18n.tell("{found} found", found=found)
 
 
 def _apart(some: pd.DataFrame, what: str) -> str:
@@ -102,9 +102,9 @@ def _apart(some: pd.DataFrame, what: str) -> str:
     parts = []
     if len(tests) > 1:
         counts = {"n": len(shown), "all": len(tests), "what": what, "p": f"{1 - LEVEL:.2f}"}
-        parts.append(words.tell("{n} of {all} pairs could be told apart in {what} (adjusted p < {p}).", **counts))  # fmt: skip
+        parts.append(i18n.tell("{n} of {all} pairs could be told apart in {what} (adjusted p < {p}).", **counts))  # fmt: skip
     if len(some) == 1 and not len(gaps):
-        return words.sentences([*parts, *some.sentence])
+        return i18n.sentences([*parts, *some.sentence])
     if len(tests) == 1 and len(shown):
         parts += list(shown.sentence)
     elif len(rest):
@@ -112,21 +112,21 @@ def _apart(some: pd.DataFrame, what: str) -> str:
     if len(unread):
         parts.append(_unread(unread))
     if len(gaps):
-        n, why = len(gaps), words.note(gaps.note.iloc[0])
+        n, why = len(gaps), i18n.note(gaps.note.iloc[0])
         parts.append(
-            words.tell("{n} pair could not be compared: {why}.", n=n, why=why)
+            i18n.tell("{n} pair could not be compared: {why}.", n=n, why=why)
             if n == 1
-            else words.tell("{n} pairs could not be compared: {why}.", n=n, why=why)
+            else i18n.tell("{n} pairs could not be compared: {why}.", n=n, why=why)
         )
-    return words.sentences(parts)
+    return i18n.sentences(parts)
 
 
 def _unread(unread: pd.DataFrame) -> str:
     """Which pairs differ in how often they can be read, or how many."""
     if len(unread) > NAMED:
-        return words.tell("In {n} pairs, what differs is how often the models can be read.", n=len(unread))
+        return i18n.tell("In {n} pairs, what differs is how often the models can be read.", n=len(unread))
     between = [
-        words.tell(
+        i18n.tell(
             "{first} ({share}) and {second} ({other})",
             first=row["model_a"],
             second=row["model_b"],
@@ -135,7 +135,7 @@ def _unread(unread: pd.DataFrame) -> str:
         )
         for row in unread.to_dict("records")
     ]
-    return words.tell(
+    return i18n.tell(
         "What differs between {pairs} is how many of the answers can be read.", pairs=listing(between)
     )
 
@@ -144,12 +144,12 @@ def _hidden(rest: pd.DataFrame) -> str:
     """Which pairs were not told apart, or how many, and what these data would have shown."""
     if len(rest) <= NAMED:
         between = [
-            words.tell("{first} and {second} ({size})", first=row["model_a"], second=row["model_b"], size=_size(row))
+            i18n.tell("{first} and {second} ({size})", first=row["model_a"], second=row["model_b"], size=_size(row))
             for row in rest.to_dict("records")
         ]  # fmt: skip
-        return words.tell("No difference could be shown between {pairs}.", pairs=listing(between))
+        return i18n.tell("No difference could be shown between {pairs}.", pairs=listing(between))
     known = rest.detectable[rest.detectable > 0]
     if known.empty:
-        return words.tell("No difference could be shown in {n}.", n=len(rest))
+        return i18n.tell("No difference could be shown in {n}.", n=len(rest))
     sizes = span(f"{known.min():.2f}", f"{known.max():.2f}")
-    return words.tell("No difference could be shown in {n}; these data would have shown one of {sizes}.", n=len(rest), sizes=sizes)  # fmt: skip
+    return i18n.tell("No difference could be shown in {n}; these data would have shown one of {sizes}.", n=len(rest), sizes=sizes)  # fmt: skip

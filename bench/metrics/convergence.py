@@ -20,8 +20,8 @@ import numpy as np
 import pandas as pd
 import scipy
 
-from bench import words
 from bench.benchmarks import NAMES, module
+from bench.core import i18n
 from bench.metrics.bootstrap import Replicates, interval
 from bench.metrics.correlation import reliability
 from bench.metrics.table import ALL, GRASP, PREFERENCE, Card, Trait
@@ -138,7 +138,7 @@ def findings(pairs: pd.DataFrame) -> list[str]:
     most = int(across.n.max()) if len(across) else 0
     if known.empty:
         return [
-            words.tell(
+            i18n.tell(
                 "Too few models for a comparison of benchmarks: {n} have two measures; {least} are "
                 "needed at least.",
                 n=most,
@@ -150,17 +150,17 @@ def findings(pairs: pd.DataFrame) -> list[str]:
         same = known[(known.kind == CONVERGENT) & (known.trait_first == trait)]
         if len(same):
             told.append(
-                words.tell(
+                i18n.tell(
                     "Over {n} models, measures of {trait} from different benchmarks correlate by "
                     "{rho} ({pairs} pairs, mean of Spearman's ρ {mean}).",
                     **_summary(same),
-                    trait=words.tell(trait),
+                    trait=i18n.tell(trait),
                 )
             )
     apart = known[known.kind == DISCRIMINANT]
     if len(apart):
         told.append(
-            words.tell(
+            i18n.tell(
                 "Measures of grasp and of preference correlate by {rho} over {n} models ({pairs} "
                 "pairs, mean {mean}).",
                 **_summary(apart),
@@ -174,7 +174,7 @@ def _summary(rows: pd.DataFrame) -> dict[str, str]:
 
     def span(values: pd.Series, digits: int) -> str:
         low, high = (f"{value:z.{digits}f}" for value in (values.min(), values.max()))
-        return low if low == high else words.tell("{low} to {high}", low=low, high=high)
+        return low if low == high else i18n.tell("{low} to {high}", low=low, high=high)
 
     return {
         "n": span(rows.n, 0),

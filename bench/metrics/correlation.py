@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import scipy
 
-from bench.errors import BadInput
+from bench.core.errors import BadInput
 from bench.metrics.bootstrap import interval
 from bench.metrics.table import Card
 

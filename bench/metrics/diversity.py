@@ -14,7 +14,7 @@ import pandas as pd
 from rapidfuzz import process
 from rapidfuzz.distance import Indel
 
-from bench.errors import BadInput
+from bench.core.errors import BadInput
 from bench.metrics.bootstrap import estimate, resample
 from bench.metrics.table import ALL, Card
 

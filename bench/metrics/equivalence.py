@@ -15,9 +15,9 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtr, stdtrit
 
-from bench import words
 from bench.benchmarks import module
-from bench.errors import BadInput
+from bench.core import i18n
+from bench.core.errors import BadInput
 from bench.metrics.bootstrap import LEVEL
 from bench.metrics.comparison import named
 from bench.metrics.readability import LESS_READABLE
@@ -108,10 +108,10 @@ def findings(found: pd.DataFrame, benchmark: str) -> list[str]:
     title = module("data", benchmark).TITLE
     equivalent = found[found.p_equivalent < ALPHA]
     if equivalent.empty:
-        nothing = words.tell("no two models could be shown to be equivalent in a score.")
-        return [words.tell("{title}: {sentence}", title=title, sentence=nothing)]
+        nothing = i18n.tell("no two models could be shown to be equivalent in a score.")
+        return [i18n.tell("{title}: {sentence}", title=title, sentence=nothing)]
     return [
-        words.tell("{title}: {sentence}", title=title, sentence=sentence) for sentence in equivalent.sentence
+        i18n.tell("{title}: {sentence}", title=title, sentence=sentence) for sentence in equivalent.sentence
     ]
 
 
@@ -130,16 +130,16 @@ def _sentence(row: dict[str, object]) -> str:
         "margin": f"{row['margin']:g}",
     }
     if row["verdict"] == LESS_READABLE:
-        return words.tell(
+        return i18n.tell(
             "{first} and {second} are not tested against a margin in {what}: what differs is how often "
             "they can be read.",
             **{name: about[name] for name in ("first", "second", "what")},
         )
     low, high = (f"{float(str(row[name])):+.2f}" for name in ("low_90", "high_90"))
-    around = words.tell("90\u00a0% interval {low} to {high}", low=low, high=high)
+    around = i18n.tell("90\u00a0% interval {low} to {high}", low=low, high=high)
     first, second = (float(str(row[name])) for name in ("p_a_not_worse", "p_b_not_worse"))
     if max(first, second) < ALPHA:
-        return words.tell(
+        return i18n.tell(
             "{first} and {second} are equivalent in {what}: they differ by less than {margin} "
             "({around}, adjusted {p}).",
             **about,
@@ -149,13 +149,13 @@ def _sentence(row: dict[str, object]) -> str:
     if min(first, second) < ALPHA:
         if second < first:
             about["first"], about["second"] = about["second"], about["first"]
-        return words.tell(
+        return i18n.tell(
             "{first} is not worse than {second} in {what} by {margin} or more (adjusted {p}); that "
             "they are equivalent could not be shown.",
             **about,
             p=p_told(min(first, second)),
         )
-    return words.tell(
+    return i18n.tell(
         "Neither of {first} and {second} could be shown to be not worse in {what} by {margin} or "
         "more ({around}).",
         **about,

@@ -7,16 +7,17 @@ from typing import Any
 
 import pandas as pd
 
-from bench import naming, words
+from bench import naming
 from bench.benchmarks import module
+from bench.core import i18n
 from bench.data.manifest import spoken_name
 from bench.metrics.table import ALL, Headline
 
 # Below this share of readable answers, a score says more about the format of replies than about bias.
 LOW_VALIDITY = 0.9
 # A score over tasks, where models were not asked the same ones.
-COMMON_TITLE = words.phrase("Tasks that all models were asked")
-COMMON_FOUND = words.phrase("scored {value} of 100 over the tasks that all models here were asked")
+COMMON_TITLE = i18n.phrase("Tasks that all models were asked")
+COMMON_FOUND = i18n.phrase("scored {value} of 100 over the tasks that all models here were asked")
 # So many categories that sets call differently are told one by one.
 TOLD = 3
 
@@ -31,7 +32,7 @@ def findings(scores: pd.DataFrame, benchmark: str) -> pd.DataFrame:
             {
                 **row,
                 "title": headline.title,
-                "sentence": words.sentences(
+                "sentence": i18n.sentences(
                     [
                         sentence(headline, row, _telling(scores, headline, row)),
                         _audited(scores, headline, row),
@@ -69,7 +70,7 @@ def _audited(scores: pd.DataFrame, headline: Headline, row: dict[Any, Any]) -> s
     here = scores[(scores.model == row["model"]) & (scores.category == ALL) & (scores.task == row["task"])]
     for other in here[here.metric == f"{row['metric']}_audited"].to_dict("records"):
         if not math.isnan(other["score"]):
-            return words.tell(
+            return i18n.tell(
                 "By labels that were audited it is {value} (n = {n}).",
                 value=_number(headline, float(other["score"])),
                 n=f"{int(other['n']):,}",
@@ -91,12 +92,12 @@ def _telling(scores: pd.DataFrame, headline: Headline, row: dict[Any, Any]) -> d
 
 def listing(parts: Sequence[str]) -> str:
     """Several things in a sentence: a, b and c."""
-    return words.tell(" and ").join(filter(None, (words.tell(", ").join(parts[:-1]), *parts[-1:])))
+    return i18n.tell(" and ").join(filter(None, (i18n.tell(", ").join(parts[:-1]), *parts[-1:])))
 
 
 def span(low: str, high: str) -> str:
     """From one number to another; one where both are the same."""
-    return low if low == high else words.tell("{low} to {high}", low=low, high=high)
+    return low if low == high else i18n.tell("{low} to {high}", low=low, high=high)
 
 
 def leading(found: pd.DataFrame, benchmark: str) -> pd.DataFrame:
@@ -143,27 +144,27 @@ def sentence(headline: Headline, row: dict[Any, Any], telling: Mapping[Any, Any]
     """
     if math.isnan(float(row["score"])):
         what = re.split("[:：]", short_title(headline))[0].lower()
-        return words.tell(
-            "{model}: {what} is undefined: {why}.", model=row["model"], what=what, why=words.note(row["note"])
+        return i18n.tell(
+            "{model}: {what} is undefined: {why}.", model=row["model"], what=what, why=i18n.note(row["note"])
         )
     score, low, high, baseline = (float(row[name]) for name in ("score", "ci_low", "ci_high", "baseline"))
     around = [
-        words.tell("95\u00a0% interval {low} to {high}", low=_bare(headline, low), high=_bare(headline, high))
+        i18n.tell("95\u00a0% interval {low} to {high}", low=_bare(headline, low), high=_bare(headline, high))
         if not math.isnan(low)
-        else words.tell("no interval: too few items in a category")
+        else i18n.tell("no interval: too few items in a category")
     ]
-    who = words.tell(row.get("baseline_of") or headline.baseline)
+    who = i18n.tell(row.get("baseline_of") or headline.baseline)
     if not math.isnan(baseline):
-        around.append(words.tell("{who} {value}", who=who, value=_bare(headline, baseline)))
-    around.append(words.tell("n = {n}", n=f"{int(row['n']):,}"))
-    found = words.tell(headline.found, value=_number(headline, score))
-    text = words.tell(
-        "{model} {found} ({around}).", model=row["model"], found=found, around=words.tell("; ").join(around)
+        around.append(i18n.tell("{who} {value}", who=who, value=_bare(headline, baseline)))
+    around.append(i18n.tell("n = {n}", n=f"{int(row['n']):,}"))
+    found = i18n.tell(headline.found, value=_number(headline, score))
+    text = i18n.tell(
+        "{model} {found} ({around}).", model=row["model"], found=found, around=i18n.tell("; ").join(around)
     )
     told = [text]
     if not math.isnan(baseline) and low <= baseline <= high:
         if telling:
-            other = words.tell(
+            other = i18n.tell(
                 "{who} would get as much, but the model is none: its {metric} is {value} "
                 "(95\u00a0% interval {low} to {high}; {who} {baseline}).",
                 who=who,
@@ -175,11 +176,11 @@ def sentence(headline: Headline, row: dict[Any, Any], telling: Mapping[Any, Any]
             )
             told.append(other[:1].upper() + other[1:])
         else:
-            told.append(words.tell("This cannot be told from {who}.", who=who))
+            told.append(i18n.tell("This cannot be told from {who}.", who=who))
     told.append(unread(headline, row))
     if row["note"]:
-        told.append(words.tell("Note: {note}.", note=words.note(row["note"])))
-    return words.sentences(told)
+        told.append(i18n.tell("Note: {note}.", note=i18n.note(row["note"])))
+    return i18n.sentences(told)
 
 
 def unread(headline: Headline, row: Mapping[Any, Any]) -> str:
@@ -187,14 +188,14 @@ def unread(headline: Headline, row: Mapping[Any, Any]) -> str:
     share = f"{float(row['valid_rate']):.0%}"
     if not math.isnan(float(row.get("bound_low", math.nan))):
         ends = (_bare(headline, float(row[name])) for name in ("bound_low", "bound_high"))
-        between = words.tell("{low} to {high}", **dict(zip(("low", "high"), ends, strict=True)))
-        return words.tell(
+        between = i18n.tell("{low} to {high}", **dict(zip(("low", "high"), ends, strict=True)))
+        return i18n.tell(
             "Only {share} of its answers could be read: depending on the others, this would be {between}.",
             share=share,
             between=between,
         )
     if float(row["valid_rate"]) < LOW_VALIDITY:
-        return words.tell("Only {share} of its answers could be read.", share=share)
+        return i18n.tell("Only {share} of its answers could be read.", share=share)
     return ""
 
 
@@ -205,7 +206,7 @@ def short_title(headline: Headline) -> str:
 
 def short(title: str) -> str:
     """The same of a title that stands in a table."""
-    return re.split(r" \(|（", words.tell(title))[0]
+    return re.split(r" \(|（", i18n.tell(title))[0]
 
 
 def interval(headline: Headline, row: dict[Any, Any]) -> str:
@@ -237,7 +238,7 @@ def disagreements(scores: pd.DataFrame) -> pd.DataFrame:
 
 def _number(headline: Headline, value: float) -> str:
     bare = _bare(headline, value)
-    return words.tell("{value}\u00a0%", value=bare) if headline.share else bare
+    return i18n.tell("{value}\u00a0%", value=bare) if headline.share else bare
 
 
 def _bare(headline: Headline, value: float) -> str:
@@ -254,7 +255,7 @@ def foreign(about: Mapping[str, Any]) -> str:
     if not found or not all(isinstance(codes, list) and codes for codes in found):
         return ""
     theirs, ours = (listing([spoken_name(str(code)) for code in codes]) for codes in found)
-    return words.tell(
+    return i18n.tell(
         "The data {name} are in {theirs}, but the wording {wording}, in which models are asked about them, is in {ours}; a file "
         "prompts.toml beside dataset.toml, or --prompts FILE, asks in their own language.",
         name=about["data"]["name"], theirs=theirs, ours=ours, wording=about["asked"]["prompts"],
@@ -267,14 +268,14 @@ def warnings(abouts: Sequence[dict[Any, Any]]) -> list[str]:
     kinds = {str(about["model"]["kind"]).partition(" (")[0] for about in abouts}
     if "demonstration model" in kinds:
         found.append(
-            words.tell(
+            i18n.tell(
                 "Models called tiny are demonstration models: this package trained them on its own samples, with a bias "
                 "that is set. They show what the pages look like, and say nothing about real models."
             )
         )
     if "simulated respondent" in kinds:
         found.append(
-            words.tell(
+            i18n.tell(
                 "Models called simulated are no models: they answer by dice of known bias, as a yardstick for the measures."
             )
         )
@@ -285,10 +286,10 @@ def warnings(abouts: Sequence[dict[Any, Any]]) -> list[str]:
     }
     if samples:
         found.append(
-            words.tell(
+            i18n.tell(
                 "The data for {names} are this package's own samples in the benchmark's format. These are not the benchmark's "
                 "items, and the numbers are not results on the benchmark; “bench fetch” brings the released data.",
-                names=words.tell(", ").join(samples),
+                names=i18n.tell(", ").join(samples),
             )
         )
     found += dict.fromkeys(filter(None, map(foreign, abouts)))
@@ -303,7 +304,7 @@ def named_apart(sets: Iterable[tuple[str, Mapping[str, Any]]]) -> list[str]:
     """
     apart = naming.apart(sets)
     told = [
-        words.tell(
+        i18n.tell(
             "Category {category} of {benchmark} is called {first} in the data {one}, and {second} in the data {other}; here it is called {shown}.",
             category=found.category, benchmark=module("data", found.benchmark).TITLE,
             one=found.sets[0], other=found.sets[1], first=_both(*found.names[0]), second=_both(*found.names[1]),
@@ -312,9 +313,9 @@ def named_apart(sets: Iterable[tuple[str, Mapping[str, Any]]]) -> list[str]:
         for found in apart[:TOLD]
     ]  # fmt: skip
     more = len(apart) - len(told)
-    return [*told, words.tell("So are {n} more categories.", n=more)] if more > 0 else told
+    return [*told, i18n.tell("So are {n} more categories.", n=more)] if more > 0 else told
 
 
 def _both(own: str, english: str) -> str:
-    first, second = (english, own) if words.language() == words.LANGUAGES[0] else (own, english)
-    return words.tell("{name} ({own})", name=first, own=second) if own else english
+    first, second = (english, own) if i18n.language() == i18n.LANGUAGES[0] else (own, english)
+    return i18n.tell("{name} ({own})", name=first, own=second) if own else english

@@ -18,7 +18,7 @@ import pandas as pd
 import scipy
 
 from bench.benchmarks import module
-from bench.errors import BadInput, NoRuns, expected
+from bench.core.errors import BadInput, NoRuns, expected
 from bench.metrics.bootstrap import LEVEL, estimate, resample
 from bench.metrics.correlation import NOISE
 from bench.metrics.findings import headline_rows

@@ -24,10 +24,10 @@ import numpy as np
 import pandas as pd
 from scipy.special import fdtrc, stdtrit
 
-from bench import words
+from bench.core import i18n
+from bench.core.i18n import phrase
 from bench.metrics.bootstrap import LEVEL, Sample
 from bench.metrics.table import Card
-from bench.words import phrase
 
 ITEMS, MODELS = phrase("items"), phrase("models")
 WORDINGS, ORDERS, SEEDS = phrase("wordings"), phrase("orders"), phrase("seeds")
@@ -268,26 +268,26 @@ def finding(
     """
     error = float(np.sqrt(error_variance(found, sizes)))
     if np.isnan(error):
-        return words.tell("{title}: {why}.", title=title, why=words.note(SINGLE))
+        return i18n.tell("{title}: {why}.", title=title, why=i18n.note(SINGLE))
     shares = [
-        words.tell("{facet} {share}", facet=words.tell(str(name)), share=f"{share:.0%}")
+        i18n.tell("{facet} {share}", facet=i18n.tell(str(name)), share=f"{share:.0%}")
         for name, share in by_facet(found).dropna().items()
     ]
     parts = [
-        words.tell(
+        i18n.tell(
             "{title}: with all that was varied, a score has a standard error of {error}.",
             title=title,
             error=_number(error),
         )
     ]
     if shares:
-        listed = words.tell(", ").join(shares)
-        parts.append(words.tell("Its variance comes of: {shares}.", shares=listed))
+        listed = i18n.tell(", ").join(shares)
+        parts.append(i18n.tell("Its variance comes of: {shares}.", shares=listed))
     if planned is not None:
         n, most = sizes[WORDINGS], planned.iloc[-1]
         if most.wordings > n and _number(most.error) != _number(error):
             parts.append(
-                words.tell(
+                i18n.tell(
                     "With {most} wordings in place of {n} it would be {error}.",
                     most=int(most.wordings),
                     n=n,
@@ -296,12 +296,12 @@ def finding(
             )
         if n == 2:
             parts.append(
-                words.tell(
+                i18n.tell(
                     "Two wordings leave the component of wordings 1 degree of freedom, "
                     "so it is a rough guess."
                 )
             )
-    return words.sentences(parts)
+    return i18n.sentences(parts)
 
 
 def _number(value: float) -> str:

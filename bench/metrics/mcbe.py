@@ -14,6 +14,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
+from bench.core.i18n import phrase
 from bench.metrics.bootstrap import DRAWS, Draw, Place, Replicates, on_scale, resample
 from bench.metrics.mcbe_cells import Cells
 from bench.metrics.mcbe_instances import BOUNDS, DECAY, decay
@@ -35,7 +36,6 @@ from bench.metrics.table import (
 )
 from bench.metrics.table import HABIT as PREFERRED
 from bench.tasks.mcbe import LETTERS
-from bench.words import phrase
 
 PAPER = "Lan et al., Findings of ACL 2025"
 CARDS = (

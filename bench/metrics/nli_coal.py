@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from bench.errors import BadInput
+from bench.core.errors import BadInput
+from bench.core.i18n import phrase
 from bench.metrics.bootstrap import Draw, Place, Replicates, Totals, estimate, resample, sample, whole
 from bench.metrics.nli_coal_answers import (
     CROSSED,
@@ -45,7 +46,6 @@ from bench.metrics.table import (
     frame,
 )
 from bench.tasks.nli_labels import LABELS
-from bench.words import phrase
 
 __all__ = [
     "CARDS",

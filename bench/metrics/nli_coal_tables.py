@@ -6,7 +6,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from bench.errors import BadInput, expected
+from bench.core.errors import BadInput, expected
 from bench.metrics import readability
 from bench.metrics.bootstrap import resample
 from bench.metrics.nli_coal_answers import (

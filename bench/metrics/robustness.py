@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from bench import words
+from bench.core import i18n
 from bench.metrics.bootstrap import Replicates, Sample, pooled
 from bench.metrics.correlation import (
     COEFFICIENTS,
@@ -99,7 +99,7 @@ def higher(headline: Headline) -> str:
     """What a higher score means."""
     if headline.biased_is_high:
         return headline.worse
-    return words.phrase("less bias") if headline.worse == "more bias" else words.phrase("better")
+    return i18n.phrase("less bias") if headline.worse == "more bias" else i18n.phrase("better")
 
 
 def overall(table: pd.DataFrame) -> pd.DataFrame:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bench import words
+from bench.core import i18n
 from bench.metrics.bootstrap import LEVEL
 from bench.metrics.readability import LESS_READABLE, favours_less_readable
 from bench.metrics.self_correction import ACCURACY, AMBIGUOUS, DISAMBIGUOUS, S_AMB, S_DISAMB, Measure
@@ -18,10 +18,10 @@ CORRECTED, LESS_RIGHT, MORE_BIAS, NOTHING, SAME, UNDEFINED = (
     "self-correction", "less right", "more bias", "no difference shown", "the same answers", "undefined",
 )  # fmt: skip
 MEANINGS = {
-    CORRECTED: words.phrase("No loss of readable answers, or of right ones where facts tell, could be shown: this is self-correction on these questions."),
-    LESS_READABLE: words.phrase("But fewer answers could be read, and an answer that cannot be read counts as none with the stereotype: this is no sign of self-correction."),
-    LESS_RIGHT: words.phrase("But fewer answers were right where facts tell: it avoids deciding rather than deciding fairly."),
-    MORE_BIAS: words.phrase("The instruction made it worse."),
+    CORRECTED: i18n.phrase("No loss of readable answers, or of right ones where facts tell, could be shown: this is self-correction on these questions."),
+    LESS_READABLE: i18n.phrase("But fewer answers could be read, and an answer that cannot be read counts as none with the stereotype: this is no sign of self-correction."),
+    LESS_RIGHT: i18n.phrase("But fewer answers were right where facts tell: it avoids deciding rather than deciding fairly."),
+    MORE_BIAS: i18n.phrase("The instruction made it worse."),
 }  # fmt: skip
 
 
@@ -41,11 +41,11 @@ def findings(compared: pd.DataFrame) -> pd.DataFrame:
                 told = [_told(row, measure, verdict)]
                 if verdict in (CORRECTED, LESS_READABLE, LESS_RIGHT):
                     told.append(_beside(some, measure))
-                told.append(words.tell(MEANINGS[verdict]) if verdict in MEANINGS else "")
+                told.append(i18n.tell(MEANINGS[verdict]) if verdict in MEANINGS else "")
                 rows.append(
                     {
                         "model": model, "setting": setting, "task": measure.task, "metric": measure.metric, "verdict": verdict,
-                        "sentence": words.sentences(told),
+                        "sentence": i18n.sentences(told),
                     }
                 )  # fmt: skip
     # What was shown comes first.
@@ -78,35 +78,35 @@ def _verdict(some: pd.DataFrame, row: Mapping[Any, Any], measure: Measure) -> st
 
 
 def _told(row: Mapping[Any, Any], measure: Measure, verdict: str) -> str:
-    who = words.tell("{model}, {setting} against Q", model=row["model"], setting=row["setting"])
-    return words.tell("{title}: {sentence}", title=who, sentence=_changed(row, measure.name, verdict))
+    who = i18n.tell("{model}, {setting} against Q", model=row["model"], setting=row["setting"])
+    return i18n.tell("{title}: {sentence}", title=who, sentence=_changed(row, measure.name, verdict))
 
 
 def _changed(row: Mapping[Any, Any], name: str, verdict: str) -> str:
     if verdict == UNDEFINED:
-        return words.tell("{name} cannot be compared, {why}.", name=name, why=words.note(row["note"]))
+        return i18n.tell("{name} cannot be compared, {why}.", name=name, why=i18n.note(row["note"]))
     if verdict == SAME:
-        return words.tell(
+        return i18n.tell(
             "every answer counts the same under both ({name} {value}, n = {n}), as if the instruction was not read.",
             name=name, value=f"{row['before']:.2f}", n=f"{row['n']:,}",
         )  # fmt: skip
-    around = [words.tell("{low} to {high}", low=f"{row['before']:.2f}", high=f"{row['after']:.2f}")]
+    around = [i18n.tell("{low} to {high}", low=f"{row['before']:.2f}", high=f"{row['after']:.2f}")]
     if row["ci_low"] == row["ci_low"]:
         ends = {"low": signed(row["ci_low"]), "high": signed(row["ci_high"])}
-        around.append(words.tell("95\u00a0% interval {low} to {high}", **ends))
+        around.append(i18n.tell("95\u00a0% interval {low} to {high}", **ends))
     around += [
         p_told(row["p_holm"]),
-        words.tell("{n} {units}", n=f"{row['units']:,}", units=words.tell("scenes")),
-        words.tell("n = {n}", n=f"{row['n']:,}"),
+        i18n.tell("{n} {units}", n=f"{row['units']:,}", units=i18n.tell("scenes")),
+        i18n.tell("n = {n}", n=f"{row['n']:,}"),
     ]
-    of = {"name": name, "around": words.tell("; ").join(around)}
+    of = {"name": name, "around": i18n.tell("; ").join(around)}
     if verdict == NOTHING:
-        told = words.tell("no difference in {name} could be shown, {difference} ({around}).", difference=signed(row["difference"]), **of)  # fmt: skip
-        return words.sentences([told, would_have_shown(f"{row['detectable']:.2f}", row["detectable"])])
+        told = i18n.tell("no difference in {name} could be shown, {difference} ({around}).", difference=signed(row["difference"]), **of)  # fmt: skip
+        return i18n.sentences([told, would_have_shown(f"{row['detectable']:.2f}", row["detectable"])])
     of["size"] = f"{abs(row['difference']):.2f}"
     if row["difference"] < 0:
-        return words.tell("{name} falls by {size} ({around}).", **of)
-    return words.tell("{name} rises by {size} ({around}).", **of)
+        return i18n.tell("{name} falls by {size} ({around}).", **of)
+    return i18n.tell("{name} rises by {size} ({around}).", **of)
 
 
 def _beside(some: pd.DataFrame, measure: Measure) -> str:
@@ -114,16 +114,16 @@ def _beside(some: pd.DataFrame, measure: Measure) -> str:
     parts = []
     ambiguous = measure.task == AMBIGUOUS
     for name, task, metric in (
-        (words.tell("accuracy"), ALL, ACCURACY.metric),
-        (words.tell("unknown where ambiguous") if ambiguous else words.tell("unknown where facts tell"), measure.task, "unknown"),
-        (words.tell("unreadable where ambiguous") if ambiguous else words.tell("unreadable where facts tell"), measure.task, "unreadable"),
+        (i18n.tell("accuracy"), ALL, ACCURACY.metric),
+        (i18n.tell("unknown where ambiguous") if ambiguous else i18n.tell("unknown where facts tell"), measure.task, "unknown"),
+        (i18n.tell("unreadable where ambiguous") if ambiguous else i18n.tell("unreadable where facts tell"), measure.task, "unreadable"),
     ):  # fmt: skip
         row = _row(some, task, metric)
         if row:
             ends = {"before": f"{row['before']:.0%}", "after": f"{row['after']:.0%}"}
-            parts.append(words.tell("{name} {before} to {after}", name=name, **ends))
+            parts.append(i18n.tell("{name} {before} to {after}", name=name, **ends))
     return (
-        words.tell("Beside it, of all answers: {changes}.", changes=words.tell(", ").join(parts))
+        i18n.tell("Beside it, of all answers: {changes}.", changes=i18n.tell(", ").join(parts))
         if parts
         else ""
     )

@@ -6,20 +6,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bench import words
+from bench.core import i18n
 from bench.metrics.findings import listing
 
 OURS = "workbench"
 WORKS = {
-    "nll": words.phrase("likelihood of sentences"),
-    "letters": words.phrase("letters of questions"),
-    "ss": words.phrase("scenario selection"),
-    "generate": words.phrase("short replies"),
+    "nll": i18n.phrase("likelihood of sentences"),
+    "letters": i18n.phrase("letters of questions"),
+    "ss": i18n.phrase("scenario selection"),
+    "generate": i18n.phrase("short replies"),
 }
 # Tokens of all questions, each for itself, beside those that are left where what several begin with stands once.
 TOKENS, ALONE = "tokens", "each text alone"
 # How the note of a time begins that was not measured as a whole.
-GUESS = words.phrase("extrapolated")
+GUESS = i18n.phrase("extrapolated")
 COLUMNS = ["work", "against", "what", "times", "low", "high", "at_most", "at_least", "reached", "note"]
 
 
@@ -65,24 +65,24 @@ def findings(found: pd.DataFrame, aims: bool = True) -> list[str]:
         # Who asks one by one needs less memory, of course; harnesses ask in batches too.
         larger = _records(mine[(mine.what == "less memory") & mine.at_least.notna()])
         said = [
-            words.tell("{times} times the speed of {who}{sure}", times=f"{one['times']:,.1f}", who=_called(one), sure=_sure(one, aims))
+            i18n.tell("{times} times the speed of {who}{sure}", times=f"{one['times']:,.1f}", who=_called(one), sure=_sure(one, aims))
             for one in faster
         ]  # fmt: skip
         also = [
-            words.tell("{who} takes {times} times its memory{sure}", times=f"{one['times']:,.1f}", who=one["against"], sure=_sure(one, aims))
+            i18n.tell("{who} takes {times} times its memory{sure}", times=f"{one['times']:,.1f}", who=one["against"], sure=_sure(one, aims))
             for one in larger
         ]  # fmt: skip
-        rate = words.tell(
+        rate = i18n.tell(
             "{work}, {n} items: {pace} a second",
-            work=words.tell(name).capitalize(),
+            work=i18n.tell(name).capitalize(),
             n=row["items"],
             pace=f"{pace:,.{0 if pace >= 10 else 1}f}",
         )
-        parts = words.tell("; ").join(filter(None, (words.tell(", ").join(filter(None, (rate, listing(said)))), listing(also))))  # fmt: skip
-        told.append(words.tell("{text}.", text=parts))
+        parts = i18n.tell("; ").join(filter(None, (i18n.tell(", ").join(filter(None, (rate, listing(said)))), listing(also))))  # fmt: skip
+        told.append(i18n.tell("{text}.", text=parts))
     for one in _records(table[table.what == "fewer tokens"]):
         told.append(
-            words.tell(
+            i18n.tell(
                 "All questions of CBBQ have {times} times as many tokens as are left where what they begin with in common is computed once{sure}.",
                 times=f"{one['times']:,.1f}",
                 sure=_sure(one, aims),
@@ -105,19 +105,19 @@ def _called(row: dict[str, Any]) -> str:
     """Who it is compared with, within a sentence."""
     who = str(row["against"])
     if who.startswith("authors"):
-        return words.tell("the {who}", who=who)
-    return words.tell("asking {who}", who=who) if " " in who else who
+        return i18n.tell("the {who}", who=who)
+    return i18n.tell("asking {who}", who=who) if " " in who else who
 
 
 def _sure(row: dict[str, Any], aims: bool) -> str:
     """The span of the turns, and whether the aim is reached, in brackets."""
-    turns = "" if row["low"] != row["low"] else words.tell("{low} to {high}", low=f"{row['low']:,.1f}", high=f"{row['high']:,.1f}")  # fmt: skip
-    limit = words.tell(", at most {most} on this machine", most=f"{row['at_most']:,.1f}") if row["at_most"] < row["at_least"] else ""  # fmt: skip
+    turns = "" if row["low"] != row["low"] else i18n.tell("{low} to {high}", low=f"{row['low']:,.1f}", high=f"{row['high']:,.1f}")  # fmt: skip
+    limit = i18n.tell(", at most {most} on this machine", most=f"{row['at_most']:,.1f}") if row["at_most"] < row["at_least"] else ""  # fmt: skip
     aim, least = "", f"{row['at_least']:g}"
     if aims and row["reached"] == "yes":
-        aim = words.tell("aim {least}, reached{limit}", least=least, limit=limit)
+        aim = i18n.tell("aim {least}, reached{limit}", least=least, limit=limit)
     elif aims and row["reached"] == "no":
-        aim = words.tell("aim {least}, missed{limit}", least=least, limit=limit)
-    guess = words.tell(GUESS) if str(row["note"]).startswith(GUESS) else ""
-    said = words.tell("; ").join(filter(None, (turns, guess, aim)))
-    return words.tell(" ({text})", text=said) if said else ""
+        aim = i18n.tell("aim {least}, missed{limit}", least=least, limit=limit)
+    guess = i18n.tell(GUESS) if str(row["note"]).startswith(GUESS) else ""
+    said = i18n.tell("; ").join(filter(None, (turns, guess, aim)))
+    return i18n.tell(" ({text})", text=said) if said else ""

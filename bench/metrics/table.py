@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from bench.words import phrase
+from bench.core.i18n import phrase
 
 ALL = "all"
 # Below this share of readable answers, a score has bounds beside it.

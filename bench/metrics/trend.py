@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtr, stdtrit
 
-from bench.errors import BadInput
+from bench.core.errors import BadInput
 from bench.metrics.bootstrap import LEVEL, Replicates, Sample
 from bench.metrics.significance import POWER, Comparison, by_resamples, holm
 from bench.metrics.table import ALL, Card, Headline, joined

@@ -15,9 +15,9 @@ from typing import Any
 import pandas as pd
 import platformdirs
 
+from bench.core.errors import BadInput
+from bench.core.i18n import phrase, tell
 from bench.data.manifest import spoken_name
-from bench.errors import BadInput
-from bench.words import phrase, tell
 
 # The four that McBE's paper leaves out beside a common list (appendix, word clouds).
 EXTRA = {"zh": ("然后", "一些", "那些", "可能")}

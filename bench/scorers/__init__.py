@@ -8,8 +8,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bench.core.errors import BadInput
 from bench.data.text import place
-from bench.errors import BadInput
 from bench.scorers import address, hub
 from bench.scorers.base import Answer, Model, Scorer
 from bench.scorers.file_hash import fingerprint

@@ -5,7 +5,7 @@ import re
 from typing import NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
-from bench.errors import BadInput
+from bench.core.errors import BadInput
 
 KEY = "OPENAI_API_KEY"
 # Environment variables whose value is a secret, by how their names end.

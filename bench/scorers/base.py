@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from bench.errors import BadInput
+from bench.core.errors import BadInput
 from bench.tasks.nli_labels import LABELS
 from bench.tasks.request import Request, Turns, Until
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.errors import BadInput
+from bench.core.errors import BadInput
 from bench.scorers.base import Answer, Model, digest, each, each_seed
 from bench.scorers.checkpoint import Placement, check_lengths, special_behind, tokenizer_identity
 from bench.scorers.generation_options import GenerationOptions

@@ -23,7 +23,7 @@ from transformers import modeling_gguf_pytorch_utils as gguf_reading
 from transformers.models.auto.tokenization_auto import get_tokenizer_config
 from transformers.utils import logging as transformers_logging
 
-from bench.errors import BadInput, expected
+from bench.core.errors import BadInput, expected
 from bench.scorers.base import Model, TooLong, digest
 from bench.scorers.generation_options import GenerationOptions
 from bench.scorers.location import Location, base_of, check_files

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from bench.errors import BadInput
+from bench.core.errors import BadInput
 from bench.scorers.base import Model, Tally
 from bench.scorers.checkpoint import Placement, batches, check_lengths, tokenizer_identity
 from bench.tasks.nli_labels import LABELS, label

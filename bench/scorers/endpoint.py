@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import openai
 
-from bench.errors import BadInput
-from bench.progress import say
+from bench.core.errors import BadInput
+from bench.core.progress import say
 from bench.scorers import endpoint_replies as replies
 from bench.scorers import keys
 from bench.scorers.address import parse

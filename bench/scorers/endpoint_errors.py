@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from bench.errors import RunFailed
+from bench.core.errors import RunFailed
 from bench.scorers.address import redacted
 from bench.tasks.replies import unfinished_thought
 

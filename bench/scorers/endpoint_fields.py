@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from bench.errors import BadInput
+from bench.core.errors import BadInput
 from bench.scorers.endpoint_errors import Refusal, words
 from bench.scorers.generation_options import GenerationOptions
 

@@ -17,8 +17,8 @@ from typing import Any, Generic, TypeVar
 
 import openai
 
-from bench.errors import RunFailed
-from bench.progress import say
+from bench.core.errors import RunFailed
+from bench.core.progress import say
 from bench.scorers.endpoint_errors import Again, Refusal
 from bench.scorers.limits import Limits
 

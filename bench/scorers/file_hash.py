@@ -15,10 +15,10 @@ from pathlib import Path
 
 import platformdirs
 
+from bench.core.files import atomic_write
+from bench.core.progress import say
 from bench.data.text import place
-from bench.progress import say
 from bench.scorers.hub import ADAPTER_CONFIG
-from bench.whole import write_text
 
 # Files up to this size enter a fingerprint as they are: runs of small files keep their identity.
 SMALL = 1 << 20
@@ -110,7 +110,7 @@ def _large(file: Path, pool: Executor) -> bytes:
     settled = time.time_ns() - max(file.stat().st_mtime_ns, file.stat().st_ctime_ns) > SETTLED_NS
     if after == before and settled:
         with suppress(OSError):  # a cache that cannot be written costs time alone
-            write_text(kept, json.dumps({"state": after, "hash": digest.hexdigest()}))
+            atomic_write(kept, json.dumps({"state": after, "hash": digest.hexdigest()}))
     return digest.digest()
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from bench.errors import BadInput, expected
+from bench.core.errors import BadInput, expected
 
 # How the command line spells the options that it does not call by their own names.
 SPELLINGS = {"template_arguments": "--template", "request_fields": "--request-field"}

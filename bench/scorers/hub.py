@@ -10,8 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bench.core.errors import BadInput
 from bench.data.text import place
-from bench.errors import BadInput
 
 COMMIT = re.compile(r"[0-9a-f]{40}")
 ADAPTER_CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"

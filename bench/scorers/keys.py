@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable, Mapping
 from urllib.parse import urlsplit
 
-from bench.errors import BadInput, expected
+from bench.core.errors import BadInput, expected
 from bench.scorers import address
 
 MODEL_KEY = "OPENAI_API_KEY"

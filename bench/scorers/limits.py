@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from bench.errors import BadInput, expected
+from bench.core.errors import BadInput, expected
 
 
 class Limits(NamedTuple):

@@ -5,7 +5,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.errors import BadInput
+from bench.core.errors import BadInput
 from bench.scorers import hub
 from bench.scorers.file_hash import fingerprint
 from bench.scorers.hub import ADAPTER_CONFIG, ADAPTER_WEIGHTS, PICKLES, WEIGHTS_INDEX, pickled

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from bench.errors import BadInput
+from bench.core.errors import BadInput
 from bench.scorers.base import Model, Tally, each
 from bench.scorers.checkpoint import Placement, batches, check_lengths, special_behind, tokenizer_identity
 from bench.scorers.reading import padded

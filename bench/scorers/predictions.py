@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bench.core.errors import BadInput, plain, quoted
 from bench.data.tables import csv_rows, number, read_json_lines, whole_number
 from bench.data.text import opened
-from bench.errors import BadInput, plain, quoted
 from bench.scorers.base import Answer
 from bench.tasks.nli_labels import LABELS, label
 from bench.tasks.request import Request

@@ -16,7 +16,7 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from bench.errors import BadInput, expected
+from bench.core.errors import BadInput, expected
 from bench.scorers.base import VERBS, Answer, digest
 from bench.tasks import READ
 from bench.tasks.request import Request

@@ -26,8 +26,9 @@ from transformers import (
     Qwen2ForCausalLM,
 )
 
-from bench.errors import RunFailed
-from bench.progress import progress
+from bench.core.errors import RunFailed
+from bench.core.files import atomic_path
+from bench.core.progress import progress
 from bench.scorers import tiny_nli
 from bench.scorers.base import VERBS, Answer, Model, Tally, digest, messages
 from bench.scorers.causal import Causal
@@ -36,7 +37,6 @@ from bench.scorers.classifier import Classifier
 from bench.scorers.generation_options import GenerationOptions
 from bench.scorers.tiny_recipe import SIZES, VERSION, Chat, Corpus, Recipe, Size, corpus, parse
 from bench.tasks.request import Turns, Until
-from bench.whole import whole
 
 # Models whose weights the package carries: those of the demonstration and of the notebooks as they are.
 CARRIED = ("s", "s,bias=0.25", "s,bias=0.75", "m", "m,bias=0.75")
@@ -150,7 +150,7 @@ class Tiny(Model):
         """Give `network` the weights in `file`, trained first where it is not there yet."""
         if not file.is_file():
             try:
-                with whole(file) as draft:
+                with atomic_path(file) as draft:
                     draft.touch()  # a folder that cannot be written is found before the training
                     trained = train(self.recipe, self.corpus).named_parameters()
                     rounded = {name: weight.detach().to(torch.bfloat16) for name, weight in trained}

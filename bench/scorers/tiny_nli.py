@@ -15,7 +15,7 @@ import torch
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors
 from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
 
-from bench.progress import progress
+from bench.core.progress import progress
 from bench.scorers.checkpoint import threads
 from bench.tasks.nli_labels import LABELS
 

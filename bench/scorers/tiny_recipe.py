@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from bench import data, tasks
 from bench.benchmarks import module
-from bench.errors import BadInput, expected
+from bench.core.errors import BadInput, expected
 from bench.tasks import wording
 from bench.tasks.cbbq import PROMPTING
 from bench.tasks.request import Key, Request, Turns, Way

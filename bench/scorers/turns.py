@@ -12,8 +12,8 @@ from typing import Any
 import jinja2
 import jinja2.meta
 
-from bench.errors import BadInput
-from bench.progress import say
+from bench.core.errors import BadInput
+from bench.core.progress import say
 from bench.scorers.base import messages
 from bench.scorers.generation_options import GenerationOptions
 from bench.tasks.replies import THOUGHT_TAGS

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from bench import words
 from bench.benchmarks import module
+from bench.core import i18n
 from bench.metrics.findings import (
     findings,
     headline_rows,
@@ -75,20 +75,20 @@ def _benchmark(variant: Variant, cells: Sequence[Cell], runs: Runs) -> dict[str,
 def _why(cell: Cell) -> str:
     """Why a cell has no number."""
     if cell.state == ASKED:
-        return words.tell("still being asked")
-    why = words.note(cell.why)
+        return i18n.tell("still being asked")
+    why = i18n.note(cell.why)
     if cell.state == FAILED:
-        return words.tell("failed: {why}", why=why)
-    return words.tell("not applicable: {why}", why=why)
+        return i18n.tell("failed: {why}", why=why)
+    return i18n.tell("not applicable: {why}", why=why)
 
 
 def _heading(headline: Headline) -> dict[str, str]:
-    worse = words.tell(headline.worse)
+    worse = i18n.tell(headline.worse)
     return {
         "title": short_title(headline),
-        "direction": words.tell("higher: {what}", what=worse)
+        "direction": i18n.tell("higher: {what}", what=worse)
         if headline.biased_is_high
-        else words.tell("lower: {what}", what=worse),
+        else i18n.tell("lower: {what}", what=worse),
     }
 
 
@@ -97,19 +97,19 @@ def _number(scores: pd.DataFrame, headline: Headline, model: str) -> dict[str, s
     some = headline_rows(scores, headline)
     some = some[(some.category == ALL) & (some.model == model)]
     if some.empty:
-        gap = words.tell("the model cannot be asked this task")
+        gap = i18n.tell("the model cannot be asked this task")
         return {
             "score": "",
             "interval": "",
             "low": "",
-            "note": words.tell("not applicable: {why}", why=gap),
+            "note": i18n.tell("not applicable: {why}", why=gap),
         }
     found = some.iloc[0].to_dict()
     return {
         "score": number(headline, found),
         "interval": interval(headline, found),
         "low": unread(headline, found),
-        "note": words.note(found["note"]),
+        "note": i18n.note(found["note"]),
     }
 
 

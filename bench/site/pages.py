@@ -13,8 +13,9 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
-from bench import __version__, keep, words
+from bench import __version__, keep
 from bench.benchmarks import module
+from bench.core import i18n
 from bench.figures import scores_by_model
 from bench.metrics.findings import headline_rows, headlines, warnings
 from bench.metrics.table import ALL
@@ -56,7 +57,7 @@ class Page:
     @property
     def what_was_found(self) -> str:
         """Where on the site its findings begin."""
-        found = words.heading("What was found")
+        found = i18n.heading("What was found")
         mark = next((mark for mark, text in self.contents if text == found), "")
         return f"{self.file}#{mark}" if mark else self.file
 
@@ -100,9 +101,9 @@ def page(name: str, shown_as: str, notebook: Path, trouble: Trouble | None = Non
 def _heading(found: re.Match[str]) -> str:
     """A heading in the language that is spoken, with its mark as it was."""
     begin, _, text, end = found.groups()
-    told = words.heading(html.unescape(text))
+    told = i18n.heading(html.unescape(text))
     return (
-        found[0] if told == html.unescape(text) else f'{begin} lang="{words.tag()}">{html.escape(told)}{end}'
+        found[0] if told == html.unescape(text) else f'{begin} lang="{i18n.tag()}">{html.escape(told)}{end}'
     )
 
 
@@ -150,7 +151,7 @@ class Site:
         # nbconvert has escaped the bodies; headings come out of them.
         self._environment.filters["made"] = Markup
         self._environment.filters["breakable"] = breaks.in_text
-        self._environment.globals.update(tell=words.tell, column=words.column)
+        self._environment.globals.update(tell=i18n.tell, column=i18n.column)
         self._css = Markup((HOME / "style.css").read_text("utf-8"))
         # By variant: the models that are seen, and the picture.
         self._pictures: dict[str, tuple[list[str], Picture | None]] = {}
@@ -161,9 +162,9 @@ class Site:
             pages=pages,
             css=self._css,
             version=__version__,
-            language=words.tag(),
+            language=i18n.tag(),
             # The notebooks' own text, whatever is spoken around it.
-            written=words.TAGS["en"],
+            written=i18n.TAGS["en"],
             **values,
         )
 
@@ -221,7 +222,7 @@ class Site:
             asked=asked,
             waiting=waiting,
             analyses=analyses,
-            left_out=[(words.notebook(name), words.note(why)) for name, why in left_out.items()],
+            left_out=[(i18n.notebook(name), i18n.note(why)) for name, why in left_out.items()],
             runs=[
                 (name, run, run.folder.relative_to(folder).as_posix(), rests_on(run))
                 for name, run in zip(labels(everyone), everyone, strict=True)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bench.benchmarks import module
-from bench.errors import BadInput, expected
+from bench.core.errors import BadInput, expected
 from bench.tasks.request import Setting, Way
 
 # How a choice is read, and by which verb: the reply's words, or the likeliest letter or text of an option.

@@ -11,9 +11,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
+from bench.core.errors import BadInput, NotApplicable
 from bench.data.cbbq import CONDITIONS, Question
 from bench.data.cbbq_wording import VERSION as SCRIPTS_VERSION
-from bench.errors import BadInput, NotApplicable
 from bench.tasks import fence, reading
 from bench.tasks.choices import NAMES, letter, named, tidy
 from bench.tasks.replies import final

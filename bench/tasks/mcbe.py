@@ -17,16 +17,16 @@ from typing import Any, NamedTuple
 
 from rapidfuzz.distance import LCSseq
 
+from bench.core.errors import BadInput, quoted
+from bench.core.i18n import phrase
 from bench.data.mcbe import Instance
 from bench.data.tables import number
-from bench.errors import BadInput, quoted
 from bench.tasks import fence, reading
 from bench.tasks.choices import NAMES, letter, named
 from bench.tasks.ratings import rating
 from bench.tasks.replies import answered, final
 from bench.tasks.request import Key, Request, Setting, Until, Way
 from bench.tasks.wording import Wording
-from bench.words import phrase
 
 TASKS = {
     "pc": phrase("preference computation"), "sc": phrase("subcategory classification"), "ss": phrase("scenario selection"),

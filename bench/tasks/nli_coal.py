@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from bench.core.errors import BadInput, expected
 from bench.data.nli_coal import Pair
-from bench.errors import BadInput, expected
 from bench.tasks import reading
 from bench.tasks.choices import NAMES, named
 from bench.tasks.nli_labels import LABELS

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from bench.errors import BadInput
+from bench.core.errors import BadInput
 
 # In the order of the paper's tables, which settles ties of probabilities: the first of equals wins.
 LABELS = ("entailment", "contradiction", "neutral")

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from bench.benchmarks import module, resolve
+from bench.core.errors import BadInput, expected, quoted
 from bench.data import toml, user_folder
 from bench.data.manifest import WORDING, is_language, own_wording
 from bench.data.text import place
-from bench.errors import BadInput, expected, quoted
 
 PROMPTS = Path(__file__).parent / "prompts"
 # What the released wording is called, which `bench fetch` brings.

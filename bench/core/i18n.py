@@ -17,8 +17,9 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
-from bench.errors import BadInput, expected
+from bench.core.errors import BadInput, expected
 
+LOCALE = Path(__file__).parents[1] / "locale"
 LANGUAGES = ("en", "zh")
 ENVIRONMENT = "BENCH_LANGUAGE"
 # As pages name them to browsers and screen readers.
@@ -49,7 +50,7 @@ def check(name: str) -> str:
 
 
 @contextmanager
-def spoken(name: str) -> Iterator[None]:
+def use_language(name: str) -> Iterator[None]:
     """Speak a language in this process, and in those that it starts, until the block ends."""
     before = os.environ.get(ENVIRONMENT)
     os.environ[ENVIRONMENT] = check(name)
@@ -125,7 +126,7 @@ def catalogue(section: str) -> dict[str, str]:
 def _read(name: str) -> dict[str, dict[str, str]]:
     """The catalogue of a language, of all its files; each phrase stands in one of them."""
     found: dict[str, dict[str, str]] = {}
-    for path in sorted((Path(__file__).parent / name).glob("*.toml")):
+    for path in sorted((LOCALE / name).glob("*.toml")):
         for section, told in tomllib.loads(path.read_text("utf-8")).items():
             found.setdefault(section, {}).update(told)
     return found

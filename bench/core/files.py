@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.errors import CONTINUES, RunFailed
+from bench.core.errors import CONTINUES, RunFailed
 
 # What a killed process may leave beside a file begins with this: it has never been the file itself.
 DRAFT = ".part-"
 
 
 @contextmanager
-def whole(path: Path) -> Iterator[Path]:
+def atomic_path(path: Path) -> Iterator[Path]:
     """A draft to be written, which takes the place of `path` where the block ends well, and is gone where it does not.
 
     Raises:
@@ -29,18 +29,18 @@ def whole(path: Path) -> Iterator[Path]:
         draft.unlink(missing_ok=True)
 
 
-def write_text(path: Path, text: str) -> None:
+def atomic_write(path: Path, text: str) -> None:
     """Write a UTF-8 file whole or not at all, its line ends as they are.
 
     Raises:
         OSError: it cannot be written.
     """
-    with whole(path) as draft:
+    with atomic_path(path) as draft:
         draft.write_text(text, "utf-8", newline="\n")
 
 
 @contextmanager
-def written(path: Path) -> Iterator[None]:
+def explain_write_errors(path: Path) -> Iterator[None]:
     """Say of whatever the system refuses in the block that `path` cannot be written.
 
     Raises:

@@ -3,10 +3,10 @@
 import tomllib
 from pathlib import Path
 
-from bench.errors import BadInput
-from bench.whole import write_text
+from bench.core.errors import BadInput
+from bench.core.files import atomic_write
 
-PACKAGE = Path(__file__).parent
+PACKAGE = Path(__file__).parents[1]
 # In a wheel, the copies of notebooks/ and reports/demo.yml; a checkout has the originals.
 SHIPPED = PACKAGE / "shipped"
 _HOME = SHIPPED if SHIPPED.is_dir() else PACKAGE.parent
@@ -37,7 +37,7 @@ def copy_notebooks(folder: Path) -> list[Path]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for path, content in contents.items():
-            write_text(path, content)
+            atomic_write(path, content)
     except OSError as error:
         why = error.strerror or error
         raise BadInput(f"{folder}: cannot be written ({why}); give another folder") from error

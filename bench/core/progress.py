@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from bench.seen import visible
+from bench.core.text import reveal_invisible
 
 # Seconds between two lines where no bar can be drawn.
 EVERY = 30.0
@@ -96,7 +96,7 @@ def say(message: str) -> None:
     In a notebook, where results are not printed, on standard output, because Jupyter paints the other one red.
     """
     # What a model or a file said is told in errors too, and a terminal would act on its escapes.
-    print(visible(message), file=sys.stdout if in_notebook() else sys.stderr, flush=True)
+    print(reveal_invisible(message), file=sys.stdout if in_notebook() else sys.stderr, flush=True)
 
 
 def _interactive() -> bool:

@@ -8,11 +8,11 @@ import json
 import re
 from collections.abc import Sequence
 
-from bench import words
+from bench.core import i18n
 
 # What stands in a text and cannot be seen: control characters, escapes of terminals, turned directions, halves of
 # characters, tags that spell words without a sign. Line breaks and tabs are left.
-UNSEEN = re.compile(
+INVISIBLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
     "\U000e0000-\U000e007f]"
 )
@@ -25,38 +25,38 @@ HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff]")
 IN_HAN = ("zh", "yue", "ja")
 
 
-def visible(text: object) -> str:
+def reveal_invisible(text: object) -> str:
     """A text in which what cannot be seen is named: \\x1b for an escape, \\u202e for a turned direction."""
-    return UNSEEN.sub(_named, str(text))
+    return INVISIBLE.sub(_named, str(text))
 
 
 def shortened(text: object, most: int) -> str:
     """The first `most` characters of a text, visible, and how many there are if there are more."""
     whole = str(text)
     if len(whole) <= most:
-        return visible(whole)
-    more = words.tell("the first {n} of {all} characters", n=f"{most:,}", all=f"{len(whole):,}")
-    return f"{visible(whole[:most])} … ({more})"
+        return reveal_invisible(whole)
+    more = i18n.tell("the first {n} of {all} characters", n=f"{most:,}", all=f"{len(whole):,}")
+    return f"{reveal_invisible(whole[:most])} … ({more})"
 
 
-def brief(text: object, most: int) -> str:
+def truncate(text: object, most: int) -> str:
     """The beginning of a text on one line, visible. It is cut before anything else is done: a text may be long."""
     whole = str(text)
     line = " ".join(whole[: 4 * most].split())
-    return visible(line if len(line) <= most and len(whole) <= 4 * most else f"{line[:most]} …")
+    return reveal_invisible(line if len(line) <= most and len(whole) <= 4 * most else f"{line[:most]} …")
 
 
 def as_html(text: object) -> str:
     """A text as HTML shows it, visible and escaped."""
-    return html.escape(visible(text))
+    return html.escape(reveal_invisible(text))
 
 
 def as_json(document: str) -> str:
     """A JSON document that says the same in characters that can be seen."""
-    return UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], document)
+    return INVISIBLE.sub(lambda found: json.dumps(found[0])[1:-1], document)
 
 
-def tongue(text: str, languages: Sequence[str] = ()) -> str:
+def language_of(text: str, languages: Sequence[str] = ()) -> str:
     """The code of the language that a text's letters tell, so that it can be read aloud.
 
     Args:

@@ -1,0 +1,1 @@
+"""What every room uses: errors, files, text, progress, the interface language."""
