@@ -43,7 +43,7 @@ def expand(
     """Expand templates to the multiple-choice questions that they stand for."""
     from bench import printing
     from bench.data import find
-    from bench.data.cbbq_expand import expand as write
+    from bench.data.cbbq.expand import expand as write
 
     if resolve(benchmark) != "cbbq":
         raise BadInput(f"expand {benchmark}: has no templates; allowed: cbbq")
@@ -136,10 +136,10 @@ def build(
 ) -> None:
     """Build evaluation sets, and at rates of bias controlled ones, from occupations, sentence frames and gender words."""
     from bench import printing
-    from bench.data.nli_build import untrained
-    from bench.data.nli_extract import extract
-    from bench.data.nli_pack import read_pack, with_captions
-    from bench.data.nli_write import build as write
+    from bench.data.nli_coal.build import untrained
+    from bench.data.nli_coal.extract import extract
+    from bench.data.nli_coal.language_pack import read_pack, with_captions
+    from bench.data.nli_coal.write import build as write
 
     if resolve(benchmark) != "nli_coal":
         raise BadInput(f"build {benchmark}: is not made of words and frames; allowed: nli-coal")
@@ -191,7 +191,7 @@ def _check_packs(packs: list[Path], form: str) -> None:
     import pandas as pd
 
     from bench import printing
-    from bench.data.nli_pack_check import check as look
+    from bench.data.nli_coal.language_pack_audit import check as look
 
     if form not in (formats := ("table", "csv", "json")):
         raise BadInput("--format: " + expected(form, formats, "format"))
@@ -207,7 +207,7 @@ def _paths(given: list[str] | None) -> list[Path]:
 
 def _rates(text: str) -> list[float]:
     """The rates of one --rate: numbers set apart by commas, or all 11 of the release."""
-    from bench.data.nli_write import RATES
+    from bench.data.nli_coal.write import RATES
     from bench.data.tables import number
 
     if text.strip() == "all":

@@ -271,7 +271,7 @@ def _taken(room: Any, items: Sequence[Any], task: str, limit: int | None) -> lis
     by_category: dict[str, list[Any]] = {}
     for item in about:
         by_category.setdefault(item.category, []).append(item)
-    return [item for some in by_category.values() for item in data.evenly(some, limit)]
+    return [item for some in by_category.values() for item in data.spread_evenly(some, limit)]
 
 
 def _unfit(room: Any, items: Sequence[Any], task: str) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from bench.benchmarks import module
 from bench.core.errors import BadInput
 from bench.core.progress import say
 from bench.core.text import as_json, reveal_invisible
-from bench.data.manifest import own_wording
+from bench.data.dataset import own_wording
 
 if TYPE_CHECKING:
     import pandas as pd

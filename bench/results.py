@@ -12,9 +12,10 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from bench import naming, records
+from bench import records
 from bench.benchmarks import module
 from bench.core.errors import BadInput, expected
+from bench.data import naming
 from bench.metrics.bootstrap import Draw, Replicates, resample
 from bench.metrics.readings import note as readings_note
 from bench.metrics.readings import precision

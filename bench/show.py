@@ -22,8 +22,8 @@ from bench.benchmarks import module
 from bench.core import i18n
 from bench.core.errors import BadInput
 from bench.core.text import PLAIN, as_html, language_of, shortened, truncate
-from bench.data import evenly
 from bench.data import find as find_data
+from bench.data import spread_evenly
 from bench.metrics.findings import disagreements, leading, warnings
 from bench.metrics.findings import findings as find
 from bench.metrics.table import ALL
@@ -183,7 +183,7 @@ def _words_of(kind: str, said: object, languages: Sequence[str]) -> str:
 
 
 def _spread(rows: pd.DataFrame, n: int) -> pd.DataFrame:
-    return rows.iloc[evenly(range(len(rows)), n)]
+    return rows.iloc[spread_evenly(range(len(rows)), n)]
 
 
 def _order(request: object) -> str:
@@ -258,7 +258,7 @@ def _faults(run: Run, settings: Mapping[str, str]) -> pd.DataFrame | None:
             return None
     except BadInput:
         return None
-    room = import_module(f"bench.data.{run.benchmark}_check")
+    room = import_module(f"bench.data.{run.benchmark}.audit")
     found: pd.DataFrame = room.summary(room.check(source.folder, **settings))
     return found
 

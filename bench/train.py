@@ -28,8 +28,8 @@ from bench import __version__, scorers
 from bench.core.errors import BadInput, RunFailed
 from bench.core.files import atomic_write
 from bench.core.progress import Progress, progress, say
-from bench.data import evenly
-from bench.data.nli_corpora import LABELS, Corpus, read
+from bench.data import spread_evenly
+from bench.data.nli_coal.corpora import LABELS, Corpus, read
 from bench.scorers import hub
 from bench.scorers.base import digest
 from bench.scorers.checkpoint import DTYPES, placement
@@ -83,7 +83,7 @@ def nli(
 
     Args:
         model: a Hub id (NAME or NAME@REVISION) or a folder. An NLI classifier keeps its labels and their order; any other gets a fresh head.
-        files, dev: see `bench.data.nli_corpora`; `dev` is only measured on, after each epoch.
+        files, dev: see `bench.data.nli_coal.corpora`; `dev` is only measured on, after each epoch.
         epochs: 5 with a fresh head, 3 for a model that is an NLI classifier already, if None: the paper's.
         max_length: longer pairs are cut to so many tokens, and counted.
         labels: what spellings in the files mean that are not known, such as numbers.
@@ -175,7 +175,7 @@ def _fitted(
         trainer.remove_callback(PrinterCallback)
         try:
             trainer.train(resume_from_checkpoint=str(start) if start else None)
-            measured = {"train": evenly(train, MEASURED), **({"dev": test} if test else {})}
+            measured = {"train": spread_evenly(train, MEASURED), **({"dev": test} if test else {})}
             accuracy = {
                 part: (trainer.predict(rows).metrics["test_accuracy"], len(rows))
                 for part, rows in measured.items()

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from bench import scorers
-from bench.data.nli_build import Row
-from bench.data.nli_pack import Pack
+from bench.data.nli_coal.build import Row
+from bench.data.nli_coal.language_pack import Pack
 
 # Options of a training that its result does not depend on.
 WHERE = ("device", "save_every")

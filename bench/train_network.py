@@ -7,7 +7,7 @@ import transformers
 from transformers.utils import logging as transformers_logging
 
 from bench.core.errors import BadInput
-from bench.data.nli_corpora import LABELS, Example
+from bench.data.nli_coal.corpora import LABELS, Example
 from bench.scorers.checkpoint import tokenizer_of, why_not
 from bench.scorers.classifier import label_columns
 from bench.scorers.location import check_files, check_whole, locate

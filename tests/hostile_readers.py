@@ -20,11 +20,15 @@ from bench import data, study
 from bench.analyses.people import _read_verdicts
 from bench.benchmarks import module
 from bench.core.errors import BadInput
-from bench.data import cbbq, cbbq_templates, cbbq_wording, mcbe, mcbe_wording, nli_coal, nli_corpora
+from bench.data import cbbq, mcbe, nli_coal
 from bench.data.archive import unpack
-from bench.data.cbbq_expand import expand
-from bench.data.nli_pack import FRAMES, TERMS, read_pack, with_captions
-from bench.data.nli_write import build
+from bench.data.cbbq import official_wording as cbbq_wording
+from bench.data.cbbq import templates
+from bench.data.cbbq.expand import expand
+from bench.data.mcbe import official_wording as mcbe_wording
+from bench.data.nli_coal import corpora
+from bench.data.nli_coal.language_pack import FRAMES, TERMS, read_pack, with_captions
+from bench.data.nli_coal.write import build
 from bench.data.published import PATH, published
 from bench.metrics import agreement, annotators
 from bench.scorers.predictions import Predictions
@@ -85,7 +89,7 @@ def cbbq_expanded(form: str, expansion: str) -> Files:
 
 def read_cbbq(folder: Path) -> None:
     source = data.find("cbbq", folder)
-    for expansion in cbbq_templates.EXPANSIONS:
+    for expansion in templates.EXPANSIONS:
         attempt(
             lambda expansion=expansion: data.load(
                 source, expansion=expansion, labels="audited", polarity="column", dedupe="yes"
@@ -151,8 +155,8 @@ def corpus() -> Files:
 
 def read_corpus(folder: Path) -> None:
     for name in corpus():
-        attempt(lambda name=name: nli_corpora.read([folder / name]))
-    nli_corpora.read([folder / name for name in corpus()])
+        attempt(lambda name=name: corpora.read([folder / name]))
+    corpora.read([folder / name for name in corpus()])
 
 
 @cache
@@ -162,7 +166,7 @@ def prompts() -> Files:
 
 @cache
 def some_items(benchmark: str) -> list[Any]:
-    return data.evenly(data.load(data.find(benchmark, SAMPLES / benchmark)), 6)
+    return data.spread_evenly(data.load(data.find(benchmark, SAMPLES / benchmark)), 6)
 
 
 def read_prompts(folder: Path) -> None:

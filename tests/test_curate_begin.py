@@ -7,7 +7,7 @@ from bench import cli
 from bench.core import places
 from bench.core.errors import BadInput
 from bench.curate import begin, cbbq, mcbe
-from bench.data.nli_pack_check import check
+from bench.data.nli_coal.language_pack_audit import check
 
 
 @pytest.mark.parametrize(("name", "known"), [("mcbe", "mcbe"), ("cbbq", "cbbq"), ("nli-coal", "nli_coal")])

@@ -9,7 +9,7 @@ from curating_cbbq import FACTS, answered, changed, drafter, reviewed, told
 from bench.analyses import curate_cbbq
 from bench.core.errors import BadInput
 from bench.curate import cbbq, cbbq_review, cbbq_simulated
-from bench.data.cbbq_templates import CONDITIONS
+from bench.data.cbbq.templates import CONDITIONS
 
 
 def test_the_example_has_no_fault_and_two_scenarios_a_bias(begun):

@@ -9,7 +9,7 @@ from curating_cbbq import FACTS, accepted, answered, changed, drafter, reviewed
 from bench import data
 from bench.core.errors import BadInput
 from bench.curate import cbbq_discuss, cbbq_drafts, cbbq_review, cbbq_simulated, cbbq_write, sheets
-from bench.data import cbbq_check, cbbq_expand
+from bench.data.cbbq import audit, expand
 from bench.tasks import wording
 from bench.tasks.wording import PROMPTS
 
@@ -60,13 +60,13 @@ def test_the_data_set_is_what_the_release_would_be(finished):
         rows = list(csv.DictReader(stream))
     assert rows[0]["context"].endswith(FACTS["work-1"])
     assert [row["label"] for row in rows] == ["1"] * 4
-    assert cbbq_check.check(made.folder).query("kind != 'count'").empty
+    assert audit.check(made.folder).query("kind != 'count'").empty
     source = data.find("cbbq", made.folder)
     counted = cbbq_write.counts(source)
     # Two names by two names in two orders, of four templates, in two polarities and two contexts.
     assert list(counted.questions) == [32, 32, 32, 32, 128]
     assert len(data.load(source)) == 128
-    files = cbbq_expand.expand(source, made.folder.parent / "expanded", "csv", "strict")
+    files = expand.expand(source, made.folder.parent / "expanded", "csv", "strict")
     assert [one.rows for one in files] == [64, 64]
 
 

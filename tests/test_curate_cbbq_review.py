@@ -12,7 +12,7 @@ from bench import data
 from bench.analyses import curate_cbbq
 from bench.core.errors import BadInput
 from bench.curate import cbbq_discuss, cbbq_drafts, cbbq_review, cbbq_simulated, sheets
-from bench.data.cbbq_templates import CONDITIONS
+from bench.data.cbbq.templates import CONDITIONS
 from bench.figures.curate_cbbq import novelty as picture
 from bench.metrics import annotators
 

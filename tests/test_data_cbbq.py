@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from bench import data
-from bench.data import cbbq, cbbq_targets, cbbq_templates
+from bench.data import cbbq
+from bench.data.cbbq import targets
+from bench.data.cbbq import templates as cbbq_templates
 
 CATEGORIES = [
     "SES",
@@ -237,7 +239,7 @@ def test_a_cell_that_is_no_list_of_names_is_refused(cell: str) -> None:
 )
 def test_the_target_is_the_option_of_the_stereotyped_group(category: str, group: str, ans0: str, target: int) -> None:  # fmt: skip
     options = (frozenset([ans0]), frozenset(["别的人"]))
-    assert cbbq_targets.target_option(category, group, options, None) == target
+    assert targets.target_option(category, group, options, None) == target
 
 
 def test_the_biased_answer_is_the_target_of_a_negative_question_and_the_other_of_a_non_negative_one(tmp_path: Path) -> None:  # fmt: skip

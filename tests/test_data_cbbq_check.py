@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from bench import data
 from bench.core.errors import BadInput
 from bench.data import SAMPLES, cbbq
-from bench.data.cbbq_check import check, summary
-from bench.data.cbbq_faults import FAULTS
-from bench.data.cbbq_templates import CATEGORIES, COLUMNS, FILES, INSTANCE_COLUMNS
+from bench.data.cbbq.audit import check, summary
+from bench.data.cbbq.faults import FAULTS
+from bench.data.cbbq.templates import CATEGORIES, COLUMNS, FILES, INSTANCE_COLUMNS
 
 HEADER = [*INSTANCE_COLUMNS[:8], "NAME1", "NAME2", *INSTANCE_COLUMNS[8:]]
 NEG, NONNEG = FILES.values()

@@ -8,8 +8,8 @@ import pytest
 from test_data_cbbq_check import AMB, DIS, NEG, folder_of, put, row, said
 
 from bench.data import cbbq
-from bench.data.cbbq_check import check
-from bench.data.cbbq_templates import INSTANCE_COLUMNS
+from bench.data.cbbq.audit import check
+from bench.data.cbbq.templates import INSTANCE_COLUMNS
 
 
 def test_an_expanded_file_beside_templates_of_which_some_are_refused_is_not_compared(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from bench.data.cbbq_check import check, summary
-from bench.data.cbbq_faults import FAULTS
-from bench.data.cbbq_templates import CATEGORIES, FILES
+from bench.data.cbbq.audit import check, summary
+from bench.data.cbbq.faults import FAULTS
+from bench.data.cbbq.templates import CATEGORIES, FILES
 
 NEG, NONNEG = FILES.values()
 AMB, DIS = "ambiguous", "disambiguous"

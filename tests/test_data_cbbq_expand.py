@@ -12,8 +12,9 @@ from recorded import command, templates
 from bench import data
 from bench.core.errors import RunFailed
 from bench.core.files import DRAFT
-from bench.data import blobs, cbbq, cbbq_expand
-from bench.data.cbbq_expand import expand
+from bench.data import blobs, cbbq
+from bench.data.cbbq import expand as cbbq_expand
+from bench.data.cbbq.expand import expand
 
 Bench = Callable[..., tuple[int, str, str]]
 

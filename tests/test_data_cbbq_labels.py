@@ -9,8 +9,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from bench import data
-from bench.data import SAMPLES, cbbq, cbbq_labels, cbbq_templates
-from bench.data.cbbq_labels import (
+from bench.data import SAMPLES, cbbq
+from bench.data.cbbq import labels, templates
+from bench.data.cbbq.labels import (  # fmt: skip
     BIASED_LABEL,
     BROKEN_SWAP,
     CORRECTED,
@@ -21,8 +22,8 @@ from bench.data.cbbq_labels import (
     WRONG_NAME,
     Verdict,
     verdicts,
-)  # fmt: skip
-from bench.data.cbbq_templates import CATEGORIES, CONDITIONS, Template
+)
+from bench.data.cbbq.templates import CATEGORIES, CONDITIONS, Template
 
 MEETING = "门口来了一位{{NAME1}}和一位{{NAME2}}。"
 FACTS = "{{NAME2}}忘了带伞；{{NAME1}}带了两把伞。"
@@ -37,8 +38,8 @@ def template(category: str = "region", polarity: str = "neg", label: int | None 
         "question": "谁忘了带伞？", "ans0": "{{NAME1}}", "ans1": "{{NAME2}}", **cells,
     }  # fmt: skip
     lists = (
-        tuple(cbbq_templates.names(filled["NAME1"])),
-        tuple(cbbq_templates.names(filled["NAME2"])),
+        tuple(templates.names(filled["NAME1"])),
+        tuple(templates.names(filled["NAME2"])),
     )
     return Template(Path("x.csv"), 1, category, condition, polarity, filled, lists, label)
 
@@ -145,8 +146,8 @@ def test_the_patient_is_found_by_the_words_of_the_group_and_the_option(group: st
     options = {"ans0": ans0, "ans1": "别人"}
     cells = {"bias_targeted_groups": group, **options, "NAME1": names[0], "NAME2": names[1]}
     one = template("disease", **cells)
-    assert cbbq_labels.patient_slot(one) == patient
-    assert cbbq_labels.target_slot(one) == (patient or 0)
+    assert labels.patient_slot(one) == patient
+    assert labels.target_slot(one) == (patient or 0)
     assert verdict(one) == (out(SUPPORTED) if patient == 1 else stands(1))
 
 
@@ -207,13 +208,13 @@ tokens = st.sampled_from(["{{NAME1}}", "{{NAME2}}", "{{NAME1]}", "{{NAME2]}", "{
 def test_a_swapped_half_stands_only_where_the_release_s_swap_leaves_the_facts(introduced: tuple[str, str], told: list[str]) -> None:  # fmt: skip
     start = f"来了{introduced[0]}和{introduced[1]}。"
     text = start + "".join(f"听说{token}忘了伞。" for token in told)
-    assume(cbbq_templates.PLACEHOLDER.search(text))
-    first, second = cbbq_templates.contexts("region", "disambiguous", text, "甲", "乙")
+    assume(templates.PLACEHOLDER.search(text))
+    first, second = templates.contexts("region", "disambiguous", text, "甲", "乙")
     facts = first.partition("。")[2], second.partition("。")[2]
     before, swapped = verdict(template(context=text))
     if facts[0] != facts[1]:
         assert swapped.label == LEFT_OUT
-    elif not cbbq_templates.malformed(text) and before.label != LEFT_OUT and told:
+    elif not templates.malformed(text) and before.label != LEFT_OUT and told:
         assert swapped == (Verdict(1) if introduced[0] != introduced[1] else Verdict(LEFT_OUT, BROKEN_SWAP))
     if before.why in ("", BROKEN_SWAP):
         assert before == Verdict(1)
@@ -229,7 +230,7 @@ def test_a_swapped_half_stands_only_where_the_release_s_swap_leaves_the_facts(in
 )  # fmt: skip
 def test_the_target_slot_follows_the_category(category: str, group: str, name: str, slot: int) -> None:
     one = template(category, bias_targeted_groups=f" {group} ", NAME1=f"[{name}]")
-    assert cbbq_labels.target_slot(one) == slot
+    assert labels.target_slot(one) == slot
 
 
 def templates_in(folder: Path) -> dict[tuple[str, str], list[Template]]:

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from bench.data import OWN_SAMPLES, cbbq, find, frame, load
-from bench.data.cbbq_scenes import scenes
+from bench.data.cbbq.scenes import scenes
 
 SHARED = Path(os.environ.get("BENCH_SHARED", Path(__file__).parents[2] / "shared")) / "data" / "cbbq"
 

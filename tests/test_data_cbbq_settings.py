@@ -11,7 +11,7 @@ from recorded import FACTS, TEMPLATE, templates
 
 from bench import data
 from bench.data import cbbq
-from bench.data.cbbq_templates import INSTANCE_COLUMNS
+from bench.data.cbbq.templates import INSTANCE_COLUMNS
 
 A, D = "ambiguous", "disambiguous"
 BROKEN = FACTS.replace("{{NAME1}}", "{{NAME1]}", 1)

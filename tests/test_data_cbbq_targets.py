@@ -11,8 +11,9 @@ from bench import data, records, run
 from bench.core.errors import BadInput
 from bench.curate import cbbq as curated
 from bench.curate import cbbq_write
-from bench.data import SAMPLES, cbbq, cbbq_check
-from bench.data.cbbq_targets import named_option
+from bench.data import SAMPLES, cbbq
+from bench.data.cbbq import audit
+from bench.data.cbbq.targets import named_option
 
 HEAD = 'name = "Ours"\nlanguage = "zh"\n\n[categories.ours]\nen = "Ours"\nzh = "自编"\n'
 TARGET_1, TARGET_2 = 'target = "NAME1"\n', 'target = "NAME2"\n'
@@ -112,13 +113,13 @@ def test_rows_that_do_not_tell_need_a_slot(tmp_path: Path, refusal: Callable[...
     assert "templates_generate_neg.csv, row 1, column `bias_targeted_groups`: '被歧视者'" in message
     assert 'target = "NAME1" or target = "NAME2"' in message
     assert "[categories.ours]" in message
-    found = cbbq_check.check(folder)
+    found = audit.check(folder)
     assert len(found[(found.kind == "refused") & (found.column == "bias_targeted_groups")]) == 20
     hashes = set()
     for option, line in enumerate((TARGET_1, TARGET_2)):
         folder = copied(tmp_path / line[-4:-2], "gender", HEAD + line, **group)
         assert {one.target for one in cbbq.load(folder, ["ours"])} == {option}
-        assert "refused" not in set(cbbq_check.check(folder).kind)
+        assert "refused" not in set(audit.check(folder).kind)
         hashes.add(data.find("cbbq", folder).sha256)
     assert len(hashes) == 2
     folder = copied(tmp_path / "b", "gender", HEAD + 'target = "name2"\n', **group)
@@ -128,7 +129,7 @@ def test_rows_that_do_not_tell_need_a_slot(tmp_path: Path, refusal: Callable[...
 def test_a_row_that_tells_counts_more_than_the_declared_slot_and_is_listed(tmp_path: Path) -> None:
     folder = copied(tmp_path, "gender", HEAD + TARGET_1)
     assert {one.target for one in cbbq.load(folder, ["ours"])} == {1}
-    found = cbbq_check.check(folder)
+    found = audit.check(folder)
     rows = found[found.fault == "roles_reversed_vs_category"]
     assert len(rows) == 20
     assert set(rows.column) == {"NAME2"}
@@ -137,7 +138,7 @@ def test_a_row_that_tells_counts_more_than_the_declared_slot_and_is_listed(tmp_p
 def test_expanded_files_take_the_target_from_their_rows_too(
     tmp_path: Path, refusal: Callable[..., str]
 ) -> None:
-    from bench.data.cbbq_expand import expand
+    from bench.data.cbbq.expand import expand
 
     folder = copied(tmp_path / "data", "gender")
     expand(data.find("cbbq", folder), tmp_path / "out", "csv", "compat")
@@ -146,7 +147,7 @@ def test_expanded_files_take_the_target_from_their_rows_too(
     for path in (tmp_path / "out").glob("*/*/*.csv"):
         path.write_text(path.read_text("utf-8-sig").replace("女性", "某群"), "utf-8")
     assert "'某群' does not tell" in refusal(cbbq.load, tmp_path / "out", ["ours"])
-    assert "refused" in set(cbbq_check.check(tmp_path / "out").kind)
+    assert "refused" in set(audit.check(tmp_path / "out").kind)
 
 
 def test_curation_writes_the_slot_and_asks_for_one_that_nothing_tells(done: curated.Project) -> None:

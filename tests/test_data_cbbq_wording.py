@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.data import cbbq_wording as module
-from bench.data.cbbq_wording import choices, find, is_script, read
-from bench.data.scripts import digest
+from bench.data.cbbq import official_wording as module
+from bench.data.cbbq.official_wording import choices, find, is_script, read
+from bench.data.official_wording import digest
 
 Refusal = Callable[..., str]
 Tables = dict[str, Any]

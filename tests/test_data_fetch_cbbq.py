@@ -14,10 +14,11 @@ from test_data_fetch import write_checksums
 
 from bench import data
 from bench.core.errors import RunFailed
-from bench.data import blobs, cbbq_wording, fetch_wording
+from bench.data import blobs, fetch_wording
 from bench.data import fetch as module
+from bench.data.cbbq import official_wording
 from bench.data.fetch import fetch
-from bench.data.scripts import digest
+from bench.data.official_wording import digest
 from bench.tasks import wording
 
 Refusal = Callable[..., str]
@@ -28,7 +29,7 @@ URL = "https://codeload.github.com/YFHuangxxxx/CBBQ/tar.gz/95eaf2eeaa0b936f3e97e
 @pytest.fixture
 def authors(tmp_path: Path, user: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder like CBBQ's checkout with scripts alone, of invented wordings, which count as the released ones."""
-    monkeypatch.setattr(cbbq_wording, "RELEASED", digest(INVENTED))
+    monkeypatch.setattr(official_wording, "RELEASED", digest(INVENTED))
     root = tmp_path / "checkout" / "CBBQ-95eaf2e"
     scripts(root / PLACE, INVENTED)
     (root / PLACE / "BELLE" / "setup.py").write_text("raise SystemExit('was run')")
@@ -80,7 +81,7 @@ def test_only_the_scripts_of_wordings_are_unpacked(release: Path, tmp_path: Path
     (tmp_path / "work").mkdir()
     unpacked = module._folder("cbbq", pack_tar(release), tmp_path / "work")
     scripted = {name.partition(f"{PLACE}/")[2] for name in names(unpacked) if name.endswith(".py")}
-    assert scripted == set(cbbq_wording.SCRIPTS)
+    assert scripted == set(official_wording.SCRIPTS)
 
 
 def test_what_is_told_can_be_chosen(
@@ -110,7 +111,7 @@ def test_download(
     fault, kept = capsys.readouterr().err.splitlines()[-2:]
     assert fault == (
         f"the data came without the wording: {URL}: CBBQ-95eaf2e/{PLACE}: the wording is not the released one; "
-        f"{cbbq_wording.REMEDY}; the older wording is kept"
+        f"{official_wording.REMEDY}; the older wording is kept"
     )
     assert kept.startswith("wording cbbq-scripts-95eaf2e: ")
     assert brought(source.folder) == INVENTED
@@ -121,7 +122,7 @@ def test_download(
     assert fetch("cbbq") == source
     told = capsys.readouterr().err.splitlines()[-1]
     assert told == (
-        f"the data came without the wording: {URL}: holds none of {cbbq_wording.EXPECTED}; {cbbq_wording.REMEDY}"
+        f"the data came without the wording: {URL}: holds none of {official_wording.EXPECTED}; {official_wording.REMEDY}"
     )
     assert "wording" not in manifest(source.folder)
     assert leftovers(user) == []
@@ -149,7 +150,7 @@ def test_a_fault_in_the_wording_does_not_keep_the_data_away(
     assert fault.startswith(
         f"the data came without the wording: {place}, line 8: expected one sum (`+`) of texts and "
     )
-    assert fault.endswith("found none of `ans1`; " + cbbq_wording.REMEDY)
+    assert fault.endswith("found none of `ans1`; " + official_wording.REMEDY)
     assert names(source.folder) == {name for name in names(source.folder) if name != "prompts.toml"}
     (source.folder / "prompts.toml").write_text('version = "older"\n')
     with (source.folder / "dataset.toml").open("a", encoding="utf-8") as stream:
@@ -200,7 +201,7 @@ def test_wording_alone_leaves_the_data_that_are_there(
     shutil.rmtree(authors / PLACE)
     message = refusal(fetch, "cbbq", authors)
     assert message.startswith(f"{authors}: holds no data of CBBQ; expected ")
-    assert message.endswith(f", or {cbbq_wording.EXPECTED}")
+    assert message.endswith(f", or {official_wording.EXPECTED}")
     assert (before.folder / "prompts.toml").read_bytes() == good
     assert leftovers(user) == []
 

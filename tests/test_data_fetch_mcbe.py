@@ -17,9 +17,10 @@ from test_data_mcbe_wording import INVENTED, change, scripts
 
 from bench import data
 from bench.core.errors import RunFailed
-from bench.data import fetch_wording, mcbe_wording
+from bench.data import fetch_wording
 from bench.data.fetch import fetch
-from bench.data.scripts import digest
+from bench.data.mcbe import official_wording
+from bench.data.official_wording import digest
 
 Refusal = Callable[..., str]
 
@@ -55,7 +56,7 @@ def commit(hub: HubServer) -> str:
 @pytest.fixture
 def authors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with scripts of an invented wording, which counts as the released one."""
-    monkeypatch.setattr(mcbe_wording, "RELEASED", digest(INVENTED))
+    monkeypatch.setattr(official_wording, "RELEASED", digest(INVENTED))
     return scripts(tmp_path / "checkout" / "McBE-2a8e8f5", INVENTED)
 
 
@@ -123,7 +124,7 @@ def test_the_scripts_are_downloaded_too(
 ) -> None:
     """Nothing is in place of the network but its address."""
     hub.pages = {f"/raw/{path.name}": path.read_bytes() for path in authors.glob("*.py")}
-    monkeypatch.setattr(mcbe_wording, "ADDRESS", f"{hub.url}/raw")
+    monkeypatch.setattr(official_wording, "ADDRESS", f"{hub.url}/raw")
     assert brought(fetch("mcbe").folder) == INVENTED
 
 
@@ -140,7 +141,7 @@ def test_a_release_may_be_laid_out_otherwise(
     user: Path, hub: HubServer, monkeypatch: pytest.MonkeyPatch, layout: Callable[[], dict[str, bytes]]
 ) -> None:
     hub.add(REPOSITORY, layout())
-    monkeypatch.setattr(mcbe_wording, "ADDRESS", f"{hub.url}/raw")
+    monkeypatch.setattr(official_wording, "ADDRESS", f"{hub.url}/raw")
     assert data.load(fetch("mcbe")) == data.load(data.find("mcbe", data.SAMPLES / "mcbe"))
 
 

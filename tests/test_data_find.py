@@ -157,7 +157,7 @@ def test_a_frame_of_items_has_their_names_and_what_was_sampled(homes: dict[str, 
 
 @given(st.integers(1, 400), st.one_of(st.none(), st.integers(1, 500)))
 def test_a_limit_takes_items_in_order_and_evenly_from_the_first_on(n: int, limit: int | None) -> None:
-    taken = data.evenly(range(n), limit)
+    taken = data.spread_evenly(range(n), limit)
     assert len(taken) == n if limit is None else len(taken) == min(n, limit)
     assert taken[0] == 0
     # Evenly: the steps, that to the end included, differ by one at most.

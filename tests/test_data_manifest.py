@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recorded import GOOD
 
-from bench import data, naming, run
+from bench import data, run
 from bench.core import i18n
 from bench.core.errors import BadInput
-from bench.data import SAMPLES, manifest, mcbe_check
-from bench.data.cbbq_expand import expand
-from bench.data.cbbq_labels import NO_FACTS, _unusable, mentions
+from bench.data import SAMPLES, dataset, naming
+from bench.data.cbbq.expand import expand
+from bench.data.cbbq.labels import NO_FACTS, _unusable, mentions
 from bench.data.fetch import fetch
-from bench.data.mcbe import CATEGORIES
+from bench.data.mcbe import CATEGORIES, audit
 from bench.figures import scores as pictures
 from bench.figures import style
 from bench.metrics.findings import named_apart
@@ -111,7 +111,7 @@ def test_a_category_that_nobody_knows_is_refused_with_the_lines_to_write(tmp_pat
     assert f'[categories.{name}], en = "its English label", zh = "its own label"' in message
     assert str(folder / "dataset.toml") in message
     found = (
-        mcbe_check.check(folder)
+        audit.check(folder)
         if benchmark == "mcbe"
         else data.check(data.Source("cbbq", folder, "", "", "", ""))
     )
@@ -198,7 +198,7 @@ def test_a_wrong_manifest_is_refused_with_its_key(tmp_path: Path, refusal, told:
     message = refusal(data.find, "mcbe", folder)
     assert message.startswith(str(folder / "dataset.toml"))
     assert said in message
-    found = mcbe_check.check(folder)
+    found = audit.check(folder)
     assert "dataset.toml" in set(found[found.kind == "refused"].file)
 
 
@@ -222,9 +222,9 @@ def test_a_run_of_before_and_a_hostile_one_are_opened(tmp_path: Path) -> None:
 
 @given(st.text(max_size=60))
 def test_a_name_is_a_name_of_a_file_or_is_refused(name: str) -> None:
-    if manifest.name_fault(name):
+    if dataset.name_fault(name):
         with pytest.raises(BadInput):
-            manifest._category(Path("dataset.toml"), name, {"en": "a", "zh": "b"}, ("zh",))
+            dataset._category(Path("dataset.toml"), name, {"en": "a", "zh": "b"}, ("zh",))
     else:
         assert Path(name).parts == (name,)
         assert name.isprintable()
@@ -232,7 +232,7 @@ def test_a_name_is_a_name_of_a_file_or_is_refused(name: str) -> None:
 
 
 def test_all_names_of_the_releases_would_be_taken() -> None:
-    assert not any(manifest.name_fault(name) for name in CATEGORIES)
+    assert not any(dataset.name_fault(name) for name in CATEGORIES)
 
 
 def test_labels_are_shown_where_a_font_has_them() -> None:

@@ -12,7 +12,7 @@ from recorded import GOOD
 
 from bench.core.errors import BadInput
 from bench.data import SAMPLES, mcbe
-from bench.data.mcbe_check import check
+from bench.data.mcbe.audit import check
 
 NAMES = list(GOOD)
 # Ten different rows, two a label, in which nothing is odd.

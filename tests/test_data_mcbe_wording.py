@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.data import mcbe_wording as module
-from bench.data.mcbe_wording import find, read
-from bench.data.scripts import digest
+from bench.data.mcbe import official_wording as module
+from bench.data.mcbe.official_wording import find, read
+from bench.data.official_wording import digest
 
 Refusal = Callable[..., str]
 Tables = dict[str, Any]

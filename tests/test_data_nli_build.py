@@ -11,17 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench import data
-from bench.data.nli_build import (
-    ASSIGNMENTS,
-    Row,
-    build_controlled,
-    build_eval,
-    downsample,
-    untrained,
-)
-from bench.data.nli_extract import extract
-from bench.data.nli_pack import Occupation, Pack, read_pack
-from bench.data.nli_write import RATES, build, write_controlled, write_eval
+from bench.data.nli_coal.build import ASSIGNMENTS, Row, build_controlled, build_eval, downsample, untrained
+from bench.data.nli_coal.extract import extract
+from bench.data.nli_coal.language_pack import Occupation, Pack, read_pack
+from bench.data.nli_coal.write import RATES, build, write_controlled, write_eval
 
 SAMPLES = data.SAMPLES / "nli_packs"
 WORDS = (("nurse", "female-stereo"), ("baker", "neutral"), ("smith", "male-stereo"))

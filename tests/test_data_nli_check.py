@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from bench import data
-from bench.data.nli_coal_check import check, summary
-from bench.data.nli_faults import FAULTS
+from bench.data.nli_coal.audit import check, summary
+from bench.data.nli_coal.faults import FAULTS
 
 
 @pytest.fixture(scope="module")

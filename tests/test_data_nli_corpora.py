@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.core.errors import BadInput
-from bench.data.nli_corpora import Example, read
+from bench.data.nli_coal.corpora import Example, read
 
 PAIR = {"sentence1": "a nurse reads", "sentence2": "a woman reads"}
 

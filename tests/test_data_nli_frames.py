@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.data.nli_frames import (
+from bench.data.nli_coal.frames import (
     RELEASED_TERMS,
     SLOT,
     Aligned,

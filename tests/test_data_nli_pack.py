@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench import data
-from bench.data.nli_frames import GENDERS, CaptionFilter
-from bench.data.nli_pack import (
+from bench.data.nli_coal.frames import GENDERS, CaptionFilter
+from bench.data.nli_coal.language_pack import (
     TYPES,
     Occupation,
     Pack,

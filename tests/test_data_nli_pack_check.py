@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench import data, naming, run
+from bench import data, run
 from bench.analyses import language_pack
 from bench.curate import begin
-from bench.data import SAMPLES, nli_coal
-from bench.data.nli_frames import from_captions
-from bench.data.nli_pack import faults, read_pack, read_words, type_of
-from bench.data.nli_pack_check import check, sift
-from bench.data.nli_write import build
+from bench.data import SAMPLES, naming, nli_coal
+from bench.data.nli_coal.frames import from_captions
+from bench.data.nli_coal.language_pack import faults, read_pack, read_words, type_of
+from bench.data.nli_coal.language_pack_audit import check, sift
+from bench.data.nli_coal.write import build
 from bench.figures import language_pack as pictures
 from bench.figures import style
 from bench.figures.nli_coal import _language
@@ -193,7 +193,7 @@ def test_captions_are_sifted_by_hand() -> None:
 
 @given(st.lists(st.text(st.sampled_from("여자남그녀가 [Sub].\n\t"), max_size=20), max_size=6))
 def test_a_caption_makes_a_frame_or_has_a_reason(lines: list[str]) -> None:
-    from bench.data.nli_frames import SLOT, found_in, gender_words, judged
+    from bench.data.nli_coal.frames import SLOT, found_in, gender_words, judged
 
     pack = read_words(language_pack.START)
     for line in lines:

@@ -10,7 +10,7 @@ from bench import data, printing, run
 from bench.core import i18n
 from bench.core.errors import AnotherRun, BadInput
 from bench.data import SAMPLES, fetch_wording
-from bench.data.cbbq_expand import expand
+from bench.data.cbbq.expand import expand
 from bench.data.fetch import fetch
 from bench.metrics.findings import foreign, warnings
 from bench.tasks import wording

@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import tomllib
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -116,13 +117,9 @@ def test_a_benchmark_has_the_same_name_in_every_room():
     from bench.benchmarks import NAMES
 
     for name in NAMES:
-        for place in (
-            f"bench/data/{name}.py",
-            f"bench/tasks/{name}.py",
-            f"bench/metrics/{name}.py",
-            f"notebooks/{name}.ipynb",
-        ):
-            assert (HOME / place).is_file()
+        for room in ("data", "tasks", "metrics"):
+            assert find_spec(f"bench.{room}.{name}")
+        assert (HOME / f"notebooks/{name}.ipynb").is_file()
         assert (HOME / "bench/data/samples" / name / "dataset.toml").is_file()
 
 

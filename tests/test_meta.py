@@ -13,8 +13,8 @@ import pytest
 
 from bench import data
 from bench.analyses import meta
-from bench.data.nli_build import Row
-from bench.data.nli_pack import Pack
+from bench.data.nli_coal.build import Row
+from bench.data.nli_coal.language_pack import Pack
 from bench.figures import meta as pictures
 from bench.metrics import nli_coal
 from bench.tasks.nli_coal import LABELS

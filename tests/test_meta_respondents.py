@@ -47,7 +47,7 @@ def test_cbbq_of_whoever_says_a_always_is_how_often_the_stereotyped_person_stand
     for item in data.load(source):
         if item.condition == "ambiguous":
             by_category.setdefault(item.category, []).append(item)
-    taken = {name: data.evenly(some, 4) for name, some in by_category.items()}
+    taken = {name: data.spread_evenly(some, 4) for name, some in by_category.items()}
     first = float(np.mean([np.mean([item.biased == 0 for item in some]) for some in taken.values()]))
     assert score(found, "s_amb", 0) == 0
     assert score(found, "s_amb", 1) == 1

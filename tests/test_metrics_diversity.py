@@ -14,7 +14,7 @@ from statsmodels.stats import inter_rater
 
 from bench import data
 from bench.core.errors import BadInput
-from bench.data import overview
+from bench.data import texts as overview
 from bench.metrics import annotators, diversity, diversity_findings, words
 from bench.metrics.bootstrap import LEVEL
 

@@ -22,7 +22,8 @@ from bench.curate.cbbq_discuss import Discussed
 from bench.curate.cbbq_drafts import Decided
 from bench.curate.cbbq_review import Reviewed
 from bench.curate.cbbq_write import Made
-from bench.data import Source, cbbq_check
+from bench.data import Source
+from bench.data.cbbq import audit as cbbq_check
 from bench.metrics import diversity_findings
 from bench.metrics.annotators import Simulated
 from bench.metrics.diversity import NEAR
@@ -97,7 +98,7 @@ class Curated(NamedTuple):
         return pd.DataFrame(rows, columns=["step", "done", "of", "waits_for"])
 
     def audit(self) -> pd.DataFrame:
-        """What the audit of CBBQ's data finds in the data set: see `bench.data.cbbq_check.check`, without the counts."""
+        """What the audit of CBBQ's data finds in the data set: see `bench.data.cbbq.audit.check`, without the counts."""
         if self.made is None:
             return pd.DataFrame(columns=["file", "row", "column", "kind", "what", "value"])
         found = cbbq_check.check(self.made.folder)

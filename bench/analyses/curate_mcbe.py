@@ -20,7 +20,7 @@ from bench.curate import mcbe, mcbe_findings, mcbe_rounds, mcbe_simulated, mcbe_
 from bench.curate.mcbe import Project
 from bench.curate.mcbe_rounds import SEVERITY, SUBCATEGORY, Rounds, Writer
 from bench.curate.mcbe_simulated import Annotators
-from bench.data.manifest import MANIFEST
+from bench.data.dataset import MANIFEST
 from bench.results import Run
 from bench.run import curated, evaluate_all
 from bench.scorers.base import digest

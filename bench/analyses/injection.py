@@ -117,8 +117,10 @@ def measured(
     aim, room = _aim(benchmark), module("tasks", benchmark)
     source = data.find(benchmark, folder)
     items = {item.item_id: item for item in data.load(source) if room.concerns(item, aim.task) and not room.unfit(item, aim.task)}  # fmt: skip
-    given = dict(_poor(benchmark, data.evenly(list(items.values()), limit)) if replies is None else replies)
-    given = {name: given[name] for name in data.evenly(list(given), limit)}
+    given = dict(
+        _poor(benchmark, data.spread_evenly(list(items.values()), limit)) if replies is None else replies
+    )
+    given = {name: given[name] for name in data.spread_evenly(list(given), limit)}
     if unknown := next((name for name in given if name not in items), ""):
         raise BadInput(f"{source.folder}: has no item {unknown!r} to which a reply is given")
     rows, asked = [], []

@@ -16,11 +16,11 @@ from bench.core import i18n
 from bench.core.errors import BadInput
 from bench.core.files import atomic_write
 from bench.curate.begin import EXAMPLES
-from bench.data.manifest import WORDING, both_names
-from bench.data.nli_build import build_eval
-from bench.data.nli_pack import FRAMES, Pack, read_pack, read_words, write_pack
-from bench.data.nli_pack_check import check, sift
-from bench.data.nli_write import build
+from bench.data.dataset import WORDING, both_names
+from bench.data.nli_coal.build import build_eval
+from bench.data.nli_coal.language_pack import FRAMES, Pack, read_pack, read_words, write_pack
+from bench.data.nli_coal.language_pack_audit import check, sift
+from bench.data.nli_coal.write import build
 from bench.data.text import place, read_text
 from bench.run import curated
 
@@ -37,8 +37,8 @@ class Made(NamedTuple):
         pack: the whole of it.
         folder: where its files lie.
         out: the folder of the sets that were built of it, which the loader takes.
-        sifted: see `bench.data.nli_pack_check.sift`; no rows where the frames stood there already.
-        checked: see `bench.data.nli_pack_check.check`.
+        sifted: see `bench.data.nli_coal.language_pack_audit.sift`; no rows where the frames stood there already.
+        checked: see `bench.data.nli_coal.language_pack_audit.check`.
     """
 
     pack: Pack

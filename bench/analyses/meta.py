@@ -32,11 +32,11 @@ from bench.core.errors import BadInput, RunFailed, expected
 from bench.core.files import atomic_path, atomic_write
 from bench.core.progress import progress, say
 from bench.data import SAMPLES, frame
-from bench.data.nli_build import NS_WORDS, Row, build_controlled, build_eval, downsample
 from bench.data.nli_coal import CATEGORIES, Pair
-from bench.data.nli_extract import extract
-from bench.data.nli_frames import SLOT
-from bench.data.nli_pack import MANIFEST, Pack, read_pack
+from bench.data.nli_coal.build import NS_WORDS, Row, build_controlled, build_eval, downsample
+from bench.data.nli_coal.extract import extract
+from bench.data.nli_coal.frames import SLOT
+from bench.data.nli_coal.language_pack import MANIFEST, Pack, read_pack
 from bench.metrics.correlation import PEARSON, by_group
 from bench.metrics.nli_coal_answers import SUMS, answers, arranged
 from bench.metrics.nli_coal_measures import measures
@@ -105,7 +105,7 @@ def evaluate(
         learner: makes the models; the tiny transformer if None.
         data: a language pack, or a folder of released or built sets; the package's own packs if None.
         cache: the folder that keeps answers; in the user's cache if None.
-        assignment: who is against the stereotype at a rate below 1; see `bench.data.nli_build`.
+        assignment: who is against the stereotype at a rate below 1; see `bench.data.nli_coal.build`.
         keep_models: keep what was trained, too.
         carried: take results that the package carries, where they are of the very same model.
 

@@ -15,7 +15,8 @@ import pandas as pd
 from bench.benchmarks import NAMES, module, resolve
 from bench.core import i18n
 from bench.core.errors import BadInput, expected
-from bench.data import SAMPLES, Source, evenly, find, overview
+from bench.data import SAMPLES, Source, find, spread_evenly
+from bench.data import texts as overview
 from bench.metrics import annotators, coverage, diversity, diversity_findings
 from bench.metrics.findings import named_apart
 
@@ -204,7 +205,7 @@ def annotated(
     found = []
     for look in looked:
         simulated = annotators.Simulated(reliability, raters)
-        parts = [some.loc[evenly(list(some.index), RATED)] for _, some in look.texts.groupby("category", sort=False)]  # fmt: skip
+        parts = [some.loc[spread_evenly(list(some.index), RATED)] for _, some in look.texts.groupby("category", sort=False)]  # fmt: skip
         who = i18n.tell("{n} simulated annotators of the topics of {title}", n=raters, title=look.title)
         kappas = annotators.kappas(simulated.annotate(pd.concat(parts)))
         found.append(Annotated(look.benchmark, who, simulated.kappa, kappas))

@@ -110,10 +110,10 @@ class Setup:
         """At most `n` items of a work."""
         if work == "letters":
             every = self.questions
-            starts = data.evenly(range(0, len(every), STRETCH), -(-n // STRETCH))
+            starts = data.spread_evenly(range(0, len(every), STRETCH), -(-n // STRETCH))
             return [one for start in starts for one in every[start : start + STRETCH]][:n]
         if work == "generate":
-            return data.evenly(
+            return data.spread_evenly(
                 [one for task in ("sc", "bs") for one in self._of("mcbe", task, self._instances)], n
             )
         return list(islice(self._of("mcbe", {"nll": "pc"}.get(work, work), self._instances), n))

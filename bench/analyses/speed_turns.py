@@ -15,7 +15,7 @@ import psutil
 import torch
 
 from bench.analyses.speed_peers import OURS, WHOLE, Contestant, Run, Said, encoded, turn
-from bench.data import evenly
+from bench.data import spread_evenly
 from bench.scorers.causal import Causal
 from bench.scorers.checkpoint import threads
 from bench.tasks.choices import letter
@@ -67,7 +67,7 @@ def in_turns(
     Args:
         few: items, evenly spread, for those who can do no more.
     """
-    places = {one.who: evenly(range(len(requests)), few if one.few else None) for one in whom}
+    places = {one.who: spread_evenly(range(len(requests)), few if one.few else None) for one in whom}
     wrong = {one.who: "not installed: pip install 'bias-workbench[peers]'" for one in whom if one.missing}
     runs: dict[str, Run] = {}
     done: dict[str, Done] = {one.who: [] for one in whom}

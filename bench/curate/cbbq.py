@@ -2,7 +2,7 @@
 
 A project is a folder of plain tables, which people fill over weeks:
 
-    dataset.toml     name, version, language, licence, and the labels of the categories (`bench.data.manifest`)
+    dataset.toml     name, version, language, licence, and the labels of the categories (`bench.data.dataset`)
     biases.csv       who is thought to be what, and where that is recorded
     templates.csv    ambiguous contexts that people wrote, with names, both questions and the options
     drafts.csv       what a model added to a context so that it speaks against the bias (`cbbq_drafts`)
@@ -26,12 +26,12 @@ from bench.core.errors import BadInput
 from bench.core.files import atomic_write, explain_write_errors
 from bench.curate import begin
 from bench.curate.record import unfit
-from bench.data import manifest
+from bench.data import dataset
 from bench.data.audit import shown
-from bench.data.cbbq_targets import SLOT_NAMES, target_option
-from bench.data.cbbq_templates import CATEGORIES, CONDITIONS, SLOTS, malformed, names
+from bench.data.cbbq.targets import SLOT_NAMES, target_option
+from bench.data.cbbq.templates import CATEGORIES, CONDITIONS, SLOTS, malformed, names
 from bench.data.cells import as_csv, guarded, unguarded
-from bench.data.manifest import MANIFEST, Manifest, name_fault
+from bench.data.dataset import MANIFEST, Manifest, name_fault
 from bench.data.tables import Row, read_csv, whole_number
 from bench.data.text import place as path_of
 
@@ -70,7 +70,7 @@ class Project:
     @property
     def manifest(self) -> Manifest:
         """What `dataset.toml` says."""
-        return manifest.read(self.folder)
+        return dataset.read(self.folder)
 
     def table(self, name: str) -> list[Row]:
         """The rows of a table; none where it has not come into being yet.
@@ -193,7 +193,7 @@ def opened(folder: str | Path) -> Project:
     place = path_of(folder)
     begin.check("cbbq", place)
     # A wrong one is refused here, and not halfway.
-    manifest.read(place)
+    dataset.read(place)
     return Project(place)
 
 

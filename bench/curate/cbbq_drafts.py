@@ -26,7 +26,7 @@ from bench.curate.record import unfit
 from bench.curate.workbook import Question
 from bench.data import toml
 from bench.data.audit import shown
-from bench.data.cbbq_templates import SLOTS, malformed
+from bench.data.cbbq.templates import SLOTS, malformed
 from bench.data.tables import Row
 
 # Replies to prompts, called as `write(prompts, max_new_tokens=..., seed=...)` with a seed a prompt: what scorers have as `generate`.

@@ -21,8 +21,9 @@ from bench.curate.cbbq import QUESTIONS, Project, Scenario
 from bench.curate.cbbq_drafts import decided, each, on_sheets, wrong_facts
 from bench.curate.cbbq_sheets import following, hand_over, sent
 from bench.curate.workbook import Question
-from bench.data import Source, overview
-from bench.data.cbbq_templates import CONDITIONS, SLOTS
+from bench.data import Source
+from bench.data import texts as overview
+from bench.data.cbbq.templates import CONDITIONS, SLOTS
 from bench.metrics import annotators, diversity
 from bench.metrics.table import Card
 
@@ -238,7 +239,7 @@ def objections(answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def texts(project: Project) -> pd.DataFrame:
-    """The contexts of complete forms, each once, as `bench.data.overview.texts` has those of a data set."""
+    """The contexts of complete forms, each once, as `bench.data.texts.texts` has those of a data set."""
     found = forms(project)
     rows = []
     language = next(iter(project.manifest.languages), "zh")

@@ -17,7 +17,7 @@ from bench.curate.cbbq import Project, Scenario
 from bench.curate.cbbq_discuss import KEEP, LEAVE_OUT
 from bench.curate.cbbq_drafts import ACCEPT, AGAIN, EDIT, SMALL, Writer
 from bench.curate.sheets import Sheet
-from bench.data.cbbq_templates import SLOTS
+from bench.data.cbbq.templates import SLOTS
 from bench.data.tables import read_csv
 from bench.metrics.annotators import Simulated
 

@@ -19,10 +19,10 @@ from bench.curate.cbbq_drafts import decided, each
 from bench.curate.cbbq_review import forms, reviewed
 from bench.data import MANIFEST as DATASET
 from bench.data import Source, cbbq, toml
-from bench.data.cbbq_targets import SLOT_NAMES
-from bench.data.cbbq_templates import CONDITIONS, FILES
+from bench.data.cbbq.targets import SLOT_NAMES
+from bench.data.cbbq.templates import CONDITIONS, FILES
 from bench.data.cells import as_csv, guarded
-from bench.data.manifest import WORDING, own_wording, tables
+from bench.data.dataset import WORDING, own_wording, tables
 from bench.data.tables import Row
 from bench.data.text import read_text
 

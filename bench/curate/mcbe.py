@@ -27,9 +27,10 @@ from bench.curate import begin
 from bench.curate.mcbe_rules import LEAVE_OUT
 from bench.curate.record import NAME, is_column, unfit, wrong_name
 from bench.curate.workbook import simple
-from bench.data import manifest, mcbe, toml
+from bench.data import dataset as manifest
+from bench.data import mcbe, toml
 from bench.data.cells import as_csv, unguarded
-from bench.data.manifest import Manifest
+from bench.data.dataset import Manifest
 from bench.data.tables import read_csv
 from bench.data.text import place as path_of
 

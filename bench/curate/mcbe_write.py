@@ -18,9 +18,9 @@ from bench.core.errors import BadInput
 from bench.core.files import atomic_write, explain_write_errors
 from bench.curate import provenance
 from bench.curate.mcbe_rounds import Rounds
-from bench.data import manifest, mcbe, toml
+from bench.data import dataset, mcbe, toml
 from bench.data.cells import as_csv
-from bench.data.manifest import MANIFEST, WORDING
+from bench.data.dataset import MANIFEST, WORDING
 from bench.data.text import read_text
 
 
@@ -105,5 +105,5 @@ def _files(every: Sequence[Rounds]) -> dict[str, str]:
         **({WORDING: read_text(wording)} if wording.is_file() else {}),
         **{f"{name}.csv": as_csv(rows[list(mcbe.COLUMNS)].assign(score=rows.score.astype(float))) for name, rows in whole.items() if len(rows)},
         provenance.LOG: provenance.as_lines(lines),
-        MANIFEST: toml.written({**said.told, **manifest.tables(said)}),
+        MANIFEST: toml.written({**said.told, **dataset.tables(said)}),
     }  # fmt: skip

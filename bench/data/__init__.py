@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import platformdirs
 
-from bench import naming
 from bench.benchmarks import module, resolve
 from bench.core.errors import BadInput, expected
-from bench.data import manifest
-from bench.data.manifest import MANIFEST
+from bench.data import dataset, naming
+from bench.data.dataset import MANIFEST
 from bench.data.text import opened, place
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ class Paper(NamedTuple):
     url: str
 
 
-class Touched(NamedTuple):
+class SettingEffect(NamedTuple):
     """How many rows a setting changes, leaves out, or would; `what` says it, behind their number and a colon.
 
     `task` is empty where it concerns all tasks alike.
@@ -149,7 +148,7 @@ def check(source: Source, **settings: str) -> "pd.DataFrame":
     Raises:
         BadInput: the benchmark's loader has no such report.
     """
-    name = f"bench.data.{source.benchmark}_check"
+    name = f"bench.data.{source.benchmark}.audit"
     if find_spec(name) is None:
         raise BadInput(
             f"--check: {source.benchmark} has no report of odd rows; `bench data {source.benchmark}` says whether it loads"
@@ -166,7 +165,7 @@ def frame(items: Sequence[Any]) -> "pd.DataFrame":
     return pd.DataFrame({name: [getattr(item, name) for item in items] for name in names})
 
 
-def evenly(items: Sequence[Any], limit: int | None) -> list[Any]:
+def spread_evenly(items: Sequence[Any], limit: int | None) -> list[Any]:
     """At most `limit` of `items`, spread evenly from first to last.
 
     Files are sorted by template and polarity, so that the first N would be one template in one polarity.
@@ -185,7 +184,7 @@ def _source(benchmark: str, folder: Path, found: str) -> Source:
     if not room.files(folder):
         raise BadInput(f"{folder}: holds no data of {room.TITLE} ({found}); expected {room.LAYOUT}")
     usual = {"name": f"{room.TITLE} (local copy)", "version": "unknown", "licence": room.LICENCE, "note": ""}
-    said = manifest.read(folder)
+    said = dataset.read(folder)
     source = Source(
         benchmark,
         folder,
@@ -206,7 +205,7 @@ def _hash(benchmark: str, folder: Path) -> str:
         content = _file_hash(path, state.st_mtime_ns, state.st_size)
         digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + content)
     # Without groups, rows are asked in fewer tasks.
-    categories = manifest.read(folder).categories
+    categories = dataset.read(folder).categories
     alone = [name for name, one in categories.items() if not one.groups]
     digest.update("".join(f"\0{name} without groups" for name in sorted(alone)).encode())
     targets = sorted((name, one.target) for name, one in categories.items() if one.target)

@@ -25,9 +25,9 @@ from bench.core.progress import say
 from bench.data import MANIFEST, Source, fetch_wording, toml
 from bench.data.archive import MAX_BYTES, unpack
 from bench.data.blobs import blob_id, released
+from bench.data.dataset import FETCHED, WORDING, tables
+from bench.data.dataset import read as read_manifest
 from bench.data.download import download
-from bench.data.manifest import FETCHED, WORDING, tables
-from bench.data.manifest import read as read_manifest
 from bench.data.text import place
 
 GITHUB = {

@@ -14,10 +14,12 @@ from types import ModuleType
 from typing import Any
 
 from bench.core.errors import BadInput, RunFailed
-from bench.data import MANIFEST, cbbq_wording, mcbe_wording, toml
+from bench.data import MANIFEST, toml
+from bench.data.cbbq import official_wording as cbbq_wording
+from bench.data.dataset import FETCHED, WORDING, own_wording
 from bench.data.download import download
-from bench.data.manifest import FETCHED, WORDING, own_wording
-from bench.data.scripts import SCRIPT_BYTES
+from bench.data.mcbe import official_wording as mcbe_wording
+from bench.data.official_wording import SCRIPT_BYTES
 
 MODULES: dict[str, ModuleType] = {"mcbe": mcbe_wording, "cbbq": cbbq_wording}
 

@@ -8,8 +8,8 @@ import seaborn as sns
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from bench import naming
 from bench.core import i18n
+from bench.data import naming
 from bench.figures.style import (
     FAINT,
     INK,

@@ -14,7 +14,7 @@ def captions(sifted: pd.DataFrame) -> Figure | None:
     """Captions by what became of them: one bar for those that make a frame, one for each reason. None without captions.
 
     Args:
-        sifted: see `bench.data.nli_pack_check.sift`.
+        sifted: see `bench.data.nli_coal.language_pack_audit.sift`.
     """
     if sifted.empty:
         return None

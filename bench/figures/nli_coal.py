@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
-from bench import naming
 from bench.core import i18n
-from bench.data.manifest import label_in
+from bench.data import naming
+from bench.data.dataset import label_in
 from bench.figures.style import FAINT, INK, WIDTH, arms, can_show, colours, head, marks_of, style
 from bench.metrics.table import ALL
 from bench.tasks.nli_labels import LABELS

@@ -17,8 +17,8 @@ from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from bench import naming
 from bench.core import i18n
+from bench.data import naming
 from bench.metrics.findings import LOW_VALIDITY
 
 # Comes with matplotlib, and has the letters of most alphabets.

@@ -8,8 +8,8 @@ from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from bench import naming
 from bench.core import i18n
+from bench.data import naming
 from bench.figures.style import (
     WIDTH,
     can_show,

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from bench.data.cbbq_scenes import scenes
+from bench.data.cbbq.scenes import scenes
 from bench.tasks.cbbq import BIASED, LETTERS, displayed, parse, script, verdict
 
 # Of every answer: it is one; it came; could be read; follows the stereotype; its opposite; names a person; is right; says unknown;

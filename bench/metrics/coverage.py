@@ -47,7 +47,7 @@ def compare(first: pd.DataFrame, second: pd.DataFrame, least: float = NEAR) -> C
     """What two data sets share, and what only one of them has.
 
     Args:
-        first, second: as `bench.data.overview.texts` gives them.
+        first, second: as `bench.data.texts.texts` gives them.
         least: from which ROUGE-L on two texts are near, above 0 and at most 1.
 
     Raises:

@@ -89,7 +89,7 @@ def coverage(texts: pd.DataFrame, by: str) -> pd.DataFrame:
     """How many texts, distinct ones and items each value of column `by` has, by language; the most frequent first.
 
     Args:
-        texts: as `bench.data.overview.texts` gives them.
+        texts: as `bench.data.texts.texts` gives them.
     """
     counted = by_each(texts, by).groupby(by, sort=False).agg(texts=("text", "size"), distinct=("text", "nunique"), items=("items", "sum"))  # fmt: skip
     return counted.sort_values("texts", ascending=False, kind="stable").reset_index()
@@ -110,7 +110,7 @@ def diversity(texts: pd.DataFrame, *, largest: int = LARGEST, seed: int = SEED) 
     over pairs (Arvesen, Annals of Mathematical Statistics, 1969): pairs share texts, so they are no independent numbers.
 
     Args:
-        texts: as `bench.data.overview.texts` gives them.
+        texts: as `bench.data.texts.texts` gives them.
         largest: of more distinct texts so many, drawn at random, are compared.
 
     Raises:
@@ -147,7 +147,7 @@ def nearest(
     """For each distinct text of the first data set, the one of the second in its language that shares most with it.
 
     Args:
-        first, second: as `bench.data.overview.texts` gives them.
+        first, second: as `bench.data.texts.texts` gives them.
         largest: of more distinct texts so many, drawn at random, are compared.
 
     Returns:

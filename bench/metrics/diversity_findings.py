@@ -5,7 +5,7 @@ import math
 import pandas as pd
 
 from bench.core import i18n
-from bench.data.manifest import spoken_name
+from bench.data.dataset import spoken_name
 from bench.metrics.annotators import band
 from bench.metrics.coverage import counted
 from bench.metrics.diversity import HALF, LOW, NEAR, Diversity, by_each
@@ -17,7 +17,7 @@ def findings(title: str, texts: pd.DataFrame, rows: str, items: str, found: Dive
 
     Args:
         title: the data set's name.
-        texts: as `bench.data.overview.texts` gives them.
+        texts: as `bench.data.texts.texts` gives them.
         rows, items: what a row of them, and what is asked, is called.
         found, doubles: results of `bench.metrics.diversity.diversity` and `duplicates`.
     """

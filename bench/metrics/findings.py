@@ -7,10 +7,10 @@ from typing import Any
 
 import pandas as pd
 
-from bench import naming
 from bench.benchmarks import module
 from bench.core import i18n
-from bench.data.manifest import spoken_name
+from bench.data import naming
+from bench.data.dataset import spoken_name
 from bench.metrics.table import ALL, Headline
 
 # Below this share of readable answers, a score says more about the format of replies than about bias.

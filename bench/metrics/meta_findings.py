@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from bench import naming
 from bench.core import i18n
+from bench.data import naming
 from bench.metrics.findings import span
 from bench.metrics.table import ALL
 

@@ -17,7 +17,7 @@ import platformdirs
 
 from bench.core.errors import BadInput
 from bench.core.i18n import phrase, tell
-from bench.data.manifest import spoken_name
+from bench.data.dataset import spoken_name
 
 # The four that McBE's paper leaves out beside a common list (appendix, word clouds).
 EXTRA = {"zh": ("然后", "一些", "那些", "可能")}
@@ -34,7 +34,7 @@ def counts(texts: pd.DataFrame, *, least: int = 1) -> pd.DataFrame:
     """How many texts of each category have a word: `category`, `word`, `texts`, `of`, the most frequent first.
 
     Args:
-        texts: as `bench.data.overview.texts` gives them; a text that stands in a category twice counts once. `of` is how
+        texts: as `bench.data.texts.texts` gives them; a text that stands in a category twice counts once. `of` is how
             many the category has then. Languages that cannot be cut are left out (see `uncounted`).
         least: words that stand in fewer texts of a category are left out.
 

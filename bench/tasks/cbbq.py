@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from bench.core.errors import BadInput, NotApplicable
 from bench.data.cbbq import CONDITIONS, Question
-from bench.data.cbbq_wording import VERSION as SCRIPTS_VERSION
+from bench.data.cbbq.official_wording import VERSION as SCRIPTS_VERSION
 from bench.tasks import fence, reading
 from bench.tasks.choices import NAMES, letter, named, tidy
 from bench.tasks.replies import final

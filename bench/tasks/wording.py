@@ -9,7 +9,7 @@ from typing import Any
 from bench.benchmarks import module, resolve
 from bench.core.errors import BadInput, expected, quoted
 from bench.data import toml, user_folder
-from bench.data.manifest import WORDING, is_language, own_wording
+from bench.data.dataset import WORDING, is_language, own_wording
 from bench.data.text import place
 
 PROMPTS = Path(__file__).parent / "prompts"

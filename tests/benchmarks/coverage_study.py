@@ -24,7 +24,7 @@ from scipy.special import expit
 from scipy.stats import norm
 
 from bench.data import OWN_SAMPLES, find, frame, load
-from bench.data.cbbq_scenes import scenes
+from bench.data.cbbq.scenes import scenes
 from bench.metrics import cbbq, mcbe, robustness
 from bench.metrics.bootstrap import DRAWS, Estimate, Replicates, Sample, estimate, resample
 from bench.metrics.cbbq_answers import SUMS as CBBQ_SUMS

@@ -1,7 +1,7 @@
 """McBE: bias evaluation instances, one file a category (Lan et al., Findings of ACL 2025).
 
 A row is a context, a sentence with the slot `[PLH]`, the words that may fill it, a subcategory, an explanation of
-the bias, and its severity from 0 to 10 as people judged it. `bench.data.mcbe_check` lists all that is wrong or odd.
+the bias, and its severity from 0 to 10 as people judged it. `bench.data.mcbe.audit` lists all that is wrong or odd.
 """
 
 import hashlib
@@ -12,8 +12,8 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import quote, unquote
 
 from bench.core.errors import BadInput, expected
-from bench.data import Paper, Touched, manifest
-from bench.data.manifest import unknown
+from bench.data import Paper, SettingEffect, dataset
+from bench.data.dataset import unknown
 from bench.data.sheets import read_xlsx
 from bench.data.tables import Row, csv_rows
 from bench.data.tables import number as to_number
@@ -140,12 +140,12 @@ def files(folder: Path) -> dict[str, list[Path]]:
 
 def categories_of(folder: Path) -> tuple[str, ...]:
     """The categories that a folder may have: the benchmark's, and those of its manifest."""
-    return tuple(dict.fromkeys([*CATEGORIES, *manifest.read(folder).categories]))
+    return tuple(dict.fromkeys([*CATEGORIES, *dataset.read(folder).categories]))
 
 
 def without_groups(folder: Path) -> set[str]:
     """The categories that compare ways of living and not groups: the benchmark's, and those of the folder's manifest."""
-    told = manifest.read(folder).categories
+    told = dataset.read(folder).categories
     return {*WITHOUT_GROUPS, *(name for name, one in told.items() if not one.groups)}
 
 
@@ -244,7 +244,7 @@ def touched(
     encoding: str = "utf-8",
     separators: str = "comma",
     bad_rows: str = "refuse",
-) -> list[Touched]:
+) -> list[SettingEffect]:
     """How many rows `load` leaves out, by category; only those that lose any."""
     found, alone = ({} if bad_rows == "refuse" else files(folder)), without_groups(folder)
     counts = {
@@ -256,7 +256,7 @@ def touched(
         if not categories or name in categories
     }
     why = "their rows cannot be right (`bench data --check` lists them)"
-    return [Touched(name, "", count, why, True) for name, count in counts.items() if count]
+    return [SettingEffect(name, "", count, why, True) for name, count in counts.items() if count]
 
 
 def check_settings(**settings: str) -> None:

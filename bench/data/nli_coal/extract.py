@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 from bench.core.errors import BadInput, expected
 from bench.data import nli_coal
-from bench.data.nli_build import PRO
-from bench.data.nli_frames import RELEASED_CAPTIONS, RELEASED_TERMS, Aligned, align, match_of
-from bench.data.nli_manifest import SPLITS
-from bench.data.nli_pack import PACK, Occupation, Pack, read_pack
+from bench.data.nli_coal.build import PRO
+from bench.data.nli_coal.frames import RELEASED_CAPTIONS, RELEASED_TERMS, Aligned, align, match_of
+from bench.data.nli_coal.language_pack import PACK, Occupation, Pack, read_pack
+from bench.data.nli_coal.pack_manifest import SPLITS
 from bench.data.tables import plain, read_json_lines
 
 # Folders of the sets with all words, untokenized.
@@ -36,7 +36,7 @@ def extract(folder: str | Path, languages: Sequence[str] | None = None) -> list[
 
     Frames are known where a set shows them: of the release 0 to 279 (Chinese 274) from the evaluation sets, and 330 to
     438 from dev and test sets, which stand there by the offsets of `SPLITS`. A folder that
-    `bench.data.nli_write` has written holds its pack, which is read.
+    `bench.data.nli_coal.write` has written holds its pack, which is read.
 
     Raises:
         BadInput: a language that is not there, a row that is no frame filled twice, or sets of neither design.

@@ -16,11 +16,11 @@ from bench.core.progress import progress
 from bench.data import MANIFEST, Source, cbbq, toml
 from bench.data.blobs import Written, blob_id, released
 from bench.data.cbbq import KEPT
-from bench.data.cbbq_labels import target_slot
-from bench.data.cbbq_templates import CONDITIONS, EXPANSIONS, INSTANCE_COLUMNS, Template
-from bench.data.cbbq_templates import expand as fillings
-from bench.data.manifest import WORDING, own_wording, tables
-from bench.data.manifest import read as read_manifest
+from bench.data.cbbq.labels import target_slot
+from bench.data.cbbq.templates import CONDITIONS, EXPANSIONS, INSTANCE_COLUMNS, Template
+from bench.data.cbbq.templates import expand as fillings
+from bench.data.dataset import WORDING, own_wording, tables
+from bench.data.dataset import read as read_manifest
 from bench.data.text import read_text
 
 FORMATS: Mapping[str, tuple[str, ...]] = {"csv": ("csv",), "json": ("json",), "both": ("csv", "json")}

@@ -1,8 +1,8 @@
 """CBBQ: multiple-choice questions about two people of different groups (Huang and Xiong, LREC-COLING 2024).
 
-The release is a set of templates, expanded by `bench.data.cbbq_templates`. In an ambiguous question nothing tells who did
+The release is a set of templates, expanded by `bench.data.cbbq.templates`. In an ambiguous question nothing tells who did
 what, and the third option (unknown) is right. A disambiguous one adds facts against the stereotype. Expanded files are
-read too, where a folder holds no templates. `bench.data.cbbq_check` lists all that is wrong or odd.
+read too, where a folder holds no templates. `bench.data.cbbq.audit` lists all that is wrong or odd.
 """
 
 from collections import Counter
@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.core.errors import BadInput, expected, quoted
-from bench.data import LREC_COLING_2024, Paper, Touched, cbbq_templates, manifest
-from bench.data.cbbq_labels import BIASED_LABEL, BOTH_LABELS, LEFT_OUT, required_target, target_slot, verdicts
-from bench.data.cbbq_targets import declared_option, target_option, unknown_target
-from bench.data.cbbq_templates import (
+from bench.data import LREC_COLING_2024, Paper, SettingEffect, dataset
+from bench.data.cbbq import templates as cbbq_templates
+from bench.data.cbbq.labels import BIASED_LABEL, BOTH_LABELS, LEFT_OUT, required_target, target_slot, verdicts
+from bench.data.cbbq.targets import declared_option, target_option, unknown_target
+from bench.data.cbbq.templates import (
     BRACES,
     CATEGORIES,
     CONDITIONS,
@@ -24,7 +25,7 @@ from bench.data.cbbq_templates import (
     Template,
     checked,
 )
-from bench.data.manifest import unknown
+from bench.data.dataset import unknown
 from bench.data.tables import Row, read_csv, read_json_array, whole_number
 
 TITLE = "CBBQ"
@@ -151,7 +152,7 @@ def files(folder: Path) -> dict[str, list[Path]]:
 
 def categories_of(folder: Path) -> tuple[str, ...]:
     """The categories that a folder may have: the benchmark's, and those of its manifest."""
-    return tuple(dict.fromkeys([*CATEGORIES, *manifest.read(folder).categories]))
+    return tuple(dict.fromkeys([*CATEGORIES, *dataset.read(folder).categories]))
 
 
 def root(folder: Path, known: Sequence[str]) -> Path:
@@ -174,10 +175,10 @@ def load(folder: Path, categories: Sequence[str], **settings: str) -> list[Quest
     return _loaded(folder, categories, settings).questions
 
 
-def touched(folder: Path, categories: Sequence[str] | None, **settings: str) -> list[Touched]:
+def touched(folder: Path, categories: Sequence[str] | None, **settings: str) -> list[SettingEffect]:
     """What the settings change, leave out, or would, by category and context; with how many questions."""
     counts = _loaded(folder, categories or list(files(folder)), settings).touched
-    return [Touched(*key[:2], rows, *key[2:]) for key, rows in counts.items()]
+    return [SettingEffect(*key[:2], rows, *key[2:]) for key, rows in counts.items()]
 
 
 def templates(

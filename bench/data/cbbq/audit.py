@@ -1,6 +1,6 @@
 """What is wrong or odd in a folder of CBBQ: every fault of its templates, and its numbers beside the release's.
 
-The faults of one template are in `bench.data.cbbq_faults`; here are those that show between templates, files and folders.
+The faults of one template are in `bench.data.cbbq.faults`; here are those that show between templates, files and folders.
 """
 
 import re
@@ -16,24 +16,11 @@ import pandas as pd
 from bench.core.errors import BadInput
 from bench.data import audit, cbbq
 from bench.data.audit import Finding, shown
-from bench.data.cbbq_faults import (  # fmt: skip
-    FAULTS,
-    Fault,
-    of_cells,
-    of_options,
-    of_template,
-    of_text,
-    polarity_blocks,
-)
-from bench.data.cbbq_labels import BIASED_LABEL, verdicts
-from bench.data.cbbq_released import RELEASED, Numbers, total
-from bench.data.cbbq_targets import (
-    declared_option,
-    target_option,
-    unknown_target,
-    usual_option,
-)
-from bench.data.cbbq_templates import (
+from bench.data.cbbq.faults import FAULTS, Fault, of_cells, of_options, of_template, of_text, polarity_blocks
+from bench.data.cbbq.labels import BIASED_LABEL, verdicts
+from bench.data.cbbq.released import RELEASED, Numbers, total
+from bench.data.cbbq.targets import declared_option, target_option, unknown_target, usual_option
+from bench.data.cbbq.templates import (
     CATEGORIES,
     CONDITIONS,
     FILES,

@@ -14,10 +14,10 @@ from bench.benchmarks import module
 from bench.core.i18n import phrase
 from bench.data import Source, check, load
 from bench.data.cbbq import CONDITIONS, Question, files, templates
-from bench.data.cbbq_templates import SLOTS, Template, repaired
+from bench.data.cbbq.templates import SLOTS, Template, repaired
 from bench.data.mcbe import Instance
 from bench.data.nli_coal import Pair
-from bench.data.nli_frames import SLOT
+from bench.data.nli_coal.frames import SLOT
 
 # What stands for a name in a template: one character each, so that a slot is one token.
 FIRST, SECOND = "①", "②"
@@ -72,7 +72,7 @@ def audit(source: Source) -> pd.DataFrame:
     """
     found = check(source)
     # Where a benchmark names its faults, their table stands in the module of its check.
-    faults = getattr(import_module(f"bench.data.{source.benchmark}_check"), "FAULTS", {})
+    faults = getattr(import_module(f"bench.data.{source.benchmark}.audit"), "FAULTS", {})
     rows: dict[tuple[str, str], list[str]] = {}
     for kind, file, row, value, what, fault in zip(
         found.kind,

@@ -1,4 +1,4 @@
-"""What is known of NLI-CoAL's words and sizes: lists by which `bench.data.nli_coal_check` looks for odd rows.
+"""What is known of NLI-CoAL's words and sizes: lists by which `bench.data.nli_coal.audit` looks for odd rows.
 
 Source: what going through the release (commit 4d57afe) showed.
 """

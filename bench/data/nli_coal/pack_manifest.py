@@ -6,8 +6,8 @@ from typing import Any
 
 from bench.core.errors import BadInput, expected, plain
 from bench.data import toml
-from bench.data.manifest import is_language
-from bench.data.nli_frames import GENDERS, MATCHES, CaptionFilter, match_of
+from bench.data.dataset import is_language
+from bench.data.nli_coal.frames import GENDERS, MATCHES, CaptionFilter, match_of
 
 DESIGNS = ("window", "full")
 # Where the frames of a controlled set begin, and how many each word gets (the release's train, dev and test).
@@ -104,7 +104,7 @@ def refuse(what: str) -> None:
 
 
 def read_manifest(path: Path, tell: Tell = refuse) -> dict[str, Any]:
-    """What a pack's manifest says, by the names of `bench.data.nli_pack.Pack`; without what is wrong, which `tell` is told.
+    """What a pack's manifest says, by the names of `bench.data.nli_coal.language_pack.Pack`; without what is wrong, which `tell` is told.
 
     Raises:
         BadInput: not TOML, a key is missing or unknown, or its value is not allowed; unless `tell` goes on.

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from bench.data.audit import shown
-from bench.data.cbbq_labels import (
+from bench.data.cbbq.labels import (  # fmt: skip
     BIASED_LABEL,
     BROKEN_SWAP,
     CORRECTED,
@@ -21,9 +21,9 @@ from bench.data.cbbq_labels import (
     WRONG_NAME,
     Verdict,
     mentions,
-)  # fmt: skip
-from bench.data.cbbq_targets import named_option
-from bench.data.cbbq_templates import PLACEHOLDER, SLOTS, Filling, Template, malformed
+)
+from bench.data.cbbq.targets import named_option
+from bench.data.cbbq.templates import PLACEHOLDER, SLOTS, Filling, Template, malformed
 from bench.data.tables import Row
 
 # The name of each fault, and what is said of the templates that have it; names as in the audit that the rules follow.

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeGuard
 
 from bench.core.errors import BadInput
 from bench.core.progress import say
-from bench.data.scripts import content, document, literal, parse, shown, summands
+from bench.data.official_wording import content, document, literal, parse, shown, summands
 
 COMMIT = "95eaf2e"
 REPOSITORY = "YFHuangxxxx/CBBQ"

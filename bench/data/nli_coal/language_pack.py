@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from bench.core.errors import BadInput, expected, plain, quoted
 from bench.core.files import atomic_write
 from bench.data import toml
-from bench.data.nli_frames import (
+from bench.data.nli_coal.frames import (
     GENDERS,
     SLOT,
     CaptionFilter,
@@ -26,7 +26,7 @@ from bench.data.nli_frames import (
     from_captions,
     match_of,
 )
-from bench.data.nli_manifest import KEYS, REQUIRED, SPLITS, THRESHOLD, Tell, read_manifest, refuse
+from bench.data.nli_coal.pack_manifest import KEYS, REQUIRED, SPLITS, THRESHOLD, Tell, read_manifest, refuse
 from bench.data.tables import number
 from bench.data.text import place, read_lines
 
@@ -54,7 +54,7 @@ class Pack:
 
     `occupations` stand in the order in which they are used within their type. `frames[k]` is line k + 1 of its file, ""
     where not known. `terms` has as many feminine as masculine words, which are used in pairs, and perhaps neutral ones.
-    `design` is how words meet frames (see `bench.data.nli_build`), `first` the gender with which NS begins. `shipped` and `trained` are the neutral occupations of the down-sampled
+    `design` is how words meet frames (see `bench.data.nli_coal.build`), `first` the gender with which NS begins. `shipped` and `trained` are the neutral occupations of the down-sampled
     NS and of the controlled sets; empty: the first ones. `verbatim`: frames were not looked through for gendered words.
     """
 

@@ -8,8 +8,9 @@ from bench.core.errors import BadInput, RunFailed, expected
 from bench.core.files import atomic_write
 from bench.data import MANIFEST, toml
 from bench.data.blobs import Written, blob_id, released
-from bench.data.manifest import label_in
-from bench.data.nli_build import (
+from bench.data.dataset import label_in
+from bench.data.nli_coal import CATEGORIES
+from bench.data.nli_coal.build import (
     ASSIGNMENTS,
     NS_WORDS,
     Row,
@@ -18,8 +19,7 @@ from bench.data.nli_build import (
     downsample,
     frames_for,
 )
-from bench.data.nli_coal import CATEGORIES
-from bench.data.nli_pack import PACK, Pack, shuffled, write_pack
+from bench.data.nli_coal.language_pack import PACK, Pack, shuffled, write_pack
 
 STEMS = {
     "ps": "1-prostereo",
@@ -52,10 +52,10 @@ def build(
     Evaluation sets, whole and down-sampled, always; controlled ones at `rates` for each of `splits`.
 
     Args:
-        design, frames_per_word, ns_words, compat: as in `bench.data.nli_build`, for the evaluation sets.
+        design, frames_per_word, ns_words, compat: as in `bench.data.nli_coal.build`, for the evaluation sets.
         start: the first frame of a controlled set, from 0; the pack's if not given.
         rows: how many pairs a controlled set has; as many as the pack's frames a word make if not given.
-        assignment: as in `bench.data.nli_build`, for the controlled sets.
+        assignment: as in `bench.data.nli_coal.build`, for the controlled sets.
         seed: puts the words of each type into another order, and draws frames for the assignment by `row`; without it the
             words stay in the pack's order.
 

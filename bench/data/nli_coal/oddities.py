@@ -1,4 +1,4 @@
-"""What is odd in single rows, words and frames of NLI-CoAL's evaluation sets; the files are `bench.data.nli_coal_check`'s."""
+"""What is odd in single rows, words and frames of NLI-CoAL's evaluation sets; the files are `bench.data.nli_coal.audit`'s."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 from bench.data import audit, nli_coal
 from bench.data.audit import Finding, shown
-from bench.data.nli_build import PRO
-from bench.data.nli_faults import DEFINITIONAL, FULL_STOP, GENDERED, MISTRANSLATED, english
-from bench.data.nli_frames import SLOT, Aligned, align, found_in
-from bench.data.nli_pack import Pack
+from bench.data.nli_coal.build import PRO
+from bench.data.nli_coal.faults import DEFINITIONAL, FULL_STOP, GENDERED, MISTRANSLATED, english
+from bench.data.nli_coal.frames import SLOT, Aligned, align, found_in
+from bench.data.nli_coal.language_pack import Pack
 
 SETS = tuple(nli_coal.SETS.values())
 TOKENIZED = "tokenized"

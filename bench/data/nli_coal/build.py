@@ -3,7 +3,7 @@
 Words go neutral, female-stereo, male-stereo. By the release's sliding window, word k has the frames k to k + n - 1; in the
 full design every word has the same n frames. Every frame of every word is a premise, with each gender word a hypothesis.
 
-Source: the order of the released files (commit 4d57afe), which come out the same to the byte; `bench.data.nli_write` writes them.
+Source: the order of the released files (commit 4d57afe), which come out the same to the byte; `bench.data.nli_coal.write` writes them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,9 +12,9 @@ from random import Random
 from typing import NamedTuple
 
 from bench.core.errors import BadInput, expected
-from bench.data.nli_frames import fill
-from bench.data.nli_manifest import DESIGNS, SPLITS
-from bench.data.nli_pack import FRAMES, TYPES, Occupation, Pack
+from bench.data.nli_coal.frames import fill
+from bench.data.nli_coal.language_pack import FRAMES, TYPES, Occupation, Pack
+from bench.data.nli_coal.pack_manifest import DESIGNS, SPLITS
 
 # PS, AS and NS as in the paper; NT is every occupation with the neutral terms, for which there is no pro and no anti.
 SETS = ("ps", "as", "ns", "nt")

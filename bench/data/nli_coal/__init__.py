@@ -2,7 +2,7 @@
 
 Three sets a language. PS (pro-stereotypical): the hypothesis has the gender that the occupation's stereotype expects;
 AS (anti-stereotypical): the other one; NS (non-stereotypical): occupations without a stereotype. The right answer is
-always `neutral`: nothing in the premise tells a gender. Sets of our own (`bench.data.nli_write`) may have a fourth, NT:
+always `neutral`: nothing in the premise tells a gender. Sets of our own (`bench.data.nli_coal.write`) may have a fourth, NT:
 every occupation with words for a person of any gender.
 """
 
@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.core.errors import BadInput, expected, quoted
-from bench.data import LREC_COLING_2024, Paper, Touched
-from bench.data.manifest import is_language
-from bench.data.nli_faults import DEFINITIONAL, WORDS, english
-from bench.data.nli_frames import RELEASED_TERMS, Aligned, Terms, align, match_of, pattern
-from bench.data.nli_pack import FILES, PACK, read_pack
+from bench.data import LREC_COLING_2024, Paper, SettingEffect
+from bench.data.dataset import is_language
+from bench.data.nli_coal.faults import DEFINITIONAL, WORDS, english
+from bench.data.nli_coal.frames import RELEASED_TERMS, Aligned, Terms, align, match_of, pattern
+from bench.data.nli_coal.language_pack import FILES, PACK, read_pack
 from bench.data.tables import read_json_lines
 
 TITLE = "NLI-CoAL"
@@ -157,11 +157,11 @@ def load(folder: Path, categories: Sequence[str], **settings: str) -> list[Pair]
     return _loaded(folder, categories, settings).pairs
 
 
-def touched(folder: Path, categories: Sequence[str] | None, **settings: str) -> list[Touched]:
+def touched(folder: Path, categories: Sequence[str] | None, **settings: str) -> list[SettingEffect]:
     """What `anomalies` corrects, or would, and what `definitional` leaves out, by language and set; with how many pairs."""
     counts = _loaded(folder, categories or list(files(folder)), settings).touched
     return [
-        Touched(language, name, rows, what, what == DEFINED)
+        SettingEffect(language, name, rows, what, what == DEFINED)
         for (language, name, what), rows in counts.items()
     ]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from bench.benchmarks import module
-from bench.data.manifest import is_label
+from bench.data.dataset import is_label
 
 # By benchmark and category: the label in the data's own language, and the English one. The last that was told stands; where
 # sets that are shown together do not call a category alike, `apart` finds it, and pages say so.

@@ -10,10 +10,10 @@ from collections.abc import Collection, Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from bench.data import manifest
+from bench.data import dataset
 
 # The slots as dataset.toml names them.
-SLOT_NAMES = manifest.TARGETS
+SLOT_NAMES = dataset.TARGETS
 # Released categories by the option that names the group where a row does not tell; `age` has both.
 FIRST_OPTION = (
     "SES", "disability", "disease", "educational_qualification", "ethnicity", "household_registration",
@@ -104,9 +104,9 @@ def declared_option(path: Path, category: str) -> int | None:
         BadInput: the manifest is wrong.
     """
     folder = path.parents[2]
-    if folder.name == "data" and not (folder / manifest.MANIFEST).is_file():
+    if folder.name == "data" and not (folder / dataset.MANIFEST).is_file():
         folder = folder.parent
-    said = manifest.read(folder).categories.get(category)
+    said = dataset.read(folder).categories.get(category)
     return SLOT_NAMES.index(said.target) if said and said.target else None
 
 
@@ -115,7 +115,7 @@ def unknown_target(place: str, group: str, category: str) -> str:
     return (
         f"{place}, column `bias_targeted_groups`: {group!r} does not tell which option names the "
         f'stereotyped group; add target = "NAME1" or target = "NAME2", whichever slot holds it, '
-        f"to [categories.{category}] in {manifest.MANIFEST}"
+        f"to [categories.{category}] in {dataset.MANIFEST}"
     )
 
 

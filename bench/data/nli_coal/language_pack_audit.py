@@ -1,6 +1,6 @@
 """Everything that is wrong or odd in a language pack, at once; and which captions make frames by its filter, and why others do not.
 
-The rules by which a pack is refused are the reader's own (`bench.data.nli_pack`); here they are only listed.
+The rules by which a pack is refused are the reader's own (`bench.data.nli_coal.language_pack`); here they are only listed.
 """
 
 import re
@@ -13,12 +13,12 @@ import pandas as pd
 from bench.core.errors import BadInput
 from bench.data import audit
 from bench.data.audit import Finding, shown
-from bench.data.manifest import label_in
-from bench.data.nli_build import NS_WORDS, build_controlled, build_eval, downsample
+from bench.data.dataset import label_in
 from bench.data.nli_coal import CATEGORIES
-from bench.data.nli_frames import SLOT, found_in, gender_words, judged, pattern
-from bench.data.nli_manifest import SPLITS
-from bench.data.nli_pack import FRAMES, MANIFEST, OCCUPATIONS, TERMS, TYPES, Pack, faults
+from bench.data.nli_coal.build import NS_WORDS, build_controlled, build_eval, downsample
+from bench.data.nli_coal.frames import SLOT, found_in, gender_words, judged, pattern
+from bench.data.nli_coal.language_pack import FRAMES, MANIFEST, OCCUPATIONS, TERMS, TYPES, Pack, faults
+from bench.data.nli_coal.pack_manifest import SPLITS
 from bench.data.text import place, read_lines
 
 # From this share on, what most frames have in common is their custom.

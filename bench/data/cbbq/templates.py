@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.core.errors import BadInput, expected
-from bench.data.cbbq_targets import Options, declared_option, target_option
+from bench.data.cbbq.targets import Options, declared_option, target_option
 from bench.data.tables import Row, read_csv
 
 CATEGORIES = (

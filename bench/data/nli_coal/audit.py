@@ -12,25 +12,11 @@ import pandas as pd
 from bench.core.errors import BadInput
 from bench.data import audit, nli_coal
 from bench.data.audit import Finding, shown
-from bench.data.nli_extract import extract
-from bench.data.nli_faults import (
-    FAULTS,
-    RELEASED,
-    RELEASED_CONTROLLED,
-    RELEASED_SMALL,
-)
-from bench.data.nli_frames import RELEASED_TERMS, match_of
-from bench.data.nli_oddities import (
-    SETS,
-    TOKENIZED,
-    Place,
-    Read,
-    aligned,
-    of_frames,
-    of_rows,
-    of_words,
-)
-from bench.data.nli_pack import PACK, Pack, read_pack
+from bench.data.nli_coal.extract import extract
+from bench.data.nli_coal.faults import FAULTS, RELEASED, RELEASED_CONTROLLED, RELEASED_SMALL
+from bench.data.nli_coal.frames import RELEASED_TERMS, match_of
+from bench.data.nli_coal.language_pack import PACK, Pack, read_pack
+from bench.data.nli_coal.oddities import SETS, TOKENIZED, Place, Read, aligned, of_frames, of_rows, of_words
 from bench.data.tables import plain, read_json_lines
 
 ALL = "4-all"

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeGuard
 
 from bench.core.errors import BadInput
-from bench.data.scripts import content, document, literal, parse, shown, summands
+from bench.data.official_wording import content, document, literal, parse, shown, summands
 
 COMMIT = "2a8e8f5"
 REPOSITORY = "VelikayaScarlet/McBE"

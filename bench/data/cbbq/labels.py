@@ -12,8 +12,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from bench.core.errors import BadInput
-from bench.data.cbbq_targets import unknown_target
-from bench.data.cbbq_templates import PLACEHOLDER, SLOTS, Template, repaired
+from bench.data.cbbq.targets import unknown_target
+from bench.data.cbbq.templates import PLACEHOLDER, SLOTS, Template, repaired
 
 # The label of a question that has no place among those whose facts go against the stereotype.
 LEFT_OUT = -1
