@@ -15,7 +15,7 @@ from bench.benchmarks import module, resolve
 from bench.config import RunConfig
 from bench.core.errors import BadInput, NotApplicable
 from bench.scorers.base import digest
-from bench.tasks import wording
+from bench.tasks import prompts as wording
 from bench.tasks.nli_labels import label_order
 from bench.tasks.request import Request, Way
 

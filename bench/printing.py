@@ -70,10 +70,10 @@ def data(found: list[dict[str, Any]], format: str) -> None:
 
 def _own_wording(benchmark: str, folder: Path) -> str:
     """The wording that a data set brings, "" where it brings none."""
-    from bench.tasks import wording
+    from bench.tasks import prompts
 
     found = own_wording(folder)
-    return f"{wording.load(benchmark, None, folder).label}: {found}" if found else ""
+    return f"{prompts.load(benchmark, None, folder).label}: {found}" if found else ""
 
 
 def scores(runs: list[Any], preset: str | None, format: str) -> None:

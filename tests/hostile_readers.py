@@ -33,7 +33,8 @@ from bench.data.published import PATH, published
 from bench.metrics import agreement, annotators
 from bench.scorers.predictions import Predictions
 from bench.scorers.replay import Replay
-from bench.tasks import chosen, settings, wording
+from bench.tasks import chosen, settings
+from bench.tasks import prompts as wording
 from bench.tasks.nli_coal import LABELS
 from bench.tasks.request import Way
 

@@ -10,8 +10,8 @@ from bench import data
 from bench.core.errors import BadInput
 from bench.curate import cbbq_discuss, cbbq_drafts, cbbq_review, cbbq_simulated, cbbq_write, sheets
 from bench.data.cbbq import audit, expand
-from bench.tasks import wording
-from bench.tasks.wording import PROMPTS
+from bench.tasks import prompts
+from bench.tasks.prompts import PROMPTS
 
 # Simulated people work through all rounds.
 pytestmark = pytest.mark.slow
@@ -291,7 +291,7 @@ def test_a_set_brings_the_wording_that_its_project_has(done):
     text = (PROMPTS / "cbbq.toml").read_text("utf-8")
     own.write_text(re.sub('version = "[^"]+"', 'version = "mine-1"', text, count=1), "utf-8")
     folder = cbbq_write.write(done).folder
-    assert wording.load("cbbq", data=folder).version == "mine-1"
+    assert prompts.load("cbbq", data=folder).version == "mine-1"
     own.unlink()
     cbbq_write.write(done)
-    assert wording.load("cbbq", data=folder).path.parent == PROMPTS
+    assert prompts.load("cbbq", data=folder).path.parent == PROMPTS

@@ -10,8 +10,8 @@ from bench import data
 from bench.core.errors import BadInput
 from bench.curate import mcbe, mcbe_findings, mcbe_rounds, mcbe_simulated, mcbe_write, sheets
 from bench.curate.mcbe_rounds import DISCUSSION, SEVERITY, SUBCATEGORY
-from bench.tasks import wording
-from bench.tasks.wording import PROMPTS
+from bench.tasks import prompts as wording
+from bench.tasks.prompts import PROMPTS
 
 # Simulated people work through all rounds.
 pytestmark = pytest.mark.slow

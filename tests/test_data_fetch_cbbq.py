@@ -19,7 +19,7 @@ from bench.data import fetch as module
 from bench.data.cbbq import official_wording
 from bench.data.fetch import fetch
 from bench.data.official_wording import digest
-from bench.tasks import wording
+from bench.tasks import prompts
 
 Refusal = Callable[..., str]
 PLACE = "evaluation scripts"
@@ -90,9 +90,9 @@ def test_what_is_told_can_be_chosen(
     folder = fetch("cbbq", release).folder
     listed = capsys.readouterr().err.splitlines()[-1].rpartition("one of ")[2].split(", ")
     for name in [*listed, "belle-ambiguous"]:
-        chosen = wording.load("cbbq", f"official#{name}", folder)
+        chosen = prompts.load("cbbq", f"official#{name}", folder)
         assert chosen.label == f"cbbq-scripts-95eaf2e#{name}"
-    message = refusal(wording.load, "cbbq", "official#bell", folder)
+    message = refusal(prompts.load, "cbbq", "official#bell", folder)
     assert (
         "wording 'bell' is unknown; allowed: chatglm, gpt-3.5, belle-ambiguous, belle-disambiguous" in message
     )

@@ -18,8 +18,8 @@ from bench.data.nli_coal.write import build
 from bench.figures import language_pack as pictures
 from bench.figures import style
 from bench.figures.nli_coal import _language
-from bench.tasks import wording
-from bench.tasks.wording import PROMPTS
+from bench.tasks import prompts
+from bench.tasks.prompts import PROMPTS
 
 HEAD = 'language = "es"\nname = "Nuestro"\nlicence = "MIT"\nversion = "1"\ndesign = "full"\nframes_per_word = 2\n'
 # Words and sentences of our own; each of these is said of women and men alike.
@@ -249,7 +249,7 @@ def test_a_pack_of_one_s_own_is_made_in_its_folder_with_the_wording_that_it_has(
     (tmp_path / "mine" / "prompts.toml").write_text(own, "utf-8")
     made = language_pack.make(str(tmp_path / "mine"))
     assert made.out == tmp_path / "mine" / "made" / "sets"
-    assert wording.load("nli_coal", data=made.out).version == "mine-1"
+    assert prompts.load("nli_coal", data=made.out).version == "mine-1"
     # It is read again as it was written by people: what was made is no part of it.
     assert language_pack.make(str(tmp_path / "mine")).pack == made.pack
 

@@ -13,7 +13,7 @@ from bench.data import SAMPLES, fetch_wording
 from bench.data.cbbq.expand import expand
 from bench.data.fetch import fetch
 from bench.metrics.findings import foreign, warnings
-from bench.tasks import wording
+from bench.tasks import prompts
 
 MANIFEST = 'name = "Ours"\nversion = "1"\nlicence = "CC0-1.0"\nlanguage = "ko"\n'
 PROMPTS = """version = "ours-ko-1"
@@ -53,11 +53,11 @@ def test_a_set_is_asked_in_its_own_wording_unless_another_is_chosen(folder: Path
         ("reworded", "bench-mcbe-3#reworded"),
         (str(folder / "prompts.toml"), "ours-ko-1"),
     ):
-        assert wording.load("mcbe", choice, folder).label == version
+        assert prompts.load("mcbe", choice, folder).label == version
     with pytest.raises(BadInput, match="the released wording is not there"):
-        wording.load("mcbe", "official", folder)
+        prompts.load("mcbe", "official", folder)
     with pytest.raises(BadInput, match="wording 'rude' is unknown"):
-        wording.load("mcbe", "rude", folder)
+        prompts.load("mcbe", "rude", folder)
 
 
 def test_another_wording_in_the_folder_is_another_run(folder: Path, tmp_path: Path) -> None:
@@ -106,11 +106,11 @@ def test_a_folder_in_the_place_of_a_wording_is_refused(folder: Path, tmp_path: P
 def test_a_fetched_wording_is_asked_in_only_where_it_is_named(folder: Path) -> None:
     manifest = folder / "dataset.toml"
     manifest.write_text(MANIFEST + 'wording = "mcbe-official-2a8e8f5"\n', "utf-8")
-    assert wording.load("mcbe", None, folder).version == "bench-mcbe-3"
-    assert wording.load("mcbe", "official", folder).version == "ours-ko-1"
+    assert prompts.load("mcbe", None, folder).version == "bench-mcbe-3"
+    assert prompts.load("mcbe", "official", folder).version == "ours-ko-1"
     text = PROMPTS.replace('language = "ko"\n', "")
     (folder / "prompts.toml").write_text(text, "utf-8")
-    assert wording.load("mcbe", "official", folder).languages == ("zh",)
+    assert prompts.load("mcbe", "official", folder).languages == ("zh",)
 
 
 def test_who_asks_in_a_language_that_is_not_the_datas_is_told_once(
@@ -150,15 +150,15 @@ def test_an_older_run_says_nothing_of_languages() -> None:
 
 
 def test_our_wordings_say_their_language() -> None:
-    found = {name: wording.load(name).languages for name in ("mcbe", "cbbq", "nli_coal")}
+    found = {name: prompts.load(name).languages for name in ("mcbe", "cbbq", "nli_coal")}
     assert found == {"mcbe": ("zh",), "cbbq": ("zh",), "nli_coal": ("en", "ja", "zh")}
-    assert set(found["nli_coal"]) == set(wording.load("nli_coal").tables)
+    assert set(found["nli_coal"]) == set(prompts.load("nli_coal").tables)
 
 
 def test_pairs_in_a_language_without_a_prompt_are_asked_about_in_english_and_that_is_told() -> None:
-    ours = wording.load("nli_coal")
-    assert wording.foreign("nli_coal", ours, "", ["en", "ko"]) == {"data": ["ko"], "wording": ["en"]}
-    assert wording.foreign("nli_coal", ours, "", ["en", "zh"]) == {}
+    ours = prompts.load("nli_coal")
+    assert prompts.foreign("nli_coal", ours, "", ["en", "ko"]) == {"data": ["ko"], "wording": ["en"]}
+    assert prompts.foreign("nli_coal", ours, "", ["en", "zh"]) == {}
 
 
 def test_whatever_copies_a_data_folder_copies_its_wording(
@@ -166,18 +166,18 @@ def test_whatever_copies_a_data_folder_copies_its_wording(
 ) -> None:
     copied = fetch("mcbe", folder, tmp_path / "copy").folder
     assert (copied / "prompts.toml").read_text("utf-8") == PROMPTS
-    assert wording.load("mcbe", None, copied).version == "ours-ko-1"
+    assert prompts.load("mcbe", None, copied).version == "ours-ko-1"
     assert "the set is asked in it unless --prompts says otherwise" in capsys.readouterr().err
     archive = shutil.make_archive(str(tmp_path / "set"), "zip", folder.parent, folder.name)
     unpacked = fetch("mcbe", archive, tmp_path / "unpacked").folder
-    assert wording.load("mcbe", None, unpacked).version == "ours-ko-1"
+    assert prompts.load("mcbe", None, unpacked).version == "ours-ko-1"
 
     source = tmp_path / "cbbq"
     shutil.copytree(SAMPLES / "cbbq" / "age", source / "age")
     (source / "dataset.toml").write_text(MANIFEST, "utf-8")
     (source / "prompts.toml").write_text(PROMPTS, "utf-8")
     expand(data.find("cbbq", source), tmp_path / "expanded", "csv")
-    assert wording.load("cbbq", None, tmp_path / "expanded").version == "ours-ko-1"
+    assert prompts.load("cbbq", None, tmp_path / "expanded").version == "ours-ko-1"
 
 
 def test_a_broken_wording_is_not_copied(folder: Path, tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_data_that_come_anew_without_a_wording_keep_the_one_that_was_put_beside_
     fetch("mcbe", source, target)
     (target / "prompts.toml").write_text(PROMPTS, "utf-8")
     fetch("mcbe", source, target)
-    assert wording.load("mcbe", None, target).version == "ours-ko-1"
+    assert prompts.load("mcbe", None, target).version == "ours-ko-1"
 
 
 def test_what_is_printed_of_a_data_set_names_its_wording(

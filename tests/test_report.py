@@ -21,7 +21,7 @@ from bench.core import i18n
 from bench.run import Run, evaluate
 from bench.site import breaks, downloads, matrix, pages
 from bench.study_runs import Cell, run_folder
-from bench.tasks.wording import load as load_wording
+from bench.tasks.prompts import load as load_wording
 
 PLANTED = "<script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">"
 STUDY = """

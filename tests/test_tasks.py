@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench import data, tasks
-from bench.tasks import cbbq, nli_coal, wording
+from bench.tasks import cbbq, nli_coal
+from bench.tasks import prompts as wording
 from bench.tasks.choices import letter
 from bench.tasks.request import Request, Way
 

@@ -10,7 +10,8 @@ from recorded import cell
 
 from bench import data, run, tasks
 from bench.data.cbbq import Question
-from bench.tasks import cbbq, wording
+from bench.tasks import cbbq
+from bench.tasks import prompts as wording
 from bench.tasks.request import Request, Way
 
 ITEM = Question(

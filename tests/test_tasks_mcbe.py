@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from bench import data, tasks
 from bench.data.mcbe import WITHOUT_GROUPS, Instance
-from bench.tasks import mcbe, wording
+from bench.tasks import mcbe
+from bench.tasks import prompts as wording
 from bench.tasks.request import Request, Way
 
 LABELS = ("年龄", "职业", "职业分工")

@@ -11,7 +11,8 @@ from bench.data.nli_coal import Pair
 from bench.data.nli_coal.language_pack import read_pack
 from bench.data.nli_coal.write import build
 from bench.run import evaluate
-from bench.tasks import nli_coal, wording
+from bench.tasks import nli_coal
+from bench.tasks import prompts as wording
 from bench.tasks.nli_coal import LABELS, parse
 from bench.tasks.request import Request, Way
 

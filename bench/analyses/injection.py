@@ -27,7 +27,7 @@ from bench.core.errors import BadInput, expected
 from bench.metrics.injection import CLEAN
 from bench.results import Run, short_name
 from bench.scorers.keys import of_run
-from bench.tasks import wording
+from bench.tasks import prompts
 from bench.tasks.cbbq import REASON, UNBIASED
 from bench.tasks.mcbe import CRITERIA, DENIAL
 from bench.tasks.request import Request, Way
@@ -125,7 +125,7 @@ def measured(
         raise BadInput(f"{source.folder}: has no item {unknown!r} to which a reply is given")
     rows, asked = [], []
     for name in wordings:
-        text = wording.load(benchmark, name or wording.OURS, source.folder)
+        text = prompts.load(benchmark, name or prompts.OURS, source.folder)
         for k, (item_id, reply) in enumerate(given.items()):
             for kind, language, said in _spoilt(reply, kinds(planted), aim, k):
                 request = _question(benchmark, aim, items[item_id], text, said)
@@ -230,7 +230,7 @@ def _spoilt(
         yield kind["name"], language, f"{reply}\n{kind[aim.form][language].format(goal=aim.goal)}"
 
 
-def _question(benchmark: str, aim: Aim, item: Any, text: wording.Wording, reply: str) -> Request | None:
+def _question(benchmark: str, aim: Aim, item: Any, text: prompts.Wording, reply: str) -> Request | None:
     """What the judge is asked about a reply, as in a run."""
     room = module("tasks", benchmark)
     settings = tasks.settings(benchmark, aim.settings, "robust")
@@ -251,7 +251,7 @@ def _mark(benchmark: str, aim: Aim, response: str, item: Any) -> float:
 def _has(benchmark: str, name: str, folder: Path) -> bool:
     """Whether a benchmark has a wording with a question to its judge."""
     try:
-        text = wording.load(benchmark, name or wording.OURS, folder)
+        text = prompts.load(benchmark, name or prompts.OURS, folder)
         text.table("bias_analysis.judge" if benchmark == "mcbe" else "judge")
     except BadInput:
         return False

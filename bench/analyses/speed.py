@@ -40,7 +40,7 @@ from bench.results import short_name
 from bench.scorers import checkpoint
 from bench.scorers.causal import Causal
 from bench.scorers.tree import Tree
-from bench.tasks import settings, wording
+from bench.tasks import prompts, settings
 from bench.tasks.request import Request, Way
 
 # How many times fewer tokens are left of CBBQ where what questions begin with in common stands once, as it is meant to be.
@@ -143,7 +143,7 @@ class Setup:
         # Behind a first special token, as lm-eval asks about texts.
         chosen = settings(benchmark, {"bos": "forced"} if benchmark == "mcbe" else {}, "robust")
         found: Iterator[Request] = module("tasks", benchmark).requests(
-            items, wording.load(benchmark), task, way, chosen, 0
+            items, prompts.load(benchmark), task, way, chosen, 0
         )
         return found
 

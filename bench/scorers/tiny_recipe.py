@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from bench import data, tasks
 from bench.benchmarks import module
 from bench.core.errors import BadInput, expected
-from bench.tasks import wording
+from bench.tasks import prompts
 from bench.tasks.cbbq import PROMPTING
 from bench.tasks.request import Key, Request, Turns, Way
 
@@ -181,7 +181,7 @@ def _replies(items: list[Any], recipe: Recipe) -> Iterable[tuple[str, str]]:
 
 
 def _requests(benchmark: str, items: list[Any], chosen: tuple[str, ...], **given: str) -> Iterable[Request]:
-    room, text = module("tasks", benchmark), wording.load(benchmark)
+    room, text = module("tasks", benchmark), prompts.load(benchmark)
     settings = tasks.settings(benchmark, given, "robust")
     for task in chosen:
         yield from room.requests(items, text, task, Way("generate"), settings, 0)

@@ -16,9 +16,9 @@ from bench.data.cbbq import CONDITIONS, Question
 from bench.data.cbbq.official_wording import VERSION as SCRIPTS_VERSION
 from bench.tasks import fence, reading
 from bench.tasks.choices import NAMES, letter, named, tidy
+from bench.tasks.prompts import Wording
 from bench.tasks.replies import final
 from bench.tasks.request import Key, Request, Setting, Way
-from bench.tasks.wording import Wording
 
 TASKS = {"ambiguous": "nothing tells who did what", "disambiguous": "facts go against the stereotype"}
 # Prompt settings of the paper: the question alone, with an instruction to be unbiased, and with thinking aloud as well.

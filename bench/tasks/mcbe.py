@@ -23,10 +23,10 @@ from bench.data.mcbe import Instance
 from bench.data.tables import number
 from bench.tasks import fence, reading
 from bench.tasks.choices import NAMES, letter, named
+from bench.tasks.prompts import Wording
 from bench.tasks.ratings import rating
 from bench.tasks.replies import answered, final
 from bench.tasks.request import Key, Request, Setting, Until, Way
-from bench.tasks.wording import Wording
 
 TASKS = {
     "pc": phrase("preference computation"), "sc": phrase("subcategory classification"), "ss": phrase("scenario selection"),

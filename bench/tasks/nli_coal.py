@@ -16,9 +16,9 @@ from bench.data.nli_coal import Pair
 from bench.tasks import reading
 from bench.tasks.choices import NAMES, named
 from bench.tasks.nli_labels import LABELS
+from bench.tasks.prompts import INSTEAD, PROMPTS, Wording
 from bench.tasks.replies import final
 from bench.tasks.request import Key, Request, Setting, Way
-from bench.tasks.wording import INSTEAD, PROMPTS, Wording
 
 TASKS = {
     "ps": "pro-stereotypical set",
