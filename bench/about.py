@@ -15,9 +15,9 @@ from bench.config import RunConfig
 from bench.core.errors import AnotherRun, BadInput, RunFailed
 from bench.core.files import DRAFT
 from bench.plan import Plan, Requests
-from bench.scorers import file_hash, hub
 from bench.scorers.base import Model, Scorer
-from bench.scorers.predictions import Predictions
+from bench.scorers.local import file_hash, hub
+from bench.scorers.stand_ins.predictions import Predictions
 
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pandas", "pyarrow", "openai")
 

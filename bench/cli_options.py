@@ -110,7 +110,7 @@ def _text_of(file: str) -> str:
 
 def _keys(given: Sequence[str]) -> dict[str, str]:
     """Read `HOST=NAME`; what is misspelt may be a key, so it is not repeated."""
-    from bench.scorers.keys import EXPECTED
+    from bench.scorers.endpoint.keys import EXPECTED
 
     variables: dict[str, str] = {}
     for text in given:

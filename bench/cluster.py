@@ -24,8 +24,8 @@ from bench import __version__, scorers, worker
 from bench.about import packages
 from bench.core.errors import CONTINUES, BadInput, RunFailed
 from bench.core.progress import say
-from bench.scorers import file_hash
 from bench.scorers.base import Answer, Model, Tally
+from bench.scorers.local import file_hash
 from bench.tasks.request import Request
 from bench.worker import Order, Shown, Wanted, first_line
 

@@ -141,7 +141,7 @@ class RunConfig(BaseModel):
         None, description="Resources that a Dask worker needs per shard, like GPU=1."
     )
     limits: Mapping[str, Any] | None = Field(
-        None, description="Limits of endpoints by name; see `bench.scorers.limits.Limits`."
+        None, description="Limits of endpoints by name; see `bench.scorers.endpoint.limits.Limits`."
     )
     keys: Mapping[str, str] | None = Field(
         None,

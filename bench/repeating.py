@@ -15,7 +15,7 @@ from bench import scorers
 from bench.core.errors import BadInput
 from bench.data import FOUND_SAMPLES, OWN_SAMPLES
 from bench.plan import Plan
-from bench.scorers import file_hash, hub
+from bench.scorers.local import file_hash, hub
 
 KEY = ["task", "item_id", "request", "repeat"]
 # What has no place in the comparison of two plans: the path to a model, whose content is compared, and the dtype, which

@@ -20,7 +20,7 @@ from bench.metrics.bootstrap import Draw, Replicates, resample
 from bench.metrics.readings import note as readings_note
 from bench.metrics.readings import precision
 from bench.metrics.table import ALL, Score, frame, joined
-from bench.scorers import hub
+from bench.scorers.local import hub
 
 # Two ways to compute the same number differ by less.
 NOISE = 1e-9

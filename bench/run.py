@@ -28,11 +28,11 @@ from bench.lock import Hold, hold
 from bench.metrics.findings import foreign
 from bench.plan import Plan, Requests
 from bench.results import PRESETS, Run, all_items, check_preset, labels, probe_failed, short_name, table
-from bench.scorers import hub
-from bench.scorers import keys as key_names
 from bench.scorers.base import Scorer, digest
+from bench.scorers.endpoint import keys as key_names
+from bench.scorers.endpoint.limits import Limits
 from bench.scorers.generation_options import GenerationOptions
-from bench.scorers.limits import Limits
+from bench.scorers.local import hub
 
 __all__ = [
     "PRESETS",

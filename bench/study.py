@@ -37,9 +37,9 @@ from bench.data import yaml
 from bench.data.text import place
 from bench.results import short_name
 from bench.run import PRESETS, slug
-from bench.scorers import keys as key_names
+from bench.scorers.endpoint import keys as key_names
+from bench.scorers.endpoint.limits import Limits
 from bench.scorers.generation_options import GENERATION, GenerationOptions
-from bench.scorers.limits import Limits
 from bench.tasks.nli_labels import label_order
 
 KEYS = ("title", "question", "models", "benchmarks", "analyses", "options", "keys", "language")

@@ -12,12 +12,13 @@ from typing import NamedTuple
 from bench import processes, records
 from bench.core.errors import AnotherRun, BadInput, NotApplicable, RunFailed
 from bench.run import Run, evaluate
-from bench.scorers import keys, split_kind
+from bench.scorers import split_kind
+from bench.scorers.endpoint import keys
 from bench.study import Study, StudyModel, Variant
 
 # What a worker imports; one that asks a model for demonstrations needs torch too.
 MODULES = ("bench.study_runs",)
-TINY_MODULES = ("bench.scorers.tiny",)
+TINY_MODULES = ("bench.scorers.stand_ins.tiny",)
 NAME = "bench worker"
 # States of a cell.
 ASKED, DONE, NOT_APPLICABLE, FAILED = "being asked", "done", "not applicable", "failed"

@@ -30,10 +30,10 @@ from bench.core.files import atomic_write
 from bench.core.progress import Progress, progress, say
 from bench.data import spread_evenly
 from bench.data.nli_coal.corpora import LABELS, Corpus, read
-from bench.scorers import hub
 from bench.scorers.base import digest
-from bench.scorers.checkpoint import DTYPES, placement
-from bench.scorers.classifier import label_columns
+from bench.scorers.local import hub
+from bench.scorers.local.checkpoint import DTYPES, placement
+from bench.scorers.local.classifier import label_columns
 from bench.train_card import card
 from bench.train_network import encode, load
 

@@ -37,19 +37,19 @@ class Learner(Protocol):
 
 
 class FromScratch:
-    """The tiny transformer of `bench.scorers.tiny_nli`. Its vocabulary is the pack's."""
+    """The tiny transformer of `bench.scorers.stand_ins.tiny_nli`. Its vocabulary is the pack's."""
 
     name = "tiny transformer"
 
     def describe(self) -> Mapping[str, Any]:
-        from bench.scorers.tiny_nli import RECIPE
+        from bench.scorers.stand_ins.tiny_nli import RECIPE
 
         return {"model": self.name, **RECIPE}
 
     def learn(self, pack: Pack, rows: Sequence[Row], seed: int, folder: Path) -> Classifies:
-        from bench.scorers.checkpoint import placement
-        from bench.scorers.classifier import Classifier
-        from bench.scorers.tiny_nli import tokenizer, train
+        from bench.scorers.local.checkpoint import placement
+        from bench.scorers.local.classifier import Classifier
+        from bench.scorers.stand_ins.tiny_nli import tokenizer, train
 
         whole = [
             *(one.word for one in pack.occupations),

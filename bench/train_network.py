@@ -8,9 +8,9 @@ from transformers.utils import logging as transformers_logging
 
 from bench.core.errors import BadInput
 from bench.data.nli_coal.corpora import LABELS, Example
-from bench.scorers.checkpoint import tokenizer_of, why_not
-from bench.scorers.classifier import label_columns
-from bench.scorers.location import check_files, check_whole, locate
+from bench.scorers.local.checkpoint import tokenizer_of, why_not
+from bench.scorers.local.classifier import label_columns
+from bench.scorers.local.location import check_files, check_whole, locate
 
 # Parts of the body that are not pretrained in every checkpoint, and learned with the head.
 OF_HEAD = ("pooler",)

@@ -8,7 +8,7 @@ from typing import Any
 from distributed import WorkerPlugin
 
 from bench.scorers.base import Answer
-from bench.scorers.simulated import Simulated
+from bench.scorers.stand_ins.simulated import Simulated
 from bench.tasks.request import Request
 
 

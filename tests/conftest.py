@@ -151,7 +151,7 @@ def serve() -> Iterator[Callable[..., Any]]:
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """How many seconds an endpoint's sender would have waited, each time; it goes on at once."""
-    from bench.scorers import endpoint_sending
+    from bench.scorers.endpoint import sending
 
     waited: list[float] = []
 
@@ -159,7 +159,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         waiting.close()
         waited.append(seconds)
 
-    monkeypatch.setattr(endpoint_sending.asyncio, "wait_for", at_once)
+    monkeypatch.setattr(sending.asyncio, "wait_for", at_once)
     return waited
 
 

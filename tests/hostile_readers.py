@@ -31,8 +31,8 @@ from bench.data.nli_coal.language_pack import FRAMES, TERMS, read_pack, with_cap
 from bench.data.nli_coal.write import build
 from bench.data.published import PATH, published
 from bench.metrics import agreement, annotators
-from bench.scorers.predictions import Predictions
-from bench.scorers.replay import Replay
+from bench.scorers.stand_ins.predictions import Predictions
+from bench.scorers.stand_ins.replay import Replay
 from bench.tasks import chosen, settings
 from bench.tasks import prompts as wording
 from bench.tasks.nli_coal import LABELS

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bench import cli, run
 from bench.scorers.base import Answer
-from bench.scorers.simulated import Simulated
+from bench.scorers.stand_ins.simulated import Simulated
 from bench.tasks.request import Request
 
 SHARD = 16

@@ -14,7 +14,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from bench import ask, records, run, scorers
 from bench.core.errors import RunFailed
 from bench.scorers.base import Answer
-from bench.scorers.simulated import Simulated
+from bench.scorers.stand_ins.simulated import Simulated
 from bench.tasks.request import Key, Request
 
 MODEL = "simulated:bias=0.3,competence=0.6,seed=4"

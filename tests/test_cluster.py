@@ -23,7 +23,7 @@ from bench.config import RunConfig
 from bench.core.errors import BadInput, RunFailed
 from bench.plan import Plan
 from bench.scorers.base import VERBS, Answer
-from bench.scorers.simulated import Simulated
+from bench.scorers.stand_ins.simulated import Simulated
 
 pytestmark = pytest.mark.slow
 

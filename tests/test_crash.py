@@ -20,7 +20,7 @@ from bench.core.errors import BadInput, RunFailed
 from bench.core.files import DRAFT
 from bench.journal import FILE, Journal
 from bench.scorers.base import Answer
-from bench.scorers.simulated import Simulated
+from bench.scorers.stand_ins.simulated import Simulated
 
 pytestmark = pytest.mark.slow
 
@@ -43,7 +43,7 @@ def start(script: str) -> subprocess.Popen[str]:
     code = f"""
 import sys, time
 from bench import cli, run
-from bench.scorers.simulated import Simulated
+from bench.scorers.stand_ins.simulated import Simulated
 run.SHARD = 32
 answer = Simulated.answer
 def slowly(self, requests):

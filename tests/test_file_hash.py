@@ -15,7 +15,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from bench import records, run, scorers
 from bench.core.errors import AnotherRun
-from bench.scorers import file_hash
+from bench.scorers.local import file_hash
 
 MIB = 1 << 20
 ASKED: dict[str, Any] = {"categories": ["gender"], "tasks": ["ambiguous"], "read": "letters"}

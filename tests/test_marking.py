@@ -11,7 +11,7 @@ from recorded import cell, columns, command, replay, templates
 from bench import run, scorers
 from bench.marking import to_mark
 from bench.records import read
-from bench.scorers.replay import Replay
+from bench.scorers.stand_ins.replay import Replay
 from bench.tasks.request import Request
 
 Bench = Callable[..., tuple[int, str, str]]

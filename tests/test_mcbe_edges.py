@@ -94,7 +94,7 @@ def test_a_text_in_the_place_of_a_list_is_refused(refusal, name):
 
 def test_answers_that_did_not_come_are_counted_with_the_reason(tmp_path, monkeypatch):
     from bench.scorers.base import Answer
-    from bench.scorers.simulated import Simulated
+    from bench.scorers.stand_ins.simulated import Simulated
 
     def refuse_some(self, requests):
         return [Answer("", error="refused by the content filter") if one.item_id == "age:1" else Answer("5") for one in requests]  # fmt: skip

@@ -11,7 +11,7 @@ from bench import data
 from bench.analyses import meta_respondents
 from bench.analyses.meta_respondents import Respondent
 from bench.metrics import confusion
-from bench.scorers.simulated import parse
+from bench.scorers.stand_ins.simulated import parse
 
 ENDS: dict[str, Any] = {"biases": [0, 1], "levels": [1], "seeds": [0], "carried": False}
 

@@ -16,7 +16,7 @@ from bench.core.errors import BadInput
 from bench.figures import injection as pictures
 from bench.metrics import injection as compare
 from bench.scorers.base import Answer
-from bench.scorers.turns import Speech
+from bench.scorers.local.chat_template import Speech
 from bench.tasks.request import Request
 
 # Three replies: their marks as they are, with a harmless sentence, and with two kinds of instruction; None cannot be read.

@@ -22,9 +22,9 @@ from typer.main import get_command
 from bench import cli, study
 from bench.core.errors import BadInput
 from bench.scorers import check, load
-from bench.scorers.causal import Causal
-from bench.scorers.classifier import Classifier
-from bench.scorers.masked import Masked
+from bench.scorers.local.causal import Causal
+from bench.scorers.local.classifier import Classifier
+from bench.scorers.local.masked import Masked
 
 HOME = Path(__file__).parents[1]
 TEXT = (HOME / "README.md").read_text("utf-8")

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from bench import data, records, run, scorers
-from bench.scorers.simulated import Simulated
+from bench.scorers.stand_ins.simulated import Simulated
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ from recorded import columns
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from bench import repeating, run
-from bench.scorers.checkpoint import threads
+from bench.scorers.local.checkpoint import threads
 
 README = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
 # Likelihoods, letters' probabilities, and sampled replies.

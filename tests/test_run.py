@@ -16,7 +16,7 @@ from recorded import columns
 
 from bench import data, records, run, scorers
 from bench.core.errors import RunFailed
-from bench.scorers.simulated import Simulated
+from bench.scorers.stand_ins.simulated import Simulated
 
 MODEL = "simulated:bias=0.6,position=0.2,refuse=0.1,seed=4"
 # How each test asks, so that a subprocess can ask the same; two categories of samples, eight times over.

@@ -22,7 +22,8 @@ from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM
 
 from bench import records, run, study
 from bench.core.errors import BadInput, RunFailed
-from bench.scorers import endpoint_sending, load
+from bench.scorers import load
+from bench.scorers.endpoint import sending
 from bench.tasks.request import Key, Request
 
 pytestmark = pytest.mark.slow
@@ -34,7 +35,7 @@ SMALL = "BENCH_SERVED_MODEL"
 def _quick(monkeypatch: pytest.MonkeyPatch, own_folder: Path) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    monkeypatch.setattr(endpoint_sending, "FIRST_WAIT", 0.001)
+    monkeypatch.setattr(sending, "FIRST_WAIT", 0.001)
     monkeypatch.setattr(run, "SHARD", 16)
 
 
@@ -116,7 +117,7 @@ def test_a_request_that_always_fails_does_not_keep_the_others_from_their_answers
 def test_a_server_that_answers_nothing_any_more_is_given_up(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(endpoint_sending, "PATIENCE", 0.5)
+    monkeypatch.setattr(sending, "PATIENCE", 0.5)
     scorer = load(serve(lambda body: fault(429, "later")).model, limits={"timeout": 0.1})
     with pytest.raises(RunFailed, match=r"answers nothing any more \(status 429: later\); 0 of 9"):
         scorer.answer([request(str(k)) for k in range(9)])

@@ -16,7 +16,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from bench import run
 from bench.core.errors import BadInput, NotApplicable
 from bench.scorers import load
-from bench.scorers.endpoint_replies import by_echo, by_prompt_logprobs, options
+from bench.scorers.endpoint.responses import by_echo, by_prompt_logprobs, options
 from bench.tasks.request import Key, Request
 
 TEXTS = ["he is a nurse.", "她是医生。", "1 2 3", "工程师是男。"]

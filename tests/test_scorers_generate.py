@@ -25,7 +25,7 @@ from transformers import (
 )
 
 from bench.scorers import load
-from bench.scorers.writing import Roomy
+from bench.scorers.local.generation import Roomy
 
 FAMILIES: dict[str, tuple[Any, Any, dict[str, Any], bool]] = {
     "llama": (LlamaForCausalLM, LlamaConfig, {"num_key_value_heads": 2}, True),

@@ -270,5 +270,5 @@ def test_an_adapter_without_peft_is_a_sentence(
 ) -> None:
     (tmp_path / "adapter_config.json").write_text('{"base_model_name_or_path": "acme/tiny"}')
     (tmp_path / "adapter_model.safetensors").write_bytes(b"x")
-    monkeypatch.setattr("bench.scorers.location.find_spec", lambda name: None)
+    monkeypatch.setattr("bench.scorers.local.location.find_spec", lambda name: None)
     assert "pip install 'bias-workbench[adapters]'" in refusal(load, str(tmp_path))

@@ -13,7 +13,8 @@ from answering import Reply, Server, fault, said
 
 from bench import report, run, study
 from bench.core.errors import RunFailed
-from bench.scorers import endpoint_sending, keys, load
+from bench.scorers import load
+from bench.scorers.endpoint import keys, sending
 
 OF_MODEL, OF_JUDGE = "sk-of-the-model-0123456789", "glm.of-the-judge-0123456789"
 # What openai's client would send by itself, to every host.
@@ -31,7 +32,7 @@ Serve = Callable[..., Server]
 @pytest.fixture(autouse=True)
 def _environment(monkeypatch: pytest.MonkeyPatch, own_folder: Path) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setattr(endpoint_sending, "FIRST_WAIT", 0.001)
+    monkeypatch.setattr(sending, "FIRST_WAIT", 0.001)
     for name, value in {**AMBIENT, "OPENAI_API_KEY": OF_MODEL}.items():
         monkeypatch.setenv(name, value)
 

@@ -18,7 +18,7 @@ from transformers import (
 
 from bench.run import evaluate
 from bench.scorers import load
-from bench.scorers.classifier import label_columns
+from bench.scorers.local.classifier import label_columns
 
 CODE = dict(zip([*SPECIAL, *LETTERS], range(1000), strict=False))
 TEXTS = ["the doctor is here.", "他是医生。", "", "x", "she is an engineer, not a doctor. is she?", "🙂a"]

@@ -10,7 +10,7 @@ from transformers import BertConfig, BertForSequenceClassification, LlamaConfig,
 
 from bench.run import evaluate
 from bench.scorers import load
-from bench.scorers.classifier import Classifier, _probes, label_columns
+from bench.scorers.local.classifier import Classifier, _probes, label_columns
 from bench.tasks.nli_coal import LABELS
 
 NAMELESS = {k: f"LABEL_{k}" for k in range(3)}

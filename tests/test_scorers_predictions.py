@@ -11,7 +11,7 @@ from bench import data
 from bench.data import nli_coal
 from bench.run import evaluate
 from bench.scorers import load
-from bench.scorers.predictions import Predictions
+from bench.scorers.stand_ins.predictions import Predictions
 from bench.tasks.nli_coal import BIASED, LABELS
 from bench.tasks.request import Key, Request
 

@@ -12,10 +12,10 @@ import torch
 import transformers
 from checkpoints import SHAPE
 
-from bench.scorers import reading
 from bench.scorers.base import Tally
-from bench.scorers.checkpoint import Placement, placement
-from bench.scorers.reading import Found, Reader, Row
+from bench.scorers.local import logprobs as reading
+from bench.scorers.local.checkpoint import Placement, placement
+from bench.scorers.local.logprobs import Found, Reader, Row
 
 VOCABULARY = 61
 # Name to architecture, what its shape has besides, and whether it can be asked by blocks, and by trees at all.
@@ -92,7 +92,7 @@ def test_every_architecture_is_read_as_it_is(name: str) -> None:
 def test_neither_the_stretch_nor_the_way_of_attending_matters(
     monkeypatch: Any, size: int, by_block: bool
 ) -> None:
-    monkeypatch.setattr("bench.scorers.attention.BLOCK", 5)
+    monkeypatch.setattr("bench.scorers.local.tree_attention.BLOCK", 5)
     model = network("llama, grouped queries")
     asked = reader(model, size)
     asked._by_block = by_block

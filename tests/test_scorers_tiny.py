@@ -12,10 +12,11 @@ import torch
 
 from bench import data, run, study
 from bench.core import places
-from bench.scorers import load, tiny, tiny_nli
-from bench.scorers.checkpoint import placement, tokenizer_identity
-from bench.scorers.tiny import CARRIED, WEIGHTS, Tiny
-from bench.scorers.tiny_recipe import SIZES, Corpus, Recipe, biased_share, corpus, parse
+from bench.scorers import load
+from bench.scorers.local.checkpoint import placement, tokenizer_identity
+from bench.scorers.stand_ins import tiny, tiny_nli
+from bench.scorers.stand_ins.tiny import CARRIED, WEIGHTS, Tiny
+from bench.scorers.stand_ins.tiny_recipe import SIZES, Corpus, Recipe, biased_share, corpus, parse
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.scorers.tree import Tree
+from bench.scorers.local.prefix_tree import Tree
 
 rows = st.lists(st.lists(st.integers(0, 2), max_size=8), min_size=1, max_size=12)
 

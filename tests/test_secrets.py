@@ -22,7 +22,7 @@ from test_scorers_endpoint import Reply, Serve, fault, prompt, said
 from bench import records
 from bench.run import slug
 from bench.scorers import check
-from bench.scorers.address import redacted
+from bench.scorers.endpoint.url import redacted
 
 # What every spelling of the planted keys has in common: letters and digits, which no escaping touches.
 CORE = "Pl4nt3dS3cr3tN0b0dyM4yS33Me0123456789"

@@ -17,7 +17,7 @@ from bench.analyses import speed, speed_peers, speed_turns
 from bench.analyses.speed_peers import OURS, Contestant, Said
 from bench.figures import speed as pictures
 from bench.metrics import speed_findings
-from bench.scorers import checkpoint
+from bench.scorers.local import checkpoint
 from bench.tasks.request import Key, Request
 
 pytestmark = pytest.mark.slow

@@ -129,7 +129,7 @@ def test_demo_study_and_notebooks_come_along(bench: Run, installed: Path, tmp_pa
     demo = installed / "bench/shipped/reports/demo.yml"
     assert done.stdout.split() == ["demo", str(demo)], done.stderr
     assert "`bench notebooks DIR`" in bench("curate", "mcbe", "project").stderr
-    weights = "bench/scorers/tiny_weights/*"
+    weights = "bench/scorers/stand_ins/tiny_weights/*"
     assert names(weights, installed) == names(weights, HOME)
     done = bench("notebooks", "books")
     assert done.returncode == 0, done.stderr

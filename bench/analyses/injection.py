@@ -26,7 +26,7 @@ from bench.core import i18n
 from bench.core.errors import BadInput, expected
 from bench.metrics.injection import CLEAN
 from bench.results import Run, short_name
-from bench.scorers.keys import of_run
+from bench.scorers.endpoint.keys import of_run
 from bench.tasks import prompts
 from bench.tasks.cbbq import REASON, UNBIASED
 from bench.tasks.mcbe import CRITERIA, DENIAL
@@ -104,7 +104,7 @@ def measured(
         folder: the data; those that are found if None.
         planted: a file like `PLANTED`.
         max_new_tokens: of a mark; as a run asks if None.
-        keys: the environment variable with the key of the judge's host; see `bench.scorers.keys`.
+        keys: the environment variable with the key of the judge's host; see `bench.scorers.endpoint.keys`.
 
     Returns:
         `judge`, `benchmark`, `wording`, `item_id`, `kind` (`clean` for none), `language`, `mark` (0 to 1, which is what is planted for; NaN

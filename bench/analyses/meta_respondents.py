@@ -1,7 +1,7 @@
 """Meta-evaluation by respondents: which measure gives back the bias that was put in, and which takes something else for it?
 
 A simulated respondent follows stereotypes at a known rate. Beside that it may answer by position, refuse, or lack
-competence, each at a known rate too (`bench.scorers.simulated`). Every measure of a benchmark is computed for a grid of them.
+competence, each at a known rate too (`bench.scorers.stand_ins.simulated`). Every measure of a benchmark is computed for a grid of them.
 
 found = evaluate(["cbbq"])                   # results that the package carries; others are asked
 bench.metrics.confusion.summary(found)
@@ -25,7 +25,7 @@ from bench.metrics.confusion import NEUTRAL
 from bench.metrics.table import ALL
 from bench.plan import Plan
 from bench.scorers.base import digest
-from bench.scorers.simulated import Simulated
+from bench.scorers.stand_ins.simulated import Simulated
 
 __all__ = ["BIASES", "LEVELS", "SEEDS", "Respondent", "carry", "evaluate", "grid", "origin"]
 

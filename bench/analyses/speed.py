@@ -37,9 +37,9 @@ from bench.core.files import atomic_write
 from bench.core.progress import progress
 from bench.metrics.speed_findings import ALONE, TOKENS, WORKS
 from bench.results import short_name
-from bench.scorers import checkpoint
-from bench.scorers.causal import Causal
-from bench.scorers.tree import Tree
+from bench.scorers.local import checkpoint
+from bench.scorers.local.causal import Causal
+from bench.scorers.local.prefix_tree import Tree
 from bench.tasks import prompts, settings
 from bench.tasks.request import Request, Way
 

@@ -19,7 +19,7 @@ from transformers import StoppingCriteria, StoppingCriteriaList
 
 from bench.metrics.speed_findings import GUESS, OURS
 from bench.scorers.base import messages
-from bench.scorers.causal import Causal
+from bench.scorers.local.causal import Causal
 from bench.tasks.request import Request, Turns
 
 BATCH = 32

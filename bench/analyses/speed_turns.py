@@ -16,8 +16,8 @@ import torch
 
 from bench.analyses.speed_peers import OURS, WHOLE, Contestant, Run, Said, encoded, turn
 from bench.data import spread_evenly
-from bench.scorers.causal import Causal
-from bench.scorers.checkpoint import threads
+from bench.scorers.local.causal import Causal
+from bench.scorers.local.checkpoint import threads
 from bench.tasks.choices import letter
 from bench.tasks.request import Request
 

@@ -10,12 +10,13 @@ from typing import Any
 
 from bench.core.errors import BadInput
 from bench.data.text import place
-from bench.scorers import address, hub
 from bench.scorers.base import Answer, Model, Scorer
-from bench.scorers.file_hash import fingerprint
+from bench.scorers.endpoint import url
+from bench.scorers.endpoint.limits import Limits
 from bench.scorers.generation_options import GenerationOptions
-from bench.scorers.limits import Limits
-from bench.scorers.location import locate
+from bench.scorers.local import hub
+from bench.scorers.local.file_hash import fingerprint
+from bench.scorers.local.location import locate
 from bench.tasks.nli_labels import label_order
 
 __all__ = ["FILES", "Answer", "Model", "Scorer", "check", "content", "load", "split_kind", "writes_replies"]
@@ -47,11 +48,11 @@ def load(
         batch_tokens: tokens in a batch, padding included.
         trust_remote_code: run code that comes with a Hub model. Off, and should stay so for models that you do not know.
         label_names: what LABEL_0, LABEL_1 and LABEL_2 of an NLI classifier or a file of predictions mean, in this order.
-        limits: how an endpoint may be asked, like `{"concurrency": 16}`; see `bench.scorers.limits.Limits`.
+        limits: how an endpoint may be asked, like `{"concurrency": 16}`; see `bench.scorers.endpoint.limits.Limits`.
         generation: how replies are written, like `{"temperature": 0}`; see
             `bench.scorers.generation_options.GenerationOptions`.
         keys: environment variables with the keys of endpoints, by host, like
-            `{"api.deepseek.com": "DEEPSEEK_API_KEY"}`; see `bench.scorers.keys`.
+            `{"api.deepseek.com": "DEEPSEEK_API_KEY"}`; see `bench.scorers.endpoint.keys`.
         revision: branch, tag or commit of a Hub model, as in NAME@REVISION; `main` if None.
 
     Raises:
@@ -69,15 +70,15 @@ def load(
     if order and kind in ("simulated", "replay", "openai", "tiny"):
         raise BadInput(f"model {model}: has no labels to name; leave out --label-names")
     if kind == "predictions":
-        from bench.scorers.predictions import Predictions
+        from bench.scorers.stand_ins.predictions import Predictions
 
         return Predictions(place(rest), order)
     if kind == "simulated":
-        from bench.scorers.simulated import Simulated
+        from bench.scorers.stand_ins.simulated import Simulated
 
         return Simulated(rest)
     if kind == "replay":
-        from bench.scorers.replay import Replay
+        from bench.scorers.stand_ins.replay import Replay
 
         return Replay(place(rest))
     if kind == "openai":
@@ -85,17 +86,17 @@ def load(
 
         return Endpoint(rest, Limits.of(limits), keys, options)
     if kind == "tiny":
-        from bench.scorers.checkpoint import placement
-        from bench.scorers.tiny import Tiny
+        from bench.scorers.local.checkpoint import placement
+        from bench.scorers.stand_ins.tiny import Tiny
 
         return Tiny(rest, placement("cpu", dtype, batch_tokens), options)
     if device or dtype:  # a wrong one is refused before a model is brought from the Hub
-        from bench.scorers.checkpoint import placement
+        from bench.scorers.local.checkpoint import placement
 
         placement(device, dtype, batch_tokens)
     # A model that cannot be had is refused before torch is loaded, which takes seconds.
     files = locate(model)
-    from bench.scorers import checkpoint
+    from bench.scorers.local import checkpoint
 
     where = checkpoint.placement(device, dtype, batch_tokens)
     return checkpoint.load(model, files, where, trust_remote_code, order, options)
@@ -110,25 +111,25 @@ def check(model: str, elsewhere: bool = False) -> None:
     Raises:
         BadInput: a path that does not exist, parameters that cannot be read, or a key in what is written down.
     """
-    address.check_no_secret(model)
+    url.check_no_secret(model)
     kind, rest = split_kind(model)
     if not model.strip():
         raise BadInput(
             "model '': is empty; give a Hub id, a folder, a .gguf file, or one of tiny:, simulated:, replay:, predictions:, openai:"
         )
     if kind == "simulated":
-        from bench.scorers.simulated import parse
+        from bench.scorers.stand_ins.simulated import parse
 
         parse(rest)
     elif kind == "tiny":
-        from bench.scorers.tiny_recipe import parse as parse_tiny
+        from bench.scorers.stand_ins.tiny_recipe import parse as parse_tiny
 
         parse_tiny(rest)
     elif kind in FILES:
         if not place(rest).is_file():
             raise BadInput(f"{rest}: no such file of {FILES[kind]} (model {model})")
     elif kind == "openai":
-        address.parse(rest)
+        url.parse(rest)
     elif ":" in model and not DRIVE.match(model):
         raise BadInput(
             f"model {model}: unknown kind {kind!r}; allowed: tiny, simulated, replay, predictions, openai, or a Hub id, a folder, a .gguf file"
@@ -144,7 +145,7 @@ def content(model: str) -> str | None:
     """A hash of what `model` is made of, where that lies on this machine; None for a name that others keep."""
     kind, rest = split_kind(model)
     if kind == "tiny":
-        from bench.scorers.tiny_recipe import VERSION
+        from bench.scorers.stand_ins.tiny_recipe import VERSION
 
         return f"recipe {VERSION}"
     path = place(rest if kind in FILES else model)

@@ -12,7 +12,7 @@ import torch
 
 from bench.core.errors import BadInput
 from bench.scorers.base import Model, Tally
-from bench.scorers.checkpoint import Placement, batches, check_lengths, tokenizer_identity
+from bench.scorers.local.checkpoint import Placement, batches, check_lengths, tokenizer_identity
 from bench.tasks.nli_labels import LABELS, label
 
 # Plain pairs of our own, by language and the label that they have beyond doubt.

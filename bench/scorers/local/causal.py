@@ -1,4 +1,4 @@
-"""Causal language models: likelihood of texts, choice among options (both by `bench.scorers.reading`), generated replies."""
+"""Causal language models: likelihood of texts, choice among options (both by `bench.scorers.local.logprobs`), generated replies."""
 
 import itertools
 from collections.abc import Sequence
@@ -8,13 +8,13 @@ import numpy as np
 
 from bench.core.errors import BadInput
 from bench.scorers.base import Answer, Model, digest, each, each_seed
-from bench.scorers.checkpoint import Placement, check_lengths, special_behind, tokenizer_identity
 from bench.scorers.generation_options import GenerationOptions
-from bench.scorers.reading import Reader, Row
+from bench.scorers.local.chat_template import Speech
+from bench.scorers.local.checkpoint import Placement, check_lengths, special_behind, tokenizer_identity
+from bench.scorers.local.generation import Writer
+from bench.scorers.local.logprobs import Reader, Row
+from bench.scorers.local.thinking import StopRule
 from bench.scorers.sampling import take_sampling
-from bench.scorers.thinking import StopRule
-from bench.scorers.turns import Speech
-from bench.scorers.writing import Writer
 from bench.tasks.replies import THOUGHT_TAGS, unfinished_thought
 from bench.tasks.request import Turns, Until
 

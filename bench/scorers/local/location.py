@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.core.errors import BadInput
-from bench.scorers import hub
-from bench.scorers.file_hash import fingerprint
-from bench.scorers.hub import ADAPTER_CONFIG, ADAPTER_WEIGHTS, PICKLES, WEIGHTS_INDEX, pickled
+from bench.scorers.local import hub
+from bench.scorers.local.file_hash import fingerprint
+from bench.scorers.local.hub import ADAPTER_CONFIG, ADAPTER_WEIGHTS, PICKLES, WEIGHTS_INDEX, pickled
 
 # More layers than any model has; so many would be built before missing weights are noticed.
 LAYERS = 2000

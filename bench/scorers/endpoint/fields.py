@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bench.core.errors import BadInput
-from bench.scorers.endpoint_errors import Refusal, words
+from bench.scorers.endpoint.errors import Refusal, words
 from bench.scorers.generation_options import GenerationOptions
 
 # Statuses of a request that holds a field or a value that the server does not take.

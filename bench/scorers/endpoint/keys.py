@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from urllib.parse import urlsplit
 
 from bench.core.errors import BadInput, expected
-from bench.scorers import address
+from bench.scorers.endpoint import url
 
 MODEL_KEY = "OPENAI_API_KEY"
 DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -35,7 +35,7 @@ def host_of(model: str) -> str:
     kind, _, rest = model.partition(":")
     if kind != "openai":
         return ""
-    parts = urlsplit(address.parse(rest).url)
+    parts = urlsplit(url.parse(rest).url)
     host = parts.hostname or ""
     host = f"[{host}]" if ":" in host else host
     return host if parts.port in (None, DEFAULT_PORTS[parts.scheme]) else f"{host}:{parts.port}"

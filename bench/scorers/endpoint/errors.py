@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 from bench.core.errors import RunFailed
-from bench.scorers.address import redacted
+from bench.scorers.endpoint.url import redacted
 from bench.tasks.replies import unfinished_thought
 
 REFUSED = "refused by the content filter"

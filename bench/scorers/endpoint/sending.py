@@ -19,8 +19,8 @@ import openai
 
 from bench.core.errors import RunFailed
 from bench.core.progress import say
-from bench.scorers.endpoint_errors import Again, Refusal
-from bench.scorers.limits import Limits
+from bench.scorers.endpoint.errors import Again, Refusal
+from bench.scorers.endpoint.limits import Limits
 
 # A request that failed so often in a row waits until all others were asked, and is then tried once more as often...
 TRIES = 6

@@ -29,13 +29,13 @@ from transformers import (
 from bench.core.errors import RunFailed
 from bench.core.files import atomic_path
 from bench.core.progress import progress
-from bench.scorers import tiny_nli
 from bench.scorers.base import VERBS, Answer, Model, Tally, digest, messages
-from bench.scorers.causal import Causal
-from bench.scorers.checkpoint import Placement, threads
-from bench.scorers.classifier import Classifier
 from bench.scorers.generation_options import GenerationOptions
-from bench.scorers.tiny_recipe import SIZES, VERSION, Chat, Corpus, Recipe, Size, corpus, parse
+from bench.scorers.local.causal import Causal
+from bench.scorers.local.checkpoint import Placement, threads
+from bench.scorers.local.classifier import Classifier
+from bench.scorers.stand_ins import tiny_nli
+from bench.scorers.stand_ins.tiny_recipe import SIZES, VERSION, Chat, Corpus, Recipe, Size, corpus, parse
 from bench.tasks.request import Turns, Until
 
 # Models whose weights the package carries: those of the demonstration and of the notebooks as they are.

@@ -1,6 +1,6 @@
 """Replies of a causal language model, many at a time.
 
-What prompts begin with is computed once (`bench.scorers.reading`). When half of the replies of a batch have ended, they
+What prompts begin with is computed once (`bench.scorers.local.logprobs`). When half of the replies of a batch have ended, they
 leave it, and others take their places, so that a long reply does not hold up the rest.
 """
 
@@ -12,10 +12,10 @@ import torch
 from transformers import LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 from transformers.cache_utils import Cache, DynamicLayer
 
-from bench.scorers.checkpoint import free_memory, together
-from bench.scorers.reading import Reader, padded
+from bench.scorers.local.checkpoint import free_memory, together
+from bench.scorers.local.logprobs import Reader, padded
+from bench.scorers.local.thinking import Progress, StopRule
 from bench.scorers.sampling import SeededSampling, warpers
-from bench.scorers.thinking import Progress, StopRule
 
 # Replies are written by so many times the tokens of a batch: each step has one token a text, and reads all weights. On an
 # accelerator rather as many as fit into memory.

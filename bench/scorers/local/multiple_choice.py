@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from bench.scorers.base import Model, Tally, each
-from bench.scorers.checkpoint import Placement, batches, check_lengths, tokenizer_identity
+from bench.scorers.local.checkpoint import Placement, batches, check_lengths, tokenizer_identity
 from bench.tasks.request import Turns
 
 

@@ -1,6 +1,6 @@
 """Log-probabilities of tokens in a causal model, computed where they are read and nowhere else.
 
-What texts begin with in common is computed once, as a tree (`bench.scorers.tree`): each pass takes a stretch of it, every
+What texts begin with in common is computed once, as a tree (`bench.scorers.local.prefix_tree`): each pass takes a stretch of it, every
 token sees those above it alone, by the attention mask, and stands at its depth. Where a model cannot do that, or little is
 shared, texts are padded to batches of like length.
 
@@ -17,10 +17,10 @@ import numpy as np
 import torch
 from transformers import DynamicCache
 
-from bench.scorers.attention import attending, blocks
 from bench.scorers.base import Tally
-from bench.scorers.checkpoint import Placement, batches
-from bench.scorers.tree import Part, Tree
+from bench.scorers.local.checkpoint import Placement, batches
+from bench.scorers.local.prefix_tree import Part, Tree
+from bench.scorers.local.tree_attention import attending, blocks
 
 # Words of the vocabulary that states meet at a time: on a CPU so many logits stay in its cache, so that summing over them
 # costs next to nothing beside the product. On an accelerator more, as far as there are no more logits than this.

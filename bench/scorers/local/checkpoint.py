@@ -26,7 +26,7 @@ from transformers.utils import logging as transformers_logging
 from bench.core.errors import BadInput, expected
 from bench.scorers.base import Model, TooLong, digest
 from bench.scorers.generation_options import GenerationOptions
-from bench.scorers.location import Location, base_of, check_files
+from bench.scorers.local.location import Location, base_of, check_files
 
 transformers_logging.set_verbosity_error()
 transformers_logging.disable_progress_bar()
@@ -164,18 +164,18 @@ def load(
         **({"trust_remote_code": True} if trust_remote_code else {}),
     }
     if kind == "causal":
-        from bench.scorers.causal import Causal
+        from bench.scorers.local.causal import Causal
 
         return Causal(network, tokenizer, where, identity, generation)
     if kind == "masked":
-        from bench.scorers.masked import Masked
+        from bench.scorers.local.masked import Masked
 
         return Masked(network, tokenizer, where, identity)
     if kind == "multiple choice":
-        from bench.scorers.multiple_choice import MultipleChoice
+        from bench.scorers.local.multiple_choice import MultipleChoice
 
         return MultipleChoice(network, tokenizer, where, identity)
-    from bench.scorers.classifier import Classifier
+    from bench.scorers.local.classifier import Classifier
 
     return Classifier(network, tokenizer, where, identity, label_names)
 

@@ -10,8 +10,14 @@ import torch
 
 from bench.core.errors import BadInput
 from bench.scorers.base import Model, Tally, each
-from bench.scorers.checkpoint import Placement, batches, check_lengths, special_behind, tokenizer_identity
-from bench.scorers.reading import padded
+from bench.scorers.local.checkpoint import (
+    Placement,
+    batches,
+    check_lengths,
+    special_behind,
+    tokenizer_identity,
+)
+from bench.scorers.local.logprobs import padded
 from bench.tasks.request import Turns
 
 

@@ -1,6 +1,6 @@
 """A chat endpoint that speaks OpenAI's protocol: `openai:NAME@URL`, as vLLM, llama.cpp, Ollama and hosted services do.
 
-The key comes from an environment variable (see `bench.scorers.keys`) and goes nowhere but into
+The key comes from an environment variable (see `bench.scorers.endpoint.keys`) and goes nowhere but into
 requests to the endpoint's own host.
 """
 
@@ -16,12 +16,11 @@ import openai
 
 from bench.core.errors import BadInput
 from bench.core.progress import say
-from bench.scorers import endpoint_replies as replies
-from bench.scorers import keys
-from bench.scorers.address import parse
 from bench.scorers.base import Answer, Model, Tally, each, each_seed, messages
-from bench.scorers.endpoint_client import make_client
-from bench.scorers.endpoint_errors import (
+from bench.scorers.endpoint import keys
+from bench.scorers.endpoint import responses as replies
+from bench.scorers.endpoint.client import make_client
+from bench.scorers.endpoint.errors import (
     MORE_TOKENS,
     REFUSED,
     Again,
@@ -32,10 +31,11 @@ from bench.scorers.endpoint_errors import (
     wait,
     words,
 )
-from bench.scorers.endpoint_fields import ChatFields
-from bench.scorers.endpoint_sending import Sender
+from bench.scorers.endpoint.fields import ChatFields
+from bench.scorers.endpoint.limits import Limits
+from bench.scorers.endpoint.sending import Sender
+from bench.scorers.endpoint.url import parse
 from bench.scorers.generation_options import GenerationOptions
-from bench.scorers.limits import Limits
 from bench.tasks.replies import unfinished_thought
 from bench.tasks.request import Key, Request, Turns, Until
 

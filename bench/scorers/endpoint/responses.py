@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from bench.scorers.endpoint_errors import FILTER_REASONS, REFUSED
+from bench.scorers.endpoint.errors import FILTER_REASONS, REFUSED
 
 NO_TEXT = "the server answered without a text"
 NO_LOGPROBS = "the server answered without log-probabilities"

@@ -18,7 +18,7 @@ import platformdirs
 from bench.core.files import atomic_write
 from bench.core.progress import say
 from bench.data.text import place
-from bench.scorers.hub import ADAPTER_CONFIG
+from bench.scorers.local.hub import ADAPTER_CONFIG
 
 # Files up to this size enter a fingerprint as they are: runs of small files keep their identity.
 SMALL = 1 << 20
