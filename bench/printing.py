@@ -79,7 +79,7 @@ def _own_wording(benchmark: str, folder: Path) -> str:
 def scores(runs: list[Any], preset: str | None, format: str) -> None:
     """Print the score tables of `runs`; what a reader has to know first goes to standard error."""
     from bench.keep import csv, latex
-    from bench.metrics.findings import warnings
+    from bench.metrics.headline import warnings
     from bench.run import table
 
     for text in warnings([run.about for run in runs]):

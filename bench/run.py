@@ -25,7 +25,7 @@ from bench.core.errors import BadInput, NotApplicable
 from bench.core.progress import in_notebook, say
 from bench.data import frame
 from bench.lock import Hold, hold
-from bench.metrics.findings import foreign
+from bench.metrics.headline import foreign
 from bench.plan import Plan, Requests
 from bench.results import PRESETS, Run, all_items, check_preset, labels, probe_failed, short_name, table
 from bench.scorers.base import Scorer, digest

@@ -24,8 +24,8 @@ from bench.core.errors import BadInput
 from bench.core.text import PLAIN, as_html, language_of, shortened, truncate
 from bench.data import find as find_data
 from bench.data import spread_evenly
-from bench.metrics.findings import disagreements, leading, warnings
-from bench.metrics.findings import findings as find
+from bench.metrics.headline import disagreements, leading, warnings
+from bench.metrics.headline import findings as find
 from bench.metrics.table import ALL
 from bench.run import Run, labels, short_name
 from bench.tasks import of_data

@@ -20,7 +20,7 @@ from bench.data.fetch import fetch
 from bench.data.mcbe import CATEGORIES, audit
 from bench.figures import scores as pictures
 from bench.figures import style
-from bench.metrics.findings import named_apart
+from bench.metrics.headline import named_apart
 from bench.results import Run
 
 HEAD = 'name = "Ours"\nversion = "3"\nlicence = "CC0-1.0"\nlanguage = "zh"\n'

@@ -12,7 +12,7 @@ from bench.core.errors import AnotherRun, BadInput
 from bench.data import SAMPLES, fetch_wording
 from bench.data.cbbq.expand import expand
 from bench.data.fetch import fetch
-from bench.metrics.findings import foreign, warnings
+from bench.metrics.headline import foreign, warnings
 from bench.tasks import prompts
 
 MANIFEST = 'name = "Ours"\nversion = "1"\nlicence = "CC0-1.0"\nlanguage = "ko"\n'

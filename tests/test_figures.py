@@ -10,7 +10,7 @@ from drawing import drawn
 
 from bench import figures
 from bench.figures import style
-from bench.metrics.findings import findings, leading, sentence
+from bench.metrics.headline import findings, leading, sentence
 from bench.metrics.table import Headline
 
 

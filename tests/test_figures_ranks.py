@@ -9,8 +9,9 @@ from drawing import drawn, ticks, told
 
 from bench.figures import ranks as pictures
 from bench.figures import robustness as two
-from bench.metrics import friedman, mcbe_paper, robustness
+from bench.metrics import friedman, robustness
 from bench.metrics.bootstrap import Replicates, Sample
+from bench.metrics.mcbe import paper
 from bench.metrics.robustness import Points
 from bench.metrics.table import Headline
 
@@ -91,7 +92,7 @@ def test_names_are_folded_and_lose_nothing() -> None:
 
 
 def test_two_wordings_of_the_paper_s_table() -> None:
-    table = mcbe_paper.table_12()
+    table = paper.table_12()
     found = robustness.correlated(Points(table, {})), robustness.limits(Points(table, {}))
     fig = drawn(two.agreement(table, *found))
     left, right = fig.axes[:2]

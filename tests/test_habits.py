@@ -10,7 +10,7 @@ from bench import results, run
 from bench.analyses.compare import compared
 from bench.metrics import cbbq
 from bench.metrics.comparison_findings import findings as comparison_findings
-from bench.metrics.findings import findings, leading
+from bench.metrics.headline import findings, leading
 from bench.metrics.table import LETTERS_ALONE
 
 

@@ -8,7 +8,7 @@ from recorded import cell
 
 from bench import results, run
 from bench.metrics import friedman
-from bench.metrics.findings import findings, headlines
+from bench.metrics.headline import findings, headlines
 
 
 @pytest.fixture(scope="module")

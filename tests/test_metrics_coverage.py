@@ -12,11 +12,11 @@ import pytest
 
 from bench.metrics import cbbq, mcbe, nli_coal
 from bench.metrics.bootstrap import Place, Replicates
-from bench.metrics.cbbq_answers import SUMS as CBBQ_SUMS
-from bench.metrics.mcbe_cells import Cells
-from bench.metrics.mcbe_instances import Values
-from bench.metrics.nli_coal_answers import GENDERS, SETS
-from bench.metrics.nli_coal_answers import SUMS as NLI_SUMS
+from bench.metrics.cbbq.answers import SUMS as CBBQ_SUMS
+from bench.metrics.mcbe.cells import Cells
+from bench.metrics.mcbe.instances import Values
+from bench.metrics.nli_coal.answers import GENDERS, SETS
+from bench.metrics.nli_coal.answers import SUMS as NLI_SUMS
 from bench.metrics.significance import by_resamples
 from bench.metrics.table import ALL
 from bench.tasks.nli_coal import LABELS

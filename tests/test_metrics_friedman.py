@@ -13,9 +13,10 @@ from scipy import stats
 from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
 
-from bench.metrics import friedman, mcbe_paper
+from bench.metrics import friedman
 from bench.metrics.friedman import CATEGORY, CELL, Blocks
 from bench.metrics.friedman_findings import findings, order_can_show
+from bench.metrics.mcbe import paper
 from bench.metrics.table import ALL
 
 
@@ -252,8 +253,8 @@ def test_the_interval_of_a_mean_rank_holds_it_and_is_that_of_drawing_blocks_agai
 
 
 def test_the_published_statistic_fits_eleven_models_and_twelve_categories() -> None:
-    assert mcbe_paper.friedman_models() == [11]
-    found = mcbe_paper.friedman_designs(11, {str(n): n for n in (5, 9, 10, 11, 12, 13, 14)})
+    assert paper.friedman_models() == [11]
+    found = paper.friedman_designs(11, {str(n): n for n in (5, 9, 10, 11, 12, 13, 14)})
     assert list(found.fits) == ["no", "no", "yes", "no", "yes", "no", "yes"]
     twelve = found[found.blocks == 12].iloc[0]
     assert twelve.statistic == pytest.approx(927 / 11)
@@ -261,7 +262,7 @@ def test_the_published_statistic_fits_eleven_models_and_twelve_categories() -> N
     assert twelve.kendall_w == pytest.approx(0.702, abs=5e-4)
     assert found.statistic[0] == 50  # five blocks cannot give more
     # From the rounded statistic one would print another p.
-    by_models = mcbe_paper.friedman_by_models(range(10, 13))
+    by_models = paper.friedman_by_models(range(10, 13))
     assert list(by_models.p) == ["2.28e-14", "7.27e-14", "2.19e-13"]
     assert list(by_models.fits) == ["no", "yes", "no"]
 
@@ -273,5 +274,5 @@ def test_no_value_that_ranks_can_have_is_ruled_out() -> None:
         sums = np.sum(ways, axis=0)
         can.add(round(float(12 / 48 * (sums**2).sum() - 48), 6))
     for value in (0.5, 0.75, 2.0, 2.25, 3.5, 4.5, 6.0):
-        found = mcbe_paper.friedman_designs(3, {"x": 4}, f"{value:.2f}", f"{stats.chi2.sf(value, 2):.1e}")
+        found = paper.friedman_designs(3, {"x": 4}, f"{value:.2f}", f"{stats.chi2.sf(value, 2):.1e}")
         assert (found.fits[0] == "yes") == (value in can)

@@ -10,7 +10,7 @@ from bench import run
 from bench.benchmarks import module
 from bench.metrics import cbbq
 from bench.metrics.bootstrap import leave_one_out
-from bench.metrics.cbbq_answers import SUMS
+from bench.metrics.cbbq.answers import SUMS
 from bench.metrics.influence import deviations, influence, spread
 from bench.metrics.table import ALL
 

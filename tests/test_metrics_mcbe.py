@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from recorded import cell, folder, replay, said, strict_order
 
 from bench import run
-from bench.metrics import mcbe, mcbe_instances
+from bench.metrics import mcbe
+from bench.metrics.mcbe import instances
 
 # Rates as the specification prints them (section 6): released code for pc and ss, and the paper's for both.
 PC, SS, PAPER = 1.7758720747, 0.1568098962, 1.8121878856
@@ -31,15 +32,13 @@ WORDS = "甲乙丙丁戊己"
 )  # fmt: skip
 def test_a_variance_decays_to_the_specification_s_score(variance: float, preset: str, task: str, score: float) -> None:  # fmt: skip
     tolerance = 0.005 if preset == "paper" else 1e-9
-    assert mcbe_instances.decay(variance, mcbe_instances.DECAY[preset][task]) == pytest.approx(
-        score, abs=tolerance
-    )
+    assert instances.decay(variance, instances.DECAY[preset][task]) == pytest.approx(score, abs=tolerance)
 
 
 def test_the_rates_are_those_of_the_released_code_and_of_the_paper() -> None:
-    assert mcbe_instances.DECAY["official"] == pytest.approx({"pc": PC, "ss": SS}, abs=1e-10)
-    assert mcbe_instances.DECAY["robust"] == mcbe_instances.DECAY["official"]
-    assert mcbe_instances.DECAY["paper"] == pytest.approx({"pc": PAPER, "ss": PAPER}, abs=1e-10)
+    assert instances.DECAY["official"] == pytest.approx({"pc": PC, "ss": SS}, abs=1e-10)
+    assert instances.DECAY["robust"] == instances.DECAY["official"]
+    assert instances.DECAY["paper"] == pytest.approx({"pc": PAPER, "ss": PAPER}, abs=1e-10)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +167,7 @@ def frames(words: list[list[str]], rows: list[dict]) -> tuple[pd.DataFrame, pd.D
 
 def of_each(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> np.ndarray:
     """The score of each instance, NaN where it has none."""
-    terms = mcbe_instances.values(records, items, preset).terms.query("measure == 'score'")
+    terms = instances.values(records, items, preset).terms.query("measure == 'score'")
     return np.where(terms.bottom > 0, terms.top, np.nan).astype(float)
 
 

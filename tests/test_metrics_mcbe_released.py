@@ -1,7 +1,7 @@
 """The `official` preset against the released code's rules, written down once more, on thousands of replies.
 
 The statement here counts in fractions and goes through a reply a character at a time; it shares nothing with
-`bench.metrics.mcbe_released`. Where the exact number lies in the middle of two that may be printed, both are right.
+`bench.metrics.mcbe.official`. Where the exact number lies in the middle of two that may be printed, both are right.
 """
 
 import math

@@ -11,7 +11,7 @@ import pytest
 from bench import data
 from bench.data.nli_coal import Pair
 from bench.metrics import nli_coal
-from bench.metrics.nli_coal_answers import answers
+from bench.metrics.nli_coal.answers import answers
 
 E, C, N = LABELS = ("entailment", "contradiction", "neutral")
 

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from bench.metrics import mcbe_paper, robustness
+from bench.metrics import robustness
 from bench.metrics.bootstrap import DRAWS, Replicates, Sample
+from bench.metrics.mcbe import paper
 from bench.metrics.robustness import Points
 from bench.metrics.robustness_findings import by_model, findings, title
 from bench.metrics.table import ALL, Headline
@@ -158,19 +159,19 @@ def test_nothing_moves_where_both_wordings_are_one(seed: int) -> None:
 
 
 def test_all_eight_numbers_of_the_paper_s_table_12() -> None:
-    found = mcbe_paper.table_12_recomputed()
+    found = paper.table_12_recomputed()
     assert list(found.same) == ["yes"] * 4
     rows = found.set_index(["task", "coefficient"])
     printed = {("sc", "spearman"): ("1", "0"), ("sc", "pearson"): ("0.999", "2.63e-10"), ("bs", "spearman"): ("0.967", "2.16e-5"), ("bs", "pearson"): ("0.999", "2.76e-11")}  # fmt: skip
     for key, (value, p) in printed.items():
         assert tuple(rows.loc[key, ["printed", "printed_p"]]) == (value, p)
         assert round(float(rows.value[key]), 3) == float(value)
-    table = mcbe_paper.table_12().groupby("task")
+    table = paper.table_12().groupby("task")
     for (task, name), (value, p) in printed.items():
         some = table.get_group(task)
         should = (stats.spearmanr if name == "spearman" else stats.pearsonr)(some["first"], some.second)
         assert (round(should.statistic, 3), float(f"{should.pvalue:.2e}")) == (float(value), float(p))
-    table = mcbe_paper.table_12()
+    table = paper.table_12()
     assert len(table) == 18
     assert robustness.same_order(table).same.tolist() == [3, 3]
     limits = robustness.limits(Points(table, {})).set_index("task")
@@ -180,7 +181,7 @@ def test_all_eight_numbers_of_the_paper_s_table_12() -> None:
 
 
 def test_no_other_cells_give_the_printed_numbers() -> None:
-    table = mcbe_paper.table_12()
+    table = paper.table_12()
     both = stats.pearsonr(table["first"], table.second)
     assert f"{both.pvalue:.2e}" not in ("2.63e-10", "2.76e-11")
     for _, some in table.groupby(["task", "category"]):

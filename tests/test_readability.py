@@ -12,7 +12,7 @@ from bench import results, run
 from bench.analyses.compare import Compared, common_scores, compared
 from bench.metrics import cbbq, friedman, mcbe, nli_coal
 from bench.metrics.comparison_findings import findings as comparison_findings
-from bench.metrics.findings import findings
+from bench.metrics.headline import findings
 from bench.metrics.readability import LESS_READABLE, favours_less_readable
 
 REFUSED = "我无法判断"

@@ -15,7 +15,7 @@ from bench import notebooks, readings, run
 from bench.core import i18n
 from bench.core.errors import BadInput
 from bench.data.tables import number
-from bench.metrics.findings import sentence
+from bench.metrics.headline import sentence
 from bench.metrics.mcbe import HEADLINES
 from bench.metrics.readings import precision
 from bench.tasks import mcbe

@@ -12,7 +12,7 @@ from bench import report, study
 from bench.benchmarks import NAMES, module
 from bench.core import i18n
 from bench.core.errors import BadInput
-from bench.metrics.findings import sentence
+from bench.metrics.headline import sentence
 
 HOME = i18n.LOCALE.parent
 PLACEHOLDER = re.compile(r"\{\w*\}")

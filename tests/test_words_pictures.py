@@ -51,7 +51,7 @@ from bench.metrics import robustness as two
 from bench.metrics import self_correction as corrected
 from bench.metrics import trend as trends
 from bench.metrics.convergence import Measure
-from bench.metrics.findings import warnings
+from bench.metrics.headline import warnings
 from bench.metrics.mcbe import severities
 from bench.metrics.words import counts
 

@@ -13,7 +13,6 @@ import pandas as pd
 from bench.benchmarks import module
 from bench.core import i18n
 from bench.metrics.bootstrap import Place, Replicates, leave_one_out
-from bench.metrics.findings import short
 from bench.metrics.generalisability import (
     CONDITIONS,
     MODELS,
@@ -25,6 +24,7 @@ from bench.metrics.generalisability import (
     finding,
     interval,
 )
+from bench.metrics.headline import short
 from bench.metrics.influence import deviations
 from bench.metrics.table import ALL, Headline
 from bench.results import Run, check_preset, labels

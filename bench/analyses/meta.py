@@ -38,8 +38,8 @@ from bench.data.nli_coal.extract import extract
 from bench.data.nli_coal.frames import SLOT
 from bench.data.nli_coal.language_pack import MANIFEST, Pack, read_pack
 from bench.metrics.correlation import PEARSON, by_group
-from bench.metrics.nli_coal_answers import SUMS, answers, arranged
-from bench.metrics.nli_coal_measures import measures
+from bench.metrics.nli_coal.answers import SUMS, answers, arranged
+from bench.metrics.nli_coal.formulas import measures
 from bench.metrics.table import ALL
 from bench.scorers.base import digest
 from bench.tasks.nli_labels import LABELS

@@ -18,7 +18,7 @@ from bench.core.errors import BadInput, expected
 from bench.data import SAMPLES, Source, find, spread_evenly
 from bench.data import texts as overview
 from bench.metrics import annotators, coverage, diversity, diversity_findings
-from bench.metrics.findings import named_apart
+from bench.metrics.headline import named_apart
 
 # Simulated annotators rate so many items a category at most.
 RATED = 100

@@ -25,7 +25,7 @@ from bench.figures.style import (
     style,
 )
 from bench.metrics.cbbq import AMBIGUOUS, DISAMBIGUOUS, WEIGHTS
-from bench.metrics.findings import span
+from bench.metrics.headline import span
 from bench.metrics.table import ALL
 from bench.tasks.cbbq import PROMPTING
 

@@ -13,7 +13,7 @@ from bench.benchmarks import module
 from bench.core import i18n
 from bench.figures.style import BIAS_PALETTE, FAINT, INK, WIDTH, around, head, style
 from bench.metrics.comparison import DIFFERENT
-from bench.metrics.findings import short_title, span
+from bench.metrics.headline import short_title, span
 from bench.metrics.table import Headline
 
 # How often a model has a rank: pale to dark.

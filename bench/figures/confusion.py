@@ -13,7 +13,7 @@ from bench.figures.style import FAINT, INK, WIDTH, colours, head, style
 from bench.metrics.confusion import NOISE, curves, summary
 from bench.metrics.confusion import confusion as confusions
 from bench.metrics.confusion_findings import NUISANCES, as_title, named
-from bench.metrics.findings import listing
+from bench.metrics.headline import listing
 
 MARKS = "osD"
 

@@ -11,7 +11,7 @@ from bench.core import i18n
 from bench.curate.mcbe_findings import OF
 from bench.figures.style import FAINT, INK, WIDTH, colours, head, legend_below, style
 from bench.metrics.agreement import LEVELS
-from bench.metrics.findings import span
+from bench.metrics.headline import span
 
 # Characters of a name.
 LONGEST = 24

@@ -24,7 +24,7 @@ from bench.figures.style import (
     marks_of,
     style,
 )
-from bench.metrics.mcbe_instances import DECAY, decay
+from bench.metrics.mcbe.instances import DECAY, decay
 from bench.metrics.table import ALL
 from bench.tasks.mcbe import CRITERIA, TASKS
 

@@ -9,7 +9,7 @@ from matplotlib.lines import Line2D
 
 from bench.core import i18n
 from bench.figures.style import FAINT, INK, WIDTH, colours, head, label, style
-from bench.metrics.findings import listing, span
+from bench.metrics.headline import listing, span
 from bench.metrics.meta_findings import NAMES
 
 # What a correlation of this much lets a title call following the rate.

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from bench.core import i18n
 from bench.figures.ranks import folded
 from bench.figures.style import FAINT, INK, WIDTH, colours, head, style
-from bench.metrics.findings import short
+from bench.metrics.headline import short
 from bench.metrics.robustness import HEADLINE
 from bench.metrics.robustness_findings import model as told_model
 from bench.metrics.robustness_findings import number, signed, title

@@ -24,7 +24,7 @@ from bench.figures.style import (
     marks_of,
     style,
 )
-from bench.metrics.findings import LOW_VALIDITY, findings, headline_rows, headlines
+from bench.metrics.headline import LOW_VALIDITY, findings, headline_rows, headlines
 from bench.metrics.table import ALL, Headline
 
 # How an axis calls a preference for a position, by its metric.

@@ -11,7 +11,7 @@ from matplotlib.patches import Patch
 
 from bench.core import i18n
 from bench.figures.style import FAINT, WIDTH, colours, head, style
-from bench.metrics.findings import listing
+from bench.metrics.headline import listing
 from bench.metrics.self_correction import AMBIGUOUS, BEFORE, DISAMBIGUOUS, KINDS
 from bench.metrics.self_correction_findings import CORRECTED, findings, shown
 from bench.metrics.table import ALL

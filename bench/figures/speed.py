@@ -13,7 +13,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 
 from bench.core import i18n
 from bench.figures.style import FAINT, INK, WIDTH, colours, head, style
-from bench.metrics.findings import span
+from bench.metrics.headline import span
 from bench.metrics.speed_findings import GUESS, OURS
 
 FASTER, LESS = "faster", "less memory"

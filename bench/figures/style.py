@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 
 from bench.core import i18n
 from bench.data import naming
-from bench.metrics.findings import LOW_VALIDITY
+from bench.metrics.headline import LOW_VALIDITY
 
 # Comes with matplotlib, and has the letters of most alphabets.
 LATIN_FONT = "DejaVu Sans"

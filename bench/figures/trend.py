@@ -14,7 +14,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from bench.core import i18n
 from bench.figures.style import FAINT, INK, MARKS, WIDTH, arms, colours, fitted, head, label, style
-from bench.metrics.findings import listing
+from bench.metrics.headline import listing
 from bench.metrics.table import ALL, Headline
 from bench.metrics.trend import Series, band, size
 from bench.metrics.trend_findings import TOLD, amount, findings, shown, title_of

@@ -15,7 +15,7 @@ import pandas as pd
 from bench.benchmarks import module
 from bench.core import i18n
 from bench.metrics.bootstrap import LEVEL, Place, Replicates
-from bench.metrics.findings import headline_rows, headlines, span
+from bench.metrics.headline import headline_rows, headlines, span
 from bench.metrics.readability import (
     LESS_READABLE,
     apart,

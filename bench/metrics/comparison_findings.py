@@ -8,7 +8,7 @@ from bench.benchmarks import module
 from bench.core import i18n
 from bench.metrics.bootstrap import LEVEL
 from bench.metrics.comparison import DIFFERENT, named
-from bench.metrics.findings import listing, short_title, span
+from bench.metrics.headline import listing, short_title, span
 from bench.metrics.readability import LESS_READABLE
 
 # So many pairs that could not be told apart are named; of more, their number is.

@@ -8,7 +8,7 @@ import pandas as pd
 from bench.benchmarks import module
 from bench.core import i18n
 from bench.metrics.confusion import NOISE
-from bench.metrics.findings import listing
+from bench.metrics.headline import listing
 from bench.metrics.table import ALL
 
 # How nuisances are called in sentences.

@@ -21,8 +21,8 @@ from bench.benchmarks import module
 from bench.core.errors import BadInput, NoRuns, expected
 from bench.metrics.bootstrap import LEVEL, estimate, resample
 from bench.metrics.correlation import NOISE
-from bench.metrics.findings import headline_rows
-from bench.metrics.findings import headlines as headlines_of
+from bench.metrics.headline import headline_rows
+from bench.metrics.headline import headlines as headlines_of
 from bench.metrics.significance import holm
 from bench.metrics.table import ALL, Card, Headline
 

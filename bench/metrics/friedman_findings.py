@@ -7,8 +7,8 @@ import pandas as pd
 
 from bench.core import i18n
 from bench.metrics.bootstrap import LEVEL
-from bench.metrics.findings import listing, short_title
 from bench.metrics.friedman import CATEGORY, Blocks, Friedman, critical_difference
+from bench.metrics.headline import listing, short_title
 from bench.metrics.significance import p_told
 
 ALPHA = 1 - LEVEL

@@ -6,7 +6,7 @@ import pandas as pd
 
 from bench.core import i18n
 from bench.data import naming
-from bench.metrics.findings import span
+from bench.metrics.headline import span
 from bench.metrics.table import ALL
 
 NAMES = {"coal": "CoAL", "fn": "FN"}

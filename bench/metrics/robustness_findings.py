@@ -8,7 +8,7 @@ import scipy
 
 from bench.core import i18n
 from bench.metrics.bootstrap import LEVEL
-from bench.metrics.findings import LOW_VALIDITY, listing, short, span
+from bench.metrics.headline import LOW_VALIDITY, listing, short, span
 from bench.metrics.robustness import HEADLINE
 from bench.metrics.significance import p_told
 from bench.metrics.table import ALL

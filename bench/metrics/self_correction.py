@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from bench.metrics.cbbq_answers import answers
+from bench.metrics.cbbq.answers import answers
 from bench.metrics.significance import Comparison, Statistic, holm, paired
 from bench.metrics.table import ALL, Card
 from bench.tasks.cbbq import PROMPTING, TASKS

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from bench.core import i18n
-from bench.metrics.findings import listing
+from bench.metrics.headline import listing
 
 OURS = "workbench"
 WORKS = {

@@ -8,7 +8,7 @@ import pandas as pd
 
 from bench.core import i18n
 from bench.metrics.bootstrap import LEVEL
-from bench.metrics.findings import LOW_VALIDITY, listing, short_title
+from bench.metrics.headline import LOW_VALIDITY, listing, short_title
 from bench.metrics.significance import p_told, would_have_shown
 from bench.metrics.table import ALL, Headline
 

@@ -14,7 +14,7 @@ from huggingface_hub.repocard_data import eval_results_to_model_index
 from bench import __version__, keep
 from bench.benchmarks import module
 from bench.data import Paper
-from bench.metrics.findings import headline_rows
+from bench.metrics.headline import headline_rows
 from bench.metrics.table import ALL
 from bench.results import Run
 from bench.run import slug

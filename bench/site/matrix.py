@@ -7,7 +7,7 @@ import pandas as pd
 
 from bench.benchmarks import module
 from bench.core import i18n
-from bench.metrics.findings import (
+from bench.metrics.headline import (
     findings,
     headline_rows,
     headlines,

@@ -17,7 +17,7 @@ from bench import __version__, keep
 from bench.benchmarks import module
 from bench.core import i18n
 from bench.figures import scores_by_model
-from bench.metrics.findings import headline_rows, headlines, warnings
+from bench.metrics.headline import headline_rows, headlines, warnings
 from bench.metrics.table import ALL
 from bench.notebooks import Trouble, drop_blank_outputs
 from bench.results import labels

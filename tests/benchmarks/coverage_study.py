@@ -27,12 +27,12 @@ from bench.data import OWN_SAMPLES, find, frame, load
 from bench.data.cbbq.scenes import scenes
 from bench.metrics import cbbq, mcbe, robustness
 from bench.metrics.bootstrap import DRAWS, Estimate, Replicates, Sample, estimate, resample
-from bench.metrics.cbbq_answers import SUMS as CBBQ_SUMS
-from bench.metrics.mcbe_cells import Cells
-from bench.metrics.mcbe_instances import Values
-from bench.metrics.nli_coal_answers import CROSSED, tables
-from bench.metrics.nli_coal_answers import SUMS as NLI_SUMS
-from bench.metrics.nli_coal_measures import measures
+from bench.metrics.cbbq.answers import SUMS as CBBQ_SUMS
+from bench.metrics.mcbe.cells import Cells
+from bench.metrics.mcbe.instances import Values
+from bench.metrics.nli_coal.answers import CROSSED, tables
+from bench.metrics.nli_coal.answers import SUMS as NLI_SUMS
+from bench.metrics.nli_coal.formulas import measures
 from bench.metrics.table import ALL
 from bench.metrics.trend import Sized, trends
 from bench.tasks.nli_coal import LABELS

@@ -10,7 +10,7 @@ import pandas as pd
 from bench.core.errors import BadInput
 from bench.core.i18n import phrase
 from bench.metrics.bootstrap import Draw, Place, Replicates, Totals, estimate, resample, sample, whole
-from bench.metrics.nli_coal_answers import (
+from bench.metrics.nli_coal.answers import (
     CROSSED,
     GENDERS,
     NEUTRAL_TERMS,
@@ -21,7 +21,7 @@ from bench.metrics.nli_coal_answers import (
     arranged,
     tables,
 )
-from bench.metrics.nli_coal_measures import (
+from bench.metrics.nli_coal.formulas import (
     AS,
     PS,
     Measure,
@@ -31,7 +31,7 @@ from bench.metrics.nli_coal_measures import (
     measures,
     pooled_gender_gap,
 )
-from bench.metrics.nli_coal_tables import by, compare, predictors
+from bench.metrics.nli_coal.tables import by, compare, predictors
 from bench.metrics.significance import Statistic
 from bench.metrics.table import (
     ALL,
@@ -160,7 +160,7 @@ def replicates(
 
 
 def replicates_of(rows: pd.DataFrame, draw: Draw = resample) -> Replicates:
-    """The same of answers that are read and counted (see `bench.metrics.nli_coal_answers.answers`)."""
+    """The same of answers that are read and counted (see `bench.metrics.nli_coal.answers.answers`)."""
     totals = draw(rows, "stratum", "cluster", SUMS, crossed=CROSSED)
     languages = list(dict.fromkeys(rows.category))
     wanted = {(one.task, one.metric) for one in (*HEADLINES, *TRAITS)}

@@ -10,7 +10,7 @@ import pandas as pd
 from bench.core.i18n import phrase
 from bench.data.cbbq.scenes import scenes
 from bench.metrics.bootstrap import Draw, Place, Replicates, Totals, estimate, resample, sample, whole
-from bench.metrics.cbbq_answers import SHOWN, SUMS, answers
+from bench.metrics.cbbq.answers import SHOWN, SUMS, answers
 from bench.metrics.table import (
     ALL,
     GRASP,

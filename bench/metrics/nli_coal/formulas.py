@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bench.metrics.bootstrap import Limits
-from bench.metrics.nli_coal_answers import GENDERS, NEUTRAL_TERMS, SETS, TAUS, Tables
+from bench.metrics.nli_coal.answers import GENDERS, NEUTRAL_TERMS, SETS, TAUS, Tables
 from bench.metrics.table import ALL
 from bench.tasks.nli_labels import LABELS
 

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from bench.data.mcbe import SLOT
-from bench.metrics import mcbe_released as released
+from bench.metrics.mcbe import official as released
 from bench.tasks.mcbe import CRITERIA, LETTERS, SEPARATOR, SEVEREST, parse
 
 # Rates of decay of a variance into a score: the released code's, and the paper's, which is one for both tasks.

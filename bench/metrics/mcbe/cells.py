@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from bench.metrics.bootstrap import Draw, Sample, resample
-from bench.metrics.mcbe_instances import BOUNDS, Values
+from bench.metrics.mcbe.instances import BOUNDS, Values
 from bench.metrics.table import ALL
 from bench.tasks.mcbe import TASKS
 

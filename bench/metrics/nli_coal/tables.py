@@ -9,7 +9,7 @@ import pandas as pd
 from bench.core.errors import BadInput, expected
 from bench.metrics import readability
 from bench.metrics.bootstrap import resample
-from bench.metrics.nli_coal_answers import (
+from bench.metrics.nli_coal.answers import (
     CELLS,
     CROSSED,
     GENDERS,
@@ -22,7 +22,7 @@ from bench.metrics.nli_coal_answers import (
     of_language,
     shaped,
 )
-from bench.metrics.nli_coal_measures import AS, NS, PS, C, E, N, by_set, coal, fn, gap, measures
+from bench.metrics.nli_coal.formulas import AS, NS, PS, C, E, N, by_set, coal, fn, gap, measures
 from bench.metrics.significance import Statistic, holm, of_two, told
 from bench.metrics.table import ALL, joined
 from bench.tasks.nli_labels import LABELS

@@ -16,9 +16,9 @@ import pandas as pd
 
 from bench.core.i18n import phrase
 from bench.metrics.bootstrap import DRAWS, Draw, Place, Replicates, on_scale, resample
-from bench.metrics.mcbe_cells import Cells
-from bench.metrics.mcbe_instances import BOUNDS, DECAY, decay
-from bench.metrics.mcbe_instances import values as read
+from bench.metrics.mcbe.cells import Cells
+from bench.metrics.mcbe.instances import BOUNDS, DECAY, decay
+from bench.metrics.mcbe.instances import values as read
 from bench.metrics.table import (
     ALL,
     GRASP,
@@ -98,7 +98,7 @@ def score_records(
     """The score table of a run.
 
     `robust` has the released code's constants and reads answers with care. `official` prints what the
-    released code prints (`bench.metrics.mcbe_released`), quirks included. `paper` has the paper's
+    released code prints (`bench.metrics.mcbe.official`), quirks included. `paper` has the paper's
     decay and weights. What becomes of unreadable answers stands on each card.
 
     Args:
