@@ -18,9 +18,9 @@ from bench import __version__, cli_make
 from bench.benchmarks import NAMES, module, resolve
 from bench.cli_make import Data
 from bench.cli_options import pairs, read_options, run_parameters
-from bench.config import RunConfig
 from bench.core.errors import CONTINUES, BadInput, RunFailed, expected
 from bench.core.progress import say
+from bench.run.config import RunConfig
 
 app = typer.Typer(
     add_completion=False,
@@ -262,8 +262,8 @@ def mark(
     `bench run --judge replay:FILE.csv` reads marks of explanations, the notebook judge_agreement
     those of analyses; several runs of McBE make one blind sheet, on which models can be compared.
     """
-    from bench import marking, printing
-    from bench.run import Run
+    from bench import printing
+    from bench.run import Run, human_marks
 
     if readings:
         if out or len(runs) != 2:
@@ -277,7 +277,7 @@ def mark(
             "Missing option '--out': name the sheet to write, like `bench mark RUN_DIR --out FILE.csv`"
         )
     given = [Run.open(folder) for folder in runs]
-    print(f"{out}: {marking.write_sheet(given, Path(out).expanduser())}")
+    print(f"{out}: {human_marks.write_sheet(given, Path(out).expanduser())}")
 
 
 @app.command()

@@ -8,8 +8,8 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from bench.config import RunConfig
 from bench.core.errors import BadInput
+from bench.run.config import RunConfig
 
 
 class CliOption(NamedTuple):
@@ -122,7 +122,7 @@ def _keys(given: Sequence[str]) -> dict[str, str]:
 
 
 def _resources(text: str) -> dict[str, float]:
-    from bench.cluster import resources
+    from bench.run.cluster import resources
 
     return resources(text)
 

@@ -16,7 +16,8 @@ from jupyter_client.connect import KernelConnectionInfo
 from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.provisioning import LocalProvisioner
 
-from bench import processes, records
+from bench import records
+from bench.run import processes
 
 # What kernels of notebooks import, all but torch.
 MODULES = ("ipykernel.kernelapp", "matplotlib_inline.backend_inline", "bench.show", "bench.figures")

@@ -222,9 +222,9 @@ def _amount(value: float) -> str:
 
 def readings(run: Any, sheet: Path) -> None:
     """Write a sheet of replies to be read by hand, or print what a sheet says that is filled in."""
-    from bench import readings as sheets
     from bench.metrics.readings import note
     from bench.records import READINGS
+    from bench.run import readings as sheets
 
     if not sheet.exists():
         n = sheets.write_sheet(run, sheet)

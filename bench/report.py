@@ -17,14 +17,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench import kernels, notebooks, processes, study, study_runs
+from bench import kernels, notebooks, study, study_runs
 from bench.analyses import OVER_VARIANTS, run_folders
 from bench.core import i18n, places
 from bench.core.errors import BadInput
 from bench.core.places import DEMO, NOTEBOOKS
 from bench.core.progress import say
 from bench.notebooks import check_parameters, names_of_parameters
-from bench.results import UnchangingRun
+from bench.run import processes
+from bench.run.results import UnchangingRun
 from bench.site import pages as site
 from bench.site.pages import Page
 from bench.study import Study

@@ -9,9 +9,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import NamedTuple
 
-from bench import processes, records
+from bench import records
 from bench.core.errors import AnotherRun, BadInput, NotApplicable, RunFailed
-from bench.run import Run, evaluate
+from bench.run import Run, evaluate, processes
 from bench.scorers import split_kind
 from bench.scorers.endpoint import keys
 from bench.study import Study, StudyModel, Variant

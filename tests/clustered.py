@@ -32,6 +32,6 @@ class Slow(WorkerPlugin):
 
 def held() -> list[str]:
     """Models that this worker has loaded."""
-    from bench import worker
+    from bench.run import worker
 
     return [wanted.model for wanted in worker._loaded]

@@ -11,8 +11,9 @@ import pytest
 from recorded import cell, columns, replay, table
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from bench import ask, records, run, scorers
+from bench import records, run, scorers
 from bench.core.errors import RunFailed
+from bench.run import execute
 from bench.scorers.base import Answer
 from bench.scorers.stand_ins.simulated import Simulated
 from bench.tasks.request import Key, Request
@@ -106,7 +107,7 @@ def test_an_answer_that_did_not_come_is_not_marked(monkeypatch) -> None:
     rows = result.records.set_index(["item_id", "request"])
     for k in range(1, 5):
         row = rows.loc["age:1", f"judge:{k}"]
-        assert row.error == ask.NOT_ASKED
+        assert row.error == execute.NOT_ASKED
         assert row.error.startswith("not asked")
         assert (row.response, row.prompt, row.valid) == ("", "", False)
     assert "age:1" not in {one.item_id for one in judge.asked}

@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from bench import run
-from bench.config import RunConfig
-from bench.plan import Plan
+from bench.run.config import RunConfig
+from bench.run.plan import Plan
 
 VERSION = "cbbq-scripts-95eaf2e"
 LIMITS = {"gpt-3.5": 1000, "belle": 200, "moss": 256, "bloomz": 128, "chatglm": 2048}

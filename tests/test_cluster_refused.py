@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from test_cluster import ask
 
-from bench import cluster
-from bench.cluster import Cluster
 from bench.core.errors import RunFailed
+from bench.run import cluster
+from bench.run.cluster import Cluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("own_folder")]
 

@@ -15,10 +15,11 @@ import pandas as pd
 import pytest
 from recorded import columns
 
-from bench import about, data, lock, records, run, sealed
+from bench import data, lock, records, run, sealed
 from bench.core.errors import BadInput, RunFailed
 from bench.core.files import DRAFT
 from bench.journal import FILE, Journal
+from bench.run import run_json
 from bench.scorers.base import Answer
 from bench.scorers.stand_ins.simulated import Simulated
 
@@ -331,12 +332,12 @@ def test_only_the_date_of_a_run_depends_on_the_clock(monkeypatch) -> None:
     ask("whole")
     steps = iter(range(10**9))
 
-    class Clock(about.datetime):
+    class Clock(run_json.datetime):
         @classmethod
         def now(cls, tz=None):
-            return about.datetime.fromtimestamp(0, tz)
+            return run_json.datetime.fromtimestamp(0, tz)
 
-    monkeypatch.setattr(about, "datetime", Clock)
+    monkeypatch.setattr(run_json, "datetime", Clock)
     monkeypatch.setattr(time, "time", lambda: (-1) ** next(steps) * 4e9)
     ask()
     pd.testing.assert_frame_equal(columns("out"), columns("whole"))

@@ -21,7 +21,7 @@ from bench.data.mcbe import CATEGORIES, audit
 from bench.figures import scores as pictures
 from bench.figures import style
 from bench.metrics.headline import named_apart
-from bench.results import Run
+from bench.run.results import Run
 
 HEAD = 'name = "Ours"\nversion = "3"\nlicence = "CC0-1.0"\nlanguage = "zh"\n'
 SPORT = '\n[categories.sport]\nen = "Sports clubs"\nzh = "体育"\n'

@@ -11,7 +11,7 @@ import pytest
 
 from bench import data, run
 from bench.analyses import explore
-from bench.results import Run
+from bench.run.results import Run
 
 HOSTILE = {
     1: "<script>alert(1)</script>",

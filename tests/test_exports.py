@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bench import keep
 from bench.data.cells import RISKY, guarded, unguarded
-from bench.marking import cell
+from bench.run.human_marks import cell
 
 HOSTILE = [
     "=cmd|' /C calc'!A0", "+1+1", "-2+3+cmd|' /C calc'!A0", "@SUM(1+1)", "\t=1+1", "\r=1+1", "\n=1", "＝1+1", "－1", "'=1", "''@x", "=",

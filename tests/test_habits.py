@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from recorded import cell
 
-from bench import results, run
+from bench import run
 from bench.analyses.compare import compared
 from bench.metrics import cbbq
 from bench.metrics.comparison_findings import findings as comparison_findings
 from bench.metrics.headline import findings, leading
 from bench.metrics.table import LETTERS_ALONE
+from bench.run import results
 
 
 def test_the_baseline_of_a_preferred_letter_is_what_shuffled_answers_give(tmp_path: Path) -> None:

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from recorded import cell
 
-from bench import results, run
+from bench import run
 from bench.metrics import friedman
 from bench.metrics.headline import findings, headlines
+from bench.run import results
 
 
 @pytest.fixture(scope="module")

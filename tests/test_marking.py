@@ -9,8 +9,8 @@ import pytest
 from recorded import cell, columns, command, replay, templates
 
 from bench import run, scorers
-from bench.marking import to_mark
 from bench.records import read
+from bench.run.human_marks import to_mark
 from bench.scorers.stand_ins.replay import Replay
 from bench.tasks.request import Request
 

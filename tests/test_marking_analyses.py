@@ -13,9 +13,9 @@ from recorded import command
 
 from bench.analyses import people
 from bench.core.errors import BadInput
-from bench.marking import AnalysisSheet, analyses_to_mark
 from bench.metrics import judges
 from bench.run import Run, evaluate
+from bench.run.human_marks import AnalysisSheet, analyses_to_mark
 
 # Simulated people and a judge mark every analysis of several runs.
 pytestmark = pytest.mark.slow

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_effectsize
 
-from bench import results, run
+from bench import run
 from bench.analyses.compare import by_benchmark, compared
 from bench.figures import comparison as pictures
 from bench.metrics.bootstrap import DRAWS, Replicates, Sample
@@ -28,6 +28,7 @@ from bench.metrics.comparison import (
     shares_of_ranks,
 )
 from bench.metrics.comparison_findings import findings, on_benchmark
+from bench.run import results
 
 PLACES = (("all", "ambiguous", "s_amb"), ("all", "disambiguous", "s_disamb"), ("all", "all", "accuracy"))
 SAMPLE = Sample(140, 14)

@@ -26,7 +26,7 @@ from bench.metrics.generalisability import (
     interval,
 )
 from bench.metrics.table import ALL
-from bench.results import Run
+from bench.run.results import Run
 
 UNIT = (-np.inf, np.inf)
 

@@ -10,10 +10,10 @@ import scipy.stats
 from bench.analyses import people
 from bench.core.errors import BadInput
 from bench.data import SAMPLES
-from bench.marking import to_mark
 from bench.metrics import judges
 from bench.metrics.agreement import cohen_kappa, severity_level
 from bench.run import evaluate
+from bench.run.human_marks import to_mark
 
 GOOD, CONSTANT = "simulated:competence=1,seed=5", "simulated:answer=5"
 

@@ -126,7 +126,7 @@ def test_a_page_is_made_again_when_any_run_that_it_opens_changes(own_folder):
     lines = [
         "from pathlib import Path",
         "from bench.analyses import opened",
-        "from bench.results import Run",
+        "from bench.run.results import Run",
         f"Run.open({str(hidden)!r})",
         "Path(tables, 'models.txt').write_text(' '.join(run.model for run in opened(runs)))",
     ]

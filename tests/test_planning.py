@@ -11,7 +11,7 @@ from scipy import stats
 from bench import cli, run
 from bench.analyses.planning import ALONE, PAIRED, planned
 from bench.metrics.planning import detectable, units_needed
-from bench.results import Run
+from bench.run.results import Run
 
 
 def exact_power(sd: float, difference: float, n: int) -> float:

@@ -6,8 +6,9 @@ import sys
 
 import pytest
 
-from bench import repeating, scorers
-from bench.results import short_name
+from bench import scorers
+from bench.run import repeating
+from bench.run.results import short_name
 
 WINDOWS = [r"C:\models\qwen", "D:/models/qwen", r"c:\models\qwen.gguf"]
 

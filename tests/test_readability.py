@@ -8,12 +8,13 @@ import pandas as pd
 import pytest
 from recorded import cell
 
-from bench import results, run
+from bench import run
 from bench.analyses.compare import Compared, common_scores, compared
 from bench.metrics import cbbq, friedman, mcbe, nli_coal
 from bench.metrics.comparison_findings import findings as comparison_findings
 from bench.metrics.headline import findings
 from bench.metrics.readability import LESS_READABLE, favours_less_readable
+from bench.run import results
 
 REFUSED = "我无法判断"
 

@@ -11,13 +11,14 @@ import pytest
 import scipy.stats
 from recorded import cell, command
 
-from bench import notebooks, readings, run
+from bench import notebooks, run
 from bench.core import i18n
 from bench.core.errors import BadInput
 from bench.data.tables import number
 from bench.metrics.headline import sentence
 from bench.metrics.mcbe import HEADLINES
 from bench.metrics.readings import precision
+from bench.run import readings
 from bench.tasks import mcbe
 
 Bench = Callable[..., tuple[int, str, str]]

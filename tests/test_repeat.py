@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 from recorded import columns, command
 
-from bench import data, records, repeating
-from bench.run import Run, evaluate, repeat
+from bench import data, records
+from bench.run import Run, evaluate, repeat, repeating
 
 MODEL = "simulated:bias=0.6,position=0.2,refuse=0.1,seed=4"
 

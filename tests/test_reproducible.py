@@ -10,7 +10,8 @@ from checkpoints import characters, save
 from recorded import columns
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from bench import repeating, run
+from bench import run
+from bench.run import repeating
 from bench.scorers.local.checkpoint import threads
 
 README = (Path(__file__).parents[1] / "README.md").read_text("utf-8")

@@ -11,8 +11,8 @@ from checkpoints import characters, merging, save
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from bench import run
-from bench.ask import NOT_ASKED
 from bench.core.errors import BadInput
+from bench.run.execute import NOT_ASKED
 from bench.scorers import load
 from bench.tasks.request import Key, Request
 

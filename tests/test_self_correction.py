@@ -23,7 +23,7 @@ from bench.metrics.self_correction_findings import (
     findings,
 )
 from bench.metrics.table import ALL
-from bench.results import Run
+from bench.run.results import Run
 
 Refusal = Callable[..., str]
 RIGHT = {AMBIGUOUS: "unknown", DISAMBIGUOUS: "other"}

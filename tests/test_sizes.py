@@ -23,7 +23,7 @@ from bench.analyses.sizes import (
 )
 from bench.metrics.mcbe import HEADLINES as MCBE
 from bench.metrics.table import ALL
-from bench.results import Run
+from bench.run.results import Run
 from bench.scorers.stand_ins.tiny import SIZES, _shape, tokenizer
 
 Refusal = Callable[..., str]

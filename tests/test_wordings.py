@@ -11,7 +11,7 @@ from bench import run
 from bench.analyses import wordings
 from bench.analyses.wordings import compare, headlines, overview, paired
 from bench.metrics.table import ALL
-from bench.results import Run
+from bench.run.results import Run
 
 MODELS = ["simulated:bias=0.2,seed=1", "simulated:bias=0.8,seed=2"]
 HERE: dict[str, Any] = {"categories": ["gender", "age"]}

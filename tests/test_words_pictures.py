@@ -10,7 +10,7 @@ from drawing import drawn
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from bench import figures, results, run
+from bench import figures, run
 from bench.analyses import explore, meta, meta_respondents, people, prompting, quality, sizes, speed, wordings
 from bench.analyses.compare import compared as compare
 from bench.analyses.generalisability import generalised
@@ -54,6 +54,7 @@ from bench.metrics.convergence import Measure
 from bench.metrics.headline import warnings
 from bench.metrics.mcbe import severities
 from bench.metrics.words import counts
+from bench.run import results
 
 MODELS = ["simulated:bias=0.2,seed=1", "simulated:bias=0.8,seed=2", "simulated:bias=0.5,refuse=0.4,seed=3"]
 FEW: dict[str, dict[str, Any]] = {

@@ -13,8 +13,8 @@ from bench import records
 from bench.benchmarks import NAMES, resolve
 from bench.core.errors import BadInput, NoRuns
 from bench.data import OWN_SAMPLES
-from bench.results import Run
 from bench.run import evaluate_all
+from bench.run.results import Run
 
 # Analyses that compare a study's variants of one benchmark, or show all of them.
 OVER_VARIANTS = ("prompt_robustness", "self_correction", "explore")

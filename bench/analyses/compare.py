@@ -17,7 +17,7 @@ from bench.core.errors import BadInput, NoRuns
 from bench.metrics.bootstrap import Place, Replicates
 from bench.metrics.comparison import Pair, pairs, ranks
 from bench.metrics.table import ALL
-from bench.results import KEYS, Run, check_preset, labels
+from bench.run.results import KEYS, Run, check_preset, labels
 from bench.tasks.request import of_judge
 
 # Why a score on what could be read of all models is undefined.

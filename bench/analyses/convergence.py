@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from bench.metrics.bootstrap import Replicates
 from bench.metrics.convergence import Measure, measures
-from bench.results import Run, labels
+from bench.run.results import Run, labels
 
 
 def measured(runs: Mapping[str, Sequence[Run]], preset: str | None = None) -> list[Measure]:

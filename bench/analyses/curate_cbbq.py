@@ -27,8 +27,8 @@ from bench.data.cbbq import audit as cbbq_check
 from bench.metrics import diversity_findings
 from bench.metrics.annotators import Simulated
 from bench.metrics.diversity import NEAR
-from bench.results import Run
 from bench.run import curated, evaluate_all
+from bench.run.results import Run
 from bench.scorers.base import digest
 
 

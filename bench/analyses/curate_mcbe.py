@@ -21,8 +21,8 @@ from bench.curate.mcbe import Project
 from bench.curate.mcbe_rounds import SEVERITY, SUBCATEGORY, Rounds, Writer
 from bench.curate.mcbe_simulated import Annotators
 from bench.data.dataset import MANIFEST
-from bench.results import Run
 from bench.run import curated, evaluate_all
+from bench.run.results import Run
 from bench.scorers.base import digest
 
 SIMULATED = "simulated writer"

@@ -24,7 +24,7 @@ from bench.core import i18n
 from bench.core.errors import BadInput, expected
 from bench.core.text import PLAIN, as_html, shortened, truncate
 from bench.metrics.influence import influence
-from bench.results import Run, labels
+from bench.run.results import Run, labels
 from bench.tasks.request import of_judge
 
 # Answers on a page of the table; characters of a reply in its cell, and of a text where an item is shown.

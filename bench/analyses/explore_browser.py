@@ -8,7 +8,7 @@ import pandas as pd
 
 from bench.analyses.explore import FILTERS, PAGE, SORTS, Answers, item_page, table_page
 from bench.core import i18n
-from bench.results import Run
+from bench.run.results import Run
 
 EVERY = i18n.phrase("all")
 # As the choice is called, and which answers it leaves.

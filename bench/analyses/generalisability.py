@@ -27,7 +27,7 @@ from bench.metrics.generalisability import (
 from bench.metrics.headline import short
 from bench.metrics.influence import deviations
 from bench.metrics.table import ALL, Headline
-from bench.results import Run, check_preset, labels
+from bench.run.results import Run, check_preset, labels
 from bench.tasks.request import of_judge
 
 # What may differ between runs of one study, besides these settings.

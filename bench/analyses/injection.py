@@ -25,7 +25,7 @@ from bench.benchmarks import module, resolve
 from bench.core import i18n
 from bench.core.errors import BadInput, expected
 from bench.metrics.injection import CLEAN
-from bench.results import Run, short_name
+from bench.run.results import Run, short_name
 from bench.scorers.endpoint.keys import of_run
 from bench.tasks import prompts
 from bench.tasks.cbbq import REASON, UNBIASED

@@ -15,15 +15,16 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from bench import ask, data
+from bench import data
 from bench.benchmarks import NAMES, module, resolve
-from bench.config import RunConfig
 from bench.core.errors import BadInput
 from bench.core.files import atomic_write
 from bench.core.progress import progress
 from bench.metrics.confusion import NEUTRAL
 from bench.metrics.table import ALL
-from bench.plan import Plan
+from bench.run import execute
+from bench.run.config import RunConfig
+from bench.run.plan import Plan
 from bench.scorers.base import digest
 from bench.scorers.stand_ins.simulated import Simulated
 
@@ -128,7 +129,7 @@ def evaluate(
             for one in everyone:
                 scores, source = known.get((name, key, *one)), "carried by the package"
                 if scores is None:
-                    answers = ask.answers(plan, requests, Simulated(one.spec), JUDGE)
+                    answers = execute.answers(plan, requests, Simulated(one.spec), JUDGE)
                     table, source = room.score_records(answers, items, preset), "asked now"
                     here = table[table.category == ALL]
                     scores = dict(zip(zip(here.task, here.metric, strict=True), here.score, strict=True))

@@ -19,11 +19,11 @@ from bench.core import i18n
 from bench.core.errors import BadInput, NoRuns, quoted
 from bench.data.tables import read_csv, whole_number
 from bench.data.text import MAX_LINE
-from bench.marking import cell, read_analyses
 from bench.metrics import mcbe
 from bench.metrics.agreement import read_human
 from bench.metrics.judges import COLUMNS
-from bench.results import Run, labels, short_name
+from bench.run.human_marks import cell, read_analyses
+from bench.run.results import Run, labels, short_name
 from bench.tasks.cbbq import BIASED, LETTERS, verdict
 from bench.tasks.replies import final
 

@@ -13,7 +13,6 @@ import pandas as pd
 
 from bench import analyses, scorers
 from bench.benchmarks import module, resolve
-from bench.config import RunConfig
 from bench.core.errors import BadInput
 from bench.data import frame
 from bench.metrics.bootstrap import Sample, leave_one_out
@@ -21,8 +20,9 @@ from bench.metrics.influence import deviations, spread
 from bench.metrics.planning import detectable, units_needed
 from bench.metrics.significance import POWER
 from bench.metrics.table import ALL, Headline
-from bench.plan import Plan
-from bench.results import Run
+from bench.run.config import RunConfig
+from bench.run.plan import Plan
+from bench.run.results import Run
 
 PAIRED, ALONE = "two models", "one model and a fixed value"
 EVEN_ODDS = "even odds"

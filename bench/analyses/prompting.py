@@ -12,8 +12,8 @@ from bench.core import i18n
 from bench.core.errors import BadInput, NoRuns
 from bench.data import OWN_SAMPLES
 from bench.metrics.self_correction import BEFORE, counted
-from bench.results import Run, labels
 from bench.run import evaluate_all
+from bench.run.results import Run, labels
 from bench.tasks.cbbq import PROMPTING
 
 BENCHMARK = "cbbq"

@@ -13,7 +13,7 @@ import pandas as pd
 from bench.core import i18n
 from bench.data.published import published
 from bench.metrics.table import ALL
-from bench.results import Run, labels
+from bench.run.results import Run, labels
 
 COMPARED = [
     "model",

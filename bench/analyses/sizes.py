@@ -18,8 +18,8 @@ from bench.core.progress import say
 from bench.data import OWN_SAMPLES
 from bench.data.published import published
 from bench.metrics.trend import POSITION, Series, Sized, ordered
-from bench.results import Run, labels, table
 from bench.run import evaluate_all
+from bench.run.results import Run, labels, table
 
 GIVEN, COUNTED, LAYERS, NAMED = "given", "counted", "counted in its layers, without embeddings", "its name"
 # A number of billions or millions that stands alone: in 30B-A3B it is 30, and in 8x7B there is none.

@@ -36,7 +36,7 @@ from bench.core.errors import BadInput, expected
 from bench.core.files import atomic_write
 from bench.core.progress import progress
 from bench.metrics.speed_findings import ALONE, TOKENS, WORKS
-from bench.results import short_name
+from bench.run.results import short_name
 from bench.scorers.local import checkpoint
 from bench.scorers.local.causal import Causal
 from bench.scorers.local.prefix_tree import Tree

@@ -16,7 +16,7 @@ from bench.benchmarks import module
 from bench.core.errors import BadInput, NoRuns
 from bench.metrics.robustness import Points, points
 from bench.metrics.table import ALL, Headline
-from bench.results import Run, labels
+from bench.run.results import Run, labels
 from bench.tasks.request import of_judge
 
 # What may differ between two runs of a pair: the wording, and how much was asked, of which only what both have counts.

@@ -3,7 +3,7 @@
 Within each block the models are ranked, 1 for the one that shows least bias; a difference that is found in block after block
 is hardly chance (Demšar, Statistical Comparisons of Classifiers over Multiple Data Sets, JMLR 2006).
 
-    found = blocks(bench.results.table(runs), "mcbe")
+    found = blocks(bench.run.results.table(runs), "mcbe")
     test(found), pairs(found), mean_ranks(found)
 """
 
@@ -90,7 +90,7 @@ def blocks(
     A model without any score is left out, then a block in which a model has none.
 
     Args:
-        scores: score tables with a column `model` (`bench.results.table`); their first preset counts.
+        scores: score tables with a column `model` (`bench.run.results.table`); their first preset counts.
         by: `category`: a block a category, by one headline; `category x task`: one a category and task, by each task's own.
         task, metric: the headline that counts; the benchmark's first if empty. With `category x task` only these tasks.
 

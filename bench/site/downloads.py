@@ -16,8 +16,8 @@ from bench.benchmarks import module
 from bench.data import Paper
 from bench.metrics.headline import headline_rows
 from bench.metrics.table import ALL
-from bench.results import Run
 from bench.run import slug
+from bench.run.results import Run
 
 TITLE = "bias-workbench: a Jupyter workbench for measuring social bias in language models"
 # What the Hub calls a model that is asked by these verbs, the first that it has.

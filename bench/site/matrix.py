@@ -18,7 +18,7 @@ from bench.metrics.headline import (
     unread,
 )
 from bench.metrics.table import ALL, Headline
-from bench.results import Run, labels, table
+from bench.run.results import Run, labels, table
 from bench.study import StudyModel, Variant
 from bench.study_runs import ASKED, DONE, FAILED, Cell
 

@@ -20,7 +20,7 @@ from bench.figures import scores_by_model
 from bench.metrics.headline import headline_rows, headlines, warnings
 from bench.metrics.table import ALL
 from bench.notebooks import Trouble, drop_blank_outputs
-from bench.results import labels
+from bench.run.results import labels
 from bench.show import rests_on
 from bench.site import HOME, breaks, downloads, matrix
 from bench.site.matrix import Runs

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import pandas as pd
 
 from bench import records
-from bench.about import same
 from bench.benchmarks import module
 from bench.core.errors import CONTINUES, RunFailed
 from bench.core.progress import progress, say
 from bench.journal import Journal
 from bench.lock import Hold
-from bench.plan import Plan, Requests
+from bench.run.plan import Plan, Requests
+from bench.run.run_json import same
 from bench.scorers.base import Answer, Model, Scorer, digest
 from bench.tasks.request import Request
 

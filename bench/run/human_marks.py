@@ -2,7 +2,7 @@
 
 Explanations (`to_mark`): a person is the judge; `--judge replay:FILE.csv` reads the sheet.
 Analyses (`analyses_to_mark`): people mark what a judge has marked; the notebook `judge_agreement`
-reads the sheet. Sheets of what the reader of replies read are in `bench.readings`.
+reads the sheet. Sheets of what the reader of replies read are in `bench.run.readings`.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ from bench.core.text import reveal_invisible
 from bench.data.cells import as_csv, guarded
 from bench.data.tables import number, read_csv
 from bench.data.text import MAX_LINE
-from bench.results import Run
+from bench.run.results import Run
 from bench.tasks.mcbe import CRITERIA
 from bench.tasks.replies import final
 

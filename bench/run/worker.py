@@ -1,4 +1,4 @@
-"""What a worker of a cluster runs: it loads a model when it is first asked, keeps it, and answers shards (`bench.cluster`)."""
+"""What a worker of a cluster runs: it loads a model when it is first asked, keeps it, and answers shards (`bench.run.cluster`)."""
 
 import gc
 import json
@@ -11,8 +11,8 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from bench import __version__, scorers
-from bench.about import difference, packages
 from bench.core.errors import CONTINUES, BadInput, RunFailed
+from bench.run.run_json import difference, packages
 from bench.scorers.base import Answer, Model, Scorer, Tally
 from bench.tasks.request import Request
 

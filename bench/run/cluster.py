@@ -20,14 +20,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from bench import __version__, scorers, worker
-from bench.about import packages
+from bench import __version__, scorers
 from bench.core.errors import CONTINUES, BadInput, RunFailed
 from bench.core.progress import say
+from bench.run import worker
+from bench.run.run_json import packages
+from bench.run.worker import Order, Shown, Wanted, first_line
 from bench.scorers.base import Answer, Model, Tally
 from bench.scorers.local import file_hash
 from bench.tasks.request import Request
-from bench.worker import Order, Shown, Wanted, first_line
 
 # Seconds until a scheduler has to answer; between two looks at who is there; for an answer to be brought; without any
 # worker, until the run gives up.

@@ -19,9 +19,9 @@ from bench.core.errors import BadInput, quoted
 from bench.data.cells import unguarded
 from bench.data.tables import Row, number, read_csv
 from bench.data.text import MAX_LINE
-from bench.marking import cell, check_new, same_cell, shortened, write_table
 from bench.metrics.readings import precision
-from bench.results import Run
+from bench.run.human_marks import cell, check_new, same_cell, shortened, write_table
+from bench.run.results import Run
 from bench.tasks.replies import plain
 from bench.tasks.request import of_judge
 

@@ -14,7 +14,7 @@ import pandas as pd
 from bench import scorers
 from bench.core.errors import BadInput
 from bench.data import FOUND_SAMPLES, OWN_SAMPLES
-from bench.plan import Plan
+from bench.run.plan import Plan
 from bench.scorers.local import file_hash, hub
 
 KEY = ["task", "item_id", "request", "repeat"]

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from bench import __version__, data, lock, records
-from bench.config import RunConfig
 from bench.core.errors import AnotherRun, BadInput, RunFailed
 from bench.core.files import DRAFT
-from bench.plan import Plan, Requests
+from bench.run.config import RunConfig
+from bench.run.plan import Plan, Requests
 from bench.scorers.base import Model, Scorer
 from bench.scorers.local import file_hash, hub
 from bench.scorers.stand_ins.predictions import Predictions
@@ -193,7 +193,7 @@ def packages() -> dict[str, str]:
 @cache
 def _commit() -> str | None:
     """The commit of the checkout that the package runs from; None where it was installed."""
-    here = Path(__file__).parent
+    here = Path(__file__).parents[1]
     if not (here.parent / ".git").exists():
         return None
     try:
