@@ -6,7 +6,7 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from bench.scorers.endpoint import COUNTING
+from bench.scorers.endpoint.scorer import COUNTING
 
 Reply = tuple[int, dict[str, str], Any]
 Behave = Callable[[dict[str, Any]], Reply]

@@ -16,7 +16,7 @@ from typing import Any
 from hostile import Files, Reader, attempt, both, of, short
 from openpyxl import Workbook
 
-from bench import data, study
+from bench import data
 from bench.analyses.people import _read_verdicts
 from bench.benchmarks import module
 from bench.core.errors import BadInput
@@ -31,6 +31,7 @@ from bench.data.nli_coal.language_pack import FRAMES, TERMS, read_pack, with_cap
 from bench.data.nli_coal.write import build
 from bench.data.published import PATH, published
 from bench.metrics import agreement, annotators
+from bench.report import study
 from bench.scorers.stand_ins.predictions import Predictions
 from bench.scorers.stand_ins.replay import Replay
 from bench.tasks import chosen, settings

@@ -9,7 +9,7 @@ from pathlib import Path
 from browser import visit
 from PIL import Image
 
-from bench import keep
+from bench.core import export
 
 HOME = Path(__file__).parents[1]
 TARGET = HOME / ".github" / "pictures"
@@ -33,7 +33,7 @@ def main(folder: Path) -> None:
         few.save(path, optimize=True)
         print(f"{path.relative_to(HOME)}: {path.stat().st_size // 1024} kB")
     for kept, name in KEPT:
-        (TARGET / name).write_bytes(keep.small((folder / "tables" / kept).read_bytes()))
+        (TARGET / name).write_bytes(export.small((folder / "tables" / kept).read_bytes()))
 
 
 if __name__ == "__main__":

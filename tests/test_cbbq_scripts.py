@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from bench import run
-from bench.run.config import RunConfig
+from bench.config import RunConfig
 from bench.run.plan import Plan
 
 VERSION = "cbbq-scripts-95eaf2e"

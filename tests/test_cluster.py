@@ -17,11 +17,12 @@ from distributed import LocalCluster
 from pandas.testing import assert_frame_equal
 from recorded import columns
 
-from bench import cli, records, report, run, scorers, study, study_runs
+from bench import cli, records, report, run, scorers
+from bench.config import RunConfig
 from bench.core.errors import BadInput, RunFailed
+from bench.report import study, study_runs
 from bench.run import cluster, worker
 from bench.run.cluster import Cluster
-from bench.run.config import RunConfig
 from bench.run.plan import Plan
 from bench.scorers.base import VERBS, Answer
 from bench.scorers.stand_ins.simulated import Simulated

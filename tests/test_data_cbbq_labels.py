@@ -237,7 +237,7 @@ def templates_in(folder: Path) -> dict[tuple[str, str], list[Template]]:
     """Category and condition to their templates."""
     paths = cbbq.files(folder)
     return {
-        (name, condition): cbbq.templates(paths[name], name, condition)
+        (name, condition): cbbq.read_templates(paths[name], name, condition)
         for name in paths
         for condition in CONDITIONS
     }

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bench import data, printing, run
+from bench import data, run
+from bench.cli import printing
 from bench.core import i18n
 from bench.core.errors import AnotherRun, BadInput
 from bench.data import SAMPLES, fetch_wording

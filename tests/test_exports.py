@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench import keep
-from bench.data.cells import RISKY, guarded, unguarded
+from bench.core import export
+from bench.core.cells import RISKY, guarded, unguarded
 from bench.run.human_marks import cell
 
 HOSTILE = [
@@ -43,7 +43,7 @@ def test_a_guarded_cell_is_harmless_and_comes_back_without_loss(text: str) -> No
 @given(st.lists(st.tuples(texts, texts, st.floats(allow_nan=False)), min_size=1, max_size=5))
 def test_a_table_as_csv_comes_back_without_loss(rows: list[tuple[str, str, float]]) -> None:
     frame = pd.DataFrame(rows, columns=["=model", "note", "score"])
-    written = keep.csv(frame)
+    written = export.csv(frame)
     header, *read = list(csv.reader(io.StringIO(written, newline="")))
     assert [unguarded(name) for name in header] == list(frame.columns)
     found = [(unguarded(a), unguarded(b), float(c)) for a, b, c in read]
@@ -53,12 +53,12 @@ def test_a_table_as_csv_comes_back_without_loss(rows: list[tuple[str, str, float
 
 def test_numbers_are_never_guarded() -> None:
     frame = pd.DataFrame({"score": [-1.5, 2.0], "n": [-3, 4], "mixed": [-0.5, "-x"]})
-    assert keep.csv(frame) == "score,n,mixed\n-1.5,-3,-0.5\n2.0,4,'-x\n"
+    assert export.csv(frame) == "score,n,mixed\n-1.5,-3,-0.5\n2.0,4,'-x\n"
 
 
 def test_the_files_of_a_table(tmp_path: Path) -> None:
     frame = pd.DataFrame({"model": ["=HYPERLINK(1)", "\\input{/etc/passwd}%^^41"], "score": [-0.5, 1.0]})
-    keep.table(frame, tmp_path, "scores")
+    export.table(frame, tmp_path, "scores")
     assert (tmp_path / "scores.csv").read_text("utf-8") == (
         "model,score\n'=HYPERLINK(1),-0.5\n\\input{/etc/passwd}%^^41,1.0\n"
     )
@@ -76,7 +76,7 @@ SAFE = re.compile(
 
 @given(texts | st.text(st.sampled_from("\\{}%$&#_^~<>|[]*\n\r\x1b\u202eab1")))
 def test_no_text_is_a_command_to_tex(text: str) -> None:
-    lines = keep.latex(pd.DataFrame({"a": [text], "b": [1.0]})).splitlines()
+    lines = export.latex(pd.DataFrame({"a": [text], "b": [1.0]})).splitlines()
     row = lines[lines.index(r"\midrule") + 1]
     assert row.endswith(r" & 1.000 \\")
     shown = row.removesuffix(r" & 1.000 \\")
@@ -86,7 +86,7 @@ def test_no_text_is_a_command_to_tex(text: str) -> None:
 
 
 def test_a_name_of_a_column_is_no_command_either() -> None:
-    written = keep.latex(pd.DataFrame({"%_x": ["[1em]"], "y": [float("nan")]}))
+    written = export.latex(pd.DataFrame({"%_x": ["[1em]"], "y": [float("nan")]}))
     assert "\\%\\_x & y" in written
     assert r"{[}1em] & -- \\" in written
 

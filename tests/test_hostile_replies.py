@@ -14,8 +14,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from bench import printing, run, show
+from bench import run, show
 from bench.analyses import explore
+from bench.cli import printing
 from bench.core import progress
 from bench.core.text import INVISIBLE, as_html, as_json, reveal_invisible, shortened, truncate
 from bench.data.tables import read_csv

@@ -47,19 +47,19 @@ STEPS = {
         ("command('data', 'cbbq', '--data', 'samples')", COMMAND),
     ),
     "run": (
-        ("import bench.run, bench.study", {*RUN, "yaml"}),
+        ("import bench.run, bench.report.study", {*RUN, "yaml"}),
         (
             "command('run', 'cbbq', '--model', 'simulated:bias=0.5', '--data', 'samples', '--limit', "
             "'2', '--out', sys.argv[1] + '/run')",
             {*RUN, "rich", "yaml"},
         ),
         ("command('score', sys.argv[1] + '/run')", {*RUN, "rich", "yaml"}),
-        ("import bench.study_runs", {*RUN, "rich", "yaml"}),
+        ("import bench.report.study_runs", {*RUN, "rich", "yaml"}),
     ),
     "numbers and pictures": (
         ("import bench.metrics.cbbq", {*TABLES, "scipy"}),
         ("import bench.metrics.mcbe, bench.metrics.nli_coal", NUMBERS),
-        ("import bench.keep", NUMBERS),
+        ("import bench.core.export", NUMBERS),
         ("every_metric()", {*NUMBERS, "scipy.stats", "statsmodels"}),
         ("import bench.figures", {*NUMBERS, *PICTURES, "scipy.stats", "statsmodels"}),
     ),

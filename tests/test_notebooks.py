@@ -6,17 +6,17 @@ from types import SimpleNamespace
 import nbformat
 import pytest
 
-from bench import notebooks, records, report, run
+from bench import records, run
 from bench.core import i18n
 from bench.core.errors import BadInput
-from bench.site import matrix, pages
+from bench.report import build, execute, matrix, site
 
 
 def test_a_misspelt_notebook_parameter_is_refused():
     with pytest.raises(BadInput, match=r"cbbq\.ipynb: parameter 'modles' is unknown; allowed: models"):
-        notebooks.check_parameters(report.NOTEBOOKS / "cbbq.ipynb", {"modles": []})
+        execute.check_parameters(build.NOTEBOOKS / "cbbq.ipynb", {"modles": []})
     with pytest.raises(BadInput, match=r"no such notebook; there are cbbq, .*, mcbe"):
-        notebooks.check_parameters(report.NOTEBOOKS / "nothing.ipynb", {})
+        execute.check_parameters(build.NOTEBOOKS / "nothing.ipynb", {})
 
 
 def written(path, *cells):
@@ -32,9 +32,9 @@ def written(path, *cells):
 
 def test_a_notebook_that_fails_is_shown_with_its_error(tmp_path):
     source = written(tmp_path / "bad.ipynb", "x = 1", "raise ValueError('the <b>reason</b>')")
-    trouble = notebooks.run_notebook(source, tmp_path / "out" / "bad.ipynb", {"x": 2})
+    trouble = execute.run_notebook(source, tmp_path / "out" / "bad.ipynb", {"x": 2})
     assert trouble == ("ValueError", "the <b>reason</b>")
-    shown = pages.page("bad", "bad", tmp_path / "out" / "bad.ipynb", trouble)
+    shown = site.page("bad", "bad", tmp_path / "out" / "bad.ipynb", trouble)
     assert "the &lt;b&gt;reason&lt;/b&gt;" in shown.body
     assert "Traceback" in shown.body
     assert shown.title == "A notebook"
@@ -47,9 +47,9 @@ def test_an_analysis_whose_runs_do_not_suffice_ends_with_a_sentence(tmp_path):
         "from bench.core.errors import BadInput\nraise BadInput('two models are needed; this study has one')"
     )
     source = written(tmp_path / "few.ipynb", "x = 1", "print('shown before')", raises)
-    trouble = notebooks.run_notebook(source, tmp_path / "out" / "few.ipynb", {})
+    trouble = execute.run_notebook(source, tmp_path / "out" / "few.ipynb", {})
     assert trouble.is_sentence
-    shown = pages.page("few", "few", tmp_path / "out" / "few.ipynb", trouble)
+    shown = site.page("few", "few", tmp_path / "out" / "few.ipynb", trouble)
     assert "shown before" in shown.body
     assert "Traceback" not in shown.body
     assert "Never reached" not in shown.body
@@ -58,9 +58,9 @@ def test_an_analysis_whose_runs_do_not_suffice_ends_with_a_sentence(tmp_path):
 @pytest.mark.slow
 def test_a_kernel_that_dies_does_not_stop_the_rest(tmp_path):
     source = written(tmp_path / "dead.ipynb", "x = 1", "import os\nos._exit(1)")
-    trouble = notebooks.run_notebook(source, tmp_path / "out" / "dead.ipynb", {})
+    trouble = execute.run_notebook(source, tmp_path / "out" / "dead.ipynb", {})
     assert trouble.kind == "DeadKernelError"
-    assert pages.page("dead", "dead", tmp_path / "out" / "dead.ipynb", trouble).title
+    assert site.page("dead", "dead", tmp_path / "out" / "dead.ipynb", trouble).title
 
 
 def test_a_notebook_is_run_again_only_where_something_changed(tmp_path, monkeypatch):
@@ -70,10 +70,10 @@ def test_a_notebook_is_run_again_only_where_something_changed(tmp_path, monkeypa
         ran.append(parameters["x"])
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source, target)
-        return notebooks.Trouble("ValueError", "no") if parameters["x"] == 13 else None
+        return execute.Trouble("ValueError", "no") if parameters["x"] == 13 else None
 
-    monkeypatch.setattr(notebooks, "run_notebook", run_notebook)
-    monkeypatch.setattr(report, "NOTEBOOKS", tmp_path)
+    monkeypatch.setattr(execute, "run_notebook", run_notebook)
+    monkeypatch.setattr(build, "NOTEBOOKS", tmp_path)
     source, run, folder = (
         written(tmp_path / "one.ipynb", "x = 1"),
         tmp_path / "run",
@@ -85,7 +85,7 @@ def test_a_notebook_is_run_again_only_where_something_changed(tmp_path, monkeypa
 
     def times(x=1):
         before = len(ran)
-        made = report._page(SimpleNamespace(variants=()), folder, "one", {"x": x}, [run])
+        made = build._page(SimpleNamespace(variants=()), folder, "one", {"x": x}, [run])
         (folder / made.file).write_text(made.body)
         return len(ran) - before
 
@@ -100,7 +100,7 @@ def test_a_notebook_is_run_again_only_where_something_changed(tmp_path, monkeypa
     with i18n.use_language("zh"):
         assert times(x=2) == 1
     assert times(x=2) == 1
-    monkeypatch.setattr(notebooks, "__version__", "99")
+    monkeypatch.setattr(execute, "__version__", "99")
     assert times(x=2) == 1
     (folder / "one.html").unlink()
     assert times(x=2) == 1
@@ -136,8 +136,8 @@ def test_a_page_is_made_again_when_any_run_that_it_opens_changes(own_folder):
         page = own_folder / "out/notebooks/explore.ipynb"
         before = page.stat().st_mtime_ns if page.exists() else 0
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(report, "_notebook", lambda plan, name: source)
-            assert report.make(own_folder / "mine.yml", "out").failed == []
+            patch.setattr(build, "_notebook", lambda plan, name: source)
+            assert build.make(own_folder / "mine.yml", "out").failed == []
         models = (own_folder / "out/tables/explore/models.txt").read_text()
         assert models == " ".join(f"simulated:bias={bias}" for bias in biases)
         return page.stat().st_mtime_ns != before
@@ -160,23 +160,23 @@ def test_runs_that_a_notebook_opened_are_part_of_its_fingerprint(tmp_path, monke
         run.evaluate("nli_coal", f"simulated:bias={bias}", limit=2, out=tmp_path / str(bias)).folder
         for bias in (0.1, 0.9)
     )
-    now = notebooks.fingerprint(source, {}, [named])
+    now = execute.fingerprint(source, {}, [named])
     with monkeypatch.context() as patch:
         patch.setenv(records.OPENED_RUNS, str(target.with_suffix(".opened")))
         run.Run.open(opened)
-    notebooks.remember(target, now)
-    assert notebooks.changed(target, now) == []
+    execute.remember(target, now)
+    assert execute.changed(target, now) == []
     (opened / "run.json").write_text((opened / "run.json").read_text() + "\n")
-    assert notebooks.changed(target, now) == ["runs"]
+    assert execute.changed(target, now) == ["runs"]
     shutil.rmtree(opened)
-    assert notebooks.changed(target, now) == ["runs"]
-    assert notebooks.changed(target, notebooks.fingerprint(source, {}, [])) == ["runs"]
+    assert execute.changed(target, now) == ["runs"]
+    assert execute.changed(target, execute.fingerprint(source, {}, [])) == ["runs"]
 
 
 def test_findings_are_first_of_every_page_and_an_analysis_may_have_one(tmp_path):
     shows = "from IPython.display import HTML, display\ndisplay(HTML(\"<div class='findings'><ul><li>A &lt; B.</li><li>C.</li></ul></div>\"))"
     source = written(tmp_path / "compare.ipynb", "x = 1", shows)
-    assert notebooks.run_notebook(source, tmp_path / "out" / "compare.ipynb", {}) is None
-    made = pages.page("compare", "compare", tmp_path / "out" / "compare.ipynb")
+    assert execute.run_notebook(source, tmp_path / "out" / "compare.ipynb", {}) is None
+    made = site.page("compare", "compare", tmp_path / "out" / "compare.ipynb")
     assert made.findings == ["A < B.", "C."]
     assert matrix.told([], {"compare": made.findings, "without": []}) == [("A < B.", "compare")]

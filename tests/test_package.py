@@ -9,7 +9,7 @@ import yaml
 import bench
 from bench import cli
 from bench.benchmarks import NAMES, module
-from bench.site.downloads import TITLE
+from bench.report.downloads import TITLE
 
 HOME = Path(__file__).parents[1]
 

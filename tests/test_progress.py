@@ -3,7 +3,7 @@
 import nbformat
 from nbclient import NotebookClient
 
-from bench.notebooks import drop_blank_outputs
+from bench.report.execute import drop_blank_outputs
 
 CELL = """
 import tqdm

@@ -11,13 +11,14 @@ import pytest
 import scipy.stats
 from recorded import cell, command
 
-from bench import notebooks, run
+from bench import run
 from bench.core import i18n
 from bench.core.errors import BadInput
 from bench.data.tables import number
 from bench.metrics.headline import sentence
 from bench.metrics.mcbe import HEADLINES
 from bench.metrics.readings import precision
+from bench.report import execute
 from bench.run import readings
 from bench.tasks import mcbe
 
@@ -171,12 +172,12 @@ def test_a_sheet_may_be_filled_in_part_by_part(bench: Bench) -> None:
 
 def test_pages_of_a_run_are_made_again_when_its_readings_change(own_folder: Path) -> None:
     done = asked()
-    before = notebooks._of_run(done.folder)
+    before = execute._of_run(done.folder)
     readings.write_sheet(done, Path("sheet.csv"))
-    assert notebooks._of_run(done.folder) == before
+    assert execute._of_run(done.folder) == before
     save("sheet.csv", [{**row, FILLED: "none"} for row in rows_of("sheet.csv")])
     readings.read_sheet(done, Path("sheet.csv"))
-    assert notebooks._of_run(done.folder) != before
+    assert execute._of_run(done.folder) != before
 
 
 def changed(row: int, column: str, value: str) -> Callable[[list[dict[str, str]]], list[dict[str, str]]]:

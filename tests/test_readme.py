@@ -19,8 +19,9 @@ from transformers import (
 )
 from typer.main import get_command
 
-from bench import cli, study
+from bench import cli
 from bench.core.errors import BadInput
+from bench.report import study
 from bench.scorers import check, load
 from bench.scorers.local.causal import Causal
 from bench.scorers.local.classifier import Classifier

@@ -16,11 +16,11 @@ from answering import said
 from browser import axe, visit
 
 import bench
-from bench import report, study, study_runs
 from bench.core import i18n
+from bench.report import breaks, build, downloads, matrix, study, study_runs
+from bench.report import site as pages
+from bench.report.study_runs import Cell, run_folder
 from bench.run import Run, evaluate
-from bench.site import breaks, downloads, matrix, pages
-from bench.study_runs import Cell, run_folder
 from bench.tasks.prompts import load as load_wording
 
 PLANTED = "<script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">"
@@ -56,7 +56,7 @@ def made(tmp_path_factory):
                 stream.write(json.dumps({**named, "response": f"A {PLANTED}"}) + "\n")
     (folder / "mine.yml").write_text(STUDY.format(replay="replay:planted.jsonl"), "utf-8")
     with contextlib.chdir(folder):
-        return report.make("mine.yml", "mine")
+        return build.make("mine.yml", "mine")
 
 
 def page(made, name):
@@ -255,7 +255,7 @@ def test_scores_are_there_for_a_model_card(made):
 @pytest.mark.slow
 def test_the_same_report_in_chinese(made, tmp_path):
     folder = shutil.copytree(made.page.parent, tmp_path / "copy")
-    plan = report.study.load(made.page.parent.parent / "mine.yml")
+    plan = study.load(made.page.parent.parent / "mine.yml")
     cells = [
         Cell(model, variant, "done")
         for model in plan.models
@@ -294,14 +294,14 @@ def test_a_second_call_reads_the_records_and_a_changed_study_keeps_the_old_ones(
     path = tmp_path / "mine.yml"
     text = 'title: T\nmodels: ["simulated:bias=1"]\nbenchmarks: {nli_coal: {categories: [zh], limit: 2}}\n'
     path.write_text(text)
-    plan = report.study.load(path)
+    plan = study.load(path)
     assert study_runs.ask(plan, plan.models[0], plan.variants[0], tmp_path / "r").state == "done"
     run = tmp_path / "r" / "runs" / "simulated_bias=1" / "nli_coal"
     before = (run / "records" / "000000.parquet").stat().st_mtime_ns
     study_runs.ask(plan, plan.models[0], plan.variants[0], tmp_path / "r")
     assert (run / "records" / "000000.parquet").stat().st_mtime_ns == before
     path.write_text(text.replace("limit: 2", "limit: 3"))
-    changed = report.study.load(path)
+    changed = study.load(path)
     assert study_runs.ask(changed, changed.models[0], changed.variants[0], tmp_path / "r").state == "done"
     assert len(list(run.parent.iterdir())) == 2
 
@@ -310,7 +310,7 @@ def test_the_index_says_what_is_still_to_come_and_links_no_page_that_is_not_ther
     path, folder = tmp_path / "mine.yml", tmp_path / "r"
     models = '["simulated:bias=1", "simulated:bias=0"]'
     path.write_text(f"title: T\nmodels: {models}\nbenchmarks: {{nli_coal: {{categories: [zh], limit: 2}}}}\n")
-    plan = report.study.load(path)
+    plan = study.load(path)
     cells = study_runs.cells(plan)
     cells[0] = study_runs.ask(plan, plan.models[0], plan.variants[0], folder)
     runs = {cells[0].place: Run.open(run_folder(folder, cells[0]))}
@@ -342,7 +342,7 @@ def test_a_worker_that_is_killed_fails_its_own_model_alone(tmp_path, monkeypatch
     path = tmp_path / "mine.yml"
     models = '["simulated:bias=1", "simulated:bias=0"]'
     path.write_text(f"title: T\nmodels: {models}\nbenchmarks: {{nli_coal: {{categories: [zh], limit: 2}}}}\n")
-    plan = report.study.load(path)
+    plan = study.load(path)
     settled = []
     with monkeypatch.context() as patch:
         patch.setattr(study_runs, "_work", _die)
@@ -418,8 +418,8 @@ def test_two_models_of_one_short_name_keep_their_own_rows(tmp_path):
         for k, model in enumerate(models)
     ]
     variant, of_study = (
-        report.study.Variant("nli_coal"),
-        [report.study.StudyModel(model, folder=str(k)) for k, model in enumerate(models)],
+        study.Variant("nli_coal"),
+        [study.StudyModel(model, folder=str(k)) for k, model in enumerate(models)],
     )
     cells = [Cell(model, variant, "done") for model in of_study]
     by_place = {cell.place: run for cell, run in zip(cells, runs, strict=True)}
@@ -444,7 +444,7 @@ options: {{limits: {{budget_requests: 40}}}}
 def test_a_report_asks_nobody_beyond_its_study(serve, own_folder):
     server = serve(lambda body: said("A"))
     (own_folder / "mine.yml").write_text(ASKED.format(model=server.model), "utf-8")
-    made = report.make("mine.yml", "out")
+    made = build.make("mine.yml", "out")
     assert made.failed == []
     runs = [Run.open(path.parent) for path in (own_folder / "out/runs").glob("*/*/run.json")]
     assert len(runs) == 2
@@ -456,5 +456,5 @@ def test_a_report_asks_nobody_beyond_its_study(serve, own_folder):
     assert pages_made == ["cbbq-Q.html", "explore.html", "index.html", "self_correction.html"]
     for name in pages_made:
         (made.page.parent / name).unlink()
-    assert report.make("mine.yml", "out").failed == []
+    assert build.make("mine.yml", "out").failed == []
     assert sorted(path.name for path in made.page.parent.glob("*.html")) == pages_made

@@ -20,8 +20,9 @@ from answering import Reply, Server, fault, prompt, said
 from faults import KINDS, Faults
 from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM
 
-from bench import records, run, study
+from bench import records, run
 from bench.core.errors import BadInput, RunFailed
+from bench.report import study
 from bench.scorers import load
 from bench.scorers.endpoint import sending
 from bench.tasks.request import Key, Request

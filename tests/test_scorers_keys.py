@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from answering import Reply, Server, fault, said
 
-from bench import report, run, study
+from bench import run
 from bench.core.errors import RunFailed
+from bench.report import build, study
 from bench.scorers import load
 from bench.scorers.endpoint import keys, sending
 
@@ -203,7 +204,7 @@ def test_a_study_says_what_is_wrong_with_its_keys_before_anything_is_asked(
     one, other = serve(lambda body: said("A")), serve(lambda body: said("B"))
     given = {"one": one.model, "other": other.model, "host": host(one)}
     Path("study.yml").write_text(STUDY.format(**given), "utf-8")
-    message = refusal(report.make, "study.yml")
+    message = refusal(build.make, "study.yml")
     assert f"--key {host(one)}=DEEPSEEK_API_KEY: the environment variable" in message
     Path("study.yml").write_text(STUDY.format(**{**given, "host": "localhost"}), "utf-8")
     message = refusal(study.load, Path("study.yml"))
@@ -226,10 +227,10 @@ def test_the_processes_of_a_study_send_each_host_its_own_key(
     given = {"one": one.model, "other": named, "host": host(one)}
     Path("study.yml").write_text(STUDY.format(**given), "utf-8")
     monkeypatch.setenv("DEEPSEEK_API_KEY", OF_JUDGE)
-    assert report.make("study.yml", jobs=1).failed == []
+    assert build.make("study.yml", jobs=1).failed == []
     check_headers(one, OF_JUDGE)
     check_headers(other, None)
     asked_before = len(one.headers)
     monkeypatch.delenv("DEEPSEEK_API_KEY")
-    assert report.make("study.yml", jobs=1).failed == [], "a study that is complete needs no key"
+    assert build.make("study.yml", jobs=1).failed == [], "a study that is complete needs no key"
     assert len(one.headers) == asked_before

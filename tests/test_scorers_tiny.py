@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 import torch
 
-from bench import data, run, study
+from bench import data, run
 from bench.core import places
+from bench.report import study
 from bench.scorers import load
 from bench.scorers.local.checkpoint import placement, tokenizer_identity
 from bench.scorers.stand_ins import tiny, tiny_nli

@@ -13,7 +13,8 @@ import pytest
 from matplotlib.figure import Figure
 from PIL import Image
 
-from bench import keep, run, show
+from bench import run, show
+from bench.core import export
 from bench.core.text import language_of
 from bench.data import SAMPLES
 
@@ -176,8 +177,8 @@ def test_a_picture_in_a_notebook_has_few_colours_and_looks_the_same(shown):
     ax = fig.subplots()
     ax.imshow(np.linspace(0, 1, 64).reshape(8, 8), cmap="RdBu")
     fig.set_label("Squares from red to blue 年龄.")
-    whole = keep.png(fig)
-    small = keep.small(whole)
+    whole = export.png(fig)
+    small = export.small(whole)
     few, many = (Image.open(io.BytesIO(one)) for one in (small, whole))
     assert few.mode == "P"
     assert few.info["Description"] == "Squares from red to blue 年龄."

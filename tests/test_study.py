@@ -4,9 +4,9 @@ import shutil
 
 import pytest
 
-from bench import report, study
 from bench.core.errors import BadInput
 from bench.data import SAMPLES
+from bench.report import build, study
 
 GOOD = """
 title: A study
@@ -53,7 +53,7 @@ def test_an_analysis_may_have_other_runs_too(tmp_path):
         "compare_models": study.Analysis({"runs": [other]}),
         "explore": study.Analysis({}),
     }
-    given = report._notebooks(found, tmp_path / "mine")
+    given = build._notebooks(found, tmp_path / "mine")
     assert given["compare_models"]["runs"] == [other]
     assert given["explore"]["runs"] == []
     for wrong, said in (
@@ -67,7 +67,7 @@ def test_an_analysis_may_have_other_runs_too(tmp_path):
 def test_an_analysis_of_data_is_of_the_study_s(tmp_path):
     shutil.copytree(SAMPLES / "mcbe", tmp_path / "items")
     text = GOOD.replace("nli-coal:", "mcbe: {data: items}") + "analyses: {data_quality: {least: 0.7}}\n"
-    given = report._notebooks(load(tmp_path, text), tmp_path / "mine")["data_quality"]
+    given = build._notebooks(load(tmp_path, text), tmp_path / "mine")["data_quality"]
     assert given["benchmarks"] == ["cbbq", "mcbe"]
     assert given["data"] == {"mcbe": str(tmp_path / "items")}
     assert given["least"] == 0.7
@@ -100,7 +100,7 @@ def test_a_benchmark_s_data_are_the_samples_a_folder_or_what_is_installed(tmp_pa
     for given, meant in (("samples", "samples"), ("./samples", str(tmp_path / "samples"))):
         plan = load(tmp_path, GOOD.replace("nli-coal:", f"mcbe: {{data: {given}}}"))
         assert by_key(plan)["mcbe"]["data"] == meant
-        shown = report._notebooks(plan, tmp_path / "mine")
+        shown = build._notebooks(plan, tmp_path / "mine")
         # The notebooks' own default is the samples, which are not meant where a study names no data.
         assert (shown["mcbe"]["data"], shown["cbbq"]["data"]) == (meant, "")
 
@@ -207,11 +207,11 @@ def test_variants_and_models_have_options_of_their_own(tmp_path):
     }
     # Options of sampling that all share are for those that write replies.
     assert found.run_options(simulated, q) == {"limit": 3}
-    pages = report._notebooks(found, tmp_path / "r")
+    pages = build._notebooks(found, tmp_path / "r")
     assert list(pages) == ["cbbq-Q", "nli_coal", "compare_models", "self_correction", "explore"]
-    assert report.analysed(found, "compare_models") == ["cbbq-Q", "nli_coal"]
-    assert report.analysed(found, "self_correction") == ["cbbq-Q", "cbbq-Q+IF", "nli_coal"]
-    assert report.analysed(found, "explore") == ["cbbq-Q+IF", "nli_coal"]
+    assert build.analysed(found, "compare_models") == ["cbbq-Q", "nli_coal"]
+    assert build.analysed(found, "self_correction") == ["cbbq-Q", "cbbq-Q+IF", "nli_coal"]
+    assert build.analysed(found, "explore") == ["cbbq-Q+IF", "nli_coal"]
 
 
 def test_settings_of_a_model_and_of_a_variant_are_put_together(tmp_path):

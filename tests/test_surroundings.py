@@ -37,7 +37,7 @@ def test_a_home_that_can_be_written_is_used(sealed: Path, monkeypatch: pytest.Mo
 
 
 def test_a_report_that_cannot_be_written_asks_for_another_folder(sealed: Path) -> None:
-    from bench.report import make
+    from bench.report.build import make
 
     with pytest.raises(BadInput, match="--out"):
         make(None, str(sealed / "report"))

@@ -8,11 +8,11 @@ import nbformat
 import pytest
 import yaml
 
-from bench import report, study
 from bench.benchmarks import NAMES, module
 from bench.core import i18n
 from bench.core.errors import BadInput
 from bench.metrics.headline import sentence
+from bench.report import build, study
 
 HOME = i18n.LOCALE.parent
 PLACEHOLDER = re.compile(r"\{\w*\}")
@@ -34,7 +34,7 @@ def in_code():
 def in_notebooks():
     """Phrases that notebooks name, and code tells."""
     named = ("analyses", "verdicts", "severities", "category", "topic", "group", "first prompts (paper)", "new prompts (paper)")  # fmt: skip
-    books = "".join(path.read_text("utf-8") for path in report.NOTEBOOKS.glob("*.ipynb"))
+    books = "".join(path.read_text("utf-8") for path in build.NOTEBOOKS.glob("*.ipynb"))
     for phrase in named:
         assert f'\\"{phrase}\\"' in books, phrase
         yield phrase
@@ -42,7 +42,7 @@ def in_notebooks():
 
 def in_templates():
     """Phrases that pages tell."""
-    for path in (HOME / "site").glob("*.j2"):
+    for path in (HOME / "report/templates").glob("*.j2"):
         for found in re.findall(r'tell\(("(?:[^"\\]|\\.)*")', path.read_text("utf-8")):
             yield ast.literal_eval(found)
 
@@ -81,14 +81,14 @@ def test_a_phrase_stands_in_one_file_alone():
 
 
 def test_every_notebook_has_a_chinese_name(chinese):
-    for path in report.NOTEBOOKS.glob("*.ipynb"):
+    for path in build.NOTEBOOKS.glob("*.ipynb"):
         if path.stem not in NAMES:
             assert re.search(r"[\u4e00-\u9fff]", i18n.notebook(path.stem)), path.stem
 
 
 def test_every_heading_of_a_notebook_is_there_in_chinese_and_none_is_left_over(chinese):
     cells = [
-        cell for path in report.NOTEBOOKS.glob("*.ipynb") for cell in nbformat.read(path, as_version=4).cells
+        cell for path in build.NOTEBOOKS.glob("*.ipynb") for cell in nbformat.read(path, as_version=4).cells
     ]
     prose = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
     headings = set(re.findall(r"^#+ (.*)$", prose, re.MULTILINE))

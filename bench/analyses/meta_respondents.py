@@ -17,13 +17,13 @@ import pandas as pd
 
 from bench import data
 from bench.benchmarks import NAMES, module, resolve
+from bench.config import RunConfig
 from bench.core.errors import BadInput
 from bench.core.files import atomic_write
 from bench.core.progress import progress
 from bench.metrics.confusion import NEUTRAL
 from bench.metrics.table import ALL
 from bench.run import execute
-from bench.run.config import RunConfig
 from bench.run.plan import Plan
 from bench.scorers.base import digest
 from bench.scorers.stand_ins.simulated import Simulated

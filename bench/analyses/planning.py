@@ -13,6 +13,7 @@ import pandas as pd
 
 from bench import analyses, scorers
 from bench.benchmarks import module, resolve
+from bench.config import RunConfig
 from bench.core.errors import BadInput
 from bench.data import frame
 from bench.metrics.bootstrap import Sample, leave_one_out
@@ -20,7 +21,6 @@ from bench.metrics.influence import deviations, spread
 from bench.metrics.planning import detectable, units_needed
 from bench.metrics.significance import POWER
 from bench.metrics.table import ALL, Headline
-from bench.run.config import RunConfig
 from bench.run.plan import Plan
 from bench.run.results import Run
 

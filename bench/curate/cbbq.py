@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from bench.core.cells import as_csv, guarded, unguarded
 from bench.core.errors import BadInput
 from bench.core.files import atomic_write, explain_write_errors
 from bench.curate import begin
@@ -30,7 +31,6 @@ from bench.data import dataset
 from bench.data.audit import shown
 from bench.data.cbbq.targets import SLOT_NAMES, target_option
 from bench.data.cbbq.templates import CATEGORIES, CONDITIONS, SLOTS, malformed, names
-from bench.data.cells import as_csv, guarded, unguarded
 from bench.data.dataset import MANIFEST, Manifest, name_fault
 from bench.data.tables import Row, read_csv, whole_number
 from bench.data.text import place as path_of

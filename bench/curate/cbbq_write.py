@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from bench.core.cells import as_csv, guarded
 from bench.core.errors import BadInput
 from bench.core.files import atomic_write, explain_write_errors
 from bench.curate.cbbq import Project, Scenario
@@ -21,7 +22,6 @@ from bench.data import MANIFEST as DATASET
 from bench.data import Source, cbbq, toml
 from bench.data.cbbq.targets import SLOT_NAMES
 from bench.data.cbbq.templates import CONDITIONS, FILES
-from bench.data.cells import as_csv, guarded
 from bench.data.dataset import WORDING, own_wording, tables
 from bench.data.tables import Row
 from bench.data.text import read_text
@@ -124,7 +124,11 @@ def counts(source: Source) -> pd.DataFrame:
         for category, paths in cbbq.files(source.folder).items()
         for condition in CONDITIONS
         for polarity in FILES
-        if (some := [one for one in cbbq.templates(paths, category, condition) if one.polarity == polarity])
+        if (
+            some := [
+                one for one in cbbq.read_templates(paths, category, condition) if one.polarity == polarity
+            ]
+        )
     ]
     table = pd.DataFrame(rows, columns=["category", "condition", "polarity", "templates", "questions"])
     total = pd.DataFrame([("all", "", "", int(table.templates.sum()), int(table.questions.sum()))], columns=table.columns)  # fmt: skip

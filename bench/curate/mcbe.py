@@ -21,6 +21,7 @@ from typing import Any
 
 import pandas as pd
 
+from bench.core.cells import as_csv, unguarded
 from bench.core.errors import BadInput, quoted
 from bench.core.files import atomic_write
 from bench.curate import begin
@@ -29,7 +30,6 @@ from bench.curate.record import NAME, is_column, unfit, wrong_name
 from bench.curate.workbook import simple
 from bench.data import dataset as manifest
 from bench.data import mcbe, toml
-from bench.data.cells import as_csv, unguarded
 from bench.data.dataset import Manifest
 from bench.data.tables import read_csv
 from bench.data.text import place as path_of

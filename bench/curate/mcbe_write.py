@@ -14,12 +14,12 @@ from typing import Any
 
 import pandas as pd
 
+from bench.core.cells import as_csv
 from bench.core.errors import BadInput
 from bench.core.files import atomic_write, explain_write_errors
 from bench.curate import provenance
 from bench.curate.mcbe_rounds import Rounds
 from bench.data import dataset, mcbe, toml
-from bench.data.cells import as_csv
 from bench.data.dataset import MANIFEST, WORDING
 from bench.data.text import read_text
 

@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 import pandas as pd
 from openpyxl import load_workbook
 
+from bench.core.cells import guarded, unguarded
 from bench.core.errors import BadInput
 from bench.core.files import DRAFT, atomic_path
 from bench.curate import workbook
 from bench.curate.record import MANIFEST, Sheet, keep, opened, texts
 from bench.curate.record import check as check_sheet
 from bench.curate.workbook import ANSWERS, KEY, Question, plain, shown, text
-from bench.data.cells import guarded, unguarded
 from bench.data.sheets import WAY_OUT, check
 
 # What other programs and menus make of a sheet, and is not read.

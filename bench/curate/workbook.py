@@ -19,8 +19,8 @@ from openpyxl.worksheet.datavalidation import DataValidation
 from openpyxl.worksheet.worksheet import Worksheet
 from openpyxl.xml.constants import ARC_CORE
 
+from bench.core.cells import guarded, unguarded
 from bench.core.errors import BadInput, quoted
-from bench.data.cells import guarded, unguarded
 from bench.data.tables import number
 from bench.data.text import opened
 

@@ -13,7 +13,7 @@ import pandas as pd
 from bench.benchmarks import module
 from bench.core.i18n import phrase
 from bench.data import Source, check, load
-from bench.data.cbbq import CONDITIONS, Question, files, templates
+from bench.data.cbbq import CONDITIONS, Question, files, read_templates
 from bench.data.cbbq.templates import SLOTS, Template, repaired
 from bench.data.mcbe import Instance
 from bench.data.nli_coal import Pair
@@ -110,7 +110,7 @@ def _of_cbbq(source: Source) -> list[Text]:
     found = []
     for category, paths in files(source.folder).items():
         for condition in CONDITIONS:
-            some = templates(paths, category, condition)
+            some = read_templates(paths, category, condition)
             found += [_of_template(one, _language(source)) for one in some]
             if not some and any(path.parent.name == condition for path in paths):
                 found += _of_questions(

@@ -16,6 +16,7 @@ import pandas as pd
 
 from bench import records, scorers
 from bench.benchmarks import resolve
+from bench.config import RunConfig
 from bench.core import places
 from bench.core.errors import BadInput, NotApplicable
 from bench.core.progress import in_notebook, say
@@ -24,7 +25,6 @@ from bench.lock import Hold, hold
 from bench.metrics.headline import foreign
 from bench.run import repeating
 from bench.run.cluster import Cluster
-from bench.run.config import RunConfig
 from bench.run.execute import Lazy, ask
 from bench.run.plan import Plan, Requests
 from bench.run.results import PRESETS, Run, all_items, check_preset, labels, probe_failed, short_name, table
@@ -67,7 +67,7 @@ def evaluate(
         model: see `bench.scorers`.
         partial: leave out the tasks that the model cannot be asked, instead of refusing.
         like: a run that this one has to repeat exactly; see `repeat`.
-        options: see `bench.run.config.RunConfig`; None means the default.
+        options: see `bench.config.RunConfig`; None means the default.
 
     Raises:
         NotApplicable: the model cannot be asked the tasks.
@@ -285,7 +285,7 @@ def known_bias(
     Nothing is kept, and at most `KNOWN_BIAS_LIMIT` items per category and task are asked.
 
     Args:
-        options: see `bench.run.config.RunConfig`; an empty one is left at its default.
+        options: see `bench.config.RunConfig`; an empty one is left at its default.
 
     Returns:
         Columns `bias`, the metric, `ci_low`, `ci_high`, `n`; the metric is NaN where the data do

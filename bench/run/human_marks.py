@@ -16,10 +16,10 @@ import pandas as pd
 
 from bench.benchmarks import module
 from bench.core import i18n
+from bench.core.cells import as_csv, guarded
 from bench.core.errors import BadInput, RunFailed, quoted
 from bench.core.files import atomic_path
 from bench.core.text import reveal_invisible
-from bench.data.cells import as_csv, guarded
 from bench.data.tables import number, read_csv
 from bench.data.text import MAX_LINE
 from bench.run.results import Run

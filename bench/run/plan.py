@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from bench import data, scorers, tasks
 from bench.benchmarks import module, resolve
+from bench.config import RunConfig
 from bench.core.errors import BadInput, NotApplicable
-from bench.run.config import RunConfig
 from bench.scorers.base import digest
 from bench.tasks import prompts as wording
 from bench.tasks.nli_labels import label_order

@@ -15,8 +15,8 @@ import pandas as pd
 
 from bench import records
 from bench.benchmarks import module
+from bench.core.cells import unguarded
 from bench.core.errors import BadInput, quoted
-from bench.data.cells import unguarded
 from bench.data.tables import Row, number, read_csv
 from bench.data.text import MAX_LINE
 from bench.metrics.readings import precision

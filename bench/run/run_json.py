@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from bench import __version__, data, lock, records
+from bench.config import RunConfig
 from bench.core.errors import AnotherRun, BadInput, RunFailed
 from bench.core.files import DRAFT
-from bench.run.config import RunConfig
 from bench.run.plan import Plan, Requests
 from bench.scorers.base import Model, Scorer
 from bench.scorers.local import file_hash, hub

@@ -82,7 +82,7 @@ def load(
 
         return Replay(place(rest))
     if kind == "openai":
-        from bench.scorers.endpoint import Endpoint
+        from bench.scorers.endpoint.scorer import Endpoint
 
         return Endpoint(rest, Limits.of(limits), keys, options)
     if kind == "tiny":

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from bench.core.errors import BadInput, expected, quoted
 from bench.data import LREC_COLING_2024, Paper, SettingEffect, dataset
-from bench.data.cbbq import templates as cbbq_templates
+from bench.data.cbbq import templates
 from bench.data.cbbq.labels import BIASED_LABEL, BOTH_LABELS, LEFT_OUT, required_target, target_slot, verdicts
 from bench.data.cbbq.targets import declared_option, target_option, unknown_target
 from bench.data.cbbq.templates import (
@@ -49,7 +49,7 @@ CATEGORY_LABELS = {
 # How a folder is read: the allowed values of each setting, the default first.
 SETTINGS: dict[str, tuple[str, ...]] = {
     # Faults in templates: kept as released, mended, or refused.
-    "expansion": cbbq_templates.EXPANSIONS,
+    "expansion": templates.EXPANSIONS,
     # The right answer of a disambiguous question: as released, or where that contradicts the text corrected or left out.
     "labels": ("upstream", "audited"),
     # Whether a question asks for the worse or the better one: by the template file's name, or by the column.
@@ -181,18 +181,18 @@ def touched(folder: Path, categories: Sequence[str] | None, **settings: str) -> 
     return [SettingEffect(*key[:2], rows, *key[2:]) for key, rows in counts.items()]
 
 
-def templates(
+def read_templates(
     paths: Sequence[Path], category: str, condition: str, expansion: str = "compat"
 ) -> list[Template]:
     """The templates of one condition among the files of a category, in the order of the release; see `files`."""
-    names = cbbq_templates.FILES.values()
+    names = templates.FILES.values()
     some = [path for path in paths if path.parent.name == condition and path.name in names]
-    return [one for path in some for one in cbbq_templates.read(path, category, condition, expansion)]
+    return [one for path in some for one in templates.read(path, category, condition, expansion)]
 
 
 def _condition_files(folder: Path) -> list[Path]:
     expanded = [folder / f"{folder.name}{suffix}" for suffix in (".csv", ".json")]
-    return cbbq_templates.files(folder) or [path for path in expanded if path.is_file()][:1]
+    return templates.files(folder) or [path for path in expanded if path.is_file()][:1]
 
 
 def _loaded(folder: Path, categories: Sequence[str], given: Mapping[str, str]) -> Loaded:
@@ -200,7 +200,7 @@ def _loaded(folder: Path, categories: Sequence[str], given: Mapping[str, str]) -
     found, loaded = files(folder), Loaded([], Counter())
     for category in categories:
         for condition in CONDITIONS:
-            some = templates(found[category], category, condition, settings["expansion"])
+            some = read_templates(found[category], category, condition, settings["expansion"])
             expanded = [path for path in found[category] if path.parent.name == condition] if not some else []
             made = _from_templates(some, settings) if some else from_instances(expanded, category, condition)
             _take(_consistent(list(made)), settings, loaded)
@@ -264,7 +264,7 @@ def _from_templates(some: Sequence[Template], settings: Mapping[str, str]) -> It
     for template, verdict in zip(some, verdicts(some, settings["expansion"]), strict=True):
         cells, slot, target = template.cells, target_slot(template), required_target(template)
         topic, group = cells["subcategory"].strip(), cells["bias_targeted_groups"].strip()
-        for one in cbbq_templates.expand(template, settings["expansion"]):
+        for one in templates.expand(template, settings["expansion"]):
             label, why = verdict[one.swapped]
             yield Question(
                 template.category, template.condition, before + one.number + 1, template.name, template.polarity,

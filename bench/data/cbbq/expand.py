@@ -31,7 +31,7 @@ MARK = "\ufeff"
 def expand(source: Source, out: Path, formats: str = "both", expansion: str = "compat") -> list[Written]:
     """Write the questions of every category and context of `source` to `out`/CATEGORY/CONTEXT/CONTEXT.csv and .json.
 
-    Under `compat` these are the bytes of the release. Under `repair` and `strict` (see `cbbq_templates`) the files have
+    Under `compat` these are the bytes of the release. Under `repair` and `strict` (see `templates`) the files have
     five columns more, `name1`, `name2`, `swapped`, `template` and `target_name`, and JSON no byte order mark.
 
     Raises:
@@ -43,7 +43,7 @@ def expand(source: Source, out: Path, formats: str = "both", expansion: str = "c
             raise BadInput(expected(value, allowed, what))
     found = cbbq.files(source.folder)
     parts = {
-        (category, condition): cbbq.templates(paths, category, condition, expansion)
+        (category, condition): cbbq.read_templates(paths, category, condition, expansion)
         for category, paths in found.items()
         for condition in CONDITIONS
     }

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pandas as pd
 
+from bench.core.cells import FORMULA
 from bench.core.errors import BadInput
 from bench.data import audit, mcbe
 from bench.data.audit import Finding, shown
-from bench.data.cells import FORMULA
 from bench.data.dataset import MANIFEST, unknown
 from bench.data.mcbe import SLOT, Fault, Instance
 from bench.data.tables import Row, number, plain

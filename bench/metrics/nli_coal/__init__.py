@@ -31,7 +31,7 @@ from bench.metrics.nli_coal.formulas import (
     measures,
     pooled_gender_gap,
 )
-from bench.metrics.nli_coal.tables import by, compare, predictors
+from bench.metrics.nli_coal.paper_tables import by, compare, predictors
 from bench.metrics.significance import Statistic
 from bench.metrics.table import (
     ALL,

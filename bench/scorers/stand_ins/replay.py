@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from bench.core.cells import unguarded
 from bench.core.errors import BadInput, quoted
-from bench.data.cells import unguarded
 from bench.data.tables import read_csv, read_json_lines, whole_number
 from bench.data.text import MAX_LINE, opened
 from bench.scorers.base import VERBS, Answer

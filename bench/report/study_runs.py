@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 from bench import records
 from bench.core.errors import AnotherRun, BadInput, NotApplicable, RunFailed
+from bench.report.study import Study, StudyModel, Variant
 from bench.run import Run, evaluate, processes
 from bench.scorers import split_kind
 from bench.scorers.endpoint import keys
-from bench.study import Study, StudyModel, Variant
 
 # What a worker imports; one that asks a model for demonstrations needs torch too.
-MODULES = ("bench.study_runs",)
+MODULES = ("bench.report.study_runs",)
 TINY_MODULES = ("bench.scorers.stand_ins.tiny",)
 NAME = "bench worker"
 # States of a cell.

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from bench.benchmarks import resolve
-from bench.cli_options import listed
+from bench.cli.options import listed
 from bench.core.errors import BadInput, expected
 from bench.core.progress import say
 
@@ -41,7 +41,7 @@ def expand(
     ] = False,
 ) -> None:
     """Expand templates to the multiple-choice questions that they stand for."""
-    from bench import printing
+    from bench.cli import printing
     from bench.data import find
     from bench.data.cbbq.expand import expand as write
 
@@ -135,7 +135,7 @@ def build(
     form: Annotated[str, typer.Option("--format", help="Of --check: table, csv or json.")] = "table",
 ) -> None:
     """Build evaluation sets, and at rates of bias controlled ones, from occupations, sentence frames and gender words."""
-    from bench import printing
+    from bench.cli import printing
     from bench.data.nli_coal.build import untrained
     from bench.data.nli_coal.extract import extract
     from bench.data.nli_coal.language_pack import read_pack, with_captions
@@ -190,7 +190,7 @@ def build(
 def _check_packs(packs: list[Path], form: str) -> None:
     import pandas as pd
 
-    from bench import printing
+    from bench.cli import printing
     from bench.data.nli_coal.language_pack_audit import check as look
 
     if form not in (formats := ("table", "csv", "json")):

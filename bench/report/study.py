@@ -30,12 +30,12 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from bench import data, scorers, tasks
 from bench.benchmarks import module, resolve
+from bench.config import RunConfig, explain
 from bench.core import i18n
 from bench.core.errors import BadInput, expected, quoted
 from bench.data import yaml
 from bench.data.text import place
 from bench.run import PRESETS, slug
-from bench.run.config import RunConfig, explain
 from bench.run.results import short_name
 from bench.scorers.endpoint import keys as key_names
 from bench.scorers.endpoint.limits import Limits

@@ -13,20 +13,21 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
-from bench import __version__, keep
+from bench import __version__
 from bench.benchmarks import module
-from bench.core import i18n
+from bench.core import export, i18n
 from bench.figures import scores_by_model
 from bench.metrics.headline import headline_rows, headlines, warnings
 from bench.metrics.table import ALL
-from bench.notebooks import Trouble, drop_blank_outputs
+from bench.report import breaks, downloads, matrix
+from bench.report.execute import Trouble, drop_blank_outputs
+from bench.report.matrix import Runs
+from bench.report.study import Study
+from bench.report.study_runs import ASKED, Cell
 from bench.run.results import labels
 from bench.show import rests_on
-from bench.site import HOME, breaks, downloads, matrix
-from bench.site.matrix import Runs
-from bench.study import Study
-from bench.study_runs import ASKED, Cell
 
+TEMPLATES = Path(__file__).parent / "templates"
 # Cells that papermill adds to say where a notebook failed; the page says it in its own words.
 MARKERS = {"papermill-error-cell-tag"}
 
@@ -68,7 +69,7 @@ def page(name: str, shown_as: str, notebook: Path, trouble: Trouble | None = Non
 
     exporter = HTMLExporter(
         template_name="notebook",
-        extra_template_basedirs=[str(HOME)],
+        extra_template_basedirs=[str(TEMPLATES)],
         exclude_input_prompt=True,
         exclude_output_prompt=True,
     )
@@ -142,7 +143,7 @@ class Site:
     def __init__(self, plan: Study, folder: Path) -> None:
         self._plan, self._folder = plan, folder
         self._environment = Environment(
-            loader=FileSystemLoader(HOME),
+            loader=FileSystemLoader(TEMPLATES),
             autoescape=select_autoescape(default=True, default_for_string=True),
             undefined=StrictUndefined,
             trim_blocks=True,
@@ -152,7 +153,7 @@ class Site:
         self._environment.filters["made"] = Markup
         self._environment.filters["breakable"] = breaks.in_text
         self._environment.globals.update(tell=i18n.tell, column=i18n.column)
-        self._css = Markup((HOME / "style.css").read_text("utf-8"))
+        self._css = Markup((TEMPLATES / "style.css").read_text("utf-8"))
         # By variant: the models that are seen, and the picture.
         self._pictures: dict[str, tuple[list[str], Picture | None]] = {}
 
@@ -170,7 +171,7 @@ class Site:
 
     def write_page(self, page: Page, pages: Sequence[Page]) -> None:
         """Write a page, with `pages` in its navigation."""
-        keep.text(self._folder / page.file, self._text("page.html.j2", pages, page=page))
+        export.text(self._folder / page.file, self._text("page.html.j2", pages, page=page))
 
     def write(
         self,
@@ -236,7 +237,7 @@ class Site:
         for name in left_out:
             (folder / f"{name}.html").unlink(missing_ok=True)
         index = folder / "index.html"
-        keep.text(index, text)
+        export.text(index, text)
         return index
 
     def _picture(self, shown: Mapping[str, Any]) -> Picture | None:
@@ -255,5 +256,5 @@ def _drawn(scores: pd.DataFrame, benchmark: str) -> Picture | None:
     figure = scores_by_model(rows[rows.category == ALL], benchmark)
     if figure is None:
         return None
-    source = f"data:image/png;base64,{base64.b64encode(keep.small(keep.png(figure))).decode()}"
+    source = f"data:image/png;base64,{base64.b64encode(export.small(export.png(figure))).decode()}"
     return Picture(source, str(figure.get_label()), round(figure.get_size_inches()[0] * 96))

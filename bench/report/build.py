@@ -2,7 +2,7 @@
 
 reports/STUDY/index.html            the answer first; there early, and filled up
 reports/STUDY/cbbq.html             one page a notebook
-reports/STUDY/tables/cbbq/*         every table and every picture, in the formats of `bench.keep`
+reports/STUDY/tables/cbbq/*         every table and every picture, in the formats of `bench.core.export`
 reports/STUDY/model-index/*.yml     each model's scores for its card
 reports/STUDY/notebooks/*.ipynb     the notebooks as they were run, each with a fingerprint of what it rests on
 reports/STUDY/runs/MODEL/BENCHMARK  the records, which a later call reads in place of asking again
@@ -17,19 +17,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench import kernels, notebooks, study, study_runs
 from bench.analyses import OVER_VARIANTS, run_folders
 from bench.core import i18n, places
 from bench.core.errors import BadInput
 from bench.core.places import DEMO, NOTEBOOKS
 from bench.core.progress import say
-from bench.notebooks import check_parameters, names_of_parameters
+from bench.report import execute, kernels, site, study, study_runs
+from bench.report.execute import check_parameters, names_of_parameters
+from bench.report.site import Page
+from bench.report.study import Study
+from bench.report.study_runs import ASKED, DONE, FAILED, Cell, run_folder
 from bench.run import processes
 from bench.run.results import UnchangingRun
-from bench.site import pages as site
-from bench.site.pages import Page
-from bench.study import Study
-from bench.study_runs import ASKED, DONE, FAILED, Cell, run_folder
 
 # Options that say where a model runs, not what it is asked: a notebook reads records, so it has no use for them.
 WHERE = ("device", "batch_tokens", "scheduler", "resources", "limits")
@@ -53,7 +52,7 @@ def make(
     changed, where it failed, or where its page was deleted.
 
     Args:
-        study_file: a study (see `bench.study`); the demo study if None.
+        study_file: a study (see `bench.report.study`); the demo study if None.
         out: the report's folder; `reports/STUDY` if None, in the working folder or, within a checkout
             of this project, in the checkout.
         jobs: models asked at a time; as many as there are cores if None, which is too many where they share an accelerator.
@@ -284,21 +283,21 @@ def _end_kernels() -> None:
 def _page(plan: Study, folder: Path, name: str, parameters: dict[str, Any], runs: Sequence[Path]) -> Page:
     source, shown_as = _notebook(plan, name), _shown_as(plan, name)
     target = folder / "notebooks" / f"{name}.ipynb"
-    now = notebooks.fingerprint(source, parameters, runs)
-    changed = notebooks.changed(target, now)
+    now = execute.fingerprint(source, parameters, runs)
+    changed = execute.changed(target, now)
     kept = folder / "tables" / name
     if not changed and (folder / f"{name}.html").is_file() and kept.is_dir():
         say(f"notebook {name}: nothing has changed, so it is not run again")
         return site.page(name, shown_as, target)
-    notebooks.forget(target)
+    execute.forget(target)
     # What an earlier run kept, of models that may no longer be in the study, is no download of this one.
     shutil.rmtree(kept, ignore_errors=True)
     kept.mkdir(parents=True)
-    trouble = notebooks.run_notebook(source, target, parameters)
+    trouble = execute.run_notebook(source, target, parameters)
     if trouble:
-        notebooks.forget(target)
+        execute.forget(target)
     else:
-        notebooks.remember(target, now)
+        execute.remember(target, now)
     return site.page(name, shown_as, target, trouble)
 
 

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 import scipy
 
+from bench.core.cells import as_csv, guarded
 from bench.core.errors import plain
 from bench.core.files import atomic_path, explain_write_errors
-from bench.data.cells import as_csv, guarded
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,13 +14,14 @@ from typing import Annotated, Any
 
 import typer
 
-from bench import __version__, cli_make
+from bench import __version__
 from bench.benchmarks import NAMES, module, resolve
-from bench.cli_make import Data
-from bench.cli_options import pairs, read_options, run_parameters
+from bench.cli import make as cli_make
+from bench.cli.make import Data
+from bench.cli.options import pairs, read_options, run_parameters
+from bench.config import RunConfig
 from bench.core.errors import CONTINUES, BadInput, RunFailed, expected
 from bench.core.progress import say
-from bench.run.config import RunConfig
 
 app = typer.Typer(
     add_completion=False,
@@ -70,7 +71,8 @@ def data(
 ) -> None:
     """Show which data are installed: found where, how many items, which version, under which licence."""
     from bench import data as room
-    from bench import printing, tasks
+    from bench import tasks
+    from bench.cli import printing
 
     formats = ("table", "csv", "json") if check else ("table", "json")
     if format not in formats:
@@ -150,7 +152,7 @@ def run(
     **given: Any,
 ) -> None:
     """Ask a model, write the records, print the score table. A run that was interrupted continues."""
-    from bench import printing
+    from bench.cli import printing
     from bench.run import evaluate, repeat
 
     _check_format(format)
@@ -194,7 +196,7 @@ def score(
     format: Format = "table",
 ) -> None:
     """Score stored records again, asking nobody."""
-    from bench import printing
+    from bench.cli import printing
     from bench.run import Run
 
     _check_format(format)
@@ -226,8 +228,8 @@ def plan(
     format: Format = "table",
 ) -> None:
     """Say how many scenes, instances or occupations a difference needs, before a run."""
-    from bench import printing
     from bench.analyses.planning import planned
+    from bench.cli import printing
     from bench.metrics.significance import POWER
     from bench.run import Run
 
@@ -262,7 +264,7 @@ def mark(
     `bench run --judge replay:FILE.csv` reads marks of explanations, the notebook judge_agreement
     those of analyses; several runs of McBE make one blind sheet, on which models can be compared.
     """
-    from bench import printing
+    from bench.cli import printing
     from bench.run import Run, human_marks
 
     if readings:
@@ -291,7 +293,7 @@ def report(
     ] = None,
 ) -> None:
     """Run a study's benchmarks and notebooks into an HTML report; prints the path of its index page."""
-    from bench.report import make
+    from bench.report.build import make
 
     made = make(study or None, out or None, jobs)
     print(made.page)

@@ -27,7 +27,7 @@ def check(benchmark: str, found: "pd.DataFrame", format: str) -> None:
         BadInput: some of them are refused.
     """
     if format == "csv":
-        from bench.keep import csv
+        from bench.core.export import csv
 
         _out(csv(found))
     elif format == "json":
@@ -78,7 +78,7 @@ def _own_wording(benchmark: str, folder: Path) -> str:
 
 def scores(runs: list[Any], preset: str | None, format: str) -> None:
     """Print the score tables of `runs`; what a reader has to know first goes to standard error."""
-    from bench.keep import csv, latex
+    from bench.core.export import csv, latex
     from bench.metrics.headline import warnings
     from bench.run import table
 
@@ -187,7 +187,7 @@ def _told(value: float) -> str:
 
 def planned(benchmark: str, table: "pd.DataFrame", difference: float, power: float, format: str) -> None:
     """Print how many units a difference needs."""
-    from bench.keep import csv, latex
+    from bench.core.export import csv, latex
 
     units = module("metrics", benchmark).UNITS
     say(

@@ -17,9 +17,8 @@ import pandas as pd
 from IPython.display import HTML, display
 from matplotlib.figure import Figure
 
-from bench import keep
 from bench.benchmarks import module
-from bench.core import i18n
+from bench.core import export, i18n
 from bench.core.errors import BadInput
 from bench.core.text import PLAIN, as_html, language_of, shortened, truncate
 from bench.data import find as find_data
@@ -64,7 +63,7 @@ def table(frame: pd.DataFrame, name: str, *, digits: int = 3) -> None:
     Bounds in columns `ci_low` and `ci_high` are shown as one; a p value (`p`, `p_...`) is never shown as nought.
     """
     if _folder:
-        keep.table(frame, _folder, _file_name(name))
+        export.table(frame, _folder, _file_name(name))
     if frame.empty:
         display(HTML(f"<p{_spoken()}>{i18n.tell('No rows.')}</p>"))
         return
@@ -90,7 +89,7 @@ def table(frame: pd.DataFrame, name: str, *, digits: int = 3) -> None:
         HTML(
             f"<div class='table {PLAIN}' role='region' tabindex='0' aria-label='{title}' style='max-height: 30em; overflow: auto'><table>"
             f"<caption{_spoken()}>{title}</caption><thead{_spoken()}><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-            + _saved(name, keep.TABLES, title)
+            + _saved(name, export.TABLES, title)
         )
     )
 
@@ -114,14 +113,14 @@ def figure(fig: Figure | None, name: str) -> None:
         return
     # A report's pages show the fine picture. A notebook, which is committed with its outputs, needs
     # no more than the pixels that it is shown with.
-    fine = keep.picture(fig, _folder, _file_name(name)) if _folder else keep.png(fig, PIXELS)
+    fine = export.picture(fig, _folder, _file_name(name)) if _folder else export.png(fig, PIXELS)
     alt = str(fig.get_label())
-    shown = {"image/png": base64.b64encode(keep.small(fine)).decode(), "text/plain": alt}
+    shown = {"image/png": base64.b64encode(export.small(fine)).decode(), "text/plain": alt}
     width = round(fig.get_size_inches()[0] * PIXELS)
     display(shown, metadata={"image/png": {"alt": alt, "width": width}}, raw=True)
     if _folder:
         title = html.escape(i18n.tell("Picture {name}", name=name.replace("_", " ")), quote=True)
-        display(HTML(_saved(name, keep.PICTURES, title)))
+        display(HTML(_saved(name, export.PICTURES, title)))
 
 
 def findings(scores: pd.DataFrame, runs: Sequence[Run]) -> pd.DataFrame:
@@ -134,7 +133,7 @@ def findings(scores: pd.DataFrame, runs: Sequence[Run]) -> pd.DataFrame:
     more = f"<details><summary>{count}</summary>{_list(rest.sentence)}</details>" if len(rest) else ""
     display(HTML(f"<div class='findings'{_spoken()}>{_list(first.sentence)}{more}</div>"))
     if _folder:
-        keep.table(found, _folder, "findings")
+        export.table(found, _folder, "findings")
     return found
 
 
@@ -276,7 +275,7 @@ def sentences(told: Iterable[str], runs: Sequence[Run] = ()) -> None:
     notes(warnings([run.about for run in runs]))
     display(HTML(f"<div class='findings'{_spoken()}>{_list(found)}</div>"))
     if _folder and runs:
-        keep.table(pd.DataFrame({"sentence": found}), _folder, "findings")
+        export.table(pd.DataFrame({"sentence": found}), _folder, "findings")
 
 
 def parted(rows: pd.DataFrame, told: str) -> None:
@@ -303,8 +302,8 @@ def parted(rows: pd.DataFrame, told: str) -> None:
 def everything(scores: pd.DataFrame) -> None:
     """Keep all rows of the score table as scores.csv; they are too many to show."""
     if _folder:
-        keep.table(scores, _folder, "scores")
-        display(HTML(_saved("scores", keep.TABLES, i18n.tell("All numbers"))))
+        export.table(scores, _folder, "scores")
+        display(HTML(_saved("scores", export.TABLES, i18n.tell("All numbers"))))
 
 
 def provenance(runs: Sequence[Run]) -> None:

@@ -8,8 +8,8 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from bench.config import RunConfig
 from bench.core.errors import BadInput
-from bench.run.config import RunConfig
 
 
 class CliOption(NamedTuple):

@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 import nbformat
 import papermill
 
-from bench import __version__, keep, kernels, records
-from bench.core import i18n
+from bench import __version__, records
+from bench.core import export, i18n
 from bench.core.errors import AnotherRun, BadInput, NoRuns, NotApplicable, RunFailed, expected
 from bench.core.files import atomic_path, explain_write_errors
+from bench.report import kernels
 
 # A notebook that hangs fails after this many seconds a cell.
 CELL_TIMEOUT = 3600
@@ -177,7 +178,7 @@ def remember(target: Path, now: Mapping[str, Any]) -> None:
     named = listing.read_text("utf-8").splitlines() if listing.is_file() else []
     opened = {folder: _of_run(Path(folder)) for folder in named if Path(folder).is_dir()}
     rests_on = {**now, "runs": {**opened, **now["runs"]}}
-    keep.text(_beside(target), json.dumps(rests_on, indent=2) + "\n")
+    export.text(_beside(target), json.dumps(rests_on, indent=2) + "\n")
     listing.unlink(missing_ok=True)
 
 
@@ -200,7 +201,7 @@ def _of_run(folder: Path) -> str:
 @cache
 def _code() -> str:
     """The package's own files: a version may stand for many states of them while it is being worked on."""
-    home = Path(__file__).parent
+    home = Path(__file__).parents[1]
     files = sorted(file for pattern in CODE for file in home.rglob(pattern))
     return _digest(
         *(part for file in files for part in (str(file.relative_to(home)).encode(), file.read_bytes()))

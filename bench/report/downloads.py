@@ -11,8 +11,9 @@ import yaml
 from huggingface_hub import EvalResult
 from huggingface_hub.repocard_data import eval_results_to_model_index
 
-from bench import __version__, keep
+from bench import __version__
 from bench.benchmarks import module
+from bench.core import export
 from bench.data import Paper
 from bench.metrics.headline import headline_rows
 from bench.metrics.table import ALL
@@ -34,7 +35,7 @@ class Saved(NamedTuple):
 
 def saved(folder: Path) -> list[Saved]:
     """All tables and pictures of a report, by page and name."""
-    kinds = {**keep.TABLES, **keep.PICTURES}
+    kinds = {**export.TABLES, **export.PICTURES}
     found: dict[tuple[str, str], dict[str, str]] = {}
     for path in sorted((folder / "tables").glob("*/*")):
         kind = path.suffix.removeprefix(".")
@@ -121,8 +122,8 @@ def _beside(row: dict[Any, Any], about: dict[str, Any]) -> dict[str, Any]:
 
 def write(folder: Path, benchmarks: Sequence[str], runs: Sequence[Run], headlines: pd.DataFrame) -> list[str]:
     """Write the index's own table, the references, and a file of metadata a model; the paths of these, from the index."""
-    keep.table(headlines, folder / "tables" / "index", "headlines")
-    keep.text(folder / "references.bib", bibtex(benchmarks))
+    export.table(headlines, folder / "tables" / "index", "headlines")
+    export.text(folder / "references.bib", bibtex(benchmarks))
     place = folder / "model-index"
     by_model: dict[str, list[Run]] = {}
     for run in runs:
@@ -130,5 +131,5 @@ def write(folder: Path, benchmarks: Sequence[str], runs: Sequence[Run], headline
         if not run.model.startswith("simulated:"):
             by_model.setdefault(run.model, []).append(run)
     for model, some in by_model.items():
-        keep.text(place / f"{slug(model)}.yml", model_index(some))
+        export.text(place / f"{slug(model)}.yml", model_index(some))
     return [f"model-index/{slug(model)}.yml" for model in by_model]

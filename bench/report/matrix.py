@@ -18,9 +18,9 @@ from bench.metrics.headline import (
     unread,
 )
 from bench.metrics.table import ALL, Headline
+from bench.report.study import StudyModel, Variant
+from bench.report.study_runs import ASKED, DONE, FAILED, Cell
 from bench.run.results import Run, labels, table
-from bench.study import StudyModel, Variant
-from bench.study_runs import ASKED, DONE, FAILED, Cell
 
 # So many findings stand on the index.
 MOST = 5

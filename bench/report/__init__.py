@@ -1,0 +1,1 @@
+"""A study becomes a report: runs, notebooks, and a small site of pages."""
