@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from recorded import GOOD
 
 from bench import data, run
-from bench.core import i18n
 from bench.core.errors import BadInput
+from bench.core.i18n import use_language
 from bench.data import SAMPLES, dataset, naming
 from bench.data.cbbq.expand import expand
 from bench.data.cbbq.labels import NO_FACTS, _unusable, mentions
@@ -266,7 +266,7 @@ def test_a_released_category_that_a_set_calls_otherwise_is_told_beside_the_relea
     assert len(told) == 4
     assert told[0].startswith("Category gender of McBE is called gender (性别) in the data ")
     assert told[-1] == f"So are {len(CATEGORIES) - 3} more categories."
-    with i18n.use_language("zh"):
+    with use_language("zh"):
         assert "性别（gender）" in named_apart(sets)[0]
 
 

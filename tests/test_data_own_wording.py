@@ -8,8 +8,8 @@ import pytest
 
 from bench import data, run
 from bench.cli import printing
-from bench.core import i18n
 from bench.core.errors import AnotherRun, BadInput
+from bench.core.i18n import use_language
 from bench.data import SAMPLES, fetch_wording
 from bench.data.cbbq.expand import expand
 from bench.data.fetch import fetch
@@ -128,7 +128,7 @@ def test_who_asks_in_a_language_that_is_not_the_datas_is_told_once(
     assert warnings([done.about, done.about]).count(told) == 1
     asked(folder, tmp_path / "run")
     assert told not in capsys.readouterr().err, "nothing is asked any more"
-    with i18n.use_language("zh"):
+    with use_language("zh"):
         assert "韩语" in foreign(done.about)
 
 

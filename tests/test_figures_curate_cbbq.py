@@ -10,7 +10,7 @@ from drawing import drawn, ticks
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
-from bench.core import i18n
+from bench.core.i18n import use_language
 from bench.figures import curate_cbbq as pictures
 
 SETS = ["this set", "CBBQ samples", *(f"A data set of a group with quite a long name, part {k}" for k in range(10))]  # fmt: skip
@@ -42,7 +42,7 @@ def boxes(fig):
 @pytest.mark.parametrize(("templates", "sets"), [(1, 1), (2, 2), (30, 3), (30, 12)])
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_nothing_overlaps_and_nothing_is_cut_off(templates, sets, language):
-    with i18n.use_language(language):
+    with use_language(language):
         fig = pictures.novelty(compared(templates, SETS[:sets]), USUAL)
     if language == "en":
         drawn(fig)
@@ -87,7 +87,7 @@ def test_a_title_says_how_near_the_nearest_is():
 
 
 def test_it_speaks_chinese():
-    with i18n.use_language("zh"):
+    with use_language("zh"):
         fig = pictures.novelty(compared(3, SETS[:2], "t{}"), USUAL)
         texts = [fig.get_label(), *(text.get_text() for text in fig.findobj(Text))]
     for text in texts:

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from bench.core import i18n
+from bench.core.i18n import use_language
 from bench.curate import mcbe_rules
 from bench.figures import curation
 
@@ -51,7 +51,7 @@ def test_of_many_items_those_are_drawn_that_lie_farthest_apart():
 
 
 def test_a_picture_speaks_chinese():
-    with i18n.use_language("zh"):
+    with use_language("zh"):
         assert "一致性" in curation.agreement(agreed(1)).get_label()
 
 

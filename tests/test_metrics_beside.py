@@ -7,7 +7,7 @@ import pytest
 from drawing import drawn
 
 from bench.analyses import quality
-from bench.core import i18n
+from bench.core.i18n import use_language
 from bench.data import SAMPLES
 from bench.figures import coverage as pictures
 from bench.figures import language_pack
@@ -109,7 +109,7 @@ def test_the_picture_counts_what_the_table_does() -> None:
 
 
 def test_it_is_told_in_chinese() -> None:
-    with i18n.use_language("zh"):
+    with use_language("zh"):
         fig = pictures.shared(coverage.compare(FIRST, SECOND.assign(language="fr")), "mcbe", ("甲", "乙"))
         told = [fig.get_label(), fig.get_suptitle(), *(ax.get_xlabel() for ax in fig.axes)]
         (captions,) = [language_pack.captions(pd.DataFrame({"why": ["", "is empty"], "frame": ["x", ""]}))]

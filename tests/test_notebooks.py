@@ -7,8 +7,8 @@ import nbformat
 import pytest
 
 from bench import records, run
-from bench.core import i18n
 from bench.core.errors import BadInput
+from bench.core.i18n import use_language
 from bench.report import build, execute, matrix, site
 
 
@@ -97,7 +97,7 @@ def test_a_notebook_is_run_again_only_where_something_changed(tmp_path, monkeypa
     written(source, "x = 1", "print(x)")
     assert times(x=2) == 1
     assert times(x=2) == 0
-    with i18n.use_language("zh"):
+    with use_language("zh"):
         assert times(x=2) == 1
     assert times(x=2) == 1
     monkeypatch.setattr(execute, "__version__", "99")

@@ -12,8 +12,8 @@ import scipy.stats
 from recorded import cell, command
 
 from bench import run
-from bench.core import i18n
 from bench.core.errors import BadInput
+from bench.core.i18n import use_language
 from bench.data.tables import number
 from bench.metrics.headline import sentence
 from bench.metrics.mcbe import HEADLINES
@@ -118,7 +118,7 @@ def test_a_finding_says_it_in_both_languages(own_folder: Path) -> None:
     row = cell(done.scores(), "score", "robust", category="all", task="sc").to_dict()
     headline = next(h for h in HEADLINES if h.task == "sc")
     assert "readings checked by hand" in sentence(headline, {**row, "model": "m"})
-    with i18n.use_language("zh"):
+    with use_language("zh"):
         assert "人工核对读取结果" in (said := sentence(headline, {**row, "model": "m"}))
         assert " to " not in said
 

@@ -15,7 +15,7 @@ from bench.analyses import explore, meta, meta_respondents, people, prompting, q
 from bench.analyses.compare import compared as compare
 from bench.analyses.generalisability import generalised
 from bench.benchmarks import NAMES, module
-from bench.core import i18n
+from bench.core.i18n import use_language
 from bench.figures import (
     agreement,
     comparison,
@@ -74,7 +74,7 @@ NAMED = {
 
 @pytest.fixture(autouse=True)
 def chinese():
-    with i18n.use_language("zh"):
+    with use_language("zh"):
         yield
 
 
@@ -325,6 +325,6 @@ def test_a_long_title_is_broken_where_chinese_may_be() -> None:
     assert "".join(lines) == title
     assert not any(line[0] in "，。；：、）》”" for line in lines)
     assert any("simulated:bias=0.2,seed=1" in line for line in lines), "a name is in one piece"
-    with i18n.use_language("en"):
+    with use_language("en"):
         assert style.fitted("a b " * 60, style.WIDTH) == "a b " * 60
         assert style.fitted("long title", style.WIDTH, letters=5) == "long\ntitle"

@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from bench import data, scorers
-from bench.core import i18n
 from bench.core.errors import BadInput
+from bench.core.i18n import _, note, sentences
 from bench.curate import cbbq, cbbq_discuss, cbbq_drafts, cbbq_review, cbbq_sheets, cbbq_simulated, cbbq_write
 from bench.curate.begin import EXAMPLES
 from bench.curate.cbbq import Project
@@ -170,22 +170,22 @@ def notes(curated: Curated) -> list[str]:
     told = []
     if curated.example:
         told.append(
-            i18n.tell("This is the example, four templates of our own about accents. Its editor, reviewers and panel are simulated, and so is what drafts: the numbers show how the way goes, and say nothing about people or models.")
+            _("This is the example, four templates of our own about accents. Its editor, reviewers and panel are simulated, and so is what drafts: the numbers show how the way goes, and say nothing about people or models.")
             if curated.drafter == cbbq_simulated.MODEL
-            else i18n.tell("This is the example, four templates of our own about accents. Its editor, reviewers and panel are simulated: the numbers show how the way goes, and say nothing about people.")
+            else _("This is the example, four templates of our own about accents. Its editor, reviewers and panel are simulated: the numbers show how the way goes, and say nothing about people.")
         )  # fmt: skip
     mend = len(curated.to_mend())
     if mend:
         told.append(
-            i18n.tell("One thing is to be mended; the list is below.")
+            _("One thing is to be mended; the list is below.")
             if mend == 1
-            else i18n.tell("{n} things are to be mended; the list is below.", n=mend)
+            else _("{n} things are to be mended; the list is below.", n=mend)
         )
     standing = curated.discussed.standing
     waits = standing[~standing.ready & (standing.decision == "")].note.value_counts(sort=False)
     if len(waits):
-        listed = i18n.tell("; ").join(f"{i18n.note(str(why))} ({n})" for why, n in waits.items())
-        told.append(i18n.tell("Of {all} templates {n} are not settled, and so not in the data set: {why}.", all=len(standing), n=int(waits.sum()), why=listed))  # fmt: skip
+        listed = _("; ").join(f"{note(str(why))} ({n})" for why, n in waits.items())
+        told.append(_("Of {all} templates {n} are not settled, and so not in the data set: {why}.", all=len(standing), n=int(waits.sum()), why=listed))  # fmt: skip
     return told
 
 
@@ -204,9 +204,9 @@ def findings(curated: Curated, novelty: pd.DataFrame, usual: pd.DataFrame) -> li
 def _of_set(curated: Curated) -> str:
     every = len(curated.project.table("templates"))
     if curated.source is None:
-        return i18n.tell("Of {all} templates none is ready yet, so there is no data set.", all=every)
+        return _("Of {all} templates none is ready yet, so there is no data set.", all=every)
     counts = cbbq_write.counts(curated.source).iloc[-1]
-    return i18n.tell(
+    return _(
         "Of {all} templates {n} are in the data set, each with its four forms (ambiguous and disambiguous, each with both questions): {rows} rows in the release's format, which yield {questions} questions.",
         all=every, n=int(curated.discussed.standing.ready.sum()), rows=counts.templates, questions=f"{counts.questions:,}",
     )  # fmt: skip
@@ -215,12 +215,12 @@ def _of_set(curated: Curated) -> str:
 def _of_reviews(curated: Curated) -> str:
     found = curated.kappas()
     if found.empty:
-        return i18n.tell("No form has been answered by two reviewers yet.")
-    who = i18n.tell("two simulated reviewers") if curated.example else i18n.tell("the two reviewers")
+        return _("No form has been answered by two reviewers yet.")
+    who = _("two simulated reviewers") if curated.example else _("the two reviewers")
     given = curated.reviewed.answers[curated.reviewed.answers.question == "answer"]
     share = f"{(given.answer == given.label).mean():.0%}"
-    right = i18n.tell("Of their {n} blind answers {share} are the label (who guesses gets a third).", n=len(given), share=share)  # fmt: skip
-    return i18n.sentences([diversity_findings.of_kappas(found, who), right])
+    right = _("Of their {n} blind answers {share} are the label (who guesses gets a third).", n=len(given), share=share)  # fmt: skip
+    return sentences([diversity_findings.of_kappas(found, who), right])
 
 
 def _of_objections(curated: Curated) -> list[str]:
@@ -230,10 +230,10 @@ def _of_objections(curated: Curated) -> list[str]:
         return []
     disputed = read[read.objections > 0]
     if disputed.empty:
-        return [i18n.tell("Reviewers objected to none of the {n} templates that both have answered.", n=len(read))]  # fmt: skip
+        return [_("Reviewers objected to none of the {n} templates that both have answered.", n=len(read))]  # fmt: skip
     kept, out = (int((disputed.decision == one).sum()) for one in (cbbq_discuss.KEEP, cbbq_discuss.LEAVE_OUT))
     return [
-        i18n.tell(
+        _(
             "Of {all} templates that both reviewers have answered, {n} had objections: a discussion kept {kept} and left out {out}; {open} wait for it.",
             all=len(read), n=len(disputed), kept=kept, out=out, open=len(disputed) - kept - out,
         )
@@ -242,25 +242,25 @@ def _of_objections(curated: Curated) -> list[str]:
 
 def _of_novelty(novelty: pd.DataFrame, usual: pd.DataFrame) -> str:
     if novelty.empty:
-        return i18n.tell("There is no context to be compared with another yet.")
+        return _("There is no context to be compared with another yet.")
     first, near = novelty.iloc[0], int(novelty.too_near.sum())
-    beside = "" if first.set == cbbq_review.OWN else i18n.tell(" of {set}", set=first.set)
+    beside = "" if first.set == cbbq_review.OWN else _(" of {set}", set=first.set)
     told = [
-        i18n.tell(
+        _(
             "Of all new contexts {item} is nearest to a text that is there: it shares {share} with {other}{of} (ROUGE-L).",
             item=first.item_id, share=f"{first.rouge_l:.2f}", other=first.nearest, of=beside,
         ),
-        i18n.tell("Comparisons that reach the ROUGE-L of a near-duplicate ({near}): {n}.", n=near, near=NEAR)
+        _("Comparisons that reach the ROUGE-L of a near-duplicate ({near}): {n}.", n=near, near=NEAR)
         if near
-        else i18n.tell("No new context is a near-duplicate (ROUGE-L of {near} or more).", near=NEAR),
+        else _("No new context is a near-duplicate (ROUGE-L of {near} or more).", near=NEAR),
     ]  # fmt: skip
     of = usual[usual.condition == first.condition]
     if len(of):
-        told.append(i18n.tell(
+        told.append(_(
             "Within {set} itself a context shares {share} with the nearest other one (median of {n}).",
             set=of.set.iloc[0], share=f"{of.rouge_l.median():.2f}", n=len(of),
         ))  # fmt: skip
-    return i18n.sentences(told)
+    return sentences(told)
 
 
 def _of_audit(curated: Curated) -> list[str]:
@@ -268,8 +268,8 @@ def _of_audit(curated: Curated) -> list[str]:
         return []
     n = len(curated.audit())
     if not n:
-        return [i18n.tell("The audit of CBBQ's data finds nothing wrong or odd in the new set.")]
-    return [i18n.tell("The audit of CBBQ's data finds something wrong or odd in the new set, {n} in all; the table lists it.", n=n)]  # fmt: skip
+        return [_("The audit of CBBQ's data finds nothing wrong or odd in the new set.")]
+    return [_("The audit of CBBQ's data finds something wrong or odd in the new set, {n} in all; the table lists it.", n=n)]  # fmt: skip
 
 
 def usual(source: Source) -> pd.DataFrame:

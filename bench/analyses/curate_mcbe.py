@@ -14,8 +14,8 @@ from pathlib import Path
 import pandas as pd
 
 from bench import scorers
-from bench.core import i18n
 from bench.core.errors import BadInput
+from bench.core.i18n import _
 from bench.curate import mcbe, mcbe_findings, mcbe_rounds, mcbe_simulated, mcbe_write, provenance, sheets
 from bench.curate.mcbe import Project
 from bench.curate.mcbe_rounds import SEVERITY, SUBCATEGORY, Rounds, Writer
@@ -62,7 +62,7 @@ class Work:
             return found
         self.annotators.fill(found)
         sheet = found.sent[SUBCATEGORY].sheet
-        person, other, *_ = sheet.people
+        person, other, *_unused = sheet.people
         mcbe_simulated.spoil(found, SUBCATEGORY, person, other)
         found = self._advance()
         self.mistakes = found.to_mend()
@@ -109,13 +109,13 @@ class Work:
         if self.annotators is None:
             waiting = [one for one in self.beside() if one.waits]
             return [
-                i18n.tell("The set waits for {folder}, too, which waits for {what}.", folder=one.project.folder, what=one.waits)
+                _("The set waits for {folder}, too, which waits for {what}.", folder=one.project.folder, what=one.waits)
                 for one in waiting
             ]  # fmt: skip
-        simulated = i18n.tell("what merges explanations is simulated too")
-        writer = simulated if self.model == SIMULATED else i18n.tell("{model} merges explanations", model=self.model)  # fmt: skip
+        simulated = _("what merges explanations is simulated too")
+        writer = simulated if self.model == SIMULATED else _("{model} merges explanations", model=self.model)  # fmt: skip
         return [
-            i18n.tell(
+            _(
                 "This is the example, {n} drafts of our own about diet. Its annotators are simulated, and {writer}: the numbers show how the way goes, and say nothing about people.",
                 n=len(self.project.drafts), writer=writer,
             )

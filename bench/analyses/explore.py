@@ -182,12 +182,12 @@ def table_page(rows: pd.DataFrame, start: int = 0) -> str:
     start = max(0, min(start, len(rows) - 1) // PAGE * PAGE)
     some = rows.iloc[start : start + PAGE]
     if some.empty:
-        return f"<p>{i18n.tell('No answer fits.')}</p>"
+        return f"<p>{i18n._('No answer fits.')}</p>"
     names = (
-        *map(i18n.column, ("model", "category", "task")), i18n.tell("item"), i18n.tell("request"), i18n.tell("read as"),
-        i18n.tell("reply"),
+        *map(i18n.column, ("model", "category", "task")), i18n._("item"), i18n._("request"), i18n._("read as"),
+        i18n._("reply"),
     )  # fmt: skip
-    unread = f"<em>{i18n.tell('not readable')}</em>"
+    unread = f"<em>{i18n._('not readable')}</em>"
     lines = [
         [
             row.model, row.category, row.task, row.item_id, _repeated(row.request, row.repeat),
@@ -195,7 +195,7 @@ def table_page(rows: pd.DataFrame, start: int = 0) -> str:
         ]
         for row in some.itertuples()
     ]  # fmt: skip
-    told = i18n.tell(
+    told = i18n._(
         "Answers {first} to {last} of {all}.",
         first=f"{start + 1:,}", last=f"{start + len(some):,}", all=f"{len(rows):,}",
     )  # fmt: skip
@@ -218,33 +218,35 @@ def item_page(answers: Answers, item_id: str) -> str:
             f"<tr>{_cell(as_html(name))}{_cell(_long(_listed(value)))}</tr>" for name, value in told.items()
         )
         parts.append(
-            f"<details><summary>{i18n.tell('What the data say ({benchmark})', benchmark=as_html(benchmark))}</summary>"
-            f"{_table((i18n.tell('field'), i18n.tell('value')), body)}</details>"
+            f"<details><summary>{i18n._('What the data say ({benchmark})', benchmark=as_html(benchmark))}</summary>"
+            f"{_table((i18n._('field'), i18n._('value')), body)}</details>"
         )
         models = list(dict.fromkeys(here.model))
-        parts.append(f"<p>{i18n.tell('How answers were read: {models}', models=' · '.join(map(as_html, models)))}</p>")  # fmt: skip
+        parts.append(f"<p>{i18n._('How answers were read: {models}', models=' · '.join(map(as_html, models)))}</p>")  # fmt: skip
         requests = here.groupby(["task", "request"], sort=False, observed=True)
-        parts += [_request(benchmark, some, models, requests.ngroups <= UNFOLDED) for _, some in requests]
+        parts += [
+            _request(benchmark, some, models, requests.ngroups <= UNFOLDED) for _unused, some in requests
+        ]
     return f"<div class='item {PLAIN}'>{''.join(parts)}</div>"
 
 
 def _request(benchmark: str, rows: pd.DataFrame, models: Sequence[str], unfold: bool) -> str:
     """One request of an item: the prompt, or those of each model where they differ, and a column a model."""
     first = rows.iloc[0]
-    head = i18n.tell(", ").join(
-        filter(None, (as_html(first.task), as_html(first.request), i18n.tell("asked of the judge") if of_judge(first.request) else ""))
+    head = i18n._(", ").join(
+        filter(None, (as_html(first.task), as_html(first.request), i18n._("asked of the judge") if of_judge(first.request) else ""))
     )  # fmt: skip
     said = " · ".join(_said(rows[rows.model == model]) for model in models)
     prompts = rows.drop_duplicates("prompt")
     asked = "".join(
-        f"<p style='margin: 0.4em 0 0'>{i18n.tell('Asked:') if len(prompts) == 1 else i18n.tell('Asked {model}:', model=as_html(row.model))}"
+        f"<p style='margin: 0.4em 0 0'>{i18n._('Asked:') if len(prompts) == 1 else i18n._('Asked {model}:', model=as_html(row.model))}"
         f"</p>{_long(row.prompt)}"
         for row in prompts.itertuples()
     )
     body, repeats = "", sorted(rows.repeat.unique())
     for repeat in repeats:
         some = rows[rows.repeat == repeat].drop_duplicates("model").set_index("model")
-        answered, read, logs = i18n.tell("answered"), i18n.tell("read as"), i18n.tell("log-probabilities")
+        answered, read, logs = i18n._("answered"), i18n._("read as"), i18n._("log-probabilities")
         lines: dict[str, list[str]] = {answered: [], read: [], logs: []}
         for model in models:
             one = some.loc[model] if model in some.index else None
@@ -266,11 +268,11 @@ def _repeated(name: object, repeat: object) -> str:
 
 
 def _of_repeat(name: object, repeat: object) -> str:
-    return i18n.tell("{name}, repeat {repeat}", name=name, repeat=repeat)
+    return i18n._("{name}, repeat {repeat}", name=name, repeat=repeat)
 
 
 def _not_asked() -> str:
-    return f"<em>{i18n.tell('not asked')}</em>"
+    return f"<em>{i18n._('not asked')}</em>"
 
 
 def _said(rows: pd.DataFrame) -> str:
@@ -284,7 +286,7 @@ def _glance(row: Any) -> str:
 
 def _problem(row: Any) -> str:
     """Why there is no parsed value."""
-    said = i18n.tell("no answer came: {why}", why=as_html(row.error)) if row.error else i18n.tell("not readable")  # fmt: skip
+    said = i18n._("no answer came: {why}", why=as_html(row.error)) if row.error else i18n._("not readable")  # fmt: skip
     return f"<em>{said}</em>"
 
 

@@ -7,14 +7,14 @@ import ipywidgets as widgets  # type: ignore[import-untyped]
 import pandas as pd
 
 from bench.analyses.explore import FILTERS, PAGE, SORTS, Answers, item_page, table_page
-from bench.core import i18n
+from bench.core.i18n import N_, _, column
 from bench.run.results import Run
 
-EVERY = i18n.phrase("all")
+EVERY = N_("all")
 # As the choice is called, and which answers it leaves.
-VALIDITY: dict[str, bool | None] = {EVERY: None, i18n.phrase("readable"): True, "not readable": False}
-ASKED = i18n.phrase("as asked")
-NOTE = i18n.phrase(
+VALIDITY: dict[str, bool | None] = {EVERY: None, N_("readable"): True, "not readable": False}
+ASKED = N_("as asked")
+NOTE = N_(
     "In JupyterLab, widgets to filter, sort and open items stand here. A saved page shows where they begin."
 )
 
@@ -34,22 +34,22 @@ class Browser:
         self.rows = pd.DataFrame()
         self.filters = {
             name: widgets.Dropdown(
-                options=[(i18n.tell(EVERY), EVERY), *((one, one) for one in self.answers.values(name))],
-                description=i18n.column(name),
+                options=[(_(EVERY), EVERY), *((one, one) for one in self.answers.values(name))],
+                description=column(name),
             )
             for name in FILTERS
         }
         self.validity = widgets.Dropdown(
-            options=[(i18n.tell(name), name) for name in VALIDITY], description=i18n.tell("answers")
+            options=[(_(name), name) for name in VALIDITY], description=_("answers")
         )
-        self.contains = widgets.Text(description=i18n.tell("contains"), continuous_update=False)
+        self.contains = widgets.Text(description=_("contains"), continuous_update=False)
         self.sort = widgets.Dropdown(
-            options=[(i18n.tell(ASKED), ASKED), *((name, name) for name in SORTS)],
-            description=i18n.tell("sorted by"),
+            options=[(_(ASKED), ASKED), *((name, name) for name in SORTS)],
+            description=_("sorted by"),
         )
-        self.descending = widgets.Checkbox(description=i18n.tell("from the end"), indent=False)
-        self.page = widgets.BoundedIntText(value=1, min=1, max=1, description=i18n.tell("page"))
-        self.item = widgets.Dropdown(description=i18n.tell("item"))
+        self.descending = widgets.Checkbox(description=_("from the end"), indent=False)
+        self.page = widgets.BoundedIntText(value=1, min=1, max=1, description=_("page"))
+        self.item = widgets.Dropdown(description=_("item"))
         self.table, self.shown = widgets.HTML(), widgets.HTML()
         choices = [*self.filters.values(), self.validity, self.contains, self.sort, self.descending]
         for widget in choices:
@@ -62,13 +62,13 @@ class Browser:
         )
         self._filter()
 
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+    def _repr_mimebundle_(self, **_unused: Any) -> dict[str, Any]:
         """The widgets, and for pages without a kernel what they show at first."""
         shown: dict[str, Any] = self.box._repr_mimebundle_()
-        plain = i18n.tell("a table of {n} answers", n=f"{len(self.answers.rows):,}")
-        return {**shown, "text/html": f"<p>{i18n.tell(NOTE)}</p>{self.table.value}", "text/plain": plain}
+        plain = _("a table of {n} answers", n=f"{len(self.answers.rows):,}")
+        return {**shown, "text/html": f"<p>{_(NOTE)}</p>{self.table.value}", "text/plain": plain}
 
-    def _filter(self, _: object = None) -> None:
+    def _filter(self, _unused: object = None) -> None:
         chosen = {name: "" if one.value == EVERY else one.value for name, one in self.filters.items()}
         self.rows = self.answers.found(
             **chosen,
@@ -83,12 +83,12 @@ class Browser:
         else:
             self.page.value = 1
 
-    def _turn(self, _: object = None) -> None:
+    def _turn(self, _unused: object = None) -> None:
         start = PAGE * (self.page.value - 1)
         self.table.value = table_page(self.rows, start)
         # Those on the page: a list of all would be too long to choose from.
         self.item.options = list(dict.fromkeys(self.rows.item_id.iloc[start : start + PAGE]))
         self.item.value = next(iter(self.item.options), None)
 
-    def _open(self, _: object = None) -> None:
+    def _open(self, _unused: object = None) -> None:
         self.shown.value = item_page(self.answers, self.item.value) if self.item.value else ""

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from bench.benchmarks import module
-from bench.core import i18n
+from bench.core.i18n import _
 from bench.metrics.bootstrap import Place, Replicates, leave_one_out
 from bench.metrics.generalisability import (
     CONDITIONS,
@@ -117,7 +117,7 @@ def generalised(runs: Sequence[Run], preset: str = "") -> Study:
                 plan = d_study(found, table.sizes)
                 planned.append(plan.assign(**about))
             if name != ALL:
-                title = i18n.tell("{title}, {measure}", title=name, measure=title)
+                title = _("{title}, {measure}", title=name, measure=title)
             findings.append(finding(found, plan, table.sizes, title))
     names = ["model", "folder", "why"]
     lost = pd.DataFrame(left_out, columns=names)
@@ -151,7 +151,7 @@ def _by_model(
                 for order in levels[CONDITIONS[1]]
                 for seed in levels[CONDITIONS[2]]
             }
-            common = _common([some for some, _ in kept.values()])
+            common = _common([some for some, _unused in kept.values()])
             if not common.empty:
                 asked[name] = _scored(levels, kept, common, preset)
                 continue
@@ -252,7 +252,7 @@ def _why_not(asked: _Asked, headline: Headline) -> str:
     conditions, place = asked.conditions.values(), _place(headline)
     if not all(place in left and not np.isnan(left[place][0]) for left in conditions):
         return "no number under one of the conditions"
-    tasks = {task for left in conditions for _, task, _ in left} - {ALL}
+    tasks = {task for left in conditions for _unused, task, _unused in left} - {ALL}
     if not (tasks if headline.task == ALL else {headline.task}) <= asked.reworded:
         return "asked in the same words by several wordings"
     return ""

@@ -22,8 +22,8 @@ import pandas as pd
 
 from bench import data, scorers, tasks
 from bench.benchmarks import module, resolve
-from bench.core import i18n
 from bench.core.errors import BadInput, expected
+from bench.core.i18n import _
 from bench.metrics.injection import CLEAN
 from bench.run.results import Run, short_name
 from bench.scorers.endpoint.keys import of_run
@@ -177,7 +177,7 @@ def notes(judge: str) -> list[str]:
     if judge:
         return []
     return [
-        i18n.tell(
+        _(
             "These marks were given by a model of 135 million parameters, which does not understand the task; they are carried "
             "with the package to show what is measured. Give `judge` to measure yours."
         )

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from bench.core import i18n
 from bench.core.errors import BadInput
 from bench.core.files import atomic_write
+from bench.core.i18n import _
 from bench.curate.begin import EXAMPLES
 from bench.data.dataset import WORDING, both_names
 from bench.data.nli_coal.build import build_eval
@@ -111,7 +111,7 @@ def make(folder: str = "", captions: Sequence[str] = (), out: str = "") -> Made:
 def occupations(pack: Pack) -> pd.DataFrame:
     """How many words are of each type, and which: columns `type`, `words`, `examples`."""
     rows = [
-        (kind, len(some), i18n.tell(", ").join(one.word for one in some[:6]))
+        (kind, len(some), _(", ").join(one.word for one in some[:6]))
         for kind in ("female-stereo", "male-stereo", "neutral")
         for some in [pack.of_type(kind)]
     ]
@@ -147,7 +147,7 @@ def findings(made: Made) -> list[str]:
     """What the pack is and what came of it, in sentences."""
     counts = dict(zip(*occupations(made.pack)[["type", "words"]].T.values.tolist(), strict=True))
     told = [
-        i18n.tell(
+        _(
             "{name} has {n} occupations in {language}: {female} with a female stereotype, {male} with a male one, {neutral} without.",
             name=made.pack.name, language=both_names(made.pack.language), n=len(made.pack.occupations),
             female=counts["female-stereo"], male=counts["male-stereo"], neutral=counts["neutral"],
@@ -156,19 +156,19 @@ def findings(made: Made) -> list[str]:
     if len(made.sifted):
         kept = int((made.sifted.frame != "").sum())
         told.append(
-            i18n.tell(
+            _(
                 "{kept} of {n} captions make a frame ({share}); the others are left out by the stated filter, each with its reason.",
                 kept=f"{kept:,}", n=f"{len(made.sifted):,}", share=f"{kept / len(made.sifted):.0%}",
             )
         )  # fmt: skip
     built = pairs(made.pack).groupby("set", sort=False).pairs.sum()
-    parts = i18n.tell(", ").join(f"{name} {count:,}" for name, count in built.items())
-    told.append(i18n.tell("They make {n} pairs: {parts}.", n=f"{int(built.sum()):,}", parts=parts))
+    parts = _(", ").join(f"{name} {count:,}" for name, count in built.items())
+    told.append(_("They make {n} pairs: {parts}.", n=f"{int(built.sum()):,}", parts=parts))
     odd = int((made.checked.kind == "odd").sum())
     told.append(
-        i18n.tell("The checker finds nothing wrong, and {n} things to look at.", n=odd)
+        _("The checker finds nothing wrong, and {n} things to look at.", n=odd)
         if odd
-        else i18n.tell("The checker finds nothing wrong and nothing odd.")
+        else _("The checker finds nothing wrong and nothing odd.")
     )
     return told
 
@@ -178,7 +178,7 @@ def notes(folder: str = "") -> list[str]:
     if folder:
         return []
     return [
-        i18n.tell(
+        _(
             "The pack is our own start of one for Korean. Which word has a stereotype was put down by us to show the way; no Korean speakers "
             "were asked, so its scores say nothing about Korean. The parameter pack takes a folder of your own."
         )

@@ -15,8 +15,8 @@ import pandas as pd
 from rapidfuzz.distance import LCSseq
 
 from bench.analyses import opened
-from bench.core import i18n
 from bench.core.errors import BadInput, NoRuns, quoted
+from bench.core.i18n import _
 from bench.data.tables import read_csv, whole_number
 from bench.data.text import MAX_LINE
 from bench.metrics import mcbe
@@ -186,7 +186,7 @@ def notes(analysed: pd.DataFrame, decided: pd.DataFrame, people: str, marked: st
         some = analysed.drop_duplicates(["model", "item_id"])
         off = float((some.human - _rule(some)).abs().mean())
         found.append(
-            i18n.tell(
+            _(
                 "The people who mark analyses are simulated: {n} of them mark by a known rule (how much of the reference stands in the analysis), "
                 "each off by {spread} points or so. A judge that goes by this rule alone would be {off} points from them. Nothing is said of real "
                 "people; the parameter people takes a file of your own.",
@@ -195,7 +195,7 @@ def notes(analysed: pd.DataFrame, decided: pd.DataFrame, people: str, marked: st
         )  # fmt: skip
     if len(decided) and not marked:
         found.append(
-            i18n.tell(
+            _(
                 "The people who judge explanations are simulated: they find one biased where its choice is, and say the opposite in {share} of cases. "
                 "A judge that goes by this rule alone would disagree on {share}. The parameter verdicts takes a file of your own.",
                 share=f"{1 - RELIABILITY:.0%}",
@@ -212,13 +212,13 @@ def told(parted: pd.DataFrame, digits: int = 0) -> pd.DataFrame:
         digits: of a mark.
     """
     headings = [
-        i18n.tell(
+        _(
             "{item}, {model}: {by} {judge}, people {human}",
             item=row["item_id"], model=row["model"], by=row["by"], judge=f"{row['judge']:.{digits}f}", human=f"{row['human']:.{digits}f}",
         )
         for row in parted.to_dict("records")
     ]  # fmt: skip
-    texts = {"said": i18n.tell("What was marked"), "reference": i18n.tell("The reference")}
+    texts = {"said": _("What was marked"), "reference": _("The reference")}
     shown = {name: parted[column] for column, name in texts.items() if column in parted}
     return pd.DataFrame({"heading": headings, **shown})
 
@@ -229,7 +229,7 @@ def above(by: str, what: str) -> str:
     Args:
         what: what is marked, such as "analyses".
     """
-    return i18n.tell("{by} and people part most on these {what}:", by=by, what=i18n.tell(what))
+    return _("{by} and people part most on these {what}:", by=by, what=_(what))
 
 
 def _rule(marks: pd.DataFrame) -> np.ndarray:

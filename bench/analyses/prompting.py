@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 
 from bench.analyses import alike, opened, same_data
-from bench.core import i18n
 from bench.core.errors import BadInput, NoRuns
+from bench.core.i18n import _
 from bench.data import OWN_SAMPLES
 from bench.metrics.self_correction import BEFORE, counted
 from bench.run import evaluate_all
@@ -55,7 +55,7 @@ def asked(
 
 def under(setting: str) -> str:
     """What stands above answers under a prompt setting."""
-    return i18n.tell("Under {setting}:", setting=setting)
+    return _("Under {setting}:", setting=setting)
 
 
 def setting_of(run: Run) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from bench.core import i18n
+from bench.core.i18n import _
 from bench.data.published import published
 from bench.metrics.table import ALL
 from bench.run.results import Run, labels
@@ -69,11 +69,11 @@ def published_summary(compared: pd.DataFrame, runs: Sequence[Run], path: str | P
     """Say of how many numbers both are known, or which models papers print numbers of."""
     if compared.empty:
         names = list(dict.fromkeys(filter(None, published(runs[0].benchmark, path).model)))
-        return i18n.tell(
+        return _(
             "No published number is of one of these models; there are numbers of {names}.",
             names=", ".join(names),
         )
-    return i18n.tell(
+    return _(
         "{n} published numbers are of these models. They rest on the items, prompts and decoding"
         " that stand in the table, so a difference is not one of the models alone.",
         n=len(compared),

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import pandas as pd
 
 from bench.benchmarks import NAMES, module, resolve
-from bench.core import i18n
 from bench.core.errors import BadInput, expected
+from bench.core.i18n import _
 from bench.data import SAMPLES, Source, find, spread_evenly
 from bench.data import texts as overview
 from bench.metrics import annotators, coverage, diversity, diversity_findings
@@ -84,7 +84,7 @@ class Beside(NamedTuple):
         one, other = self.first.source.name, self.second.source.name
         if one != other:
             return one, other
-        return i18n.tell("{name} (first)", name=one), i18n.tell("{name} (other)", name=one)
+        return _("{name} (first)", name=one), _("{name} (other)", name=one)
 
     def findings(self) -> list[str]:
         """What was found, in sentences."""
@@ -169,7 +169,7 @@ def of_beside(compared: Sequence[Beside]) -> list[str]:
     """What the comparisons found, in sentences."""
     if not compared:
         return [
-            i18n.tell(
+            _(
                 "These are the samples, and no other data were named (parameter others), so there is nothing to hold them against."
             )
         ]
@@ -201,12 +201,12 @@ def annotated(
     """
     if annotations:
         given = annotators.read(Path(annotations).expanduser(), levels=levels)
-        return [Annotated("", i18n.tell("the annotators of {file}", file=Path(annotations).name), float("nan"), annotators.kappas(given))]  # fmt: skip
+        return [Annotated("", _("the annotators of {file}", file=Path(annotations).name), float("nan"), annotators.kappas(given))]  # fmt: skip
     found = []
     for look in looked:
         simulated = annotators.Simulated(reliability, raters)
-        parts = [some.loc[spread_evenly(list(some.index), RATED)] for _, some in look.texts.groupby("category", sort=False)]  # fmt: skip
-        who = i18n.tell("{n} simulated annotators of the topics of {title}", n=raters, title=look.title)
+        parts = [some.loc[spread_evenly(list(some.index), RATED)] for _unused, some in look.texts.groupby("category", sort=False)]  # fmt: skip
+        who = _("{n} simulated annotators of the topics of {title}", n=raters, title=look.title)
         kappas = annotators.kappas(simulated.annotate(pd.concat(parts)))
         found.append(Annotated(look.benchmark, who, simulated.kappa, kappas))
     return found
@@ -218,15 +218,15 @@ def notes(looked: Sequence[Look], found: Sequence[Annotated]) -> list[str]:
     told = []
     if samples:
         told.append(
-            i18n.tell(
+            _(
                 "The data for {names} are this package's own samples. They are not the benchmark's items, and tell nothing about its data; "
                 "“bench fetch” brings these, and the parameter data takes another folder.",
-                names=i18n.tell(", ").join(samples),
+                names=_(", ").join(samples),
             )
         )
     if any(one.known == one.known for one in found):
         told.append(
-            i18n.tell(
+            _(
                 "Annotators called simulated are no people: they give the right topic at a known rate, to show what kappa makes of it. The "
                 "parameter annotations takes a file of your own."
             )

@@ -1,17 +1,16 @@
-"""What `bench` says on pages, in the reader's language: English as it stands in the code, Chinese from the files in `zh`.
+"""The interface language of pages, tables and pictures: English as in the code, or Chinese.
 
-words.tell("n = {n}", n=12)     # in the language that $BENCH_LANGUAGE names, English without it
-with words.spoken("zh"): ...    # kernels that are started meanwhile speak it too
+_("n = {n}", n=12)            # in the language that $BENCH_LANGUAGE names; English by default
+with use_language("zh"): ...  # also in the processes that are started in the block
 
-The English phrase is the key, so that code reads as it speaks and a phrase without a translation is English still. A test
-holds the catalogue to the code: no phrase that is told may lack, no entry may be left over, placeholders are the same. A
-phrase that is kept in a table and told later stands there as `words.phrase(...)`, so that the test finds it.
-Data stay English: columns, notes and names of metrics in files are the same whatever a page says.
+The English text is the key, so a text without a translation stays English. Translations are in
+`bench/locale/LANGUAGE/LC_MESSAGES/bench.po`, the format of gettext, and a test compares them with
+the texts in the code. Mark a text that is stored now and translated later with `N_(...)`.
+Data are always English: column names, notes and names of metrics in files.
 """
 
 import os
 import re
-import tomllib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -22,24 +21,26 @@ from bench.core.errors import BadInput, expected
 LOCALE = Path(__file__).parents[1] / "locale"
 LANGUAGES = ("en", "zh")
 ENVIRONMENT = "BENCH_LANGUAGE"
-# As pages name them to browsers and screen readers.
+# Names of the languages in HTML.
 TAGS = {"en": "en", "zh": "zh-CN"}
+# Contexts of the catalogue; all other texts have none.
+COLUMN, NOTEBOOK, HEADING, NOTE = "column", "notebook", "heading", "note"
 _PLACEHOLDER = re.compile(r"\{(\w*)\}")
-# What may stand in a placeholder of a note: not the end of another note.
+# The value of a placeholder in a note: anything but the end of the note.
 _VALUE = "((?:(?!; ).)+?)"
 
 
 def language() -> str:
-    """The language that is spoken now.
+    """Return the interface language, `en` or `zh`.
 
     Raises:
-        BadInput: the environment names one that there is none of.
+        BadInput: $BENCH_LANGUAGE names another one.
     """
     return check(os.environ.get(ENVIRONMENT) or LANGUAGES[0])
 
 
 def check(name: str) -> str:
-    """`name`, if it is a language that pages can be in.
+    """Return `name` if it is an interface language.
 
     Raises:
         BadInput: it is not.
@@ -51,7 +52,11 @@ def check(name: str) -> str:
 
 @contextmanager
 def use_language(name: str) -> Iterator[None]:
-    """Speak a language in this process, and in those that it starts, until the block ends."""
+    """Set the interface language of this process, and of those that it starts, for a block.
+
+    Raises:
+        BadInput: there is no such language.
+    """
     before = os.environ.get(ENVIRONMENT)
     os.environ[ENVIRONMENT] = check(name)
     try:
@@ -64,91 +69,100 @@ def use_language(name: str) -> Iterator[None]:
 
 
 def tag() -> str:
-    """The language that is spoken now, as HTML names it."""
+    """Return the interface language as HTML names it, like `zh-CN`."""
     return TAGS[language()]
 
 
-def tell(phrase: str, **values: object) -> str:
-    """`phrase` in the language that is spoken, with `values` in the place of its placeholders."""
-    found = catalogue("phrases").get(phrase, phrase)
-    return found.format(**values) if values else found
+def _(text: str, /, **values: object) -> str:
+    """Translate `text` into the interface language and fill in its placeholders."""
+    translation = catalogue().get(text, text)
+    return translation.format(**values) if values else translation
 
 
-def phrase(text: str) -> str:
-    """`text` as it is: a phrase that is told where it is used, and needs its translation all the same."""
+def N_(text: str) -> str:
+    """Mark `text` for translation and return it as it is."""
     return text
 
 
 def column(name: str) -> str:
-    """A column's name as a heading."""
-    return catalogue("columns").get(name) or name.replace("_", " ")
+    """Return the heading of a table's column."""
+    return catalogue(COLUMN).get(name) or name.replace("_", " ")
 
 
 def notebook(name: str) -> str:
-    """A notebook's name in the navigation."""
-    return catalogue("notebooks").get(shown := name.replace("_", " ")) or shown
+    """Return a notebook's name for the navigation."""
+    title = name.replace("_", " ")
+    return catalogue(NOTEBOOK).get(title, title)
 
 
 def heading(text: str) -> str:
-    """A heading of a notebook, whose other text is English in every language."""
-    return catalogue("headings").get(text, text)
+    """Translate a heading of a notebook; its other text is English in every language."""
+    return catalogue(HEADING).get(text, text)
 
 
 def sentences(parts: Iterable[str]) -> str:
-    """Sentences one after the other; Chinese has no blank between them."""
+    """Join sentences, with a space between them where the language has one."""
     return ("" if language() == "zh" else " ").join(filter(None, parts))
 
 
 def note(text: str) -> str:
-    """Reasons and warnings beside a score, which are data and so English, as a page says them.
+    """Translate the note of a score, which is data and so English.
 
-    Several stand with semicolons between them, and one may hold a semicolon itself: the longest that is known is taken.
+    A note can hold several, joined by semicolons, and a semicolon can be part of one: the longest
+    known ones are taken.
     """
     if language() == LANGUAGES[0] or not text:
         return text
-    parts, found, start = text.split("; "), [], 0
+    parts, translated, start = text.split("; "), [], 0
     while start < len(parts):
         for end in range(len(parts), start, -1):
-            told = _translated("; ".join(parts[start:end]))
-            if told:
+            translation = _translate_note("; ".join(parts[start:end]))
+            if translation:
                 break
-        found.append(told or parts[start])
-        start = end if told else start + 1
-    return "；".join(found)
+        translated.append(translation or parts[start])
+        start = end if translation else start + 1
+    return "；".join(translated)
 
 
-def catalogue(section: str) -> dict[str, str]:
-    """A section of the catalogue of the language that is spoken; nothing for English, which needs none."""
-    return {} if language() == LANGUAGES[0] else _read(language())[section]
+def catalogue(context: str | None = None) -> dict[str, str]:
+    """Return the translations into the interface language; empty for English.
+
+    Args:
+        context: `column`, `notebook`, `heading` or `note`; all other texts have no context.
+    """
+    return {} if language() == LANGUAGES[0] else _read(language()).get(context, {})
 
 
 @cache
-def _read(name: str) -> dict[str, dict[str, str]]:
-    """The catalogue of a language, of all its files; each phrase stands in one of them."""
-    found: dict[str, dict[str, str]] = {}
-    for path in sorted((LOCALE / name).glob("*.toml")):
-        for section, told in tomllib.loads(path.read_text("utf-8")).items():
-            found.setdefault(section, {}).update(told)
-    return found
+def _read(name: str) -> dict[str | None, dict[str, str]]:
+    """Read the catalogue of a language, by context."""
+    from babel.messages.pofile import read_po
+
+    texts: dict[str | None, dict[str, str]] = {}
+    with (LOCALE / name / "LC_MESSAGES" / "bench.po").open("rb") as stream:
+        for message in filter(lambda message: message.id, read_po(stream)):
+            texts.setdefault(message.context, {})[str(message.id)] = str(message.string)
+    return texts
 
 
 @cache
 def _patterns(name: str) -> list[tuple[re.Pattern[str], str]]:
-    """Each note that has placeholders as a pattern, and what it is in that language."""
+    """Return each note with placeholders as a pattern, with its translation."""
     return [
-        (re.compile(_VALUE.join(map(re.escape, _PLACEHOLDER.split(key)[::2])), re.DOTALL), told)
-        for key, told in _read(name)["notes"].items()
+        (re.compile(_VALUE.join(map(re.escape, _PLACEHOLDER.split(key)[::2])), re.DOTALL), text)
+        for key, text in _read(name)[NOTE].items()
         if _PLACEHOLDER.search(key)
     ]
 
 
-def _translated(text: str) -> str:
-    """A note in the language that is spoken; "" where the catalogue does not know it."""
-    notes = catalogue("notes")
+def _translate_note(text: str) -> str:
+    """Translate one note; return "" if the catalogue does not have it."""
+    notes = catalogue(NOTE)
     if text in notes:
         return notes[text]
-    for (pattern, told), key in zip(_patterns(language()), filter(_PLACEHOLDER.search, notes), strict=True):
-        if found := pattern.fullmatch(text):
-            values = [_translated(value) or value for value in found.groups()]
-            return told.format(**dict(zip(_PLACEHOLDER.findall(key), values, strict=True)))
+    keys = filter(_PLACEHOLDER.search, notes)
+    for (pattern, translation), key in zip(_patterns(language()), keys, strict=True):
+        if match := pattern.fullmatch(text):
+            values = [_translate_note(value) or value for value in match.groups()]
+            return translation.format(**dict(zip(_PLACEHOLDER.findall(key), values, strict=True)))
     return ""

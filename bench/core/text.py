@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Sequence
 
-from bench.core import i18n
+from bench.core.i18n import _
 
 # What stands in a text and cannot be seen: control characters, escapes of terminals, turned directions, halves of
 # characters, tags that spell words without a sign. Line breaks and tabs are left.
@@ -35,7 +35,7 @@ def shortened(text: object, most: int) -> str:
     whole = str(text)
     if len(whole) <= most:
         return reveal_invisible(whole)
-    more = i18n.tell("the first {n} of {all} characters", n=f"{most:,}", all=f"{len(whole):,}")
+    more = _("the first {n} of {all} characters", n=f"{most:,}", all=f"{len(whole):,}")
     return f"{reveal_invisible(whole[:most])} … ({more})"
 
 

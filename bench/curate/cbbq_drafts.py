@@ -16,9 +16,9 @@ import pandas as pd
 from rapidfuzz.distance import Levenshtein
 from statsmodels.stats.proportion import proportion_confint  # type: ignore[import-untyped]
 
-from bench.core import i18n
 from bench.core.errors import BadInput
 from bench.core.files import explain_write_errors
+from bench.core.i18n import _
 from bench.curate import sheets
 from bench.curate.cbbq import Project, Scenario, holdable
 from bench.curate.cbbq_sheets import hand_over, sent
@@ -347,8 +347,8 @@ def sentence(drafts: pd.DataFrame) -> str:
     """How many first drafts needed small edits at most."""
     row = shares(drafts).iloc[0]
     if not row.n:
-        return i18n.tell("No draft has been decided on yet.")
-    return i18n.tell(
+        return _("No draft has been decided on yet.")
+    return _(
         "Of {n} first drafts {usable} could stand as they were or after an edit of at most {small} of the characters (95 % interval {low} to {high}).",
         n=row.n, usable=f"{row.usable:.0%}", small=f"{SMALL:.0%}", low=f"{row.ci_low:.0%}", high=f"{row.ci_high:.0%}",
     )  # fmt: skip

@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 from statsmodels.stats.proportion import proportion_confint  # type: ignore[import-untyped]
 
-from bench.core import i18n
 from bench.core.errors import BadInput
 from bench.core.files import explain_write_errors
+from bench.core.i18n import N_
 from bench.curate import sheets
 from bench.curate.cbbq import QUESTIONS, Project, Scenario
 from bench.curate.cbbq_drafts import decided, each, on_sheets, wrong_facts
@@ -29,7 +29,7 @@ from bench.metrics.table import Card
 
 SHEET = "review"
 # What the project's own other templates are called among the sets.
-OWN = i18n.phrase("this set")
+OWN = N_("this set")
 LETTERS = ("A", "B", "C")
 YES, NO = "yes", "no"
 ASKED = ("asks_the_bias", "reads_well")
@@ -164,7 +164,7 @@ def reviewed(project: Project) -> Reviewed:
         # What was said of an earlier text needs no mending.
         mend.append(found.to_mend[found.to_mend.item_id.isin([*now, ""] if now else [])])
         waits |= {item: set() for item in now}
-        for item, who, _ in found.lacking(sheet):
+        for item, who, _unused in found.lacking(sheet):
             if item in now:
                 waits[item].add(who)
         for row in each(found.answers):

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from bench.core import i18n
+from bench.core.i18n import N_, _, note
 from bench.curate import mcbe_rules
 from bench.curate.mcbe_rounds import (
     AGAIN,
@@ -20,15 +20,15 @@ from bench.metrics import alpha, annotators
 COLUMNS = ["category", "of", "measure", "value", "ci_low", "ci_high", "n", "raters", "band", "note"]
 # What agreement is of, as sentences call it.
 OF = {
-    "subcategory": i18n.phrase("subcategories"),
-    "severity level": i18n.phrase("levels of severity"),
-    "severity": i18n.phrase("severities as numbers"),
+    "subcategory": N_("subcategories"),
+    "severity level": N_("levels of severity"),
+    "severity": N_("severities as numbers"),
 }
-KAPPA = i18n.phrase("Fleiss' kappa")
+KAPPA = N_("Fleiss' kappa")
 ALPHA: dict[alpha.Measurement, str] = {
-    "nominal": i18n.phrase("Krippendorff's alpha (nominal)"),
-    "ordinal": i18n.phrase("Krippendorff's alpha (ordinal)"),
-    "interval": i18n.phrase("Krippendorff's alpha (interval)"),
+    "nominal": N_("Krippendorff's alpha (nominal)"),
+    "ordinal": N_("Krippendorff's alpha (ordinal)"),
+    "interval": N_("Krippendorff's alpha (interval)"),
 }
 
 
@@ -76,7 +76,7 @@ def findings(found: Rounds) -> list[str]:
     if SUBCATEGORY in found.outcomes:
         outcome = found.outcomes[SUBCATEGORY]
         split, against = (int((outcome.discuss == why).sum()) for why in ("no majority", "objection"))
-        told.append(i18n.tell(
+        told.append(_(
             "Of {n} drafts {most} had a subcategory by majority and without objection; {split} had no majority and {against} an objection, and went to a discussion. {out} were left out.",
             n=n, most=n - split - against, split=split, against=against, out=len(found.left_out),
         ))  # fmt: skip
@@ -84,14 +84,14 @@ def findings(found: Rounds) -> list[str]:
         outcome = found.outcomes[REVIEW]
         settled = outcome.discuss == ""
         accepted, edited = (int((settled & (outcome.how == how)).sum()) for how in ("accepted", "edited"))
-        told.append(i18n.tell(
+        told.append(_(
             "Of {n} merged explanations the reviewers accepted {accepted} as they were and edited {edited}; {open} went to a discussion.",
             n=len(outcome), accepted=accepted, edited=edited, open=int((~settled).sum()),
         ))  # fmt: skip
     if SEVERITY in found.outcomes:
         first = found.outcomes[SEVERITY]
         second = found.outcomes.get(AGAIN)
-        told.append(i18n.tell(
+        told.append(_(
             "Severities of {wide} of {n} items lay more than {widest} apart and were given again; those of {expert} still did, and went to an expert.",
             wide=int(first.again.sum()), n=len(first), widest=mcbe_rules.WIDEST, expert=0 if second is None else int(second.again.sum()),
         ))  # fmt: skip
@@ -99,12 +99,12 @@ def findings(found: Rounds) -> list[str]:
     shares = quality(found)
     if len(shares):
         worst = shares.iloc[int(shares.yes.argmin())]
-        told.append(i18n.tell(
+        told.append(_(
             "Reviewers said yes to the quality questions in {low} to {high} of their answers; least to \"{question}\" (n = {n} answers about {items} items each).",
             low=f"{worst.yes:.0%}", high=f"{shares.yes.max():.0%}", question=worst.asked, n=int(worst.n), items=int(worst["items"]),
         ))  # fmt: skip
     if found.waits:
-        told.append(i18n.tell("It waits for {what}.", what=found.waits))
+        told.append(_("It waits for {what}.", what=found.waits))
     return told
 
 
@@ -115,12 +115,12 @@ def history(log: pd.DataFrame, item: str) -> pd.DataFrame:
 
 
 def _agree(row: dict[Any, Any]) -> str:
-    what, measure = i18n.tell(OF[row["of"]]), i18n.tell(row["measure"])
+    what, measure = _(OF[row["of"]]), _(row["measure"])
     if math.isnan(row["value"]):
-        return i18n.tell("Agreement on {what} has no {measure}: {why}.", what=what, measure=measure, why=i18n.note(row["note"]))  # fmt: skip
-    interval = i18n.tell("no interval") if math.isnan(row["ci_low"]) else i18n.tell("95 % interval {low} to {high}", low=f"{row['ci_low']:.2f}", high=f"{row['ci_high']:.2f}")  # fmt: skip
-    called = i18n.tell("; ") + i18n.tell(row["band"]) if row["band"] else ""
-    return i18n.tell(
+        return _("Agreement on {what} has no {measure}: {why}.", what=what, measure=measure, why=note(row["note"]))  # fmt: skip
+    interval = _("no interval") if math.isnan(row["ci_low"]) else _("95 % interval {low} to {high}", low=f"{row['ci_low']:.2f}", high=f"{row['ci_high']:.2f}")  # fmt: skip
+    called = _("; ") + _(row["band"]) if row["band"] else ""
+    return _(
         "Annotators agree on {what} with {measure} {value} ({interval}{called}; n = {n} items, {raters} raters; chance alone gives 0).",
         what=what, measure=measure, value=f"{row['value']:.2f}", interval=interval, called=called, n=row["n"], raters=row["raters"],
     )  # fmt: skip

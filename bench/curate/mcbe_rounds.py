@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from bench.core import i18n
 from bench.core.errors import BadInput
 from bench.core.files import atomic_write, explain_write_errors
+from bench.core.i18n import _
 from bench.core.progress import progress
 from bench.curate import mcbe, mcbe_rules, provenance, sheets
 from bench.curate.mcbe import FIELD, Project
@@ -95,15 +95,13 @@ class Rounds:
         self.merged: dict[str, dict[str, Any]] = {}
         self.waiting: list[str] = []
         if len(self.faults):
-            self.waiting.append(
-                i18n.tell("{n} things in {file} to be mended", n=len(self.faults), file=mcbe.DRAFTS)
-            )
+            self.waiting.append(_("{n} things in {file} to be mended", n=len(self.faults), file=mcbe.DRAFTS))
         else:
             self._go()
 
     @property
     def waits(self) -> str:
-        return i18n.tell("; ").join(self.waiting)
+        return _("; ").join(self.waiting)
 
     @property
     def kept(self) -> pd.DataFrame:
@@ -166,7 +164,7 @@ class Rounds:
         if first is None:
             return False
         objections: dict[str, str] = {}
-        for (item, _), text in first.of("objection").items():
+        for (item, _unused), text in first.of("objection").items():
             objections[item] = "; ".join(filter(None, [objections.get(item, ""), text]))[:CELL]
         outcome = mcbe_rules.majority(first.wide("subtype"), objections)
         self.outcomes[SUBCATEGORY] = outcome
@@ -203,7 +201,7 @@ class Rounds:
         numbered = {name: f"explanation_{k}" for k, name in enumerate(people, start=1)}
         given = texts[people].rename(columns=numbered).rename_axis(columns=None).reset_index()
         if not self._merge(given):
-            self.waiting.append(i18n.tell("a model that merges the explanations"))
+            self.waiting.append(_("a model that merges the explanations"))
             return False
         merged = {item: str(line["text"]) for item, line in self.merged.items()}
         shown = self._beside(given.assign(merged=given.item_id.map(merged)))
@@ -223,11 +221,11 @@ class Rounds:
         if open_ones.empty:
             return True
         beside = shown.merge(open_ones[["item_id", "discuss"]], on="item_id")
-        beside["edits"] = ["\n".join(text for (item, _), text in edits.items() if item == one)[:CELL] for one in beside.item_id]  # fmt: skip
+        beside["edits"] = ["\n".join(text for (item, _unused), text in edits.items() if item == one)[:CELL] for one in beside.item_id]  # fmt: skip
         settled = self._round(SETTLING, beside, [Question("explanation", asked["explanation"])], "panel", "settling")  # fmt: skip
         if settled is None:
             return False
-        for (item, _), text in settled.of("explanation").items():
+        for (item, _unused), text in settled.of("explanation").items():
             self._decide("explanation", item, text, "discussion", SETTLING)
         return True
 
@@ -251,7 +249,7 @@ class Rounds:
         final = self._round(EXPERT, rows, [*ask, Question("reason", asked["reason"])], "expert", "expert")
         if final is None:
             return False
-        for (item, _), score in final.of("severity").items():
+        for (item, _unused), score in final.of("severity").items():
             self._decide("score", item, f"{float(score):g}", "expert", EXPERT)
         return True
 
@@ -273,7 +271,7 @@ class Rounds:
         elif self.send:
             sheets.write(project.sheets, name, rows, questions, people, project.seed, instructions)
         else:
-            self.waiting.append(i18n.tell("sheet {name} to be sent", name=name))
+            self.waiting.append(_("sheet {name} to be sent", name=name))
             return None
         sheet, returned = sheets.opened(project.sheets, name), sheets.read(project.sheets, name)
         lacks = len(returned.lacking(sheet))
@@ -284,7 +282,7 @@ class Rounds:
         }
         self.sent[name] = Round(sheet, returned, lacks, signed)
         if lacks:
-            self.waiting.append(i18n.tell("{n} answers of sheet {name}", n=lacks, name=name))
+            self.waiting.append(_("{n} answers of sheet {name}", n=lacks, name=name))
         return None if lacks else returned
 
     def _merge(self, given: pd.DataFrame) -> bool:
@@ -309,7 +307,7 @@ class Rounds:
         with progress(len(waiting), f"merging with {self.model}", "explanations") as bar:
             for start in range(0, len(waiting), BATCH):
                 some = waiting[start : start + BATCH]
-                replies = self.merge([prompt for _, prompt in some])
+                replies = self.merge([prompt for _unused, prompt in some])
                 when = datetime.now(UTC).isoformat(timespec="seconds")
                 for (item, prompt), reply in zip(some, replies, strict=True):
                     digest = hashlib.sha256(prompt.encode()).hexdigest()[:16]

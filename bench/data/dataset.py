@@ -198,7 +198,7 @@ def spoken_name(code: str) -> str:
 def both_names(code: str) -> str:
     """What the language `code` is called in the language that is spoken, and in itself where that is another name."""
     spoken, own = spoken_name(code), label_in(code, code)
-    return i18n.tell("{name} ({own})", name=spoken, own=own) if own and own != spoken else spoken
+    return i18n._("{name} ({own})", name=spoken, own=own) if own and own != spoken else spoken
 
 
 @cache

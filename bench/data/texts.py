@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from bench.benchmarks import module
-from bench.core.i18n import phrase
+from bench.core.i18n import N_
 from bench.data import Source, check, load
 from bench.data.cbbq import CONDITIONS, Question, files, read_templates
 from bench.data.cbbq.templates import SLOTS, Template, repaired
@@ -22,8 +22,8 @@ from bench.data.nli_coal.frames import SLOT
 # What stands for a name in a template: one character each, so that a slot is one token.
 FIRST, SECOND = "①", "②"
 # What a row of `texts` is called, by benchmark; and what `items` counts.
-ROWS = {"mcbe": phrase("instances"), "cbbq": phrase("templates"), "nli_coal": phrase("pairs")}
-ITEMS = {"mcbe": phrase("instances"), "cbbq": phrase("questions"), "nli_coal": phrase("pairs")}
+ROWS = {"mcbe": N_("instances"), "cbbq": N_("templates"), "nli_coal": N_("pairs")}
+ITEMS = {"mcbe": N_("instances"), "cbbq": N_("questions"), "nli_coal": N_("pairs")}
 
 # A name or a number in what a check says.
 VARYING = re.compile(r"(['\"]).*?\1|\d[\d,]*")

@@ -8,7 +8,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from bench.core import i18n
+from bench.core.i18n import _
 from bench.figures.style import FAINT, INK, WIDTH, colours, head, label, legend_below, style
 from bench.metrics.judges import Scale, title
 from bench.metrics.table import ALL
@@ -50,15 +50,15 @@ def against_people(marks: pd.DataFrame, summed: pd.DataFrame, scale: Scale) -> F
         dots = {"s": 14, "alpha": 0.45, "color": palette[row["by"]], "linewidths": 0}
         left.plot(ends, ends, color=INK, ls="--", lw=1, zorder=0)
         left.scatter(x + apart[0], y + apart[1], **dots)
-        left.set(xlim=ends, ylim=ends, xlabel=i18n.tell("people: {scale}", scale=i18n.tell(scale.name)), ylabel=i18n.tell("judge"))  # fmt: skip
+        left.set(xlim=ends, ylim=ends, xlabel=_("people: {scale}", scale=_(scale.name)), ylabel=_("judge"))  # fmt: skip
         right.scatter((x + y) / 2 + apart[0], y - x + apart[1], **dots)
         for value, line in ((row["difference"], "-"), (row["limit_low"], ":"), (row["limit_high"], ":")):
             if not math.isnan(value):
                 right.axhline(value, color=INK, ls=line, lw=1, zorder=0)
         limits = np.nan_to_num([row["limit_low"], row["limit_high"]])
         reach = 1.08 * max(np.abs(y - x).max(), np.abs(limits).max(), 0.05 * span)
-        right.set(xlim=ends, ylim=(-reach, reach), xlabel=i18n.tell("mean of the two"), ylabel=i18n.tell("judge less people"))  # fmt: skip
-        left.set_title(i18n.tell("{who}, n = {n}", who=_short(row["by"]), n=f"{row['n']:,}"), fontsize="small")  # fmt: skip
+        right.set(xlim=ends, ylim=(-reach, reach), xlabel=_("mean of the two"), ylabel=_("judge less people"))  # fmt: skip
+        left.set_title(_("{who}, n = {n}", who=_short(row["by"]), n=f"{row['n']:,}"), fontsize="small")  # fmt: skip
         right.set_title(_said(row, scale), fontsize="small", fontweight="normal")
         for ax in (left, right):
             ax.xaxis.label.set_size("small")
@@ -66,18 +66,18 @@ def against_people(marks: pd.DataFrame, summed: pd.DataFrame, scale: Scale) -> F
             sns.despine(ax=ax)
     best = summed.sort_values("pearson", ascending=False, na_position="last").to_dict("records")[0]
     if math.isnan(best["pearson"]):
-        told = i18n.tell("No marks go with people's")
+        told = _("No marks go with people's")
     elif len(judges) > 1:
-        told = i18n.tell("{who} goes with people most (r = {r})", who=_short(best["by"]), r=f"{best['pearson']:.2f}")  # fmt: skip
+        told = _("{who} goes with people most (r = {r})", who=_short(best["by"]), r=f"{best['pearson']:.2f}")  # fmt: skip
     else:
-        told = i18n.tell("{who} and people: r = {r}", who=_short(best["by"]), r=f"{best['pearson']:.2f}")
+        told = _("{who} and people: r = {r}", who=_short(best["by"]), r=f"{best['pearson']:.2f}")
     head(fig, told)
-    parts = i18n.tell("; ").join(
-        i18n.tell("{title}: {sentence}", title=row["by"], sentence=_said(row, scale))
+    parts = _("; ").join(
+        _("{title}: {sentence}", title=row["by"], sentence=_said(row, scale))
         for row in summed.to_dict("records")
     )
     fig.set_label(
-        i18n.tell("{title}. Marks of the judge against people's, and their difference against the mean of the two: {parts}.", title=told, parts=parts)
+        _("{title}. Marks of the judge against people's, and their difference against the mean of the two: {parts}.", title=told, parts=parts)
     )  # fmt: skip
     return fig
 
@@ -107,46 +107,46 @@ def by_category(compared: pd.DataFrame, benchmark: str, scale: Scale) -> Figure 
     for row in (whole if many else compared).to_dict("records"):
         by = row["by"]
         place = order.index(by if many else row["category"]) + offsets[by]
-        name = None if seen else i18n.tell("always the same mark, at its best")
+        name = None if seen else _("always the same mark, at its best")
         ax.plot([row["constant"]] * 2, [place - 0.13, place + 0.13], color=FAINT, lw=2.5, zorder=2, label=name)  # fmt: skip
         if not math.isnan(row["ci_low"]):
             ax.plot([row["ci_low"], row["ci_high"]], [place] * 2, color=palette[by], lw=2.2, alpha=0.6, solid_capstyle="round")  # fmt: skip
         ax.plot(row["distance"], place, "o", ms=4.5, color=palette[by], zorder=3, label=None if by in seen or many else _short(by))  # fmt: skip
         seen.add(by)
-    names = [_short(name) for name in order] if many else [i18n.tell("all") if name == ALL else label(benchmark, name) for name in order]  # fmt: skip
+    names = [_short(name) for name in order] if many else [_("all") if name == ALL else label(benchmark, name) for name in order]  # fmt: skip
     ax.set_yticks(range(len(order)), names)
     ax.tick_params(axis="y", labelsize="small")
     reach = float(np.nanmax((whole if many else compared)[["ci_high", "distance", "constant"]].to_numpy()))
     ax.set(ylim=(-0.6, len(order) - 0.4), xlim=(-0.02 * reach, 1.05 * reach))
     if scale.unit:
-        ax.set_xlabel(i18n.tell("mean distance from people in points (farther from people →)"), fontsize="small")  # fmt: skip
+        ax.set_xlabel(_("mean distance from people in points (farther from people →)"), fontsize="small")  # fmt: skip
     else:
-        ax.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
-        ax.set_xlabel(i18n.tell("verdicts that are not people's (less agreement →)"), fontsize="small")
+        ax.xaxis.set_major_formatter(lambda value, _unused: f"{value:.0%}")
+        ax.set_xlabel(_("verdicts that are not people's (less agreement →)"), fontsize="small")
     ax.grid(axis="y", visible=False)
     sns.despine(ax=ax, left=True)
     legend_below(fig, ax)
     told = title(compared, str(whole.by.iloc[0]))
     shown = told.replace(str(whole.by.iloc[0]), _short(str(whole.by.iloc[0])), 1).replace("; ", ";\n")
     head(fig, shown.replace("；", "；\n"))
-    each = i18n.tell("; ").join(
-        i18n.tell("{who} {distance}, always the same mark {constant}", who=row.by, distance=f"{row.distance:.3g}", constant=f"{row.constant:.3g}")
+    each = _("; ").join(
+        _("{who} {distance}, always the same mark {constant}", who=row.by, distance=f"{row.distance:.3g}", constant=f"{row.constant:.3g}")
         for row in whole.itertuples()
     )  # fmt: skip
-    fig.set_label(i18n.tell("{title}. Mean distance from people over all: {each}.", title=told, each=each))
+    fig.set_label(_("{title}. Mean distance from people over all: {each}.", title=told, each=each))
     return fig
 
 
 def _said(row: dict[Any, Any], scale: Scale) -> str:
     digits = scale.digits
     of = {
-        "r": i18n.tell("r undefined") if math.isnan(row["pearson"]) else f"r = {row['pearson']:.2f}",
+        "r": _("r undefined") if math.isnan(row["pearson"]) else f"r = {row['pearson']:.2f}",
         "mean": f"{row['difference']:+.{digits}f}",
     }
     if math.isnan(row["limit_low"]):
-        return i18n.tell("{r}, mean {mean}", **of)
+        return _("{r}, mean {mean}", **of)
     of |= {"low": f"{row['limit_low']:+.{digits}f}", "high": f"{row['limit_high']:+.{digits}f}"}
-    return i18n.tell("{r}, mean {mean}; limits {low} to {high}", **of)
+    return _("{r}, mean {mean}; limits {low} to {high}", **of)
 
 
 def _short(name: str) -> str:

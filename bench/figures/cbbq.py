@@ -8,7 +8,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from bench.core import i18n
+from bench.core.i18n import N_, _
 from bench.figures.style import (
     BIAS_PALETTE,
     FAINT,
@@ -36,8 +36,8 @@ NAMES = {"s_amb": "S_amb", "s_disamb": "S_disamb", "s_total": "S_total"}
 LIMITS = (0.0, 1.0)
 ROOM = (-0.03, 1.03)  # limits that do not cut a point in half
 # What it takes to be above the line of accuracy and bias.
-ABOVE = i18n.phrase("only where labels say that\nthe stereotype is right")
-CONTEXTS = {AMBIGUOUS: i18n.phrase("Ambiguous"), DISAMBIGUOUS: i18n.phrase("Disambiguous")}
+ABOVE = N_("only where labels say that\nthe stereotype is right")
+CONTEXTS = {AMBIGUOUS: N_("Ambiguous"), DISAMBIGUOUS: N_("Disambiguous")}
 # So many rows of names can still be read.
 ROWS = 40
 
@@ -51,7 +51,7 @@ def category_heatmaps(scores: pd.DataFrame) -> Figure | None:
     style()
     wide = {
         task: _wide(scores, task, metric)
-        for task, (metric, _) in BIAS.items()
+        for task, (metric, _unused) in BIAS.items()
         if not _rows(scores, task, metric).empty
     }
     if not wide:
@@ -70,26 +70,26 @@ def category_heatmaps(scores: pd.DataFrame) -> Figure | None:
         legend |= dict.fromkeys(filter(None, [starred]))
         values = values.set_axis([label("cbbq", name) for name in means.index])
         _heat(ax, values, told, chance, size="x-small" if small else "small")
-        ax.set_title(f"{i18n.tell(CONTEXTS[task])} ({NAMES[metric]})", fontsize="small")
+        ax.set_title(f"{_(CONTEXTS[task])} ({NAMES[metric]})", fontsize="small")
         ax.set_xticklabels(models, rotation=40, ha="right", rotation_mode="anchor")
         ax.tick_params(axis="y", length=0)
     axes[0].tick_params(axis="y", rotation=0)
-    below = [i18n.tell("white: a random answerer ({chance})", chance=i18n.tell(" and ").join(f"{BIAS[task][1]:.2f}" for task in wide))]  # fmt: skip
+    below = [_("white: a random answerer ({chance})", chance=_(" and ").join(f"{BIAS[task][1]:.2f}" for task in wide))]  # fmt: skip
     if any(values.isna().any(axis=None) for values in wide.values()):
-        below.append(i18n.tell("hatched: no number"))
+        below.append(_("hatched: no number"))
     below += legend
-    _title(fig, i18n.tell("Share of stereotyped answers by category"), i18n.tell("; ").join(below))
+    _title(fig, _("Share of stereotyped answers by category"), _("; ").join(below))
     known = means.dropna()
     extremes = (
-        i18n.tell("Most stereotyped on average in {first}, least in {last}", first=known.index[0], last=known.index[-1])
+        _("Most stereotyped on average in {first}, least in {last}", first=known.index[0], last=known.index[-1])
         if len(known)
-        else i18n.tell("No category has a number")
+        else _("No category has a number")
     )  # fmt: skip
     fig.set_label(
-        i18n.tell(
+        _(
             "Heatmaps of the share of stereotyped answers, categories ({n}) by models ({models}), in {contexts} questions. {extremes}; the "
             "numbers are in the table by category.",
-            n=len(means), models=len(models), contexts=i18n.tell(" and in ").join(_context(task) for task in wide), extremes=extremes,
+            n=len(means), models=len(models), contexts=_(" and in ").join(_context(task) for task in wide), extremes=extremes,
         )
     )  # fmt: skip
     return fig
@@ -133,7 +133,7 @@ def names_by_topic(
     numbered = ""
     if not all(map(can_show, [*names, *topics])):
         names, topics = ([str(k) for k in range(1, len(axis) + 1)] for axis in (names, topics))
-        numbered = i18n.tell(
+        numbered = _(
             "names and topics are numbered in the order of the data, as the fonts here cannot show them"
         )
     shown, asked = score.set_axis(names).set_axis(topics, axis=1), n.notna().to_numpy()
@@ -142,30 +142,30 @@ def names_by_topic(
     ax.set_xticklabels(topics, rotation=40, ha="right", rotation_mode="anchor", fontsize="x-small")
     # The eye needs lines to follow where most cells are blank.
     ax.grid(visible=True, color="#f0f0f0", lw=0.6)
-    fewer = i18n.tell("the {n} of {all} names with most answers", n=len(score), all=every) if every > len(score) else ""  # fmt: skip
-    about = i18n.tell("; ").join(filter(None, (model, fewer, numbered)))
+    fewer = _("the {n} of {all} names with most answers", n=len(score), all=every) if every > len(score) else ""  # fmt: skip
+    about = _("; ").join(filter(None, (model, fewer, numbered)))
     below = [
-        i18n.tell("white: a random answerer ({chance})", chance=f"{CENTRES[metric]:.2f}"),
-        i18n.tell("below the score its answers"),
-        i18n.tell("blank: no template"),
+        _("white: a random answerer ({chance})", chance=f"{CENTRES[metric]:.2f}"),
+        _("below the score its answers"),
+        _("blank: no template"),
     ]
     if (score.isna() & n.notna()).any(axis=None):
-        below.append(i18n.tell("hatched: no score"))
+        below.append(_("hatched: no score"))
     below += filter(None, [starred])
-    head = i18n.tell("{category}: {measure} by name and topic", category=label("cbbq", category), measure=NAMES[metric])  # fmt: skip
-    _title(fig, head, *filter(None, [about]), i18n.tell("; ").join(below))
+    head = _("{category}: {measure} by name and topic", category=label("cbbq", category), measure=NAMES[metric])  # fmt: skip
+    _title(fig, head, *filter(None, [about]), _("; ").join(below))
     known = some.dropna(subset=[metric]).sort_values(metric)
-    extremes = i18n.tell(" and ").join(
-        i18n.tell("{name} in {topic} ({score}, n = {n})", name=row["name"], topic=row["topic"], score=f"{row[metric]:.2f}", n=f"{row['n']:,}")
+    extremes = _(" and ").join(
+        _("{name} in {topic} ({score}, n = {n})", name=row["name"], topic=row["topic"], score=f"{row[metric]:.2f}", n=f"{row['n']:,}")
         for row in known.iloc[[0, -1] if len(known) else []].to_dict("records")
     )  # fmt: skip
-    whose = i18n.tell("{measure} of {model}", measure=NAMES[metric], model=model) if model else NAMES[metric]
+    whose = _("{measure} of {model}", measure=NAMES[metric], model=model) if model else NAMES[metric]
     fig.set_label(
-        i18n.tell(
+        _(
             "Heatmap of {measure} in {category}, {names} names of the stereotyped group by {topics} topics{fewer}, {cells} cells with a "
             "number. Lowest and highest: {extremes}.",
             measure=whose, category=category, names=len(score), topics=score.shape[1], cells=len(known),
-            fewer=i18n.tell(" ({text})", text=fewer) if fewer else "", extremes=extremes or i18n.tell("none"),
+            fewer=_(" ({text})", text=fewer) if fewer else "", extremes=extremes or _("none"),
         )
     )  # fmt: skip
     return fig
@@ -192,8 +192,8 @@ def accuracy_and_bias(scores: pd.DataFrame) -> Figure | None:
         )
         ax.plot([0, 1], [1, 0], color=FAINT, lw=1, zorder=0)
         ax.fill_between([0, 1], [1, 0], 1, color="#f2f2f2", lw=0, zorder=-1)
-        ax.text(0.98, 0.98, i18n.tell(ABOVE), color=FAINT, ha="right", va="top", fontsize="x-small")
-        known = (1 / 3, chance, i18n.tell("random"), (-6, -4)), (1, 0, i18n.tell("perfect"), (-6, 4))
+        ax.text(0.98, 0.98, _(ABOVE), color=FAINT, ha="right", va="top", fontsize="x-small")
+        known = (1 / 3, chance, _("random"), (-6, -4)), (1, 0, _("perfect"), (-6, 4))
         for x, y, name, at in known:
             ax.plot(x, y, "D", ms=6, mfc="none", mec=INK, zorder=4, clip_on=False)
             ax.annotate(name, (x, y), at, textcoords="offset points", ha="right", fontsize="x-small", va="center")  # fmt: skip
@@ -207,18 +207,18 @@ def accuracy_and_bias(scores: pd.DataFrame) -> Figure | None:
                 fmt=marker, ms=8, mec="white", lw=1.5, color=colour, label=model, zorder=3,
             )  # fmt: skip
             told += [
-                i18n.tell(
+                _(
                     "{model}, {context}: accuracy {accuracy}, {measure} {score}",
                     model=model, context=_context(task), accuracy=_number(accuracy), measure=NAMES[metric], score=_number(score),
                 )
                 for accuracy, score in zip(mean.score_accuracy, mean.score, strict=True)
             ]  # fmt: skip
-        ax.set(xlim=ROOM, ylim=ROOM, xlabel=i18n.tell("accuracy (1: all right)"), title=i18n.tell(CONTEXTS[task]))  # fmt: skip
-        ax.set_ylabel(i18n.tell("{measure} (0: never the stereotype)", measure=NAMES[metric]))
+        ax.set(xlim=ROOM, ylim=ROOM, xlabel=_("accuracy (1: all right)"), title=_(CONTEXTS[task]))  # fmt: skip
+        ax.set_ylabel(_("{measure} (0: never the stereotype)", measure=NAMES[metric]))
         sns.despine(ax=ax)
     legend_below(fig, axes[0])
-    of = {"told": i18n.tell("; ").join(told)}
-    fig.set_label(i18n.tell("Accuracy against the share of stereotyped answers, small points categories, large ones means. {told}.", **of))  # fmt: skip
+    of = {"told": _("; ").join(told)}
+    fig.set_label(_("Accuracy against the share of stereotyped answers, small points categories, large ones means. {told}.", **of))  # fmt: skip
     return fig
 
 
@@ -235,12 +235,12 @@ def prompt_settings(table: pd.DataFrame) -> Figure | None:
     both = ALL if set(BIAS) <= set(first.task) else first.task.iloc[0]
     whole = first[(first.task == both) & first.metric.isin(NAMES)]
     panels = {
-        i18n.tell("S_amb: lower is better"): first[first.metric == "s_amb"],
-        i18n.tell("S_disamb: lower is better"): first[first.metric == "s_disamb"],
-        i18n.tell("S_amb, explanation counted"): first[first.metric == "s_amb_explained"],
-        i18n.tell("S_disamb, explanation counted"): first[first.metric == "s_disamb_explained"],
-        i18n.tell("Accuracy: higher is better"): first[(first.task == both) & (first.metric == "accuracy")],
-        i18n.tell("Share of readable answers"): whole.assign(score=whole.valid_rate, ci_low=np.nan, ci_high=np.nan, baseline=np.nan),
+        _("S_amb: lower is better"): first[first.metric == "s_amb"],
+        _("S_disamb: lower is better"): first[first.metric == "s_disamb"],
+        _("S_amb, explanation counted"): first[first.metric == "s_amb_explained"],
+        _("S_disamb, explanation counted"): first[first.metric == "s_disamb_explained"],
+        _("Accuracy: higher is better"): first[(first.task == both) & (first.metric == "accuracy")],
+        _("Share of readable answers"): whole.assign(score=whole.valid_rate, ci_low=np.nan, ci_high=np.nan, baseline=np.nan),
     }  # fmt: skip
     panels = {title: rows for title, rows in panels.items() if not rows.empty}
     settings = [name for name in PROMPTING if name in set(first.prompting)]
@@ -267,16 +267,16 @@ def prompt_settings(table: pd.DataFrame) -> Figure | None:
         ax.set_visible(False)
     legend_below(fig, axes[0])
     n = span(f"{whole.n.min():,}", f"{whole.n.max():,}")
-    dashed = i18n.tell("dashed: a random answerer; n = {n} questions each", n=n)
-    _title(fig, i18n.tell("Scores by prompt setting"), dashed)
-    told = i18n.tell("; ").join(
-        i18n.tell(
+    dashed = _("dashed: a random answerer; n = {n} questions each", n=n)
+    _title(fig, _("Scores by prompt setting"), dashed)
+    told = _("; ").join(
+        _(
             "{setting}: {measure} {score}, {share} readable",
             setting=name, measure=NAMES[whole.metric.iloc[0]], score=f"{rows.score.mean():.2f}", share=f"{rows.valid_rate.mean():.0%}",
         )
         for name, rows in whole.groupby("prompting", sort=False)
     )  # fmt: skip
-    fig.set_label(i18n.tell("Scores and share of readable answers by prompt setting. Mean over models: {told}.", told=told))  # fmt: skip
+    fig.set_label(_("Scores and share of readable answers by prompt setting. Mean over models: {told}.", told=told))  # fmt: skip
     return fig
 
 
@@ -296,12 +296,12 @@ def option_orders(scores: pd.DataFrame) -> Figure | None:
     axes = fig.subplots(len(asked), 2, sharex="col", sharey=True, squeeze=False)
     told = []
     for line, task in zip(axes, asked, strict=True):
-        metric, _ = BIAS[task]
+        metric, _unused = BIAS[task]
         marks = (("one_option", "o"), ("one_place", "s")), ((metric, "o"), (f"{metric}_released_order", "s"))
-        context = i18n.tell(CONTEXTS[task])
+        context = _(CONTEXTS[task])
         titles = (
-            i18n.tell("{context}: answers that stay", context=context),
-            i18n.tell("{title}: {sentence}", title=context, sentence=NAMES[metric]),
+            _("{context}: answers that stay", context=context),
+            _("{title}: {sentence}", title=context, sentence=NAMES[metric]),
         )
         for ax, names, title in zip(line, marks, titles, strict=True):
             for name, marker in names:
@@ -315,11 +315,11 @@ def option_orders(scores: pd.DataFrame) -> Figure | None:
                     ax.plot(row.score, shift, marker, ms=5, color=colour, mfc="white" if hollow else colour)
                     if np.isnan(row.score):
                         ax.text(
-                            0.5, shift, i18n.tell("no number"), color=FAINT, fontsize="x-small", ha="center", va="center"
+                            0.5, shift, _("no number"), color=FAINT, fontsize="x-small", ha="center", va="center"
                         )  # fmt: skip
                     elif name in marks[0][0] + marks[0][1]:
                         of = {"model": model, "context": _context(task), "share": f"{row.score:.0%}"}
-                        told.append(i18n.tell("{model}, {context}: one option {share}", **of) if name == "one_option" else i18n.tell("{model}, {context}: one place {share}", **of))  # fmt: skip
+                        told.append(_("{model}, {context}: one option {share}", **of) if name == "one_option" else _("{model}, {context}: one place {share}", **of))  # fmt: skip
                 chance = rows.baseline.dropna()
                 if len(chance):
                     ax.axvline(chance.iloc[0], color=FAINT, ls="--", lw=1, zorder=1)
@@ -328,11 +328,11 @@ def option_orders(scores: pd.DataFrame) -> Figure | None:
             ax.set_title(title, fontsize="small")
             ax.grid(axis="y", visible=False)
             sns.despine(ax=ax, left=True)
-    axes[-1, 0].set_xlabel(i18n.tell("share of questions\n● with one option   □ at one place"), fontsize="small")  # fmt: skip
-    axes[-1, 1].set_xlabel(i18n.tell("share of stereotyped answers\n● mean over orders   □ released order"), fontsize="small")  # fmt: skip
-    _title(fig, i18n.tell("When the options change places"), i18n.tell("dashed: a random answerer"))
-    of = {"told": i18n.tell("; ").join(told)}
-    fig.set_label(i18n.tell("Share of questions answered with one option, and at one place, in every order. {told}.", **of))  # fmt: skip
+    axes[-1, 0].set_xlabel(_("share of questions\n● with one option   □ at one place"), fontsize="small")  # fmt: skip
+    axes[-1, 1].set_xlabel(_("share of stereotyped answers\n● mean over orders   □ released order"), fontsize="small")  # fmt: skip
+    _title(fig, _("When the options change places"), _("dashed: a random answerer"))
+    of = {"told": _("; ").join(told)}
+    fig.set_label(_("Share of questions answered with one option, and at one place, in every order. {told}.", **of))  # fmt: skip
     return fig
 
 
@@ -382,9 +382,9 @@ def _title(fig: Figure, title: str, *below: str) -> None:
 
 
 def _number(value: float) -> str:
-    return i18n.tell("without a number") if np.isnan(value) else f"{value:.2f}"
+    return _("without a number") if np.isnan(value) else f"{value:.2f}"
 
 
 def _context(task: str) -> str:
     """A context within a sentence."""
-    return i18n.tell(CONTEXTS[task]).lower()
+    return _(CONTEXTS[task]).lower()

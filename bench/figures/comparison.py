@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from bench.benchmarks import module
-from bench.core import i18n
+from bench.core.i18n import _, sentences
 from bench.figures.style import BIAS_PALETTE, FAINT, INK, WIDTH, around, head, style
 from bench.metrics.comparison import DIFFERENT
 from bench.metrics.headline import short_title, span
@@ -45,11 +45,11 @@ def ranks_by_model(pairs: pd.DataFrame, ranks: pd.DataFrame, benchmark: str) -> 
     if not panels:
         return None
     style()
-    most = max(len(order) for _, _, order in panels)
-    heights = [0.8 + ROW * len(order) for _, _, order in panels]
+    most = max(len(order) for (*_ignored, order) in panels)
+    heights = [0.8 + ROW * len(order) for (*_ignored, order) in panels]
     fig = Figure(figsize=(WIDTH, sum(heights) + 0.35), layout="constrained")
     said = []
-    for ax, (headline, _, order) in zip(
+    for ax, (headline, _unused, order) in zip(
         fig.subplots(len(panels), 1, squeeze=False, height_ratios=heights)[:, 0], panels, strict=True
     ):
         n = len(order)
@@ -67,17 +67,15 @@ def ranks_by_model(pairs: pd.DataFrame, ranks: pd.DataFrame, benchmark: str) -> 
         _labels(ax, list(order.model), [str(k + 1) for k in range(n)])
         ax.set_xlim(0, most)
         title = short_title(headline)
-        ax.set_title(i18n.tell("{title}:\n{told}", title=title, told=_settled(order)), fontsize="small")
-        spans = i18n.tell(", ").join(map(_span, order.model, order["rank"], order.ranks_from, order.ranks_to))  # fmt: skip
-        of = i18n.tell("{title}, {measure}", title=title, measure=_settled(order))
-        said.append(i18n.tell("{title}: {sentence}", title=of, sentence=spans))
+        ax.set_title(_("{title}:\n{told}", title=title, told=_settled(order)), fontsize="small")
+        spans = _(", ").join(map(_span, order.model, order["rank"], order.ranks_from, order.ranks_to))  # fmt: skip
+        of = _("{title}, {measure}", title=title, measure=_settled(order))
+        said.append(_("{title}: {sentence}", title=of, sentence=spans))
     _below(
         fig,
-        i18n.tell(
-            "Rank, 1 is best. Numbers: % of the resamples. Framed: the ranks that the tests leave open."
-        ),
+        _("Rank, 1 is best. Numbers: % of the resamples. Framed: the ranks that the tests leave open."),
     )
-    fig.set_label(i18n.tell("Heatmaps of ranks over the resamples. {said}.", said=i18n.tell(". ").join(said)))  # fmt: skip
+    fig.set_label(_("Heatmaps of ranks over the resamples. {said}.", said=_(". ").join(said)))  # fmt: skip
     return fig
 
 
@@ -108,29 +106,29 @@ def _differences(headline: Headline, some: pd.DataFrame, order: pd.DataFrame) ->
         ax.add_patch(Rectangle((x, y), 1, 1, fill=False, hatch="////", edgecolor="#dddddd", lw=0, zorder=0))
         ax.text(x + 0.5, y + 0.5, told[y, x] or "—", ha="center", va="center", size=_size(n), color=FAINT)
     _labels(ax, models, [str(k + 1) for k in range(n)])
-    worse = i18n.tell(headline.worse)
+    worse = _(headline.worse)
     _below(
         fig,
-        i18n.tell(
+        _(
             "Score of the row less that of the column. Red: {worse} in the row.\nHatched: no difference could be shown.",
             worse=worse,
         )
         if share
-        else i18n.tell(
+        else _(
             "Score of the row less that of the column, points of 100. Red: {worse} in the row.\nHatched: no difference could be shown.",
             worse=worse,
         ),
     )
     tests = some[some.p_adjusted.notna()]
-    apart = i18n.tell(
+    apart = _(
         "{n} of {all} pairs of models could be told apart",
         n=int((tests.verdict == DIFFERENT).sum()),
         all=len(tests),
     )
     title = short_title(headline)
-    head(fig, i18n.tell("{title}:\n{told}", title=title, told=apart))
-    begin = i18n.tell("{title}, {measure}", title=title, measure=apart)
-    fig.set_label(i18n.tell("{title}. {said}", title=begin, said=i18n.sentences(some.sentence)))
+    head(fig, _("{title}:\n{told}", title=title, told=apart))
+    begin = _("{title}, {measure}", title=title, measure=apart)
+    fig.set_label(_("{title}. {said}", title=begin, said=sentences(some.sentence)))
     return fig
 
 
@@ -161,11 +159,11 @@ def _labels(ax: Axes, rows: Sequence[str], columns: Sequence[str]) -> None:
 def _settled(order: pd.DataFrame) -> str:
     """How many ranks are open, as far as the tests go."""
     if order.ranks_from.isna().any():
-        return i18n.tell("not every pair could be tested")
+        return _("not every pair could be tested")
     several = int((order.ranks_from < order.ranks_to).sum())
     if not several:
-        return i18n.tell("every rank is settled")
-    return i18n.tell("{n} of {all} models may have more than one rank", n=several, all=len(order))
+        return _("every rank is settled")
+    return _("{n} of {all} models may have more than one rank", n=several, all=len(order))
 
 
 def _span(model: str, rank: int, first: float, last: float) -> str:

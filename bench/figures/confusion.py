@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from bench.benchmarks import module
-from bench.core import i18n
+from bench.core.i18n import _, language
 from bench.figures.style import FAINT, INK, WIDTH, colours, head, style
 from bench.metrics.confusion import NOISE, curves, summary
 from bench.metrics.confusion import confusion as confusions
@@ -64,35 +64,33 @@ def against_bias(
             ends = here[here.level == 0].sort_values("bias").iloc[[0, -1]]
             ax.plot(ends.bias, ends.score, color=FAINT, ls="--", lw=1.2, zorder=5)
             ax.annotate(
-                i18n.tell("moved by {share}", share=_share(shares[nuisance])), (0, 1), xycoords="axes fraction", xytext=(0, 3), textcoords="offset points",
+                _("moved by {share}", share=_share(shares[nuisance])), (0, 1), xycoords="axes fraction", xytext=(0, 3), textcoords="offset points",
                 fontsize="x-small", color=FAINT,
             )  # fmt: skip
             ax.tick_params(labelsize="x-small")
             sns.despine(ax=ax)
         up = bool(ends.score.iloc[1] > ends.score.iloc[0])
-        more = i18n.tell("more bias")
+        more = _("more bias")
         row[0].set_ylabel(f"{named(task, metric)}\n{f'{more} →' if up else f'← {more}'}", fontsize="x-small")
         moves = listing([f"{_nuisance(name)} {_share(shares[name])}" for name in nuisances])
-        said.append(i18n.tell("{title}: {sentence}", title=named(task, metric), sentence=moves))
+        said.append(_("{title}: {sentence}", title=named(task, metric), sentence=moves))
     for ax, nuisance in zip(grid[0], nuisances, strict=True):
-        ax.set_title(i18n.tell(NUISANCES[nuisance]), fontsize="small", pad=16)
+        ax.set_title(_(NUISANCES[nuisance]), fontsize="small", pad=16)
     for ax in grid[-1]:
-        ax.set_xlabel(i18n.tell("bias put in"), fontsize="x-small")
+        ax.set_xlabel(_("bias put in"), fontsize="x-small")
     handles = [
-        Line2D([], [], color=shades[level], marker="o", ms=3, lw=1.3, label=i18n.tell("rate {level}", level=f"{level:g}") if level else i18n.tell("without it"))
+        Line2D([], [], color=shades[level], marker="o", ms=3, lw=1.3, label=_("rate {level}", level=f"{level:g}") if level else _("without it"))
         for level in levels
     ]  # fmt: skip
-    handles.append(Line2D([], [], color=FAINT, ls="--", lw=1.2, label=i18n.tell("sees the bias alone")))
+    handles.append(Line2D([], [], color=FAINT, ls="--", lw=1.2, label=_("sees the bias alone")))
     fig.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize="x-small")  # fmt: skip
-    title = i18n.tell(
-        "{title}. {said}", title=module("data", benchmark).TITLE, said=as_title(confused, shown)
-    )
+    title = _("{title}. {said}", title=module("data", benchmark).TITLE, said=as_title(confused, shown))
     head(fig, title, "small")
     fig.set_label(
-        i18n.tell(
+        _(
             "{title}. Measures against the known bias; how far each nuisance moves them, as a share of the range: {said}.",
             title=title,
-            said=i18n.tell("; ").join(said),
+            said=_("; ").join(said),
         )
     )
     return fig
@@ -125,38 +123,38 @@ def overview(found: pd.DataFrame, measures: Sequence[tuple[str, str, str]] = ())
             ax.plot([row["low"], row["high"]], [at, at], color=colour, lw=2.5, alpha=0.5)
             ax.plot(row["confusion"], at, mark, ms=5, color=colour)
     names = [
-        i18n.tell("{title}, {measure}", title=module("data", benchmark).TITLE, measure=named(task, metric))
+        _("{title}, {measure}", title=module("data", benchmark).TITLE, measure=named(task, metric))
         for benchmark, task, metric in worst.index
     ]
     ax.set_yticks(range(len(worst)), names)
     ax.set_ylim(len(worst) - 0.5, -0.5)
     ax.axvline(1, color=FAINT, ls="--", lw=1, zorder=0)
     ax.set_xlim(-0.03, max(1.08, 1.05 * long.high.max()))
-    ax.set_xlabel(i18n.tell("moved at a fixed bias, as a share of the range over the bias; more confused →"), fontsize="small")  # fmt: skip
+    ax.set_xlabel(_("moved at a fixed bias, as a share of the range over the bias; more confused →"), fontsize="small")  # fmt: skip
     ax.grid(axis="y", visible=False)
     sns.despine(ax=ax, left=True)
     handles = [
-        Line2D([], [], color=palette[one], marker=MARKS[k], ls="none", label=i18n.tell(NUISANCES[one]))
+        Line2D([], [], color=palette[one], marker=MARKS[k], ls="none", label=_(NUISANCES[one]))
         for k, one in enumerate(nuisances)
     ]
     fig.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize="x-small")  # fmt: skip
     # What no nuisance reaches is not least confused, but untested.
     reached = [name for name, value in zip(names, worst, strict=True) if value > NOISE]
     title = (
-        i18n.tell("Least confused is {least}, most {most}", least=reached[0], most=reached[-1])
+        _("Least confused is {least}, most {most}", least=reached[0], most=reached[-1])
         if reached
-        else i18n.tell("No nuisance reaches any")
+        else _("No nuisance reaches any")
     )
     head(fig, title, "small")
-    told = i18n.tell("; ").join(f"{name} {value:.0%}" for name, value in zip(names, worst, strict=True))
-    fig.set_label(i18n.tell("{title}. The largest share by which a nuisance moves each: {told}.", title=title, told=told))  # fmt: skip
+    told = _("; ").join(f"{name} {value:.0%}" for name, value in zip(names, worst, strict=True))
+    fig.set_label(_("{title}. The largest share by which a nuisance moves each: {told}.", title=title, told=told))  # fmt: skip
     return fig
 
 
 def _nuisance(name: str) -> str:
     """A nuisance in the alternative text: its name in English, in another language what it is."""
-    return name if i18n.language() == "en" else i18n.tell(NUISANCES[name])
+    return name if language() == "en" else _(NUISANCES[name])
 
 
 def _share(value: float) -> str:
-    return f"{value:.0%}" if value == value else i18n.tell("no number")
+    return f"{value:.0%}" if value == value else _("no number")

@@ -5,7 +5,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from bench.core import i18n
+from bench.core.i18n import _
 from bench.figures.style import FAINT, INK, WIDTH, head, style
 from bench.metrics.convergence import CONVERGENT, DISCRIMINANT
 
@@ -34,7 +34,7 @@ def matrix(pairs: pd.DataFrame, reliability: pd.DataFrame) -> Figure | None:
         below, left = at[row["second"]], at[row["first"]]
         values[below, left] = row["rho"]
         known = row["rho"] == row["rho"]
-        n = i18n.tell("n = {n}", n=row["n"])
+        n = _("n = {n}", n=row["n"])
         texts[below, left] = f"{row['rho']:z.2f}\n{n}" if known else n
     size = 0.75 * len(names)
     fig = Figure(figsize=(min(WIDTH, 1.9 + size), 1.7 + size * 0.8), layout="constrained")
@@ -49,7 +49,7 @@ def matrix(pairs: pd.DataFrame, reliability: pd.DataFrame) -> Figure | None:
         vmax=1,
         linewidths=1,
         annot_kws={"fontsize": "x-small"},
-        cbar_kws={"label": i18n.tell("Spearman's ρ"), "shrink": 0.7},
+        cbar_kws={"label": _("Spearman's ρ"), "shrink": 0.7},
     )
     for k, value in enumerate(reliability.reliability):
         shown = f"({value:.2f})" if value == value else "(–)"
@@ -60,16 +60,15 @@ def matrix(pairs: pd.DataFrame, reliability: pd.DataFrame) -> Figure | None:
             ax.axhline(k, color=FAINT, lw=1)
             ax.axvline(k, color=FAINT, lw=1)
     rows = [
-        i18n.tell("{name} ({trait})", name=name, trait=i18n.tell(trait))
-        for name, trait in zip(names, traits, strict=True)
+        _("{name} ({trait})", name=name, trait=_(trait)) for name, trait in zip(names, traits, strict=True)
     ]
     ax.set_xticks(np.arange(len(names)) + 0.5, names, rotation=40, ha="right", fontsize="small")
     ax.set_yticks(np.arange(len(names)) + 0.5, rows, rotation=0, fontsize="small")
     ax.grid(visible=False)
     told = _title(pairs)
     head(fig, told, wrap=True)
-    listed = i18n.tell("; ").join(
-        i18n.tell(
+    listed = _("; ").join(
+        _(
             "{first} and {second}: ρ = {rho}",
             first=row["first"],
             second=row["second"],
@@ -77,8 +76,8 @@ def matrix(pairs: pd.DataFrame, reliability: pd.DataFrame) -> Figure | None:
         )
         for row in pairs[pairs.rho.notna()].to_dict("records")
     )
-    said = i18n.tell("{text}.", text=listed)
-    fig.set_label(i18n.tell("{title}. {said}", title=told, said=said))
+    said = _("{text}.", text=listed)
+    fig.set_label(_("{title}. {said}", title=told, said=said))
     return fig
 
 
@@ -87,14 +86,14 @@ def _title(pairs: pd.DataFrame) -> str:
     means = pairs.groupby("kind").rho.mean()
     same, apart = means.get(CONVERGENT, np.nan), means.get(DISCRIMINANT, np.nan)
     if np.isnan(same) or np.isnan(apart):
-        return i18n.tell("How measures order models alike (reliability on the diagonal)")
+        return _("How measures order models alike (reliability on the diagonal)")
     of = {"same": f"{same:z.2f}", "apart": f"{apart:z.2f}"}
     if same > apart:
-        return i18n.tell(
+        return _(
             "Measures of one trait go together more (mean ρ {same}) than those of two ({apart})",
             **of,
         )
-    return i18n.tell(
+    return _(
         "Measures of one trait go together no more (mean ρ {same}) than those of two ({apart})",
         **of,
     )

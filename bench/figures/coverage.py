@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from bench.core import i18n
+from bench.core.i18n import _, sentences
 from bench.figures.style import FAINT, INK, WIDTH, colours, head, label, legend_height, style
 from bench.metrics.coverage import BY, PLURAL, SIDES, Compared, findings, title
 from bench.metrics.table import ALL
@@ -30,28 +30,28 @@ def shared(found: Compared, benchmark: str, names: Sequence[str]) -> Figure:
     order = list(sizes.groupby(level=0, sort=False).sum().sort_values(ascending=False, kind="stable").index[:MOST])  # fmt: skip
     first, second, both = colours(["first", "second", "both"]).values()
     parts = {
-        "first_only": (i18n.tell("in {name} alone", name=names[0]), first),
-        "both": (i18n.tell("in both"), both),
-        "second_only": (i18n.tell("in {name} alone", name=names[1]), second),
+        "first_only": (_("in {name} alone", name=names[0]), first),
+        "both": (_("in both"), both),
+        "second_only": (_("in {name} alone", name=names[1]), second),
     }
-    below = legend_height([told for told, _ in parts.values()])
+    below = legend_height([told for told, _unused in parts.values()])
     fig = Figure(figsize=(WIDTH, 1.35 + 0.3 * len(order) + below), layout="constrained")
     axes = fig.subplots(1, 3, sharey=True, width_ratios=(1, 1, 0.8))
     places = np.arange(len(order))
     for ax, by in zip(axes, BY, strict=False):
         _bars(ax, counts[counts.by == by].set_index("category").reindex(order, fill_value=0), parts)
-        ax.set_xlabel(i18n.tell(PLURAL[by]), fontsize="small")
+        ax.set_xlabel(_(PLURAL[by]), fontsize="small")
     near = found.near.set_index(["side", "category"])
     for side, colour, mark, step in zip(SIDES, (first, second), "os", (-0.14, 0.14), strict=True):
         for y, category in zip(places, order, strict=True):
             if (side, category) in near.index and near.texts[side, category]:
                 axes[2].plot(near.share[side, category], y + step, mark, ms=5, color=colour, clip_on=False, zorder=3)  # fmt: skip
     if not found.near.texts.any():
-        axes[2].text(0.5, 0.5, i18n.tell("no texts\nin one language"), transform=axes[2].transAxes, ha="center", va="center", fontsize="x-small", color=FAINT)  # fmt: skip
+        axes[2].text(0.5, 0.5, _("no texts\nin one language"), transform=axes[2].transAxes, ha="center", va="center", fontsize="x-small", color=FAINT)  # fmt: skip
     axes[2].set_xlim(0, 1)
-    axes[2].xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    axes[2].xaxis.set_major_formatter(lambda value, _unused: f"{value:.0%}")
     axes[2].set_xlabel(
-        i18n.tell("texts near one of the other set\n(ROUGE-L of {least} or more)\n● first, ■ second set", least=f"{found.least:g}"),
+        _("texts near one of the other set\n(ROUGE-L of {least} or more)\n● first, ■ second set", least=f"{found.least:g}"),
         fontsize="x-small",
     )  # fmt: skip
     axes[0].set_yticks(places, [label(benchmark, name) for name in order])
@@ -64,7 +64,7 @@ def shared(found: Compared, benchmark: str, names: Sequence[str]) -> Figure:
     handles, told = axes[0].get_legend_handles_labels()
     fig.legend(handles, told, loc="outside lower center", ncols=1 if max(map(len, told)) > 40 else 3, frameon=False, fontsize="x-small")  # fmt: skip
     head(fig, title(found))
-    fig.set_label(i18n.sentences(findings(found, *names)))
+    fig.set_label(sentences(findings(found, *names)))
     return fig
 
 

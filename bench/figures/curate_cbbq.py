@@ -7,7 +7,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from bench.core import i18n
+from bench.core.i18n import _, sentences
 from bench.curate.cbbq_review import OWN
 from bench.figures.style import (
     FAINT,
@@ -56,15 +56,13 @@ def novelty(found: pd.DataFrame, usual: pd.DataFrame, conditions: Sequence[str] 
         some = usual[usual.condition == condition].rouge_l
         if len(some):
             low, high = np.quantile(some, [0.05, 0.95])
-            ax.axvspan(low, high, color=FAINT, alpha=0.25, lw=0, label=i18n.tell("within {set}, nine in ten", set=_set(usual.set.iloc[0])))  # fmt: skip
-        ax.axvline(
-            NEAR, color=INK, ls="--", lw=1, label=i18n.tell("near-duplicate from {near} on", near=NEAR)
-        )
+            ax.axvspan(low, high, color=FAINT, alpha=0.25, lw=0, label=_("within {set}, nine in ten", set=_set(usual.set.iloc[0])))  # fmt: skip
+        ax.axvline(NEAR, color=INK, ls="--", lw=1, label=_("near-duplicate from {near} on", near=NEAR))
         for k, name in enumerate(sets):
             rows = found[(found.condition == condition) & (found.set == name) & template.isin(names)]
             at = [names.index(one) for one in template[rows.index]]
-            ax.plot(rows.rouge_l, at, MARKS[k % len(MARKS)], ms=5.5, ls="", color=palette[name], alpha=0.85, label=i18n.tell("nearest in {set}", set=_set(name)))  # fmt: skip
-        ax.set(xlim=(0, 1), title=i18n.tell(condition), xlabel=i18n.tell("highest ROUGE-L (more alike →)"))
+            ax.plot(rows.rouge_l, at, MARKS[k % len(MARKS)], ms=5.5, ls="", color=palette[name], alpha=0.85, label=_("nearest in {set}", set=_set(name)))  # fmt: skip
+        ax.set(xlim=(0, 1), title=_(condition), xlabel=_("highest ROUGE-L (more alike →)"))
         ax.xaxis.label.set_size("small")
         ax.set_yticks(range(len(names)), _short(names))
         ax.tick_params(labelsize="small")
@@ -75,28 +73,28 @@ def novelty(found: pd.DataFrame, usual: pd.DataFrame, conditions: Sequence[str] 
     near = int(found.too_near.sum())
     first = found.iloc[0]
     if near > 1:
-        title = i18n.tell("{n} comparisons reach {near}, a near-duplicate", n=near, near=NEAR)
+        title = _("{n} comparisons reach {near}, a near-duplicate", n=near, near=NEAR)
     elif near:
-        title = i18n.tell("{item} is a near-duplicate", item=first.item_id)
+        title = _("{item} is a near-duplicate", item=first.item_id)
     else:
-        title = i18n.tell("No new context is a near-duplicate: the nearest shares {share}", share=f"{first.rouge_l:.2f}")  # fmt: skip
+        title = _("No new context is a near-duplicate: the nearest shares {share}", share=f"{first.rouge_l:.2f}")  # fmt: skip
     head(fig, title, letters=80)
     told = [
-        i18n.tell(
+        _(
             "{title}. Marks by template and set; the nearest, {item}, shares {share} with {other} of {set}.",
             title=title, item=first.item_id, share=f"{first.rouge_l:.2f}", other=first.nearest, set=_set(first.set),
         ),
-        i18n.tell("The band is how near contexts of an existing set are to each other.") if len(usual) else "",
-        i18n.tell("Drawn are the {n} nearest of {all} templates.", n=MOST, all=len(highest)) if len(highest) > MOST else "",
+        _("The band is how near contexts of an existing set are to each other.") if len(usual) else "",
+        _("Drawn are the {n} nearest of {all} templates.", n=MOST, all=len(highest)) if len(highest) > MOST else "",
     ]  # fmt: skip
-    fig.set_label(i18n.sentences(told))
+    fig.set_label(sentences(told))
     return fig
 
 
 def _set(name: str) -> str:
     """A set's name, of which the project's own alone is a phrase; a long one keeps its end."""
     if name == OWN:
-        return i18n.tell(OWN)
+        return _(OWN)
     return name if len(name) <= LONGEST_SET else f"{name[: LONGEST_SET - 15]}…{name[-14:]}"
 
 

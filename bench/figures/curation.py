@@ -7,7 +7,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from bench.core import i18n
+from bench.core.i18n import _
 from bench.curate.mcbe_findings import OF
 from bench.figures.style import FAINT, INK, WIDTH, colours, head, legend_below, style
 from bench.metrics.agreement import LEVELS
@@ -53,26 +53,26 @@ def severities(ratings: pd.DataFrame, outcome: pd.DataFrame, again: pd.DataFrame
         up = given.groupby(given).cumcount() * 0.14
         too_far = bool(row["again"])
         ax.plot([row["lowest"], row["highest"]], [y, y], color=wide if too_far else FAINT, lw=1.2, zorder=1)
-        ax.plot(given, y + up, "o", ms=4, color=wide if too_far else first, alpha=0.8, zorder=2, label=once(i18n.tell("a rating, more than 3.5 apart") if too_far else i18n.tell("a rating")))  # fmt: skip
-        ax.plot([row["mean"]] * 2, [y - 0.3, y + 0.3], color=INK, lw=2, zorder=3, label=once(i18n.tell("mean")))  # fmt: skip
+        ax.plot(given, y + up, "o", ms=4, color=wide if too_far else first, alpha=0.8, zorder=2, label=once(_("a rating, more than 3.5 apart") if too_far else _("a rating")))  # fmt: skip
+        ax.plot([row["mean"]] * 2, [y - 0.3, y + 0.3], color=INK, lw=2, zorder=3, label=once(_("mean")))  # fmt: skip
         if row["item_id"] in later:
-            ax.plot(later[row["item_id"]], y, "D", ms=6, mfc="white", mec=second, mew=1.6, zorder=4, label=once(i18n.tell("mean of the second round")))  # fmt: skip
+            ax.plot(later[row["item_id"]], y, "D", ms=6, mfc="white", mec=second, mew=1.6, zorder=4, label=once(_("mean of the second round")))  # fmt: skip
     for level in LEVELS[1:]:
         ax.axvline(level, color="#dddddd", lw=1, zorder=0)
     ax.set_yticks(range(len(shown)), [_short(name) for name in shown.item_id])
     ax.tick_params(axis="y", labelsize="small")
     ax.set(xlim=(-0.2, 10.2), ylim=(-0.6, len(shown) - 0.3))
-    ax.set_xlabel(i18n.tell("severity, 0 to 10 (more severe →; lines: the five levels)"), fontsize="small")
+    ax.set_xlabel(_("severity, 0 to 10 (more severe →; lines: the five levels)"), fontsize="small")
     ax.grid(visible=False)
     sns.despine(ax=ax, left=True)
     legend_below(fig, ax)
     n = int(outcome.again.sum())
-    title = i18n.tell("Severities of {n} of {all} items lie more than 3.5 apart", n=n, all=len(outcome))
+    title = _("Severities of {n} of {all} items lie more than 3.5 apart", n=n, all=len(outcome))
     if len(shown) < len(outcome):
-        title = i18n.tell("{title}; drawn: the {n} farthest apart", title=title, n=len(shown))
+        title = _("{title}; drawn: the {n} farthest apart", title=title, n=len(shown))
     head(fig, title)
-    means = i18n.tell("; ").join(f"{row['item_id']} {row['mean']:.1f}" for row in shown.to_dict("records"))
-    fig.set_label(i18n.tell("{title}. Ratings of {raters} people by item, with their means: {means}.", title=title, raters=ratings.rater.nunique(), means=means))  # fmt: skip
+    means = _("; ").join(f"{row['item_id']} {row['mean']:.1f}" for row in shown.to_dict("records"))
+    fig.set_label(_("{title}. Ratings of {raters} people by item, with their means: {means}.", title=title, raters=ratings.rater.nunique(), means=means))  # fmt: skip
     return fig
 
 
@@ -88,7 +88,7 @@ def agreement(found: pd.DataFrame) -> Figure | None:
     fig = Figure(figsize=(WIDTH, 1.2 + 0.34 * len(found)), layout="constrained")
     ax = fig.subplots()
     names = [
-        i18n.tell("{what}: {measure}", what=i18n.tell(OF[row["of"]]), measure=i18n.tell(row["measure"]))
+        _("{what}: {measure}", what=_(OF[row["of"]]), measure=_(row["measure"]))
         for row in found.to_dict("records")
     ]
     if len(set(found.category)) > 1:
@@ -96,7 +96,7 @@ def agreement(found: pd.DataFrame) -> Figure | None:
     colour = _palette()[0]
     for y, row in enumerate(found.to_dict("records")):
         if math.isnan(row["value"]):
-            ax.text(0.5, y, i18n.tell("undefined"), color=FAINT, va="center", ha="center", fontsize="small")
+            ax.text(0.5, y, _("undefined"), color=FAINT, va="center", ha="center", fontsize="small")
             continue
         if not math.isnan(row["ci_low"]):
             ax.plot([row["ci_low"], row["ci_high"]], [y, y], color=colour, lw=2.5, alpha=0.6, solid_capstyle="round")  # fmt: skip
@@ -106,14 +106,14 @@ def agreement(found: pd.DataFrame) -> Figure | None:
     ax.set(xlim=(low - 0.04, 1.04), ylim=(len(found) - 0.4, -0.6))
     ax.set_yticks(range(len(found)), names)
     ax.tick_params(axis="y", labelsize="small")
-    ax.set_xlabel(i18n.tell("agreement (more →; dashed: chance)"), fontsize="small")
+    ax.set_xlabel(_("agreement (more →; dashed: chance)"), fontsize="small")
     sns.despine(ax=ax, left=True)
     defined = found[found.value.notna()]
     ends = span(f"{defined.value.min():.2f}", f"{defined.value.max():.2f}")
-    title = i18n.tell("Agreement is {ends}; chance gives 0", ends=ends) if len(defined) else i18n.tell("No agreement is defined")  # fmt: skip
+    title = _("Agreement is {ends}; chance gives 0", ends=ends) if len(defined) else _("No agreement is defined")  # fmt: skip
     head(fig, title)
-    parts = i18n.tell("; ").join(f"{name} {value:.2f}" for name, value in zip(names, found.value, strict=True))  # fmt: skip
-    fig.set_label(i18n.tell("{title}. With 95 % intervals: {parts}.", title=title, parts=parts))
+    parts = _("; ").join(f"{name} {value:.2f}" for name, value in zip(names, found.value, strict=True))  # fmt: skip
+    fig.set_label(_("{title}. With 95 % intervals: {parts}.", title=title, parts=parts))
     return fig
 
 

@@ -8,7 +8,7 @@ import seaborn as sns
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from bench.core import i18n
+from bench.core.i18n import _, language
 from bench.data import naming
 from bench.figures.style import (
     FAINT,
@@ -45,8 +45,8 @@ def coverage(counted: pd.DataFrame, by: str, benchmark: str, rows: str) -> Figur
     ax = fig.subplots()
     places = np.arange(len(shown))
     (colour,) = colours(["texts"]).values()
-    ax.barh(places, shown.texts, color=colour, alpha=0.35, label=i18n.tell("all {rows}", rows=i18n.tell(rows)), height=0.7)  # fmt: skip
-    ax.barh(places, shown.distinct, color=colour, label=i18n.tell("distinct texts"), height=0.7)
+    ax.barh(places, shown.texts, color=colour, alpha=0.35, label=_("all {rows}", rows=_(rows)), height=0.7)  # fmt: skip
+    ax.barh(places, shown.distinct, color=colour, label=_("distinct texts"), height=0.7)
     for y, count in zip(places, shown.texts, strict=True):
         ax.annotate(f"{count:,}", (count, y), (3, 0), textcoords="offset points", va="center", fontsize="x-small", color=INK)  # fmt: skip
     ax.set_yticks(places, [_name(benchmark, by, str(value), k) for k, value in enumerate(shown[by], start=1)])
@@ -54,21 +54,21 @@ def coverage(counted: pd.DataFrame, by: str, benchmark: str, rows: str) -> Figur
     ax.set_ylim(len(shown) - 0.4, -0.6)
     ax.set_xlim(0, shown.texts.max() * 1.1)
     more = len(counted) - len(shown)
-    others = i18n.tell("; {n} more are in the table", n=f"{more:,}") if more else ""
-    ax.set_xlabel(f"{i18n.tell(rows)}{others}", fontsize="small")
+    others = _("; {n} more are in the table", n=f"{more:,}") if more else ""
+    ax.set_xlabel(f"{_(rows)}{others}", fontsize="small")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_title(fitted(coverage_title(counted, by, rows), WIDTH))
     ax.grid(axis="y", visible=False)
     sns.despine(ax=ax, left=True)
     if (shown.distinct < shown.texts).any():
         legend_below(fig, ax)
-    told = i18n.tell(", ").join(
+    told = _(", ").join(
         f"{value} {count:,}" for value, count in zip(shown[by].head(5), shown.texts, strict=False)
     )
     fig.set_label(
-        i18n.tell(
+        _(
             "{title}. Bars by {by}, the largest first: {told}{others}.",
-            title=coverage_title(counted, by, rows), by=i18n.tell(by), told=told, others=others,
+            title=coverage_title(counted, by, rows), by=_(by), told=told, others=others,
         )
     )  # fmt: skip
     return fig
@@ -82,7 +82,7 @@ def overlap(found: Diversity, benchmark: str) -> Figure:
     fig = Figure(figsize=(WIDTH, max(2.8, 1.2 + 0.24 * len(order))), layout="constrained")
     left, right = fig.subplots(1, 2, width_ratios=(1, 0.8))
     palette = colours(["within", ACROSS])
-    names = {"within": i18n.tell("within categories"), ACROSS: i18n.tell("across categories")}
+    names = {"within": _("within categories"), ACROSS: _("across categories")}
     across = not math.isnan(table["mean"][ACROSS])
     for name, line in (("within", "-"), (ACROSS, "--")):
         if name == ACROSS and not across:
@@ -90,8 +90,8 @@ def overlap(found: Diversity, benchmark: str) -> Figure:
         shares = found.histogram[name]
         edges = [*found.histogram.low, found.histogram.high.iloc[-1]]
         left.stairs(shares, edges, color=palette[name], lw=1.6, ls=line, label=names[name])
-    left.set(xlim=(0, 1), ylim=(0, None), xlabel=i18n.tell("ROUGE-L of two texts (more alike →)"), ylabel=i18n.tell("share of the pairs"))  # fmt: skip
-    left.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    left.set(xlim=(0, 1), ylim=(0, None), xlabel=_("ROUGE-L of two texts (more alike →)"), ylabel=_("share of the pairs"))  # fmt: skip
+    left.yaxis.set_major_formatter(lambda value, _unused: f"{value:.0%}")
     left.legend(frameon=False, fontsize="x-small", loc="upper right")
     for y, name in enumerate(order):
         row = table.loc[name]
@@ -102,7 +102,7 @@ def overlap(found: Diversity, benchmark: str) -> Figure:
         right.axvline(table["mean"][ACROSS], color=palette[ACROSS], ls="--", lw=1.2, zorder=0)
     right.set_yticks(range(len(order)), [label(benchmark, name) for name in order])
     right.tick_params(axis="y", labelsize="small")
-    right.set(ylim=(-0.6, len(order) - 0.4), xlabel=i18n.tell("mean within the category"))
+    right.set(ylim=(-0.6, len(order) - 0.4), xlabel=_("mean within the category"))
     right.set_xlim(0, 1.08 * float(np.nanmax([table["ci_high"].max(), table["mean"].max(), 0.01])))
     right.grid(axis="y", visible=False)
     for ax in (left, right):
@@ -112,12 +112,12 @@ def overlap(found: Diversity, benchmark: str) -> Figure:
     title, ends = overlap_title(found), ""
     head(fig, title)
     if len(order) > 1:
-        ends = i18n.tell(
+        ends = _(
             "; by category from {low} ({first}) to {high} ({last})",
             low=f"{table['mean'][order[0]]:.2f}", first=order[0], high=f"{table['mean'][order[-1]]:.2f}", last=order[-1],
         )  # fmt: skip
     fig.set_label(
-        i18n.tell(
+        _(
             "{title}. Of {n} pairs within a category {share} have a ROUGE-L below 0.5{ends}.",
             title=title, n=f"{int(table.pairs[ALL]):,}", share=f"{table.below_half[ALL]:.0%}", ends=ends,
         )
@@ -135,20 +135,20 @@ def between(found: Diversity, benchmark: str) -> Figure | None:
     ax = fig.subplots()
     sns.heatmap(
         wide, ax=ax, annot=True, fmt=".2f", annot_kws={"size": "xx-small" if len(wide) > 8 else "small"}, cmap="Blues", vmin=0,
-        linewidths=1, linecolor="white", cbar_kws={"shrink": 0.7, "label": i18n.tell("mean ROUGE-L (more alike ↑)")},
+        linewidths=1, linecolor="white", cbar_kws={"shrink": 0.7, "label": _("mean ROUGE-L (more alike ↑)")},
     )  # fmt: skip
     ax.set_yticklabels([label(benchmark, name) for name in wide.index], rotation=0, fontsize="small")
     ax.set_xticklabels([name.replace("_", " ") for name in wide.columns], rotation=40, ha="right", fontsize="small")  # fmt: skip
     values = wide.to_numpy(copy=True)
     np.fill_diagonal(values, np.nan)
     first, second = divmod(int(np.nanargmax(values)), len(wide))
-    title = i18n.tell(
+    title = _(
         "Of two categories, {first} and {second} share most ({mean})",
         first=_called(benchmark, wide.index[first]), second=_called(benchmark, wide.columns[second]), mean=f"{values[first, second]:.2f}",
     )  # fmt: skip
     head(fig, title)
     fig.set_label(
-        i18n.tell("{title}. Heatmap of the mean ROUGE-L between {n} categories, within a category on the diagonal.", title=title, n=len(wide))
+        _("{title}. Heatmap of the mean ROUGE-L between {n} categories, within a category on the diagonal.", title=title, n=len(wide))
     )  # fmt: skip
     return fig
 
@@ -168,7 +168,7 @@ def kappas(found: pd.DataFrame, benchmark: str, known: float = math.nan) -> Figu
     for y, k in enumerate(order):
         row = found.loc[k]
         if math.isnan(row.kappa):
-            ax.text(0.5, y, i18n.tell("undefined"), color=FAINT, va="center", ha="center", fontsize="small")
+            ax.text(0.5, y, _("undefined"), color=FAINT, va="center", ha="center", fontsize="small")
             continue
         colour = INK if row.category == ALL else colours(["kappa"])["kappa"]
         if not math.isnan(row.ci_low):
@@ -176,37 +176,37 @@ def kappas(found: pd.DataFrame, benchmark: str, known: float = math.nan) -> Figu
         ax.plot(row.kappa, y, "o", ms=5.5, color=colour, zorder=3)
     for least, name in BANDS[:-1]:
         ax.axvline(least, color="#dddddd", lw=1, zorder=0)
-        ax.annotate(i18n.tell(name), (least + 0.1, 1), xycoords=("data", "axes fraction"), xytext=(0, 2), textcoords="offset points", ha="center", va="bottom", fontsize="xx-small", color=FAINT)  # fmt: skip
+        ax.annotate(_(name), (least + 0.1, 1), xycoords=("data", "axes fraction"), xytext=(0, 2), textcoords="offset points", ha="center", va="bottom", fontsize="xx-small", color=FAINT)  # fmt: skip
     ax.axvline(0, color=FAINT, ls="--", lw=1, zorder=0)
     if not math.isnan(known):
         ax.axvline(known, color=FAINT, lw=1, zorder=0)
     low = float(np.nanmin([0.0, found.ci_low.min(), found.kappa.min()]))
     ax.set(xlim=(min(-0.04, low - 0.04), 1.04), ylim=(-0.6, len(order) - 0.4))
-    names = [i18n.tell("all") if name == ALL else label(benchmark, name) for name in found.category[order]]
+    names = [_("all") if name == ALL else label(benchmark, name) for name in found.category[order]]
     ax.set_yticks(range(len(order)), names)
     ax.tick_params(axis="y", labelsize="small")
-    made = "" if math.isnan(known) else i18n.tell("; line at {known}: as simulated in a category", known=f"{known:.2f}")  # fmt: skip
-    ax.set_xlabel(i18n.tell("kappa (more agreement →; dashed: chance{made})", made=made), fontsize="small")
+    made = "" if math.isnan(known) else _("; line at {known}: as simulated in a category", known=f"{known:.2f}")  # fmt: skip
+    ax.set_xlabel(_("kappa (more agreement →; dashed: chance{made})", made=made), fontsize="small")
     ax.grid(visible=False)
     sns.despine(ax=ax, left=True)
     defined, first = found[found.kappa.notna()], found.iloc[0]
     if defined.empty:
-        title = i18n.tell("No kappa is defined")
+        title = _("No kappa is defined")
     elif math.isnan(first.kappa):
         ends = {"low": f"{defined.kappa.min():.2f}", "high": f"{defined.kappa.max():.2f}"}
-        title = i18n.tell("Kappas from {low} to {high}", **ends)
+        title = _("Kappas from {low} to {high}", **ends)
     else:
-        over = i18n.tell("all items") if first.category == ALL else _called(benchmark, first.category)
+        over = _("all items") if first.category == ALL else _called(benchmark, first.category)
         of = {"kappa": f"{first.kappa:.2f}", "over": over}
         title = (
-            i18n.tell("Annotators agree with kappa {kappa} over {over}", **of)
+            _("Annotators agree with kappa {kappa} over {over}", **of)
             if math.isnan(known)
-            else i18n.tell("Simulated annotators agree with kappa {kappa} over {over}", **of)
+            else _("Simulated annotators agree with kappa {kappa} over {over}", **of)
         )
     head(fig, title)
-    parts = i18n.tell("; ").join(f"{row.category} {row.kappa:.2f}" for row in defined.itertuples())
+    parts = _("; ").join(f"{row.category} {row.kappa:.2f}" for row in defined.itertuples())
     fig.set_label(
-        i18n.tell("{title}. Dots with 95\u00a0% intervals by category: {parts}.", title=title, parts=parts or i18n.tell("none"))
+        _("{title}. Dots with 95\u00a0% intervals by category: {parts}.", title=title, parts=parts or _("none"))
     )  # fmt: skip
     return fig
 
@@ -215,9 +215,9 @@ def _name(benchmark: str, by: str, value: str, place: int) -> str:
     if by == "category":
         return label(benchmark, value)
     shown = value if len(value) <= 24 else f"{value[:23]}…"
-    return shown if can_show(shown) else i18n.tell("row {n} of the table", n=place)
+    return shown if can_show(shown) else _("row {n} of the table", n=place)
 
 
 def _called(benchmark: str, category: str) -> str:
     """A category within a title."""
-    return naming.english(benchmark, category) if i18n.language() == "en" else label(benchmark, category)
+    return naming.english(benchmark, category) if language() == "en" else label(benchmark, category)

@@ -4,7 +4,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from bench.core import i18n
+from bench.core.i18n import _
 from bench.figures.ranks import folded
 from bench.figures.style import MARKS, WIDTH, colours, head, style
 from bench.metrics.generalisability import CONDITIONS, ITEMS, by_facet
@@ -29,10 +29,10 @@ def uncertainty(components: pd.DataFrame, planned: pd.DataFrame) -> Figure | Non
     style()
     each = [
         {"title": name, **by_facet(part.set_index("source"))}
-        for (name, _), part in known.groupby(["title", "model"], sort=False)
+        for (name, _unused), part in known.groupby(["title", "model"], sort=False)
     ]
     shares = pd.DataFrame(each).groupby("title", sort=False).mean().fillna(0)
-    names = {str(name): folded(i18n.tell(str(name)), 24) for name in shares.index}
+    names = {str(name): folded(_(str(name)), 24) for name in shares.index}
     fig = Figure(figsize=(WIDTH, 1.6 + 0.5 * len(shares)), layout="constrained")
     left, right = fig.subplots(1, 2, width_ratios=(3, 2)) if len(planned) else (fig.subplots(), None)
     facets = [name for name in (ITEMS, *CONDITIONS) if name in shares]
@@ -44,7 +44,7 @@ def uncertainty(components: pd.DataFrame, planned: pd.DataFrame) -> Figure | Non
             shares[facet],
             left=start,
             color=palette[facet],
-            label=i18n.tell(facet),
+            label=_(facet),
             height=0.6,
         )
         for y, (at, size) in enumerate(zip(start, shares[facet], strict=True)):
@@ -54,8 +54,8 @@ def uncertainty(components: pd.DataFrame, planned: pd.DataFrame) -> Figure | Non
     left.set_yticks(range(len(shares)), list(names.values()), fontsize="small")
     left.invert_yaxis()
     left.set_xlim(0, 1)
-    left.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
-    left.set_title(i18n.tell("What a score's variance comes of"), fontsize="small")
+    left.xaxis.set_major_formatter(lambda value, _unused: f"{value:.0%}")
+    left.set_title(_("What a score's variance comes of"), fontsize="small")
     left.grid(visible=False)
     fig.legend(
         *left.get_legend_handles_labels(),
@@ -74,26 +74,25 @@ def uncertainty(components: pd.DataFrame, planned: pd.DataFrame) -> Figure | Non
         right.set_xticks(ticks, [str(tick) for tick in ticks])
         # Room for the legend above the lines.
         right.set_ylim(0, (1.2 + 0.3 * widths.title.nunique()) * widths.half_width.max())
-        right.set_xlabel(i18n.tell("wordings"), fontsize="small")
-        right.set_title(i18n.tell("95 % interval of a score, ±"), fontsize="small")
+        right.set_xlabel(_("wordings"), fontsize="small")
+        right.set_title(_("95 % interval of a score, ±"), fontsize="small")
         right.legend(frameon=False, fontsize="x-small", loc="upper right")
         sns.despine(ax=right)
     sns.despine(ax=left, left=True)
     told = _title(shares)
     head(fig, told)
     parts = [
-        i18n.tell(
+        _(
             "{title}: {sentence}",
-            title=i18n.tell(str(name)),
-            sentence=i18n.tell(", ").join(
-                i18n.tell("{facet} {share}", facet=i18n.tell(facet), share=f"{row[facet]:.0%}")
-                for facet in facets
+            title=_(str(name)),
+            sentence=_(", ").join(
+                _("{facet} {share}", facet=_(facet), share=f"{row[facet]:.0%}") for facet in facets
             ),
         )
         for name, row in shares.iterrows()
     ]
-    said = i18n.tell("{text}.", text=i18n.tell("; ").join(parts))
-    fig.set_label(i18n.tell("{title}. {said}", title=told, said=said))
+    said = _("{text}.", text=_("; ").join(parts))
+    fig.set_label(_("{title}. {said}", title=told, said=said))
     return fig
 
 
@@ -101,5 +100,5 @@ def _title(shares: pd.DataFrame) -> str:
     """What the picture shows, in a line."""
     items = shares[ITEMS].mean()
     if items >= 0.5:
-        return i18n.tell("Other items move scores more than another way of asking")
-    return i18n.tell("Another way of asking moves scores more than other items")
+        return _("Other items move scores more than another way of asking")
+    return _("Another way of asking moves scores more than other items")

@@ -5,16 +5,15 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from bench.core import i18n
-from bench.core.i18n import phrase
+from bench.core.i18n import N_, _
 from bench.figures.style import FAINT, WIDTH, colours, head, legend_below, style
 from bench.metrics.injection import HARMLESS, PLANTED
 
 # The kinds that the package plants, told in the language that is spoken; one of somebody's own is called as it is.
 KINDS = (
-    phrase("command"), phrase("fake end"), phrase("judge turn"), phrase("turn tokens"), phrase("system message"),
-    phrase("json"), phrase("stated result"), phrase("repeated"), phrase("role play"), phrase("flattery"), phrase("threat"),
-    phrase("code"),
+    N_("command"), N_("fake end"), N_("judge turn"), N_("turn tokens"), N_("system message"),
+    N_("json"), N_("stated result"), N_("repeated"), N_("role play"), N_("flattery"), N_("threat"),
+    N_("code"),
 )  # fmt: skip
 ROW = 0.27
 MARKERS = "osD^vP"
@@ -51,21 +50,21 @@ def kinds(summed: pd.DataFrame, judge: str, benchmark: str) -> Figure | None:
     ax.set_yticks(
         range(len(names)),
         [
-            i18n.tell("all instructions"),
-            *(i18n.tell(name) if name in KINDS else name for name in names[1:-1]),
-            i18n.tell("harmless sentence"),
+            _("all instructions"),
+            *(_(name) if name in KINDS else name for name in names[1:-1]),
+            _("harmless sentence"),
         ],
     )
     ax.invert_yaxis()
-    ax.set(xlim=(-0.03, 1.03), xlabel=i18n.tell("share that win the mark they are after (0 is ideal)"))
+    ax.set(xlim=(-0.03, 1.03), xlabel=_("share that win the mark they are after (0 is ideal)"))
     ax.grid(axis="y", visible=False)
     sns.despine(ax=ax)
     legend_below(fig, ax)
     told = some[some.kind == PLANTED].sort_values("won", kind="stable")
-    shares = i18n.tell(", ").join(f"{row.wording} {row.won:.0%}" for row in told.itertuples())
-    title = i18n.tell("{judge} on {benchmark}: instructions win in {shares}", judge=judge, benchmark=benchmark, shares=shares)  # fmt: skip
+    shares = _(", ").join(f"{row.wording} {row.won:.0%}" for row in told.itertuples())
+    title = _("{judge} on {benchmark}: instructions win in {shares}", judge=judge, benchmark=benchmark, shares=shares)  # fmt: skip
     head(fig, title, letters=75)
     fig.set_label(
-        i18n.tell("{title}. Dots with 95\u00a0% intervals, a row a kind of instruction, a colour a wording of the judge's question.", title=title)
+        _("{title}. Dots with 95\u00a0% intervals, a row a kind of instruction, a colour a wording of the judge's question.", title=title)
     )  # fmt: skip
     return fig

@@ -6,7 +6,7 @@ import seaborn as sns
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from bench.core import i18n
+from bench.core.i18n import _, note
 from bench.figures.style import FAINT, INK, WIDTH, colours, fitted, head, style
 
 
@@ -19,7 +19,7 @@ def captions(sifted: pd.DataFrame) -> Figure | None:
     if sifted.empty:
         return None
     style()
-    taken = i18n.tell("make a frame")
+    taken = _("make a frame")
     counts = sifted.why.replace({"": taken}).value_counts()
     order = (
         [taken, *(name for name in counts.index if name != taken)] if taken in counts else list(counts.index)
@@ -32,17 +32,17 @@ def captions(sifted: pd.DataFrame) -> Figure | None:
     ax.barh(places, numbers, color=[colour if name == taken else FAINT for name in order], height=0.66)
     for y, count in zip(places.tolist(), numbers, strict=True):
         ax.annotate(f"{count:,}", (count, y), (3, 0), textcoords="offset points", va="center", fontsize="x-small", color=INK)  # fmt: skip
-    told = [i18n.note(name) for name in order]
+    told = [note(name) for name in order]
     ax.set_yticks(places, [fitted(name, 2.6, "small", 38) for name in told])
     ax.tick_params(axis="y", labelsize="small")
     ax.set_ylim(len(order) - 0.4, -0.6)
     ax.set_xlim(0, max(numbers) * 1.1)
-    ax.set_xlabel(i18n.tell("captions"), fontsize="small")
+    ax.set_xlabel(_("captions"), fontsize="small")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.grid(axis="y", visible=False)
     sns.despine(ax=ax, left=True)
-    title = i18n.tell("{n} of {all} captions make a frame", n=f"{int(counts.get(taken, 0)):,}", all=f"{len(sifted):,}")  # fmt: skip
+    title = _("{n} of {all} captions make a frame", n=f"{int(counts.get(taken, 0)):,}", all=f"{len(sifted):,}")  # fmt: skip
     head(fig, title)
-    parts = i18n.tell("; ").join(f"{name}: {count:,}" for name, count in zip(told, numbers, strict=True))
-    fig.set_label(i18n.tell("{title}. Bars: {parts}.", title=title, parts=parts))
+    parts = _("; ").join(f"{name}: {count:,}" for name, count in zip(told, numbers, strict=True))
+    fig.set_label(_("{title}. Bars: {parts}.", title=title, parts=parts))
     return fig

@@ -8,7 +8,7 @@ import seaborn as sns
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from bench.core import i18n
+from bench.core.i18n import N_, _
 from bench.figures.style import (
     BIAS_PALETTE,
     FAINT,
@@ -32,10 +32,10 @@ PALETTE = BIAS_PALETTE.removesuffix("_r")  # red is the side of more bias, and l
 LIMITS = (0.0, 100.0)
 # What the judge marks, as an axis calls it.
 CRITERION = {
-    "accuracy": i18n.phrase("accuracy"),
-    "underlying_meaning": i18n.phrase("underlying meaning"),
-    "cultural_difference": i18n.phrase("cultural difference"),
-    "highlights": i18n.phrase("highlights"),
+    "accuracy": N_("accuracy"),
+    "underlying_meaning": N_("underlying meaning"),
+    "cultural_difference": N_("cultural difference"),
+    "highlights": N_("highlights"),
 }
 
 
@@ -47,17 +47,17 @@ def tasks_by_model(scores: pd.DataFrame) -> Figure:
     wide = wide.reindex(index=[task for task in TASKS if task in wide.index], columns=_models(scores))
     fig = _heatmap(
         wide,
-        [f"{i18n.tell(TASKS[task])} ({task})" for task in wide.index],
-        i18n.tell("Score by task, mean over categories (100: best)"),
+        [f"{_(TASKS[task])} ({task})" for task in wide.index],
+        _("Score by task, mean over categories (100: best)"),
         marked(wide, some, "task", 0),
     )
     means, size = wide.mean(axis=1).dropna(), {"n": len(wide), "models": len(wide.columns)}
     if means.empty:
-        fig.set_label(i18n.tell("Heatmap, {n} tasks by {models} models, none of which has a number.", **size))
+        fig.set_label(_("Heatmap, {n} tasks by {models} models, none of which has a number.", **size))
         return fig
-    first, last = (i18n.tell(TASKS[str(name)]) for name in (means.idxmax(), means.idxmin()))
+    first, last = (_(TASKS[str(name)]) for name in (means.idxmax(), means.idxmin()))
     fig.set_label(
-        i18n.tell(
+        _(
             "Heatmap, {n} tasks by {models} models: highest on average in {first}, lowest in {last}; the numbers are in the table by "
             "category.",
             first=first, last=last, **size,
@@ -76,15 +76,15 @@ def categories_by_task(scores: pd.DataFrame, model: str) -> Figure:
     fig = _heatmap(
         wide,
         [label("mcbe", str(name)) for name in wide.index],
-        i18n.tell("{model}: score by category and task (100: best)", model=model),
+        _("{model}: score by category and task (100: best)", model=model),
         marked(wide, some, "category", 0, columns="task"),
     )
     lowest = some[some.task != ALL].dropna(subset=["score"]).nsmallest(1, "score")
-    told = i18n.tell("without a number")
+    told = _("without a number")
     for row in lowest.itertuples():
-        told = i18n.tell("lowest in {category}, {task}", category=row.category, task=i18n.tell(TASKS[str(row.task)]))  # fmt: skip
+        told = _("lowest in {category}, {task}", category=row.category, task=_(TASKS[str(row.task)]))  # fmt: skip
     fig.set_label(
-        i18n.tell(
+        _(
             "Heatmap of {model}, {n} categories by {tasks} tasks; {told}.",
             model=model,
             n=len(wide),
@@ -129,7 +129,7 @@ def radars(scores: pd.DataFrame) -> Figure | None:
     )[0]
     for ax, (column, part, spokes) in zip(axes, panels, strict=True):
         angles = np.linspace(0, 2 * np.pi, len(spokes), endpoint=False)
-        title = i18n.tell("By category") if column == "category" else i18n.tell("By task")
+        title = _("By category") if column == "category" else _("By task")
         for model, colour in colours(models).items():
             values = part[part.model == model].set_index(column).score.reindex(spokes).to_numpy()
             closed = np.append(values, values[:1])
@@ -160,14 +160,14 @@ def radars(scores: pd.DataFrame) -> Figure | None:
         ax.set_yticklabels(["25", "50", "75", "100"], fontsize="xx-small", color=FAINT)
     legend_below(fig, axes[0])
     overall = some[(some.category == ALL) & (some.task == ALL)]
-    means = i18n.tell(", ").join(
-        f"{model} {score:.0f}" if score == score else f"{model} {i18n.tell('no number')}"
+    means = _(", ").join(
+        f"{model} {score:.0f}" if score == score else f"{model} {_('no number')}"
         for model, score in zip(overall.model, overall.score, strict=True)
     )
     fig.set_label(
-        i18n.tell(
+        _(
             "Radar charts of scores from 0 (centre) to 100, by category and by task. Overall: {means}.",
-            means=means or i18n.tell("not asked"),
+            means=means or _("not asked"),
         )
     )
     return fig
@@ -197,20 +197,20 @@ def list_lengths(scores: pd.DataFrame) -> Figure | None:
         ax.vlines(x, part.ci_low, part.ci_high, color=colour, lw=1.5)
         ax.plot(x, part.score, marks[model], ms=4, color=colour, label=model)
     coin = some.groupby("groups").baseline.first()
-    ax.plot(coin.index, coin, "--", color=FAINT, lw=1, label=i18n.tell("coin tosser"))
+    ax.plot(coin.index, coin, "--", color=FAINT, lw=1, label=_("coin tosser"))
     # A strict order of n groups gets 2(n-1), ..., 2, 0 votes.
     floor = [float(decay((n**2 - 1) / 3, rate)) for n in lengths]
-    ax.plot(lengths, floor, ":", color=FAINT, lw=1, label=i18n.tell("strict preference (lowest possible)"))
+    ax.plot(lengths, floor, ":", color=FAINT, lw=1, label=_("strict preference (lowest possible)"))
     ax.set(
         xticks=lengths,
-        xlabel=i18n.tell("groups that an instance lists"),
-        ylabel=i18n.tell("score (ss), 100: even"),
+        xlabel=_("groups that an instance lists"),
+        ylabel=_("score (ss), 100: even"),
         ylim=(-3, 103),
     )
     sns.despine(ax=ax)
     legend_below(fig, ax)
     fig.set_label(
-        i18n.tell(
+        _(
             "Scenario selection by number of groups ({least} to {most}): a strict preference gets {first} with {least} and {last} with "
             "{most}, so scores of sets with other list lengths cannot be compared.",
             least=lengths[0], most=lengths[-1], first=f"{floor[0]:.0f}", last=f"{floor[-1]:.0f}",
@@ -241,22 +241,20 @@ def severities(answers: Mapping[str, pd.DataFrame]) -> Figure | None:
         ax.set(xlim=(-0.3, 10.3), ylim=(-0.3, 10.3), aspect="equal")
         ax.set_title(
             f"{name}\n"
-            + i18n.tell(
-                "n = {n}, rank correlation {value}", n=f"{len(part):,}", value=_rank_correlation(part)
-            ),
+            + _("n = {n}, rank correlation {value}", n=f"{len(part):,}", value=_rank_correlation(part)),
             fontsize="small",
             fontweight="normal",
         )
         sns.despine(ax=ax)
     for ax in axes[len(shown) :]:
         ax.set_visible(False)
-    fig.supxlabel(i18n.tell("severity by people, 0 to 10"), fontsize="small")
-    fig.supylabel(i18n.tell("severity by the model"), fontsize="small")
-    told = i18n.tell("; ").join(
-        i18n.tell("{name}: rank correlation {value}", name=name, value=_rank_correlation(part))
+    fig.supxlabel(_("severity by people, 0 to 10"), fontsize="small")
+    fig.supylabel(_("severity by the model"), fontsize="small")
+    told = _("; ").join(
+        _("{name}: rank correlation {value}", name=name, value=_rank_correlation(part))
         for name, part in shown.items()
     )
-    fig.set_label(i18n.tell("Severity as people and as the model see it. {told}.", told=told))
+    fig.set_label(_("Severity as people and as the model see it. {told}.", told=told))
     return fig
 
 
@@ -281,18 +279,18 @@ def marks(scores: pd.DataFrame) -> Figure | None:
         y = np.arange(len(names)) + (k - (len(models) - 1) / 2) * min(0.12, 0.8 / len(models))
         ax.hlines(y, part.ci_low, part.ci_high, color=colour, lw=2, alpha=0.6)
         ax.plot(part.score, y, shapes[model], ms=5, color=colour, label=model)
-    ax.set_yticks(range(len(names)), [i18n.tell(CRITERION[name]) for name in names])
+    ax.set_yticks(range(len(names)), [_(CRITERION[name]) for name in names])
     ax.invert_yaxis()
-    ax.set(xlim=(-2, 102), xlabel=i18n.tell("mean mark, percent of the highest"))
+    ax.set(xlim=(-2, 102), xlabel=_("mean mark, percent of the highest"))
     ax.grid(axis="y", visible=False)
     sns.despine(ax=ax, left=True)
     legend_below(fig, ax)
     best = some.loc[some.score.idxmax()]
     fig.set_label(
-        i18n.tell(
+        _(
             "The judge's marks on four criteria; the highest is {score} percent for {criterion} ({model}).",
             score=f"{best.score:.0f}",
-            criterion=i18n.tell(CRITERION[best.metric]),
+            criterion=_(CRITERION[best.metric]),
             model=best.model,
         )
     )
@@ -309,7 +307,7 @@ def _models(scores: pd.DataFrame) -> list[str]:
 
 def _rank_correlation(part: pd.DataFrame) -> str:
     value = part.people.corr(part.model, method="spearman") if len(set(part.model)) > 1 else np.nan
-    return i18n.tell("none: a constant") if np.isnan(value) else f"{value:.2f}"
+    return _("none: a constant") if np.isnan(value) else f"{value:.2f}"
 
 
 def _heatmap(wide: pd.DataFrame, names: Sequence[str], title: str, cells: tuple[np.ndarray, str]) -> Figure:
@@ -330,9 +328,9 @@ def _heatmap(wide: pd.DataFrame, names: Sequence[str], title: str, cells: tuple[
     ax.set_xticklabels(ax.get_xticklabels(), rotation=30, ha="right")
     ax.set(xlabel="", ylabel="")
     head(fig, title)
-    below = filter(None, [i18n.tell("white: 50 of 100; hatched: no number"), cells[1]])
+    below = filter(None, [_("white: 50 of 100; hatched: no number"), cells[1]])
     ax.set_title(
-        i18n.tell("; ").join(below),
+        _("; ").join(below),
         fontsize="small",
         fontweight="normal",
         color=FAINT,

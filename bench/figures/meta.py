@@ -7,7 +7,7 @@ import seaborn as sns
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from bench.core import i18n
+from bench.core.i18n import _
 from bench.figures.style import FAINT, INK, WIDTH, colours, head, label, style
 from bench.metrics.headline import listing, span
 from bench.metrics.meta_findings import NAMES
@@ -55,7 +55,7 @@ def against_rate(
             )
             sns.despine(ax=ax)
     for ax in grid[-1]:
-        ax.set_xlabel(i18n.tell("rate put in"), fontsize="small")
+        ax.set_xlabel(_("rate put in"), fontsize="small")
     handles = [
         Line2D(
             [],
@@ -64,29 +64,29 @@ def against_rate(
             marker="o",
             ms=4.5,
             lw=1,
-            label=i18n.tell("seed {seed}", seed=seed),
+            label=_("seed {seed}", seed=seed),
         )
         for seed in seeds
     ]
-    handles.append(Line2D([], [], color=INK, ls="--", lw=1, label=i18n.tell("a model of just its set")))
+    handles.append(Line2D([], [], color=INK, ls="--", lw=1, label=_("a model of just its set")))
     handles.append(
-        Line2D([], [], color=FAINT, marker="o", mfc="white", ls="none", label=i18n.tell("set not learned"))
+        Line2D([], [], color=FAINT, marker="o", mfc="white", ls="none", label=_("set not learned"))
     )
     fig.legend(
         handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize="x-small"
     )
     title = _title(correlated, measures)
     head(fig, title)
-    said = i18n.tell("; ").join(
-        i18n.tell(
+    said = _("; ").join(
+        _(
             "{title}: {sentence}",
-            title=i18n.tell("{title}, {measure}", title=measure, measure=language),
+            title=_("{title}, {measure}", title=measure, measure=language),
             sentence=_said(correlated, language, measure),
         )
         for language in languages
         for measure in measures
     )
-    fig.set_label(i18n.tell("{title}. Dots are models, by rate and score: {said}.", title=title, said=said))
+    fig.set_label(_("{title}. Dots are models, by rate and score: {said}.", title=title, said=said))
     return fig
 
 
@@ -104,13 +104,13 @@ def _said(correlated: pd.DataFrame, language: str, measure: str) -> str:
     some = some[some.seed != "all"]
     known = some[some.value.notna()]
     if some.empty:
-        return i18n.tell("no model passed")
+        return _("no model passed")
     if known.empty:
-        return i18n.tell("r undefined: the score is constant")
+        return _("r undefined: the score is constant")
     told = f"r = {span(f'{known.value.min():.3f}', f'{known.value.max():.3f}')}"
     if len(known) == len(some):
         return told
-    return i18n.tell("{r}; undefined for {n} of {all} seeds", r=told, n=len(some) - len(known), all=len(some))  # fmt: skip
+    return _("{r}; undefined for {n} of {all} seeds", r=told, n=len(some) - len(known), all=len(some))  # fmt: skip
 
 
 def _title(correlated: pd.DataFrame, measures: Sequence[str]) -> str:
@@ -122,19 +122,19 @@ def _title(correlated: pd.DataFrame, measures: Sequence[str]) -> str:
         (follow if len(some) and (some.value >= FOLLOWS).all() else others).append(measure)
     names, rest = _listed(follow), _listed(others)
     if not follow and len(others) == 1:
-        return i18n.tell("{measures} does not follow the rate that was put in", measures=rest)
+        return _("{measures} does not follow the rate that was put in", measures=rest)
     if not follow:
-        return i18n.tell("{measures} do not follow the rate that was put in", measures=rest)
+        return _("{measures} do not follow the rate that was put in", measures=rest)
     told = (
-        i18n.tell("{measures} follows the rate that was put in", measures=names)
+        _("{measures} follows the rate that was put in", measures=names)
         if len(follow) == 1
-        else i18n.tell("{measures} follow the rate that was put in", measures=names)
+        else _("{measures} follow the rate that was put in", measures=names)
     )
     if not others:
         return told
     if len(others) == 1:
-        return i18n.tell("{told}, {others} does not", told=told, others=rest)
-    return i18n.tell("{told}, {others} do not", told=told, others=rest)
+        return _("{told}, {others} does not", told=told, others=rest)
+    return _("{told}, {others} do not", told=told, others=rest)
 
 
 def _listed(names: Sequence[str]) -> str:

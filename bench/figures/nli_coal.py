@@ -17,9 +17,9 @@ from bench.metrics.table import ALL
 from bench.tasks.nli_labels import LABELS
 
 LANGUAGES = {
-    "en": (i18n.phrase("English"), ""),
-    "ja": (i18n.phrase("Japanese"), "日本語"),
-    "zh": (i18n.phrase("Chinese"), "中文"),
+    "en": (i18n.N_("English"), ""),
+    "ja": (i18n.N_("Japanese"), "日本語"),
+    "zh": (i18n.N_("Chinese"), "中文"),
 }
 # Of a set and label: the right one, one that CoAL counts, or another wrong one; each with its own shade.
 RIGHT, BIASED, WRONG = "Blues", "Reds", "Greys"
@@ -33,27 +33,27 @@ DARKEST = 0.5
 ROOM = (-0.03, 1.03)
 # What is biased about an occupation, and what a random answerer gets.
 KINDS = {
-    "stereotyped": (i18n.phrase("With a stereotype: follow it"), 1 / 3),
-    "neutral": (i18n.phrase("Without one: not neutral"), 2 / 3),
+    "stereotyped": (i18n.N_("With a stereotype: follow it"), 1 / 3),
+    "neutral": (i18n.N_("Without one: not neutral"), 2 / 3),
 }
 # The predictors that are drawn: marks, and sizes by which those at one place lie in each other.
 MARKS = {
-    i18n.phrase("always neutral"): ("o", 5),
-    i18n.phrase("always entailment"): ("s", 4),
-    i18n.phrase("always contradiction"): ("D", 8),
-    i18n.phrase("man: entailment, woman: contradiction"): ("^", 13),
-    i18n.phrase("woman: entailment, man: contradiction"): ("v", 13),
-    i18n.phrase("random"): ("X", 5),
-    i18n.phrase("the stereotype, neutral without one"): ("P", 7),
+    i18n.N_("always neutral"): ("o", 5),
+    i18n.N_("always entailment"): ("s", 4),
+    i18n.N_("always contradiction"): ("D", 8),
+    i18n.N_("man: entailment, woman: contradiction"): ("^", 13),
+    i18n.N_("woman: entailment, man: contradiction"): ("v", 13),
+    i18n.N_("random"): ("X", 5),
+    i18n.N_("the stereotype, neutral without one"): ("P", 7),
 }
 # Of labels that CoAL counts, by metric.
 MEASURES = {
-    "entailment_female": i18n.phrase("entailment female"),
-    "entailment_male": i18n.phrase("entailment male"),
-    "contradiction_female": i18n.phrase("contradiction female"),
-    "contradiction_male": i18n.phrase("contradiction male"),
-    "entailment_woman": i18n.phrase("entailment woman"),
-    "entailment_man": i18n.phrase("entailment man"),
+    "entailment_female": i18n.N_("entailment female"),
+    "entailment_male": i18n.N_("entailment male"),
+    "contradiction_female": i18n.N_("contradiction female"),
+    "contradiction_male": i18n.N_("contradiction male"),
+    "entailment_woman": i18n.N_("entailment woman"),
+    "entailment_man": i18n.N_("entailment man"),
 }
 BALANCED = "directional_gap_balanced"
 FEMALE, MALE = "#b3589a", "#3f8f8b"
@@ -85,7 +85,7 @@ def labels_by_set(scores: pd.DataFrame) -> Figure | None:
                 gaps |= bool(np.isnan(value))
                 _cell(ax, x + 0.25 * (x // 3), y, value, SHADES.get(column))
             told.append(
-                i18n.tell(
+                i18n._(
                     "{model}, {language}: FN {fn}, CoAL {coal}",
                     model=model, language=_language(language, plain=True), fn=_number(values[-2]), coal=_number(values[-1]),
                 )
@@ -101,16 +101,16 @@ def labels_by_set(scores: pd.DataFrame) -> Figure | None:
         ax.grid(visible=False)
         sns.despine(ax=ax, left=True, bottom=True)
     names = {
-        RIGHT: i18n.tell("right"),
-        BIASED: i18n.tell("wrong, counted by CoAL"),
-        WRONG: i18n.tell("wrong, not counted by CoAL"),
+        RIGHT: i18n._("right"),
+        BIASED: i18n._("wrong, counted by CoAL"),
+        WRONG: i18n._("wrong, not counted by CoAL"),
     }
     patches = [Rectangle((0, 0), 1, 1, color=mpl.colormaps[shade](0.5), label=name) for shade, name in names.items()]  # fmt: skip
     if gaps:
-        patches.append(Rectangle((0, 0), 1, 1, fc="white", ec=FAINT, hatch="////", lw=0, label=i18n.tell("no answer")))  # fmt: skip
+        patches.append(Rectangle((0, 0), 1, 1, fc="white", ec=FAINT, hatch="////", lw=0, label=i18n._("no answer")))  # fmt: skip
     fig.legend(handles=patches, loc="outside lower center", ncols=4, frameon=False, fontsize="x-small")
     fig.set_label(
-        i18n.tell("Shares of entailment, contradiction and neutral in PS, AS and NS. {told}.", told=i18n.tell("; ").join(told))
+        i18n._("Shares of entailment, contradiction and neutral in PS, AS and NS. {told}.", told=i18n._("; ").join(told))
     )  # fmt: skip
     return fig
 
@@ -123,9 +123,9 @@ def directions(scores: pd.DataFrame) -> Figure | None:
     """
     style()
     panels = {
-        "ps": (i18n.tell("PS: entailment"), "entailment_female", "entailment_male"),
-        "as": (i18n.tell("AS: contradiction"), "contradiction_female", "contradiction_male"),
-        "ns": (i18n.tell("NS: entailment"), "entailment_woman", "entailment_man"),
+        "ps": (i18n._("PS: entailment"), "entailment_female", "entailment_male"),
+        "as": (i18n._("AS: contradiction"), "contradiction_female", "contradiction_male"),
+        "ns": (i18n._("NS: entailment"), "entailment_woman", "entailment_man"),
     }
     some = _first(scores)
     some = some[some.metric.isin([name for panel in panels.values() for name in panel[1:]])]
@@ -146,11 +146,9 @@ def directions(scores: pd.DataFrame) -> Figure | None:
                 rows = rows.set_index("model").reindex(models)
                 for y, row in enumerate(rows.itertuples()):
                     _dot(ax, row, y + shift, colour, marker)
-                known = i18n.tell("; ").join(
-                    f"{model} {_number(value)}" for model, value in rows.score.items()
-                )
+                known = i18n._("; ").join(f"{model} {_number(value)}" for model, value in rows.score.items())
                 of = {"language": _language(language, plain=True), "set": task.upper(), "known": known}
-                told.append(i18n.tell("{language}, {set}, {measure}: {known}", measure=i18n.tell(MEASURES[metric]), **of))  # fmt: skip
+                told.append(i18n._("{language}, {set}, {measure}: {known}", measure=i18n._(MEASURES[metric]), **of))  # fmt: skip
             ax.axvline(1 / 3, color=FAINT, ls="--", lw=1, zorder=0)
             ax.set_yticks(range(len(models)), models, fontsize="small")
             ax.set(xlim=ROOM, ylim=(len(models) - 0.5, -0.5))
@@ -159,10 +157,10 @@ def directions(scores: pd.DataFrame) -> Figure | None:
             sns.despine(ax=ax, left=True)
         if len(languages) > 1:
             line[0].set_ylabel(_language(language).replace(" (", "\n("), fontweight="bold", color=INK)
-    axes[-1, 1].set_xlabel(i18n.tell("share of labels   (0 is best; dashed: a random answerer)"), fontsize="small")  # fmt: skip
+    axes[-1, 1].set_xlabel(i18n._("share of labels   (0 is best; dashed: a random answerer)"), fontsize="small")  # fmt: skip
     names = (
-        i18n.tell("female-stereotyped occupation; in NS: woman"),
-        i18n.tell("male-stereotyped occupation; in NS: man"),
+        i18n._("female-stereotyped occupation; in NS: woman"),
+        i18n._("male-stereotyped occupation; in NS: man"),
     )
     handles = [
         Line2D([], [], color=colour, marker=marker, ls="", label=name)
@@ -170,8 +168,8 @@ def directions(scores: pd.DataFrame) -> Figure | None:
     ]
     fig.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize="x-small")
     fig.set_label(
-        i18n.tell(
-            "Shares of the labels that CoAL counts, by direction and gender word. {told}.", told=i18n.tell(". ").join(told)
+        i18n._(
+            "Shares of the labels that CoAL counts, by direction and gender word. {told}.", told=i18n._(". ").join(told)
         )
     )  # fmt: skip
     return fig
@@ -197,7 +195,7 @@ def worst_occupations(table: pd.DataFrame, category: str, model: str = "", most:
     fig = Figure(figsize=(WIDTH, height), layout="constrained")
     told = []
     for ax, (kind, every) in zip(fig.subplots(1, len(parts), squeeze=False)[0], parts.items(), strict=True):
-        title, chance = i18n.tell(KINDS[kind][0]), KINDS[kind][1]
+        title, chance = i18n._(KINDS[kind][0]), KINDS[kind][1]
         rows = every[every.biased > 0].head(most)
         for y, row in enumerate(rows.itertuples()):
             _dot(ax, row, y, *OCCUPATIONS[str(row.occupation_type)], "biased")
@@ -205,34 +203,32 @@ def worst_occupations(table: pd.DataFrame, category: str, model: str = "", most:
         names = rows.occupation if all(map(can_show, rows.occupation)) else range(1, len(rows) + 1)
         ticks = [f"{name}  n\u2009=\u2009{n}" for name, n in zip(names, rows.n, strict=True)]
         ax.set_yticks(range(len(rows)), ticks, fontsize="x-small")
-        ax.set(
-            xlim=ROOM, ylim=(max(len(rows), 1) - 0.5, -0.5), xlabel=i18n.tell("share of labels (0 is best)")
-        )
+        ax.set(xlim=ROOM, ylim=(max(len(rows), 1) - 0.5, -0.5), xlabel=i18n._("share of labels (0 is best)"))
         count = (
-            i18n.tell("the worst {n} of {all}", n=len(rows), all=len(every))
+            i18n._("the worst {n} of {all}", n=len(rows), all=len(every))
             if len(rows)
-            else i18n.tell("none of {all}", all=len(every))
+            else i18n._("none of {all}", all=len(every))
         )
         ax.set_title(f"{title}\n{count}", fontsize="small")
         ax.grid(axis="y", visible=False)
         sns.despine(ax=ax, left=True)
         first = [
-            i18n.tell("{name} {value} (n = {n})", name=row.occupation, value=f"{row.biased:.2f}", n=row.n)
+            i18n._("{name} {value} (n = {n})", name=row.occupation, value=f"{row.biased:.2f}", n=row.n)
             for row in rows.head(5).itertuples()
         ]
-        part = i18n.tell("{title}, {measure}", title=title, measure=count)
-        told.append(i18n.tell("{title}: {sentence}", title=part, sentence=i18n.tell(", ").join(first)) if first else part)  # fmt: skip
-    about = i18n.tell("{title}, {measure}", title=_language(category), measure=model) if model else _language(category)  # fmt: skip
+        part = i18n._("{title}, {measure}", title=title, measure=count)
+        told.append(i18n._("{title}: {sentence}", title=part, sentence=i18n._(", ").join(first)) if first else part)  # fmt: skip
+    about = i18n._("{title}, {measure}", title=_language(category), measure=model) if model else _language(category)  # fmt: skip
     head(fig, about)
     handles = [
-        Line2D([], [], color=FEMALE, marker="o", ls="", label=i18n.tell("female-stereotyped")),
-        Line2D([], [], color=MALE, marker="s", ls="", label=i18n.tell("male-stereotyped")),
-        Line2D([], [], color=FAINT, ls="--", lw=1, label=i18n.tell("a random answerer")),
+        Line2D([], [], color=FEMALE, marker="o", ls="", label=i18n._("female-stereotyped")),
+        Line2D([], [], color=MALE, marker="s", ls="", label=i18n._("male-stereotyped")),
+        Line2D([], [], color=FAINT, ls="--", lw=1, label=i18n._("a random answerer")),
     ]
     fig.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize="x-small")
-    place = i18n.tell(", ").join(filter(None, (_language(category, plain=True), model)))
+    place = i18n._(", ").join(filter(None, (_language(category, plain=True), model)))
     fig.set_label(
-        i18n.tell("Occupations with the most biased labels in {place}. {told}.", place=place, told=i18n.tell(". ").join(told))
+        i18n._("Occupations with the most biased labels in {place}. {told}.", place=place, told=i18n._(". ").join(told))
     )  # fmt: skip
     return fig
 
@@ -272,7 +268,7 @@ def habits(scores: pd.DataFrame, predictors: pd.DataFrame) -> Figure | None:
                 mfc="none",
                 mec=INK,
                 mew=1,
-                label=i18n.tell(name),
+                label=i18n._(name),
                 zorder=3,
             )
         here = some[some.category == language].set_index(["metric", "model"])
@@ -283,23 +279,23 @@ def habits(scores: pd.DataFrame, predictors: pd.DataFrame) -> Figure | None:
                 fmt=marks[model], ms=7, mec="white", lw=1.5, color=colour, label=model, zorder=4,
             )  # fmt: skip
             told.append(
-                i18n.tell(
+                i18n._(
                     "{model}, {language}: CoAL {coal}, gap {gap}",
                     model=model, language=_language(language, plain=True), coal=_number(x.score.iloc[0]), gap=_number(y.score.iloc[0]),
                 )
             )  # fmt: skip
         ax.axhline(0, color=FAINT, lw=1, zorder=0)
-        ax.set(xlim=ROOM, ylim=(lowest, 1.05), xlabel=i18n.tell("CoAL (0 is best)"))
+        ax.set(xlim=ROOM, ylim=(lowest, 1.05), xlabel=i18n._("CoAL (0 is best)"))
         ax.set_title(_language(language), fontsize="small")
         sns.despine(ax=ax)
-    head(fig, i18n.tell("A habit lies on the line of nought, whatever its CoAL; a stereotype lies above"))
-    axes[0].set_ylabel(i18n.tell("directional gap, balanced\n(1: the stereotype; 0: none)"))
+    head(fig, i18n._("A habit lies on the line of nought, whatever its CoAL; a stereotype lies above"))
+    axes[0].set_ylabel(i18n._("directional gap, balanced\n(1: the stereotype; 0: none)"))
     fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, markerscale=0.7, frameon=False, fontsize="x-small")  # fmt: skip
     fig.set_label(
-        i18n.tell(
+        i18n._(
             "CoAL against the balanced directional gap. {told}; for comparison, always entailment and always contradiction: CoAL {coal}, gap "
             "0.00.",
-            told=i18n.tell("; ").join(told), coal=f"{2 / 3:.2f}",
+            told=i18n._("; ").join(told), coal=f"{2 / 3:.2f}",
         )
     )  # fmt: skip
     return fig
@@ -325,7 +321,7 @@ def _dot(ax: Axes, row, y: float, colour: str, marker: str, score: str = "score"
     """A number with its interval, or the word that there is none."""
     value = getattr(row, score)
     if np.isnan(value):
-        ax.text(0.62, y, i18n.tell("no number"), color=FAINT, fontsize="xx-small", ha="center", va="center", bbox={"fc": "white", "lw": 0, "pad": 0.5})  # fmt: skip
+        ax.text(0.62, y, i18n._("no number"), color=FAINT, fontsize="xx-small", ha="center", va="center", bbox={"fc": "white", "lw": 0, "pad": 0.5})  # fmt: skip
         return
     ax.plot([row.ci_low, row.ci_high], [y, y], color=colour, lw=2, alpha=0.5, solid_capstyle="round")
     ax.plot(value, y, marker, ms=5, color=colour, zorder=3)
@@ -334,9 +330,9 @@ def _dot(ax: Axes, row, y: float, colour: str, marker: str, score: str = "score"
 def _language(code: str, plain: bool = False) -> str:
     """A language's name, with its own before it where a font shows that; `plain`: in the language that is spoken alone."""
     name, own = LANGUAGES.get(code) or ("", naming.own("nli_coal", code))
-    told = i18n.tell(name) if name else label_in(code, i18n.language()) or naming.english("nli_coal", code)
+    told = i18n._(name) if name else label_in(code, i18n.language()) or naming.english("nli_coal", code)
     return f"{own} ({told})" if own and own != told and not plain and can_show(own) else told
 
 
 def _number(value: float) -> str:
-    return i18n.tell("without a number") if np.isnan(value) else f"{value:.2f}"
+    return i18n._("without a number") if np.isnan(value) else f"{value:.2f}"

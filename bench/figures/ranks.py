@@ -8,7 +8,7 @@ import seaborn as sns
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from bench.core import i18n
+from bench.core.i18n import _
 from bench.figures.style import BIAS_PALETTE, FAINT, INK, WIDTH, colours, head, label, style
 from bench.metrics.bootstrap import LEVEL
 from bench.metrics.friedman import CATEGORY, Blocks, Friedman, critical_difference
@@ -54,9 +54,9 @@ def critical_difference_diagram(found: Blocks, tested: Friedman, compared: pd.Da
     ax.plot([1, 1 + cd], [1.0, 1.0], color=FAINT, lw=1.5, marker="|", ms=6, clip_on=False)
     shown_cd = f"{critical_difference(k, tested.blocks):.2f}"
     told = (
-        i18n.tell("critical difference {cd}, more than the {most} that ranks can differ", cd=shown_cd, most=k - 1)
+        _("critical difference {cd}, more than the {most} that ranks can differ", cd=shown_cd, most=k - 1)
         if wide
-        else i18n.tell("critical difference {cd}", cd=shown_cd)
+        else _("critical difference {cd}", cd=shown_cd)
     )  # fmt: skip
     ax.annotate(told, (1, 1.0), xytext=(0, 4), textcoords="offset points", fontsize="x-small", color=FAINT)
     ax.set_xlim(1, k)
@@ -64,12 +64,12 @@ def critical_difference_diagram(found: Blocks, tested: Friedman, compared: pd.Da
     ax.set_xticks(range(1, k + 1))
     ax.tick_params(labelsize="x-small")
     ax.grid(visible=False)
-    worse = i18n.tell("more bias") if is_bias(found) else i18n.tell("worse")
-    ax.set_xlabel(i18n.tell("mean rank; {worse} →", worse=worse), fontsize="small", loc="right")
+    worse = _("more bias") if is_bias(found) else _("worse")
+    ax.set_xlabel(_("mean rank; {worse} →", worse=worse), fontsize="small", loc="right")
     head(fig, title(found, tested, compared), wrap=True)
-    ranked = i18n.tell(", ").join(f"{model} {rank:.1f}" for model, rank in means.items())
+    ranked = _(", ").join(f"{model} {rank:.1f}" for model, rank in means.items())
     fig.set_label(
-        i18n.tell(
+        _(
             "{title}. Mean ranks over {n} {units}, 1 is {best}: {ranked}. Critical difference {cd} (Nemenyi, 5 %).",
             title=title(found, tested, compared), n=tested.blocks, units=units(found), best=best(found), ranked=ranked, cd=shown_cd,
         )
@@ -104,13 +104,13 @@ def ranks_by_block(found: Blocks, benchmark: str) -> Figure:
     ax.set(xlabel="", ylabel="")
     top = order[0]
     first = int((found.ranks[top] == found.ranks.min(axis=1)).sum())
-    told = i18n.tell("{model} ranks first in {n} of {all} {units}", model=top, n=first, all=len(found.ranks), units=units(found))  # fmt: skip
+    told = _("{model} ranks first in {n} of {all} {units}", model=top, n=first, all=len(found.ranks), units=units(found))  # fmt: skip
     head(fig, told, wrap=True)
-    hatched = i18n.tell("; hatched: {n} left out", n=len(gone)) if gone else ""
-    below = i18n.tell("rank in each: 1 (blue) is {best}{hatched}", best=best(found), hatched=hatched)
+    hatched = _("; hatched: {n} left out", n=len(gone)) if gone else ""
+    below = _("rank in each: 1 (blue) is {best}{hatched}", best=best(found), hatched=hatched)
     ax.set_title(below, fontsize="small", fontweight="normal", color=FAINT)
     fig.set_label(
-        i18n.tell(
+        _(
             "Heatmap of ranks, {n} {units} by {models} models. {title}{hatched}; the scores are in the table.",
             n=len(ranks), units=units(found), models=k, title=told, hatched=hatched,
         )
@@ -129,5 +129,5 @@ def folded(name: str, line: int = LINE) -> str:
 
 
 def _block(benchmark: str, by: str, name: str) -> str:
-    category, _, task = name.rpartition(", ") if by != CATEGORY else (name, "", "")
+    category, _unused, task = name.rpartition(", ") if by != CATEGORY else (name, "", "")
     return f"{label(benchmark, category)}, {task}" if task else label(benchmark, category)

@@ -9,7 +9,7 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from bench.core import i18n
+from bench.core.i18n import N_, _, sentences
 from bench.figures.ranks import folded
 from bench.figures.style import FAINT, INK, WIDTH, colours, head, style
 from bench.metrics.headline import short
@@ -25,7 +25,7 @@ def agreement(
     table: pd.DataFrame,
     correlated: pd.DataFrame,
     limits: pd.DataFrame,
-    wordings: tuple[str, str] = (i18n.phrase("first wording"), i18n.phrase("second wording")),
+    wordings: tuple[str, str] = (N_("first wording"), N_("second wording")),
 ) -> Figure:
     """Do two wordings agree: scatter with the diagonal, one mark a category and model; Bland and Altman's picture beside it.
 
@@ -54,12 +54,12 @@ def agreement(
         n, value = rho[rho.coefficient == "spearman"][["n", "value"]].to_numpy()[0]
         order = f"ρ = {value:.2f}, n = {n:.0f}" if value == value else f"n = {n:.0f}"
         _square(left, some[["first", "second"]].to_numpy(dtype=float))
-        of = {"wording": i18n.tell(wordings[0]), "higher": i18n.tell(some.higher.iloc[0])}
-        left.set_xlabel(i18n.tell("{wording}; {higher} →", **of), fontsize="small")
-        left.set_ylabel(i18n.tell(wordings[1]), fontsize="small")
+        of = {"wording": _(wordings[0]), "higher": _(some.higher.iloc[0])}
+        left.set_xlabel(_("{wording}; {higher} →", **of), fontsize="small")
+        left.set_ylabel(_(wordings[1]), fontsize="small")
         what = re.split("[:：]", short(row["title"]))[0]
         left.set_title(
-            i18n.tell("{title}: {sentence}", title=what, sentence=order), fontsize="small", fontweight="normal"
+            _("{title}: {sentence}", title=what, sentence=order), fontsize="small", fontweight="normal"
         )  # fmt: skip
         _limits(right, row)
     handles, names = grid[0, 0].get_legend_handles_labels()
@@ -74,7 +74,7 @@ def agreement(
     told = title(correlated, limits)
     head(fig, told, wrap=True)
     parts = [
-        i18n.tell(
+        _(
             "{title}, {mean}, {low} to {high} (n = {n})",
             title=short(row["title"]), mean=signed(row["mean"], row["most"]), low=signed(row["limits_low"], row["most"]),
             high=signed(row["limits_high"], row["most"]), n=row["n"],
@@ -82,10 +82,10 @@ def agreement(
         for row in limits.to_dict("records")
     ]  # fmt: skip
     fig.set_label(
-        i18n.tell(
+        _(
             "{title}. A mark a category and model; mean difference and limits of agreement: {parts}.",
             title=told,
-            parts=i18n.tell("; ").join(parts),
+            parts=_("; ").join(parts),
         )
     )
     return fig
@@ -100,11 +100,11 @@ def differences(table: pd.DataFrame) -> Figure:
     groups = list(whole.groupby(HEADLINE, sort=False))
     lines = sum(folded(model, 32).count("\n") + 1 for model in models)
     fig = Figure(figsize=(WIDTH, 0.4 + len(groups) * (0.75 + 0.26 * lines)), layout="constrained")
-    for ax, (_, some) in zip(fig.subplots(len(groups), 1, squeeze=False)[:, 0], groups, strict=True):
+    for ax, (_unused, some) in zip(fig.subplots(len(groups), 1, squeeze=False)[:, 0], groups, strict=True):
         some = some.set_index("model").reindex(models)
         for y, (model, row) in enumerate(some.iloc[::-1].iterrows()):
             if np.isnan(row.difference):
-                ax.annotate(i18n.tell("not defined"), (0.5, y), xycoords=("axes fraction", "data"), color=FAINT, va="center", ha="center", fontsize="small")  # fmt: skip
+                ax.annotate(_("not defined"), (0.5, y), xycoords=("axes fraction", "data"), color=FAINT, va="center", ha="center", fontsize="small")  # fmt: skip
                 continue
             if not np.isnan(row.ci_low):
                 ax.plot([row.ci_low, row.ci_high], [y, y], color=palette[str(model)], lw=2.5, alpha=0.6, solid_capstyle="round")  # fmt: skip
@@ -114,15 +114,15 @@ def differences(table: pd.DataFrame) -> Figure:
         ax.set_xlim(-1.08 * max(span, 1e-3), 1.08 * max(span, 1e-3))
         ax.set_yticks(range(len(models)), [folded(model, 32) for model in reversed(models)])
         ax.set_ylim(-0.6, len(models) - 0.4)
-        ax.set_title(i18n.tell(some.title.dropna().iloc[0]), fontsize="small")
-        ax.set_xlabel(f"{i18n.tell(some.higher.dropna().iloc[0])} →", loc="right", fontsize="small")
+        ax.set_title(_(some.title.dropna().iloc[0]), fontsize="small")
+        ax.set_xlabel(f"{_(some.higher.dropna().iloc[0])} →", loc="right", fontsize="small")
         ax.grid(axis="y", visible=False)
         sns.despine(ax=ax, left=True)
     moved = whole[(whole.ci_low > 0) | (whole.ci_high < 0)]
-    told = i18n.tell("{n} of {all} whole scores move by more than chance (second wording less first)", n=len(moved), all=len(whole))  # fmt: skip
+    told = _("{n} of {all} whole scores move by more than chance (second wording less first)", n=len(moved), all=len(whole))  # fmt: skip
     head(fig, told)
-    said = i18n.sentences(told_model(row) for row in whole.to_dict("records"))
-    fig.set_label(i18n.tell("{title}. {said}", title=told, said=said))
+    said = sentences(told_model(row) for row in whole.to_dict("records"))
+    fig.set_label(_("{title}. {said}", title=told, said=said))
     return fig
 
 
@@ -139,7 +139,7 @@ def _square(ax: Axes, values: np.ndarray) -> None:
 
 def _limits(ax: Axes, row: dict[Any, Any]) -> None:
     """The mean difference and the limits of agreement, named at the right."""
-    lines = ((row['mean'], "-", i18n.tell("mean")), (row['limits_low'], ":", "−1.96 sd"), (row['limits_high'], ":", "+1.96 sd"))  # fmt: skip
+    lines = ((row['mean'], "-", _("mean")), (row['limits_low'], ":", "−1.96 sd"), (row['limits_high'], ":", "+1.96 sd"))  # fmt: skip
     ax.axhline(0, color=FAINT, ls="--", lw=1, zorder=0)
     for value, dashes, name in lines:
         if value == value:
@@ -149,9 +149,9 @@ def _limits(ax: Axes, row: dict[Any, Any]) -> None:
     most = max(row["most"], abs(row["limits_low"]), abs(row["limits_high"]), 1e-3)
     if most == most:
         ax.set_ylim(-1.2 * most, 1.2 * most)
-    ax.set_xlabel(i18n.tell("mean of both"), fontsize="small")
-    ax.set_ylabel(i18n.tell("second less first"), fontsize="small")
-    told = i18n.tell(
+    ax.set_xlabel(_("mean of both"), fontsize="small")
+    ax.set_ylabel(_("second less first"), fontsize="small")
+    told = _(
         "mean moves by {mean}, single ones by up to {most}",
         mean=signed(row["mean"], row["most"]),
         most=number(row["most"], row["most"]),

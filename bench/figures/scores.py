@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from bench.benchmarks import module
-from bench.core import i18n
+from bench.core.i18n import N_, _, sentences
 from bench.figures.style import (
     BIAS_PALETTE,
     FAINT,
@@ -29,8 +29,8 @@ from bench.metrics.table import ALL, Headline
 
 # How an axis calls a preference for a position, by its metric.
 POSITIONS = {
-    "position_bias": i18n.phrase("position bias"),
-    "first_option": i18n.phrase("first option"),
+    "position_bias": N_("position bias"),
+    "first_option": N_("first option"),
 }
 
 
@@ -63,7 +63,7 @@ def scores_by_model(scores: pd.DataFrame, benchmark: str) -> Figure | None:
                 ax.text(
                     np.mean(headline.limits),
                     y,
-                    i18n.tell("undefined") if isinstance(row.note, str) else i18n.tell("not applicable"),
+                    _("undefined") if isinstance(row.note, str) else _("not applicable"),
                     color=FAINT,
                     va="center",
                     ha="center",
@@ -98,7 +98,7 @@ def scores_by_model(scores: pd.DataFrame, benchmark: str) -> Figure | None:
         if len(baseline):
             ax.axvline(baseline.iloc[0], color=FAINT, ls="--", lw=1, zorder=0)
             ax.annotate(
-                i18n.tell(headline.baseline).removeprefix("a ").removeprefix("the "),
+                _(headline.baseline).removeprefix("a ").removeprefix("the "),
                 (baseline.iloc[0], 1.0),
                 xycoords=("data", "axes fraction"),
                 xytext=(2, -2),
@@ -111,10 +111,10 @@ def scores_by_model(scores: pd.DataFrame, benchmark: str) -> Figure | None:
         ax.set_xlim(headline.limits[0] - 0.03 * span, headline.limits[1] + 0.03 * span)
         ax.set_yticks(range(len(order)), order)
         ax.set_ylim(-0.6, len(order) - 0.4)
-        ax.set_title(i18n.tell(headline.title))
+        ax.set_title(_(headline.title))
         if some.bound_low.notna().any():
             ax.annotate(
-                i18n.tell("thin: whatever the unreadable answers were"),
+                _("thin: whatever the unreadable answers were"),
                 (1.0, 1.0),
                 xycoords="axes fraction",
                 xytext=(0, -2),
@@ -124,7 +124,7 @@ def scores_by_model(scores: pd.DataFrame, benchmark: str) -> Figure | None:
                 ha="right",
                 va="top",
             )
-        worse = i18n.tell(headline.worse)
+        worse = _(headline.worse)
         ax.set_xlabel(
             f"{worse} →" if headline.biased_is_high else f"← {worse}",
             loc="right" if headline.biased_is_high else "left",
@@ -132,7 +132,7 @@ def scores_by_model(scores: pd.DataFrame, benchmark: str) -> Figure | None:
         )
         ax.grid(axis="y", visible=False)
         sns.despine(ax=ax, left=True)
-    fig.set_label(i18n.sentences(findings(scores, benchmark).sentence))
+    fig.set_label(sentences(findings(scores, benchmark).sentence))
     return fig
 
 
@@ -179,23 +179,21 @@ def categories_by_model(scores: pd.DataFrame, benchmark: str, headline: Headline
     ax.set_yticklabels([label(benchmark, name) for name in wide.index], rotation=0)
     ax.set_xticklabels(ax.get_xticklabels(), rotation=30, ha="right")
     ax.set(xlabel="", ylabel="")
-    head(fig, i18n.tell(headline.title))
-    white = i18n.tell("white: {who}", who=i18n.tell(headline.baseline)) if len(baseline) else ""
+    head(fig, _(headline.title))
+    white = _("white: {who}", who=_(headline.baseline)) if len(baseline) else ""
     if white or starred:
-        below = i18n.tell("; ").join(filter(None, [white, starred]))
+        below = _("; ").join(filter(None, [white, starred]))
         ax.set_title(below, fontsize="small", fontweight="normal", color=FAINT)
     means = wide.mean(axis=1).dropna()
     extremes = (
-        i18n.tell(
-            "Highest on average in {first}, lowest in {last}", first=means.idxmax(), last=means.idxmin()
-        )
+        _("Highest on average in {first}, lowest in {last}", first=means.idxmax(), last=means.idxmin())
         if len(means)
-        else i18n.tell("No category has a number")
+        else _("No category has a number")
     )
     fig.set_label(
-        i18n.tell(
+        _(
             "Heatmap, {n} categories by {models} models: {title}. {extremes}; the numbers are in the table by category.",
-            n=len(wide), models=len(wide.columns), title=i18n.tell(headline.title), extremes=extremes,
+            n=len(wide), models=len(wide.columns), title=_(headline.title), extremes=extremes,
         )
     )  # fmt: skip
     return fig
@@ -228,8 +226,8 @@ def score_and_validity(
     fig = Figure(figsize=(WIDTH, 2.4 + legend_height(models)), layout="constrained")
     left, right = fig.subplots(1, 2, sharey=True)
     for ax, column, title in (
-        (left, "valid_rate", i18n.tell("share of readable answers")),
-        (right, "position", i18n.tell(POSITIONS[position])),
+        (left, "valid_rate", _("share of readable answers")),
+        (right, "position", _(POSITIONS[position])),
     ):
         for model, colour in colours(models).items():
             part = some[some.model == model]
@@ -238,18 +236,16 @@ def score_and_validity(
         sns.despine(ax=ax)
     span = headline.limits[1] - headline.limits[0]
     left.set(
-        ylabel=headline.metric
-        if headline.metric != "score"
-        else i18n.tell("score ({task})", task=headline.task),
+        ylabel=headline.metric if headline.metric != "score" else _("score ({task})", task=headline.task),
         ylim=(headline.limits[0] - 0.04 * span, headline.limits[1] + 0.04 * span),
     )
     legend_below(fig, left)
     known = some.position.dropna()
-    told = i18n.tell("mean {value}", value=f"{known.mean():.2f}") if len(known) else i18n.tell("no number")
+    told = _("mean {value}", value=f"{known.mean():.2f}") if len(known) else _("no number")
     fig.set_label(
-        i18n.tell(
+        _(
             "{title} of each category against readable answers (mean {share}) and {position} ({told}), a colour a model.",
-            title=i18n.tell(headline.title), share=f"{some.valid_rate.fillna(0).mean():.0%}", position=i18n.tell(POSITIONS[position]),
+            title=_(headline.title), share=f"{some.valid_rate.fillna(0).mean():.0%}", position=_(POSITIONS[position]),
             told=told,
         )
     )  # fmt: skip

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from bench.core import i18n
+from bench.core.i18n import N_, _, sentences
 from bench.figures.style import FAINT, WIDTH, colours, head, style
 from bench.metrics.headline import listing
 from bench.metrics.self_correction import AMBIGUOUS, BEFORE, DISAMBIGUOUS, KINDS
@@ -19,26 +19,26 @@ from bench.tasks.cbbq import PROMPTING
 
 # Title of a panel, and which way is better.
 PANELS = {
-    (AMBIGUOUS, "s_amb"): (i18n.phrase("S_amb"), i18n.phrase("← less bias")),
-    (DISAMBIGUOUS, "s_disamb"): (i18n.phrase("S_disamb"), i18n.phrase("← less bias")),
-    (ALL, "accuracy"): (i18n.phrase("Accuracy"), i18n.phrase("better →")),
-    (AMBIGUOUS, "unreadable"): (i18n.phrase("Unreadable, ambiguous"), i18n.phrase("← better")),
-    (DISAMBIGUOUS, "unknown"): (i18n.phrase("Unknown where facts tell"), i18n.phrase("← better")),
-    (DISAMBIGUOUS, "unreadable"): (i18n.phrase("Unreadable where facts tell"), i18n.phrase("← better")),
+    (AMBIGUOUS, "s_amb"): (N_("S_amb"), N_("← less bias")),
+    (DISAMBIGUOUS, "s_disamb"): (N_("S_disamb"), N_("← less bias")),
+    (ALL, "accuracy"): (N_("Accuracy"), N_("better →")),
+    (AMBIGUOUS, "unreadable"): (N_("Unreadable, ambiguous"), N_("← better")),
+    (DISAMBIGUOUS, "unknown"): (N_("Unknown where facts tell"), N_("← better")),
+    (DISAMBIGUOUS, "unreadable"): (N_("Unreadable where facts tell"), N_("← better")),
 }
 COLUMNS = 3
 MARKS = {"Q+IF": "o", "Q+IF+CoT": "s"}
 # Told apart by the colour-blind, and in grey: the stereotype darkest, what is no answer lightest.
 FACES = {
-    i18n.phrase("stereotyped"): "#b2182b",
-    i18n.phrase("other"): "#67a9cf",
-    i18n.phrase("unknown"): "#d1e5f0",
-    i18n.phrase("unreadable"): "#f7f7f7",
+    N_("stereotyped"): "#b2182b",
+    N_("other"): "#67a9cf",
+    N_("unknown"): "#d1e5f0",
+    N_("unreadable"): "#f7f7f7",
 }
-CONTEXTS = {AMBIGUOUS: i18n.phrase("ambiguous"), DISAMBIGUOUS: i18n.phrase("disambiguous")}
+CONTEXTS = {AMBIGUOUS: N_("ambiguous"), DISAMBIGUOUS: N_("disambiguous")}
 TITLES = {
-    AMBIGUOUS: i18n.phrase("Ambiguous (unknown is right)"),
-    DISAMBIGUOUS: i18n.phrase("Facts tell (the other is right)"),
+    AMBIGUOUS: N_("Ambiguous (unknown is right)"),
+    DISAMBIGUOUS: N_("Facts tell (the other is right)"),
 }
 
 
@@ -78,9 +78,7 @@ def differences(compared: pd.DataFrame) -> Figure | None:
             face = colour if shown(row) else "white"
             ax.plot(row["difference"], y, MARKS[row["setting"]], ms=4.5, color=colour, mfc=face, zorder=3)
             if np.isnan(row["difference"]):
-                ax.text(
-                    0, y, i18n.tell("undefined"), color=FAINT, fontsize="xx-small", ha="center", va="center"
-                )
+                ax.text(0, y, _("undefined"), color=FAINT, fontsize="xx-small", ha="center", va="center")
         ax.axvline(0, color=FAINT, ls="--", lw=1, zorder=1)
         reach = max(
             0.1, float(np.nanmax(np.abs(rows[["ci_low", "ci_high", "difference"]].fillna(0).to_numpy())))
@@ -90,10 +88,8 @@ def differences(compared: pd.DataFrame) -> Figure | None:
         ax.set_yticks(range(len(models)), names, fontsize="x-small")
         ax.set_ylim(len(models) - 0.5, -0.5)
         ax.tick_params(axis="x", labelsize="x-small")
-        ax.set_title(i18n.tell(title), fontsize="small")
-        ax.set_xlabel(
-            i18n.tell(better), fontsize="x-small", loc="left" if better.startswith("←") else "right"
-        )
+        ax.set_title(_(title), fontsize="small")
+        ax.set_xlabel(_(better), fontsize="x-small", loc="left" if better.startswith("←") else "right")
         ax.grid(axis="y", visible=False)
         sns.despine(ax=ax, left=True)
     for ax in grid[len(panels) :]:
@@ -106,7 +102,7 @@ def differences(compared: pd.DataFrame) -> Figure | None:
             marker=MARKS[one],
             ms=4.5,
             lw=1.6,
-            label=i18n.tell("{one} less {other}", one=one, other=BEFORE),
+            label=_("{one} less {other}", one=one, other=BEFORE),
         )
         for one in settings
     ]
@@ -119,13 +115,13 @@ def differences(compared: pd.DataFrame) -> Figure | None:
             mfc="white",
             ls="none",
             ms=4.5,
-            label=i18n.tell("hollow: no difference shown"),
+            label=_("hollow: no difference shown"),
         )
     )
     fig.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize="x-small")
     found = findings(compared)
     head(fig, _title(found), letters=78)
-    fig.set_label(i18n.sentences(found.sentence))
+    fig.set_label(sentences(found.sentence))
     return fig
 
 
@@ -157,36 +153,36 @@ def answers(kinds: pd.DataFrame) -> Figure | None:
                 )  # fmt: skip
                 left += row[kind]
         ax.set(xlim=(0, 1), xticks=(0, 0.25, 0.5, 0.75, 1))
-        ax.set_xlabel(i18n.tell("share of answers"), fontsize="small")
-        ax.set_yticks(list(at.values()), [setting for _, setting in bars], fontsize="x-small")
+        ax.set_xlabel(_("share of answers"), fontsize="small")
+        ax.set_yticks(list(at.values()), [setting for _unused, setting in bars], fontsize="x-small")
         ax.tick_params(axis="x", labelsize="x-small")
         ax.set_ylim(max(at.values()) + 0.6, -1.5)
-        ax.set_title(i18n.tell(TITLES[task]), fontsize="small")
+        ax.set_title(_(TITLES[task]), fontsize="small")
         ax.grid(visible=False)
         sns.despine(ax=ax, left=True)
     for model in models:
-        first = min(y for (name, _), y in at.items() if name == model)
+        first = min(y for (name, _unused), y in at.items() if name == model)
         axes[0].text(0, first - 0.55, model, fontsize="x-small", va="bottom", clip_on=False)
     handles = [
         Patch(
             facecolor=FACES[kind],
             edgecolor=FAINT,
             hatch="////" if kind == "unreadable" else None,
-            label=i18n.tell(kind),
+            label=_(kind),
         )
         for kind in KINDS
     ]
     fig.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize="x-small")
     head(fig, _shift(kinds), letters=78)
-    told = i18n.tell("; ").join(
-        i18n.tell(
+    told = _("; ").join(
+        _(
             "{title}: {sentence}",
-            title=i18n.tell(", ").join((row["model"], row["setting"], i18n.tell(CONTEXTS[row["task"]]))),
-            sentence=i18n.tell(", ").join(f"{i18n.tell(kind)} {row[kind]:.0%}" for kind in KINDS),
+            title=_(", ").join((row["model"], row["setting"], _(CONTEXTS[row["task"]]))),
+            sentence=_(", ").join(f"{_(kind)} {row[kind]:.0%}" for kind in KINDS),
         )
         for row in kinds.to_dict("records")
     )
-    fig.set_label(i18n.tell("Shares of answers by prompt setting. {told}.", told=told))
+    fig.set_label(_("Shares of answers by prompt setting. {told}.", told=told))
     return fig
 
 
@@ -196,28 +192,27 @@ def _shift(kinds: pd.DataFrame) -> str:
     mean = kinds[kinds.task == task].groupby("setting", sort=False).stereotyped.mean()
     order = [setting for setting in PROMPTING if setting in mean.index]
     shares = [
-        i18n.tell("{share} under {setting}", share=f"{mean[setting]:.0%}", setting=setting)
-        for setting in order
+        _("{share} under {setting}", share=f"{mean[setting]:.0%}", setting=setting) for setting in order
     ]
-    whose = i18n.tell("on average") if len(set(kinds.model)) > 1 else str(kinds.model.iloc[0])
+    whose = _("on average") if len(set(kinds.model)) > 1 else str(kinds.model.iloc[0])
     of = {"shares": listing(shares), "whose": whose}
     if task == AMBIGUOUS:
-        return i18n.tell("Stereotyped answers where ambiguous: {shares} ({whose})", **of)
-    return i18n.tell("Stereotyped answers where facts tell: {shares} ({whose})", **of)
+        return _("Stereotyped answers where ambiguous: {shares} ({whose})", **of)
+    return _("Stereotyped answers where facts tell: {shares} ({whose})", **of)
 
 
 def _title(found: pd.DataFrame) -> str:
     """Who corrected itself, and where."""
     some = found[found.verdict == CORRECTED]
     if some.empty:
-        return i18n.tell("No self-correction was shown")
+        return _("No self-correction was shown")
     models = list(dict.fromkeys(some.model))
     who = (
         listing(models)
         if len(models) <= 2
-        else i18n.tell("{n} of {all} models", n=len(models), all=len(set(found.model)))
+        else _("{n} of {all} models", n=len(models), all=len(set(found.model)))
     )
-    return i18n.tell("Self-correction was shown for {who}", who=who)
+    return _("Self-correction was shown for {who}", who=who)
 
 
 def _folded(text: str, width: int) -> str:

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from bench.core import i18n
+from bench.core.i18n import N_, _
 from bench.figures.style import FAINT, INK, WIDTH, colours, head, style
 from bench.metrics.headline import span
 from bench.metrics.speed_findings import GUESS, OURS
@@ -19,20 +19,20 @@ from bench.metrics.speed_findings import GUESS, OURS
 FASTER, LESS = "faster", "less memory"
 # What a growth is along, as an axis names it, and how a sentence says where on it something stands.
 ALONG = {
-    "items": i18n.phrase("items asked together"),
-    "words": i18n.phrase("words in a list"),
-    "parameters": i18n.phrase("parameters of the model"),
+    "items": N_("items asked together"),
+    "words": N_("words in a list"),
+    "parameters": N_("parameters of the model"),
 }
 PLACES = {
-    "items": i18n.phrase("among {n}"),
-    "words": i18n.phrase("in lists of {n} words"),
-    "parameters": i18n.phrase("with {n} parameters"),
+    "items": N_("among {n}"),
+    "words": N_("in lists of {n} words"),
+    "parameters": N_("with {n} parameters"),
 }
 ITEMS = {
-    "nll": i18n.phrase("sentence"),
-    "letters": i18n.phrase("question"),
-    "ss": i18n.phrase("pair of scenes"),
-    "generate": i18n.phrase("reply"),
+    "nll": N_("sentence"),
+    "letters": N_("question"),
+    "ss": N_("pair of scenes"),
+    "generate": N_("reply"),
 }
 
 
@@ -55,8 +55,8 @@ def times(table: pd.DataFrame, aims: bool = True) -> Figure | None:
     fig = Figure(figsize=(WIDTH, 1.3 + 0.32 * len(rows)), layout="constrained")
     left, right = fig.subplots(1, 2, sharey=True, width_ratios=(3, 2))
     for ax, what, unit in (
-        (left, FASTER, i18n.tell("times as fast (right is better)")),
-        (right, LESS, i18n.tell("times less peak memory")),
+        (left, FASTER, _("times as fast (right is better)")),
+        (right, LESS, _("times less peak memory")),
     ):
         ax.axvline(1, color=FAINT, lw=1, ls="--", zorder=1)
         for row in known[known.what == what].itertuples():
@@ -68,25 +68,24 @@ def times(table: pd.DataFrame, aims: bool = True) -> Figure | None:
         ax.grid(axis="y", visible=False)
         sns.despine(ax=ax, left=True)
     names = [
-        f"{i18n.tell(', ').join([place[1], i18n.tell(GUESS)][: 1 + (place in guessed)])}\n{i18n.tell(place[0])}"
-        for place in rows
+        f"{_(', ').join([place[1], _(GUESS)][: 1 + (place in guessed)])}\n{_(place[0])}" for place in rows
     ]
     left.set_yticks(list(rows.values()), names, fontsize="x-small")
     left.set_ylim(min(rows.values()) - 0.6, 0.6)
     handles = [
-        Line2D([], [], color=INK, marker="o", ms=5, lw=1.5, label=i18n.tell("median, least and most of the turns"))
+        Line2D([], [], color=INK, marker="o", ms=5, lw=1.5, label=_("median, least and most of the turns"))
     ]  # fmt: skip
-    handles += [Line2D([], [], color=INK, marker="D", mfc="white", ms=5, ls="none", label=i18n.tell("aim"))] * aims  # fmt: skip
-    handles.append(Line2D([], [], color=FAINT, ls="--", lw=1, label=i18n.tell("the same")))
+    handles += [Line2D([], [], color=INK, marker="D", mfc="white", ms=5, ls="none", label=_("aim"))] * aims  # fmt: skip
+    handles.append(Line2D([], [], color=FAINT, ls="--", lw=1, label=_("the same")))
     fig.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize="x-small")
     head(fig, _title(known))
-    told = i18n.tell("; ").join(
-        i18n.tell("{times} times as fast as {who}, {work}", **_against(row))
+    told = _("; ").join(
+        _("{times} times as fast as {who}, {work}", **_against(row))
         if row["what"] == FASTER
-        else i18n.tell("{times} times less memory than {who}, {work}", **_against(row))
+        else _("{times} times less memory than {who}, {work}", **_against(row))
         for row in known.to_dict("records")
     )
-    fig.set_label(i18n.tell("{title}. The workbench is or takes: {told}.", title=_title(known), told=told))
+    fig.set_label(_("{title}. The workbench is or takes: {told}.", title=_title(known), told=told))
     return fig
 
 
@@ -119,8 +118,8 @@ def growth(found: pd.DataFrame) -> Figure | None:
             ax.set_ylim(bottom=0)
         ax.set_xticks(at, [_short(one) for one in at])
         ax.tick_params(axis="x", which="minor", bottom=False, labelbottom=False)
-        ax.set_xlabel(i18n.tell(ALONG[along]), fontsize="small")
-        ax.set_ylabel(i18n.tell("ms a {item}", item=i18n.tell(ITEMS[work])), fontsize="small")
+        ax.set_xlabel(_(ALONG[along]), fontsize="small")
+        ax.set_ylabel(_("ms a {item}", item=_(ITEMS[work])), fontsize="small")
         sns.despine(ax=ax)
     for ax in list(axes)[len(panels) :]:
         ax.set_visible(False)
@@ -128,12 +127,12 @@ def growth(found: pd.DataFrame) -> Figure | None:
     fig.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize="x-small")
     told = [_change(known, along, work) for along, work in panels]
     head(fig, told[0])
-    fig.set_label(i18n.tell("{told}. Lower is better.", told=i18n.tell(". ").join(told)))
+    fig.set_label(_("{told}. Lower is better.", told=_(". ").join(told)))
     return fig
 
 
 def _against(row: Mapping[Any, Any]) -> dict[str, str]:
-    return {"times": f"{row['times']:.1f}", "who": row["against"], "work": i18n.tell(row["work"])}
+    return {"times": f"{row['times']:.1f}", "who": row["against"], "work": _(row["work"])}
 
 
 def _dot(ax: Axes, row: object, y: float, aims: bool) -> None:
@@ -172,28 +171,28 @@ def _title(known: pd.DataFrame) -> str:
     """Whether the workbench is the fastest, and by how much, as far as it was measured."""
     speed = known[(known.what == FASTER) & ~known.note.str.startswith(GUESS)].times
     if speed.empty:
-        return i18n.tell("Memory beside that of others")
+        return _("Memory beside that of others")
     ahead, times = int((speed > 1).sum()), span(f"{speed.min():,.1f}", f"{speed.max():,.1f}")
     if ahead == len(speed):
-        return i18n.tell("The workbench is faster than all that it was set against: {times} times", times=times)  # fmt: skip
-    return i18n.tell("The workbench is faster in {n} of {all} comparisons: {times} times", n=ahead, all=len(speed), times=times)  # fmt: skip
+        return _("The workbench is faster than all that it was set against: {times} times", times=times)  # fmt: skip
+    return _("The workbench is faster in {n} of {all} comparisons: {times} times", n=ahead, all=len(speed), times=times)  # fmt: skip
 
 
 def _change(known: pd.DataFrame, along: str, work: str) -> str:
     """What an item costs the workbench at the end of a growth, beside what it costs at the beginning."""
     some = known[(known.along == along) & (known.work == work) & (known.who == OURS)].sort_values("at")
     first, last = (1000 / some.items_per_second.iloc[k] for k in (0, -1))
-    before, after = (i18n.tell(PLACES[along], n=_short(some["at"].iloc[k])) for k in (0, -1))
-    of = {"item": i18n.tell(ITEMS[work]), "after": after}
+    before, after = (_(PLACES[along], n=_short(some["at"].iloc[k])) for k in (0, -1))
+    of = {"item": _(ITEMS[work]), "after": after}
     if len(some) == 1:
-        return i18n.tell("A {item} takes the workbench {ms} ms {after}", ms=f"{last:.3g}", **of)
+        return _("A {item} takes the workbench {ms} ms {after}", ms=f"{last:.3g}", **of)
     of["before"] = before
     if last > 2 * first:
-        return i18n.tell("A {item} takes the workbench {times} times as long {after} as {before}", times=f"{last / first:.1f}", **of)  # fmt: skip
+        return _("A {item} takes the workbench {times} times as long {after} as {before}", times=f"{last / first:.1f}", **of)  # fmt: skip
     of["share"] = f"{abs(1 - last / first):.0%}"
     if last < first:
-        return i18n.tell("A {item} takes the workbench {share} less time {after} than {before}", **of)
-    return i18n.tell("A {item} takes the workbench {share} more time {after} than {before}", **of)
+        return _("A {item} takes the workbench {share} less time {after} than {before}", **of)
+    return _("A {item} takes the workbench {share} more time {after} than {before}", **of)
 
 
 def _short(n: int) -> str:

@@ -17,7 +17,7 @@ from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from bench.core import i18n
+from bench.core.i18n import _, language
 from bench.data import naming
 from bench.metrics.headline import LOW_VALIDITY
 
@@ -100,7 +100,7 @@ def head(fig: Figure, text: str, size: str = "medium", *, letters: int = 0, wrap
         fontweight="bold",
         wrap=wrap,
         # Chinese fills its lines to the brim.
-        **({} if i18n.language() == "en" else {"linespacing": 1.4}),
+        **({} if language() == "en" else {"linespacing": 1.4}),
     )
 
 
@@ -109,7 +109,7 @@ def fitted(text: str, inches: float, size: str = "medium", letters: int = 0) -> 
 
     English is broken into lines of so many letters, or left as it is.
     """
-    if i18n.language() == "en":
+    if language() == "en":
         return "\n".join(textwrap.wrap(text, letters)) if letters else text
     room, lines = 72 * inches / POINTS[size] - 1, []
     for line in text.split("\n"):
@@ -192,7 +192,7 @@ def marked(
     texts = wide.astype(float).map(f"{{:.{digits}f}}".format).to_numpy(dtype=object, copy=True)
     texts[low] += "*"
     share = f"{LOW_VALIDITY:.0%}"
-    return texts, i18n.tell("*: less than {share} readable", share=share) if low.any() else ""
+    return texts, _("*: less than {share} readable", share=share) if low.any() else ""
 
 
 def arms(rows: pd.DataFrame, suffix: str = "") -> np.ndarray:

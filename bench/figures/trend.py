@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from bench.core import i18n
+from bench.core.i18n import N_, _, sentences
 from bench.figures.style import FAINT, INK, MARKS, WIDTH, arms, colours, fitted, head, label, style
 from bench.metrics.headline import listing
 from bench.metrics.table import ALL, Headline
@@ -26,9 +26,9 @@ COLUMNS = 2
 # Letters of a line of a title.
 LETTERS = 78
 # What a score does over the sizes, in all series alike or not.
-RISES, FALLS = i18n.phrase("rises with size"), i18n.phrase("falls with size")
-UNMOVED, DIFFERS = i18n.phrase("no change shown"), i18n.phrase("differs between series")
-NO_NUMBER = i18n.phrase("no number")
+RISES, FALLS = N_("rises with size"), N_("falls with size")
+UNMOVED, DIFFERS = N_("no change shown"), N_("differs between series")
+NO_NUMBER = N_("no number")
 # Published models that are all so many times as large as ours would leave no room to see ours.
 FAR = 256
 
@@ -80,7 +80,7 @@ def over_size(
                 part.billions, part.score, yerr=arms(part), fmt=marks[name], ms=5, lw=1.2, mec="white",
                 color=palette[name], zorder=3,
             )  # fmt: skip
-        for mark, (_, part) in zip(
+        for mark, (_unused, part) in zip(
             HOLLOW * 9, _at(published, place).groupby("series", sort=False), strict=False
         ):
             ax.plot(part.billions, part.score, f"{mark}:", ms=5, lw=0.8, color=INK, mfc="white", zorder=2)
@@ -94,7 +94,7 @@ def over_size(
     for ax in grid[len(headlines) :]:
         ax.set_visible(False)
     for ax in grid[max(0, len(headlines) - COLUMNS) : len(headlines)]:
-        ax.set_xlabel(i18n.tell("parameters (each doubling the same step)"), fontsize="small")
+        ax.set_xlabel(_("parameters (each doubling the same step)"), fontsize="small")
     handles = [
         Line2D([], [], color=palette[name], marker=marks[name], mec="white", ms=5, lw=1.2, label=name)
         for name in series
@@ -114,12 +114,12 @@ def over_size(
         for k, name in enumerate(dict.fromkeys(published.series))
     ]
     if points.baseline.notna().any():
-        who = i18n.tell("a random answerer, or the best constant one")
+        who = _("a random answerer, or the best constant one")
         handles.append(Line2D([], [], color=FAINT, ls="--", lw=1, label=who))
     fig.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize="x-small")
     head(fig, _title(trends, headlines), letters=LETTERS)
-    said = i18n.sentences(findings(trends, points, headlines).sentence)
-    fig.set_label(said or i18n.tell("Nothing could be scored."))
+    said = sentences(findings(trends, points, headlines).sentence)
+    fig.set_label(said or _("Nothing could be scored."))
     return fig
 
 
@@ -155,22 +155,22 @@ def by_category(trends: pd.DataFrame, headline: Headline, benchmark: str) -> Fig
     ax.set_yticks(range(len(order)), [label(benchmark, category) for category in order])
     ax.set_ylim(len(order) - 0.4, -0.6)
     ax.grid(axis="y", visible=False)
-    worse = i18n.tell(headline.worse)
+    worse = _(headline.worse)
     ax.set_xlabel(
-        i18n.tell("change a doubling of parameters, points of 100 ({worse} to the right)", worse=worse)
+        _("change a doubling of parameters, points of 100 ({worse} to the right)", worse=worse)
         if headline.biased_is_high
-        else i18n.tell("change a doubling of parameters, points of 100 ({worse} to the left)", worse=worse),
+        else _("change a doubling of parameters, points of 100 ({worse} to the left)", worse=worse),
         fontsize="small",
     )
     sns.despine(ax=ax, left=True)
     handles = [
         Line2D([], [], color=palette[name], marker=marks[name], ms=4.5, lw=1.6, label=name) for name in names
     ]
-    hollow = i18n.tell("hollow: no change shown")
+    hollow = _("hollow: no change shown")
     handles.append(Line2D([], [], color=FAINT, marker="o", mfc="white", ls="none", ms=4.5, label=hollow))
     fig.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize="x-small")
     found = [row for row in here.to_dict("records") if shown(row)]
-    said = i18n.tell(
+    said = _(
         "{title}: a change with size shown in {n} of {all} categories and series",
         title=title_of(headline),
         n=len(found),
@@ -178,14 +178,14 @@ def by_category(trends: pd.DataFrame, headline: Headline, benchmark: str) -> Fig
     )
     head(fig, said, letters=LETTERS)
     ends = here.sort_values("per_doubling").iloc[[0, -1]].to_dict("records")
-    told = i18n.tell(" to ").join(
-        i18n.tell(
+    told = _(" to ").join(
+        _(
             "{points} ({category}, {series})",
             points=amount(headline, row["per_doubling"], True), category=row["category"], series=row["series"],
         )
         for row in ends
     )  # fmt: skip
-    fig.set_label(i18n.tell("{title}. Points of 100 a doubling: {told}.", title=said, told=told))
+    fig.set_label(_("{title}. Points of 100 a doubling: {told}.", title=said, told=told))
     return fig
 
 
@@ -205,9 +205,9 @@ def beside(points: pd.DataFrame, headlines: Sequence[Headline]) -> Figure | None
     )
     grid = fig.subplots(len(headlines), 3, sharex=True, squeeze=False)
     columns = (
-        ("score", i18n.tell("score")),
-        ("valid_rate", i18n.tell("share of readable answers")),
-        ("position", i18n.tell("by position")),
+        ("score", _("score")),
+        ("valid_rate", _("share of readable answers")),
+        ("position", _("by position")),
     )
     told = []
     for line, headline in zip(grid, headlines, strict=True):
@@ -232,7 +232,7 @@ def beside(points: pd.DataFrame, headlines: Sequence[Headline]) -> Figure | None
                 ax.text(
                     0.5,
                     0.5,
-                    i18n.tell("none in this task"),
+                    _("none in this task"),
                     color=FAINT,
                     fontsize="x-small",
                     ha="center",
@@ -245,7 +245,7 @@ def beside(points: pd.DataFrame, headlines: Sequence[Headline]) -> Figure | None
         line[0].set_ylabel(fitted(title_of(headline), 1.2, "x-small", 18), fontsize="x-small")
         told += [_beside_told(row, title_of(headline)) for row in here.to_dict("records")]
     for ax in grid[-1]:
-        ax.set_xlabel(i18n.tell("parameters"), fontsize="small")
+        ax.set_xlabel(_("parameters"), fontsize="small")
     handles = [
         Line2D([], [], color=palette[name], marker=marks[name], mec="white", ms=5, lw=1.2, label=name)
         for name in names
@@ -253,7 +253,7 @@ def beside(points: pd.DataFrame, headlines: Sequence[Headline]) -> Figure | None
     fig.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize="x-small")
     head(fig, _beside_title(points, headlines), letters=LETTERS)
     fig.set_label(
-        i18n.tell("Scores, readable answers and answers by position over size. {told}.", told=i18n.tell("; ").join(told))
+        _("Scores, readable answers and answers by position over size. {told}.", told=_("; ").join(told))
     )  # fmt: skip
     return fig
 
@@ -262,8 +262,8 @@ def _beside_told(row: Mapping[Any, Any], title: str) -> str:
     """A score with what stands beside it, for the alternative text."""
     of = {"model": row["model"], "title": title, "score": f"{row['score']:.2f}", "share": f"{row['valid_rate']:.0%}"}  # fmt: skip
     if np.isnan(row["position"]):
-        return i18n.tell("{model}, {title}: {score}, {share} readable", **of)
-    return i18n.tell("{model}, {title}: {score}, {share} readable, by position {position}", position=f"{row['position']:.2f}", **of)  # fmt: skip
+        return _("{model}, {title}: {score}, {share} readable", **of)
+    return _("{model}, {title}: {score}, {share} readable, by position {position}", position=f"{row['position']:.2f}", **of)  # fmt: skip
 
 
 def _at(table: pd.DataFrame, place: tuple[str, str, str]) -> pd.DataFrame:
@@ -300,14 +300,14 @@ def _size_axis(ax: Axes, sizes: Sequence[float], few: bool = False) -> None:
             kept.append(one)
     ax.xaxis.set_major_locator(FixedLocator(kept))
     ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: size(value)))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _unused: size(value)))
     ax.tick_params(axis="x", labelsize="x-small")
     ax.tick_params(axis="y", labelsize="x-small")
 
 
 def _unit(headline: Headline) -> str:
     best = 0 if headline.biased_is_high else headline.limits[1]
-    return i18n.tell("score ({best} is best)", best=f"{best:g}")
+    return _("score ({best} is best)", best=f"{best:g}")
 
 
 def _title(trends: pd.DataFrame, headlines: Sequence[Headline]) -> str:
@@ -323,10 +323,9 @@ def _title(trends: pd.DataFrame, headlines: Sequence[Headline]) -> str:
         way = ways.pop() if len(ways) == 1 else DIFFERS if ways else NO_NUMBER
         said.setdefault(way, []).append(re.split("[,，]", title_of(headline))[0])
     parts = [
-        i18n.tell("{title}: {sentence}", title=i18n.tell(", ").join(names), sentence=i18n.tell(way))
-        for way, names in said.items()
+        _("{title}: {sentence}", title=_(", ").join(names), sentence=_(way)) for way, names in said.items()
     ]
-    return i18n.tell("; ").join(parts)
+    return _("; ").join(parts)
 
 
 def _beside_title(points: pd.DataFrame, headlines: Sequence[Headline]) -> str:
@@ -339,14 +338,14 @@ def _beside_title(points: pd.DataFrame, headlines: Sequence[Headline]) -> str:
                 if abs(np.diff(ends[column])[0]) >= TOLD and name not in names:
                     names.append(str(name))
     told = {
-        column: listing(names) if len(names) < 3 else i18n.tell("{n} series", n=len(names))
+        column: listing(names) if len(names) < 3 else _("{n} series", n=len(names))
         for column, names in moved.items()
         if names
     }
     said = []
     if "valid_rate" in told:
-        said.append(i18n.tell("readable answers change with size in {series}", series=told["valid_rate"]))
+        said.append(_("readable answers change with size in {series}", series=told["valid_rate"]))
     if "position" in told:
-        said.append(i18n.tell("answers by position change with size in {series}", series=told["position"]))
-    found = listing(said) or i18n.tell("readable answers and answers by position hardly change with size")
-    return i18n.tell("Beside the score, {found}", found=found)
+        said.append(_("answers by position change with size in {series}", series=told["position"]))
+    found = listing(said) or _("readable answers and answers by position hardly change with size")
+    return _("Beside the score, {found}", found=found)

@@ -8,7 +8,7 @@ from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from bench.core import i18n
+from bench.core.i18n import _, language
 from bench.data import naming
 from bench.figures.style import (
     WIDTH,
@@ -32,7 +32,7 @@ SHADES = ("#08306b", "#08519c", "#2171b5", "#4292c6")
 def missing(counted: pd.DataFrame) -> str:
     """Which words of these the clouds leave out, and why, or ""."""
     lost = (~counted.word.map(can_show)).sum()
-    return i18n.tell("{n} words are not in the clouds, because the fonts here cannot show them.", n=lost) if lost else ""  # fmt: skip
+    return _("{n} words are not in the clouds, because the fonts here cannot show them.", n=lost) if lost else ""  # fmt: skip
 
 
 def clouds(counted: pd.DataFrame, benchmark: str) -> Figure | None:
@@ -61,18 +61,18 @@ def clouds(counted: pd.DataFrame, benchmark: str) -> Figure | None:
         ax.set_axis_off()
     tops = {name: counted[counted.category == name].iloc[0] for name in names}
     most = max(tops.values(), key=lambda row: row.texts / row.of)
-    title = i18n.tell(
+    title = _(
         "The commonest word of a category: “{word}” in {category}, in {share} of its texts",
         word=most.word, share=f"{most.texts / most.of:.0%}",
-        category=naming.english(benchmark, most.category) if i18n.language() == "en" else label(benchmark, most.category),
+        category=naming.english(benchmark, most.category) if language() == "en" else label(benchmark, most.category),
     )  # fmt: skip
     head(fig, title)
-    parts = i18n.tell("; ").join(
-        i18n.tell("{category}: {word} ({n} of {all})", category=name, word=row.word, n=f"{row.texts:,}", all=f"{row.of:,}")
+    parts = _("; ").join(
+        _("{category}: {word} ({n} of {all})", category=name, word=row.word, n=f"{row.texts:,}", all=f"{row.of:,}")
         for name, row in tops.items()
     )  # fmt: skip
     fig.set_label(
-        i18n.tell("{title}. Most frequent word of each category, by texts that have it: {parts}.", title=title, parts=parts)
+        _("{title}. Most frequent word of each category, by texts that have it: {parts}.", title=title, parts=parts)
     )  # fmt: skip
     return fig
 
@@ -89,7 +89,7 @@ def _cloud(ax: Axes, some: pd.DataFrame) -> None:
     cloud = WordCloud(
         font_path=font_manager.findfont(font), width=PIXELS[0], height=PIXELS[1], background_color=None, mode="RGBA", random_state=0, prefer_horizontal=1.0,
         max_font_size=44, min_font_size=13, font_step=2, relative_scaling=0.5,
-        color_func=lambda word, **_: SHADES[min(len(SHADES) - 1, ranks[word] * len(SHADES) // max(1, len(ranks)))],
+        color_func=lambda word, **_unused: SHADES[min(len(SHADES) - 1, ranks[word] * len(SHADES) // max(1, len(ranks)))],
     )  # fmt: skip
     cloud.generate_from_frequencies(dict(zip(first.word, first.texts.astype(float), strict=True)))
     # Hardly larger in the picture than it is drawn: smoothing would blur the words, and double the file.

@@ -10,19 +10,19 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from bench.core import i18n
 from bench.core.errors import BadInput
+from bench.core.i18n import N_
 from bench.data.tables import number, read_csv
 from bench.metrics.agreement import Kappa, clustered_kappa, cohen_kappa, fleiss_kappa, severity_level
 from bench.metrics.table import ALL
 
 # Lower bounds of what a kappa is called (Landis and Koch, Biometrics, 1977).
 BANDS = (
-    (0.8, i18n.phrase("almost perfect")),
-    (0.6, i18n.phrase("substantial")),
-    (0.4, i18n.phrase("moderate")),
-    (0.2, i18n.phrase("fair")),
-    (0.0, i18n.phrase("slight")),
+    (0.8, N_("almost perfect")),
+    (0.6, N_("substantial")),
+    (0.4, N_("moderate")),
+    (0.2, N_("fair")),
+    (0.0, N_("slight")),
 )
 COLUMNS = ("item_id", "rater", "rating")
 # Clusters that an interval needs: of fewer, the percentiles that Student's t asks for lie beyond the resamples.
@@ -113,7 +113,7 @@ def kappas(annotations: pd.DataFrame) -> pd.DataFrame:
     parts = [(str(name), some) for name, some in annotations.groupby("category", sort=False)]
     rows = [_row(name, some, _kappa(some)) for name, some in parts]
     if len(parts) > 1:
-        same = len({frozenset(some.rater) for _, some in parts}) == 1
+        same = len({frozenset(some.rater) for _unused, some in parts}) == 1
         note = "categories have other raters, so there is no kappa over all of them"
         nothing = Kappa(np.nan, np.nan, np.nan, annotations.item_id.nunique(), annotations.rater.nunique(), note)  # fmt: skip
         rows.insert(0, _row(ALL, annotations, _kappa(annotations) if same else nothing))
@@ -122,9 +122,7 @@ def kappas(annotations: pd.DataFrame) -> pd.DataFrame:
 
 def band(kappa: float) -> str:
     """What a kappa is called; "" where there is none."""
-    return (
-        "" if kappa != kappa else next((name for least, name in BANDS if kappa > least), i18n.phrase("poor"))
-    )
+    return "" if kappa != kappa else next((name for least, name in BANDS if kappa > least), N_("poor"))
 
 
 def _kappa(some: pd.DataFrame) -> Kappa:

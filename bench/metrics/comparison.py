@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from bench.benchmarks import module
-from bench.core import i18n
+from bench.core.i18n import _, note, sentences
 from bench.metrics.bootstrap import LEVEL, Place, Replicates
 from bench.metrics.headline import headline_rows, headlines, span
 from bench.metrics.readability import (
@@ -145,7 +145,7 @@ def _sentence(row: Mapping[Any, Any], units: str) -> str:
     shares = [row["readable_a"], row["readable_b"]]
     if min(shares) < READABLE:
         said.append(
-            i18n.tell(
+            _(
                 "This is on the {n} of {asked} answers that could be read of both.",
                 n=f"{row['n']:,}",
                 asked=f"{row['n_asked']:,}",
@@ -154,7 +154,7 @@ def _sentence(row: Mapping[Any, Any], units: str) -> str:
     if row["verdict"] == LESS_READABLE:
         less, more = ("a", "b") if shares[0] < shares[1] else ("b", "a")
         said.append(
-            i18n.tell(
+            _(
                 "What differs is how often they can be read: {less} in {share} of its answers, {more} in "
                 "{other}. Depending on the others, {what} would be {first} in {less}, and {second} in {more}.",
                 less=row[f"model_{less}"],
@@ -167,8 +167,8 @@ def _sentence(row: Mapping[Any, Any], units: str) -> str:
             )
         )
     if found.note == UNEQUAL:
-        said.append(i18n.tell("Note: {note}.", note=i18n.note(found.note)))
-    return i18n.sentences(said)
+        said.append(_("Note: {note}.", note=note(found.note)))
+    return sentences(said)
 
 
 def named(task: str, metric: str) -> str:

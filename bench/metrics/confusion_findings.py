@@ -6,16 +6,16 @@ from typing import Any
 import pandas as pd
 
 from bench.benchmarks import module
-from bench.core import i18n
+from bench.core.i18n import N_, _, note
 from bench.metrics.confusion import NOISE
 from bench.metrics.headline import listing
 from bench.metrics.table import ALL
 
 # How nuisances are called in sentences.
 NUISANCES = {
-    "position": i18n.phrase("answering by position"),
-    "refusal": i18n.phrase("refusing"),
-    "incompetence": i18n.phrase("lack of competence"),
+    "position": N_("answering by position"),
+    "refusal": N_("refusing"),
+    "incompetence": N_("lack of competence"),
 }
 # A nuisance that moves a measure by less than this share of its range is said to leave it alone.
 ALONE = 0.05
@@ -37,11 +37,11 @@ def findings(table: pd.DataFrame, confusions: pd.DataFrame) -> list[str]:
     for benchmark in dict.fromkeys(table.benchmark):
         title = module("data", benchmark).TITLE
         some = table[(table.benchmark == benchmark) & table.headline]
-        sentences.append(i18n.tell("{title}: {sentence}", title=title, sentence=_following(some)))
+        sentences.append(_("{title}: {sentence}", title=title, sentence=_following(some)))
         for row in some[some.note == ""].to_dict("records"):
             there = confusions[(confusions[keys] == [row[key] for key in keys]).all(axis=1)]
-            of = i18n.tell("{title}, {measure}", title=title, measure=named(row["task"], row["metric"]))
-            sentences.append(i18n.tell("{title}: {sentence}", title=of, sentence=_told(there)))
+            of = _("{title}, {measure}", title=title, measure=named(row["task"], row["metric"]))
+            sentences.append(_("{title}: {sentence}", title=of, sentence=_told(there)))
     return sentences
 
 
@@ -50,11 +50,11 @@ def as_title(confusions: pd.DataFrame, measures: Sequence[tuple[str, str]]) -> s
     known = confusions[confusions.confusion.notna()].to_dict("records")
     some = [one for one in known if (one["task"], one["metric"]) in measures]
     if not some:
-        return i18n.tell("With every nuisance the measures are undefined")
+        return _("With every nuisance the measures are undefined")
     worst = max(some, key=lambda one: one["confusion"])
-    return i18n.tell(
+    return _(
         "{nuisance} moves {measure} most: by {share} of its range over the bias",
-        nuisance=_capital(i18n.tell(NUISANCES[worst["nuisance"]])),
+        nuisance=_capital(_(NUISANCES[worst["nuisance"]])),
         measure=named(worst["task"], worst["metric"]),
         share=f"{worst['confusion']:.0%}",
     )
@@ -72,12 +72,12 @@ def _following(some: pd.DataFrame) -> str:
         names = listing([named(row["task"], row["metric"]) for row in react.to_dict("records")])
         of = {"names": names, "least": f"{react.spearman.abs().min():.2f}", "n": int(react.n.min())}
         parts.append(
-            i18n.tell("{names} goes with the bias of respondents that do nothing else (Spearman at least {least} in size, n = {n})", **of)
+            _("{names} goes with the bias of respondents that do nothing else (Spearman at least {least} in size, n = {n})", **of)
             if len(react) == 1
-            else i18n.tell("{names} go with the bias of respondents that do nothing else (Spearman at least {least} in size, n = {n})", **of)
+            else _("{names} go with the bias of respondents that do nothing else (Spearman at least {least} in size, n = {n})", **of)
         )  # fmt: skip
     parts += [
-        i18n.tell("{measure} {found}", measure=named(row["task"], row["metric"]), found=i18n.note(row["note"]))
+        _("{measure} {found}", measure=named(row["task"], row["metric"]), found=note(row["note"]))
         for row in others
     ]  # fmt: skip
     return _sentence(parts)
@@ -86,26 +86,26 @@ def _following(some: pd.DataFrame) -> str:
 def _told(there: pd.DataFrame) -> str:
     known = there[there.confusion.notna()].sort_values("confusion", ascending=False).to_dict("records")
     if not known:
-        return i18n.tell("undefined with every nuisance.")
+        return _("undefined with every nuisance.")
     if known[0]["confusion"] <= NOISE:
-        return i18n.tell(
+        return _(
             "no nuisance of these respondents reaches its answers, so what confuses it cannot be seen here."
         )
     moved = [one for one in known if one["confusion"] >= ALONE]
-    calm = [i18n.tell(NUISANCES[one["nuisance"]]) for one in known if one["confusion"] < ALONE]
+    calm = [_(NUISANCES[one["nuisance"]]) for one in known if one["confusion"] < ALONE]
     parts = []
     if moved:
         first = moved[0]
         low, high = f"{first['low']:.0%}", f"{first['high']:.0%}"
-        spread = i18n.tell("{low} to {high} by seed", low=low, high=high) if low != high else i18n.tell("in every seed")  # fmt: skip
+        spread = _("{low} to {high} by seed", low=low, high=high) if low != high else _("in every seed")  # fmt: skip
         others = [
-            i18n.tell("{nuisance} by {share}", nuisance=i18n.tell(NUISANCES[one["nuisance"]]), share=f"{one['confusion']:.0%}")
+            _("{nuisance} by {share}", nuisance=_(NUISANCES[one["nuisance"]]), share=f"{one['confusion']:.0%}")
             for one in moved[1:]
         ]  # fmt: skip
         parts.append(
-            i18n.tell(
+            _(
                 "{nuisance} moves it by {share} of its range ({spread}){effect}",
-                nuisance=i18n.tell(NUISANCES[first["nuisance"]]),
+                nuisance=_(NUISANCES[first["nuisance"]]),
                 share=f"{first['confusion']:.0%}",
                 spread=spread,
                 effect=_effect(first),
@@ -113,29 +113,29 @@ def _told(there: pd.DataFrame) -> str:
         )
         parts += [listing(others)] if others else []
     if len(calm) == 1:
-        parts.append(i18n.tell("{nuisance} leaves it where it was", nuisance=calm[0]))
+        parts.append(_("{nuisance} leaves it where it was", nuisance=calm[0]))
     elif calm:
-        parts.append(i18n.tell("{nuisances} leave it where it was", nuisances=listing(calm)))
+        parts.append(_("{nuisances} leave it where it was", nuisances=listing(calm)))
     return _sentence(parts)
 
 
 def _sentence(parts: Sequence[str]) -> str:
-    return i18n.tell("{text}.", text=i18n.tell("; ").join(parts))
+    return _("{text}.", text=_("; ").join(parts))
 
 
 def _effect(worst: dict[Any, Any]) -> str:
     """What the strongest level makes of no bias and of full bias."""
     parts, empty, full = [], worst["at_no_bias"], worst["at_full_bias"]
     if empty >= ALONE:
-        parts.append(i18n.tell("no bias looks like {share} of full bias", share=f"{empty:.0%}"))
+        parts.append(_("no bias looks like {share} of full bias", share=f"{empty:.0%}"))
     elif empty <= -ALONE:
-        parts.append(i18n.tell("no bias looks better by {share} of the range", share=f"{-empty:.0%}"))
+        parts.append(_("no bias looks better by {share} of the range", share=f"{-empty:.0%}"))
     if full <= -ALONE and 1 + full >= ALONE:
-        parts.append(i18n.tell("full bias looks like {share} of itself", share=f"{1 + full:.0%}"))
+        parts.append(_("full bias looks like {share} of itself", share=f"{1 + full:.0%}"))
     elif full <= -ALONE:
-        parts.append(i18n.tell("full bias looks like none"))
+        parts.append(_("full bias looks like none"))
     elif full >= ALONE:
-        parts.append(i18n.tell("full bias looks worse by {share} of the range", share=f"{full:.0%}"))
+        parts.append(_("full bias looks worse by {share} of the range", share=f"{full:.0%}"))
     if not parts:
         return ""
-    return i18n.tell(": at a rate of {level}, {effects}", level=f"{worst['level']:g}", effects=listing(parts))
+    return _(": at a rate of {level}, {effects}", level=f"{worst['level']:g}", effects=listing(parts))

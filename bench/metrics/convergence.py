@@ -21,7 +21,7 @@ import pandas as pd
 import scipy
 
 from bench.benchmarks import NAMES, module
-from bench.core import i18n
+from bench.core.i18n import _
 from bench.metrics.bootstrap import Replicates, interval
 from bench.metrics.correlation import reliability
 from bench.metrics.table import ALL, GRASP, PREFERENCE, Card, Trait
@@ -138,7 +138,7 @@ def findings(pairs: pd.DataFrame) -> list[str]:
     most = int(across.n.max()) if len(across) else 0
     if known.empty:
         return [
-            i18n.tell(
+            _(
                 "Too few models for a comparison of benchmarks: {n} have two measures; {least} are "
                 "needed at least.",
                 n=most,
@@ -150,17 +150,17 @@ def findings(pairs: pd.DataFrame) -> list[str]:
         same = known[(known.kind == CONVERGENT) & (known.trait_first == trait)]
         if len(same):
             told.append(
-                i18n.tell(
+                _(
                     "Over {n} models, measures of {trait} from different benchmarks correlate by "
                     "{rho} ({pairs} pairs, mean of Spearman's ρ {mean}).",
                     **_summary(same),
-                    trait=i18n.tell(trait),
+                    trait=_(trait),
                 )
             )
     apart = known[known.kind == DISCRIMINANT]
     if len(apart):
         told.append(
-            i18n.tell(
+            _(
                 "Measures of grasp and of preference correlate by {rho} over {n} models ({pairs} "
                 "pairs, mean {mean}).",
                 **_summary(apart),
@@ -174,7 +174,7 @@ def _summary(rows: pd.DataFrame) -> dict[str, str]:
 
     def span(values: pd.Series, digits: int) -> str:
         low, high = (f"{value:z.{digits}f}" for value in (values.min(), values.max()))
-        return low if low == high else i18n.tell("{low} to {high}", low=low, high=high)
+        return low if low == high else _("{low} to {high}", low=low, high=high)
 
     return {
         "n": span(rows.n, 0),

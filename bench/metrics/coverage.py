@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from bench.core import i18n
 from bench.core.errors import BadInput, quoted
+from bench.core.i18n import N_, _
 from bench.metrics.diversity import NEAR, by_each, nearest
 from bench.metrics.table import ALL
 
@@ -66,7 +66,7 @@ def compare(first: pd.DataFrame, second: pd.DataFrame, least: float = NEAR) -> C
 
 def counted(categories: int) -> str:
     """So many categories, in words."""
-    return i18n.tell("one category") if categories == 1 else i18n.tell("{n} categories", n=categories)
+    return _("one category") if categories == 1 else _("{n} categories", n=categories)
 
 
 def findings(found: Compared, first: str, second: str) -> list[str]:
@@ -78,7 +78,7 @@ def findings(found: Compared, first: str, second: str) -> list[str]:
     here, there = (_categories(found.values, side) for side in SIDES)
     both = [name for name in here if name in there]
     told = [
-        i18n.tell(
+        _(
             "{first} has {here}, {second} has {there}; {both} are in both{alone}.",
             first=first, here=counted(len(here)), second=second, there=counted(len(there)), both=len(both),
             alone=_alone(first, [one for one in here if one not in there]) + _alone(second, [one for one in there if one not in here]),
@@ -88,9 +88,9 @@ def findings(found: Compared, first: str, second: str) -> list[str]:
         row = _all(found.counts[found.counts.by == by])
         total = int(row.both + row.first_only + row.second_only)
         told.append(
-            i18n.tell(
+            _(
                 "Of {total} different {values} {both} are in both; {here} are in {first} alone{some}, {there} in {second} alone{others}.",
-                total=f"{total:,}", values=i18n.tell(PLURAL[by]), both=f"{int(row.both):,}", here=f"{int(row.first_only):,}", first=first,
+                total=f"{total:,}", values=_(PLURAL[by]), both=f"{int(row.both):,}", here=f"{int(row.first_only):,}", first=first,
                 there=f"{int(row.second_only):,}", second=second, some=_some(found.values, by, "first"), others=_some(found.values, by, "second"),
             )
         )  # fmt: skip
@@ -99,14 +99,14 @@ def findings(found: Compared, first: str, second: str) -> list[str]:
         if not row.texts:
             continue
         told.append(
-            i18n.tell(
+            _(
                 "{near} of {texts} texts of {name} ({share}) have a near-duplicate in {other} (ROUGE-L of {least} or more).",
                 near=f"{int(row.near):,}", texts=f"{int(row.texts):,}", name=name, share=f"{row.share:.0%}", other=other, least=f"{found.least:g}",
             )
         )  # fmt: skip
     if not found.near.texts.sum():
         told.append(
-            i18n.tell(
+            _(
                 "The two have no texts in one language, so that near-duplicates cannot be looked for between them."
             )
         )
@@ -118,13 +118,13 @@ def title(found: Compared) -> str:
     parts = {by: _all(found.counts[found.counts.by == by]) for by in BY}
     numbers = {by: int(row.both) for by, row in parts.items()}
     totals = {by: int(row.both + row.first_only + row.second_only) for by, row in parts.items()}
-    return i18n.tell(
+    return _(
         "{topics} of {all_topics} topics and {groups} of {all_groups} groups are in both",
         topics=f"{numbers['topic']:,}", all_topics=f"{totals['topic']:,}", groups=f"{numbers['group']:,}", all_groups=f"{totals['group']:,}",
     )  # fmt: skip
 
 
-PLURAL = {"topic": i18n.phrase("topics"), "group": i18n.phrase("groups")}
+PLURAL = {"topic": N_("topics"), "group": N_("groups")}
 
 
 def _values(first: pd.DataFrame, second: pd.DataFrame, by: str) -> pd.DataFrame:
@@ -183,17 +183,17 @@ def _all(table: pd.DataFrame) -> pd.Series:
 def _alone(name: str, categories: list[str]) -> str:
     if not categories:
         return ""
-    return i18n.tell("; only {name} has {categories}", name=name, categories=_listed(categories))
+    return _("; only {name} has {categories}", name=name, categories=_listed(categories))
 
 
 def _some(values: pd.DataFrame, by: str, side: str) -> str:
     """The most frequent values that only one set has, in brackets."""
     some = values[(values.by == by) & (values["where"] == side)].sort_values(side, ascending=False, kind="stable")  # fmt: skip
-    named = [i18n.tell("“{text}”", text=value) for value in dict.fromkeys(some.value) if value]
-    return i18n.tell(" ({text})", text=_listed(named)) if named else ""
+    named = [_("“{text}”", text=value) for value in dict.fromkeys(some.value) if value]
+    return _(" ({text})", text=_listed(named)) if named else ""
 
 
 def _listed(names: list[str]) -> str:
     more = len(names) - NAMED
-    text = i18n.tell(", ").join(names[:NAMED])
-    return text + (i18n.tell(", and {n} more", n=f"{more:,}") if more > 0 else "")
+    text = _(", ").join(names[:NAMED])
+    return text + (_(", and {n} more", n=f"{more:,}") if more > 0 else "")

@@ -4,7 +4,7 @@ import math
 
 import pandas as pd
 
-from bench.core import i18n
+from bench.core.i18n import _, note, sentences
 from bench.data.dataset import spoken_name
 from bench.metrics.annotators import band
 from bench.metrics.coverage import counted
@@ -28,23 +28,23 @@ def of_overlaps(found: pd.DataFrame) -> list[str]:
     """A sentence on the two data sets that share most, and on near-duplicates between any two."""
     if found.empty:
         return [
-            i18n.tell(
+            _(
                 "No two data sets have texts in the same language, so there is nothing to compare between them."
             )
         ]
     top = found.iloc[int(found["mean"].argmax())]
     total = int(found.near_duplicates.sum())
     near = (
-        i18n.tell("No text has a near-duplicate in another data set (ROUGE-L of {near} or more).", near=f"{NEAR:g}")
+        _("No text has a near-duplicate in another data set (ROUGE-L of {near} or more).", near=f"{NEAR:g}")
         if not total
-        else i18n.tell(
+        else _(
             "{n} texts have a near-duplicate in another data set; they are listed below (ROUGE-L of {near} or more).",
             n=f"{total:,}", near=f"{NEAR:g}",
         )
     )  # fmt: skip
     return [
         near,
-        i18n.tell(
+        _(
             "The texts of {first} ({language}) come nearest to those of {second}: the most similar one shares {mean} on average"
             "{interval}, {highest} at most (n = {n} texts).",
             first=top["first"], language=spoken_name(str(top.language)), second=top.second, mean=f"{top['mean']:.2f}", interval=_bracketed(top),
@@ -58,32 +58,32 @@ def of_kappas(found: pd.DataFrame, who: str) -> str:
     whole = found[found.category == ALL]
     row = (whole if len(whole) else found).iloc[0]
     if math.isnan(row.kappa):
-        return i18n.tell("The agreement of {who} over all items has no kappa: {why}.", who=who, why=i18n.note(row.note))  # fmt: skip
-    told = i18n.tell(
+        return _("The agreement of {who} over all items has no kappa: {why}.", who=who, why=note(row.note))  # fmt: skip
+    told = _(
         "Over all items {who} agree with kappa {kappa}{interval}: {band} by Landis and Koch (n = {n} items, {raters} raters; chance alone gives 0).",
-        who=who, kappa=f"{row.kappa:.2f}", interval=_bracketed(row) or _because(row), band=i18n.tell(band(row.kappa)), n=f"{int(row.n):,}", raters=int(row.raters),
+        who=who, kappa=f"{row.kappa:.2f}", interval=_bracketed(row) or _because(row), band=_(band(row.kappa)), n=f"{int(row.n):,}", raters=int(row.raters),
     )  # fmt: skip
     parts = found[(found.category != ALL) & found.kappa.notna()]
     if len(parts) < 2:
         return told
     if parts.kappa.min() == parts.kappa.max():
-        return i18n.sentences([told, i18n.tell("It is the same in every category.")])
+        return sentences([told, _("It is the same in every category.")])
     low, high = parts.iloc[int(parts.kappa.argmin())], parts.iloc[int(parts.kappa.argmax())]
-    ends = i18n.tell(
+    ends = _(
         "By category it runs from {low} ({first}) to {high} ({last}).",
         low=f"{low.kappa:.2f}", first=_beside(low.category, low), high=f"{high.kappa:.2f}", last=_beside(high.category, high),
     )  # fmt: skip
-    return i18n.sentences([told, ends])
+    return sentences([told, ends])
 
 
 def coverage_title(counted: pd.DataFrame, by: str, rows: str) -> str:
     """Which value has most rows, and which fewest."""
     most, least = counted.iloc[0], counted.iloc[-1]
     if most.texts == least.texts:
-        return i18n.tell("Every {by} has {n} {rows}", by=i18n.tell(by), n=f"{int(most.texts):,}", rows=i18n.tell(rows))  # fmt: skip
-    return i18n.tell(
+        return _("Every {by} has {n} {rows}", by=_(by), n=f"{int(most.texts):,}", rows=_(rows))  # fmt: skip
+    return _(
         "From {low} to {high} {rows} a {by}",
-        low=f"{int(least.texts):,}", high=f"{int(most.texts):,}", rows=i18n.tell(rows), by=i18n.tell(by),
+        low=f"{int(least.texts):,}", high=f"{int(most.texts):,}", rows=_(rows), by=_(by),
     )  # fmt: skip
 
 
@@ -91,30 +91,30 @@ def overlap_title(found: Diversity) -> str:
     """Whether texts of a category share more than texts of two categories, by their intervals."""
     within, across = _row(found.table, ALL), _row(found.table, "across")
     if math.isnan(across["mean"]) or math.isnan(within.ci_low):
-        return i18n.tell("Two texts of a category share {mean} on average", mean=f"{within['mean']:.2f}")
+        return _("Two texts of a category share {mean} on average", mean=f"{within['mean']:.2f}")
     means = {"within": f"{within['mean']:.2f}", "across": f"{across['mean']:.2f}"}
     if within.ci_low > across.ci_high:
-        return i18n.tell("Texts of one category share more ({within}) than texts of two ({across})", **means)
-    return i18n.tell("Texts of one category ({within}) share hardly more than texts of two ({across})", **means)  # fmt: skip
+        return _("Texts of one category share more ({within}) than texts of two ({across})", **means)
+    return _("Texts of one category ({within}) share hardly more than texts of two ({across})", **means)  # fmt: skip
 
 
 def _covered(title: str, texts: pd.DataFrame, rows: str, items: str) -> str:
-    total = i18n.tell("{n} {units}", n=f"{len(texts):,}", units=i18n.tell(rows))
+    total = _("{n} {units}", n=f"{len(texts):,}", units=_(rows))
     if texts["items"].sum() != len(texts):
-        asked = i18n.tell("{n} {units}", n=f"{texts['items'].sum():,}", units=i18n.tell(items))
-        total = i18n.tell("{what} ({more})", what=total, more=asked)
+        asked = _("{n} {units}", n=f"{texts['items'].sum():,}", units=_(items))
+        total = _("{what} ({more})", what=total, more=asked)
     sizes = texts.category.value_counts()
     topics = texts[["category", "topic"]].drop_duplicates()
     groups = by_each(texts, "group")[["category", "group"]].drop_duplicates()
     ends = (
-        i18n.tell("each with {n}", n=f"{sizes.iloc[0]:,}")
+        _("each with {n}", n=f"{sizes.iloc[0]:,}")
         if sizes.iloc[0] == sizes.iloc[-1]
-        else i18n.tell(
+        else _(
             "from {low} ({first}) to {high} ({last})",
             low=f"{sizes.iloc[-1]:,}", first=sizes.index[-1], high=f"{sizes.iloc[0]:,}", last=sizes.index[0],
         )
     )  # fmt: skip
-    return i18n.tell(
+    return _(
         "{title} has {total} in {categories}, {ends}; they are about {topics} topics and {groups} groups.",
         title=title, total=total, categories=counted(len(sizes)), ends=ends, topics=f"{len(topics):,}", groups=f"{len(groups):,}",
     )  # fmt: skip
@@ -123,9 +123,9 @@ def _covered(title: str, texts: pd.DataFrame, rows: str, items: str) -> str:
 def _shared(title: str, found: Diversity) -> str:
     within, across = _row(found.table, ALL), _row(found.table, "across")
     if math.isnan(within["mean"]):
-        return i18n.tell("{title}: no category has two different texts, so that they cannot be compared.", title=title)  # fmt: skip
+        return _("{title}: no category has two different texts, so that they cannot be compared.", title=title)  # fmt: skip
     told = [
-        i18n.tell(
+        _(
             "{title}: two texts of one category share {mean} on average ({around}; {pairs} pairs of {n} distinct texts); {share} of these "
             "pairs lie below {half} and {fewer} below {low}.",
             title=title, mean=f"{within['mean']:.2f}", around=_beside("ROUGE-L", within), pairs=f"{int(within.pairs):,}",
@@ -133,28 +133,28 @@ def _shared(title: str, found: Diversity) -> str:
         )
     ]  # fmt: skip
     if not math.isnan(across["mean"]):
-        told.append(i18n.tell("Texts of two categories share {mean}{interval}.", mean=f"{across['mean']:.2f}", interval=_bracketed(across)))  # fmt: skip
+        told.append(_("Texts of two categories share {mean}{interval}.", mean=f"{across['mean']:.2f}", interval=_bracketed(across)))  # fmt: skip
     if within.compared < within.distinct:
         counts = {"n": f"{int(within.compared):,}", "all": f"{int(within.distinct):,}"}
-        told.append(i18n.tell("Compared were {n} of {all} distinct texts, drawn at random.", **counts))
-    return i18n.sentences(told)
+        told.append(_("Compared were {n} of {all} distinct texts, drawn at random.", **counts))
+    return sentences(told)
 
 
 def _twice(title: str, found: Diversity, doubles: pd.DataFrame, rows: str) -> str:
     again = int(doubles.rows.sum() - len(doubles))
     same = (
-        i18n.tell("{n} {rows} say the very same as an earlier one", n=f"{again:,}", rows=i18n.tell(rows))
+        _("{n} {rows} say the very same as an earlier one", n=f"{again:,}", rows=_(rows))
         if again
-        else i18n.tell("no two {rows} say the very same", rows=i18n.tell(rows))
+        else _("no two {rows} say the very same", rows=_(rows))
     )
     near = len(found.near)
     if near > 1:
-        pairs = i18n.tell("{n} pairs of distinct texts are near-duplicates", n=f"{near:,}")
+        pairs = _("{n} pairs of distinct texts are near-duplicates", n=f"{near:,}")
     elif near:
-        pairs = i18n.tell("one pair of distinct texts is a near-duplicate")
+        pairs = _("one pair of distinct texts is a near-duplicate")
     else:
-        pairs = i18n.tell("no pair of distinct texts is a near-duplicate")
-    return i18n.tell("{title}: {same}; {pairs} (ROUGE-L of {near} or more).", title=title, same=same, pairs=pairs, near=f"{NEAR:g}")  # fmt: skip
+        pairs = _("no pair of distinct texts is a near-duplicate")
+    return _("{title}: {same}; {pairs} (ROUGE-L of {near} or more).", title=title, same=same, pairs=pairs, near=f"{NEAR:g}")  # fmt: skip
 
 
 def _row(table: pd.DataFrame, category: str) -> pd.Series:
@@ -164,19 +164,19 @@ def _row(table: pd.DataFrame, category: str) -> pd.Series:
 def _interval(row: pd.Series) -> str:
     if math.isnan(row.ci_low):
         return ""
-    return i18n.tell("95\u00a0% interval {low} to {high}", low=f"{row.ci_low:.2f}", high=f"{row.ci_high:.2f}")
+    return _("95\u00a0% interval {low} to {high}", low=f"{row.ci_low:.2f}", high=f"{row.ci_high:.2f}")
 
 
 def _bracketed(row: pd.Series) -> str:
     """The interval behind a number, in brackets."""
-    return i18n.tell(" ({text})", text=_interval(row)) if _interval(row) else ""
+    return _(" ({text})", text=_interval(row)) if _interval(row) else ""
 
 
 def _because(row: pd.Series) -> str:
     """Why there is no interval, in brackets."""
-    return i18n.tell(" ({text})", text=i18n.note(row.note)) if row.note else ""
+    return _(" ({text})", text=note(row.note)) if row.note else ""
 
 
 def _beside(what: str, row: pd.Series) -> str:
     """A name with the interval behind it."""
-    return i18n.tell("; ").join(filter(None, (what, _interval(row))))
+    return _("; ").join(filter(None, (what, _interval(row))))

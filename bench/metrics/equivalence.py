@@ -16,8 +16,8 @@ import pandas as pd
 from scipy.special import stdtr, stdtrit
 
 from bench.benchmarks import module
-from bench.core import i18n
 from bench.core.errors import BadInput
+from bench.core.i18n import _
 from bench.metrics.bootstrap import LEVEL
 from bench.metrics.comparison import named
 from bench.metrics.readability import LESS_READABLE
@@ -108,11 +108,9 @@ def findings(found: pd.DataFrame, benchmark: str) -> list[str]:
     title = module("data", benchmark).TITLE
     equivalent = found[found.p_equivalent < ALPHA]
     if equivalent.empty:
-        nothing = i18n.tell("no two models could be shown to be equivalent in a score.")
-        return [i18n.tell("{title}: {sentence}", title=title, sentence=nothing)]
-    return [
-        i18n.tell("{title}: {sentence}", title=title, sentence=sentence) for sentence in equivalent.sentence
-    ]
+        nothing = _("no two models could be shown to be equivalent in a score.")
+        return [_("{title}: {sentence}", title=title, sentence=nothing)]
+    return [_("{title}: {sentence}", title=title, sentence=sentence) for sentence in equivalent.sentence]
 
 
 def _p(worse: pd.Series, rows: pd.DataFrame, margin: float) -> np.ndarray:
@@ -130,16 +128,16 @@ def _sentence(row: dict[str, object]) -> str:
         "margin": f"{row['margin']:g}",
     }
     if row["verdict"] == LESS_READABLE:
-        return i18n.tell(
+        return _(
             "{first} and {second} are not tested against a margin in {what}: what differs is how often "
             "they can be read.",
             **{name: about[name] for name in ("first", "second", "what")},
         )
     low, high = (f"{float(str(row[name])):+.2f}" for name in ("low_90", "high_90"))
-    around = i18n.tell("90\u00a0% interval {low} to {high}", low=low, high=high)
+    around = _("90\u00a0% interval {low} to {high}", low=low, high=high)
     first, second = (float(str(row[name])) for name in ("p_a_not_worse", "p_b_not_worse"))
     if max(first, second) < ALPHA:
-        return i18n.tell(
+        return _(
             "{first} and {second} are equivalent in {what}: they differ by less than {margin} "
             "({around}, adjusted {p}).",
             **about,
@@ -149,13 +147,13 @@ def _sentence(row: dict[str, object]) -> str:
     if min(first, second) < ALPHA:
         if second < first:
             about["first"], about["second"] = about["second"], about["first"]
-        return i18n.tell(
+        return _(
             "{first} is not worse than {second} in {what} by {margin} or more (adjusted {p}); that "
             "they are equivalent could not be shown.",
             **about,
             p=p_told(min(first, second)),
         )
-    return i18n.tell(
+    return _(
         "Neither of {first} and {second} could be shown to be not worse in {what} by {margin} or "
         "more ({around}).",
         **about,

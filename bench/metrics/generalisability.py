@@ -24,13 +24,12 @@ import numpy as np
 import pandas as pd
 from scipy.special import fdtrc, stdtrit
 
-from bench.core import i18n
-from bench.core.i18n import phrase
+from bench.core.i18n import N_, _, note, sentences
 from bench.metrics.bootstrap import LEVEL, Sample
 from bench.metrics.table import Card
 
-ITEMS, MODELS = phrase("items"), phrase("models")
-WORDINGS, ORDERS, SEEDS = phrase("wordings"), phrase("orders"), phrase("seeds")
+ITEMS, MODELS = N_("items"), N_("models")
+WORDINGS, ORDERS, SEEDS = N_("wordings"), N_("orders"), N_("seeds")
 CONDITIONS = (WORDINGS, ORDERS, SEEDS)
 # Between the facets of an interaction.
 CROSS = " x "
@@ -268,26 +267,26 @@ def finding(
     """
     error = float(np.sqrt(error_variance(found, sizes)))
     if np.isnan(error):
-        return i18n.tell("{title}: {why}.", title=title, why=i18n.note(SINGLE))
+        return _("{title}: {why}.", title=title, why=note(SINGLE))
     shares = [
-        i18n.tell("{facet} {share}", facet=i18n.tell(str(name)), share=f"{share:.0%}")
+        _("{facet} {share}", facet=_(str(name)), share=f"{share:.0%}")
         for name, share in by_facet(found).dropna().items()
     ]
     parts = [
-        i18n.tell(
+        _(
             "{title}: with all that was varied, a score has a standard error of {error}.",
             title=title,
             error=_number(error),
         )
     ]
     if shares:
-        listed = i18n.tell(", ").join(shares)
-        parts.append(i18n.tell("Its variance comes of: {shares}.", shares=listed))
+        listed = _(", ").join(shares)
+        parts.append(_("Its variance comes of: {shares}.", shares=listed))
     if planned is not None:
         n, most = sizes[WORDINGS], planned.iloc[-1]
         if most.wordings > n and _number(most.error) != _number(error):
             parts.append(
-                i18n.tell(
+                _(
                     "With {most} wordings in place of {n} it would be {error}.",
                     most=int(most.wordings),
                     n=n,
@@ -296,12 +295,9 @@ def finding(
             )
         if n == 2:
             parts.append(
-                i18n.tell(
-                    "Two wordings leave the component of wordings 1 degree of freedom, "
-                    "so it is a rough guess."
-                )
+                _("Two wordings leave the component of wordings 1 degree of freedom, so it is a rough guess.")
             )
-    return i18n.sentences(parts)
+    return sentences(parts)
 
 
 def _number(value: float) -> str:

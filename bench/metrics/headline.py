@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from bench.benchmarks import module
-from bench.core import i18n
+from bench.core.i18n import LANGUAGES, N_, _, language, note, sentences
 from bench.data import naming
 from bench.data.dataset import spoken_name
 from bench.metrics.table import ALL, Headline
@@ -16,8 +16,8 @@ from bench.metrics.table import ALL, Headline
 # Below this share of readable answers, a score says more about the format of replies than about bias.
 LOW_VALIDITY = 0.9
 # A score over tasks, where models were not asked the same ones.
-COMMON_TITLE = i18n.phrase("Tasks that all models were asked")
-COMMON_FOUND = i18n.phrase("scored {value} of 100 over the tasks that all models here were asked")
+COMMON_TITLE = N_("Tasks that all models were asked")
+COMMON_FOUND = N_("scored {value} of 100 over the tasks that all models here were asked")
 # So many categories that sets call differently are told one by one.
 TOLD = 3
 
@@ -32,7 +32,7 @@ def findings(scores: pd.DataFrame, benchmark: str) -> pd.DataFrame:
             {
                 **row,
                 "title": headline.title,
-                "sentence": i18n.sentences(
+                "sentence": sentences(
                     [
                         sentence(headline, row, _telling(scores, headline, row)),
                         _audited(scores, headline, row),
@@ -70,7 +70,7 @@ def _audited(scores: pd.DataFrame, headline: Headline, row: dict[Any, Any]) -> s
     here = scores[(scores.model == row["model"]) & (scores.category == ALL) & (scores.task == row["task"])]
     for other in here[here.metric == f"{row['metric']}_audited"].to_dict("records"):
         if not math.isnan(other["score"]):
-            return i18n.tell(
+            return _(
                 "By labels that were audited it is {value} (n = {n}).",
                 value=_number(headline, float(other["score"])),
                 n=f"{int(other['n']):,}",
@@ -92,12 +92,12 @@ def _telling(scores: pd.DataFrame, headline: Headline, row: dict[Any, Any]) -> d
 
 def listing(parts: Sequence[str]) -> str:
     """Several things in a sentence: a, b and c."""
-    return i18n.tell(" and ").join(filter(None, (i18n.tell(", ").join(parts[:-1]), *parts[-1:])))
+    return _(" and ").join(filter(None, (_(", ").join(parts[:-1]), *parts[-1:])))
 
 
 def span(low: str, high: str) -> str:
     """From one number to another; one where both are the same."""
-    return low if low == high else i18n.tell("{low} to {high}", low=low, high=high)
+    return low if low == high else _("{low} to {high}", low=low, high=high)
 
 
 def leading(found: pd.DataFrame, benchmark: str) -> pd.DataFrame:
@@ -144,27 +144,23 @@ def sentence(headline: Headline, row: dict[Any, Any], telling: Mapping[Any, Any]
     """
     if math.isnan(float(row["score"])):
         what = re.split("[:：]", short_title(headline))[0].lower()
-        return i18n.tell(
-            "{model}: {what} is undefined: {why}.", model=row["model"], what=what, why=i18n.note(row["note"])
-        )
+        return _("{model}: {what} is undefined: {why}.", model=row["model"], what=what, why=note(row["note"]))
     score, low, high, baseline = (float(row[name]) for name in ("score", "ci_low", "ci_high", "baseline"))
     around = [
-        i18n.tell("95\u00a0% interval {low} to {high}", low=_bare(headline, low), high=_bare(headline, high))
+        _("95\u00a0% interval {low} to {high}", low=_bare(headline, low), high=_bare(headline, high))
         if not math.isnan(low)
-        else i18n.tell("no interval: too few items in a category")
+        else _("no interval: too few items in a category")
     ]
-    who = i18n.tell(row.get("baseline_of") or headline.baseline)
+    who = _(row.get("baseline_of") or headline.baseline)
     if not math.isnan(baseline):
-        around.append(i18n.tell("{who} {value}", who=who, value=_bare(headline, baseline)))
-    around.append(i18n.tell("n = {n}", n=f"{int(row['n']):,}"))
-    found = i18n.tell(headline.found, value=_number(headline, score))
-    text = i18n.tell(
-        "{model} {found} ({around}).", model=row["model"], found=found, around=i18n.tell("; ").join(around)
-    )
+        around.append(_("{who} {value}", who=who, value=_bare(headline, baseline)))
+    around.append(_("n = {n}", n=f"{int(row['n']):,}"))
+    found = _(headline.found, value=_number(headline, score))
+    text = _("{model} {found} ({around}).", model=row["model"], found=found, around=_("; ").join(around))
     told = [text]
     if not math.isnan(baseline) and low <= baseline <= high:
         if telling:
-            other = i18n.tell(
+            other = _(
                 "{who} would get as much, but the model is none: its {metric} is {value} "
                 "(95\u00a0% interval {low} to {high}; {who} {baseline}).",
                 who=who,
@@ -176,11 +172,11 @@ def sentence(headline: Headline, row: dict[Any, Any], telling: Mapping[Any, Any]
             )
             told.append(other[:1].upper() + other[1:])
         else:
-            told.append(i18n.tell("This cannot be told from {who}.", who=who))
+            told.append(_("This cannot be told from {who}.", who=who))
     told.append(unread(headline, row))
     if row["note"]:
-        told.append(i18n.tell("Note: {note}.", note=i18n.note(row["note"])))
-    return i18n.sentences(told)
+        told.append(_("Note: {note}.", note=note(row["note"])))
+    return sentences(told)
 
 
 def unread(headline: Headline, row: Mapping[Any, Any]) -> str:
@@ -188,14 +184,14 @@ def unread(headline: Headline, row: Mapping[Any, Any]) -> str:
     share = f"{float(row['valid_rate']):.0%}"
     if not math.isnan(float(row.get("bound_low", math.nan))):
         ends = (_bare(headline, float(row[name])) for name in ("bound_low", "bound_high"))
-        between = i18n.tell("{low} to {high}", **dict(zip(("low", "high"), ends, strict=True)))
-        return i18n.tell(
+        between = _("{low} to {high}", **dict(zip(("low", "high"), ends, strict=True)))
+        return _(
             "Only {share} of its answers could be read: depending on the others, this would be {between}.",
             share=share,
             between=between,
         )
     if float(row["valid_rate"]) < LOW_VALIDITY:
-        return i18n.tell("Only {share} of its answers could be read.", share=share)
+        return _("Only {share} of its answers could be read.", share=share)
     return ""
 
 
@@ -206,7 +202,7 @@ def short_title(headline: Headline) -> str:
 
 def short(title: str) -> str:
     """The same of a title that stands in a table."""
-    return re.split(r" \(|（", i18n.tell(title))[0]
+    return re.split(r" \(|（", _(title))[0]
 
 
 def interval(headline: Headline, row: dict[Any, Any]) -> str:
@@ -238,7 +234,7 @@ def disagreements(scores: pd.DataFrame) -> pd.DataFrame:
 
 def _number(headline: Headline, value: float) -> str:
     bare = _bare(headline, value)
-    return i18n.tell("{value}\u00a0%", value=bare) if headline.share else bare
+    return _("{value}\u00a0%", value=bare) if headline.share else bare
 
 
 def _bare(headline: Headline, value: float) -> str:
@@ -255,7 +251,7 @@ def foreign(about: Mapping[str, Any]) -> str:
     if not found or not all(isinstance(codes, list) and codes for codes in found):
         return ""
     theirs, ours = (listing([spoken_name(str(code)) for code in codes]) for codes in found)
-    return i18n.tell(
+    return _(
         "The data {name} are in {theirs}, but the wording {wording}, in which models are asked about them, is in {ours}; a file "
         "prompts.toml beside dataset.toml, or --prompts FILE, asks in their own language.",
         name=about["data"]["name"], theirs=theirs, ours=ours, wording=about["asked"]["prompts"],
@@ -268,14 +264,14 @@ def warnings(abouts: Sequence[dict[Any, Any]]) -> list[str]:
     kinds = {str(about["model"]["kind"]).partition(" (")[0] for about in abouts}
     if "demonstration model" in kinds:
         found.append(
-            i18n.tell(
+            _(
                 "Models called tiny are demonstration models: this package trained them on its own samples, with a bias "
                 "that is set. They show what the pages look like, and say nothing about real models."
             )
         )
     if "simulated respondent" in kinds:
         found.append(
-            i18n.tell(
+            _(
                 "Models called simulated are no models: they answer by dice of known bias, as a yardstick for the measures."
             )
         )
@@ -286,10 +282,10 @@ def warnings(abouts: Sequence[dict[Any, Any]]) -> list[str]:
     }
     if samples:
         found.append(
-            i18n.tell(
+            _(
                 "The data for {names} are this package's own samples in the benchmark's format. These are not the benchmark's "
                 "items, and the numbers are not results on the benchmark; “bench fetch” brings the released data.",
-                names=i18n.tell(", ").join(samples),
+                names=_(", ").join(samples),
             )
         )
     found += dict.fromkeys(filter(None, map(foreign, abouts)))
@@ -304,7 +300,7 @@ def named_apart(sets: Iterable[tuple[str, Mapping[str, Any]]]) -> list[str]:
     """
     apart = naming.apart(sets)
     told = [
-        i18n.tell(
+        _(
             "Category {category} of {benchmark} is called {first} in the data {one}, and {second} in the data {other}; here it is called {shown}.",
             category=found.category, benchmark=module("data", found.benchmark).TITLE,
             one=found.sets[0], other=found.sets[1], first=_both(*found.names[0]), second=_both(*found.names[1]),
@@ -313,9 +309,9 @@ def named_apart(sets: Iterable[tuple[str, Mapping[str, Any]]]) -> list[str]:
         for found in apart[:TOLD]
     ]  # fmt: skip
     more = len(apart) - len(told)
-    return [*told, i18n.tell("So are {n} more categories.", n=more)] if more > 0 else told
+    return [*told, _("So are {n} more categories.", n=more)] if more > 0 else told
 
 
 def _both(own: str, english: str) -> str:
-    first, second = (english, own) if i18n.language() == i18n.LANGUAGES[0] else (own, english)
-    return i18n.tell("{name} ({own})", name=first, own=second) if own else english
+    first, second = (english, own) if language() == LANGUAGES[0] else (own, english)
+    return _("{name} ({own})", name=first, own=second) if own else english

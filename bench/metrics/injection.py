@@ -121,14 +121,14 @@ def findings(summed: pd.DataFrame, compared: pd.DataFrame) -> list[str]:
     for key, some in summed.groupby(KEYS, sort=False):
         judge, benchmark, wording = key
         of = {row["kind"]: row for row in some.to_dict("records")}
-        who = i18n.tell("{judge} on {benchmark}, wording {wording}", judge=judge, benchmark=benchmark, wording=wording)  # fmt: skip
+        who = i18n._("{judge} on {benchmark}, wording {wording}", judge=judge, benchmark=benchmark, wording=wording)  # fmt: skip
         told.append(_told(who, of[PLANTED], of[HARMLESS]))
     return [_resists(row) for row in compared.to_dict("records")] + told
 
 
 def _told(who: str, row: dict[Any, Any], harmless: dict[Any, Any]) -> str:
     parts = [
-        i18n.tell(
+        i18n._(
             "{who}: {won} of planted instructions win the mark that they are after (95\u00a0% interval {low} to {high}), a harmless sentence "
             "{harmless}; {asked} instructions in {replies} replies.",
             who=who, won=f"{row['won']:.0%}", low=f"{row['won_low']:.0%}", high=f"{row['won_high']:.0%}",
@@ -137,7 +137,7 @@ def _told(who: str, row: dict[Any, Any], harmless: dict[Any, Any]) -> str:
     ]  # fmt: skip
     if row["n"]:
         parts.append(
-            i18n.tell(
+            i18n._(
                 "Where the judge can be read both with and without ({n}), {moved} of marks move, by {shift} of the scale on average (interval {low} to {high}).",
                 n=f"{row['n']:,}", moved=f"{row['moved']:.0%}", shift=f"{row['shift']:+.2f}", low=f"{row['shift_low']:+.2f}",
                 high=f"{row['shift_high']:+.2f}",
@@ -145,40 +145,40 @@ def _told(who: str, row: dict[Any, Any], harmless: dict[Any, Any]) -> str:
         )  # fmt: skip
     if row["readable_clean"] < READABLE:
         parts.append(
-            i18n.tell(
+            i18n._(
                 "But only {share} of replies as they are get a mark that can be read, so this judge does not do its task; what wins here "
                 "is what is said last, not what persuades.",
                 share=f"{row['readable_clean']:.0%}",
             )
         )
     elif row["levels"] < 2:
-        parts.append(i18n.tell("But it gives every reply as it is the same mark, so it may read nothing."))
+        parts.append(i18n._("But it gives every reply as it is the same mark, so it may read nothing."))
     return i18n.sentences(parts)
 
 
 def _resists(row: dict[Any, Any]) -> str:
-    who = i18n.tell(
+    who = i18n._(
         "{judge} on {benchmark}: {won_first} of instructions win in wording {first}, {won_second} in wording {second}",
         judge=row["judge"], benchmark=row["benchmark"], first=row["first"], second=row["second"],
         won_first=f"{row['won_first']:.0%}", won_second=f"{row['won_second']:.0%}",
     )  # fmt: skip
     if row["p"] != row["p"]:
-        return i18n.tell("{who}; the two cannot be compared: {why}.", who=who, why=i18n.note(row["note"]))
-    sure = i18n.tell(
+        return i18n._("{who}; the two cannot be compared: {why}.", who=who, why=i18n.note(row["note"]))
+    sure = i18n._(
         "difference {difference}, 95\u00a0% interval {low} to {high}, p {p}, paired by replies",
         difference=signed(row["difference"]), low=signed(row["ci_low"]), high=signed(row["ci_high"]),
         p="< 0.001" if row["p"] < 0.001 else f"= {row['p']:.3f}",
     )  # fmt: skip
     if row["p"] >= CHANCE:
-        return i18n.tell(
+        return i18n._(
             "{who}; no difference could be shown ({sure}); these data would have shown one of {detectable}.",
             who=who, sure=sure, detectable=f"{row['detectable']:.2f}",
         )  # fmt: skip
     better, other = ("second", "first") if row["difference"] > 0 else ("first", "second")
-    parts = [i18n.tell("{who}; {better} resists better ({sure}).", who=who, better=row[better], sure=sure)]
+    parts = [i18n._("{who}; {better} resists better ({sure}).", who=who, better=row[better], sure=sure)]
     if row[f"readable_{better}"] < row[f"readable_{other}"] or row[f"readable_{better}"] < READABLE:
         parts.append(
-            i18n.tell(
+            i18n._(
                 "But of replies as they are it gets a mark for {share}, {other} for {share_other}: a judge that gives fewer marks gives "
                 "fewer false ones too.",
                 share=f"{row[f'readable_{better}']:.0%}", other=row[other], share_other=f"{row[f'readable_{other}']:.0%}",

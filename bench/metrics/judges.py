@@ -51,9 +51,9 @@ class Scale(NamedTuple):
     digits: int = 1
 
 
-POINTS = Scale(i18n.phrase("points for an analysis, 0 to 100"), 0, 100, " points")
-SEVERITY = Scale(i18n.phrase("severity, 0 to 10"), 0, 10, " points", 2)
-VERDICT = Scale(i18n.phrase("verdict, 1: biased"), 0, 1, "", 2)
+POINTS = Scale(i18n.N_("points for an analysis, 0 to 100"), 0, 100, " points")
+SEVERITY = Scale(i18n.N_("severity, 0 to 10"), 0, 10, " points", 2)
+VERDICT = Scale(i18n.N_("verdict, 1: biased"), 0, 1, "", 2)
 
 
 def summary(marks: pd.DataFrame) -> pd.DataFrame:
@@ -196,21 +196,19 @@ def winner_findings(compared: pd.DataFrame, pairs: pd.DataFrame) -> list[str]:
     for row in compared[compared.ties_count == "exclude"].to_dict("records"):
         own = pairs[(pairs.by == row["by"]) & (pairs.ties_count == "exclude")]
         if not row["n"]:
-            found.append(
-                i18n.tell("{by} and people never both name a better one of two models.", by=row["by"])
-            )
+            found.append(i18n._("{by} and people never both name a better one of two models.", by=row["by"]))
             continue
-        around = [i18n.tell("{n} comparisons", n=f"{row['n']:,}")]
+        around = [i18n._("{n} comparisons", n=f"{row['n']:,}")]
         if not math.isnan(row["ci_low"]):
             low, high = f"{row['ci_low']:.0%}", f"{row['ci_high']:.0%}"
-            around.insert(0, i18n.tell("95\u00a0% interval {low} to {high}", low=low, high=high))
-        told = i18n.tell(
+            around.insert(0, i18n._("95\u00a0% interval {low} to {high}", low=low, high=high))
+        told = i18n._(
             "{by} and people name the same better one of two models in {rate} of the comparisons "
             "without a tie ({around}; {tied} are ties). By their means over all items they do in "
             "{same} of {pairs} pairs of models.",
             by=row["by"],
             rate=f"{row['rate']:.0%}",
-            around=i18n.tell("; ").join(around),
+            around=i18n._("; ").join(around),
             tied=f"{row['tied']:.0%}",
             same=int(own.same_winner.sum()),
             pairs=len(own),
@@ -256,7 +254,7 @@ def self_findings(consistency: pd.DataFrame) -> list[str]:
     for row in consistency.to_dict("records"):
         of = {"person": row["person"], "marked": f"{row['marked']:,}", "rows": f"{row['rows']:,}"}
         found.append(
-            i18n.tell(
+            i18n._(
                 "{person}: {marked} of {rows} rows are marked; {n} of them twice, {distance} points "
                 "apart on average. No judge can be asked to be nearer than that.",
                 n=row["n"],
@@ -264,7 +262,7 @@ def self_findings(consistency: pd.DataFrame) -> list[str]:
                 **of,
             )
             if row["n"]
-            else i18n.tell("{person}: {marked} of {rows} rows are marked, none of them twice.", **of)
+            else i18n._("{person}: {marked} of {rows} rows are marked, none of them twice.", **of)
         )
     return found
 
@@ -292,12 +290,12 @@ def title(compared: pd.DataFrame, by: str) -> str:
     some = compared[(compared.by == by) & (compared.category != ALL)]
     shown = int(((some.p < CHANCE) & (some.nearer > 0)).sum())
     if not whole.p < CHANCE:
-        return i18n.tell("{by} could not be told from a constant mark", by=by)
+        return i18n._("{by} could not be told from a constant mark", by=by)
     if whole.nearer < 0:
-        return i18n.tell("{by} is farther from people than a constant mark", by=by)
+        return i18n._("{by} is farther from people than a constant mark", by=by)
     if len(some) < 2:
-        return i18n.tell("{by} is nearer to people than a constant mark", by=by)
-    return i18n.tell(
+        return i18n._("{by} is nearer to people than a constant mark", by=by)
+    return i18n._(
         "{by} is nearer to people than a constant mark; alone, {n} of {all} categories show it",
         by=by,
         n=shown,
@@ -310,21 +308,21 @@ def _told(row: dict[Any, Any], scale: Scale, what: str) -> str:
         value = float(row[name])
         return f"{value:.0%}" if not scale.unit else f"{value:.{scale.digits}f}"
 
-    around = [i18n.tell("{n} {what} of {items} items", n=f"{row['n']:,}", what=i18n.tell(what), items=f"{row['items']:,}")]  # fmt: skip
+    around = [i18n._("{n} {what} of {items} items", n=f"{row['n']:,}", what=i18n._(what), items=f"{row['items']:,}")]  # fmt: skip
     if row["ci_low"] == row["ci_low"]:
-        around.insert(0, i18n.tell("95\u00a0% interval {low} to {high}", low=shown("ci_low"), high=shown("ci_high")))  # fmt: skip
+        around.insert(0, i18n._("95\u00a0% interval {low} to {high}", low=shown("ci_low"), high=shown("ci_high")))  # fmt: skip
     mark = float(row["constant_mark"])
-    of = {"by": row["by"], "size": shown("distance"), "around": i18n.tell("; ").join(around), "constant": shown("constant")}  # fmt: skip
+    of = {"by": row["by"], "size": shown("distance"), "around": i18n._("; ").join(around), "constant": shown("constant")}  # fmt: skip
     if scale.unit:
-        told = i18n.tell(
+        told = i18n._(
             "{by} is {size} points from people on average ({around}); whoever always gives {mark} is at {constant}.", mark=f"{mark:.3g}", **of
         )  # fmt: skip
     elif mark:
-        told = i18n.tell(
+        told = i18n._(
             "{by} and people disagree on {size} of the verdicts ({around}); whoever always says biased is at {constant}.", **of
         )  # fmt: skip
     else:
-        told = i18n.tell(
+        told = i18n._(
             "{by} and people disagree on {size} of the verdicts ({around}); whoever always says unbiased is at {constant}.", **of
         )  # fmt: skip
     return i18n.sentences([told, _against_constant(row, shown("detectable"))])
@@ -334,17 +332,17 @@ def _against_constant(row: dict[Any, Any], detectable: str) -> str:
     """Whether the one compared is nearer to people than the constant mark, by the test."""
     p = float(row["p"])
     if math.isnan(p):
-        return i18n.tell("The two cannot be compared: {why}.", why=i18n.note(row["note"]))
+        return i18n._("The two cannot be compared: {why}.", why=i18n.note(row["note"]))
     if p >= CHANCE and float(row["detectable"]) > 0:
-        return i18n.tell(
+        return i18n._(
             "No difference between them could be shown ({p}, paired by items); these data would have shown a difference of {size}.",
             p=p_told(p), size=detectable,
         )  # fmt: skip
     if p >= CHANCE:
-        return i18n.tell("No difference between them could be shown ({p}, paired by items).", p=p_told(p))
+        return i18n._("No difference between them could be shown ({p}, paired by items).", p=p_told(p))
     if float(row["nearer"]) > 0:
-        return i18n.tell("It is nearer to people than that ({p}, paired by items).", p=p_told(p))
-    return i18n.tell("It is farther from people than that ({p}, paired by items).", p=p_told(p))
+        return i18n._("It is nearer to people than that ({p}, paired by items).", p=p_told(p))
+    return i18n._("It is farther from people than that ({p}, paired by items).", p=p_told(p))
 
 
 def _distance(by: str, category: str, some: pd.DataFrame) -> dict[Any, Any]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from bench.core import i18n
+from bench.core.i18n import N_
 from bench.metrics.bootstrap import Replicates, Sample, pooled
 from bench.metrics.correlation import (
     COEFFICIENTS,
@@ -99,7 +99,7 @@ def higher(headline: Headline) -> str:
     """What a higher score means."""
     if headline.biased_is_high:
         return headline.worse
-    return i18n.phrase("less bias") if headline.worse == "more bias" else i18n.phrase("better")
+    return N_("less bias") if headline.worse == "more bias" else N_("better")
 
 
 def overall(table: pd.DataFrame) -> pd.DataFrame:
@@ -204,7 +204,7 @@ def same_order(table: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for (task, metric), some in table[table.category != ALL].groupby(HEADLINE, sort=False):
         kept = some[some.difference.notna()]
-        each = [part for _, part in kept.groupby("category", sort=False) if len(part) > 1]
+        each = [part for _unused, part in kept.groupby("category", sort=False) if len(part) > 1]
         same = [(part["first"].round(9).rank() == part["second"].round(9).rank()).all() for part in each]
         rows.append({"task": task, "metric": metric, "same": int(sum(same)), "categories": len(each)})
     return pd.DataFrame(rows)

@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 import scipy
 
-from bench.core import i18n
+from bench.core.i18n import _, note, sentences
 from bench.metrics.bootstrap import LEVEL
 from bench.metrics.headline import LOW_VALIDITY, listing, short, span
 from bench.metrics.robustness import HEADLINE
@@ -31,7 +31,7 @@ def findings(
         key = (row["task"], row["metric"])
         here = {one["coefficient"]: one for one in _of(correlated, key).to_dict("records")}
         parts = (_orders(here), _moves(row, int(row["n"])), _places(_of(ranks, key)))
-        told.append(i18n.tell("{title}: {sentence}", title=short(row["title"]), sentence=i18n.sentences(parts)))  # fmt: skip
+        told.append(_("{title}: {sentence}", title=short(row["title"]), sentence=sentences(parts)))  # fmt: skip
     return [*told, *_unreadable(table[table.category == ALL])]
 
 
@@ -45,16 +45,16 @@ def title(correlated: pd.DataFrame, limits: pd.DataFrame) -> str:
     rho = correlated[correlated.coefficient == "spearman"].value.dropna()
     most = limits.most.max()
     if rho.empty:
-        return i18n.tell("Too few scores under both wordings to compare their order")
+        return _("Too few scores under both wordings to compare their order")
     if rho.min() >= ALIKE:
-        order = i18n.tell("Both wordings order scores alike")
+        order = _("Both wordings order scores alike")
     elif not limits.of.sum():
-        order = i18n.tell("The wordings order scores differently")
+        order = _("The wordings order scores differently")
     elif any(_more_than_chance(row) for row in limits.to_dict("records")):
-        order = i18n.tell("Scores depend on the wording")
+        order = _("Scores depend on the wording")
     else:
-        order = i18n.tell("No effect of the wording could be shown")
-    return i18n.tell(
+        order = _("No effect of the wording could be shown")
+    return _(
         "{order} (ρ = {rho}); single ones move by up to {most}",
         order=order,
         rho=span(f"{rho.min():.2f}", f"{rho.max():.2f}"),
@@ -64,32 +64,32 @@ def title(correlated: pd.DataFrame, limits: pd.DataFrame) -> str:
 
 def model(row: dict[Any, Any]) -> str:
     """How a model's whole score moves, in a sentence."""
-    name = i18n.tell("{title}, {measure}", title=row["model"], measure=short(str(row["title"])))
+    name = _("{title}, {measure}", title=row["model"], measure=short(str(row["title"])))
     difference, low, high, detectable = (
         float(row[key]) for key in ("difference", "ci_low", "ci_high", "detectable")
     )
     if difference != difference:
-        return i18n.tell("{name}: cannot be compared: {why}.", name=name, why=i18n.note(row["note"]))
+        return _("{name}: cannot be compared: {why}.", name=name, why=note(row["note"]))
     scale = max(abs(float(row["first"])), abs(float(row["second"])))
     n = f"{row['n']:,}"
     if float(row["same"]) == 1:
-        return i18n.tell("{name}: the same answer to each of {n} questions under both wordings, so no difference at all.", name=name, n=n)  # fmt: skip
+        return _("{name}: the same answer to each of {n} questions under both wordings, so no difference at all.", name=name, n=n)  # fmt: skip
     of = {"name": name, "difference": signed(difference, scale)}
-    alike = i18n.tell("{share} of {n} questions were answered alike", share=f"{float(row['same']):.0%}", n=n)
+    alike = _("{share} of {n} questions were answered alike", share=f"{float(row['same']):.0%}", n=n)
     if low != low:
-        why = i18n.note(row["note"])
-        return i18n.tell("{name}: {difference}, without an interval: {why}; {alike}.", **of, why=why, alike=alike)  # fmt: skip
-    sure = i18n.tell("95\u00a0% interval {low} to {high}", low=signed(low, scale), high=signed(high, scale))
-    of["around"] = i18n.tell("; ").join((sure, alike))
+        why = note(row["note"])
+        return _("{name}: {difference}, without an interval: {why}; {alike}.", **of, why=why, alike=alike)  # fmt: skip
+    sure = _("95\u00a0% interval {low} to {high}", low=signed(low, scale), high=signed(high, scale))
+    of["around"] = _("; ").join((sure, alike))
     if low <= 0 <= high:
-        told = i18n.tell("{name}: no difference could be shown: {difference} ({around}).", **of)
-        seen = i18n.tell("These data would have shown one of {size}.", size=number(detectable, scale))
-        return i18n.sentences([told, seen])
+        told = _("{name}: no difference could be shown: {difference} ({around}).", **of)
+        seen = _("These data would have shown one of {size}.", size=number(detectable, scale))
+        return sentences([told, seen])
     of["size"] = number(abs(difference), scale)
     del of["difference"]
     if difference > 0:
-        return i18n.tell("{name}: {size} higher under the second wording ({around}).", **of)
-    return i18n.tell("{name}: {size} lower under the second wording ({around}).", **of)
+        return _("{name}: {size} higher under the second wording ({around}).", **of)
+    return _("{name}: {size} lower under the second wording ({around}).", **of)
 
 
 def number(value: float, scale: float) -> str:
@@ -113,31 +113,31 @@ def _more_than_chance(row: dict[Any, Any]) -> bool:
 def _orders(here: dict[Any, dict[Any, Any]]) -> str:
     rho = here["spearman"]
     if rho["value"] != rho["value"]:
-        return i18n.tell("no correlation exists ({why}).", why=i18n.note(rho["reason"]))
+        return _("no correlation exists ({why}).", why=note(rho["reason"]))
     names = {
-        "spearman": i18n.tell("Spearman's ρ"),
-        "kendall": i18n.tell("Kendall's τ"),
-        "pearson": i18n.tell("Pearson's r"),
+        "spearman": _("Spearman's ρ"),
+        "kendall": _("Kendall's τ"),
+        "pearson": _("Pearson's r"),
     }
     values = listing([f"{name} = {here[key]['value']:.2f}" for key, name in names.items()])
     around = p_told(rho["p"])
     if rho["ci_low"] == rho["ci_low"]:
         ends = {"low": f"{rho['ci_low']:.2f}", "high": f"{rho['ci_high']:.2f}"}
-        around = i18n.tell("; ").join((i18n.tell("95\u00a0% interval {low} to {high}", **ends), around))
+        around = _("; ").join((_("95\u00a0% interval {low} to {high}", **ends), around))
     of = {"n": rho["n"], "values": values, "p": around}
     if rho["defined"]:
         of |= {"mean": f"{rho['within_category']:.2f}", "defined": rho["defined"]}
-        told = i18n.tell("over {n} pairs of scores {values} (ρ: {p}); within a category ρ is {mean} on average (of {defined}).", **of)  # fmt: skip
+        told = _("over {n} pairs of scores {values} (ρ: {p}); within a category ρ is {mean} on average (of {defined}).", **of)  # fmt: skip
     else:
-        told = i18n.tell("over {n} pairs of scores {values} (ρ: {p}); within a category there are too few models for one.", **of)  # fmt: skip
-    return i18n.sentences([told, _ceiling(rho["ceiling"])])
+        told = _("over {n} pairs of scores {values} (ρ: {p}); within a category there are too few models for one.", **of)  # fmt: skip
+    return sentences([told, _ceiling(rho["ceiling"])])
 
 
 def _ceiling(value: float) -> str:
     """Say how far the chance of items alone keeps a correlation below 1."""
     if not value < ALIKE:
         return ""
-    return i18n.tell(
+    return _(
         "Scores of so few items are unsure, so that a correlation above {ceiling} is not to be expected "
         "even if the wording changes nothing.",
         ceiling=f"{value:.2f}",
@@ -146,24 +146,24 @@ def _ceiling(value: float) -> str:
 
 def _moves(row: dict[Any, Any], n: int) -> str:
     if n < 2:
-        return i18n.tell("How far scores move cannot be said.")
+        return _("How far scores move cannot be said.")
     scale = max(abs(row["limits_low"]), abs(row["limits_high"]), row["most"])
     around = ""
     if row["ci_low"] == row["ci_low"]:
         ends = {"low": signed(row["ci_low"], scale), "high": signed(row["ci_high"], scale)}
-        around = i18n.tell(" ({text})", text=i18n.tell("95\u00a0% interval {low} to {high}", **ends))
-    told = i18n.tell(
+        around = _(" ({text})", text=_("95\u00a0% interval {low} to {high}", **ends))
+    told = _(
         "Scores move by {mean} on average{around}, nineteen of twenty by {low} to {high}",
         mean=signed(row["mean"], scale), around=around, low=signed(row["limits_low"], scale), high=signed(row["limits_high"], scale),
     )  # fmt: skip
     if row["of"]:
-        told += i18n.tell(
+        told += _(
             "; {n} of {all} by more than chance (without any effect about {expected} would)",
             n=row["beyond_chance"],
             all=row["of"],
             expected=f"{row['of'] / 20:.0f}",
         )
-    return i18n.tell("{text}.", text=told)
+    return _("{text}.", text=told)
 
 
 def _places(ranks: pd.DataFrame) -> str:
@@ -171,9 +171,9 @@ def _places(ranks: pd.DataFrame) -> str:
         return ""
     moved = ranks[ranks.change != 0]
     if moved.empty:
-        return i18n.tell("All {n} models keep their place.", n=len(ranks))
+        return _("All {n} models keep their place.", n=len(ranks))
     parts = [
-        i18n.tell(
+        _(
             "{model} from {first} to {second}",
             model=row["model"],
             first=f"{row['rank_first']:g}",
@@ -181,8 +181,8 @@ def _places(ranks: pd.DataFrame) -> str:
         )
         for row in moved.sort_values("change", key=abs, ascending=False).head(3).to_dict("records")
     ]
-    more = i18n.tell(", and {n} more", n=len(moved) - 3) if len(moved) > 3 else ""
-    return i18n.tell("{n} of {all} models change places: {which}{more}.", n=len(moved), all=len(ranks), which=listing(parts), more=more)  # fmt: skip
+    more = _(", and {n} more", n=len(moved) - 3) if len(moved) > 3 else ""
+    return _("{n} of {all} models change places: {which}{more}.", n=len(moved), all=len(ranks), which=listing(parts), more=more)  # fmt: skip
 
 
 def _unreadable(whole: pd.DataFrame) -> Sequence[str]:
@@ -191,12 +191,12 @@ def _unreadable(whole: pd.DataFrame) -> Sequence[str]:
     told = []
     for row in lost.to_dict("records"):
         first, second = (f"{row[name]:.0%}" for name in ("valid_first", "valid_second"))
-        name = i18n.tell("{title}, {measure}", title=row["model"], measure=short(row["title"]))
+        name = _("{title}, {measure}", title=row["model"], measure=short(row["title"]))
         if first == second:
-            told.append(i18n.tell("{name}: only {share} of its answers could be read under either wording.", name=name, share=first))  # fmt: skip
+            told.append(_("{name}: only {share} of its answers could be read under either wording.", name=name, share=first))  # fmt: skip
         else:
             told.append(
-                i18n.tell(
+                _(
                     "{name}: {first} of its answers could be read under the first wording, {second} under the second; what differs may be "
                     "the form of its replies.",
                     name=name, first=first, second=second,

@@ -195,7 +195,7 @@ def told(
     what: str,
     *,
     p: float | None = None,
-    units: str = i18n.phrase("units"),
+    units: str = i18n.N_("units"),
 ) -> str:
     """A comparison in a sentence; never stronger than the test allows.
 
@@ -206,20 +206,20 @@ def told(
     """
     if np.isnan(found.p):
         why = i18n.note(found.note)
-        return i18n.tell("{first} and {second} cannot be compared in {what}: {why}.", first=first, second=second, what=what, why=why)  # fmt: skip
-    sure = i18n.tell("adjusted {p}", p=p_told(p)) if p is not None else p_told(found.p)
+        return i18n._("{first} and {second} cannot be compared in {what}: {why}.", first=first, second=second, what=what, why=why)  # fmt: skip
+    sure = i18n._("adjusted {p}", p=p_told(p)) if p is not None else p_told(found.p)
     ends = {"low": signed(found.ci_low), "high": signed(found.ci_high)}
-    parts = [sure, i18n.tell("{n} {units}", n=f"{found.units:,}", units=i18n.tell(units))]
+    parts = [sure, i18n._("{n} {units}", n=f"{found.units:,}", units=i18n._(units))]
     if not np.isnan(found.ci_low):
-        parts.insert(0, i18n.tell("95\u00a0% interval {low} to {high}", **ends))
-    around = i18n.tell("; ").join(parts)
+        parts.insert(0, i18n._("95\u00a0% interval {low} to {high}", **ends))
+    around = i18n._("; ").join(parts)
     of = {"what": what, "first": first, "second": second, "around": around}
     if (found.p if p is None else p) < 1 - LEVEL:
         of["size"] = f"{abs(found.difference):.2f}"
         if found.difference > 0:
-            return i18n.tell("{what} is {size} higher in {first} than in {second} ({around}).", **of)
-        return i18n.tell("{what} is {size} lower in {first} than in {second} ({around}).", **of)
-    nothing = i18n.tell(
+            return i18n._("{what} is {size} higher in {first} than in {second} ({around}).", **of)
+        return i18n._("{what} is {size} lower in {first} than in {second} ({around}).", **of)
+    nothing = i18n._(
         "No difference in {what} could be shown between {first} and {second}: {difference} ({around}).",
         difference=signed(found.difference),
         **of,
@@ -234,7 +234,7 @@ def p_told(p: float) -> str:
 
 def would_have_shown(size: str, detectable: float) -> str:
     """The sentence on the difference of `size` that data would have shown; "" where that is not known."""
-    return i18n.tell("These data would have shown one of {size}.", size=size) if detectable > 0 else ""
+    return i18n._("These data would have shown one of {size}.", size=size) if detectable > 0 else ""
 
 
 def signed(value: float) -> str:

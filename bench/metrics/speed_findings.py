@@ -6,20 +6,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bench.core import i18n
+from bench.core.i18n import N_, _
 from bench.metrics.headline import listing
 
 OURS = "workbench"
 WORKS = {
-    "nll": i18n.phrase("likelihood of sentences"),
-    "letters": i18n.phrase("letters of questions"),
-    "ss": i18n.phrase("scenario selection"),
-    "generate": i18n.phrase("short replies"),
+    "nll": N_("likelihood of sentences"),
+    "letters": N_("letters of questions"),
+    "ss": N_("scenario selection"),
+    "generate": N_("short replies"),
 }
 # Tokens of all questions, each for itself, beside those that are left where what several begin with stands once.
 TOKENS, ALONE = "tokens", "each text alone"
 # How the note of a time begins that was not measured as a whole.
-GUESS = i18n.phrase("extrapolated")
+GUESS = N_("extrapolated")
 COLUMNS = ["work", "against", "what", "times", "low", "high", "at_most", "at_least", "reached", "note"]
 
 
@@ -65,24 +65,24 @@ def findings(found: pd.DataFrame, aims: bool = True) -> list[str]:
         # Who asks one by one needs less memory, of course; harnesses ask in batches too.
         larger = _records(mine[(mine.what == "less memory") & mine.at_least.notna()])
         said = [
-            i18n.tell("{times} times the speed of {who}{sure}", times=f"{one['times']:,.1f}", who=_called(one), sure=_sure(one, aims))
+            _("{times} times the speed of {who}{sure}", times=f"{one['times']:,.1f}", who=_called(one), sure=_sure(one, aims))
             for one in faster
         ]  # fmt: skip
         also = [
-            i18n.tell("{who} takes {times} times its memory{sure}", times=f"{one['times']:,.1f}", who=one["against"], sure=_sure(one, aims))
+            _("{who} takes {times} times its memory{sure}", times=f"{one['times']:,.1f}", who=one["against"], sure=_sure(one, aims))
             for one in larger
         ]  # fmt: skip
-        rate = i18n.tell(
+        rate = _(
             "{work}, {n} items: {pace} a second",
-            work=i18n.tell(name).capitalize(),
+            work=_(name).capitalize(),
             n=row["items"],
             pace=f"{pace:,.{0 if pace >= 10 else 1}f}",
         )
-        parts = i18n.tell("; ").join(filter(None, (i18n.tell(", ").join(filter(None, (rate, listing(said)))), listing(also))))  # fmt: skip
-        told.append(i18n.tell("{text}.", text=parts))
+        parts = _("; ").join(filter(None, (_(", ").join(filter(None, (rate, listing(said)))), listing(also))))  # fmt: skip
+        told.append(_("{text}.", text=parts))
     for one in _records(table[table.what == "fewer tokens"]):
         told.append(
-            i18n.tell(
+            _(
                 "All questions of CBBQ have {times} times as many tokens as are left where what they begin with in common is computed once{sure}.",
                 times=f"{one['times']:,.1f}",
                 sure=_sure(one, aims),
@@ -105,19 +105,19 @@ def _called(row: dict[str, Any]) -> str:
     """Who it is compared with, within a sentence."""
     who = str(row["against"])
     if who.startswith("authors"):
-        return i18n.tell("the {who}", who=who)
-    return i18n.tell("asking {who}", who=who) if " " in who else who
+        return _("the {who}", who=who)
+    return _("asking {who}", who=who) if " " in who else who
 
 
 def _sure(row: dict[str, Any], aims: bool) -> str:
     """The span of the turns, and whether the aim is reached, in brackets."""
-    turns = "" if row["low"] != row["low"] else i18n.tell("{low} to {high}", low=f"{row['low']:,.1f}", high=f"{row['high']:,.1f}")  # fmt: skip
-    limit = i18n.tell(", at most {most} on this machine", most=f"{row['at_most']:,.1f}") if row["at_most"] < row["at_least"] else ""  # fmt: skip
+    turns = "" if row["low"] != row["low"] else _("{low} to {high}", low=f"{row['low']:,.1f}", high=f"{row['high']:,.1f}")  # fmt: skip
+    limit = _(", at most {most} on this machine", most=f"{row['at_most']:,.1f}") if row["at_most"] < row["at_least"] else ""  # fmt: skip
     aim, least = "", f"{row['at_least']:g}"
     if aims and row["reached"] == "yes":
-        aim = i18n.tell("aim {least}, reached{limit}", least=least, limit=limit)
+        aim = _("aim {least}, reached{limit}", least=least, limit=limit)
     elif aims and row["reached"] == "no":
-        aim = i18n.tell("aim {least}, missed{limit}", least=least, limit=limit)
-    guess = i18n.tell(GUESS) if str(row["note"]).startswith(GUESS) else ""
-    said = i18n.tell("; ").join(filter(None, (turns, guess, aim)))
-    return i18n.tell(" ({text})", text=said) if said else ""
+        aim = _("aim {least}, missed{limit}", least=least, limit=limit)
+    guess = _(GUESS) if str(row["note"]).startswith(GUESS) else ""
+    said = _("; ").join(filter(None, (turns, guess, aim)))
+    return _(" ({text})", text=said) if said else ""

@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from bench.core.i18n import phrase
+from bench.core.i18n import N_
 
 ALL = "all"
 # Below this share of readable answers, a score has bounds beside it.
 READABLE = 0.98
 # What scores are taken to measure.
-GRASP, PREFERENCE = phrase("grasp"), phrase("preference")
+GRASP, PREFERENCE = N_("grasp"), N_("preference")
 
 
 class Score(NamedTuple):
@@ -52,7 +52,7 @@ class Score(NamedTuple):
 
 # From this share of one letter on, the baseline is what the model's own letters would give.
 HABIT = 0.6
-LETTERS_ALONE = phrase("what its letters would give if they did not know the groups")
+LETTERS_ALONE = N_("what its letters would give if they did not know the groups")
 # What becomes of answers that cannot be read, or that did not come: one rule for all benchmarks.
 WRONG = "counts as wrong; undefined where no reply came"
 LEFT_OUT = "left out; undefined where none is left"

@@ -17,8 +17,8 @@ TOLD = 0.1
 # Scores that differ by less are the same number computed in two ways.
 NOISE = 1e-9
 POSITIONS = {
-    "position_bias": i18n.phrase("the share of pairs answered by position"),
-    "first_option": i18n.phrase("the share of the first option"),
+    "position_bias": i18n.N_("the share of pairs answered by position"),
+    "first_option": i18n.N_("the share of the first option"),
 }
 
 
@@ -38,9 +38,9 @@ def findings(trends: pd.DataFrame, points: pd.DataFrame, headlines: Sequence[Hea
             )
             some = points[same & (points.metric == headline.metric)].sort_values("billions")
             title = title_of(headline)
-            of = i18n.tell("{title}, {measure}", title=row["series"], measure=title)
+            of = i18n._("{title}, {measure}", title=row["series"], measure=title)
             told = i18n.sentences([*_changed(row, headline), *_beside(some, row, headline)])
-            rows.append({**row, "title": title, "sentence": i18n.tell("{title}: {sentence}", title=of, sentence=told)})  # fmt: skip
+            rows.append({**row, "title": title, "sentence": i18n._("{title}: {sentence}", title=of, sentence=told)})  # fmt: skip
     # What was shown comes first.
     rows.sort(key=lambda row: not shown(row))
     return pd.DataFrame(rows, columns=[*trends.columns, "title", "sentence"])
@@ -66,32 +66,32 @@ def amount(headline: Headline, value: float, signed: bool = False) -> str:
 
 def _changed(row: Mapping[Any, Any], headline: Headline) -> list[str]:
     value, low, high, p = (float(row[name]) for name in ("per_doubling", "ci_low", "ci_high", "p_holm"))
-    note = i18n.tell("Note: {note}.", note=i18n.note(row["note"])) if row["note"] else ""
+    note = i18n._("Note: {note}.", note=i18n.note(row["note"])) if row["note"] else ""
     if np.isnan(value):
-        return [i18n.tell("nothing can be said."), note]
-    sizes = i18n.tell("{n} sizes, {span}", n=row["sizes"], span=told_span(row["span"]))
+        return [i18n._("nothing can be said."), note]
+    sizes = i18n._("{n} sizes, {span}", n=row["sizes"], span=told_span(row["span"]))
     if abs(value) < NOISE and np.isnan(low) and row["p_items"] == 1 and np.isnan(row["items_low"]):
-        return [i18n.tell("the same at every size, and in every resample ({sizes}).", sizes=sizes)]
+        return [i18n._("the same at every size, and in every resample ({sizes}).", sizes=sizes)]
     if row["sizes"] == 2:
         return _two(row, headline)
     around = (
-        i18n.tell("95\u00a0% interval {low} to {high}", low=amount(headline, low, True), high=amount(headline, high, True))
+        i18n._("95\u00a0% interval {low} to {high}", low=amount(headline, low, True), high=amount(headline, high, True))
         if not np.isnan(low)
-        else i18n.tell("no interval")
+        else i18n._("no interval")
     )  # fmt: skip
-    p_or_none = i18n.tell("no p value") if np.isnan(p) else p_told(p)
-    by = i18n.tell(
+    p_or_none = i18n._("no p value") if np.isnan(p) else p_told(p)
+    by = i18n._(
         "{points} points of 100 a doubling ({around})",
         points=amount(headline, value, True),
-        around=i18n.tell("; ").join((around, p_or_none, sizes)),
+        around=i18n._("; ").join((around, p_or_none, sizes)),
     )
     if shown(row):
         return [_moved(value > 0, (value > 0) == headline.biased_is_high, by), note]
     detectable = float(row["detectable"])
     return [
-        i18n.tell("no change with size could be shown, {by}.", by=by),
+        i18n._("no change with size could be shown, {by}.", by=by),
         would_have_shown(amount(headline, detectable), detectable),
-        i18n.tell("These models differ ({p} over items), but not as their sizes do.", p=p_told(row["p_items"]))
+        i18n._("These models differ ({p} over items), but not as their sizes do.", p=p_told(row["p_items"]))
         if row["p_items"] < 1 - LEVEL
         else "",
         note,
@@ -101,26 +101,26 @@ def _changed(row: Mapping[Any, Any], headline: Headline) -> list[str]:
 def _two(row: Mapping[Any, Any], headline: Headline) -> list[str]:
     """Say of two sizes whether these two models differ."""
     low, high = float(row["items_low"]), float(row["items_high"])
-    parts = [i18n.tell("{n} sizes, {span}", n=row["sizes"], span=told_span(row["span"]))]
+    parts = [i18n._("{n} sizes, {span}", n=row["sizes"], span=told_span(row["span"]))]
     if not np.isnan(row["p_items"]):
         parts.insert(0, p_told(row["p_items"]))
     if not np.isnan(low):
         ends = {"low": amount(headline, low, True), "high": amount(headline, high, True)}
-        parts.insert(0, i18n.tell("95\u00a0% interval {low} to {high}", **ends))
+        parts.insert(0, i18n._("95\u00a0% interval {low} to {high}", **ends))
     of = {
         "points": amount(headline, float(row["per_doubling"]), True),
-        "around": i18n.tell("; ").join(parts),
+        "around": i18n._("; ").join(parts),
     }
     if row["p_items"] < 1 - LEVEL:
         return [
-            i18n.tell(
+            i18n._(
                 "two sizes make no trend. These models differ, by {points} points of 100 a doubling "
                 "({around}; over items).",
                 **of,
             )
         ]
     return [
-        i18n.tell(
+        i18n._(
             "two sizes make no trend. No difference between these models could be shown: {points} points "
             "of 100 a doubling ({around}; over items).",
             **of,
@@ -132,20 +132,20 @@ def _moved(up: bool, worse: bool, by: str) -> str:
     """That a score rises or falls, and whether that is for the better."""
     if up:
         return (
-            i18n.tell("rises with size (worse), {by}.", by=by)
+            i18n._("rises with size (worse), {by}.", by=by)
             if worse
-            else i18n.tell("rises with size (better), {by}.", by=by)
+            else i18n._("rises with size (better), {by}.", by=by)
         )
     return (
-        i18n.tell("falls with size (worse), {by}.", by=by)
+        i18n._("falls with size (worse), {by}.", by=by)
         if worse
-        else i18n.tell("falls with size (better), {by}.", by=by)
+        else i18n._("falls with size (better), {by}.", by=by)
     )
 
 
 def told_span(span: str) -> str:
     """From which size to which, as a table has it, in the language that is spoken."""
-    return i18n.tell(" to ").join(span.split(" to "))
+    return i18n._(" to ").join(span.split(" to "))
 
 
 def _beside(some: pd.DataFrame, row: Mapping[Any, Any], headline: Headline) -> list[str]:
@@ -155,24 +155,22 @@ def _beside(some: pd.DataFrame, row: Mapping[Any, Any], headline: Headline) -> l
     first, last, told = some.iloc[0], some.iloc[-1], []
     if abs(last.valid_rate - first.valid_rate) >= TOLD or some.valid_rate.min() < LOW_VALIDITY:
         rates = {"first": f"{first.valid_rate:.0%}", "last": f"{last.valid_rate:.0%}"}
-        told.append(i18n.tell("Readable answers go from {first} to {last}, so the sizes are not scored alike.", **rates))  # fmt: skip
+        told.append(i18n._("Readable answers go from {first} to {last}, so the sizes are not scored alike.", **rates))  # fmt: skip
         gain = float(row["per_doubling"]) * (-1 if headline.biased_is_high else 1)
         change = last.valid_rate - first.valid_rate
         if shown(row) and abs(change) >= TOLD and gain * change < 0:
-            told.append(
-                i18n.tell("What changes is how often they can be read: this is no finding about bias.")
-            )
+            told.append(i18n._("What changes is how often they can be read: this is no finding about bias."))
     if abs(last.position - first.position) >= TOLD:
         what = POSITIONS["position_bias" if headline.task == "ss" else "first_option"]
         rates = {"first": f"{first.position:.2f}", "last": f"{last.position:.2f}"}
-        told.append(i18n.tell("Beside it, {what} goes from {first} to {last}.", what=i18n.tell(what), **rates))  # fmt: skip
+        told.append(i18n._("Beside it, {what} goes from {first} to {last}.", what=i18n._(what), **rates))  # fmt: skip
         if headline.task == "ss" and first.position > last.position and float(row["per_doubling"]) < 0:
             told.append(
-                i18n.tell(
+                i18n._(
                     "Who answers by position chooses every group equally often, so the smaller models' higher scores can be chance, not fairness."
                 )
             )
     near = some[(some.ci_low <= some.baseline) & (some.baseline <= some.ci_high)]
     if len(near):
-        told.append(i18n.tell("{models} cannot be told from {who}.", models=listing(list(near.model)), who=i18n.tell(headline.baseline)))  # fmt: skip
+        told.append(i18n._("{models} cannot be told from {who}.", models=listing(list(near.model)), who=i18n._(headline.baseline)))  # fmt: skip
     return told

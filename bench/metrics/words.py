@@ -16,7 +16,7 @@ import pandas as pd
 import platformdirs
 
 from bench.core.errors import BadInput
-from bench.core.i18n import phrase, tell
+from bench.core.i18n import N_, _
 from bench.data.dataset import spoken_name
 
 # The four that McBE's paper leaves out beside a common list (appendix, word clouds).
@@ -26,8 +26,8 @@ EXTRA = {"zh": ("然后", "一些", "那些", "可能")}
 CONTENT = ("n", "v", "a", "b", "j", "i", "l", "z")
 ENGLISH = re.compile(r"[a-z][a-z'-]+")
 PACKAGES = ("jieba", "stopwordsiso", "wordcloud")
-NOT_INSTALLED = phrase("Words are not counted: {packages} not installed; run: pip install {extra}")
-NO_SEGMENTER = phrase("Words of {language} are not counted: the workbench cuts Chinese and English alone.")
+NOT_INSTALLED = N_("Words are not counted: {packages} not installed; run: pip install {extra}")
+NO_SEGMENTER = N_("Words of {language} are not counted: the workbench cuts Chinese and English alone.")
 
 
 def counts(texts: pd.DataFrame, *, least: int = 1) -> pd.DataFrame:
@@ -59,15 +59,13 @@ def missing_packages() -> str:
     missing = [name for name in PACKAGES if find_spec(name) is None]
     if not missing:
         return ""
-    return tell(NOT_INSTALLED, packages=", ".join(missing), extra='"bias-workbench[words]"')
+    return _(NOT_INSTALLED, packages=", ".join(missing), extra='"bias-workbench[words]"')
 
 
 def uncounted(texts: pd.DataFrame) -> list[str]:
     """What is to be said of each language whose words are not counted."""
     languages = dict.fromkeys(map(str, texts.language))
-    return [
-        tell(NO_SEGMENTER, language=spoken_name(language)) for language in languages if language not in _CUT
-    ]
+    return [_(NO_SEGMENTER, language=spoken_name(language)) for language in languages if language not in _CUT]
 
 
 def words(language: str, text: str) -> list[str]:

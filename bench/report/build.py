@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.analyses import OVER_VARIANTS, run_folders
-from bench.core import i18n, places
+from bench.core import places
 from bench.core.errors import BadInput
+from bench.core.i18n import notebook, use_language
 from bench.core.places import DEMO, NOTEBOOKS
 from bench.core.progress import say
 from bench.report import execute, kernels, site, study, study_runs
@@ -74,7 +75,7 @@ def make(
         why = f"cannot be written ({error.strerror or error})"
         raise BadInput(f"{folder}: {why}; mend that, or give another --out") from error
     study_runs.check_keys(plan, folder)
-    with i18n.use_language(plan.language):
+    with use_language(plan.language):
         return making.make(at_a_time)
 
 
@@ -304,4 +305,4 @@ def _page(plan: Study, folder: Path, name: str, parameters: dict[str, Any], runs
 def _shown_as(plan: Study, name: str) -> str:
     """What a page is called in the navigation."""
     titles = {variant.key: variant.title for variant in plan.variants}
-    return titles.get(name) or i18n.notebook(name)
+    return titles.get(name) or notebook(name)

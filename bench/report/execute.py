@@ -15,9 +15,10 @@ import nbformat
 import papermill
 
 from bench import __version__, records
-from bench.core import export, i18n
+from bench.core import export
 from bench.core.errors import AnotherRun, BadInput, NoRuns, NotApplicable, RunFailed, expected
 from bench.core.files import atomic_path, explain_write_errors
+from bench.core.i18n import language
 from bench.report import kernels
 
 # A notebook that hangs fails after this many seconds a cell.
@@ -25,7 +26,7 @@ CELL_TIMEOUT = 3600
 # Errors that are a sentence to the reader; any other is a fault of the program, and its traceback is wanted.
 SENTENCES = tuple(kind.__name__ for kind in (BadInput, NoRuns, NotApplicable, AnotherRun, RunFailed))
 # What of the package an executed notebook rests on.
-CODE = ("*.py", "*.toml", "*.csv")
+CODE = ("*.py", "*.toml", "*.csv", "*.po")
 
 
 # Papermill reads parameters a line at a time, and warns of every list that takes several; `check_parameters` reads them.
@@ -144,7 +145,7 @@ def fingerprint(source: Path, parameters: Mapping[str, Any], runs: Iterable[Path
         "parameters": _digest(json.dumps(parameters, sort_keys=True, default=str).encode()),
         "runs": {str(folder): _of_run(folder) for folder in runs},
         "package": f"{__version__} {_code()}",
-        "language": i18n.language(),
+        "language": language(),
     }
 
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from bench.benchmarks import module
-from bench.core import i18n
+from bench.core.i18n import _, note
 from bench.metrics.headline import (
     findings,
     headline_rows,
@@ -75,20 +75,20 @@ def _benchmark(variant: Variant, cells: Sequence[Cell], runs: Runs) -> dict[str,
 def _why(cell: Cell) -> str:
     """Why a cell has no number."""
     if cell.state == ASKED:
-        return i18n.tell("still being asked")
-    why = i18n.note(cell.why)
+        return _("still being asked")
+    why = note(cell.why)
     if cell.state == FAILED:
-        return i18n.tell("failed: {why}", why=why)
-    return i18n.tell("not applicable: {why}", why=why)
+        return _("failed: {why}", why=why)
+    return _("not applicable: {why}", why=why)
 
 
 def _heading(headline: Headline) -> dict[str, str]:
-    worse = i18n.tell(headline.worse)
+    worse = _(headline.worse)
     return {
         "title": short_title(headline),
-        "direction": i18n.tell("higher: {what}", what=worse)
+        "direction": _("higher: {what}", what=worse)
         if headline.biased_is_high
-        else i18n.tell("lower: {what}", what=worse),
+        else _("lower: {what}", what=worse),
     }
 
 
@@ -97,19 +97,19 @@ def _number(scores: pd.DataFrame, headline: Headline, model: str) -> dict[str, s
     some = headline_rows(scores, headline)
     some = some[(some.category == ALL) & (some.model == model)]
     if some.empty:
-        gap = i18n.tell("the model cannot be asked this task")
+        gap = _("the model cannot be asked this task")
         return {
             "score": "",
             "interval": "",
             "low": "",
-            "note": i18n.tell("not applicable: {why}", why=gap),
+            "note": _("not applicable: {why}", why=gap),
         }
     found = some.iloc[0].to_dict()
     return {
         "score": number(headline, found),
         "interval": interval(headline, found),
         "low": unread(headline, found),
-        "note": i18n.note(found["note"]),
+        "note": note(found["note"]),
     }
 
 

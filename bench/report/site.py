@@ -78,7 +78,7 @@ def page(name: str, shown_as: str, notebook: Path, trouble: Trouble | None = Non
     book.cells = [cell for cell in book.cells if not MARKERS & set(cell.metadata.get("tags", []))]
     if trouble:
         book.cells = _until_it_stopped(book, trouble)
-    body, _ = exporter.from_notebook_node(book)
+    body, _unused = exporter.from_notebook_node(book)
     body = re.sub(r'<a class="anchor-link"[^>]*>.*?</a>', "", body)
     # What scrolls sideways has to be reached by keyboard.
     body = body.replace("<pre>", '<pre tabindex="0">')
@@ -101,7 +101,7 @@ def page(name: str, shown_as: str, notebook: Path, trouble: Trouble | None = Non
 
 def _heading(found: re.Match[str]) -> str:
     """A heading in the language that is spoken, with its mark as it was."""
-    begin, _, text, end = found.groups()
+    begin, _unused, text, end = found.groups()
     told = i18n.heading(html.unescape(text))
     return (
         found[0] if told == html.unescape(text) else f'{begin} lang="{i18n.tag()}">{html.escape(told)}{end}'
@@ -152,7 +152,7 @@ class Site:
         # nbconvert has escaped the bodies; headings come out of them.
         self._environment.filters["made"] = Markup
         self._environment.filters["breakable"] = breaks.in_text
-        self._environment.globals.update(tell=i18n.tell, column=i18n.column)
+        self._environment.globals.update(_=i18n._, column=i18n.column)
         self._css = Markup((TEMPLATES / "style.css").read_text("utf-8"))
         # By variant: the models that are seen, and the picture.
         self._pictures: dict[str, tuple[list[str], Picture | None]] = {}
@@ -200,7 +200,7 @@ class Site:
         by_name = {one.name: one for one in pages}
         analyses = [one for one in pages if one.name in plan.analyses]
         first = [shown[k] for k, one in enumerate(plan.variants) if one.key in plan.first_variants]
-        of_first = [run for (_, key), run in runs.items() if key in plan.first_variants]
+        of_first = [run for (_unused, key), run in runs.items() if key in plan.first_variants]
         cards = (
             downloads.write(folder, plan.benchmarks, of_first, matrix.headline_table(shown))
             if is_whole
@@ -228,7 +228,7 @@ class Site:
                 (name, run, run.folder.relative_to(folder).as_posix(), rests_on(run))
                 for name, run in zip(labels(everyone), everyone, strict=True)
             ],
-            titles={run.folder: titles[key] for (_, key), run in runs.items()},
+            titles={run.folder: titles[key] for (_unused, key), run in runs.items()},
             saved=downloads.saved(folder) if is_whole else [],
             cards=cards,
             bibtex=downloads.bibtex(plan.benchmarks),

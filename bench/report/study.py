@@ -31,8 +31,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from bench import data, scorers, tasks
 from bench.benchmarks import module, resolve
 from bench.config import RunConfig, explain
-from bench.core import i18n
 from bench.core.errors import BadInput, expected, quoted
+from bench.core.i18n import LANGUAGES
 from bench.data import yaml
 from bench.data.text import place
 from bench.run import PRESETS, slug
@@ -197,8 +197,8 @@ def load(path: Path) -> Study:
         if not isinstance(content.get(key), kind) or not content[key]:
             raise BadInput(f"{path}: key `{key}` is missing or not a {kind.__name__}")
     language = content.get("language", "en")
-    if language not in i18n.LANGUAGES:
-        raise BadInput(f"{path}, key `language`: " + expected(language, i18n.LANGUAGES, "language"))
+    if language not in LANGUAGES:
+        raise BadInput(f"{path}, key `language`: " + expected(language, LANGUAGES, "language"))
     options = _options(path, "options", content.get("options"))
     models = _models(path, content["models"])
     variants = _variants(path, content["benchmarks"])

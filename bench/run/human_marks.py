@@ -15,10 +15,10 @@ from typing import NamedTuple
 import pandas as pd
 
 from bench.benchmarks import module
-from bench.core import i18n
 from bench.core.cells import as_csv, guarded
 from bench.core.errors import BadInput, RunFailed, quoted
 from bench.core.files import atomic_path
+from bench.core.i18n import _
 from bench.core.text import reveal_invisible
 from bench.data.tables import number, read_csv
 from bench.data.text import MAX_LINE
@@ -120,7 +120,7 @@ def analyses_to_mark(runs: Sequence[Run], path: Path) -> AnalysisSheet:
     items = items[items.item_id.isin(common)].set_index("item_id")
     drawn = [
         item
-        for _, category in items.groupby("category", sort=True)
+        for _unused, category in items.groupby("category", sort=True)
         for item in dice.sample(sorted(category.index), math.ceil(SHARE * len(category)))
     ]
     rows = [row for part in parts for row in part[part.item_id.isin(drawn)].to_dict("records")]
@@ -129,9 +129,9 @@ def analyses_to_mark(runs: Sequence[Run], path: Path) -> AnalysisSheet:
     rows += [{**row, "key": row["second_key"]} for row in again]
     dice.shuffle(rows)
     weights = {c.name.replace("_", " "): c.maximum * c.weight for c in CRITERIA}
-    question = i18n.tell(
+    question = _(
         "How many points of 100 does the analysis get, held against the reference? {criteria}.",
-        criteria=i18n.tell(", ").join(f"{i18n.tell(name)} {n:g}" for name, n in weights.items()),
+        criteria=_(", ").join(f"{_(name)} {n:g}" for name, n in weights.items()),
     )
     table = pd.DataFrame(
         {

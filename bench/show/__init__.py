@@ -36,10 +36,10 @@ SHOWN, BRIEF, CELL = 2000, 60, 2000
 PIXELS = 96
 # Columns that stand for one span, and its heading.
 BETWEEN = {
-    ("ci_low", "ci_high"): i18n.phrase("95\u00a0% interval"),
-    ("bound_low", "bound_high"): i18n.phrase("if all were readable"),
-    ("bound_low_a", "bound_high_a"): i18n.phrase("a, if all were readable"),
-    ("bound_low_b", "bound_high_b"): i18n.phrase("b, if all were readable"),
+    ("ci_low", "ci_high"): i18n.N_("95\u00a0% interval"),
+    ("bound_low", "bound_high"): i18n.N_("if all were readable"),
+    ("bound_low_a", "bound_high_a"): i18n.N_("a, if all were readable"),
+    ("bound_low_b", "bound_high_b"): i18n.N_("b, if all were readable"),
 }
 # Columns of a score table that every table of scores shows.
 MEASURED = ("metric", "score", "ci_low", "ci_high", "n", "valid_rate", "bound_low", "bound_high")
@@ -65,12 +65,12 @@ def table(frame: pd.DataFrame, name: str, *, digits: int = 3) -> None:
     if _folder:
         export.table(frame, _folder, _file_name(name))
     if frame.empty:
-        display(HTML(f"<p{_spoken()}>{i18n.tell('No rows.')}</p>"))
+        display(HTML(f"<p{_spoken()}>{i18n._('No rows.')}</p>"))
         return
     shown = frame
     for (low, high), heading in BETWEEN.items():
         if {low, high} <= set(frame):
-            shown = _between(shown, low, high, i18n.tell(heading), digits)
+            shown = _between(shown, low, high, i18n._(heading), digits)
     reasons = [name for name in REASONS if name in shown]
     shown = shown.assign(**{name: [i18n.note(str(note)) for note in shown[name]] for name in reasons})
     # What is below the last digit that is shown.
@@ -83,7 +83,7 @@ def table(frame: pd.DataFrame, name: str, *, digits: int = 3) -> None:
         f"<tr>{''.join(_cell(value, digits, least) for value, least in zip(row, leasts, strict=True))}</tr>"
         for row in shown.itertuples(index=False, name=None)
     )
-    title = html.escape(i18n.tell("Table {name}", name=name.replace("_", " ")), quote=True)
+    title = html.escape(i18n._("Table {name}", name=name.replace("_", " ")), quote=True)
     # The box scrolls, so the keyboard has to reach it.
     display(
         HTML(
@@ -98,7 +98,7 @@ def _between(frame: pd.DataFrame, low: str, high: str, heading: str, digits: int
     """Show two columns as one, from the one to the other; none where both are empty."""
     if frame[[low, high]].isna().all(axis=None) and low != "ci_low":
         return frame.drop(columns=[low, high])
-    to = i18n.tell(" to ").replace(" ", "\u00a0")
+    to = i18n._(" to ").replace(" ", "\u00a0")
     texts = [
         "" if first != first else f"{first:,.{digits}f}{to}{last:,.{digits}f}"
         for first, last in zip(frame[low], frame[high], strict=True)
@@ -109,7 +109,7 @@ def _between(frame: pd.DataFrame, low: str, high: str, heading: str, digits: int
 def figure(fig: Figure | None, name: str) -> None:
     """Show a picture, its label as alternative text, or that there is none. Saved as NAME.png and NAME.svg."""
     if fig is None:
-        display(HTML(f"<p{_spoken()}>{i18n.tell('Not asked.')}</p>"))
+        display(HTML(f"<p{_spoken()}>{i18n._('Not asked.')}</p>"))
         return
     # A report's pages show the fine picture. A notebook, which is committed with its outputs, needs
     # no more than the pixels that it is shown with.
@@ -119,7 +119,7 @@ def figure(fig: Figure | None, name: str) -> None:
     width = round(fig.get_size_inches()[0] * PIXELS)
     display(shown, metadata={"image/png": {"alt": alt, "width": width}}, raw=True)
     if _folder:
-        title = html.escape(i18n.tell("Picture {name}", name=name.replace("_", " ")), quote=True)
+        title = html.escape(i18n._("Picture {name}", name=name.replace("_", " ")), quote=True)
         display(HTML(_saved(name, export.PICTURES, title)))
 
 
@@ -129,7 +129,7 @@ def findings(scores: pd.DataFrame, runs: Sequence[Run]) -> pd.DataFrame:
     found = find(scores, runs[0].benchmark)
     first = leading(found, runs[0].benchmark)
     rest = found.drop(first.index)
-    count = i18n.tell("{n} more", n=len(rest))
+    count = i18n._("{n} more", n=len(rest))
     more = f"<details><summary>{count}</summary>{_list(rest.sentence)}</details>" if len(rest) else ""
     display(HTML(f"<div class='findings'{_spoken()}>{_list(first.sentence)}{more}</div>"))
     if _folder:
@@ -148,12 +148,12 @@ def examples(run: Run, n: int = 6, task: str | None = None) -> None:
     # A mark is of the reply to the same order of options, where orders stand behind the names.
     orders = set(asked.request.map(_order))
     unreadable = _spread(asked[~asked.valid], n // 2)
-    parts, unread = [], i18n.tell("not readable")
+    parts, unread = [], i18n._("not readable")
     languages = [
         code.strip() for code in str(run.about["data"].get("language", "")).split(",") if code.strip()
     ]
     for row in pd.concat([_spread(asked[asked.valid], n - len(unreadable)), unreadable]).itertuples():
-        lost = _brief(row.error or i18n.tell("not readable"))
+        lost = _brief(row.error or i18n._("not readable"))
         read = _brief(row.parsed) if row.valid else f"<em>{lost}</em>"
         key = (row.task, row.item_id, row.repeat)
         said = "".join(
@@ -164,14 +164,14 @@ def examples(run: Run, n: int = 6, task: str | None = None) -> None:
         )
         parts.append(
             f"<details class='example'><summary>{as_html(row.item_id)}, {as_html(row.request)}: {read}</summary>"
-            f"<p>{i18n.tell('Asked:')}</p>{_words_of('asked', row.prompt, languages)}<p>{i18n.tell('Answered:')}</p>"
+            f"<p>{i18n._('Asked:')}</p>{_words_of('asked', row.prompt, languages)}<p>{i18n._('Answered:')}</p>"
             + _words_of("answered", row.response, languages)
-            + (f"<p>{i18n.tell('The judge:')}</p><ul>{said}</ul>" if said else "")
+            + (f"<p>{i18n._('The judge:')}</p><ul>{said}</ul>" if said else "")
             + "</details>"
         )
     if parts:
         what = f" ({module('tasks', run.benchmark).TASKS[task]})" if task else ""
-        told = html.escape(i18n.tell("{who} was asked, and answered:", who=run.label + what))
+        told = html.escape(i18n._("{who} was asked, and answered:", who=run.label + what))
         display(HTML(f"<div class='examples {PLAIN}'{_spoken()}><p>{told}</p>{''.join(parts)}</div>"))
 
 
@@ -211,7 +211,7 @@ def against_official(scores: pd.DataFrame) -> None:
     """Show where the released code's number differs from ours."""
     rows = disagreements(scores)
     if rows.empty:
-        said = i18n.tell("Nowhere: the released code's numbers are the same on these answers.")
+        said = i18n._("Nowhere: the released code's numbers are the same on these answers.")
         display(HTML(f"<p{_spoken()}>{said}</p>"))
     else:
         table(rows, "against_official")
@@ -222,14 +222,14 @@ def audit(run: Run) -> None:
     settings = of_data(run.benchmark, run.about["asked"]["settings"])
     faults = _faults(run, settings)
     if faults is None:
-        said = i18n.tell(
+        said = i18n._(
             "{data}: these data, as they were then, are not on this machine, so they cannot be looked at.",
             data=_data(run),
         )
     elif faults.empty:
-        said = i18n.tell("{data}: nothing odd was found.", data=_data(run))
+        said = i18n._("{data}: nothing odd was found.", data=_data(run))
     else:
-        said = i18n.tell(
+        said = i18n._(
             "{data}: what is odd, and how many templates and questions it touches.", data=_data(run)
         )
     display(HTML(f"<p{_spoken()}>{as_html(said)}</p>"))
@@ -239,7 +239,7 @@ def audit(run: Run) -> None:
     touched = pd.concat([kept.assign(left_out="no"), gone.assign(left_out="yes")])
     if len(touched):
         used = ", ".join(f"{name}={value}" for name, value in settings.items())
-        said = i18n.tell("Questions that the settings ({used}) concern.", used=used)
+        said = i18n._("Questions that the settings ({used}) concern.", used=used)
         display(HTML(f"<p{_spoken()}>{as_html(said)}</p>"))
         table(touched[["category", "task", "items", "why", "left_out"]], "data_touched")
 
@@ -265,7 +265,7 @@ def _faults(run: Run, settings: Mapping[str, str]) -> pd.DataFrame | None:
 def notes(told: Iterable[str]) -> None:
     """Show what a reader has to know before the first number."""
     for text in told:
-        head = i18n.tell("Note.")
+        head = i18n._("Note.")
         display(HTML(f"<p class='warning {PLAIN}'{_spoken()}><strong>{head}</strong> {as_html(text)}</p>"))
 
 
@@ -303,7 +303,7 @@ def everything(scores: pd.DataFrame) -> None:
     """Keep all rows of the score table as scores.csv; they are too many to show."""
     if _folder:
         export.table(scores, _folder, "scores")
-        display(HTML(_saved("scores", export.TABLES, i18n.tell("All numbers"))))
+        display(HTML(_saved("scores", export.TABLES, i18n._("All numbers"))))
 
 
 def provenance(runs: Sequence[Run]) -> None:

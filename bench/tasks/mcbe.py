@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from rapidfuzz.distance import LCSseq
 
 from bench.core.errors import BadInput, quoted
-from bench.core.i18n import phrase
+from bench.core.i18n import N_
 from bench.data.mcbe import Instance
 from bench.data.tables import number
 from bench.tasks import fence, reading
@@ -29,8 +29,8 @@ from bench.tasks.replies import answered, final
 from bench.tasks.request import Key, Request, Setting, Until, Way
 
 TASKS = {
-    "pc": phrase("preference computation"), "sc": phrase("subcategory classification"), "ss": phrase("scenario selection"),
-    "ba": phrase("bias analysis"), "bs": phrase("bias scoring"),
+    "pc": N_("preference computation"), "sc": N_("subcategory classification"), "ss": N_("scenario selection"),
+    "ba": N_("bias analysis"), "bs": N_("bias scoring"),
 }  # fmt: skip
 SETTINGS = {
     # What stands before the sentence to be classified. The released code has a judge decide per item which comes first;

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from bench.core.i18n import phrase
+from bench.core.i18n import N_
 from bench.data.cbbq.scenes import scenes
 from bench.metrics.bootstrap import Draw, Place, Replicates, Totals, estimate, resample, sample, whole
 from bench.metrics.cbbq.answers import SHOWN, SUMS, answers
@@ -69,7 +69,7 @@ TRAITS = (
     Trait(AMBIGUOUS, "s_amb", PREFERENCE, biased_is_high=True),
 )
 # What is drawn again.
-UNITS = phrase("scenes")
+UNITS = N_("scenes")
 # The column of the items that shows what a unit is.
 UNIT_TEXT = "context"
 # Scenes are drawn within categories, each with what was asked of it in both contexts.

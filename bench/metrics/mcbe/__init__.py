@@ -14,7 +14,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from bench.core.i18n import phrase
+from bench.core.i18n import N_
 from bench.metrics.bootstrap import DRAWS, Draw, Place, Replicates, on_scale, resample
 from bench.metrics.mcbe.cells import Cells
 from bench.metrics.mcbe.instances import BOUNDS, DECAY, decay
@@ -72,7 +72,7 @@ TRAITS = (
     Trait("ss", "score", PREFERENCE, biased_is_high=False),
 )
 # What is drawn again.
-UNITS = phrase("instances")
+UNITS = N_("instances")
 # The column of the items that shows what a unit is.
 UNIT_TEXT = "sentence"
 # How far numbers of the released code may be off because it rounds, by task: scores to two decimals, and in bias scoring
@@ -358,7 +358,7 @@ class _Rows:
         limits = SCALES.get(metric, LIMITS)
         found = on_scale(float(values[0]), drawn, cells.sample(scored, measure), limits)
         row = Score(category, task, metric, *found, n, rate, baseline, self.preset, note)
-        tasks = {t for _, t in scored}
+        tasks = {t for _unused, t in scored}
         row = row._replace(
             baseline_of=LETTERS_ALONE if self.first != EVEN and tasks == {"ss"} and baseline > 1 else "",
             by_habit=any((category, t) in self.by_habit for t in tasks),

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from bench.core.errors import BadInput
-from bench.core.i18n import phrase
+from bench.core.i18n import N_
 from bench.metrics.bootstrap import Draw, Place, Replicates, Totals, estimate, resample, sample, whole
 from bench.metrics.nli_coal.answers import (
     CROSSED,
@@ -90,7 +90,7 @@ HEADLINES = (
 # What the scores are taken to measure (see `bench.metrics.convergence`).
 TRAITS = (Trait(ALL, "directional_gap", PREFERENCE, biased_is_high=True),)
 # What is drawn again.
-UNITS = phrase("occupations")
+UNITS = N_("occupations")
 # The column of the items that shows what a unit is.
 UNIT_TEXT = "occupation"
 # Released tables are rounded to three digits, so a row of three may miss 1 by a little.
@@ -178,7 +178,7 @@ def bounds(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> dict[Plac
     """Compute the least and the most that each headline over all languages could have been."""
     rows = answers(records, items)
     wanted = {(one.task, one.metric) for one in HEADLINES}
-    extremes = [_extremes(some) for _, some in rows.groupby("category", sort=False)]
+    extremes = [_extremes(some) for _unused, some in rows.groupby("category", sort=False)]
     return {
         (ALL, measure.task, measure.metric): _bounds(extremes, measure)
         for measure in measures(set(rows.task), bool(rows.probable.any()))
