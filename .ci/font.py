@@ -42,7 +42,9 @@ def characters() -> set[str]:
 
 def main() -> None:
     """Write the font."""
-    options = subset.Options(font_number=SIMPLIFIED_CHINESE, hinting=False, layout_features=[], name_IDs=KEPT)
+    options = subset.Options(
+        font_number=SIMPLIFIED_CHINESE, hinting=False, layout_features=[], name_IDs=KEPT
+    )
     options.drop_tables += ["BASE", "VORG", "vhea", "vmtx"]
     font = subset.load_font(sys.argv[1] if len(sys.argv) > 1 else SOURCE, options)
     font.recalcTimestamp = False

@@ -46,7 +46,8 @@ class RunConfig(BaseModel):
         description="Branch, tag or commit of a Hub model, as in NAME@REVISION; default: main.",
     )
     name: str | None = Field(
-        None, description="Name of the model in tables and pictures; default: a short form of --model."
+        None,
+        description="Name of the model in tables and pictures; default: a short form of --model.",
     )
     judge: str | None = Field(
         None,

@@ -41,9 +41,7 @@ def hold(folder: Path) -> Iterator[Hold]:
         folder.mkdir(parents=True, exist_ok=True)
         lock.acquire(timeout=0)
     except Timeout:
-        why_not = (
-            f"{folder}: another process is asking this run; wait until it has ended, or give another --out"
-        )
+        why_not = f"{folder}: another process is asking this run; wait until it has ended, or give another --out"
     except OSError as error:
         why_not = f"{folder}: cannot be written ({error.strerror or error}); mend that, or give another --out"
     try:

@@ -115,7 +115,9 @@ def put_aside(folder: Path, number: int, why: str) -> None:
     aside = path.with_name(f"{path.name}.damaged")
     with explain_write_errors(aside):
         os.replace(path, aside)
-    say(f"{path}: is no whole record file of this run ({why}); it is moved to {aside.name}, and asked again")
+    say(
+        f"{path}: is no whole record file of this run ({why}); it is moved to {aside.name}, and asked again"
+    )
 
 
 def sweep(folder: Path) -> None:
@@ -144,7 +146,9 @@ def has_items(folder: Path, items: pd.DataFrame) -> bool:
 def write_about(folder: Path, about: dict[str, Any]) -> None:
     """Write `run.json`."""
     with explain_write_errors(folder / ABOUT):
-        atomic_write(folder / ABOUT, json.dumps(about, ensure_ascii=False, indent=2, default=str) + "\n")
+        atomic_write(
+            folder / ABOUT, json.dumps(about, ensure_ascii=False, indent=2, default=str) + "\n"
+        )
 
 
 def read_about(folder: Path) -> dict[str, Any]:
@@ -156,7 +160,9 @@ def read_about(folder: Path) -> dict[str, Any]:
     try:
         about: dict[str, Any] = json.loads((folder / ABOUT).read_text("utf-8"))
     except FileNotFoundError:
-        raise BadInput(f"{folder}: holds no run (no {ABOUT}); give a folder that `bench run` wrote") from None
+        raise BadInput(
+            f"{folder}: holds no run (no {ABOUT}); give a folder that `bench run` wrote"
+        ) from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise BadInput(f"{folder / ABOUT}: cannot be read ({error})") from None
     missing = [
@@ -261,14 +267,20 @@ def cut(folder: Path) -> dict[str, int]:
 def _all(folder: Path) -> pa.Table:
     paths = sorted((folder / "records").glob("[0-9]*.parquet"))
     if not paths:
-        raise BadInput(f"{folder}: holds no records yet; start its `bench run` again to continue it")
+        raise BadInput(
+            f"{folder}: holds no records yet; start its `bench run` again to continue it"
+        )
     tables: list[pa.Table] = []
     for path in paths:
         try:
             table = sealed.read(path)
-            if "place" not in table.schema.names:  # an older run's, which was asked in the plan's order
+            if (
+                "place" not in table.schema.names
+            ):  # an older run's, which was asked in the plan's order
                 done = sum(len(earlier) for earlier in tables)
-                table = table.append_column("place", pa.array(range(done, done + len(table)), pa.int64()))
+                table = table.append_column(
+                    "place", pa.array(range(done, done + len(table)), pa.int64())
+                )
             if "cut" not in table.schema.names:  # nor was it asked whether replies were cut off
                 missing = pa.nulls(len(table), pa.bool_())
                 table = table.add_column(SCHEMA.get_field_index("cut"), "cut", missing)

@@ -101,17 +101,30 @@ def nli(
     scorers.check(model)
     out = Path(out).expanduser()
     for name, value, least in (
-        ("epochs", epochs, 0), ("learning-rate", learning_rate, 0), ("batch-size", batch_size, 0), ("max-length", max_length, 7), ("save-every", save_every, 0),
-    ):  # fmt: skip
+        ("epochs", epochs, 0),
+        ("learning-rate", learning_rate, 0),
+        ("batch-size", batch_size, 0),
+        ("max-length", max_length, 7),
+        ("save-every", save_every, 0),
+    ):
         if value is not None and not least < value < float("inf"):
             raise BadInput(f"--{name} {value}: has to be more than {least}")
     precision = _precision(device, dtype)
     corpus, held_out = read(files, labels), read(dev, labels) if dev else Corpus([], [])
     asked = {
-        "model": model, "model_content": scorers.content(model), "files": [(one.sha256, one.rows) for one in corpus.files],
-        "dev": [(one.sha256, one.rows) for one in held_out.files], "epochs": epochs, "learning_rate": learning_rate,
-        "batch_size": batch_size, "max_length": max_length, "seed": seed, "labels": dict(labels or {}), "new_head": new_head, "dtype": precision,
-    }  # fmt: skip
+        "model": model,
+        "model_content": scorers.content(model),
+        "files": [(one.sha256, one.rows) for one in corpus.files],
+        "dev": [(one.sha256, one.rows) for one in held_out.files],
+        "epochs": epochs,
+        "learning_rate": learning_rate,
+        "batch_size": batch_size,
+        "max_length": max_length,
+        "seed": seed,
+        "labels": dict(labels or {}),
+        "new_head": new_head,
+        "dtype": precision,
+    }
     identity = digest(asked)
     done = _done(out, identity)
     if done:
@@ -125,39 +138,76 @@ def nli(
     train, cut = encode(tokenizer, corpus.examples, columns, max_length)
     test, _ = encode(tokenizer, held_out.examples, columns, max_length)
     arguments = transformers.TrainingArguments(
-        output_dir=str(work), num_train_epochs=epochs, learning_rate=learning_rate, per_device_train_batch_size=batch_size,
-        per_device_eval_batch_size=4 * batch_size, seed=seed, save_strategy="steps", save_steps=save_every, save_total_limit=1,
-        eval_strategy="epoch" if test else "no", logging_strategy="epoch", report_to=[], disable_tqdm=True, use_cpu=device == "cpu",
-        bf16=precision == "bfloat16", fp16=precision == "float16", remove_unused_columns=False, dataloader_pin_memory=device != "cpu" and torch.cuda.is_available(),
-    )  # fmt: skip
-    arguments._n_gpu = min(arguments.n_gpu, 1)  # Trainer would take them all, and multiply the batch
+        output_dir=str(work),
+        num_train_epochs=epochs,
+        learning_rate=learning_rate,
+        per_device_train_batch_size=batch_size,
+        per_device_eval_batch_size=4 * batch_size,
+        seed=seed,
+        save_strategy="steps",
+        save_steps=save_every,
+        save_total_limit=1,
+        eval_strategy="epoch" if test else "no",
+        logging_strategy="epoch",
+        report_to=[],
+        disable_tqdm=True,
+        use_cpu=device == "cpu",
+        bf16=precision == "bfloat16",
+        fp16=precision == "float16",
+        remove_unused_columns=False,
+        dataloader_pin_memory=device != "cpu" and torch.cuda.is_available(),
+    )
+    arguments._n_gpu = min(
+        arguments.n_gpu, 1
+    )  # Trainer would take them all, and multiply the batch
     accuracy, history = _fitted(network, tokenizer, arguments, train, test, out.name)
     about = {
         "identity": identity,
         "model": {
             "id": model.partition("@")[0] if commit else Path(model.rstrip("/")).name,
-            "content": asked["model_content"], "revision": commit, "fresh_head": fresh,
+            "content": asked["model_content"],
+            "revision": commit,
+            "fresh_head": fresh,
         },
-        "labels": {str(k): v for k, v in network.config.id2label.items()}, "files": _described(corpus), "dev": _described(held_out),
-        "pairs": corpus.counts, "cut": cut, "accuracy": {name: share for name, (share, _) in accuracy.items()},
-        "accuracy_pairs": {name: pairs for name, (_, pairs) in accuracy.items()}, "history": history,
+        "labels": {str(k): v for k, v in network.config.id2label.items()},
+        "files": _described(corpus),
+        "dev": _described(held_out),
+        "pairs": corpus.counts,
+        "cut": cut,
+        "accuracy": {name: share for name, (share, _) in accuracy.items()},
+        "accuracy_pairs": {name: pairs for name, (_, pairs) in accuracy.items()},
+        "history": history,
         "hyperparameters": {
-            "epochs": epochs, "learning_rate": learning_rate, "batch_size": batch_size, "max_length": max_length,
-            "steps": _steps(arguments, train), "seed": seed, "optimizer": str(getattr(arguments.optim, "value", arguments.optim)),
-            "schedule": str(getattr(arguments.lr_scheduler_type, "value", arguments.lr_scheduler_type)),
-            "warmup_steps": arguments.warmup_steps, "weight_decay": arguments.weight_decay, "arithmetic": precision,
+            "epochs": epochs,
+            "learning_rate": learning_rate,
+            "batch_size": batch_size,
+            "max_length": max_length,
+            "steps": _steps(arguments, train),
+            "seed": seed,
+            "optimizer": str(getattr(arguments.optim, "value", arguments.optim)),
+            "schedule": str(
+                getattr(arguments.lr_scheduler_type, "value", arguments.lr_scheduler_type)
+            ),
+            "warmup_steps": arguments.warmup_steps,
+            "weight_decay": arguments.weight_decay,
+            "arithmetic": precision,
             "device": str(arguments.device),
         },
         "packages": {"bias-workbench": __version__, **{name: version(name) for name in PACKAGES}},
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
-    }  # fmt: skip
+    }
     _keep(network, tokenizer, about, work, out)
     return Trained(out, about)
 
 
 def _fitted(
-    network: Any, tokenizer: Any, arguments: Any, train: list[dict[str, Any]], test: list[dict[str, Any]], name: str
-) -> tuple[dict[str, tuple[float, int]], list[dict[str, float]]]:  # fmt: skip
+    network: Any,
+    tokenizer: Any,
+    arguments: Any,
+    train: list[dict[str, Any]],
+    test: list[dict[str, Any]],
+    name: str,
+) -> tuple[dict[str, tuple[float, int]], list[dict[str, float]]]:
     """Train `network` in place, from the last whole state if there is one.
 
     Returns:
@@ -169,9 +219,15 @@ def _fitted(
         say(f"continuing from step {at:,} of {steps:,}")
     with progress(steps, f"training {name}", "steps", at) as bar:
         trainer = transformers.Trainer(
-            model=network, args=arguments, train_dataset=train, eval_dataset=test or None, processing_class=tokenizer,
-            data_collator=transformers.DataCollatorWithPadding(tokenizer), compute_metrics=_accuracy, callbacks=[_Bar(bar)],
-        )  # fmt: skip
+            model=network,
+            args=arguments,
+            train_dataset=train,
+            eval_dataset=test or None,
+            processing_class=tokenizer,
+            data_collator=transformers.DataCollatorWithPadding(tokenizer),
+            compute_metrics=_accuracy,
+            callbacks=[_Bar(bar)],
+        )
         trainer.remove_callback(PrinterCallback)
         try:
             trainer.train(resume_from_checkpoint=str(start) if start else None)
@@ -187,7 +243,9 @@ def _fitted(
             ) from error
         except (RuntimeError, OSError) as error:
             first = (str(error).splitlines() or [type(error).__name__])[0]
-            raise RunFailed(f"the training broke off ({first}); the same command continues it") from error
+            raise RunFailed(
+                f"the training broke off ({first}); the same command continues it"
+            ) from error
     history = [
         {name: row[name] for name in ("epoch", "loss", "eval_loss", "eval_accuracy") if name in row}
         for row in trainer.state.log_history
@@ -197,7 +255,9 @@ def _fitted(
 
 
 def _steps(arguments: Any, train: Sequence[Any]) -> int:
-    return int(np.ceil(len(train) / arguments.per_device_train_batch_size) * arguments.num_train_epochs)
+    return int(
+        np.ceil(len(train) / arguments.per_device_train_batch_size) * arguments.num_train_epochs
+    )
 
 
 class _Bar(transformers.TrainerCallback):
@@ -224,7 +284,9 @@ def _precision(device: str | None, dtype: str | None) -> str:
     if dtype is None and where.device.type == "cuda" and not torch.cuda.is_bf16_supported():
         return "float32"
     if dtype == "float16" and where.device.type == "cpu":
-        raise BadInput("--dtype float16: does not train on the CPU; allowed there: float32, bfloat16")
+        raise BadInput(
+            "--dtype float16: does not train on the CPU; allowed there: float32, bfloat16"
+        )
     return dtype or next(name for name, value in DTYPES.items() if value == where.dtype)
 
 
@@ -282,7 +344,9 @@ def _begun(out: Path, identity: str, commit: str | None) -> Path:
 
 def _checkpoint(work: Path) -> Path | None:
     return max(
-        work.glob("checkpoint-*"), key=lambda folder: int(folder.name.rpartition("-")[2]), default=None
+        work.glob("checkpoint-*"),
+        key=lambda folder: int(folder.name.rpartition("-")[2]),
+        default=None,
     )
 
 

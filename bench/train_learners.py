@@ -81,8 +81,13 @@ class Continued:
         from bench import train
 
         file = folder / "train.jsonl"
-        lines = ({"sentence1": row.premise, "sentence2": row.hypothesis, "label": row.label} for row in rows)
-        file.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), "utf-8")
+        lines = (
+            {"sentence1": row.premise, "sentence2": row.hypothesis, "label": row.label}
+            for row in rows
+        )
+        file.write_text(
+            "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), "utf-8"
+        )
         done = train.nli(self.model, [file], folder / "model", seed=seed, **self.options)
         model: Any = scorers.load(str(done.folder), device=self.options.get("device"))
         return model

@@ -46,13 +46,20 @@ def load(
         labels: dict[str, Any] = {}
         if fresh:
             labels = {
-                "num_labels": len(LABELS), "id2label": dict(enumerate(LABELS)),
-                "label2id": {label: k for k, label in enumerate(LABELS)}, "ignore_mismatched_sizes": True,
-            }  # fmt: skip
+                "num_labels": len(LABELS),
+                "id2label": dict(enumerate(LABELS)),
+                "label2id": {label: k for k, label in enumerate(LABELS)},
+                "ignore_mismatched_sizes": True,
+            }
         else:
             _check_labels(config.id2label, model)
         network, loading = transformers.AutoModelForSequenceClassification.from_pretrained(
-            path, dtype="float32", output_loading_info=True, use_safetensors=True, **labels, **options
+            path,
+            dtype="float32",
+            output_loading_info=True,
+            use_safetensors=True,
+            **labels,
+            **options,
         )
     except BadInput:
         raise
@@ -65,7 +72,9 @@ def load(
         if not fresh or (name.startswith(body) and not any(part in name for part in OF_HEAD))
     ]
     if lacking:
-        raise BadInput(f"{model}: lacks the weights {', '.join(lacking[:3])}, which would be random")
+        raise BadInput(
+            f"{model}: lacks the weights {', '.join(lacking[:3])}, which would be random"
+        )
     if tokenizer.pad_token_id is None:
         if tokenizer.eos_token_id is None:
             raise BadInput(f"{model}: its tokenizer has no token to fill a batch with (pad_token)")

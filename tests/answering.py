@@ -30,7 +30,9 @@ class Server(ThreadingHTTPServer):
         self.busy = self.busiest = 0
         self.lock = threading.Lock()
         super().__init__(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        threading.Thread(
+            target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
+        ).start()
 
     @property
     def model(self) -> str:
@@ -77,10 +79,32 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
-def said(text: str | None, reason: str = "stop", usage: tuple[int, int] | None = None, **more: Any) -> Reply:
-    choice = {"index": 0, "finish_reason": reason, "message": {"role": "assistant", "content": text}, **more}
-    counts = {"usage": dict(zip(("prompt_tokens", "completion_tokens"), usage, strict=True))} if usage else {}
-    return 200, {}, {"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice], **counts}  # fmt: skip
+def said(
+    text: str | None, reason: str = "stop", usage: tuple[int, int] | None = None, **more: Any
+) -> Reply:
+    choice = {
+        "index": 0,
+        "finish_reason": reason,
+        "message": {"role": "assistant", "content": text},
+        **more,
+    }
+    counts = (
+        {"usage": dict(zip(("prompt_tokens", "completion_tokens"), usage, strict=True))}
+        if usage
+        else {}
+    )
+    return (
+        200,
+        {},
+        {
+            "id": "1",
+            "object": "chat.completion",
+            "created": 0,
+            "model": "m",
+            "choices": [choice],
+            **counts,
+        },
+    )
 
 
 def fault(status: int, message: str, code: str = "", **headers: str) -> Reply:

@@ -16,13 +16,23 @@ from pathlib import Path
 import pytest
 
 PROGRAM = next(
-    (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))),
+    (
+        found
+        for name in ("chromium", "chromium-browser", "google-chrome")
+        if (found := shutil.which(name))
+    ),
     None,
 )
 FLAGS = (
-    "--headless=new", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update",
-    "--disable-sync", "--remote-debugging-port=0", "--remote-allow-origins=*",
-)  # fmt: skip
+    "--headless=new",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--remote-debugging-port=0",
+    "--remote-allow-origins=*",
+)
 
 
 @dataclass
@@ -35,9 +45,16 @@ class Visit:
 
 
 def visit(
-    page: Path, script: str, width: int = 1200, *, dark: bool = False, paper: bool = False, keys: Sequence[str] = (),
-    picture: Path | None = None, height: int = 900,
-) -> Visit:  # fmt: skip
+    page: Path,
+    script: str,
+    width: int = 1200,
+    *,
+    dark: bool = False,
+    paper: bool = False,
+    keys: Sequence[str] = (),
+    picture: Path | None = None,
+    height: int = 900,
+) -> Visit:
     """Open a file, evaluate `script` in it, and tell what it logged and asked for; skips without a browser.
 
     Args:
@@ -54,8 +71,10 @@ def visit(
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         sandbox = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
         browser = subprocess.Popen(
-            [PROGRAM, *FLAGS, *sandbox, f"--user-data-dir={profile}", "about:blank"], stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
+            [PROGRAM, *FLAGS, *sandbox, f"--user-data-dir={profile}", "about:blank"],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         try:
             session = _Session(websocket.create_connection(_address(browser), timeout=300))
             session.open(page.resolve().as_uri(), (width, height), dark, paper)
@@ -94,7 +113,9 @@ class _Session:
 
     def open(self, url: str, size: tuple[int, int], dark: bool, paper: bool) -> None:
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)[
+            "sessionId"
+        ]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
         width, height = size
@@ -107,7 +128,9 @@ class _Session:
             mobile=False,
         )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.call("Emulation.setEmulatedMedia", media="print" if paper else "screen", features=[scheme])
+        self.call(
+            "Emulation.setEmulatedMedia", media="print" if paper else "screen", features=[scheme]
+        )
         self.call("Page.navigate", url=url)
         while not self.loaded:
             self._note(json.loads(self.line.recv()))
@@ -115,15 +138,23 @@ class _Session:
     def press(self, key: str) -> None:
         code = {"Tab": 9, "Enter": 13}[key]
         for kind in ("rawKeyDown", "keyUp"):
-            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code)
+            self.call(
+                "Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code
+            )
 
     def evaluate(self, script: str) -> None:
-        answer = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        answer = self.call(
+            "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
+        )
         assert "exceptionDetails" not in answer, answer
         self.seen.value = answer["result"].get("value")
 
     def keep(self, picture: Path, paper: bool) -> None:
-        found = self.call("Page.printToPDF") if paper else self.call("Page.captureScreenshot", format="png")
+        found = (
+            self.call("Page.printToPDF")
+            if paper
+            else self.call("Page.captureScreenshot", format="png")
+        )
         picture.write_bytes(base64.b64decode(found["data"]))
 
     def call(self, method: str, **parameters):

@@ -41,15 +41,23 @@ def characters(
     backend.decoder = decoders.Fuse()
     if around:
         backend.post_processor = processors.TemplateProcessing(
-            single=around, pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+            single=around,
+            pair="[CLS] $A [SEP] $B:1 [SEP]:1",
             special_tokens=[(name, vocabulary[name]) for name in ("[CLS]", "[SEP]")],
-        )  # fmt: skip
+        )
     if mask:
         options["mask_token"] = "[MASK]"
     fast = PreTrainedTokenizerFast(
-        tokenizer_object=backend, unk_token="<unk>", pad_token="<pad>", bos_token="[CLS]", cls_token="[CLS]",
-        eos_token="[SEP]", sep_token="[SEP]", additional_special_tokens=["<|user|>", "<|assistant|>"], **options,
-    )  # fmt: skip
+        tokenizer_object=backend,
+        unk_token="<unk>",
+        pad_token="<pad>",
+        bos_token="[CLS]",
+        cls_token="[CLS]",
+        eos_token="[SEP]",
+        sep_token="[SEP]",
+        additional_special_tokens=["<|user|>", "<|assistant|>"],
+        **options,
+    )
     fast.chat_template = CHAT if chat else None
     return fast
 
@@ -58,7 +66,11 @@ def merging(*merges: tuple[str, str]) -> "PreTrainedTokenizerFast":
     """Bytes and the `merges` of them, as in GPT-2 but without words, so that a merge may cross any boundary."""
     from transformers import PreTrainedTokenizerFast
 
-    pieces = [*sorted(pre_tokenizers.ByteLevel.alphabet()), *("".join(merge) for merge in merges), "<|end|>"]
+    pieces = [
+        *sorted(pre_tokenizers.ByteLevel.alphabet()),
+        *("".join(merge) for merge in merges),
+        "<|end|>",
+    ]
     backend = Tokenizer(models.BPE({piece: i for i, piece in enumerate(pieces)}, list(merges)))
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     backend.decoder = decoders.ByteLevel()
@@ -66,8 +78,13 @@ def merging(*merges: tuple[str, str]) -> "PreTrainedTokenizerFast":
 
 
 def save(
-    folder: Path, network_class: Any, config_class: Any, tokenizer: Any, sampling: dict[str, Any] | None = None, **shape: Any
-) -> Path:  # fmt: skip
+    folder: Path,
+    network_class: Any,
+    config_class: Any,
+    tokenizer: Any,
+    sampling: dict[str, Any] | None = None,
+    **shape: Any,
+) -> Path:
     """A random network of `config_class` (`shape` over SHAPE) and `tokenizer`, saved in `folder`, which is returned."""
     import torch
     from transformers import GenerationConfig
@@ -86,7 +103,11 @@ def save(
 
 
 def headed(
-    folder: Path, network_class: Any = None, config_class: Any = None, types: bool = True, **shape: Any
+    folder: Path,
+    network_class: Any = None,
+    config_class: Any = None,
+    types: bool = True,
+    **shape: Any,
 ) -> Path:
     """A random encoder with a multiple-choice head; with `types` its tokenizer tells text and option apart by them."""
     from transformers import BertConfig, BertForMultipleChoice
@@ -94,7 +115,11 @@ def headed(
     names = ["input_ids", *["token_type_ids"] * types, "attention_mask"]
     tokenizer = characters(BERT, model_input_names=names)
     return save(
-        folder, network_class or BertForMultipleChoice, config_class or BertConfig, tokenizer, **shape
+        folder,
+        network_class or BertForMultipleChoice,
+        config_class or BertConfig,
+        tokenizer,
+        **shape,
     )
 
 
@@ -132,7 +157,11 @@ def save_gguf(path: Path) -> Path:
     shapes |= {"ffn_gate": (inner, width), "ffn_up": (inner, width), "ffn_down": (width, inner)}
     shapes |= {"attn_norm": (width,), "ffn_norm": (width,)}
     tensors = {f"blk.0.{name}": shape for name, shape in shapes.items()}
-    tensors |= {"token_embd": (vocabulary, width), "output": (vocabulary, width), "output_norm": (width,)}
+    tensors |= {
+        "token_embd": (vocabulary, width),
+        "output": (vocabulary, width),
+        "output_norm": (width,),
+    }
     for name, shape in tensors.items():
         writer.add_tensor(f"{name}.weight", dice.normal(size=shape).astype(np.float32))
     writer.write_header_to_file()

@@ -70,7 +70,9 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if collection_path.suffix != ".py":
         return None
     left_out = set(re.findall(r"not (\w+)", config.getoption("markexpr")))
-    marked = re.search(r"^pytestmark = .*?pytest\.mark\.(\w+)", collection_path.read_text("utf-8"), re.M)
+    marked = re.search(
+        r"^pytestmark = .*?pytest\.mark\.(\w+)", collection_path.read_text("utf-8"), re.M
+    )
     return True if marked and marked[1] in left_out else None
 
 

@@ -19,7 +19,10 @@ def answered(project, sheet, person, decisions):
     """Fill in a sheet: item to its answers."""
     path = project.sheets / sheet / f"{person}.xlsx"
     sheets.fill(
-        path, sheets.opened(project.sheets, sheet), person, lambda row: decisions.get(row["item_id"], {})
+        path,
+        sheets.opened(project.sheets, sheet),
+        person,
+        lambda row: decisions.get(row["item_id"], {}),
     )
 
 
@@ -28,7 +31,8 @@ def drafter(replies):
 
     def write(prompts, *, max_new_tokens, seed):
         return [
-            next((reply for start, reply in replies.items() if start in prompt), "") for prompt in prompts
+            next((reply for start, reply in replies.items() if start in prompt), "")
+            for prompt in prompts
         ]
 
     return write
@@ -36,8 +40,15 @@ def drafter(replies):
 
 def accepted(project):
     """A project whose editor, ada, has accepted the finished facts of every template."""
-    replies = {"案例题": "work-1", "抽查录音": "work-2", "知识竞答": "knowledge-1", "导览机": "knowledge-2"}
-    cbbq_drafts.draw(project, drafter({start: FACTS[name] for start, name in replies.items()}), "me")
+    replies = {
+        "案例题": "work-1",
+        "抽查录音": "work-2",
+        "知识竞答": "knowledge-1",
+        "导览机": "knowledge-2",
+    }
+    cbbq_drafts.draw(
+        project, drafter({start: FACTS[name] for start, name in replies.items()}), "me"
+    )
     cbbq_drafts.hand_out(project, "ada")
     answered(project, "decide-1", "ada", {name: {"decision": "accept"} for name in FACTS})
     return project
@@ -49,9 +60,10 @@ def reviewed(project, sheet="", people=("bo", "cy"), **said):
     labels = dict(cbbq_review.forms(project)[["item_id", "label"]].itertuples(index=False))
     for person in people:
         right = {
-            item: {"answer": "ABC"[label], "asks_the_bias": "yes", "reads_well": "yes"} | said.get(person, {}).get(item, {})
+            item: {"answer": "ABC"[label], "asks_the_bias": "yes", "reads_well": "yes"}
+            | said.get(person, {}).get(item, {})
             for item, label in labels.items()
-        }  # fmt: skip
+        }
         for name in [sheet] if sheet else cbbq_sheets.sent(project, cbbq_review.SHEET):
             answered(project, name, person, right)
     return project

@@ -20,7 +20,9 @@ class Scripted(mcbe_simulated.Annotators):
 
 def worked(project, said=None, merge=mcbe_simulated.writer):
     """Go through all rounds."""
-    people = Scripted(mcbe_simulated.truth(), reliability=1, objects=0, rejects=0, spread=0.3, yes=1)
+    people = Scripted(
+        mcbe_simulated.truth(), reliability=1, objects=0, rejects=0, spread=0.3, yes=1
+    )
     Scripted.said = said or {}
     found = mcbe_rounds.advance(project, merge, "a writer")
     while people.fill(found):

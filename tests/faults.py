@@ -28,7 +28,12 @@ class Faults:
     """
 
     def __init__(
-        self, port: int, rate: float = 0.3, seed: int = 0, retry_after: str = "0.02", pause: float = 0.05
+        self,
+        port: int,
+        rate: float = 0.3,
+        seed: int = 0,
+        retry_after: str = "0.02",
+        pause: float = 0.05,
     ) -> None:
         self.upstream, self.rate, self.seed = port, rate, seed
         self.retry_after, self.pause = retry_after, pause
@@ -73,18 +78,28 @@ class Faults:
             self.faults[kind] += 1
         if kind == "busy":
             wait = f"Retry-After: {self.retry_after}\r\n".encode()
-            return await self._send(writer, b"429 Too Many Requests", b'{"error": "slow down"}', wait)
+            return await self._send(
+                writer, b"429 Too Many Requests", b'{"error": "slow down"}', wait
+            )
         if kind == "error":
-            return await self._send(writer, b"500 Internal Server Error", b'{"error": {"message": "oh"}}')
+            return await self._send(
+                writer, b"500 Internal Server Error", b'{"error": {"message": "oh"}}'
+            )
         if kind == "type":
-            return await self._send(writer, b"200 OK", b"<html>one moment</html>", kind=b"text/html")
+            return await self._send(
+                writer, b"200 OK", b"<html>one moment</html>", kind=b"text/html"
+            )
         if kind == "hang":
             await reader.read(1)  # until whoever asked goes
             return False
         status, answer = await self._ask(head, content)
         if kind == "cut":
             return await self._send(writer, status, answer[: len(answer) // 2])
-        start = b"HTTP/1.1 " + status + b"\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+        start = (
+            b"HTTP/1.1 "
+            + status
+            + b"\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+        )
         if kind == "reset":
             writer.write(start % len(answer) + answer[: len(answer) // 2])
             await writer.drain()
@@ -109,11 +124,24 @@ class Faults:
         return dice.choice(KINDS) if dice.random() < self.rate else ""
 
     async def _send(
-        self, writer: asyncio.StreamWriter, status: bytes, content: bytes, more: bytes = b"", kind: bytes = b"application/json"
-    ) -> bool:  # fmt: skip
+        self,
+        writer: asyncio.StreamWriter,
+        status: bytes,
+        content: bytes,
+        more: bytes = b"",
+        kind: bytes = b"application/json",
+    ) -> bool:
         length = b"Content-Length: %d\r\n" % len(content)
         writer.write(
-            b"HTTP/1.1 " + status + b"\r\nContent-Type: " + kind + b"\r\n" + length + more + b"\r\n" + content
+            b"HTTP/1.1 "
+            + status
+            + b"\r\nContent-Type: "
+            + kind
+            + b"\r\n"
+            + length
+            + more
+            + b"\r\n"
+            + content
         )
         await writer.drain()
         return True
@@ -121,7 +149,9 @@ class Faults:
     async def _ask(self, head: bytes, content: bytes) -> tuple[bytes, bytes]:
         """The server's own status and answer."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.upstream)
-        writer.write(re.sub(rb"(?i)connection: *[^\r]*", b"Connection: close", head, count=1) + content)
+        writer.write(
+            re.sub(rb"(?i)connection: *[^\r]*", b"Connection: close", head, count=1) + content
+        )
         await writer.drain()
         answer = await reader.read()
         writer.close()

@@ -19,15 +19,90 @@ from bench.core.errors import BadInput, RunFailed
 Files = Mapping[str, bytes]
 # What files from nowhere hold: other encodings, quotes, control characters, numbers that are none, paths, code.
 NASTY = [
-    b"\0", b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff", b"\xed\xa0\x80", b"\xc3", b"\xd6\xd0\xce\xc4", b"\r", b"\n", b"\r\n", b"\t", b'"',
-    b"'", b",", b";", b"\\", b"\\u0000", b"\\ud800", b"\x1b[31m", b"\x7f", "\u202e".encode(), "\u2028".encode(), "\u200b".encode(),
-    "\ufeff甲".encode(), "＝１".encode(), "²".encode(), "٣".encode(), b"=cmd|' /C calc'!A0", b"@SUM(1)", b"-1+1", b"NaN", b"Infinity",
-    b"-1e999", b"1e999", b"9" * 5000, b"0x" + b"f" * 5000, b"-1", b"1.5", b"true", b"null", b"{}", b"[]", b"[[[[", b"{{{{", b"}", b"]",
-    b"[" * 3000, b'{"a":' * 2000, b"../../etc/passwd", b"/etc/passwd", b"C:\\x", b"~nobody/x", b"a" * 300, b"x" * 140_000, b"[PLH]", b"[Sub]",
-    b"{{NAME1}}", b"{0}", b"{x.__class__}", b"{x!r:>999999}", b"%s", b"&a ", b"*a", b"<<: *a", b"!!python/object/apply:os.system [id]",
-    b"!!int ", b"!!timestamp 2024-99-99", b"? ", b": ", b"- ", b"#", b"'''", b'"""', b"[a.b.c]\n", b"a.b=1\n", b"1970-13-41", b"1:2:3:4",
-    b"<script>alert(1)</script>", b"<!ENTITY a 'b'>", b"&a;", b"\\input{x}", b" ", b"",
-]  # fmt: skip
+    b"\0",
+    b"\xef\xbb\xbf",
+    b"\xff\xfe",
+    b"\xfe\xff",
+    b"\xed\xa0\x80",
+    b"\xc3",
+    b"\xd6\xd0\xce\xc4",
+    b"\r",
+    b"\n",
+    b"\r\n",
+    b"\t",
+    b'"',
+    b"'",
+    b",",
+    b";",
+    b"\\",
+    b"\\u0000",
+    b"\\ud800",
+    b"\x1b[31m",
+    b"\x7f",
+    "\u202e".encode(),
+    "\u2028".encode(),
+    "\u200b".encode(),
+    "\ufeff甲".encode(),
+    "＝１".encode(),
+    "²".encode(),
+    "٣".encode(),
+    b"=cmd|' /C calc'!A0",
+    b"@SUM(1)",
+    b"-1+1",
+    b"NaN",
+    b"Infinity",
+    b"-1e999",
+    b"1e999",
+    b"9" * 5000,
+    b"0x" + b"f" * 5000,
+    b"-1",
+    b"1.5",
+    b"true",
+    b"null",
+    b"{}",
+    b"[]",
+    b"[[[[",
+    b"{{{{",
+    b"}",
+    b"]",
+    b"[" * 3000,
+    b'{"a":' * 2000,
+    b"../../etc/passwd",
+    b"/etc/passwd",
+    b"C:\\x",
+    b"~nobody/x",
+    b"a" * 300,
+    b"x" * 140_000,
+    b"[PLH]",
+    b"[Sub]",
+    b"{{NAME1}}",
+    b"{0}",
+    b"{x.__class__}",
+    b"{x!r:>999999}",
+    b"%s",
+    b"&a ",
+    b"*a",
+    b"<<: *a",
+    b"!!python/object/apply:os.system [id]",
+    b"!!int ",
+    b"!!timestamp 2024-99-99",
+    b"? ",
+    b": ",
+    b"- ",
+    b"#",
+    b"'''",
+    b'"""',
+    b"[a.b.c]\n",
+    b"a.b=1\n",
+    b"1970-13-41",
+    b"1:2:3:4",
+    b"<script>alert(1)</script>",
+    b"<!ENTITY a 'b'>",
+    b"&a;",
+    b"\\input{x}",
+    b" ",
+    b"",
+]
 ENCODINGS = ("utf-16", "utf-16-le", "utf-32", "gb18030", "big5", "latin-1", "utf-8-sig", "utf-7")
 TABLES = (".csv", ".tsv")
 place = st.floats(0, 1, exclude_max=True)
@@ -120,7 +195,9 @@ def _table(raw: bytes, what: str, where: float, value: bytes, between: str) -> b
     return stream.getvalue().encode("utf-8", "surrogateescape")
 
 
-def read_spoilt(reader: Reader, folder: Path, name: str, changes: list[tuple[str, float, Any]]) -> str:
+def read_spoilt(
+    reader: Reader, folder: Path, name: str, changes: list[tuple[str, float, Any]]
+) -> str:
     """Let a reader read its sample with file `name` spoilt; the message of a refusal, "" where it was read."""
     files = dict(reader.sample())
     if reader.inside:
@@ -173,8 +250,9 @@ def of(folder: Path, *parts: str) -> Files:
 def short(files: Files, rows: int = 6) -> Files:
     """The same files with their first rows alone, so that most of what is spoilt is read."""
     return {
-        name: b"".join(raw.splitlines(keepends=True)[:rows]) if not name.endswith(".toml") else raw for name, raw in files.items()
-    }  # fmt: skip
+        name: b"".join(raw.splitlines(keepends=True)[:rows]) if not name.endswith(".toml") else raw
+        for name, raw in files.items()
+    }
 
 
 def attempt(call: Callable[[], Any]) -> None:

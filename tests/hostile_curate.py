@@ -88,7 +88,10 @@ def returned() -> Files:
         answers = {"kind": "口味", "severity": 4.5, "remark": "+ 好"}
         for person in ("an", "bo"):
             sheets.fill(
-                place / NAME / f"{person}.xlsx", sheets.opened(place, NAME), person, lambda row: answers
+                place / NAME / f"{person}.xlsx",
+                sheets.opened(place, NAME),
+                person,
+                lambda row: answers,
             )
         return of(place, f"{NAME}/*", "other/*.json")
 
@@ -107,7 +110,9 @@ def read_returned(folder: Path) -> None:
     # What was taken can go out again.
     taken = found.answers[found.answers.question == "remark"]
     if len(taken):
-        again = pd.DataFrame({"item_id": [f"r{k}" for k in range(len(taken))], "said": list(taken.answer)})
+        again = pd.DataFrame(
+            {"item_id": [f"r{k}" for k in range(len(taken))], "said": list(taken.answer)}
+        )
         sheets.write(folder, "again", again, [Question("kind", "?")], ["an"], 1)
     if len(found.to_mend):
         raise BadInput(f"{folder}: {found.to_mend.what.iloc[0]}")
@@ -187,11 +192,13 @@ def named(*wanted: str) -> Callable[[str], bool]:
 
 READERS = {
     "McBE projects": Reader(mcbe_begun, read_mcbe),
-    "McBE projects, what they keep": Reader(mcbe_under_way, read_mcbe, named("merged.jsonl", "provenance.jsonl")),
+    "McBE projects, what they keep": Reader(
+        mcbe_under_way, read_mcbe, named("merged.jsonl", "provenance.jsonl")
+    ),
     "sheets that come back": Reader(returned, read_returned, named(".xlsx")),
     "sheets that come back, parts": Reader(returned, read_returned, named(".xlsx"), inside=True),
     "records of sheets": Reader(returned, read_record, named(".json")),
     "CBBQ projects": Reader(cbbq_begun, read_cbbq),
     "CBBQ projects, drafts": Reader(cbbq_under_way, read_cbbq, named("drafts.csv")),
     "manifests": Reader(own_manifest, read_manifest, named(".toml")),
-}  # fmt: skip
+}

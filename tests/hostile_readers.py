@@ -60,11 +60,21 @@ def mcbe_xlsx() -> Files:
 
 
 def read_mcbe(folder: Path) -> None:
-    for chosen_settings in ({}, {"encoding": "gb18030"}, {"bad_rows": "leave_out", "separators": "any"}):
+    for chosen_settings in (
+        {},
+        {"encoding": "gb18030"},
+        {"bad_rows": "leave_out", "separators": "any"},
+    ):
         source = data.find("mcbe", folder)
         attempt(lambda source=source, given=chosen_settings: data.check(source, **given))
-        attempt(lambda source=source, given=chosen_settings: mcbe.touched(source.folder, None, **given))
-        attempt(lambda source=source, given=chosen_settings: source.describe() and data.load(source, **given))
+        attempt(
+            lambda source=source, given=chosen_settings: mcbe.touched(source.folder, None, **given)
+        )
+        attempt(
+            lambda source=source, given=chosen_settings: (
+                source.describe() and data.load(source, **given)
+            )
+        )
     data.load(data.find("mcbe", folder))
 
 
@@ -84,9 +94,11 @@ def cbbq_expanded(form: str, expansion: str) -> Files:
         expand(data.find("cbbq", Path(root) / "in"), Path(root) / "out", form, expansion)
         found = of(Path(root) / "out", "age/*/*", "dataset.toml")
     return {
-        name: raw[:4000].rpartition(b"},{")[0] + b"}]" if name.endswith(".json") else b"".join(raw.splitlines(keepends=True)[:6])
+        name: raw[:4000].rpartition(b"},{")[0] + b"}]"
+        if name.endswith(".json")
+        else b"".join(raw.splitlines(keepends=True)[:6])
         for name, raw in found.items()
-    }  # fmt: skip
+    }
 
 
 def read_cbbq(folder: Path) -> None:
@@ -104,7 +116,9 @@ def read_cbbq(folder: Path) -> None:
 
 @cache
 def nli_sets() -> Files:
-    return short(of(SAMPLES / "nli_coal", "zh_*/**/*-*stereo_*.json", "zh_*/**/*.tsv", "dataset.toml"))
+    return short(
+        of(SAMPLES / "nli_coal", "zh_*/**/*-*stereo_*.json", "zh_*/**/*.tsv", "dataset.toml")
+    )
 
 
 @cache
@@ -114,7 +128,9 @@ def nli_built() -> Files:
     with TemporaryDirectory() as root:
         build([read_pack(SAMPLES / "nli_packs" / "en")], Path(root))
         found = of(Path(root), "**/all-words/[1235]*", "**/pack/*", "dataset.toml")
-    return {name: raw if "/pack/" in name else short({name: raw})[name] for name, raw in found.items()}
+    return {
+        name: raw if "/pack/" in name else short({name: raw})[name] for name, raw in found.items()
+    }
 
 
 def read_nli(folder: Path) -> None:
@@ -149,7 +165,9 @@ def corpus() -> Files:
     ]
     names_ = ("sentence1", "sentence2", "gold_label")
     return {
-        "a.jsonl": "".join(json.dumps(dict(zip(names_, row, strict=True))) + "\n" for row in rows).encode(),
+        "a.jsonl": "".join(
+            json.dumps(dict(zip(names_, row, strict=True))) + "\n" for row in rows
+        ).encode(),
         "b.tsv": "".join("\t".join(row) + "\n" for row in [names_, *rows]).encode(),
         "c.txt": "".join(f"{label}\t{a}\t{b}\n" for a, b, label in rows).encode(),
     }
@@ -179,7 +197,9 @@ def read_prompts(folder: Path) -> None:
                 text = wording.load(benchmark, f"{folder / benchmark}.toml{variant}")
                 room, whole = module("tasks", benchmark), settings(benchmark, {}, "robust")
                 for task in chosen(benchmark, None):
-                    list(room.requests(some_items(benchmark), text, task, Way("generate"), whole, 0))
+                    list(
+                        room.requests(some_items(benchmark), text, task, Way("generate"), whole, 0)
+                    )
                 assert text.label.isprintable()
                 assert text.unbiased_instruction in (True, False)
             except BadInput as refusal:
@@ -237,7 +257,9 @@ def read_archive(folder: Path) -> None:
             try:
                 unpack(path, into, lambda name: True)
             finally:
-                assert {one.name for one in folder.iterdir()} == {"into", path.name}, "something lies outside"
+                assert {one.name for one in folder.iterdir()} == {"into", path.name}, (
+                    "something lies outside"
+                )
                 assert all(not one.is_symlink() for one in into.rglob("*"))
 
 
@@ -262,7 +284,9 @@ options: {seed: 0, preset: robust, device: cpu}
 def answers() -> Files:
     rows = [("ss", f"gender:{k}", "甲|乙", k, "A") for k in range(4)]
     columns = ("task", "item_id", "request", "repeat", "response")
-    objects = [dict(zip(columns, row, strict=True)) for row in rows] + [{"prompt": "谁？", "response": 1.5}]
+    objects = [dict(zip(columns, row, strict=True)) for row in rows] + [
+        {"prompt": "谁？", "response": 1.5}
+    ]
     table = "".join(",".join(map(str, row)) + "\n" for row in [columns, *rows])
     return {
         "a.jsonl": "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in objects).encode(),
@@ -271,10 +295,18 @@ def answers() -> Files:
 
 
 def predicted() -> Files:
-    rows = [{"id": 1, "label": "neutral"}, {"id": 2, **dict(zip(LABELS, (0.1, 0.2, 0.7), strict=True))}]
+    rows = [
+        {"id": 1, "label": "neutral"},
+        {"id": 2, **dict(zip(LABELS, (0.1, 0.2, 0.7), strict=True))},
+    ]
     rows.append({"id": 3, "label": list(LABELS), "scores": [0.2, 0.2, 0.6]})
     rows.append(
-        {"id": 4, "scores": [{"label": one, "score": k} for k, one in zip((0, 0, 1), LABELS, strict=True)]}
+        {
+            "id": 4,
+            "scores": [
+                {"label": one, "score": k} for k, one in zip((0, 0, 1), LABELS, strict=True)
+            ],
+        }
     )
     return {
         "a.jsonl": "".join(json.dumps(one) + "\n" for one in rows).encode(),
@@ -284,11 +316,13 @@ def predicted() -> Files:
 
 def sheets() -> Files:
     return {
-        "marks.csv": "task,item_id,request,repeat,prompt,reply,response\nambiguous,a:1,judge,0,'=q,＝r,有\nambiguous,a:2,judge:x,1,q,r,\n".encode("utf-8-sig"),
+        "marks.csv": "task,item_id,request,repeat,prompt,reply,response\nambiguous,a:1,judge,0,'=q,＝r,有\nambiguous,a:2,judge:x,1,q,r,\n".encode(
+            "utf-8-sig"
+        ),
         "kappa.csv": b"item_id,rater,rating,category\na:1,x,3,a\na:1,y,4.5,a\n",
         "human.csv": b"item_id,model,human\na:1,m,50\na:2,m,12.5\n",
         "published.csv": PATH.read_bytes()[:3000].rpartition(b"\n")[0] + b"\n",
-    }  # fmt: skip
+    }
 
 
 READERS: dict[str, Reader] = {
@@ -309,16 +343,26 @@ READERS: dict[str, Reader] = {
     "CBBQ scripts": Reader(scripts_of("cbbq"), lambda folder: cbbq_wording.read(folder)),
     "archives tar": Reader(lambda: release("tar"), read_archive),
     "archives tar.gz": Reader(
-        lambda: {"release.tar.gz": __import__("gzip").compress(release("tar")["release.tar"], mtime=0)}, read_archive
+        lambda: {
+            "release.tar.gz": __import__("gzip").compress(release("tar")["release.tar"], mtime=0)
+        },
+        read_archive,
     ),
     "archives zip": Reader(lambda: release("zip"), read_archive),
     "studies": Reader(a_study, lambda folder: study.load(folder / "study.yml")),
     "recorded answers": Reader(
         answers,
-        both(lambda folder: Replay(folder / "a.jsonl").describe(), lambda folder: Replay(folder / "b.csv").describe()),
+        both(
+            lambda folder: Replay(folder / "a.jsonl").describe(),
+            lambda folder: Replay(folder / "b.csv").describe(),
+        ),
     ),
     "predictions": Reader(
-        predicted, both(lambda folder: Predictions(folder / "a.jsonl"), lambda folder: Predictions(folder / "b.csv"))
+        predicted,
+        both(
+            lambda folder: Predictions(folder / "a.jsonl"),
+            lambda folder: Predictions(folder / "b.csv"),
+        ),
     ),
     "marks and annotations": Reader(
         sheets,
@@ -331,4 +375,4 @@ READERS: dict[str, Reader] = {
             lambda folder: published("mcbe", folder / "published.csv"),
         ),
     ),
-}  # fmt: skip
+}

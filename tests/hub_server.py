@@ -116,7 +116,11 @@ class _Handler(BaseHTTPRequestHandler):
             self._fault(401, "RepoNotFound")
             return ""
         # What a gated repository is, everybody may know; only its files are kept.
-        if files and repository.token and self.headers.get("Authorization") != f"Bearer {repository.token}":
+        if (
+            files
+            and repository.token
+            and self.headers.get("Authorization") != f"Bearer {repository.token}"
+        ):
             self._fault(403 if self.headers.get("Authorization") else 401, "GatedRepo")
             return ""
         commit = repository.branches.get(revision, revision)
@@ -183,10 +187,16 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(status, raw[first:], headers)
 
     def _fault(self, status: int, code: str, headers: dict[str, str] | None = None) -> None:
-        self._send(status, b"{}", {"X-Error-Code": code, "X-Error-Message": code, **(headers or {})})
+        self._send(
+            status, b"{}", {"X-Error-Code": code, "X-Error-Message": code, **(headers or {})}
+        )
 
     def _send(
-        self, status: int, body: bytes, headers: dict[str, str] | None = None, send: int | None = None
+        self,
+        status: int,
+        body: bytes,
+        headers: dict[str, str] | None = None,
+        send: int | None = None,
     ) -> None:
         self.send_response(status)
         for name, value in (headers or {}).items():

@@ -22,7 +22,9 @@ def spellings(secret: str) -> dict[str, bytes]:
     plain = secret.encode()
     # In base64 the same bytes are spelt in three ways, by where they begin; the characters at the edges depend on neighbours.
     shifted = [base64.b64encode(b"\0" * k + plain) for k in range(3)]
-    inner = [one[skip : len(one) // 4 * 4 - 4] for one, skip in zip(shifted, (0, 2, 3), strict=True)]
+    inner = [
+        one[skip : len(one) // 4 * 4 - 4] for one, skip in zip(shifted, (0, 2, 3), strict=True)
+    ]
     return {
         "as it is": plain,
         "in hexadecimal": plain.hex().encode(),

@@ -13,4 +13,6 @@ def pack_tar(folder: Path) -> Path:
 
 
 def pack_zip(folder: Path) -> Path:
-    return Path(shutil.make_archive(str(folder.with_name("release")), "zip", folder.parent, folder.name))
+    return Path(
+        shutil.make_archive(str(folder.with_name("release")), "zip", folder.parent, folder.name)
+    )

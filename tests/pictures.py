@@ -28,7 +28,9 @@ def main(folder: Path) -> None:
         visit(folder / page, script, WIDTH, height=HEIGHT, picture=path)
         # A third of the size. Of Pillow's ways this one keeps models' colours apart.
         few = (
-            Image.open(path).convert("RGB").quantize(256, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+            Image.open(path)
+            .convert("RGB")
+            .quantize(256, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
         )
         few.save(path, optimize=True)
         print(f"{path.relative_to(HOME)}: {path.stat().st_size // 1024} kB")

@@ -33,7 +33,14 @@ def folder(root: Path, *lists: Sequence[str], category: str = "age") -> Path:
 
 def table(root: Path, *rows: Mapping[str, Any], category: str = "age") -> Path:
     """A data folder with `rows`, each in place of the cells of a plain one."""
-    plain = {"context": "开会，", "sentence": "[PLH]先说。", "words": "甲，乙", "subtype": "x", "explanation": "y", "score": 1}  # fmt: skip
+    plain = {
+        "context": "开会，",
+        "sentence": "[PLH]先说。",
+        "words": "甲，乙",
+        "subtype": "x",
+        "explanation": "y",
+        "score": 1,
+    }
     root.mkdir(parents=True, exist_ok=True)
     pd.DataFrame([{**plain, **row} for row in rows]).to_csv(root / f"{category}.csv", index=False)
     return root
@@ -41,11 +48,22 @@ def table(root: Path, *rows: Mapping[str, Any], category: str = "age") -> Path:
 
 # A row of a CBBQ template file in which nothing is wrong: two pairs of names, two orders of mention.
 TEMPLATE = {
-    "question_index": "1", "question_polarity": "neg", "context_condition": "ambiguous", "category": "region",
-    "subcategory": "出行", "bias_targeted_groups": "甲地人", "source": "文献", "context": "{{NAME1}}和{{NAME2}}来了。",
-    "NAME1": "[甲, 乙]", "NAME2": "[丙]", "question": "谁忘了伞？", "ans0": "{{NAME1}}", "ans1": "{{NAME2}}",
-    "ans2": "不知道", "label": "2",
-}  # fmt: skip
+    "question_index": "1",
+    "question_polarity": "neg",
+    "context_condition": "ambiguous",
+    "category": "region",
+    "subcategory": "出行",
+    "bias_targeted_groups": "甲地人",
+    "source": "文献",
+    "context": "{{NAME1}}和{{NAME2}}来了。",
+    "NAME1": "[甲, 乙]",
+    "NAME2": "[丙]",
+    "question": "谁忘了伞？",
+    "ans0": "{{NAME1}}",
+    "ans1": "{{NAME2}}",
+    "ans2": "不知道",
+    "label": "2",
+}
 # Facts against the stereotype that it is NAME1 who forgot.
 FACTS = "{{NAME1}}和{{NAME2}}来了。{{NAME2}}忘了伞，{{NAME1}}带了两把。"
 
@@ -79,7 +97,9 @@ def templates(
     return root
 
 
-def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: Any) -> tuple[int, str, str]:  # fmt: skip
+def command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: Any
+) -> tuple[int, str, str]:
     """Run `bench` with `words`: exit status, standard output, standard error."""
     monkeypatch.setattr(sys, "argv", ["bench", *map(str, words)])
     with pytest.raises(SystemExit) as ended:
@@ -91,29 +111,46 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 def replay(path: Path, answers: Mapping[tuple[Any, ...], Any]) -> str:
     """A file of recorded answers, by (task, item, request), with the repeat behind where there are several."""
     names = ("task", "item_id", "request", "repeat")
-    lines = [json.dumps({**dict(zip(names, key, strict=False)), "response": said}) for key, said in answers.items()]  # fmt: skip
+    lines = [
+        json.dumps({**dict(zip(names, key, strict=False)), "response": said})
+        for key, said in answers.items()
+    ]
     path.write_text("\n".join(lines) + "\n", "utf-8")
     return f"replay:{path}"
 
 
 def strict_order(item: str, words: str) -> Answers:
     """The answers in which an earlier word always wins over a later one."""
-    return {("ss", item, f"{a}|{b}"): "A" if words.index(a) < words.index(b) else "B" for a, b in permutations(words, 2)}  # fmt: skip
+    return {
+        ("ss", item, f"{a}|{b}"): "A" if words.index(a) < words.index(b) else "B"
+        for a, b in permutations(words, 2)
+    }
 
 
-def said(task: str, item: str, answers: Mapping[str, str | None], repeat: int = 0) -> list[dict[str, Any]]:
+def said(
+    task: str, item: str, answers: Mapping[str, str | None], repeat: int = 0
+) -> list[dict[str, Any]]:
     """Rows of records, by request; None is a request that was refused."""
     return [
         {
-            "task": task, "item_id": item, "category": item.partition(":")[0], "repeat": repeat, "request": name,
-            "response": text or "", "error": "refused by the content filter" if text is None else "", "logprobs": None,
-            "parsed": "", "valid": False,
+            "task": task,
+            "item_id": item,
+            "category": item.partition(":")[0],
+            "repeat": repeat,
+            "request": name,
+            "response": text or "",
+            "error": "refused by the content filter" if text is None else "",
+            "logprobs": None,
+            "parsed": "",
+            "valid": False,
         }
         for name, text in answers.items()
-    ]  # fmt: skip
+    ]
 
 
-def cell(scores: pd.DataFrame, metric: str = "score", preset: str | None = None, **where: str) -> pd.Series:
+def cell(
+    scores: pd.DataFrame, metric: str = "score", preset: str | None = None, **where: str
+) -> pd.Series:
     """The one row of a score table that is meant, of category `all` where none is given."""
     wanted = scores[scores.metric == metric]
     if preset:

@@ -26,14 +26,18 @@ def test_runs_are_named_by_folder_or_pattern(runs: Path, refusal: Any) -> None:
         (m, b) for m in MODELS for b in ("cbbq", "nli_coal")
     ]
     assert [one.model for one in opened([runs / "*" / "*"], benchmarks=["cbbq"])] == MODELS
-    assert [one.model for one in opened([every[0].folder, every[2].folder], models=MODELS[1:])] == MODELS[1:]
+    assert [
+        one.model for one in opened([every[0].folder, every[2].folder], models=MODELS[1:])
+    ] == MODELS[1:]
     said = refusal(opened, [runs / "*" / "*"], models=["gpt"], benchmarks=["mcbe"])
     assert said.startswith("no run of gpt on mcbe: ")
     assert "simulated:bias=0.2 on cbbq" in said
     assert "run.json" in refusal(opened, [runs / "notes"])
 
 
-def test_without_runs_a_demonstration_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_runs_a_demonstration_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     found = opened([], benchmarks=["cbbq"], demo=MODELS, options={"cbbq": {"limit": 1}})
     assert [one.model for one in found] == MODELS

@@ -30,9 +30,13 @@ def small_shards(own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def judged(out: str, model: str = MODEL, **options) -> run.Run:
     """A run of the three tasks that may need a judge, the text to be classified put in order by one."""
     given = {
-        "judge": JUDGE, "tasks": ["sc", "ba", "bs"], "categories": ["age", "worldview"], "limit": 2, "repeats": 2,
+        "judge": JUDGE,
+        "tasks": ["sc", "ba", "bs"],
+        "categories": ["age", "worldview"],
+        "limit": 2,
+        "repeats": 2,
         "settings": {"context_order": "judge"},
-    }  # fmt: skip
+    }
     return run.evaluate("mcbe", model, out=out, **{**given, **options})
 
 
@@ -42,7 +46,9 @@ class Stub:
     verbs = ("generate",)
     reads = ("text",)
 
-    def __init__(self, name: str, reply: str = "5", refuses: Sequence[tuple[str, str]] = ()) -> None:
+    def __init__(
+        self, name: str, reply: str = "5", refuses: Sequence[tuple[str, str]] = ()
+    ) -> None:
         self.name, self.reply, self.refuses = name, reply, refuses
         self.asked: list[Request] = []
 
@@ -52,7 +58,9 @@ class Stub:
     def answer(self, requests: Sequence[Request]) -> list[Answer]:
         self.asked += requests
         return [
-            Answer("", error="refused") if (one.item_id, one.request) in self.refuses else Answer(self.reply)
+            Answer("", error="refused")
+            if (one.item_id, one.request) in self.refuses
+            else Answer(self.reply)
             for one in requests
         ]
 
@@ -65,19 +73,30 @@ def stubs(monkeypatch: pytest.MonkeyPatch, model: Stub, judge: Stub) -> None:
 def test_what_needs_a_reply_is_asked_after_it_and_about_it() -> None:
     rows = judged("out").records
     place = {
-        key: k for k, key in enumerate(zip(rows.task, rows.item_id, rows.request, rows.repeat, strict=True))
+        key: k
+        for k, key in enumerate(
+            zip(rows.task, rows.item_id, rows.request, rows.repeat, strict=True)
+        )
     }
     for task, item, request, repeat in place:
         if task == "sc" and request == "answer":
             assert place[task, item, "order", repeat] < place[task, item, request, repeat]
         if task == "ba" and request != "answer":
             assert place[task, item, "answer", repeat] < place[task, item, request, repeat]
-    answers = rows[(rows.task == "ba") & (rows.request == "answer")].set_index(["item_id", "repeat"]).response
+    answers = (
+        rows[(rows.task == "ba") & (rows.request == "answer")]
+        .set_index(["item_id", "repeat"])
+        .response
+    )
     marks = rows[rows.request.str.startswith("judge:")]
     assert len(marks) == 4 * len(answers) == 32
     for mark in marks.itertuples():
         assert answers[mark.item_id, mark.repeat] in mark.prompt
-    assert len(marks.prompt.unique()) == len(marks.drop_duplicates(["request", "item_id", "prompt"])) >= 16
+    assert (
+        len(marks.prompt.unique())
+        == len(marks.drop_duplicates(["request", "item_id", "prompt"]))
+        >= 16
+    )
 
 
 def test_a_judge_s_order_decides_how_a_text_is_shown(tmp_path: Path) -> None:
@@ -93,9 +112,14 @@ def test_the_judge_is_asked_greedily_and_the_model_is_not(monkeypatch) -> None:
     model, judge = Stub("m"), Stub("j")
     stubs(monkeypatch, model, judge)
     judged("out")
-    assert {(one.task, one.request) for one in judge.asked} == {("sc", "order"), *(("ba", f"judge:{k}") for k in range(1, 5))}  # fmt: skip
+    assert {(one.task, one.request) for one in judge.asked} == {
+        ("sc", "order"),
+        *(("ba", f"judge:{k}") for k in range(1, 5)),
+    }
     assert all(one.of_judge for one in judge.asked)
-    assert {(one.task, one.request) for one in model.asked} == {(task, "answer") for task in ("sc", "ba", "bs")}  # fmt: skip
+    assert {(one.task, one.request) for one in model.asked} == {
+        (task, "answer") for task in ("sc", "ba", "bs")
+    }
     assert not any(one.of_judge for one in model.asked)
     assert all(one.prompt for one in model.asked + judge.asked)
 
@@ -140,7 +164,10 @@ def sometimes_refusing(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def answer(self: Simulated, requests: Sequence[Request]) -> list[Answer]:
         refused = {("age:1", "answer"), ("worldview:1", "order"), ("age:8", "judge:2")}
-        return [Answer("", error="refused") if (one.item_id, one.request) in refused else given for one, given in zip(requests, whole(self, requests), strict=True)]  # fmt: skip
+        return [
+            Answer("", error="refused") if (one.item_id, one.request) in refused else given
+            for one, given in zip(requests, whole(self, requests), strict=True)
+        ]
 
     monkeypatch.setattr(Simulated, "answer", answer)
 
@@ -151,7 +178,9 @@ def test_a_run_that_was_killed_at_any_shard_goes_on_as_if_nothing_had_been(monke
     wanted, write = columns("whole"), records.write_shard
     assert wanted.error.nunique() == 3
     number = len(list(Path("whole/records").iterdir()))
-    stages = [name for name, _ in groupby(wanted.request.map(lambda name: name.startswith("judge")))]
+    stages = [
+        name for name, _ in groupby(wanted.request.map(lambda name: name.startswith("judge")))
+    ]
     assert number >= 5
     assert stages == [False, True]
     for last in range(number):
@@ -181,7 +210,9 @@ def test_a_shard_of_a_later_stage_that_is_gone_is_asked_again_with_the_replies_o
     pd.testing.assert_frame_equal(columns("out"), wanted)
 
 
-def test_a_judge_that_breaks_ends_the_run_by_name_and_the_same_command_continues(monkeypatch) -> None:
+def test_a_judge_that_breaks_ends_the_run_by_name_and_the_same_command_continues(
+    monkeypatch,
+) -> None:
     model, judge = Stub("m"), Stub("j")
     stubs(monkeypatch, model, judge)
 
@@ -190,7 +221,9 @@ def test_a_judge_that_breaks_ends_the_run_by_name_and_the_same_command_continues
 
     with monkeypatch.context() as patch:
         patch.setattr(judge, "answer", broken)
-        with pytest.raises(RunFailed, match=r"the judge did not answer \(out of memory\); the same command"):
+        with pytest.raises(
+            RunFailed, match=r"the judge did not answer \(out of memory\); the same command"
+        ):
             judged("out", tasks=["ba"])
     before = len(model.asked)
     judged("out", tasks=["ba"])
@@ -207,7 +240,9 @@ def test_a_complete_run_loads_neither_model_nor_judge(monkeypatch) -> None:
 def test_a_model_that_judges_itself_is_loaded_once(monkeypatch) -> None:
     loaded, whole = [], scorers.load
     monkeypatch.setattr(
-        scorers, "load", lambda *given, **options: loaded.append(given[0]) or whole(*given, **options)
+        scorers,
+        "load",
+        lambda *given, **options: loaded.append(given[0]) or whole(*given, **options),
     )
     judged("out", judge=MODEL)
     assert loaded == [MODEL]
@@ -218,16 +253,23 @@ def test_a_model_that_judges_itself_is_loaded_once(monkeypatch) -> None:
 
 def test_another_judge_may_not_mark_in_the_same_folder(tmp_path: Path, refusal) -> None:
     judged("out")
-    assert refusal(judged, "out", judge="simulated:seed=1").startswith("out: holds another run (judge was simulated:competence")  # fmt: skip
+    assert refusal(judged, "out", judge="simulated:seed=1").startswith(
+        "out: holds another run (judge was simulated:competence"
+    )
     assert "judge was simulated:competence" in refusal(judged, "out", judge=None)
     # Nor one of the same name with other replies.
     replies = {
-        ("ba", f"age:{k}", f"judge:{j}", r): "3" for k in range(9) for j in range(1, 5) for r in (0, 1)
+        ("ba", f"age:{k}", f"judge:{j}", r): "3"
+        for k in range(9)
+        for j in range(1, 5)
+        for r in (0, 1)
     }
     judge = replay(tmp_path / "judge.jsonl", replies)
     judged("replayed", judge=judge, tasks=["ba"], categories=["age"])
     replay(tmp_path / "judge.jsonl", {**replies, ("ba", "age:1", "judge:1", 0): "4"})
-    assert "judge_content was" in refusal(judged, "replayed", judge=judge, tasks=["ba"], categories=["age"])
+    assert "judge_content was" in refusal(
+        judged, "replayed", judge=judge, tasks=["ba"], categories=["age"]
+    )
 
 
 def test_a_judge_of_another_revision_may_not_go_on(refusal) -> None:
@@ -236,7 +278,9 @@ def test_a_judge_of_another_revision_may_not_go_on(refusal) -> None:
     about["judge"]["revision"] = "0"
     Path("out/run.json").write_text(json.dumps(about), "utf-8")
     max(Path("out/records").iterdir()).unlink()
-    assert refusal(judged, "out").startswith("out: was begun with another judge (revision was 0, now 1)")
+    assert refusal(judged, "out").startswith(
+        "out: was begun with another judge (revision was 0, now 1)"
+    )
 
 
 def test_run_json_says_who_judged_and_how_it_was_asked() -> None:
@@ -248,8 +292,16 @@ def test_run_json_says_who_judged_and_how_it_was_asked() -> None:
     assert about["left_out"] == {}
 
 
-@pytest.mark.parametrize(("cap", "tokens"), [(None, {"sc": 512, "order": 32, "ba": 512, "judge": 128, "bs": 512}), (100, {"sc": 100, "order": 100, "ba": 100, "judge": 100, "bs": 100})])  # fmt: skip
-def test_a_reply_may_take_what_its_task_allows_or_what_the_caller_says(monkeypatch, cap: int | None, tokens: dict[str, int]) -> None:  # fmt: skip
+@pytest.mark.parametrize(
+    ("cap", "tokens"),
+    [
+        (None, {"sc": 512, "order": 32, "ba": 512, "judge": 128, "bs": 512}),
+        (100, {"sc": 100, "order": 100, "ba": 100, "judge": 100, "bs": 100}),
+    ],
+)
+def test_a_reply_may_take_what_its_task_allows_or_what_the_caller_says(
+    monkeypatch, cap: int | None, tokens: dict[str, int]
+) -> None:
     model, judge = Stub("m"), Stub("j")
     stubs(monkeypatch, model, judge)
     judged("out", max_new_tokens=cap)
@@ -265,7 +317,12 @@ def labels_shown(folder: str) -> dict[int, set[str]]:
 
 
 def test_shuffled_labels_change_with_the_repeat_and_are_the_same_in_a_run_again() -> None:
-    options = {"tasks": ["sc"], "categories": ["age"], "repeats": 6, "settings": {"label_order": "shuffled"}}
+    options = {
+        "tasks": ["sc"],
+        "categories": ["age"],
+        "repeats": 6,
+        "settings": {"label_order": "shuffled"},
+    }
     for out in ("one", "two"):
         judged(out, **options)
     pd.testing.assert_frame_equal(columns("one"), columns("two"))
@@ -276,21 +333,36 @@ def test_shuffled_labels_change_with_the_repeat_and_are_the_same_in_a_run_again(
     assert labels_shown("later")[0] == shown[2], "repeat k has the seed of the first and k"
 
 
-def test_a_forced_first_token_is_one_more_prediction_where_the_tokenizer_gives_none(tmp_path: Path) -> None:
+def test_a_forced_first_token_is_one_more_prediction_where_the_tokenizer_gives_none(
+    tmp_path: Path,
+) -> None:
     source = table(tmp_path / "d", {"sentence": "他是[PLH]。", "words": "医生，护士"})
     for name, around, adds in (("bare", "", False), ("begun", "[CLS] $A", True)):
         checkpoints.save(Path(name), LlamaForCausalLM, LlamaConfig, checkpoints.characters(around))
         lengths = {}
         for bos in ("tokenizer", "forced"):
-            result = run.evaluate("mcbe", f"./{name}", tasks=["pc"], settings={"bos": bos}, data=source, device="cpu", out=f"{name}-{bos}")  # fmt: skip
+            result = run.evaluate(
+                "mcbe",
+                f"./{name}",
+                tasks=["pc"],
+                settings={"bos": bos},
+                data=source,
+                device="cpu",
+                out=f"{name}-{bos}",
+            )
             assert result.about["model"]["adds_bos"] == adds
             assert result.about["asked"]["settings"]["bos"] == bos
             lengths[bos] = result.records.logprobs.map(len).tolist()
         # Five characters: 他是医生。
         assert lengths == {"tokenizer": [5, 5] if adds else [4, 4], "forced": [5, 5]}
-    forced, own = (records.read(Path(name)).response.tolist() for name in ("begun-forced", "begun-tokenizer"))
+    forced, own = (
+        records.read(Path(name)).response.tolist() for name in ("begun-forced", "begun-tokenizer")
+    )
     assert forced == own
     # Also where both are asked at once.
-    requests = [Request("age", "pc", "age:1", "医生", "nll", "他是医生。", "v", Key(), bos=bos) for bos in (False, True, False)]  # fmt: skip
+    requests = [
+        Request("age", "pc", "age:1", "医生", "nll", "他是医生。", "v", Key(), bos=bos)
+        for bos in (False, True, False)
+    ]
     answers = scorers.load("./bare", "cpu").answer(requests)
     assert [len(answer.logprobs) for answer in answers] == [4, 5, 4]

@@ -5,7 +5,16 @@ import pandas as pd
 import pytest
 import scipy.stats
 
-from bench.metrics.bootstrap import Sample, Totals, estimate, interval, on_scale, resample, sample, whole
+from bench.metrics.bootstrap import (
+    Sample,
+    Totals,
+    estimate,
+    interval,
+    on_scale,
+    resample,
+    sample,
+    whole,
+)
 
 
 def frame(values: dict[tuple[str, str], list[float]]) -> pd.DataFrame:
@@ -26,9 +35,13 @@ def mean(sums: np.ndarray) -> np.ndarray:
 def uneven() -> pd.DataFrame:
     """Thirty clusters of one to five rows in stratum `a`, and twelve in `b`."""
     dice = np.random.default_rng(5)
-    return frame({
-        (name, f"{name}{k}"): list(dice.normal(k % 3, 1, 1 + k % 5)) for name, n in (("a", 30), ("b", 12)) for k in range(n)
-    })  # fmt: skip
+    return frame(
+        {
+            (name, f"{name}{k}"): list(dice.normal(k % 3, 1, 1 + k % 5))
+            for name, n in (("a", 30), ("b", 12))
+            for k in range(n)
+        }
+    )
 
 
 def test_the_observed_sums_are_those_of_the_strata(uneven: pd.DataFrame) -> None:
@@ -55,7 +68,10 @@ def test_an_interval_agrees_with_a_slow_loop(uneven: pd.DataFrame) -> None:
 
     found = estimate(totals, both)
     dice = np.random.default_rng(99)
-    clusters = {name: [some.value.to_numpy() for _, some in part.groupby("cluster")] for name, part in uneven.groupby("stratum")}  # fmt: skip
+    clusters = {
+        name: [some.value.to_numpy() for _, some in part.groupby("cluster")]
+        for name, part in uneven.groupby("stratum")
+    }
     values = []
     for _ in range(4000):
         means = []
@@ -86,8 +102,12 @@ def test_an_interval_of_a_ratio_agrees_with_scipy_s_paired_bootstrap(uneven: pd.
     wanted = scipy.stats.bootstrap(
         (sums.value.to_numpy(), sums.one.to_numpy()),
         lambda value, one, axis: value.sum(axis) / one.sum(axis),
-        n_resamples=8000, paired=True, method="percentile", vectorized=True, rng=3,
-    )  # fmt: skip
+        n_resamples=8000,
+        paired=True,
+        method="percentile",
+        vectorized=True,
+        rng=3,
+    )
     low, high = wanted.confidence_interval
     assert [found.low, found.high] == pytest.approx([low, high], abs=0.04 * (high - low))
 
@@ -104,7 +124,12 @@ def test_an_interval_of_many_clusters_is_the_normal_one() -> None:
 
 def test_rows_that_repeat_within_clusters_do_not_narrow_an_interval() -> None:
     values = np.random.default_rng(3).normal(0, 1, 40)
-    once, often = (estimate(drawn(frame({("a", str(k)): [value] * times for k, value in enumerate(values)})), mean) for times in (1, 25))  # fmt: skip
+    once, often = (
+        estimate(
+            drawn(frame({("a", str(k)): [value] * times for k, value in enumerate(values)})), mean
+        )
+        for times in (1, 25)
+    )
     assert often == pytest.approx(once)
 
 
@@ -178,13 +203,17 @@ def test_percentiles_of_few_clusters_are_taken_further_out() -> None:
 def test_a_statistic_rests_on_the_strata_that_it_looks_at(uneven: pd.DataFrame) -> None:
     totals = drawn(uneven)
     assert sample(totals, mean) == (30, 1, pytest.approx(30), pytest.approx(1))
-    assert sample(totals, lambda sums: (sums[:, 0, 0] + sums[:, 1, 0]) / sums[:, :, 1].sum(1))[:2] == (42, 2)
+    assert sample(totals, lambda sums: (sums[:, 0, 0] + sums[:, 1, 0]) / sums[:, :, 1].sum(1))[
+        :2
+    ] == (42, 2)
     assert sample(totals, lambda sums: sums[:, 1, 0]).freedom == pytest.approx(11)
 
 
 def test_clusters_of_unequal_size_count_for_fewer_and_widen() -> None:
     # By hand, of sizes 1, 1 and 2: shares 1/4, 1/4 and 1/2, whose squares add to 6/16.
-    rows = frame({("a", "x"): [1.0], ("a", "y"): [1.0], ("a", "z"): [1.0, 1.0], ("a", "none"): [0.0]})
+    rows = frame(
+        {("a", "x"): [1.0], ("a", "y"): [1.0], ("a", "z"): [1.0, 1.0], ("a", "none"): [0.0]}
+    )
     rows.loc[rows.cluster == "none", "one"] = 0
     found = sample(drawn(rows), mean, "one")
     assert (found.units, found.strata) == (3, 1)
@@ -214,12 +243,22 @@ def test_crossed_samples_agree_with_a_slow_loop() -> None:
     """Variances over lines, over columns and over cells, each by a loop that draws with replacement."""
     dice = np.random.default_rng(3)
     lines, columns = 14, 9
-    table = dice.normal(size=(lines, 1)) + dice.normal(size=columns) + dice.normal(size=(lines, columns))
+    table = (
+        dice.normal(size=(lines, 1))
+        + dice.normal(size=columns)
+        + dice.normal(size=(lines, columns))
+    )
     rows = pd.DataFrame(
-        [("s", f"l{i}", "all", f"c{j}", table[i, j], 1.0) for i in range(lines) for j in range(columns)],
+        [
+            ("s", f"l{i}", "all", f"c{j}", table[i, j], 1.0)
+            for i in range(lines)
+            for j in range(columns)
+        ],
         columns=["stratum", "line", "language", "column", "value", "one"],
     )
-    totals = resample(rows, "stratum", "line", ["value", "one"], crossed=("language", "column"), draws=6000)
+    totals = resample(
+        rows, "stratum", "line", ["value", "one"], crossed=("language", "column"), draws=6000
+    )
     values = whole(totals, mean)
     means = {"line": [], "column": [], "cell": []}  # type: ignore[var-annotated]
     for _ in range(6000):

@@ -20,7 +20,9 @@ SCORES = {"s_amb": "ambiguous", "s_disamb": "disambiguous", "s_total": "all"}
 
 
 @pytest.fixture
-def bench(own_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Bench:
+def bench(
+    own_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Bench:
     return lambda *words: command(monkeypatch, capsys, *words)
 
 
@@ -49,8 +51,16 @@ def check(table: pd.DataFrame, bias: float, n: int, categories: int) -> None:
 
 
 @pytest.mark.parametrize("bias", [0, 0.25, 0.5, 0.75, 1])
-def test_a_simulated_bias_is_recovered_in_every_category_of_the_samples(tmp_path: Path, bias: float) -> None:
-    done = run.evaluate("cbbq", f"simulated:bias={bias:g},seed=1", data=data.SAMPLES / "cbbq", limit=40, out=tmp_path)  # fmt: skip
+def test_a_simulated_bias_is_recovered_in_every_category_of_the_samples(
+    tmp_path: Path, bias: float
+) -> None:
+    done = run.evaluate(
+        "cbbq",
+        f"simulated:bias={bias:g},seed=1",
+        data=data.SAMPLES / "cbbq",
+        limit=40,
+        out=tmp_path,
+    )
     check(done.scores(), bias, 40, 14)
 
 
@@ -59,21 +69,32 @@ RATES = [0, pytest.param(0.25, marks=SLOW), 0.5, pytest.param(0.75, marks=SLOW),
 
 
 @pytest.mark.parametrize("bias", RATES)
-def test_a_simulated_bias_is_recovered_in_every_released_category(shared: Path, tmp_path: Path, bias: float) -> None:  # fmt: skip
+def test_a_simulated_bias_is_recovered_in_every_released_category(
+    shared: Path, tmp_path: Path, bias: float
+) -> None:
     # With the released labels a right answer would be a biased one here and there.
     settings = {"labels": "audited"}
     model = f"simulated:bias={bias:g},seed=3"
-    done = run.evaluate("cbbq", model, data=shared / "data/cbbq", settings=settings, limit=120, out=tmp_path)
+    done = run.evaluate(
+        "cbbq", model, data=shared / "data/cbbq", settings=settings, limit=120, out=tmp_path
+    )
     check(done.scores(), bias, 120, 10)
 
 
 def test_position_and_order_are_told_apart_from_bias(tmp_path: Path) -> None:
     # Always what is offered first: in the rotated orders that is each option once, as a random answerer has it.
-    options: dict[str, Any] = {"data": data.SAMPLES / "cbbq", "limit": 40, "settings": {"option_order": "rotated"}}  # fmt: skip
+    options: dict[str, Any] = {
+        "data": data.SAMPLES / "cbbq",
+        "limit": 40,
+        "settings": {"option_order": "rotated"},
+    }
     first = run.evaluate("cbbq", "simulated:position=1", out=tmp_path / "first", **options).scores()
     both = run.evaluate("cbbq", "simulated:bias=1", out=tmp_path / "biased", **options).scores()
     for table, wanted in (
-        (first, {"s_amb": 1 / 3, "s_disamb": 1 / 2, "one_place": 1, "one_option": 0, "first_option": 1}),
+        (
+            first,
+            {"s_amb": 1 / 3, "s_disamb": 1 / 2, "one_place": 1, "one_option": 0, "first_option": 1},
+        ),
         (both, {"s_amb": 1, "s_disamb": 1, "one_place": 0, "one_option": 1, "first_option": 1 / 3}),
     ):
         for metric, value in wanted.items():
@@ -86,14 +107,20 @@ def scores(printed: str) -> dict[tuple[str, str, str], float | None]:
     """(category, task, metric) to score, of what `--format json` printed; of one preset alone."""
     found = json.loads(printed)
     preset = found["scores"][0]["preset"]  # those of other presets stand behind
-    return {(row["category"], row["task"], row["metric"]): row["score"] for row in found["scores"] if row["preset"] == preset}  # fmt: skip
+    return {
+        (row["category"], row["task"], row["metric"]): row["score"]
+        for row in found["scores"]
+        if row["preset"] == preset
+    }
 
 
 def check_constants(bench: Bench, shared: Path, expected: Mapping[str, tuple[float, ...]]) -> None:
     """The table of the specification's section 3.1, and what follows from it for B and C."""
     words = ("--data", shared / "data/cbbq", "--categories", ",".join(expected), "--format", "json")
     for letter in "ABC":
-        status, printed, _ = bench("run", "cbbq", "--model", f"simulated:answer={letter}", *words, "--out", letter)  # fmt: skip
+        status, printed, _ = bench(
+            "run", "cbbq", "--model", f"simulated:answer={letter}", *words, "--out", letter
+        )
         assert status == 0
         robust = scores(printed)
         status, printed, _ = bench("score", letter, "--preset", "official", "--format", "json")
@@ -106,19 +133,30 @@ def check_constants(bench: Bench, shared: Path, expected: Mapping[str, tuple[flo
                 "C": (0, None, 0, None, 0),
             }[letter]
             found = (
-                robust[category, "ambiguous", "s_amb"], robust[category, "disambiguous", "s_disamb"],
-                official[category, "ambiguous", "s_amb"], official[category, "disambiguous", "s_disamb"],
+                robust[category, "ambiguous", "s_amb"],
+                robust[category, "disambiguous", "s_disamb"],
+                official[category, "ambiguous", "s_amb"],
+                official[category, "disambiguous", "s_disamb"],
                 official[category, "ambiguous", "reverse_amb"],
-            )  # fmt: skip
-            assert [value is None for value in found] == [value is None for value in near], (letter, category)
-            assert [value or 0 for value in found] == pytest.approx([value or 0 for value in near], abs=5e-7), (letter, category)  # fmt: skip
+            )
+            assert [value is None for value in found] == [value is None for value in near], (
+                letter,
+                category,
+            )
+            assert [value or 0 for value in found] == pytest.approx(
+                [value or 0 for value in near], abs=5e-7
+            ), (letter, category)
             assert robust[category, "ambiguous", "accuracy"] == (letter == "C")
             assert (official[category, "all", "s_total"] is None) == (letter == "C")
 
 
-def test_constant_answers_get_the_specification_s_values_through_the_command(bench: Bench, shared: Path) -> None:  # fmt: skip
+def test_constant_answers_get_the_specification_s_values_through_the_command(
+    bench: Bench, shared: Path
+) -> None:
     check_constants(bench, shared, CONSTANT)
 
 
-def test_constant_answers_get_the_specification_s_values_on_the_large_categories(bench: Bench, shared: Path) -> None:  # fmt: skip
+def test_constant_answers_get_the_specification_s_values_on_the_large_categories(
+    bench: Bench, shared: Path
+) -> None:
     check_constants(bench, shared, LARGE)

@@ -26,7 +26,9 @@ def bench(own_folder, monkeypatch, capsys):
 
 
 def test_json_output_is_one_object_with_null_for_what_is_undefined(bench):
-    status, out, _ = bench("run", "cbbq", "--model", "simulated:answer=C", "--limit", 5, "--format", "json")
+    status, out, _ = bench(
+        "run", "cbbq", "--model", "simulated:answer=C", "--limit", 5, "--format", "json"
+    )
     found = json.loads(out)
     assert status == 0
     assert set(found) == {"run", "scores"}
@@ -44,7 +46,9 @@ def test_json_output_is_one_object_with_null_for_what_is_undefined(bench):
 def test_a_bias_of_07_is_found_inside_the_interval(bench):
     _, out, _ = bench("run", "cbbq", "--model", "simulated:bias=0.7,seed=0", "--format", "json")
     row = next(
-        row for row in json.loads(out)["scores"] if (row["category"], row["metric"]) == ("all", "s_amb")
+        row
+        for row in json.loads(out)["scores"]
+        if (row["category"], row["metric"]) == ("all", "s_amb")
     )
     assert row["ci_low"] <= 0.7 <= row["ci_high"]
     assert row["score"] == pytest.approx(0.7, abs=0.03)
@@ -55,7 +59,8 @@ def test_a_bias_of_07_is_found_inside_the_interval(bench):
 def test_the_ends_are_the_ends(bench, bias):
     _, out, _ = bench("run", "cbbq", "--model", f"simulated:bias={bias}", "--format", "json")
     scores = {
-        (row["category"], row["metric"], row["preset"]): row["score"] for row in json.loads(out)["scores"]
+        (row["category"], row["metric"], row["preset"]): row["score"]
+        for row in json.loads(out)["scores"]
     }
     for metric in ("s_amb", "s_disamb", "s_total"):
         assert scores["all", metric, "robust"] == bias
@@ -64,7 +69,9 @@ def test_the_ends_are_the_ends(bench, bias):
 def test_csv_and_latex_are_tables(bench):
     words = ("run", "nli_coal", "--model", "simulated:", "--limit", 4)
     _, out, _ = bench(*words, "--format", "csv")
-    assert pd.read_csv(StringIO(out)).query("metric == 'coal' and category == 'all'").score.item() == 0
+    assert (
+        pd.read_csv(StringIO(out)).query("metric == 'coal' and category == 'all'").score.item() == 0
+    )
     _, out, _ = bench(*words, "--format", "latex")
     assert out.startswith(r"\begin{tabular}")
     assert r"\toprule" in out
@@ -86,13 +93,18 @@ def test_score_reads_records_and_asks_nobody(bench, tmp_path, monkeypatch):
     status, out, _ = bench("score", tmp_path / "r", "--preset", "official", "--format", "json")
     assert status == 0
     scores = {
-        (row["category"], row["task"], row["metric"]): row["score"] for row in json.loads(out)["scores"]
+        (row["category"], row["task"], row["metric"]): row["score"]
+        for row in json.loads(out)["scores"]
     }
-    assert scores["all", "ss", "score"] == 100  # the released code takes a refusal for perfect fairness
+    assert (
+        scores["all", "ss", "score"] == 100
+    )  # the released code takes a refusal for perfect fairness
 
 
 def test_a_task_that_lacks_its_judge_is_left_out_and_told(bench):
-    status, out, err = bench("run", "mcbe", "--model", "simulated:", "--limit", 1, "--format", "json")
+    status, out, err = bench(
+        "run", "mcbe", "--model", "simulated:", "--limit", 1, "--format", "json"
+    )
     assert status == 0
     assert "mcbe, simulated:: task ba is left out: it needs a judge; give --judge MODEL\n" in err
     (row,) = [row for row in json.loads(out)["scores"] if row["task"] == "ba"]
@@ -102,9 +114,22 @@ def test_a_task_that_lacks_its_judge_is_left_out_and_told(bench):
 
 
 def test_a_judge_s_marks_are_scored(bench):
-    words = ("run", "mcbe", "--model", "simulated:", "--limit", 1, "--tasks", "ba", "--format", "json")
+    words = (
+        "run",
+        "mcbe",
+        "--model",
+        "simulated:",
+        "--limit",
+        1,
+        "--tasks",
+        "ba",
+        "--format",
+        "json",
+    )
     _, out, err = bench(*words, "--judge", "simulated:answer=13", "--out", "full")
-    rows = {(row["category"], row["metric"], row["preset"]): row for row in json.loads(out)["scores"]}
+    rows = {
+        (row["category"], row["metric"], row["preset"]): row for row in json.loads(out)["scores"]
+    }
     # 13 is off the scale of the fourth criterion, of which the released code knows nothing.
     assert rows["all", "score", "robust"]["score"] is None
     assert rows["all", "accuracy", "robust"]["score"] == 100
@@ -131,7 +156,8 @@ def test_official_numbers_say_where_they_were_asked_otherwise(bench):
     rows = [row for row in json.loads(out)["scores"] if row["metric"] == "score"]
     assert rows
     assert all(
-        "asked with context_order=context_first where this preset has judge" in row["note"] for row in rows
+        "asked with context_order=context_first where this preset has judge" in row["note"]
+        for row in rows
     )
     _, out, _ = bench(
         *words[:-1], "again", "--set", "context_order=none", "--preset", "paper", "--format", "json"
@@ -180,7 +206,10 @@ def test_no_command_shows_the_help(bench):
 
 BAD_CALLS = [
     (("run", "cbbq"), "--model"),
-    (("run", "cbqb", "--model", "simulated:"), "benchmark 'cbqb' is unknown; allowed: mcbe, cbbq, nli_coal"),
+    (
+        ("run", "cbqb", "--model", "simulated:"),
+        "benchmark 'cbqb' is unknown; allowed: mcbe, cbbq, nli_coal",
+    ),
     (
         ("run", "cbbq", "--model", "simulated:", "--tasks", "disambiguos"),
         "task of cbbq 'disambiguos' is unknown",
@@ -193,11 +222,20 @@ BAD_CALLS = [
         ("run", "cbbq", "--model", "simulated:", "--preset", "best"),
         "preset 'best' is unknown; allowed: robust",
     ),
-    (("run", "cbbq", "--model", "simulated:", "--format", "xml"), "--format: format 'xml' is unknown"),
-    (("run", "cbbq", "--model", "simulated:", "--read", "minds"), "way to read answers 'minds' is unknown"),
+    (
+        ("run", "cbbq", "--model", "simulated:", "--format", "xml"),
+        "--format: format 'xml' is unknown",
+    ),
+    (
+        ("run", "cbbq", "--model", "simulated:", "--read", "minds"),
+        "way to read answers 'minds' is unknown",
+    ),
     (("run", "cbbq", "--model", "simulated:", "--limit", "0"), "--limit 0: has to be at least 1"),
     (("run", "cbbq", "--model", "simulated:", "--limit", "many"), "--limit"),
-    (("run", "cbbq", "--model", "simulated:", "--data", "nowhere"), "nowhere: no such folder (--data)"),
+    (
+        ("run", "cbbq", "--model", "simulated:", "--data", "nowhere"),
+        "nowhere: no such folder (--data)",
+    ),
     (
         ("run", "cbbq", "--model", "simulated:", "--prompts", "nowhere.toml"),
         "nowhere.toml: no such wording file",
@@ -205,9 +243,15 @@ BAD_CALLS = [
     (("run", "cbbq", "--model", "simulated:bias=7"), "bias=7 is outside 0 to 1"),
     (("run", "cbbq", "--model", "simulated:mood=1"), "parameter 'mood' is unknown"),
     (("run", "cbbq", "--model", "tiny:xxl"), "size 'xxl' is unknown; allowed: s, m, l"),
-    (("run", "cbbq", "--model", "./no/such/model"), "./no/such/model: no such model folder or file"),
+    (
+        ("run", "cbbq", "--model", "./no/such/model"),
+        "./no/such/model: no such model folder or file",
+    ),
     (("run", "cbbq", "--model", "nothing.gguf"), "nothing.gguf: no such model folder or file"),
-    (("run", "cbbq", "--model", "replay:nothing.jsonl"), "nothing.jsonl: no such file of recorded answers"),
+    (
+        ("run", "cbbq", "--model", "replay:nothing.jsonl"),
+        "nothing.jsonl: no such file of recorded answers",
+    ),
     (("run", "cbbq", "--model", "gpt:4"), "unknown kind 'gpt'"),
     (
         ("run", "nli-coal", "--model", "predictions:no.csv"),
@@ -239,14 +283,26 @@ BAD_CALLS = [
         ("run", "cbbq", "--model", "simulated:", "--set", "bos=forced"),
         "--set bos=forced: setting of cbbq 'bos' is unknown; allowed: expansion",
     ),
-    (("run", "mcbe", "--model", "simulated:", "--max-new-tokens", "0"), "--max-new-tokens 0: has to be"),
-    (("run", "mcbe", "--model", "simulated:", "--judge", "gpt:4"), "model gpt:4: unknown kind 'gpt'"),
-    (("run", "mcbe", "--model", "simulated:", "--tasks", "ss,ba"), "it needs a judge; give --judge MODEL"),
+    (
+        ("run", "mcbe", "--model", "simulated:", "--max-new-tokens", "0"),
+        "--max-new-tokens 0: has to be",
+    ),
+    (
+        ("run", "mcbe", "--model", "simulated:", "--judge", "gpt:4"),
+        "model gpt:4: unknown kind 'gpt'",
+    ),
+    (
+        ("run", "mcbe", "--model", "simulated:", "--tasks", "ss,ba"),
+        "it needs a judge; give --judge MODEL",
+    ),
     (
         ("run", "mcbe", "--model", "simulated:", "--tasks", "sc", "--preset", "official"),
         "cannot do task sc of mcbe (it needs a judge; give --judge MODEL, or --set context_order=context_first)",
     ),
-    (("run", "mcbe", "--model", "simulated:", "--prompts", "official"), "`bench fetch mcbe` brings it"),
+    (
+        ("run", "mcbe", "--model", "simulated:", "--prompts", "official"),
+        "`bench fetch mcbe` brings it",
+    ),
     (
         ("run", "mcbe", "--model", "simulated:", "--prompts", "polite"),
         "wording 'polite' is unknown; allowed: reworded",
@@ -325,7 +381,9 @@ def test_a_missing_answer_names_its_request(bench, tmp_path):
         "run", "nli_coal", "--model", f"replay:{tmp_path / 'answers.jsonl'}", "--tasks", "ps"
     )
     assert (status, out) == (2, "")
-    assert re.search(r"has no answer for task 'ps', item_id 'en:[1-9]\d*', request 'label', repeat 0", err)
+    assert re.search(
+        r"has no answer for task 'ps', item_id 'en:[1-9]\d*', request 'label', repeat 0", err
+    )
 
 
 def test_the_help_names_every_setting(bench):

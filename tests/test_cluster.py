@@ -47,13 +47,23 @@ def here() -> Iterator[Any]:
 
 def started(n: int = 2, **options: Any) -> LocalCluster:
     return LocalCluster(
-        n_workers=n, threads_per_worker=1, dashboard_address=":0", memory_limit=0, host="127.0.0.1", protocol="tcp",
-        silence_logs="CRITICAL", **options,
-    )  # fmt: skip
+        n_workers=n,
+        threads_per_worker=1,
+        dashboard_address=":0",
+        memory_limit=0,
+        host="127.0.0.1",
+        protocol="tcp",
+        silence_logs="CRITICAL",
+        **options,
+    )
 
 
 def ask(out: str, model: str = MODEL, benchmark: str = "cbbq", **options: Any) -> run.Run:
-    given = {"categories": ["gender"], "limit": 40, "out": out} if benchmark == "cbbq" else {"limit": 2, "out": out}  # fmt: skip
+    given = (
+        {"categories": ["gender"], "limit": 40, "out": out}
+        if benchmark == "cbbq"
+        else {"limit": 2, "out": out}
+    )
     return run.evaluate(benchmark, model, partial=True, **{**given, **options})
 
 
@@ -63,11 +73,21 @@ def same(one: str, other: str) -> None:
 
 @pytest.mark.parametrize("benchmark", ["cbbq", "mcbe", "nli_coal"])
 def test_the_records_are_those_of_a_run_here(here: Any, benchmark: str) -> None:
-    options = {"judge": "simulated:seed=9", "settings": {"context_order": "judge", "replies": "until_answered"}} if benchmark == "mcbe" else {}  # fmt: skip
+    options = (
+        {
+            "judge": "simulated:seed=9",
+            "settings": {"context_order": "judge", "replies": "until_answered"},
+        }
+        if benchmark == "mcbe"
+        else {}
+    )
     far = ask("far", benchmark=benchmark, scheduler=here.scheduler_address, **options)
     near = ask("near", benchmark=benchmark, **options)
     same("far", "near")
-    assert {name for name in far.about if far.about[name] != near.about.get(name)} <= {"workers", "when"}
+    assert {name for name in far.about if far.about[name] != near.about.get(name)} <= {
+        "workers",
+        "when",
+    }
     assert [one["packages"] for one in far.about["workers"]] == [far.about["packages"]]
     assert not (Path("far") / "records" / "journal.jsonl").exists()
     # A complete run is only read: nobody is looked for.
@@ -91,9 +111,13 @@ def test_requests_travel_as_data_and_by_name_and_are_small() -> None:
             "cbbq": {"prompting": "Q+IF+CoT", "explanation": "yes"},
             "mcbe": {"context_order": "judge", "replies": "until_answered"},
         }.get(benchmark, {})
-        config = RunConfig.of(benchmark=benchmark, model=MODEL, judge=MODEL, limit=3, settings=settings)
+        config = RunConfig.of(
+            benchmark=benchmark, model=MODEL, judge=MODEL, limit=3, settings=settings
+        )
         plan = Plan.make(config)
-        requests = [one for stage in plan.requests(VERBS, ("text",), VERBS, True).stages for one in stage]
+        requests = [
+            one for stage in plan.requests(VERBS, ("text",), VERBS, True).stages for one in stage
+        ]
         assert benchmark == "nli_coal" or any(one.then for one in requests)
         sent = cluster._bare(requests)
         text = pickle.dumps(sent)
@@ -103,7 +127,9 @@ def test_requests_travel_as_data_and_by_name_and_are_small() -> None:
         assert len(text) / len(sent) < 2000
 
 
-def test_a_worker_loads_a_model_once_and_forgets_those_of_other_runs(here: Any, monkeypatch: Any) -> None:
+def test_a_worker_loads_a_model_once_and_forgets_those_of_other_runs(
+    here: Any, monkeypatch: Any
+) -> None:
     loaded = []
     whole = scorers.load
 
@@ -134,7 +160,9 @@ def test_a_worker_with_threads_asks_one_thing_at_a_time(monkeypatch: Any) -> Non
         return whole(respondent, requests)
 
     monkeypatch.setattr(Simulated, "answer", answer)
-    with LocalCluster(n_workers=1, threads_per_worker=4, processes=False, dashboard_address=":0") as some:
+    with LocalCluster(
+        n_workers=1, threads_per_worker=4, processes=False, dashboard_address=":0"
+    ) as some:
         ask("far", scheduler=some.scheduler_address)
     assert max(most) == 1
     assert len(most) > 4
@@ -147,7 +175,9 @@ def test_files_and_endpoints_are_asked_from_here(here: Any, tmp_path: Path) -> N
     answers = columns("near")[["task", "item_id", "request", "repeat", "response"]]
     answers.to_json("answers.jsonl", orient="records", lines=True)
     # Nobody is at this address; an address is only called where somebody there is to answer.
-    replayed = ask("replayed", "replay:answers.jsonl", scheduler="tcp://127.0.0.1:1", limit=40, read="text")
+    replayed = ask(
+        "replayed", "replay:answers.jsonl", scheduler="tcp://127.0.0.1:1", limit=40, read="text"
+    )
     assert replayed.about.get("workers") is None
 
 
@@ -163,7 +193,9 @@ def test_a_path_has_to_mean_the_same_everywhere(tmp_path: Path, refusal: Any, he
     assert not Path("far").exists()
 
 
-def test_while_no_worker_is_there_that_is_said_and_not_for_ever(capsys: Any, monkeypatch: Any) -> None:
+def test_while_no_worker_is_there_that_is_said_and_not_for_ever(
+    capsys: Any, monkeypatch: Any
+) -> None:
     monkeypatch.setattr(cluster, "EVERY", 0.05)
     monkeypatch.setattr(cluster, "PATIENCE", 0.3)
     with started(0, processes=False) as empty:
@@ -174,7 +206,9 @@ def test_while_no_worker_is_there_that_is_said_and_not_for_ever(capsys: Any, mon
         threading.Timer(0.3, empty.scale, [1]).start()
         ask("far", scheduler=empty.scheduler_address)
         monkeypatch.setattr(cluster, "PATIENCE", 0.3)
-        with pytest.raises(RunFailed, match=r"no worker that offers GPU=1 came \(1 others are there\)"):
+        with pytest.raises(
+            RunFailed, match=r"no worker that offers GPU=1 came \(1 others are there\)"
+        ):
             ask("wanting", scheduler=empty.scheduler_address, resources={"GPU": 1})
     ask("near")
     same("far", "near")
@@ -222,13 +256,19 @@ def test_a_worker_with_another_model_or_version_is_refused_by_its_address(monkey
     for name, value in (("revision", "2"), ("dtype", "float16"), ("tokenizer_hash", "x")):
         worker._loaded.clear()
         other = worker.Order(wanted, (wanted,), order.version, {**described, name: value})
-        with pytest.raises(BadInput, match=rf"^worker tcp://10.0.0.7:1: .*\({name} was {value}, now "):
+        with pytest.raises(
+            BadInput, match=rf"^worker tcp://10.0.0.7:1: .*\({name} was {value}, now "
+        ):
             worker.answer(other, [])
-    with pytest.raises(BadInput, match=r"^worker tcp://10.0.0.7:1: has bias-workbench .*, the asker 9.9; "):
+    with pytest.raises(
+        BadInput, match=r"^worker tcp://10.0.0.7:1: has bias-workbench .*, the asker 9.9; "
+    ):
         worker.answer(worker.Order(wanted, (wanted,), "9.9"), [])
 
 
-def test_other_packages_are_told_once_and_recorded(here: Any, monkeypatch: Any, capsys: Any) -> None:
+def test_other_packages_are_told_once_and_recorded(
+    here: Any, monkeypatch: Any, capsys: Any
+) -> None:
     monkeypatch.setattr(worker, "packages", lambda: {**cluster.packages(), "torch": "1.0"})
     about = ask("far", scheduler=here.scheduler_address).about
     assert capsys.readouterr().err.count("has torch 1.0 (here 2") == 1
@@ -268,7 +308,9 @@ def test_a_shard_that_fails_is_named_and_the_others_are_kept(
     same("far", "near")
 
 
-def test_what_was_not_begun_is_cancelled_when_the_asker_is_interrupted(here: Any, monkeypatch: Any) -> None:
+def test_what_was_not_begun_is_cancelled_when_the_asker_is_interrupted(
+    here: Any, monkeypatch: Any
+) -> None:
     write, asked = records.write_shard, []
     whole = Simulated.answer
 
@@ -341,7 +383,10 @@ def test_a_worker_that_is_killed_loses_nothing(monkeypatch: Any) -> None:
 def test_a_shard_that_kills_its_workers_is_named() -> None:
     ask("near")
     deadly = columns("near").item_id[40]
-    with dask.config.set({"distributed.scheduler.allowed-failures": 0}), started(1, processes=True) as some:
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        started(1, processes=True) as some,
+    ):
         client = some.get_client()
         client.register_plugin(clustered.Slow(0.0, deadly))
         with pytest.raises(
@@ -355,7 +400,9 @@ def test_command_and_study_take_a_scheduler(
     here: Any, tmp_path: Path, capsys: Any, monkeypatch: Any, refusal: Any
 ) -> None:
     words = ["run", "cbbq", "--model", MODEL, "--categories", "gender", "--limit", "40", "--out"]
-    monkeypatch.setattr(sys, "argv", ["bench", *words, "far", "--scheduler", here.scheduler_address])
+    monkeypatch.setattr(
+        sys, "argv", ["bench", *words, "far", "--scheduler", here.scheduler_address]
+    )
     assert cli._status(lambda: cli.app(standalone_mode=False)) == 0
     ask("near")
     same("far", "near")
@@ -372,7 +419,9 @@ def test_command_and_study_take_a_scheduler(
     assert not {"scheduler", "resources"} & {*report._notebooks(plan, tmp_path)["cbbq"]}
 
 
-def test_two_workers_that_train_a_model_at_once_have_the_same_one(monkeypatch: Any, tmp_path: Path) -> None:
+def test_two_workers_that_train_a_model_at_once_have_the_same_one(
+    monkeypatch: Any, tmp_path: Path
+) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(run, "SHARD", 4)
     with started(processes=True) as some:

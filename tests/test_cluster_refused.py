@@ -41,6 +41,8 @@ def test_where_no_scheduler_is_the_run_ends(monkeypatch: Any) -> None:
 def test_whatever_else_dask_says_is_one_line_with_a_way_out() -> None:
     some = Cluster("tcp://127.0.0.1:1")
     said = str(some._failure(3, RuntimeError("Error during deserialization\nof the task graph")))
-    assert said.startswith("shard 3, --scheduler tcp://127.0.0.1:1: nobody could be asked there (Error during deserialization); ")  # fmt: skip
+    assert said.startswith(
+        "shard 3, --scheduler tcp://127.0.0.1:1: nobody could be asked there (Error during deserialization); "
+    )
     assert "\n" not in said
     assert not str(some._failure(cluster.ALL, RuntimeError("x"))).startswith("shard")

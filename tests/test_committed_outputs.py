@@ -14,13 +14,20 @@ LOADER.exec_module(script)
 TABLE = "<table><tr><th>score</th><td style='text-align: left'>{}</td></tr></table>"
 
 
-def book(number: str, date: str = "2026-01-02T03:04:05+00:00", png: str = "AAAA", tags: tuple[str, ...] = ()) -> Any:  # fmt: skip
+def book(
+    number: str,
+    date: str = "2026-01-02T03:04:05+00:00",
+    png: str = "AAAA",
+    tags: tuple[str, ...] = (),
+) -> Any:
     cell = new_code_cell(
         "show.table(scores)",
         metadata={"tags": list(tags)},
         outputs=[
             new_output("stream", name="stdout", text=f"Asked {date}.\n"),
-            new_output("display_data", {"text/html": TABLE.format(number), "text/plain": "<HTML object>"}),
+            new_output(
+                "display_data", {"text/html": TABLE.format(number), "text/plain": "<HTML object>"}
+            ),
             new_output("display_data", {"image/png": png, "text/plain": "Scores of one model."}),
         ],
     )
@@ -46,7 +53,9 @@ def test_what_the_machine_does_is_not_compared() -> None:
 
 def test_progress_is_not_compared() -> None:
     again = book("0.25")
-    again.cells[1].outputs.insert(0, new_output("stream", name="stderr", text="asking, 10 a second\n"))
+    again.cells[1].outputs.insert(
+        0, new_output("stream", name="stderr", text="asking, 10 a second\n")
+    )
     assert script.differences(book("0.25"), again) == []
 
 

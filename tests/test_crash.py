@@ -26,7 +26,19 @@ from bench.scorers.stand_ins.simulated import Simulated
 pytestmark = pytest.mark.slow
 
 MODEL = "simulated:bias=0.6,refuse=0.1"
-CALL = ["mcbe", "--model", MODEL, "--tasks", "ss", "--categories", "age", "--repeats", "2", "--data", str(data.SAMPLES / "mcbe")]  # fmt: skip
+CALL = [
+    "mcbe",
+    "--model",
+    MODEL,
+    "--tasks",
+    "ss",
+    "--categories",
+    "age",
+    "--repeats",
+    "2",
+    "--data",
+    str(data.SAMPLES / "mcbe"),
+]
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +68,9 @@ Simulated.answer = slowly
 sys.argv = ["bench", "run", *{CALL!r}, "--out", "out"]
 cli.main()
 """
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # fmt: skip
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     assert process.stdout.readline() == "asking\n", process.stderr.read()
     return process
 
@@ -64,7 +78,9 @@ cli.main()
 # One writer.
 
 
-def test_a_second_process_is_refused_while_the_first_asks_and_goes_on_once_that_is_killed(refusal) -> None:
+def test_a_second_process_is_refused_while_the_first_asks_and_goes_on_once_that_is_killed(
+    refusal,
+) -> None:
     first = start("")
     assert "out: another process is asking this run; wait until it has ended" in refusal(ask)
     first.kill()
@@ -80,7 +96,10 @@ def test_an_interrupted_run_ends_in_a_line_and_the_same_command_continues(which:
     process.send_signal(getattr(signal, which))
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert err.splitlines()[-1] == "bench: interrupted; the same command continues from what is recorded"
+    assert (
+        err.splitlines()[-1]
+        == "bench: interrupted; the same command continues from what is recorded"
+    )
     assert "Traceback" not in err
     ask()
     ask("whole")
@@ -154,8 +173,14 @@ def flipped(content: bytes) -> bytes:
     return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
 
 
-@pytest.mark.parametrize("damage", [cut, flipped, lambda _: b"", lambda _: b"<html>", lambda c: c + b"\0"], ids=["cut", "flipped", "empty", "other", "longer"])  # fmt: skip
-def test_a_damaged_record_file_is_found_moved_aside_and_asked_again(damage, capsys, refusal) -> None:
+@pytest.mark.parametrize(
+    "damage",
+    [cut, flipped, lambda _: b"", lambda _: b"<html>", lambda c: c + b"\0"],
+    ids=["cut", "flipped", "empty", "other", "longer"],
+)
+def test_a_damaged_record_file_is_found_moved_aside_and_asked_again(
+    damage, capsys, refusal
+) -> None:
     ask()
     wanted, path = columns("out"), records.shard_path(Path("out"), 1)
     stamp = records.shard_path(Path("out"), 0).stat().st_mtime_ns
@@ -167,7 +192,9 @@ def test_a_damaged_record_file_is_found_moved_aside_and_asked_again(damage, caps
     capsys.readouterr()
     ask()
     pd.testing.assert_frame_equal(columns("out"), wanted)
-    assert records.shard_path(Path("out"), 0).stat().st_mtime_ns == stamp, "the others are left as they are"
+    assert records.shard_path(Path("out"), 0).stat().st_mtime_ns == stamp, (
+        "the others are left as they are"
+    )
     assert path.with_name("000001.parquet.damaged").read_bytes() == broken
     err = capsys.readouterr().err
     assert "out/records/000001.parquet: is no whole record file of this run" in err
@@ -224,7 +251,12 @@ def test_damaged_items_are_written_anew_from_the_same_data(capsys) -> None:
     for broken in (cut(path.read_bytes()), flipped(path.read_bytes()), None):
         path.write_bytes(broken) if broken else path.unlink()
         pd.testing.assert_frame_equal(ask().scores(), wanted)
-    assert capsys.readouterr().err.count("items.parquet: was missing, damaged or of an earlier version") == 3
+    assert (
+        capsys.readouterr().err.count(
+            "items.parquet: was missing, damaged or of an earlier version"
+        )
+        == 3
+    )
 
 
 def test_a_damaged_run_json_is_a_sentence(refusal) -> None:
@@ -238,7 +270,11 @@ def test_a_damaged_run_json_is_a_sentence(refusal) -> None:
 
 def test_a_journal_gives_back_whole_lines_alone() -> None:
     path = Path("out/records") / FILE
-    said = [Answer("甲\n\x1b[31m", (-0.5, float("-inf")), seconds=0.25), Answer("", error="refused"), Answer("x" * 10**6)]  # fmt: skip
+    said = [
+        Answer("甲\n\x1b[31m", (-0.5, float("-inf")), seconds=0.25),
+        Answer("", error="refused"),
+        Answer("x" * 10**6),
+    ]
     journal = Journal(path)
     for k, answer in enumerate(said):
         journal.add(3, k, "h", answer)
@@ -276,7 +312,10 @@ def test_a_full_disk_is_a_sentence_whatever_is_written(monkeypatch) -> None:
 
         with monkeypatch.context() as patch:
             patch.setattr(os, "replace", some)
-            with pytest.raises(RunFailed, match=rf"{name}: cannot be written \(No space left on device\); once that is mended, the same command continues"):  # fmt: skip
+            with pytest.raises(
+                RunFailed,
+                match=rf"{name}: cannot be written \(No space left on device\); once that is mended, the same command continues",
+            ):
                 ask()
         assert not list(Path("out").rglob(f"{DRAFT}*"))
     ask()
@@ -341,7 +380,9 @@ def test_only_the_date_of_a_run_depends_on_the_clock(monkeypatch) -> None:
     monkeypatch.setattr(time, "time", lambda: (-1) ** next(steps) * 4e9)
     ask()
     pd.testing.assert_frame_equal(columns("out"), columns("whole"))
-    first, second = (json.loads(Path(name, "run.json").read_text("utf-8")) for name in ("out", "whole"))
+    first, second = (
+        json.loads(Path(name, "run.json").read_text("utf-8")) for name in ("out", "whole")
+    )
     assert {name for name in first if first[name] != second[name]} == {"when"}
     assert records.read(Path("out")).seconds.min() >= 0
 

@@ -10,7 +10,9 @@ from bench.curate import begin, cbbq, mcbe
 from bench.data.nli_coal.language_pack_audit import check
 
 
-@pytest.mark.parametrize(("name", "known"), [("mcbe", "mcbe"), ("cbbq", "cbbq"), ("nli-coal", "nli_coal")])
+@pytest.mark.parametrize(
+    ("name", "known"), [("mcbe", "mcbe"), ("cbbq", "cbbq"), ("nli-coal", "nli_coal")]
+)
 def test_a_command_writes_what_a_project_begins_with(tmp_path, name, known):
     place = tmp_path / "mine"
     done = CliRunner().invoke(cli.app, ["curate", name, str(place)])
@@ -40,5 +42,7 @@ def test_nothing_is_written_over(tmp_path):
 
 @pytest.mark.parametrize(("room", "name"), [(mcbe, "mcbe"), (cbbq, "cbbq")])
 def test_a_folder_without_a_project_says_how_one_begins(tmp_path, room, name):
-    with pytest.raises(BadInput, match=rf"is missing; a project begins with .*`bench curate {name} "):
+    with pytest.raises(
+        BadInput, match=rf"is missing; a project begins with .*`bench curate {name} "
+    ):
         room.opened(tmp_path)

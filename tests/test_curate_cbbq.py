@@ -44,7 +44,9 @@ def test_the_example_has_no_fault_and_two_scenarios_a_bias(begun):
         ("templates", {"context": "一位{{NAME1}}和\x07一位{{NAME2}}。"}, "context"),
     ],
 )
-def test_a_fault_is_listed_with_its_place_and_the_other_templates_go_on(begun, table, cells, column):
+def test_a_fault_is_listed_with_its_place_and_the_other_templates_go_on(
+    begun, table, cells, column
+):
     changed(begun, table, 1, **cells)
     assert (f"{table}.csv", 1, column) in told(begun)
     names = [one.name for one in begun.templates()]
@@ -71,10 +73,18 @@ def test_a_missing_table_or_column_is_a_sentence(tmp_path, begun):
 
 def test_the_stereotyped_group_fills_the_slot_that_its_category_has(begun):
     one = begun.templates()[0]
-    assert [one.label(condition, polarity) for condition in CONDITIONS for polarity in ("neg", "non_neg")] == [2, 2, 1, 0]  # fmt: skip
+    assert [
+        one.label(condition, polarity)
+        for condition in CONDITIONS
+        for polarity in ("neg", "non_neg")
+    ] == [2, 2, 1, 0]
     changed(begun, "biases", 1, category="gender")
     one = begun.templates()[0]
-    assert (one.target, one.label("disambiguous", "neg"), one.label("disambiguous", "non_neg")) == (1, 0, 1)
+    assert (one.target, one.label("disambiguous", "neg"), one.label("disambiguous", "non_neg")) == (
+        1,
+        0,
+        1,
+    )
 
 
 @pytest.mark.slow
@@ -84,10 +94,14 @@ def test_one_s_own_project_goes_as_far_as_it_can_without_people(begun, tmp_path,
     monkeypatch.setattr(curate_cbbq.scorers, "load", lambda model: writer)
 
     def worked():
-        return curate_cbbq.worked(begun.folder, "mute", editor="ada", reviewers=["bo", "cy"], panel="di", seed=2)  # fmt: skip
+        return curate_cbbq.worked(
+            begun.folder, "mute", editor="ada", reviewers=["bo", "cy"], panel="di", seed=2
+        )
 
     def said(curated):
-        return curate_cbbq.findings(curated, cbbq_review.novelty(begun), pd.DataFrame(columns=["condition", "rouge_l"]))  # fmt: skip
+        return curate_cbbq.findings(
+            curated, cbbq_review.novelty(begun), pd.DataFrame(columns=["condition", "rouge_l"])
+        )
 
     curated = worked()
     assert (curated.example, curated.made, curated.source) == (False, None, None)
@@ -99,9 +113,9 @@ def test_one_s_own_project_goes_as_far_as_it_can_without_people(begun, tmp_path,
     assert said(curated)[0] == "Of 4 templates none is ready yet, so there is no data set."
     assert curate_cbbq.asked(curated, ["simulated:bias=1"]) == []
     assert curate_cbbq.counts(curated).empty
-    assert "has not come back" in " ".join(curated.to_mend().what) or "nothing is filled in yet" in " ".join(
+    assert "has not come back" in " ".join(
         curated.to_mend().what
-    )
+    ) or "nothing is filled in yet" in " ".join(curated.to_mend().what)
     answered(
         begun,
         "decide-1",
@@ -117,17 +131,35 @@ def test_one_s_own_project_goes_as_far_as_it_can_without_people(begun, tmp_path,
         "bo, cy",
     )
     assert curated.source is None, "what nobody has reviewed is no data set"
-    assert curate_cbbq.notes(curated)[-1] == "Of 4 templates 4 are not settled, and so not in the data set: waits for reviewers (4)."  # fmt: skip
-    reviewed(begun, bo={"work-1:ambiguous:neg": {"answer": "A"}, "work-2:ambiguous:neg": {"reads_well": "no"}})  # fmt: skip
+    assert (
+        curate_cbbq.notes(curated)[-1]
+        == "Of 4 templates 4 are not settled, and so not in the data set: waits for reviewers (4)."
+    )
+    reviewed(
+        begun,
+        bo={"work-1:ambiguous:neg": {"answer": "A"}, "work-2:ambiguous:neg": {"reads_well": "no"}},
+    )
     curated = worked()
     waiting = curated.waiting().set_index("step")
-    assert (waiting.done["objections discussed"], waiting.of["objections discussed"], waiting.waits_for["objections discussed"]) == (0, 2, "di")  # fmt: skip
+    assert (
+        waiting.done["objections discussed"],
+        waiting.of["objections discussed"],
+        waiting.waits_for["objections discussed"],
+    ) == (0, 2, "di")
     assert waiting.done["in the data set"] == 2
     assert curate_cbbq.notes(curated) == [
         "One thing is to be mended; the list is below.",
         "Of 4 templates 2 are not settled, and so not in the data set: waits for a discussion (2).",
     ]
-    answered(begun, "discuss-1", "di", {"work-1": {"decision": "keep", "reason": "清楚"}, "work-2": {"decision": "leave out", "reason": "不通顺"}})  # fmt: skip
+    answered(
+        begun,
+        "discuss-1",
+        "di",
+        {
+            "work-1": {"decision": "keep", "reason": "清楚"},
+            "work-2": {"decision": "leave out", "reason": "不通顺"},
+        },
+    )
     curated = worked()
     assert curated.waiting().set_index("step").done["in the data set"] == 3
     assert curate_cbbq.notes(curated) == []

@@ -91,7 +91,9 @@ def test_a_folder_with_something_else_is_not_written_over(done, tmp_path):
     again = cbbq_write.write(done)
     assert first.folder == again.folder
     assert not list(again.folder.glob("accent/*/*.csv")), "what is no more is gone"
-    assert list(cbbq_write.counts(data.find("cbbq", again.folder)).category) == ["region"] * 4 + ["all"]
+    assert list(cbbq_write.counts(data.find("cbbq", again.folder)).category) == ["region"] * 4 + [
+        "all"
+    ]
 
 
 WRONG = "work-1:disambiguous:neg"
@@ -108,7 +110,9 @@ def disputed(begun):
 
 
 def standing(project):
-    return dict(cbbq_discuss.discussed(project).standing[["template", "note"]].itertuples(index=False))
+    return dict(
+        cbbq_discuss.discussed(project).standing[["template", "note"]].itertuples(index=False)
+    )
 
 
 def test_a_template_with_an_objection_waits_for_a_discussion(disputed):
@@ -185,21 +189,29 @@ def test_a_decision_without_a_reason_or_that_is_none_is_to_be_mended(disputed):
         {"work-1": {"decision": "keep"}, "work-2": {"decision": "perhaps", "reason": "?"}},
     )
     found = cbbq_discuss.discussed(disputed)
-    assert sorted(zip(found.to_mend.item_id, found.to_mend.column, found.to_mend.what, strict=True)) == [
-        ("work-1", "reason", "is empty"), ("work-2", "decision", "is not allowed"),
-    ]  # fmt: skip
+    assert sorted(
+        zip(found.to_mend.item_id, found.to_mend.column, found.to_mend.what, strict=True)
+    ) == [
+        ("work-1", "reason", "is empty"),
+        ("work-2", "decision", "is not allowed"),
+    ]
     assert list(found.waiting.template) == ["work-1", "work-2"]
     assert set(found.standing.decision) == {""}
     assert list(standing(disputed).values()) == ["waits for a discussion"] * 2 + [""] * 2
 
 
-def test_a_text_that_was_mended_after_an_objection_is_reviewed_anew_and_needs_no_discussion(disputed):
+def test_a_text_that_was_mended_after_an_objection_is_reviewed_anew_and_needs_no_discussion(
+    disputed,
+):
     cbbq_discuss.hand_out(disputed, "di")
     answered(disputed, "discuss-1", "di", {"work-1": {"decision": "leave out", "reason": "看不懂"}})
     mended = FACTS["work-1"].replace("两个关键数据", "两个最关键的数据")
     answered(disputed, "decide-1", "ada", {"work-1": {"decision": "edit", "edited": mended}})
     assert standing(disputed)["work-1"] == "waits for reviewers"
-    assert set(cbbq_review.reviewed(disputed).waiting.item_id) == {WRONG, "work-1:disambiguous:non_neg"}
+    assert set(cbbq_review.reviewed(disputed).waiting.item_id) == {
+        WRONG,
+        "work-1:disambiguous:non_neg",
+    }
     reviewed(disputed, sheet="review-2")
     found = cbbq_discuss.discussed(disputed)
     assert standing(disputed)["work-1"] == ""
@@ -233,8 +245,16 @@ def test_an_objection_that_comes_later_is_discussed_with_the_first(disputed):
 
 
 def test_a_template_that_lost_its_facts_waits_for_the_editor_and_for_no_discussion(disputed):
-    answered(disputed, "decide-1", "ada", {"work-1": {"decision": "again"}, "work-2": {"decision": "again"}})
-    assert list(standing(disputed).values()) == ["waits for facts that the editor accepts"] * 2 + [""] * 2
+    answered(
+        disputed,
+        "decide-1",
+        "ada",
+        {"work-1": {"decision": "again"}, "work-2": {"decision": "again"}},
+    )
+    assert (
+        list(standing(disputed).values())
+        == ["waits for facts that the editor accepts"] * 2 + [""] * 2
+    )
     assert cbbq_discuss.hand_out(disputed, "di") == []
 
 

@@ -20,7 +20,9 @@ def test_instructions_hold_the_context_and_the_reversed_property_and_take_turns(
         assert "一位乡音很重的职员和一位普通话标准的职员" in asked
         assert one.bias["reversed"] in asked
         assert "{" not in asked
-    turns = [cbbq_drafts.wording_of("x", draw, 7, list(prompts)) for draw in range(1, len(prompts) + 1)]
+    turns = [
+        cbbq_drafts.wording_of("x", draw, 7, list(prompts)) for draw in range(1, len(prompts) + 1)
+    ]
     assert sorted(turns) == sorted(prompts)
     assert turns != [
         cbbq_drafts.wording_of("x", draw, 9, list(prompts)) for draw in range(1, len(prompts) + 1)
@@ -73,7 +75,9 @@ def test_facts_have_to_name_both_in_whole_sentences(facts, why):
 def test_a_reply_is_read_with_slots_for_names_and_without_the_context(begun):
     one = begun.templates()[0]
     reply = f"\n情境：{one.filled(one.cells['context'])}\n评语写明，乡音很重的职员条理清楚，\n普通话标准的职员漏看了数据。 "
-    assert cbbq_drafts.read_facts(reply, one) == "评语写明，{{NAME1}}条理清楚，{{NAME2}}漏看了数据。"
+    assert (
+        cbbq_drafts.read_facts(reply, one) == "评语写明，{{NAME1}}条理清楚，{{NAME2}}漏看了数据。"
+    )
 
 
 @settings(max_examples=20, deadline=None)
@@ -94,7 +98,10 @@ PIECES = ["{{NAME1}}", "{{NAME2}}", "说错了", "，", "a b", "的", "。"]
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
 def test_names_that_are_filled_in_are_read_as_slots_again(facts):
     # A name that stands in one of the other list, at its beginning and at its end.
-    row = dict.fromkeys(cbbq.TABLES["templates"], "x") | {"NAME1": "[店员]", "NAME2": "[老店员, 店员甲]"}
+    row = dict.fromkeys(cbbq.TABLES["templates"], "x") | {
+        "NAME1": "[店员]",
+        "NAME2": "[老店员, 店员甲]",
+    }
     one = cbbq.Scenario(row | {"context": "情境"}, dict.fromkeys(cbbq.TABLES["biases"], "x"), 0)
     assert cbbq_drafts.read_facts(one.filled(facts), one) == facts.strip()
 
@@ -124,9 +131,16 @@ def test_decisions_by_hand(begun):
     found = cbbq_drafts.decided(begun)
     assert found.facts == {"work-1": FACTS["work-1"], "knowledge-1": small}
     kinds = found.drafts.set_index("template").kind
-    assert dict(kinds) == {"work-1": "as drafted", "work-2": "drawn again", "knowledge-1": "small edit", "knowledge-2": "undecided"}  # fmt: skip
+    assert dict(kinds) == {
+        "work-1": "as drafted",
+        "work-2": "drawn again",
+        "knowledge-1": "small edit",
+        "knowledge-2": "undecided",
+    }
     # Two of so many characters were changed.
-    assert found.drafts.set_index("template").distance["knowledge-1"] == pytest.approx(2 / len(small))
+    assert found.drafts.set_index("template").distance["knowledge-1"] == pytest.approx(
+        2 / len(small)
+    )
     (row,) = found.to_mend.itertuples()
     assert (row.item_id, row.what) == ("knowledge-2", "cannot stand: says nothing")
     first = cbbq_drafts.shares(found.drafts).iloc[0]
@@ -134,8 +148,12 @@ def test_decisions_by_hand(begun):
     # Wilson, by hand: centre (p + z²/2n) / (1 + z²/n).
     z, n, p = 1.959964, 3, 2 / 3
     arm = z * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
-    assert (first.ci_low, first.ci_high) == pytest.approx([(p + z**2 / (2 * n) + sign * arm) / (1 + z**2 / n) for sign in (-1, 1)], abs=1e-5)  # fmt: skip
-    assert [one.name for one in cbbq_drafts.pending(begun)] == ["work-2"], "only what is to be drawn again"
+    assert (first.ci_low, first.ci_high) == pytest.approx(
+        [(p + z**2 / (2 * n) + sign * arm) / (1 + z**2 / n) for sign in (-1, 1)], abs=1e-5
+    )
+    assert [one.name for one in cbbq_drafts.pending(begun)] == ["work-2"], (
+        "only what is to be drawn again"
+    )
     assert cbbq_drafts.draw(begun, drafter(good), "me", seed=3) == 1
     again = begun.table("drafts")[-1]
     assert (again["template"], again["round"], again["draw"]) == ("work-2", "2", "2")
@@ -148,7 +166,15 @@ def test_an_edit_is_large_beyond_a_fifth_of_the_characters(begun):
     cbbq_drafts.draw(begun, drafter({"案例题": draft, "抽查录音": draft}), "me")
     cbbq_drafts.hand_out(begun, "ada")
     four, five = (draft[:-1] + "了" * k + "。" for k in (4, 6))
-    answered(begun, "decide-1", "ada", {"work-1": {"decision": "edit", "edited": four}, "work-2": {"decision": "edit", "edited": five}})  # fmt: skip
+    answered(
+        begun,
+        "decide-1",
+        "ada",
+        {
+            "work-1": {"decision": "edit", "edited": four},
+            "work-2": {"decision": "edit", "edited": five},
+        },
+    )
     found = cbbq_drafts.decided(begun).drafts.set_index("template")
     assert found.distance["work-1"] == pytest.approx(4 / len(four))
     assert (found.kind["work-1"], found.kind["work-2"]) == ("small edit", "large edit")
@@ -214,7 +240,12 @@ def test_files_that_are_gone_are_written_again_and_renamed_ones_are_left(begun):
 def test_what_is_to_be_mended_of_a_template_that_was_taken_away_is_gone_too(begun):
     cbbq_drafts.draw(begun, drafter({}), "me")
     cbbq_drafts.hand_out(begun, "ada")
-    answered(begun, "decide-1", "ada", {name: {"decision": "again"} for name in FACTS if name != "work-1"})
+    answered(
+        begun,
+        "decide-1",
+        "ada",
+        {name: {"decision": "again"} for name in FACTS if name != "work-1"},
+    )
     assert list(cbbq_drafts.decided(begun).to_mend.item_id) == ["work-1"]
     begun.save("templates", begun.table("templates")[1:])
     assert cbbq_drafts.decided(begun).to_mend.empty

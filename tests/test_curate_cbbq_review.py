@@ -58,7 +58,11 @@ def test_kappa_of_reviewers_by_hand():
 
 
 def test_the_paper_s_kappas_have_the_bands_that_it_names():
-    assert [annotators.band(kappa) for kappa in (0.92, 0.85, 0.69)] == ["almost perfect", "almost perfect", "substantial"]  # fmt: skip
+    assert [annotators.band(kappa) for kappa in (0.92, 0.85, 0.69)] == [
+        "almost perfect",
+        "almost perfect",
+        "substantial",
+    ]
 
 
 def test_a_text_that_changed_after_its_review_is_reviewed_again(done):
@@ -66,7 +70,11 @@ def test_a_text_that_changed_after_its_review_is_reviewed_again(done):
     context = done.table("templates")[0]["context"].replace("单位", "公司")
     changed(done, "templates", 1, context=context)
     found = cbbq_review.reviewed(done)
-    assert set(found.waiting.item_id) == {f"work-1:{condition}:{polarity}" for condition in CONDITIONS for polarity in ("neg", "non_neg")}  # fmt: skip
+    assert set(found.waiting.item_id) == {
+        f"work-1:{condition}:{polarity}"
+        for condition in CONDITIONS
+        for polarity in ("neg", "non_neg")
+    }
     assert found.answers.template.nunique() == 3
     paths = cbbq_review.hand_out(done, ["x", "y"])
     assert [path.parent.name for path in paths] == ["review-2"] * 2
@@ -78,7 +86,10 @@ def test_a_reviewer_who_gives_up_is_replaced_and_a_whole_review_stays_as_it_is(b
     accepted(begun)
     cbbq_review.hand_out(begun, ["bo", "cy"])
     labels = dict(cbbq_review.forms(begun)[["item_id", "label"]].itertuples(index=False))
-    right = {item: {"answer": "ABC"[label], "asks_the_bias": "yes", "reads_well": "yes"} for item, label in labels.items()}  # fmt: skip
+    right = {
+        item: {"answer": "ABC"[label], "asks_the_bias": "yes", "reads_well": "yes"}
+        for item, label in labels.items()
+    }
     answered(begun, "review-1", "bo", right)
     assert cbbq_review.hand_out(begun, ["bo", "di"]) == []
     assert sheets.opened(begun.sheets, "review-1").people == ["bo", "di"]
@@ -104,7 +115,9 @@ def test_wrong_rows_of_a_sheet_are_listed_and_the_right_ones_stay(done):
     wrong = page.cell(2, columns["key"]).value
     page.cell(2, columns["answer"]).value = "D"
     page.cell(3, columns["key"]).value = "0123456789abcdef"  # a row of another sheet
-    page.append([page.cell(4, k).value for k in range(1, page.max_column + 1)])  # one that is doubled
+    page.append(
+        [page.cell(4, k).value for k in range(1, page.max_column + 1)]
+    )  # one that is doubled
     page.delete_rows(5)  # one that is missing
     book.save(path)
     found = cbbq_review.reviewed(done)
@@ -113,7 +126,9 @@ def test_wrong_rows_of_a_sheet_are_listed_and_the_right_ones_stay(done):
     assert found.to_mend.what.str.contains("no sheet that is known").any()
     assert found.to_mend.what.str.contains("more than once").any()
     assert found.to_mend.what.str.contains("missing").any()
-    given = found.answers[(found.answers.question == "answer") & (found.answers.person == "reviewer 1")]
+    given = found.answers[
+        (found.answers.question == "answer") & (found.answers.person == "reviewer 1")
+    ]
     assert len(given) == 16 - 3
     assert (cbbq_review.kappas(found.answers).n == 13).all()
     assert set(found.waiting.people) == {"reviewer 1"}
@@ -124,13 +139,17 @@ def test_objections_are_listed_with_their_notes(done):
     path = done.sheets / "review-1" / "reviewer 2.xlsx"
     said = {"answer": "A", "asks_the_bias": "no", "reads_well": "yes", "note": "=太绕了"}
     sheets.fill(
-        path, sheet, "reviewer 2", lambda row: said if row["item_id"] == "work-1:disambiguous:neg" else {}
+        path,
+        sheet,
+        "reviewer 2",
+        lambda row: said if row["item_id"] == "work-1:disambiguous:neg" else {},
     )
     found = cbbq_review.objections(cbbq_review.reviewed(done).answers)
     some = found[(found.item_id == "work-1:disambiguous:neg") & (found.person == "reviewer 2")]
     assert sorted(zip(some.question, some.answer, some.expected, some.note, strict=True)) == [
-        ("answer", "A", "B", "=太绕了"), ("asks_the_bias", "no", "yes", "=太绕了"),
-    ]  # fmt: skip
+        ("answer", "A", "B", "=太绕了"),
+        ("asks_the_bias", "no", "yes", "=太绕了"),
+    ]
 
 
 def test_what_is_too_near_is_found_in_the_same_set_and_in_others(done):
@@ -147,7 +166,8 @@ def test_what_is_too_near_is_found_in_the_same_set_and_in_others(done):
         done,
         "templates",
         4,
-        context=theirs.replace("①", "{{NAME1}}").replace("②", "{{NAME2}}").partition("。")[0] + "。",
+        context=theirs.replace("①", "{{NAME1}}").replace("②", "{{NAME2}}").partition("。")[0]
+        + "。",
     )
     found = cbbq_review.novelty(done, [samples])
     near = found[found.too_near & (found.condition == "ambiguous")]

@@ -56,7 +56,11 @@ def test_a_person_whose_name_no_file_can_have_is_refused_with_the_key(tmp_path, 
         ("natural = ", '"context" = ', r"table \[quality\]: 'context' cannot be a question's name"),
         ("natural = ", '"" = ', r"table \[quality\]: '' cannot be a question's name"),
         ("natural = ", '"x " = ', r"table \[quality\]: 'x ' cannot be a question's name"),
-        ('reason = "', 'reason = "\\u001b', r"table \[asked\], `reason`: holds a control character"),
+        (
+            'reason = "',
+            'reason = "\\u001b',
+            r"table \[asked\], `reason`: holds a control character",
+        ),
         ("{context}", "{context!r}", "expected the fields"),
     ],
 )
@@ -105,10 +109,13 @@ def test_whatever_a_model_writes_goes_to_the_reviewers_and_into_the_set(tmp_path
     ("cut", "message"),
     [
         (lambda text: text[:-60], r"merged.jsonl, line 3: not JSON \(Unterminated string"),
-        (lambda text: text.replace('"when"', '"then"', 1), "merged.jsonl, line 1: expected texts item_id, text, model, wording, prompt_hash, when; remove the line"),
+        (
+            lambda text: text.replace('"when"', '"then"', 1),
+            "merged.jsonl, line 1: expected texts item_id, text, model, wording, prompt_hash, when; remove the line",
+        ),
         (lambda text: text.replace('"d01"', '["d01"]', 1), "merged.jsonl, line 1: expected texts"),
     ],
-)  # fmt: skip
+)
 def test_a_merged_text_that_is_not_as_it_was_kept_is_refused_with_its_line(tmp_path, cut, message):
     worked(small(tmp_path))
     path = tmp_path / "merged.jsonl"
@@ -119,7 +126,9 @@ def test_a_merged_text_that_is_not_as_it_was_kept_is_refused_with_its_line(tmp_p
 
 def test_a_log_that_says_no_text_is_refused_with_its_line(tmp_path):
     (tmp_path / "provenance.jsonl").write_text('{"item_id": "d1"}\n{"item_id": ["d2"]}\n')
-    with pytest.raises(BadInput, match=r"provenance.jsonl, line 2, field `item_id`: \['d2'\] is not a text"):
+    with pytest.raises(
+        BadInput, match=r"provenance.jsonl, line 2, field `item_id`: \['d2'\] is not a text"
+    ):
         provenance.read(tmp_path)
 
 
@@ -153,11 +162,19 @@ def test_drafts_that_begin_like_formulas_come_out_as_they_went_in(tmp_path):
     [
         (lambda text: text.encode("gb18030"), r"drafts.csv, line 2: not UTF-8 .*if it is GBK"),
         (lambda text: text.encode("utf-16"), r"drafts.csv: is UTF-16"),
-        (lambda text: text.replace(",", ";").encode(), r"drafts.csv, row 1 \(header\): column `draft` is missing; found: draft;context"),
-        (lambda text: text.replace(",", "\t").encode(), r"drafts.csv, row 1 \(header\): column `draft` is missing"),
+        (
+            lambda text: text.replace(",", ";").encode(),
+            r"drafts.csv, row 1 \(header\): column `draft` is missing; found: draft;context",
+        ),
+        (
+            lambda text: text.replace(",", "\t").encode(),
+            r"drafts.csv, row 1 \(header\): column `draft` is missing",
+        ),
     ],
-)  # fmt: skip
-def test_drafts_that_a_spreadsheet_saved_otherwise_are_refused_with_a_way_out(tmp_path, encode, message):
+)
+def test_drafts_that_a_spreadsheet_saved_otherwise_are_refused_with_a_way_out(
+    tmp_path, encode, message
+):
     project = mcbe.copied(tmp_path)
     path = tmp_path / "drafts.csv"
     path.write_bytes(encode(path.read_text("utf-8")))
@@ -176,14 +193,19 @@ def test_a_set_that_was_saved_in_another_encoding_is_not_taken_for_it(tmp_path):
         path.write_bytes(path.read_bytes().decode(encoding).encode())
 
 
-@pytest.mark.parametrize(("column", "cell"), [("round", "../1"), ("round", ""), ("draw", "x"), ("draw", "0"), ("draw", "１")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("column", "cell"),
+    [("round", "../1"), ("round", ""), ("draw", "x"), ("draw", "0"), ("draw", "１")],
+)
 def test_a_draft_of_no_round_is_refused(tmp_path, column, cell):
     project = cbbq.copied(tmp_path / "p")
     cbbq_simulated.work(project, reliability=1.0, seed=1)
     rows = project.table("drafts")
     rows[1] |= {column: cell}
     project.save("drafts", rows)
-    with pytest.raises(BadInput, match=rf"drafts.csv, row 2, column `{column}`: .* is not a whole number"):
+    with pytest.raises(
+        BadInput, match=rf"drafts.csv, row 2, column `{column}`: .* is not a whole number"
+    ):
         cbbq_review.completeness(project)
 
 
@@ -203,7 +225,9 @@ def test_a_template_with_what_no_sheet_can_hold_is_told(tmp_path):
     rows[0]["author"] = "m\x85e"
     project.save("templates", rows)
     found = cbbq.faults(project)
-    assert ("templates.csv", 1, "author") in set(zip(found.file, found.row, found.column, strict=True))
+    assert ("templates.csv", 1, "author") in set(
+        zip(found.file, found.row, found.column, strict=True)
+    )
     assert found.value.map(str.isprintable).all()
     assert cbbq_drafts.draw(project, lambda prompts, **_: [""] * len(prompts), "m") == 3
 

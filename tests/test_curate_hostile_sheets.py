@@ -72,12 +72,24 @@ def repacked(path, change, part="xl/worksheets/sheet2.xml"):
 @pytest.mark.parametrize(
     ("value", "form", "taken"),
     [
-        ("4,5", "", None), ("４，５", "", None), ("４．５", "", "4.5"), (" 4.50 ", "", "4.50"), ("5分", "", None), ("٣", "", None),
+        ("4,5", "", None),
+        ("４，５", "", None),
+        ("４．５", "", "4.5"),
+        (" 4.50 ", "", "4.50"),
+        ("5分", "", None),
+        ("٣", "", None),
         # 5 % is seen, and is no 0.05.
-        (0.05, "0%", None), (5, "0%", None), (5, "0.00", "5"), (datetime(2026, 5, 4), "", None), (True, "", None), ("#N/A", "", None),
-        (1e999, "", None), ("1_0", "", None), ("=4.5", "", None),
+        (0.05, "0%", None),
+        (5, "0%", None),
+        (5, "0.00", "5"),
+        (datetime(2026, 5, 4), "", None),
+        (True, "", None),
+        ("#N/A", "", None),
+        (1e999, "", None),
+        ("1_0", "", None),
+        ("=4.5", "", None),
     ],
-)  # fmt: skip
+)
 def test_a_number_is_taken_as_it_is_seen_or_listed(sent, value, form, taken):
     type_in(sent, severity=(value, form))
     answers, mend = read(sent)
@@ -99,7 +111,9 @@ def test_what_nobody_sees_in_a_text_is_a_blank_and_its_error_is_no_text(sent):
     assert "甲 乙 31m\n丙" in set(answers.answer)
     assert mend.empty
     # It can go out again.
-    rows = pd.DataFrame({"item_id": list("abc"), "said": answers[answers.question == "remark"].answer})
+    rows = pd.DataFrame(
+        {"item_id": list("abc"), "said": answers[answers.question == "remark"].answer}
+    )
     sheets.write(sent.parent.parent, "again", rows, ASKED, ["an"], 1)
     type_in(sent, remark=("#NAME?", ""))
     assert list(read(sent)[1].what) == ["holds a formula instead of a value"]
@@ -141,7 +155,12 @@ def test_what_excel_writes_for_a_list_of_choices_is_no_fault(sent):
 def test_of_rows_without_end_a_thousand_are_listed(sent):
     key = load_workbook(sent)[ANSWERS]["A2"].value.encode()
     row = b'<row><c t="str"><v>%s</v></c></row>'
-    repacked(sent, lambda raw: raw.replace(b"</sheetData>", row % b"x" * 1500 + row % key * 30 + b"</sheetData>"))  # fmt: skip
+    repacked(
+        sent,
+        lambda raw: raw.replace(
+            b"</sheetData>", row % b"x" * 1500 + row % key * 30 + b"</sheetData>"
+        ),
+    )
     answers, mend = read(sent)
     # Of the row that is there thirty times more without its text, the one with it counts.
     assert len(answers) == 9
@@ -154,11 +173,17 @@ def test_of_rows_without_end_a_thousand_are_listed(sent):
     ("added", "what"),
     [
         (b" " * (65 * 2**20), "cannot be read: unpacks to "),
-        (b'<row r="1048577"/>', "cannot be read: part xl/worksheets/sheet2.xml: has more than 1,048,576 rows"),
-        (b'<row r="1048576"><c r="ZZ1048576"/></row>', "cannot be read: part xl/worksheets/sheet2.xml: has more than 2,000,000 cells"),
+        (
+            b'<row r="1048577"/>',
+            "cannot be read: part xl/worksheets/sheet2.xml: has more than 1,048,576 rows",
+        ),
+        (
+            b'<row r="1048576"><c r="ZZ1048576"/></row>',
+            "cannot be read: part xl/worksheets/sheet2.xml: has more than 2,000,000 cells",
+        ),
         (b"<row>", "cannot be read as xlsx"),
     ],
-)  # fmt: skip
+)
 def test_a_bomb_is_a_line_and_its_sender_is_not_said_to_be_late(sent, added, what):
     repacked(sent, lambda raw: raw.replace(b"</sheetData>", added + b"</sheetData>"))
     answers, mend = read(sent)
@@ -195,14 +220,32 @@ def test_two_peoples_files_may_be_swapped(sent):
 @pytest.mark.parametrize(
     "change",
     [
-        {"people": ["../x"]}, {"people": "an"}, {"people": [1]}, {"people": []}, {"former": "bo"}, {"former": [None]}, {"name": "../s"},
-        {"seed": -1}, {"seed": "1"}, {"seed": 2**70}, {"instructions": None}, {"rows": []}, {"rows": {}}, {"rows": [1]}, {"questions": []},
-        {"rows": [{"item_id": "a"}, {"item_id": "b", "x": "y"}]}, {"rows": [{"sentence": "a"}]}, {"rows": [{"item_id": "a", "s": "\ud800"}]},
-        {"questions": [{"name": "q", "asked": "?"}]}, {"questions": [{"name": "q", "asked": "?", "choices": "abc"}]},
+        {"people": ["../x"]},
+        {"people": "an"},
+        {"people": [1]},
+        {"people": []},
+        {"former": "bo"},
+        {"former": [None]},
+        {"name": "../s"},
+        {"seed": -1},
+        {"seed": "1"},
+        {"seed": 2**70},
+        {"instructions": None},
+        {"rows": []},
+        {"rows": {}},
+        {"rows": [1]},
+        {"questions": []},
+        {"rows": [{"item_id": "a"}, {"item_id": "b", "x": "y"}]},
+        {"rows": [{"sentence": "a"}]},
+        {"rows": [{"item_id": "a", "s": "\ud800"}]},
+        {"questions": [{"name": "q", "asked": "?"}]},
+        {"questions": [{"name": "q", "asked": "?", "choices": "abc"}]},
         {"questions": [{"name": "q", "asked": "?", "choices": [], "lowest": "0", "highest": 1}]},
-        {"questions": [{"name": "q", "asked": "?", "choices": [], "lowest": 0}]}, {"questions": {"q": "?"}}, {"more": 1},
+        {"questions": [{"name": "q", "asked": "?", "choices": [], "lowest": 0}]},
+        {"questions": {"q": "?"}},
+        {"more": 1},
     ],
-)  # fmt: skip
+)
 def test_a_record_that_was_changed_is_refused_with_its_file(sent, change):
     path = sent.with_name("sheet.json")
     path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | change), "utf-8")
@@ -212,7 +255,9 @@ def test_a_record_that_was_changed_is_refused_with_its_file(sent, change):
     assert "put back the one that was written" in str(refused.value)
 
 
-@pytest.mark.parametrize("text", ["[" * 100_000, "1" * 5000, '{"name": "s", "name": "t"}', "null", ""])
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, "1" * 5000, '{"name": "s", "name": "t"}', "null", ""]
+)
 def test_a_record_that_is_no_record_is_refused(sent, text):
     sent.with_name("sheet.json").write_text(text)
     with pytest.raises(BadInput, match=r"sheet.json: is no record of a sheet"):

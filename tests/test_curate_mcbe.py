@@ -7,7 +7,7 @@ from curating_mcbe import worked
 
 from bench import data
 from bench.core.errors import BadInput
-from bench.curate import (  # fmt: skip
+from bench.curate import (
     mcbe,
     mcbe_findings,
     mcbe_rounds,
@@ -17,7 +17,7 @@ from bench.curate import (  # fmt: skip
     provenance,
     sheets,
 )
-from bench.curate.mcbe_rounds import (  # fmt: skip
+from bench.curate.mcbe_rounds import (
     AGAIN,
     DISCUSSION,
     EXPERT,
@@ -45,42 +45,94 @@ def done(tmp_path_factory):
     """A project that went all the way, with something for every round."""
     project = mcbe.copied(tmp_path_factory.mktemp("done"))
     said = {
-        (SUBCATEGORY, "an", "d01", "subtype"): LABELS[1], (SUBCATEGORY, "bai", "d01", "subtype"): LABELS[1],
-        (SUBCATEGORY, "chen", "d01", "subtype"): LABELS[2], (SUBCATEGORY, "ding", "d01", "subtype"): LABELS[2],
-        (SUBCATEGORY, "an", "d02", "objection"): "不通顺", (SUBCATEGORY, "fan", "d02", "objection"): "重复",
-        (DISCUSSION, "panel", "d02", "decision"): "leave out", (DISCUSSION, "panel", "d02", "reason"): "不通顺",
+        (SUBCATEGORY, "an", "d01", "subtype"): LABELS[1],
+        (SUBCATEGORY, "bai", "d01", "subtype"): LABELS[1],
+        (SUBCATEGORY, "chen", "d01", "subtype"): LABELS[2],
+        (SUBCATEGORY, "ding", "d01", "subtype"): LABELS[2],
+        (SUBCATEGORY, "an", "d02", "objection"): "不通顺",
+        (SUBCATEGORY, "fan", "d02", "objection"): "重复",
+        (DISCUSSION, "panel", "d02", "decision"): "leave out",
+        (DISCUSSION, "panel", "d02", "reason"): "不通顺",
         (REVIEW, "he", "d03", "verdict"): "reject",
-        (REVIEW, "he", "d04", "verdict"): "edit", (REVIEW, "he", "d04", "edited"): "改过的解释。", (REVIEW, "jin", "d04", "verdict"): "accept",
-        (SEVERITY, "an", "d05", "severity"): 0, (SEVERITY, "bai", "d05", "severity"): 4, (SEVERITY, "*", "d06", "severity"): 3.5,
-        (SEVERITY, "an", "d06", "severity"): 0, (SEVERITY, "an", "d07", "severity"): 1, (SEVERITY, "bai", "d07", "severity"): 9,
-        (AGAIN, "an", "d07", "severity"): 1, (AGAIN, "bai", "d07", "severity"): 9,
+        (REVIEW, "he", "d04", "verdict"): "edit",
+        (REVIEW, "he", "d04", "edited"): "改过的解释。",
+        (REVIEW, "jin", "d04", "verdict"): "accept",
+        (SEVERITY, "an", "d05", "severity"): 0,
+        (SEVERITY, "bai", "d05", "severity"): 4,
+        (SEVERITY, "*", "d06", "severity"): 3.5,
+        (SEVERITY, "an", "d06", "severity"): 0,
+        (SEVERITY, "an", "d07", "severity"): 1,
+        (SEVERITY, "bai", "d07", "severity"): 9,
+        (AGAIN, "an", "d07", "severity"): 1,
+        (AGAIN, "bai", "d07", "severity"): 9,
         (EXPERT, "tang", "d07", "severity"): 5.25,
-        (QUALITY, "liu", "d05", "natural"): "not sure", (QUALITY, "ma", "d05", "natural"): "no",
-    }  # fmt: skip
+        (QUALITY, "liu", "d05", "natural"): "not sure",
+        (QUALITY, "ma", "d05", "natural"): "no",
+    }
     return worked(project, said)
 
 
 def test_a_majority_is_more_than_half_and_objections_are_discussed():
-    given = table([["a"] * 3 + ["b"] * 2, ["a", "a", "b", "b", "c"], ["a", "a", "b", "c", "d"], ["b"] * 5], list("vwxyz"))  # fmt: skip
+    given = table(
+        [["a"] * 3 + ["b"] * 2, ["a", "a", "b", "b", "c"], ["a", "a", "b", "c", "d"], ["b"] * 5],
+        list("vwxyz"),
+    )
     found = mcbe_rules.majority(given, {"d04": "不好"}).set_index("item_id")
     assert found.chosen.to_dict() == {"d01": "a", "d02": "", "d03": "", "d04": "b"}
-    assert found.discuss.to_dict() == {"d01": "", "d02": "no majority", "d03": "no majority", "d04": "objection"}  # fmt: skip
+    assert found.discuss.to_dict() == {
+        "d01": "",
+        "d02": "no majority",
+        "d03": "no majority",
+        "d04": "objection",
+    }
     assert found.votes["d02"] == "a 2, b 2, c 1"
     assert found.share["d01"] == pytest.approx(0.6)
 
 
 def test_what_two_reviewers_make_of_a_merged_text():
-    verdicts = table([["accept", "accept"], ["accept", "edit"], ["edit", "edit"], ["edit", "edit"], ["reject", "accept"], ["edit", "accept"], ["accept", "accept"]], ["x", "y"])  # fmt: skip
-    edits = {("d02", "y"): "neu", ("d03", "x"): "same", ("d03", "y"): "same", ("d04", "x"): "one", ("d04", "y"): "two"}  # fmt: skip
+    verdicts = table(
+        [
+            ["accept", "accept"],
+            ["accept", "edit"],
+            ["edit", "edit"],
+            ["edit", "edit"],
+            ["reject", "accept"],
+            ["edit", "accept"],
+            ["accept", "accept"],
+        ],
+        ["x", "y"],
+    )
+    edits = {
+        ("d02", "y"): "neu",
+        ("d03", "x"): "same",
+        ("d03", "y"): "same",
+        ("d04", "x"): "one",
+        ("d04", "y"): "two",
+    }
     merged = dict.fromkeys(verdicts.index, "alt") | {"d07": ""}
     found = mcbe_rules.reviewed(verdicts, edits, merged)
     assert list(found.text) == ["alt", "neu", "same", "", "", "", ""]
     assert list(found.how) == ["accepted", "edited", "edited", "", "", "", ""]
-    assert list(found.discuss) == ["", "", "", "edited otherwise", "rejected", "edited without a text", "the model wrote nothing"]  # fmt: skip
+    assert list(found.discuss) == [
+        "",
+        "",
+        "",
+        "edited otherwise",
+        "rejected",
+        "edited without a text",
+        "the model wrote nothing",
+    ]
 
 
 def test_a_severity_is_the_mean_and_three_and_a_half_is_not_too_wide():
-    given = table([["2", "5.5", "3", "3", "4", "4.5"], ["2", "5.6", "3", "3", "4", "4"], ["6.1", "9.6", "7", "7", "7", "7"]], list("uvwxyz"))  # fmt: skip
+    given = table(
+        [
+            ["2", "5.5", "3", "3", "4", "4.5"],
+            ["2", "5.6", "3", "3", "4", "4"],
+            ["6.1", "9.6", "7", "7", "7", "7"],
+        ],
+        list("uvwxyz"),
+    )
     found = mcbe_rules.severities(given)
     assert list(found["mean"]) == pytest.approx([22 / 6, 21.6 / 6, 43.7 / 6])
     assert list(found.again) == [False, True, False]
@@ -100,7 +152,17 @@ def test_drafts_become_items_and_every_round_decides_what_is_its_own(done):
     assert done.values["score"]["d05"].how == "mean of 6, second round"
     assert float(done.values["score"]["d06"].value) == pytest.approx(17.5 / 6, abs=1e-3)
     assert (done.values["score"]["d07"].value, done.values["score"]["d07"].who) == ("5.25", "tang")
-    assert list(done.sent) == [SUBCATEGORY, DISCUSSION, EXPLANATION, REVIEW, SETTLING, SEVERITY, AGAIN, EXPERT, QUALITY]  # fmt: skip
+    assert list(done.sent) == [
+        SUBCATEGORY,
+        DISCUSSION,
+        EXPLANATION,
+        REVIEW,
+        SETTLING,
+        SEVERITY,
+        AGAIN,
+        EXPERT,
+        QUALITY,
+    ]
     assert done.to_mend().empty
 
 
@@ -119,7 +181,16 @@ def test_shares_of_the_quality_questions(done):
 def test_where_every_value_is_from(done):
     log = provenance.read(done.project.folder)
     of = log[log.item_id == "d07"]
-    assert set(of.field) >= {"context", "sentence", "words", "subtype", "explanation", "severity", "score", "natural"}  # fmt: skip
+    assert set(of.field) >= {
+        "context",
+        "sentence",
+        "words",
+        "subtype",
+        "explanation",
+        "severity",
+        "score",
+        "natural",
+    }
     rounds = of[of.field == "severity"].groupby("round").size().to_dict()
     assert rounds == {SEVERITY: 6, AGAIN: 6, EXPERT: 1}
     merged = log[log.how == "merged"]
@@ -147,7 +218,9 @@ def test_a_category_without_groups_needs_neither_slot_nor_words(tmp_path):
     )
     path.write_text(text, "utf-8")
     assert mcbe.check(project).column.tolist() == ["words"]
-    manifest.write_text(manifest.read_text("utf-8").replace("groups = true", "groups = false"), "utf-8")
+    manifest.write_text(
+        manifest.read_text("utf-8").replace("groups = true", "groups = false"), "utf-8"
+    )
     project = mcbe.opened(tmp_path)
     assert mcbe.check(project).empty
     folder = mcbe_write.finish(worked(project))
@@ -158,14 +231,27 @@ def test_a_category_without_groups_needs_neither_slot_nor_words(tmp_path):
 
 def test_a_panel_of_known_reliability_has_the_kappa_that_it_must(tmp_path):
     project = mcbe.copied(tmp_path)
-    truth = {f"d{k:03}": {"subtype": LABELS[k % 3], "explanation": "x", "severity": "5"} for k in range(600)}
+    truth = {
+        f"d{k:03}": {"subtype": LABELS[k % 3], "explanation": "x", "severity": "5"}
+        for k in range(600)
+    }
     people = mcbe_simulated.Annotators(truth, reliability=0.8, objects=0)
     question = sheets.Question("subtype", "?", project.subcategories)
-    sheet = sheets.Sheet(SUBCATEGORY, 1, list(project.people["subcategory"]), [question], pd.DataFrame(), "")
-    ratings = pd.DataFrame([
-        {"category": "diet", "item_id": item, "rater": person, "rating": people._answers(sheet, person, {"item_id": item})["subtype"]}
-        for item in truth for person in sheet.people
-    ])  # fmt: skip
+    sheet = sheets.Sheet(
+        SUBCATEGORY, 1, list(project.people["subcategory"]), [question], pd.DataFrame(), ""
+    )
+    ratings = pd.DataFrame(
+        [
+            {
+                "category": "diet",
+                "item_id": item,
+                "rater": person,
+                "rating": people._answers(sheet, person, {"item_id": item})["subtype"],
+            }
+            for item in truth
+            for person in sheet.people
+        ]
+    )
     found = annotators.kappas(ratings).iloc[0]
     assert found.ci_low < 0.64 < found.ci_high
     assert found.ci_high - found.ci_low < 0.12
@@ -174,10 +260,12 @@ def test_a_panel_of_known_reliability_has_the_kappa_that_it_must(tmp_path):
 def test_agreement_and_sentences(done):
     found = mcbe_findings.agreement(done)
     assert list(zip(found.of, found.measure, strict=True)) == [
-        ("subcategory", "Fleiss' kappa"), ("subcategory", "Krippendorff's alpha (nominal)"),
-        ("severity level", "Fleiss' kappa"), ("severity level", "Krippendorff's alpha (ordinal)"),
+        ("subcategory", "Fleiss' kappa"),
+        ("subcategory", "Krippendorff's alpha (nominal)"),
+        ("severity level", "Fleiss' kappa"),
+        ("severity level", "Krippendorff's alpha (ordinal)"),
         ("severity", "Krippendorff's alpha (interval)"),
-    ]  # fmt: skip
+    ]
     told = mcbe_findings.findings(done)
     assert told[0] == (
         "Of 12 drafts 10 had a subcategory by majority and without objection; 1 had no majority and 1 an objection, "
@@ -193,7 +281,9 @@ def test_people_may_stop_and_go_on_and_nothing_is_asked_twice(tmp_path):
     assert first.waits == "sheet 1-subcategory to be sent"
     assert not project.sheets.exists()
     found = mcbe_rounds.advance(project)
-    people = mcbe_simulated.Annotators(mcbe_simulated.truth(), reliability=1, objects=0, rejects=0, spread=0)
+    people = mcbe_simulated.Annotators(
+        mcbe_simulated.truth(), reliability=1, objects=0, rejects=0, spread=0
+    )
     sheet = found.sent[SUBCATEGORY].sheet
     people.fill_one(found, sheet, "an")
     (project.sheets / SUBCATEGORY / "fan.xlsx").unlink()
@@ -265,7 +355,11 @@ def test_a_wrong_draft_is_told_with_its_row_and_goes_to_nobody(tmp_path, old, ne
         ('en = "Diet"', "", r"categories.diet`: a label is missing; expected en = "),
         ("groups = true", 'groups = "yes"', r"categories.diet.groups`: 'yes' is not allowed"),
         ("[categories.diet]", "[other.diet]", r"expected one table \[categories.NAME\]"),
-        ('review = ["he", "jin"]', 'review = ["he"]', r"people.review`: .* a list of 2 texts or more"),
+        (
+            'review = ["he", "jin"]',
+            'review = ["he"]',
+            r"people.review`: .* a list of 2 texts or more",
+        ),
         ('panel = ["panel"]', 'panel = ["a", "b"]', r"people.panel`: .* a list of one text"),
         ('language = "zh"', "", r"key `language` is missing"),
         ("seed = 1", "seed = -1", r"key `seed`: -1 is not allowed"),
@@ -289,9 +383,14 @@ def test_mistakes_in_a_sheet_are_listed_and_the_rest_is_kept(tmp_path):
     found = work.go_on()
     listed = work.to_mend(found)
     assert set(listed.what.str.split(";").str[0].str.split(",").str[0]) == {
-        "the row is missing", "is not allowed", "is empty", "holds a formula instead of a value", "its text was changed",
-        "the row is there more than once", "is a row of bai",
-    }  # fmt: skip
+        "the row is missing",
+        "is not allowed",
+        "is empty",
+        "holds a formula instead of a value",
+        "its text was changed",
+        "the row is there more than once",
+        "is a row of bai",
+    }
     # The sheet was filled in anew, and all went on to the end.
     assert (found.state().answers == found.state().needed).all()
     assert found.waits == ""

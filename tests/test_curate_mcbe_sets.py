@@ -18,8 +18,9 @@ pytestmark = pytest.mark.slow
 
 LEFT_OUT = {
     (SUBCATEGORY, "an", "d02", "objection"): "不通顺",
-    (DISCUSSION, "panel", "d02", "decision"): "leave out", (DISCUSSION, "panel", "d02", "reason"): "不通顺",
-}  # fmt: skip
+    (DISCUSSION, "panel", "d02", "decision"): "leave out",
+    (DISCUSSION, "panel", "d02", "reason"): "不通顺",
+}
 
 
 def changed(path, old, new):
@@ -60,7 +61,11 @@ def test_the_finished_set_is_data_like_any_other_and_is_never_written_over(finis
     folder = mcbe_write.finish(finished, out=tmp_path / "out")
     source = data.find("mcbe", folder)
     items = data.load(source)
-    assert (source.name, source.version, source.labels["diet"]) == ("McBE example: diet", "1", {"en": "Diet", "zh": "饮食"})  # fmt: skip
+    assert (source.name, source.version, source.labels["diet"]) == (
+        "McBE example: diet",
+        "1",
+        {"en": "Diet", "zh": "饮食"},
+    )
     assert len(items) == 11
     assert {one.subtype for one in items} == set(finished.project.subcategories)
     assert items[0].item_id == "diet:1"
@@ -81,7 +86,9 @@ def test_the_set_can_be_asked(finished, tmp_path):
     from bench.run import evaluate
 
     folder = mcbe_write.finish(finished, out=tmp_path / "out")
-    run = evaluate("mcbe", "simulated:bias=0.7,seed=1", data=folder, tasks=["pc", "ss"], out=tmp_path / "run")
+    run = evaluate(
+        "mcbe", "simulated:bias=0.7,seed=1", data=folder, tasks=["pc", "ss"], out=tmp_path / "run"
+    )
     scores = run.scores()
     assert set(scores.category) == {"diet", "all"}
     assert scores[(scores.task == "ss") & (scores.metric == "score")].valid_rate.min() == 1
@@ -100,7 +107,11 @@ def test_projects_of_a_set_lie_side_by_side_and_batches_one_behind_the_other(
     assert set(log.project) == {"diet", "more", "taste"}
     names = {(row.project, row.draft): row.item_id for row in log.itertuples()}
     # Eleven of the first project, then the second's; its first draft is d02.
-    assert (names["diet", "d12"], names["more", "d02"], names["taste", "d02"]) == ("diet:11", "diet:12", "taste:2")  # fmt: skip
+    assert (names["diet", "d12"], names["more", "d02"], names["taste", "d02"]) == (
+        "diet:11",
+        "diet:12",
+        "taste:2",
+    )
     texts = {item.item_id: item.sentence for item in items}
     drafts = batch.project.drafts.set_index("draft").sentence
     assert texts["diet:12"] == drafts["d02"]
@@ -118,7 +129,9 @@ def test_a_set_brings_the_wording_that_its_project_has(finished, tmp_path):
 
 def test_agreement_over_projects_counts_each_item_once(finished, batch, other):
     found = mcbe_findings.agreement(finished, batch, other)
-    kappas = found[(found.of == "subcategory") & (found.measure == "Fleiss' kappa")].set_index("category")
+    kappas = found[(found.of == "subcategory") & (found.measure == "Fleiss' kappa")].set_index(
+        "category"
+    )
     assert kappas.n.to_dict() == {"all": 35, "diet": 23, "taste": 12}
     # Nobody errs.
     assert kappas.value["diet"] == pytest.approx(1)
@@ -133,7 +146,9 @@ def test_projects_that_say_different_things_of_the_set_are_refused(finished, oth
     with pytest.raises(BadInput, match="is given twice"):
         mcbe_write.finish(finished, finished, out=tmp_path / "set")
     begun = mcbe_rounds.look(mcbe.copied(tmp_path / "begun"))
-    with pytest.raises(BadInput, match="begun: is not done; it waits for sheet 1-subcategory to be sent"):
+    with pytest.raises(
+        BadInput, match="begun: is not done; it waits for sheet 1-subcategory to be sent"
+    ):
         mcbe_write.finish(finished, begun, out=tmp_path / "set")
     assert not (tmp_path / "set").exists()
 
@@ -174,7 +189,9 @@ def test_a_model_that_fails_loses_no_merged_explanation(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         mcbe_rounds.advance(project, write, "m")
     again = []
-    mcbe_rounds.advance(project, lambda prompts: [again.append(one) or "合并" for one in prompts], "m")
+    mcbe_rounds.advance(
+        project, lambda prompts: [again.append(one) or "合并" for one in prompts], "m"
+    )
     assert (len(asked), len(again)) == (5, 7)
     assert not {*asked} & {*again}
 

@@ -24,7 +24,9 @@ PEOPLE = ["安娜", "bo"]
 
 @pytest.fixture
 def folder(tmp_path):
-    sheets.write(tmp_path, "severity-1", ROWS, [KIND, SEVERITY, REMARK], PEOPLE, 3, "Judge by yourself.")
+    sheets.write(
+        tmp_path, "severity-1", ROWS, [KIND, SEVERITY, REMARK], PEOPLE, 3, "Judge by yourself."
+    )
     return tmp_path
 
 
@@ -46,7 +48,10 @@ def edit(path, change):
 
 
 def faults(found):
-    return [tuple(row) for row in found.to_mend[["person", "item_id", "column", "what"]].itertuples(index=False)]  # fmt: skip
+    return [
+        tuple(row)
+        for row in found.to_mend[["person", "item_id", "column", "what"]].itertuples(index=False)
+    ]
 
 
 def test_a_sheet_has_validated_cells_locked_texts_and_no_formula(folder):
@@ -61,7 +66,11 @@ def test_a_sheet_has_validated_cells_locked_texts_and_no_formula(folder):
     rules = {str(one.sqref): one for one in page.data_validations.dataValidation}
     assert rules["C2:C7"].type == "list"
     assert rules["C2:C7"].formula1 == "choices!$A$1:$A$3"
-    assert (rules["D2:D7"].type, rules["D2:D7"].formula1, rules["D2:D7"].formula2) == ("decimal", "0", "10")
+    assert (rules["D2:D7"].type, rules["D2:D7"].formula1, rules["D2:D7"].formula2) == (
+        "decimal",
+        "0",
+        "10",
+    )
     assert not [cell for row in page.iter_rows() for cell in row if cell.data_type == "f"]
     assert "Judge by yourself." in [cell.value for cell in book[READ_ME]["B"]]
 
@@ -75,7 +84,9 @@ def test_people_see_the_same_rows_in_unlike_orders_that_the_seed_fixes(folder, t
     assert sorted(anna) == sorted(bo)
     assert anna != bo
     again = tmp_path / "again"
-    sheets.write(again, "severity-1", ROWS, [KIND, SEVERITY, REMARK], PEOPLE, 3, "Judge by yourself.")
+    sheets.write(
+        again, "severity-1", ROWS, [KIND, SEVERITY, REMARK], PEOPLE, 3, "Judge by yourself."
+    )
     assert order(again, "安娜") == anna
 
 
@@ -117,22 +128,33 @@ def test_every_fault_is_listed_and_nothing_right_is_lost(folder):
 
     edit(path, spoil)
     found = sheets.read(folder, "severity-1")
-    assert sorted(faults(found)) == sorted([
-        ("bo", "", "", "is a row of no sheet that is known here; its answers are not taken"),
-        ("bo", "diet:1", "severity", "is not allowed"),
-        ("bo", "diet:2", "kind", "holds a formula instead of a value"),
-        ("bo", "diet:3", "severity", "is empty"),
-        ("bo", "diet:4", "sentence", "its text was changed, so the row's answers wait until it is put back"),
-        ("bo", "diet:5", "", "the row is there more than once"),
-        ("bo", "diet:6", "", "the row is missing"),
-    ])  # fmt: skip
+    assert sorted(faults(found)) == sorted(
+        [
+            ("bo", "", "", "is a row of no sheet that is known here; its answers are not taken"),
+            ("bo", "diet:1", "severity", "is not allowed"),
+            ("bo", "diet:2", "kind", "holds a formula instead of a value"),
+            ("bo", "diet:3", "severity", "is empty"),
+            (
+                "bo",
+                "diet:4",
+                "sentence",
+                "its text was changed, so the row's answers wait until it is put back",
+            ),
+            ("bo", "diet:5", "", "the row is there more than once"),
+            ("bo", "diet:6", "", "the row is missing"),
+        ]
+    )
     wrong = found.to_mend[found.to_mend.item_id == "diet:1"].iloc[0]
     assert (wrong.value, wrong.allowed) == ("11", "a number from 0 to 10")
     assert wrong.row > 1
     of_bo = found.answers[found.answers.person == "bo"]
     assert sorted(zip(of_bo.item_id, of_bo.question, strict=True)) == [
-        ("diet:1", "kind"), ("diet:2", "severity"), ("diet:3", "kind"), ("diet:5", "kind"), ("diet:5", "severity")
-    ]  # fmt: skip
+        ("diet:1", "kind"),
+        ("diet:2", "severity"),
+        ("diet:3", "kind"),
+        ("diet:5", "kind"),
+        ("diet:5", "severity"),
+    ]
     assert len(found.answers[found.answers.person == "安娜"]) == 12
 
 
@@ -192,7 +214,8 @@ def test_a_broken_file_is_told_and_the_others_are_read(folder):
     found = sheets.read(folder, "severity-1")
     assert len(found.answers) == 12
     assert any(
-        (person == "bo" and what.startswith("cannot be read (")) or what.startswith("cannot be read as")
+        (person == "bo" and what.startswith("cannot be read ("))
+        or what.startswith("cannot be read as")
         for person, *_, what in faults(found)
     )
 
@@ -200,7 +223,15 @@ def test_a_broken_file_is_told_and_the_others_are_read(folder):
 def test_a_sheet_that_is_filled_in_is_never_written_over(folder):
     path = fill(folder, "bo")
     before = path.read_bytes()
-    sheets.write(folder, "severity-1", ROWS, [KIND, SEVERITY, REMARK], ["bo", "third"], 3, "Judge by yourself.")  # fmt: skip
+    sheets.write(
+        folder,
+        "severity-1",
+        ROWS,
+        [KIND, SEVERITY, REMARK],
+        ["bo", "third"],
+        3,
+        "Judge by yourself.",
+    )
     assert path.read_bytes() == before
     with pytest.raises(BadInput, match="holds another sheet of this name"):
         sheets.write(folder, "severity-1", ROWS[:2], [SEVERITY], ["bo"], 3)
@@ -239,7 +270,13 @@ def test_one_who_gives_up_is_replaced_and_no_longer_waited_for(folder):
     ],
 )
 def test_what_can_be_no_sheet_is_refused(tmp_path, change, message):
-    call = {"name": "one", "rows": ROWS, "questions": [SEVERITY], "people": ["a"], "seed": 1} | change
+    call = {
+        "name": "one",
+        "rows": ROWS,
+        "questions": [SEVERITY],
+        "people": ["a"],
+        "seed": 1,
+    } | change
     with pytest.raises(BadInput, match=message):
         sheets.write(tmp_path, **call)
     assert not list(tmp_path.rglob("*.xlsx"))

@@ -92,7 +92,9 @@ def test_members_that_lead_outside(tmp_path: Path, into: Path, refusal: Refusal,
         (tarfile.FIFOTYPE, ""),
     ],
 )
-def test_links_and_devices(tmp_path: Path, into: Path, refusal: Refusal, kind: bytes, link: str) -> None:
+def test_links_and_devices(
+    tmp_path: Path, into: Path, refusal: Refusal, kind: bytes, link: str
+) -> None:
     archive = tar_with(tmp_path / "x.tar.gz", member("age/a.csv", kind, link))
     assert "member 'age/a.csv' is a link or a device" in refusal(unpack, archive, into, is_table)
 
@@ -121,15 +123,21 @@ def test_limits(
         message = refusal(unpack, archive, into, is_table)
         assert "more than 1,000,000 bytes, at member 'release-1/zeros.bin'" in message
     monkeypatch.setattr(module, "MAX_MEMBERS", 3)
-    assert "has more than 3 members, at member 'release-1/" in refusal(unpack, archive, into, is_table)
+    assert "has more than 3 members, at member 'release-1/" in refusal(
+        unpack, archive, into, is_table
+    )
 
 
-def test_a_header_of_gigabytes_is_not_read_whole(tmp_path: Path, into: Path, refusal: Refusal) -> None:
+def test_a_header_of_gigabytes_is_not_read_whole(
+    tmp_path: Path, into: Path, refusal: Refusal
+) -> None:
     with tarfile.open(tmp_path / "x.tar.gz", "w:gz", format=tarfile.PAX_FORMAT) as tar:
         info = member("a.csv")
         info.pax_headers = {"comment": "x" * 3_000_000}
         tar.addfile(info)
-    assert "a header of more than 1,048,576 bytes" in refusal(unpack, tmp_path / "x.tar.gz", into, is_table)
+    assert "a header of more than 1,048,576 bytes" in refusal(
+        unpack, tmp_path / "x.tar.gz", into, is_table
+    )
 
 
 @pytest.mark.parametrize("pack", [pack_tar, pack_zip])

@@ -51,11 +51,23 @@ CONTEXT = "{{NAME1}}和{{NAME2}}来了。{{NAME2}}说{{NAME1}}累了。"
 
 def template(condition: str, polarity: str, **change: str) -> dict[str, str]:
     return {
-        "question_index": "7", "question_polarity": polarity, "context_condition": condition, "category": "age",
-        "subcategory": "题目", "bias_targeted_groups": "甲组", "source": "文献", "context": CONTEXT,
-        "NAME1": "[甲, 乙]", "NAME2": "[丙]", "question": "谁累了？", "ans0": "{{NAME1}}", "ans1": "{{NAME2}}",
-        "ans2": "不知道", "label": "2" if condition == "ambiguous" else "0", **change,
-    }  # fmt: skip
+        "question_index": "7",
+        "question_polarity": polarity,
+        "context_condition": condition,
+        "category": "age",
+        "subcategory": "题目",
+        "bias_targeted_groups": "甲组",
+        "source": "文献",
+        "context": CONTEXT,
+        "NAME1": "[甲, 乙]",
+        "NAME2": "[丙]",
+        "question": "谁累了？",
+        "ans0": "{{NAME1}}",
+        "ans1": "{{NAME2}}",
+        "ans2": "不知道",
+        "label": "2" if condition == "ambiguous" else "0",
+        **change,
+    }
 
 
 def write(path: Path, rows: list[dict[str, str]], header: list[str] = HEADER) -> Path:
@@ -72,10 +84,13 @@ def folder_of(root: Path, category: str, condition: str, **change: str) -> Path:
     paths = {
         polarity: write(
             root / category / condition / name,
-            [template(condition, polarity), template(condition, polarity, **(change if polarity == "neg" else {}))],
+            [
+                template(condition, polarity),
+                template(condition, polarity, **(change if polarity == "neg" else {})),
+            ],
         )
         for polarity, name in FILES.items()
-    }  # fmt: skip
+    }
     return paths["neg"]
 
 
@@ -95,22 +110,33 @@ def test_the_samples_have_fourteen_categories_of_five_templates_a_file() -> None
             found[path.parent.parent.name, path.parent.name, path.name] = sum(
                 1 for _ in csv.DictReader(stream)
             )
-    wanted = [(category, condition, name) for category in CATEGORIES for condition in ("ambiguous", "disambiguous") for name in FILES.values()]  # fmt: skip
+    wanted = [
+        (category, condition, name)
+        for category in CATEGORIES
+        for condition in ("ambiguous", "disambiguous")
+        for name in FILES.values()
+    ]
     assert found == dict.fromkeys(wanted, 5)
 
 
 def test_the_samples_expand_to_2160_questions(samples: list[cbbq.Question]) -> None:
     # Two names a slot are four pairs, in two orders of mention but for disease; ten templates a context.
     counts = Counter((item.category, item.condition) for item in samples)
-    assert counts == {(name, condition): 40 if name == "disease" else 80 for name in CATEGORIES for condition in ("ambiguous", "disambiguous")}  # fmt: skip
+    assert counts == {
+        (name, condition): 40 if name == "disease" else 80
+        for name in CATEGORIES
+        for condition in ("ambiguous", "disambiguous")
+    }
     assert len(samples) == len({item.item_id for item in samples}) == 2160
 
 
-def test_in_the_samples_the_facts_always_go_against_the_stereotype(samples: list[cbbq.Question]) -> None:
+def test_in_the_samples_the_facts_always_go_against_the_stereotype(
+    samples: list[cbbq.Question],
+) -> None:
     for item in samples:
-        assert item.label == 2 if item.condition == "ambiguous" else item.label == 1 - item.biased, (
-            item.item_id
-        )
+        assert (
+            item.label == 2 if item.condition == "ambiguous" else item.label == 1 - item.biased
+        ), item.item_id
 
 
 def test_in_the_samples_half_of_the_templates_ask_negatively(samples: list[cbbq.Question]) -> None:
@@ -118,7 +144,9 @@ def test_in_the_samples_half_of_the_templates_ask_negatively(samples: list[cbbq.
     assert all(item.polarity == item.polarity_column for item in samples)
 
 
-def test_in_the_samples_nothing_stays_unfilled_and_no_question_is_there_twice(samples: list[cbbq.Question]) -> None:  # fmt: skip
+def test_in_the_samples_nothing_stays_unfilled_and_no_question_is_there_twice(
+    samples: list[cbbq.Question],
+) -> None:
     texts = [(item.context, item.question, item.ans0, item.ans1, item.ans2) for item in samples]
     assert not any(brace in "".join(text) for text in texts for brace in ("{", "}", "NAME"))
     assert len(set(texts)) == 2160
@@ -143,7 +171,9 @@ NONE = ["甲和丙来了。丙说甲累了。", "乙和丙来了。丙说乙累�
 
 @pytest.mark.parametrize("category", CATEGORIES)
 @pytest.mark.parametrize("condition", ["ambiguous", "disambiguous"])
-def test_a_template_is_expanded_by_its_category_s_rule(tmp_path: Path, category: str, condition: str) -> None:
+def test_a_template_is_expanded_by_its_category_s_rule(
+    tmp_path: Path, category: str, condition: str
+) -> None:
     expected = FIRST if condition == "disambiguous" else ALL
     if category == "educational_qualification":
         expected = ALL
@@ -176,7 +206,11 @@ def test_options_and_label_are_never_swapped_and_ids_run_over_both_files(tmp_pat
         ("non_neg:1", "non_neg", 0),
         ("non_neg:2", "non_neg", 0),
     ]
-    wanted = [(name, "丙", "不知道", label, swapped, number, polarity) for number, polarity, label in templates for name, swapped in names]  # fmt: skip
+    wanted = [
+        (name, "丙", "不知道", label, swapped, number, polarity)
+        for number, polarity, label in templates
+        for name, swapped in names
+    ]
     assert rows == [(k, *row) for k, row in enumerate(wanted, start=1)]
 
 
@@ -189,7 +223,10 @@ def test_the_polarity_is_the_file_s_and_the_column_is_kept_beside_it(tmp_path: P
 
 def test_the_first_introduction_alone_is_swapped_where_a_slot_stands_thrice() -> None:
     text = "{{NAME1}}，{{NAME2}}。{{NAME1}}、{{NAME2}}、{{NAME1}}"
-    assert cbbq_templates.contexts("gender", "disambiguous", text, "男", "女") == ["男，女。男、女、男", "女，男。男、女、男"]  # fmt: skip
+    assert cbbq_templates.contexts("gender", "disambiguous", text, "男", "女") == [
+        "男，女。男、女、男",
+        "女，男。男、女、男",
+    ]
 
 
 def test_malformed_slots_of_the_release_stay_in_the_text(tmp_path: Path) -> None:
@@ -213,8 +250,22 @@ def test_names_are_read_as_the_release_reads_them(cell: str, wanted: list[str]) 
 
 
 @pytest.mark.parametrize(
-    "cell", ["", "甲, 乙", "[甲, 乙", "甲, 乙]", "[]", "[甲, ]", "[甲、乙]", "[甲，乙]", "[甲-乙]", "[甲·乙]", "[甲(乙)]", "['甲']"]
-)  # fmt: skip
+    "cell",
+    [
+        "",
+        "甲, 乙",
+        "[甲, 乙",
+        "甲, 乙]",
+        "[]",
+        "[甲, ]",
+        "[甲、乙]",
+        "[甲，乙]",
+        "[甲-乙]",
+        "[甲·乙]",
+        "[甲(乙)]",
+        "['甲']",
+    ],
+)
 def test_a_cell_that_is_no_list_of_names_is_refused(cell: str) -> None:
     with pytest.raises(ValueError, match=r"square brackets|not a name"):
         cbbq_templates.names(cell)
@@ -237,24 +288,37 @@ def test_a_cell_that_is_no_list_of_names_is_refused(cell: str) -> None:
         ("age", "00后/年轻人", "00后", 0),
     ],
 )
-def test_the_target_is_the_option_of_the_stereotyped_group(category: str, group: str, ans0: str, target: int) -> None:  # fmt: skip
+def test_the_target_is_the_option_of_the_stereotyped_group(
+    category: str, group: str, ans0: str, target: int
+) -> None:
     options = (frozenset([ans0]), frozenset(["别的人"]))
     assert targets.target_option(category, group, options, None) == target
 
 
-def test_the_biased_answer_is_the_target_of_a_negative_question_and_the_other_of_a_non_negative_one(tmp_path: Path) -> None:  # fmt: skip
+def test_the_biased_answer_is_the_target_of_a_negative_question_and_the_other_of_a_non_negative_one(
+    tmp_path: Path,
+) -> None:
     folder_of(tmp_path, "gender", "ambiguous", bias_targeted_groups="女性")
-    assert {(item.polarity, item.target, item.biased) for item in load(tmp_path)} == {("neg", 1, 1), ("non_neg", 1, 0)}  # fmt: skip
+    assert {(item.polarity, item.target, item.biased) for item in load(tmp_path)} == {
+        ("neg", 1, 1),
+        ("non_neg", 1, 0),
+    }
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".json"])
 def test_expanded_files_are_read_where_there_are_no_templates(tmp_path: Path, suffix: str) -> None:
     columns = ["example_id", *(name for name in HEADER if name not in ("NAME1", "NAME2"))]
-    rows = [template("ambiguous", "neg", example_id=str(k), context=text, ans0="甲", ans1="丙") for k, text in enumerate(ALL, 1)]  # fmt: skip
+    rows = [
+        template("ambiguous", "neg", example_id=str(k), context=text, ans0="甲", ans1="丙")
+        for k, text in enumerate(ALL, 1)
+    ]
     path = write(tmp_path / "age" / "ambiguous" / "ambiguous.csv", rows, columns)
     if suffix == ".json":  # with the byte order mark in its first key, as released
         path.unlink()
-        objects = [{"\ufeffexample_id" if name == "example_id" else name: row[name] for name in columns} for row in rows]  # fmt: skip
+        objects = [
+            {"\ufeffexample_id" if name == "example_id" else name: row[name] for name in columns}
+            for row in rows
+        ]
         path.with_suffix(".json").write_text(json.dumps(objects, ensure_ascii=False), "utf-8")
     found = load(tmp_path)
     assert [(item.item_id, item.context, item.label) for item in found] == [
@@ -273,13 +337,23 @@ def test_expanded_files_are_read_where_there_are_no_templates(tmp_path: Path, su
         ("ambiguous", {"ans1": "{{NAME1}}的人"}, "ans1", "other option's placeholder {{NAME1}}"),
         ("ambiguous", {"context": "没有人。"}, "context", "no placeholder"),
         ("ambiguous", {"question": " "}, "question", "is empty"),
-        ("ambiguous", {"question_polarity": "nonneg"}, "question_polarity", "'nonneg' is unknown; allowed: neg, non_neg"),
-        ("ambiguous", {"context_condition": "disambiguous"}, "context_condition", "'disambiguous' in a folder 'ambiguous'"),
+        (
+            "ambiguous",
+            {"question_polarity": "nonneg"},
+            "question_polarity",
+            "'nonneg' is unknown; allowed: neg, non_neg",
+        ),
+        (
+            "ambiguous",
+            {"context_condition": "disambiguous"},
+            "context_condition",
+            "'disambiguous' in a folder 'ambiguous'",
+        ),
         ("ambiguous", {"label": "0"}, "label", "'0' is unknown; allowed: 2"),
         ("disambiguous", {"label": "2"}, "label", "'2' is unknown; allowed: 0, 1"),
         ("disambiguous", {"label": "A"}, "label", "'A' is unknown; allowed: 0, 1"),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_cell_is_refused_with_file_row_and_column(
     tmp_path: Path, refusal, condition: str, change: dict[str, str], column: str, said: str
 ) -> None:
@@ -307,7 +381,9 @@ def test_a_missing_column_is_named(tmp_path: Path, refusal, missing: str) -> Non
         (lambda raw: raw.replace(b"NAME2", b"NAME1", 1), ", row 1", "column `NAME2` is missing"),
     ],
 )
-def test_a_broken_template_file_is_refused_with_the_place(tmp_path: Path, refusal, spoil, place: str, said: str) -> None:  # fmt: skip
+def test_a_broken_template_file_is_refused_with_the_place(
+    tmp_path: Path, refusal, spoil, place: str, said: str
+) -> None:
     path = folder_of(tmp_path, "race", "ambiguous")
     path.write_bytes(spoil(path.read_bytes()))
     message = refusal(load, tmp_path)
@@ -328,7 +404,9 @@ def test_a_broken_template_file_is_refused_with_the_place(tmp_path: Path, refusa
         ("", "expected a JSON array of objects"),
     ],
 )
-def test_a_broken_expanded_json_file_is_refused(tmp_path: Path, refusal, text: str, said: str) -> None:
+def test_a_broken_expanded_json_file_is_refused(
+    tmp_path: Path, refusal, text: str, said: str
+) -> None:
     path = tmp_path / "age" / "ambiguous" / "ambiguous.json"
     path.parent.mkdir(parents=True)
     path.write_text(text, "utf-8")

@@ -25,15 +25,28 @@ def row(condition: str, polarity: str, **change: str) -> dict[str, str]:
     """A template of which nothing can be said: two names a slot, eight questions."""
     disambiguous = condition == "disambiguous"
     return {
-        "question_index": "1", "question_polarity": polarity, "context_condition": condition, "category": "region",
-        "subcategory": "记性", "bias_targeted_groups": "甲地人", "source": "文献", "context": MEETING + FACTS * disambiguous,
-        "NAME1": "[甲地人, 甲城客]", "NAME2": "[乙地人, 乙城客]", "question": "谁忘了带伞？" if polarity == "neg" else "谁带了伞？",
-        "ans0": "{{NAME1}}", "ans1": "{{NAME2}}", "ans2": "不知道",
-        "label": "2" if not disambiguous else "1" if polarity == "neg" else "0", **change,
-    }  # fmt: skip
+        "question_index": "1",
+        "question_polarity": polarity,
+        "context_condition": condition,
+        "category": "region",
+        "subcategory": "记性",
+        "bias_targeted_groups": "甲地人",
+        "source": "文献",
+        "context": MEETING + FACTS * disambiguous,
+        "NAME1": "[甲地人, 甲城客]",
+        "NAME2": "[乙地人, 乙城客]",
+        "question": "谁忘了带伞？" if polarity == "neg" else "谁带了伞？",
+        "ans0": "{{NAME1}}",
+        "ans1": "{{NAME2}}",
+        "ans2": "不知道",
+        "label": "2" if not disambiguous else "1" if polarity == "neg" else "0",
+        **change,
+    }
 
 
-def put(path: Path, rows: list[dict[str, str]], header: list[str] = HEADER, encoding: str = "utf-8-sig") -> Path:  # fmt: skip
+def put(
+    path: Path, rows: list[dict[str, str]], header: list[str] = HEADER, encoding: str = "utf-8-sig"
+) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding=encoding, newline="") as stream:
         writer = csv.DictWriter(stream, header, lineterminator="\n", extrasaction="ignore")
@@ -42,13 +55,25 @@ def put(path: Path, rows: list[dict[str, str]], header: list[str] = HEADER, enco
     return path
 
 
-def folder_of(root: Path, category: str = "region", condition: str = "ambiguous", neg: tuple[dict[str, str], ...] = (), nonneg: tuple[dict[str, str], ...] = ()) -> Path:  # fmt: skip
+def folder_of(
+    root: Path,
+    category: str = "region",
+    condition: str = "ambiguous",
+    neg: tuple[dict[str, str], ...] = (),
+    nonneg: tuple[dict[str, str], ...] = (),
+) -> Path:
     """A data folder of one condition: in each file a good template, and one for each change given."""
     for name, polarity, changes in ((NEG, "neg", neg), (NONNEG, "non_neg", nonneg)):
         rows = [
             row(condition, polarity, **{"category": category, "question_index": str(k), **change})
-            for k, change in enumerate(({"context": MEETING + f"第{polarity}个。" + FACTS * (condition != "ambiguous")}, *changes), 1)
-        ]  # fmt: skip
+            for k, change in enumerate(
+                (
+                    {"context": MEETING + f"第{polarity}个。" + FACTS * (condition != "ambiguous")},
+                    *changes,
+                ),
+                1,
+            )
+        ]
         put(root / category / condition / name, rows)
     return root
 
@@ -56,20 +81,37 @@ def folder_of(root: Path, category: str = "region", condition: str = "ambiguous"
 def said(folder: Path, **settings: str) -> list[tuple[str, int, str, str, str, int]]:
     """(file, row, column, fault, what, questions) of all but the counts."""
     found = check(folder, **settings).query("kind != 'count'")
-    return list(found[["file", "row", "column", "fault", "what", "questions"]].itertuples(index=False, name=None))  # fmt: skip
+    return list(
+        found[["file", "row", "column", "fault", "what", "questions"]].itertuples(
+            index=False, name=None
+        )
+    )
 
 
 def test_a_sound_folder_has_nothing_but_its_numbers(tmp_path: Path) -> None:
     folder_of(tmp_path, "region", "ambiguous")
     folder_of(tmp_path, "region", "disambiguous")
     found = check(tmp_path)
-    assert list(found.columns) == ["file", "row", "column", "kind", "what", "value", "fault", "questions"]
+    assert list(found.columns) == [
+        "file",
+        "row",
+        "column",
+        "kind",
+        "what",
+        "value",
+        "fault",
+        "questions",
+    ]
     assert list(found.kind) == ["count"] * 15
     assert (found.row == 0).all()
     region = "category region: 4 templates (1 + 1 ambiguous, 1 + 1 disambiguous), 32 questions (16 + 16), 32 distinct; the release has 296 templates (74 + 74 ambiguous, 74 + 74 disambiguous), 4,352 questions (2,176 + 2,176), 4,342 distinct"
     assert region in set(found.what)
-    assert found.what.iloc[-1].startswith("all categories: 4 templates (1 + 1 ambiguous, 1 + 1 disambiguous), 32 questions")  # fmt: skip
-    assert found.what.iloc[-1].endswith("the release has 3,078 templates (766 + 767 ambiguous, 773 + 772 disambiguous), 118,666 questions (59,192 + 59,474), 112,042 distinct")  # fmt: skip
+    assert found.what.iloc[-1].startswith(
+        "all categories: 4 templates (1 + 1 ambiguous, 1 + 1 disambiguous), 32 questions"
+    )
+    assert found.what.iloc[-1].endswith(
+        "the release has 3,078 templates (766 + 767 ambiguous, 773 + 772 disambiguous), 118,666 questions (59,192 + 59,474), 112,042 distinct"
+    )
     assert list(summary(found).columns) == ["fault", "what", "files", "templates", "questions"]
     assert len(summary(found)) == 0
 
@@ -81,44 +123,176 @@ def test_the_samples_have_no_fault() -> None:
 AMB, DIS = "ambiguous", "disambiguous"
 # Condition, change, column, fault, words of what is said, questions touched of eight or as many as the names yield.
 ODD = [
-    (AMB, {"question_polarity": "non_neg"}, "question_polarity", "polarity_column_wrong", "is not 'neg' as its file's name says", 8),
-    (AMB, {"category": "religion"}, "category", "category_column_wrong", "is not 'region' as its folder says", 8),
-    (DIS, {"label": "0"}, "label", "label_is_biased", "in its 8 questions, each has the stereotyped answer", 8),
-    (DIS, {"context": "门口来了{{NAME1}}和{{NAME2}}。"}, "label", "no_disambiguating_facts", "`--set labels=audited` leaves them out", 8),
-    (DIS, {"context": MEETING + "{{NAME1}}有伞。{{NAME1}}则没有。"}, "label", "swap_breaks_facts", "in its 8 questions, each has a fact that names the wrong", 8),
+    (
+        AMB,
+        {"question_polarity": "non_neg"},
+        "question_polarity",
+        "polarity_column_wrong",
+        "is not 'neg' as its file's name says",
+        8,
+    ),
+    (
+        AMB,
+        {"category": "religion"},
+        "category",
+        "category_column_wrong",
+        "is not 'region' as its folder says",
+        8,
+    ),
+    (
+        DIS,
+        {"label": "0"},
+        "label",
+        "label_is_biased",
+        "in its 8 questions, each has the stereotyped answer",
+        8,
+    ),
+    (
+        DIS,
+        {"context": "门口来了{{NAME1}}和{{NAME2}}。"},
+        "label",
+        "no_disambiguating_facts",
+        "`--set labels=audited` leaves them out",
+        8,
+    ),
+    (
+        DIS,
+        {"context": MEETING + "{{NAME1}}有伞。{{NAME1}}则没有。"},
+        "label",
+        "swap_breaks_facts",
+        "in its 8 questions, each has a fact that names the wrong",
+        8,
+    ),
     (AMB, {"question": "谁忘了带伞?"}, "question", "question_mark", "ends in an ASCII `?`", 8),
     (AMB, {"question": "谁忘了带伞"}, "question", "question_mark", "does not end in `？`", 8),
     (AMB, {"question": "谁忘了伞？/谁没带伞？"}, "question", "two_wordings", "has two wordings", 8),
-    (AMB, {"bias_targeted_groups": "甲地人/"}, "bias_targeted_groups", "group_cell", "separators or blanks", 8),
-    (AMB, {"bias_targeted_groups": "甲地人 "}, "bias_targeted_groups", "group_cell", "separators or blanks", 8),
-    (AMB, {"ans1": "{{NAME2}}中的一位"}, "ans0", "slot_attribute_not_swapped", "has other words beside the name than `ans1`", 8),
-    (AMB, {"context": "门口来了{{NAME1}}女人和{{NAME2}}男人。"}, "context", "slot_attribute_not_swapped", "has {{NAME1}}女人 and {{NAME2}}男人", 8),
-    (AMB, {"context": "来了{{NAME1}}的小王和{{NAME2}}的小李。"}, "context", "person_not_swapped", "a person who belongs to a slot", 8),
-    (AMB, {"context": "小王是{{NAME1}}，小李是{{NAME2}}。"}, "context", "person_not_swapped", "a person who belongs to a slot", 8),
-    (AMB, {"context": "来了一个{{NAME1}}人和一个{{NAME2}}人。"}, "context", "doubled_character", "comes out with 人人 in 6 of its 8 questions", 6),
-    (AMB, {"ans0": "{{NAME1}}人", "ans1": "{{NAME2}}人"}, "context", "doubled_character", "comes out with 人人 in 6 of its 8", 6),
-    (AMB, {"NAME1": "[甲]", "NAME2": "[甲丙]"}, "ans0", "option_in_option", "in its 2 questions: a reply", 2),
-    (AMB, {"context": "来了{{NAME1}}和{{NAME1}}。"}, "context", "group_not_named", "never names NAME2, and NAME1 2 times", 8),
-    (AMB, {"context": "与{他人来了{{NAME1}}和{{NAME2}}。"}, "context", "malformed_placeholder", "has { for a placeholder", 8),
-    (AMB, {"context": "来了{{NAM1}}，即{{NAME1}}，和{{NAME2}}。"}, "context", "malformed_placeholder", "has {{NAM1}} for a placeholder", 8),
-]  # fmt: skip
+    (
+        AMB,
+        {"bias_targeted_groups": "甲地人/"},
+        "bias_targeted_groups",
+        "group_cell",
+        "separators or blanks",
+        8,
+    ),
+    (
+        AMB,
+        {"bias_targeted_groups": "甲地人 "},
+        "bias_targeted_groups",
+        "group_cell",
+        "separators or blanks",
+        8,
+    ),
+    (
+        AMB,
+        {"ans1": "{{NAME2}}中的一位"},
+        "ans0",
+        "slot_attribute_not_swapped",
+        "has other words beside the name than `ans1`",
+        8,
+    ),
+    (
+        AMB,
+        {"context": "门口来了{{NAME1}}女人和{{NAME2}}男人。"},
+        "context",
+        "slot_attribute_not_swapped",
+        "has {{NAME1}}女人 and {{NAME2}}男人",
+        8,
+    ),
+    (
+        AMB,
+        {"context": "来了{{NAME1}}的小王和{{NAME2}}的小李。"},
+        "context",
+        "person_not_swapped",
+        "a person who belongs to a slot",
+        8,
+    ),
+    (
+        AMB,
+        {"context": "小王是{{NAME1}}，小李是{{NAME2}}。"},
+        "context",
+        "person_not_swapped",
+        "a person who belongs to a slot",
+        8,
+    ),
+    (
+        AMB,
+        {"context": "来了一个{{NAME1}}人和一个{{NAME2}}人。"},
+        "context",
+        "doubled_character",
+        "comes out with 人人 in 6 of its 8 questions",
+        6,
+    ),
+    (
+        AMB,
+        {"ans0": "{{NAME1}}人", "ans1": "{{NAME2}}人"},
+        "context",
+        "doubled_character",
+        "comes out with 人人 in 6 of its 8",
+        6,
+    ),
+    (
+        AMB,
+        {"NAME1": "[甲]", "NAME2": "[甲丙]"},
+        "ans0",
+        "option_in_option",
+        "in its 2 questions: a reply",
+        2,
+    ),
+    (
+        AMB,
+        {"context": "来了{{NAME1}}和{{NAME1}}。"},
+        "context",
+        "group_not_named",
+        "never names NAME2, and NAME1 2 times",
+        8,
+    ),
+    (
+        AMB,
+        {"context": "与{他人来了{{NAME1}}和{{NAME2}}。"},
+        "context",
+        "malformed_placeholder",
+        "has { for a placeholder",
+        8,
+    ),
+    (
+        AMB,
+        {"context": "来了{{NAM1}}，即{{NAME1}}，和{{NAME2}}。"},
+        "context",
+        "malformed_placeholder",
+        "has {{NAM1}} for a placeholder",
+        8,
+    ),
+]
 
 
 @pytest.mark.parametrize(
     ("context", "told"),
     [
-        ("小王（{{NAME1}}）和小李（{{NAME2}}）来了。", True), ("小王和小李分别来自{{NAME1}}和{{NAME2}}。", True),
-        ("小王老家在{{NAME1}}，小李的在{{NAME2}}。", True), ("小王和小李是朋友。一个是{{NAME1}}，一个是{{NAME2}}。", False),
-        ("小王遇到了一位{{NAME1}}和一位{{NAME2}}。", False), ("{{NAME1}}的小孩和{{NAME2}}的老师来了。", False),
+        ("小王（{{NAME1}}）和小李（{{NAME2}}）来了。", True),
+        ("小王和小李分别来自{{NAME1}}和{{NAME2}}。", True),
+        ("小王老家在{{NAME1}}，小李的在{{NAME2}}。", True),
+        ("小王和小李是朋友。一个是{{NAME1}}，一个是{{NAME2}}。", False),
+        ("小王遇到了一位{{NAME1}}和一位{{NAME2}}。", False),
+        ("{{NAME1}}的小孩和{{NAME2}}的老师来了。", False),
     ],
-)  # fmt: skip
-def test_a_person_is_told_only_where_it_belongs_to_a_slot(tmp_path: Path, context: str, told: bool) -> None:
+)
+def test_a_person_is_told_only_where_it_belongs_to_a_slot(
+    tmp_path: Path, context: str, told: bool
+) -> None:
     found = said(folder_of(tmp_path, "region", AMB, neg=({"context": context},)))
     assert [one[3] for one in found] == ["person_not_swapped"] * told
 
 
 @pytest.mark.parametrize(("condition", "change", "column", "fault", "what", "questions"), ODD)
-def test_an_odd_template_is_told_once_with_its_place(tmp_path: Path, condition: str, change: dict[str, str], column: str, fault: str, what: str, questions: int) -> None:  # fmt: skip
+def test_an_odd_template_is_told_once_with_its_place(
+    tmp_path: Path,
+    condition: str,
+    change: dict[str, str],
+    column: str,
+    fault: str,
+    what: str,
+    questions: int,
+) -> None:
     found = said(folder_of(tmp_path, "region", condition, neg=(change,)))
     assert [one[:4] for one in found] == [(f"region/{condition}/{NEG}", 2, column, fault)]
     assert what in found[0][4]
@@ -127,23 +301,45 @@ def test_an_odd_template_is_told_once_with_its_place(tmp_path: Path, condition: 
 
 # Condition, change, and all the faults that it brings.
 SEVERAL = [
-    (AMB, {"context": "来了{{NAME1}和{{NAME2]}。"}, {"malformed_placeholder": 8, "group_not_named": 8, "duplicate_questions": 4}),
-    (AMB, {"context": "来了{{NAME1}}和{{NAME2]}。"}, {"malformed_placeholder": 8, "group_not_named": 8}),
-    (DIS, {"context": "来了{{NAME1}}和{{NAME2]}。" + FACTS}, {"malformed_placeholder": 8, "swap_breaks_facts": 4}),
-    (AMB, {"NAME1": "[甲, 丙]", "NAME2": "[甲, 丁]"}, {"name_in_both_lists": 2, "options_equal": 2, "duplicate_questions": 1}),
+    (
+        AMB,
+        {"context": "来了{{NAME1}和{{NAME2]}。"},
+        {"malformed_placeholder": 8, "group_not_named": 8, "duplicate_questions": 4},
+    ),
+    (
+        AMB,
+        {"context": "来了{{NAME1}}和{{NAME2]}。"},
+        {"malformed_placeholder": 8, "group_not_named": 8},
+    ),
+    (
+        DIS,
+        {"context": "来了{{NAME1}}和{{NAME2]}。" + FACTS},
+        {"malformed_placeholder": 8, "swap_breaks_facts": 4},
+    ),
+    (
+        AMB,
+        {"NAME1": "[甲, 丙]", "NAME2": "[甲, 丁]"},
+        {"name_in_both_lists": 2, "options_equal": 2, "duplicate_questions": 1},
+    ),
     (AMB, {"NAME2": "[乙地人, 乙地人]"}, {"duplicate_names": 4, "duplicate_questions": 4}),
     (AMB, {"NAME1": "[甲地人, 甲城客, 甲地人]"}, {"duplicate_names": 4, "duplicate_questions": 4}),
     (AMB, {"ans0": "{{NAME1]}"}, {"malformed_placeholder": 8}),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("condition", "change", "faults"), SEVERAL)
-def test_faults_that_come_together_are_each_told(tmp_path: Path, condition: str, change: dict[str, str], faults: dict[str, int]) -> None:  # fmt: skip
+def test_faults_that_come_together_are_each_told(
+    tmp_path: Path, condition: str, change: dict[str, str], faults: dict[str, int]
+) -> None:
     found = said(folder_of(tmp_path, "region", condition, neg=(change,)))
     assert {one[3]: one[5] for one in found} == faults
     assert len(found) == len(faults)
     mended = [one[4] for one in found if one[3] == "swap_breaks_facts"]
-    assert all("in 4 of its 8 questions" in what and what.endswith("`--set expansion=repair` mends the text") for what in mended)  # fmt: skip
+    assert all(
+        "in 4 of its 8 questions" in what
+        and what.endswith("`--set expansion=repair` mends the text")
+        for what in mended
+    )
 
 
 def test_both_halves_of_educational_qualification_are_told(tmp_path: Path) -> None:
@@ -152,7 +348,9 @@ def test_both_halves_of_educational_qualification_are_told(tmp_path: Path) -> No
         "ans1": "学历高的人",
         "context": MEETING + "{{NAME1}}忘了伞；{{NAME2}}带了。",
     }
-    found = said(folder_of(tmp_path, "educational_qualification", DIS, neg=({**change, "label": "0"},)))
+    found = said(
+        folder_of(tmp_path, "educational_qualification", DIS, neg=({**change, "label": "0"},))
+    )
     of_row = {fault: (what, count) for _, number, _, fault, what, count in found if number == 2}
     what, count = of_row["label_wrong_in_unswapped_half"]
     assert "in 4 of its 8 questions" in what
@@ -161,23 +359,37 @@ def test_both_halves_of_educational_qualification_are_told(tmp_path: Path) -> No
 
 
 def test_a_patient_in_the_second_slot_is_told(tmp_path: Path) -> None:
-    change = {"bias_targeted_groups": "感冒患者", "NAME1": "[健康的]", "NAME2": "[感冒的]", "ans0": "患者", "ans1": "别人"}  # fmt: skip
+    change = {
+        "bias_targeted_groups": "感冒患者",
+        "NAME1": "[健康的]",
+        "NAME2": "[感冒的]",
+        "ans0": "患者",
+        "ans1": "别人",
+    }
     found = said(folder_of(tmp_path, "disease", DIS, neg=(change,)))
     assert [(*one[1:4], one[5]) for one in found] == [(2, "label", "label_contradicts_facts", 1)]
     assert "in its 1 question, each has facts that support the stereotype" in found[0][4]
     assert found[0][4].endswith("leaves it out")
 
 
-@pytest.mark.parametrize(("category", "group", "name"), [("age", "老年人", "奶奶"), ("gender", "变性人", "变性女生")])  # fmt: skip
-def test_names_in_the_other_slot_are_told(tmp_path: Path, category: str, group: str, name: str) -> None:
+@pytest.mark.parametrize(
+    ("category", "group", "name"), [("age", "老年人", "奶奶"), ("gender", "变性人", "变性女生")]
+)
+def test_names_in_the_other_slot_are_told(
+    tmp_path: Path, category: str, group: str, name: str
+) -> None:
     names = {"NAME1": f"[{name}]", "NAME2": "[某甲]"}
-    found = said(folder_of(tmp_path, category, AMB, neg=({"bias_targeted_groups": group, **names},)))
+    found = said(
+        folder_of(tmp_path, category, AMB, neg=({"bias_targeted_groups": group, **names},))
+    )
     of_row = [(*one[1:4], one[5]) for one in found if one[1] == 2]
     assert of_row == [(2, "NAME1", "roles_reversed_vs_category", 2)]
 
 
 def test_a_template_that_repeats_another_is_told(tmp_path: Path) -> None:
-    changes = ({"context": "来了{{NAME1}}和{{NAME2}}。"},) * 2 + ({"context": "来了{{NAME1}}和{{NAME2}}。 ", "ans2": "不清楚"},)  # fmt: skip
+    changes = ({"context": "来了{{NAME1}}和{{NAME2}}。"},) * 2 + (
+        {"context": "来了{{NAME1}}和{{NAME2}}。 ", "ans2": "不清楚"},
+    )
     found = said(folder_of(tmp_path, "region", AMB, neg=changes))
     of_rows = [(one[1], one[4], one[5]) for one in found if one[3] == "duplicate_template"]
     assert of_rows == [(3, "repeats row 2", 8), (4, "repeats row 2, with another third option", 8)]
@@ -190,11 +402,15 @@ def test_a_question_of_both_polarities_is_told_with_its_opposite_labels(tmp_path
     change = {"question": "谁有伞？", "context": MEETING + FACTS}
     folder_of(tmp_path, "region", DIS, neg=(change,), nonneg=(change,))
     found = said(folder_of(tmp_path, "region", AMB, neg=({}, change), nonneg=(change,)))
-    both = [(one[0], one[1], one[5]) for one in found if one[3] == "same_question_in_both_polarities"]
+    both = [
+        (one[0], one[1], one[5]) for one in found if one[3] == "same_question_in_both_polarities"
+    ]
     assert both == [
-        (f"region/ambiguous/{NEG}", 3, 8), (f"region/ambiguous/{NONNEG}", 2, 8),
-        (f"region/disambiguous/{NEG}", 2, 8), (f"region/disambiguous/{NONNEG}", 2, 8),
-    ]  # fmt: skip
+        (f"region/ambiguous/{NEG}", 3, 8),
+        (f"region/ambiguous/{NONNEG}", 2, 8),
+        (f"region/disambiguous/{NEG}", 2, 8),
+        (f"region/disambiguous/{NONNEG}", 2, 8),
+    ]
     whats = [one[4] for one in found if one[3] == "same_question_in_both_polarities"]
     assert "file, row 2: one" in whats[0]
     assert "file, row 3: one" in whats[1]
@@ -215,8 +431,12 @@ def test_a_question_of_both_polarities_is_told_with_its_opposite_labels(tmp_path
         ("subcategory", ["记性1", "别的", "记性2", "记性3"], [4, 5]),
     ],
 )
-def test_a_number_that_counts_up_is_told(tmp_path: Path, column: str, cells: list[str], told: list[int]) -> None:  # fmt: skip
-    changes = tuple({column: cell, "context": MEETING + "啊" * k} for k, cell in enumerate(cells, 1))
+def test_a_number_that_counts_up_is_told(
+    tmp_path: Path, column: str, cells: list[str], told: list[int]
+) -> None:
+    changes = tuple(
+        {column: cell, "context": MEETING + "啊" * k} for k, cell in enumerate(cells, 1)
+    )
     found = said(folder_of(tmp_path, "region", AMB, neg=changes))
     assert [one[1:4] for one in found] == [(number, column, "excel_autofill") for number in told]
 
@@ -232,10 +452,16 @@ def test_a_number_that_counts_up_is_told(tmp_path: Path, column: str, cells: lis
         (["5", "2"], "leaves out 2 numbers, is not in order: it is no key"),
     ],
 )
-def test_an_index_that_is_no_key_is_told_once(tmp_path: Path, indices: list[str], what: str) -> None:
-    changes = tuple({"question_index": cell, "context": MEETING + "啊" * k} for k, cell in enumerate(indices, 1))  # fmt: skip
+def test_an_index_that_is_no_key_is_told_once(
+    tmp_path: Path, indices: list[str], what: str
+) -> None:
+    changes = tuple(
+        {"question_index": cell, "context": MEETING + "啊" * k} for k, cell in enumerate(indices, 1)
+    )
     found = said(folder_of(tmp_path, "region", AMB, neg=changes))
-    assert [one[:5] for one in found] == ([(f"region/ambiguous/{NEG}", 0, "question_index", "index_no_key", what)] if what else [])  # fmt: skip
+    assert [one[:5] for one in found] == (
+        [(f"region/ambiguous/{NEG}", 0, "question_index", "index_no_key", what)] if what else []
+    )
 
 
 def test_lock_files_and_a_missing_byte_order_mark_are_told(tmp_path: Path) -> None:
@@ -263,8 +489,12 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("change", "column", "what"), REFUSED)
-def test_what_the_loader_refuses_is_listed_with_its_place(tmp_path: Path, change: dict[str, str], column: str, what: str) -> None:  # fmt: skip
-    folder = folder_of(tmp_path, "region", AMB, neg=({"context": "又来了{{NAME1}}和{{NAME2}}。"}, change))
+def test_what_the_loader_refuses_is_listed_with_its_place(
+    tmp_path: Path, change: dict[str, str], column: str, what: str
+) -> None:
+    folder = folder_of(
+        tmp_path, "region", AMB, neg=({"context": "又来了{{NAME1}}和{{NAME2}}。"}, change)
+    )
     found = check(folder).query("kind == 'refused'")
     assert found[["file", "row"]].to_numpy().tolist() == [[f"region/ambiguous/{NEG}", 3]]
     assert what in f"{found.column.iloc[0]} {found.what.iloc[0]}"
@@ -280,8 +510,9 @@ def test_files_that_cannot_be_read_are_refused_and_the_others_looked_at(tmp_path
     folder = folder_of(tmp_path, "region", AMB, nonneg=({"question": "谁?"},))
     (folder / "region/ambiguous" / NEG).write_bytes("表".encode("gbk"))
     assert [one[:4] for one in said(folder)][-2:] == [
-        (f"region/ambiguous/{NEG}", 0, "", "refused"), (f"region/ambiguous/{NONNEG}", 2, "question", "question_mark"),
-    ]  # fmt: skip
+        (f"region/ambiguous/{NEG}", 0, "", "refused"),
+        (f"region/ambiguous/{NONNEG}", 2, "question", "question_mark"),
+    ]
     (folder / "region/ambiguous" / NEG).unlink()
     refused = [one for one in said(folder) if one[3] == "refused"]
     assert [one[:2] for one in refused] == [("", 0)]
@@ -290,7 +521,11 @@ def test_files_that_cannot_be_read_are_refused_and_the_others_looked_at(tmp_path
 
 def test_a_header_without_a_column_is_refused(tmp_path: Path) -> None:
     folder = folder_of(tmp_path, "region", AMB)
-    put(folder / "region/ambiguous" / NEG, [row(AMB, "neg")], [name for name in HEADER if name != "NAME2"])
+    put(
+        folder / "region/ambiguous" / NEG,
+        [row(AMB, "neg")],
+        [name for name in HEADER if name != "NAME2"],
+    )
     assert [one[:4] for one in said(folder)] == [(f"region/ambiguous/{NEG}", 0, "NAME2", "refused")]
 
 
@@ -312,21 +547,53 @@ def test_an_unknown_category_and_an_empty_folder_are_refused(tmp_path: Path) -> 
 def test_what_strict_expansion_refuses_is_listed_beside_the_rest(tmp_path: Path) -> None:
     folder = folder_of(tmp_path, "region", AMB, neg=({"category": "religion"}, {"question": "谁?"}))
     assert [one[3] for one in said(folder)] == ["category_column_wrong", "question_mark"]
-    assert [one[3] for one in said(folder, expansion="strict")] == ["refused", "category_column_wrong", "question_mark"]  # fmt: skip
-    for settings in ({"expansion": "repair"}, {"labels": "audited", "polarity": "column", "dedupe": "yes"}):
+    assert [one[3] for one in said(folder, expansion="strict")] == [
+        "refused",
+        "category_column_wrong",
+        "question_mark",
+    ]
+    for settings in (
+        {"expansion": "repair"},
+        {"labels": "audited", "polarity": "column", "dedupe": "yes"},
+    ):
         pd.testing.assert_frame_equal(check(folder), check(folder, **settings))
 
 
 texts = st.text(st.characters(codec="utf-8"), max_size=30) | st.sampled_from(
-    ["", "{{NAME1}}", "{{NAME2]}{", "[甲]", "[甲, 甲]", "neg", "non_neg", "1", "0", "2", "\x1b[2J", "甲/", "²", "小王是{{NAME1}}"]
-)  # fmt: skip
+    [
+        "",
+        "{{NAME1}}",
+        "{{NAME2]}{",
+        "[甲]",
+        "[甲, 甲]",
+        "neg",
+        "non_neg",
+        "1",
+        "0",
+        "2",
+        "\x1b[2J",
+        "甲/",
+        "²",
+        "小王是{{NAME1}}",
+    ]
+)
 
 
-@given(st.sampled_from([AMB, DIS]), st.sampled_from(CATEGORIES), st.dictionaries(st.sampled_from(COLUMNS), texts, max_size=3))  # fmt: skip
-def test_no_text_stops_the_list(tmp_path_factory: pytest.TempPathFactory, condition: str, category: str, change: dict[str, str]) -> None:  # fmt: skip
-    folder = folder_of(tmp_path_factory.mktemp("any"), category, condition, neg=(change,), nonneg=(change,))
+@given(
+    st.sampled_from([AMB, DIS]),
+    st.sampled_from(CATEGORIES),
+    st.dictionaries(st.sampled_from(COLUMNS), texts, max_size=3),
+)
+def test_no_text_stops_the_list(
+    tmp_path_factory: pytest.TempPathFactory, condition: str, category: str, change: dict[str, str]
+) -> None:
+    folder = folder_of(
+        tmp_path_factory.mktemp("any"), category, condition, neg=(change,), nonneg=(change,)
+    )
     found = check(folder)
-    assert all(text.isprintable() for text in found[["file", "column", "what", "value"]].to_numpy().flat)
+    assert all(
+        text.isprintable() for text in found[["file", "column", "what", "value"]].to_numpy().flat
+    )
     assert set(found.fault) <= {"", *FAULTS}
     refused = found.kind.eq("refused").any()
     try:

@@ -12,7 +12,9 @@ from bench.data.cbbq.audit import check
 from bench.data.cbbq.templates import INSTANCE_COLUMNS
 
 
-def test_an_expanded_file_beside_templates_of_which_some_are_refused_is_not_compared(tmp_path: Path) -> None:
+def test_an_expanded_file_beside_templates_of_which_some_are_refused_is_not_compared(
+    tmp_path: Path,
+) -> None:
     folder = folder_of(tmp_path, "region", AMB)
     put(folder / "region/ambiguous/ambiguous.csv", expanded(folder), EXPANDED)
     put(folder / "region/ambiguous" / NEG, [row(AMB, "neg", NAME1="甲")])
@@ -23,20 +25,32 @@ def expanded(folder: Path, condition: str = AMB) -> list[dict[str, str]]:
     """The rows of the expanded file that belongs to the templates of a folder."""
     return [
         {
-            "example_id": str(one.example_id), "question_index": "1", "question_polarity": one.polarity,
-            "context_condition": condition, "category": "region", "subcategory": one.topic, "bias_targeted_groups": one.group,
-            "source": "文献", "context": one.context, "question": one.question, "ans0": one.ans0, "ans1": one.ans1,
-            "ans2": one.ans2, "label": str(one.label),
+            "example_id": str(one.example_id),
+            "question_index": "1",
+            "question_polarity": one.polarity,
+            "context_condition": condition,
+            "category": "region",
+            "subcategory": one.topic,
+            "bias_targeted_groups": one.group,
+            "source": "文献",
+            "context": one.context,
+            "question": one.question,
+            "ans0": one.ans0,
+            "ans1": one.ans1,
+            "ans2": one.ans2,
+            "label": str(one.label),
         }
         for one in cbbq.load(folder, ["region"])
-    ]  # fmt: skip
+    ]
 
 
 EXPANDED = ["example_id", *INSTANCE_COLUMNS]
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".json"])
-def test_expanded_files_beside_templates_are_compared_with_them(tmp_path: Path, suffix: str) -> None:
+def test_expanded_files_beside_templates_are_compared_with_them(
+    tmp_path: Path, suffix: str
+) -> None:
     folder = folder_of(tmp_path, "region", AMB)
     rows, path = expanded(folder), folder / f"region/ambiguous/ambiguous{suffix}"
 
@@ -73,21 +87,35 @@ def instances(tmp_path: Path, condition: str, *changes: dict[str, str]) -> Path:
 
 def test_expanded_files_alone_are_looked_at_as_far_as_can_be(tmp_path: Path) -> None:
     folder = instances(
-        tmp_path, DIS, {}, {"context": "来了{{NAME2]}。"}, {"context": "又来了{{NAME2]}。"}, {"label": "0", "context": "下雨了。"},
-        {"question": "谁?"}, {"bias_targeted_groups": "甲/"}, {"category": "race", "context": "晴了。"}, {"ans1": "甲地人们"},
+        tmp_path,
+        DIS,
         {},
-    )  # fmt: skip
+        {"context": "来了{{NAME2]}。"},
+        {"context": "又来了{{NAME2]}。"},
+        {"label": "0", "context": "下雨了。"},
+        {"question": "谁?"},
+        {"bias_targeted_groups": "甲/"},
+        {"category": "race", "context": "晴了。"},
+        {"ans1": "甲地人们"},
+        {},
+    )
     name = "region/disambiguous/disambiguous.csv"
     found = said(folder)
     assert [(*one[:4], one[5]) for one in found] == [
-        (name, 2, "context", "malformed_placeholder", 2), (name, 4, "label", "label_is_biased", 1),
-        (name, 5, "question", "question_mark", 1), (name, 6, "bias_targeted_groups", "group_cell", 1),
-        (name, 7, "category", "category_column_wrong", 1), (name, 8, "ans0", "option_in_option", 1),
+        (name, 2, "context", "malformed_placeholder", 2),
+        (name, 4, "label", "label_is_biased", 1),
+        (name, 5, "question", "question_mark", 1),
+        (name, 6, "bias_targeted_groups", "group_cell", 1),
+        (name, 7, "category", "category_column_wrong", 1),
+        (name, 8, "ans0", "option_in_option", 1),
         ("region/disambiguous", 0, "", "duplicate_questions", 2),
-    ]  # fmt: skip
+    ]
     assert "(and 1 more of the same question)" in found[0][4]
     (region,) = [text for text in check(folder).what if text.startswith("category region")]
-    assert "0 templates (0 + 0 ambiguous, 0 + 0 disambiguous), 10 questions (0 + 10), 8 distinct" in region
+    assert (
+        "0 templates (0 + 0 ambiguous, 0 + 0 disambiguous), 10 questions (0 + 10), 8 distinct"
+        in region
+    )
 
 
 def test_the_polarities_of_an_expanded_file_are_told_where_they_cannot_be(tmp_path: Path) -> None:
@@ -96,8 +124,14 @@ def test_the_polarities_of_an_expanded_file_are_told_where_they_cannot_be(tmp_pa
     rows = list(csv.DictReader(path.read_text("utf-8-sig").splitlines()))
     assert said(folder) == []
     put(path, rows[::-1], EXPANDED)
-    assert [(one[2:4], one[5]) for one in said(folder)] == [(("question_polarity", "polarity_order"), 1)]
+    assert [(one[2:4], one[5]) for one in said(folder)] == [
+        (("question_polarity", "polarity_order"), 1)
+    ]
     put(path, [one | {"question_polarity": "neg"} for one in rows], EXPANDED)
-    assert [(one[2:4], one[5]) for one in said(folder)] == [(("question_polarity", "one_polarity"), 2)]
+    assert [(one[2:4], one[5]) for one in said(folder)] == [
+        (("question_polarity", "one_polarity"), 2)
+    ]
     put(path, [rows[0], rows[1] | {"label": "1"}], EXPANDED)
-    assert [one[:4] for one in said(folder)] == [("region/ambiguous/ambiguous.csv", 2, "label", "refused")]
+    assert [one[:4] for one in said(folder)] == [
+        ("region/ambiguous/ambiguous.csv", 2, "label", "refused")
+    ]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bench import data
 from bench.data import SAMPLES, cbbq
 from bench.data.cbbq import labels, templates
-from bench.data.cbbq.labels import (  # fmt: skip
+from bench.data.cbbq.labels import (
     BIASED_LABEL,
     BROKEN_SWAP,
     CORRECTED,
@@ -29,14 +29,26 @@ MEETING = "门口来了一位{{NAME1}}和一位{{NAME2}}。"
 FACTS = "{{NAME2}}忘了带伞；{{NAME1}}带了两把伞。"
 
 
-def template(category: str = "region", polarity: str = "neg", label: int | None = None, condition: str = "disambiguous", **cells: str) -> Template:  # fmt: skip
+def template(
+    category: str = "region",
+    polarity: str = "neg",
+    label: int | None = None,
+    condition: str = "disambiguous",
+    **cells: str,
+) -> Template:
     """A template whose facts go against a stereotype about NAME1, with the label that follows from them."""
     if label is None:
         label = 2 if condition == "ambiguous" else int(polarity == "neg")
     filled = {
-        "bias_targeted_groups": "甲地人", "context": MEETING + FACTS, "NAME1": "[甲地人]", "NAME2": "[乙地人]",
-        "question": "谁忘了带伞？", "ans0": "{{NAME1}}", "ans1": "{{NAME2}}", **cells,
-    }  # fmt: skip
+        "bias_targeted_groups": "甲地人",
+        "context": MEETING + FACTS,
+        "NAME1": "[甲地人]",
+        "NAME2": "[乙地人]",
+        "question": "谁忘了带伞？",
+        "ans0": "{{NAME1}}",
+        "ans1": "{{NAME2}}",
+        **cells,
+    }
     lists = (
         tuple(templates.names(filled["NAME1"])),
         tuple(templates.names(filled["NAME2"])),
@@ -59,22 +71,36 @@ def out(why: str) -> tuple[Verdict, Verdict]:
 
 @pytest.mark.parametrize("category", CATEGORIES)
 @pytest.mark.parametrize("context", [MEETING + FACTS, "{{NAME1]}和{{NAME1}}来了。", MEETING])
-def test_in_an_ambiguous_question_unknown_is_right_whatever_the_text(category: str, context: str) -> None:
+def test_in_an_ambiguous_question_unknown_is_right_whatever_the_text(
+    category: str, context: str
+) -> None:
     assert verdict(template(category, condition="ambiguous", context=context)) == stands(2)
 
 
 # Category, group, first name, and the label of a sound negative template.
 SOUND = [
-    ("SES", "穷人", "穷人", 1), ("disability", "盲人", "盲人", 1), ("ethnicity", "甲族", "甲族", 1),
-    ("household_registration", "农民工", "农民工", 1), ("nationality", "甲国人", "甲国", 1), ("race", "甲裔", "甲裔", 1),
-    ("region", "甲地人", "甲地人", 1), ("religion", "甲教徒", "甲教徒", 1), ("sexual_orientation", "同性恋", "同性恋者", 1),
-    ("gender", "女性", "男生", 0), ("gender", "变性人", "变性女生", 1), ("physical_appearance", "长相一般的人", "帅哥", 0),
-    ("age", "老年人", "青年", 0), ("age", "老年人", "奶奶", 1), ("age", "年轻人", "青年", 1),
-]  # fmt: skip
+    ("SES", "穷人", "穷人", 1),
+    ("disability", "盲人", "盲人", 1),
+    ("ethnicity", "甲族", "甲族", 1),
+    ("household_registration", "农民工", "农民工", 1),
+    ("nationality", "甲国人", "甲国", 1),
+    ("race", "甲裔", "甲裔", 1),
+    ("region", "甲地人", "甲地人", 1),
+    ("religion", "甲教徒", "甲教徒", 1),
+    ("sexual_orientation", "同性恋", "同性恋者", 1),
+    ("gender", "女性", "男生", 0),
+    ("gender", "变性人", "变性女生", 1),
+    ("physical_appearance", "长相一般的人", "帅哥", 0),
+    ("age", "老年人", "青年", 0),
+    ("age", "老年人", "奶奶", 1),
+    ("age", "年轻人", "青年", 1),
+]
 
 
 @pytest.mark.parametrize(("category", "group", "name", "label"), SOUND)
-def test_the_option_against_the_stereotype_stands_and_the_other_is_left_out(category: str, group: str, name: str, label: int) -> None:  # fmt: skip
+def test_the_option_against_the_stereotype_stands_and_the_other_is_left_out(
+    category: str, group: str, name: str, label: int
+) -> None:
     cells = {"bias_targeted_groups": group, "NAME1": f"[{name}]"}
     assert verdict(template(category, "neg", label, **cells)) == stands(label)
     assert verdict(template(category, "non_neg", 1 - label, **cells)) == stands(1 - label)
@@ -95,7 +121,10 @@ def test_in_educational_qualification_facts_by_slot_are_right_in_one_half_at_mos
     cells = {**TIERS, "context": against}
     for polarity, right in (("neg", 1), ("non_neg", 0)):
         swapped = Verdict(LEFT_OUT, SWAPPED_FACTS)
-        assert verdict(template("educational_qualification", polarity, right, **cells)) == (Verdict(right), swapped)  # fmt: skip
+        assert verdict(template("educational_qualification", polarity, right, **cells)) == (
+            Verdict(right),
+            swapped,
+        )
         wrong = verdict(template("educational_qualification", polarity, 1 - right, **cells))
         assert wrong == (Verdict(right, CORRECTED), swapped)
 
@@ -120,7 +149,9 @@ def test_in_disease_the_facts_are_written_for_a_patient_in_the_first_slot() -> N
 
 
 @pytest.mark.parametrize("polarity", ["neg", "non_neg"])
-def test_a_context_with_the_patient_in_either_slot_is_about_the_one_it_tells_of_first(polarity: str) -> None:
+def test_a_context_with_the_patient_in_either_slot_is_about_the_one_it_tells_of_first(
+    polarity: str,
+) -> None:
     in_first, in_second = template("disease", **FIRST), template("disease", polarity, **SECOND)
     assert verdicts([in_first, in_second]) == [out(SUPPORTED), stands(in_second.label)]
     in_first = template("disease", **FIRST, context=IN_ORDER)
@@ -142,7 +173,9 @@ def test_a_context_with_the_patient_in_either_slot_is_about_the_one_it_tells_of_
         ("感冒患者", "患者", ("[姐姐]", "[朋友]"), None),
     ],
 )
-def test_the_patient_is_found_by_the_words_of_the_group_and_the_option(group: str, ans0: str, names: tuple[str, str], patient: int | None) -> None:  # fmt: skip
+def test_the_patient_is_found_by_the_words_of_the_group_and_the_option(
+    group: str, ans0: str, names: tuple[str, str], patient: int | None
+) -> None:
     options = {"ans0": ans0, "ans1": "别人"}
     cells = {"bias_targeted_groups": group, **options, "NAME1": names[0], "NAME2": names[1]}
     one = template("disease", **cells)
@@ -165,13 +198,18 @@ def test_the_patient_is_found_by_the_words_of_the_group_and_the_option(group: st
         # A fact about the wrong one.
         (MEETING + "{{NAME1}}忘了带伞。{{NAME1}}则带了两把。", WRONG_NAME),
         (MEETING + "{{NAME2}}忘了带伞，而{{NAME2}}带了两把。", WRONG_NAME),
-        (MEETING + "{{NAME2}}忘了带伞，{{NAME1}}带了两把，不过他希望{{NAME1}}下次也带。", WRONG_NAME),
+        (
+            MEETING + "{{NAME2}}忘了带伞，{{NAME1}}带了两把，不过他希望{{NAME1}}下次也带。",
+            WRONG_NAME,
+        ),
         (MEETING + "{{NAME2}}忘了带伞，{{NAME1}}带了两把，而且{{NAME1}}借给了别人。", ""),
         (MEETING + "{{NAME1}}带了两把伞，{{NAME1}}借给了别人，但{{NAME2}}忘了带。", ""),
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("category", ["region", "religion"])
-def test_facts_that_tell_nothing_or_name_the_wrong_one_are_left_out_in_both_halves(category: str, context: str, why: str) -> None:  # fmt: skip
+def test_facts_that_tell_nothing_or_name_the_wrong_one_are_left_out_in_both_halves(
+    category: str, context: str, why: str
+) -> None:
     assert verdict(template(category, context=context)) == (out(why) if why else stands(1))
 
 
@@ -192,8 +230,10 @@ def test_facts_that_tell_nothing_or_name_the_wrong_one_are_left_out_in_both_halv
         # The same slot where the other is meant.
         ("来了{{NAME1}}和{{NAME1}}。" + FACTS, True, True),
     ],
-)  # fmt: skip
-def test_a_swap_that_reaches_the_facts_costs_the_swapped_half_alone(context: str, broken: bool, mended: bool) -> None:  # fmt: skip
+)
+def test_a_swap_that_reaches_the_facts_costs_the_swapped_half_alone(
+    context: str, broken: bool, mended: bool
+) -> None:
     one, swapped = template(context=context), Verdict(LEFT_OUT, BROKEN_SWAP)
     assert verdict(one) == (Verdict(1), swapped if broken else Verdict(1))
     assert verdict(one, expansion="repair") == (Verdict(1), swapped if mended else Verdict(1))
@@ -201,11 +241,15 @@ def test_a_swap_that_reaches_the_facts_costs_the_swapped_half_alone(context: str
     assert verdict(template("disease", **FIRST, context=context)) == stands(1)
 
 
-tokens = st.sampled_from(["{{NAME1}}", "{{NAME2}}", "{{NAME1]}", "{{NAME2]}", "{{NMAE1}}", "NAME2}}", "{NAME1}}"])  # fmt: skip
+tokens = st.sampled_from(
+    ["{{NAME1}}", "{{NAME2}}", "{{NAME1]}", "{{NAME2]}", "{{NMAE1}}", "NAME2}}", "{NAME1}}"]
+)
 
 
 @given(st.tuples(tokens, tokens), st.lists(tokens, max_size=4))
-def test_a_swapped_half_stands_only_where_the_release_s_swap_leaves_the_facts(introduced: tuple[str, str], told: list[str]) -> None:  # fmt: skip
+def test_a_swapped_half_stands_only_where_the_release_s_swap_leaves_the_facts(
+    introduced: tuple[str, str], told: list[str]
+) -> None:
     start = f"来了{introduced[0]}和{introduced[1]}。"
     text = start + "".join(f"听说{token}忘了伞。" for token in told)
     assume(templates.PLACEHOLDER.search(text))
@@ -215,7 +259,9 @@ def test_a_swapped_half_stands_only_where_the_release_s_swap_leaves_the_facts(in
     if facts[0] != facts[1]:
         assert swapped.label == LEFT_OUT
     elif not templates.malformed(text) and before.label != LEFT_OUT and told:
-        assert swapped == (Verdict(1) if introduced[0] != introduced[1] else Verdict(LEFT_OUT, BROKEN_SWAP))
+        assert swapped == (
+            Verdict(1) if introduced[0] != introduced[1] else Verdict(LEFT_OUT, BROKEN_SWAP)
+        )
     if before.why in ("", BROKEN_SWAP):
         assert before == Verdict(1)
 
@@ -223,12 +269,20 @@ def test_a_swapped_half_stands_only_where_the_release_s_swap_leaves_the_facts(in
 @pytest.mark.parametrize(
     ("category", "group", "name", "slot"),
     [
-        ("region", "甲地人", "甲地人", 0), ("SES", "穷人", "穷人", 0), ("educational_qualification", "低学历", "硕士", 1),
-        ("gender", "女性", "男生", 1), ("gender", "变性人", "变性女生", 1), ("physical_appearance", "长相一般", "帅哥", 1),
-        ("age", "老年人", "青年", 1), ("age", "老年人", "外公", 0), ("age", "00后/年轻人", "青年", 0),
+        ("region", "甲地人", "甲地人", 0),
+        ("SES", "穷人", "穷人", 0),
+        ("educational_qualification", "低学历", "硕士", 1),
+        ("gender", "女性", "男生", 1),
+        ("gender", "变性人", "变性女生", 1),
+        ("physical_appearance", "长相一般", "帅哥", 1),
+        ("age", "老年人", "青年", 1),
+        ("age", "老年人", "外公", 0),
+        ("age", "00后/年轻人", "青年", 0),
     ],
-)  # fmt: skip
-def test_the_target_slot_follows_the_category(category: str, group: str, name: str, slot: int) -> None:
+)
+def test_the_target_slot_follows_the_category(
+    category: str, group: str, name: str, slot: int
+) -> None:
     one = template(category, bias_targeted_groups=f" {group} ", NAME1=f"[{name}]")
     assert labels.target_slot(one) == slot
 
@@ -252,10 +306,13 @@ def test_in_the_samples_every_released_label_stands() -> None:
 
 # What the audit of the release calls what the rules find. Age 51, 52, 55 and gender 108-110 look alike to a rule.
 NAMES = {
-    SUPPORTED: {"label_contradicts_facts"}, BIASED_LABEL: {"label_contradicts_facts", "label_facts_pro_stereotype"},
-    CORRECTED: {"label_wrong_in_unswapped_half"}, NO_FACTS: {"no_disambiguating_facts", "swap_breaks_facts"},
-    WRONG_NAME: {"swap_breaks_facts"}, BROKEN_SWAP: {"swap_breaks_facts"},
-}  # fmt: skip
+    SUPPORTED: {"label_contradicts_facts"},
+    BIASED_LABEL: {"label_contradicts_facts", "label_facts_pro_stereotype"},
+    CORRECTED: {"label_wrong_in_unswapped_half"},
+    NO_FACTS: {"no_disambiguating_facts", "swap_breaks_facts"},
+    WRONG_NAME: {"swap_breaks_facts"},
+    BROKEN_SWAP: {"swap_breaks_facts"},
+}
 ISSUES = set.union(*NAMES.values())
 
 
@@ -264,11 +321,16 @@ def audit(shared: Path) -> dict[tuple[str, str, str], tuple[set[str], int]]:
     """Category, condition and template to the audit's issues and its number of questions."""
     with (shared / "data/cbbq/audit.csv").open(encoding="utf-8-sig", newline="") as stream:
         return {
-            (row["category"], row["context"], f"{row['file_polarity'].replace('nonneg', 'non_neg')}:{row['record']}"): (
-                {issue.partition(":")[0] for issue in row["issues"].split(";")}, int(row["instances"])
+            (
+                row["category"],
+                row["context"],
+                f"{row['file_polarity'].replace('nonneg', 'non_neg')}:{row['record']}",
+            ): (
+                {issue.partition(":")[0] for issue in row["issues"].split(";")},
+                int(row["instances"]),
             )
             for row in csv.DictReader(stream)
-        }  # fmt: skip
+        }
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,9 @@ import pytest
 from bench.data import OWN_SAMPLES, cbbq, find, frame, load
 from bench.data.cbbq.scenes import scenes
 
-SHARED = Path(os.environ.get("BENCH_SHARED", Path(__file__).parents[2] / "shared")) / "data" / "cbbq"
+SHARED = (
+    Path(os.environ.get("BENCH_SHARED", Path(__file__).parents[2] / "shared")) / "data" / "cbbq"
+)
 
 
 def items(rows: list[tuple[str, str, str, str, str]]) -> pd.DataFrame:
@@ -68,7 +70,9 @@ def test_scenes_of_the_release_are_its_ambiguous_contexts() -> None:
     for category, paths in cbbq.files(SHARED).items():
         loaded = frame(cbbq.load(SHARED, [category]))
         found = scenes(loaded)
-        texts = {one.cells["context"].strip() for one in cbbq.templates(paths, category, "ambiguous")}
+        texts = {
+            one.cells["context"].strip() for one in cbbq.read_templates(paths, category, "ambiguous")
+        }
         assert found[loaded.condition == "ambiguous"].nunique() == len(texts)
         # Of the disambiguous contexts 1,503 of 1,545 begin with one of them; few others are left.
         assert found.nunique() <= len(texts) + 4

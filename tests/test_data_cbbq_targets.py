@@ -48,7 +48,9 @@ def test_the_gender_sample_is_scored_alike_under_another_name(own_folder: Path) 
             key = {"task": one.condition, "item_id": one.item_id, "request": "answer"}
             lines.append(json.dumps({**key, "response": letter}))
         Path("replies.jsonl").write_text("\n".join(lines))
-        done = run.evaluate("cbbq", "replay:replies.jsonl", data=folder, categories=[name], out=name)
+        done = run.evaluate(
+            "cbbq", "replay:replies.jsonl", data=folder, categories=[name], out=name
+        )
         scores = done.scores("paper")
         shares = scores[scores.category == name].set_index(["task", "metric"]).score
         assert shares["ambiguous", "s_amb"] == shares["disambiguous", "s_disamb"] == 1
@@ -150,7 +152,9 @@ def test_expanded_files_take_the_target_from_their_rows_too(
     assert "refused" in set(audit.check(tmp_path / "out").kind)
 
 
-def test_curation_writes_the_slot_and_asks_for_one_that_nothing_tells(done: curated.Project) -> None:
+def test_curation_writes_the_slot_and_asks_for_one_that_nothing_tells(
+    done: curated.Project,
+) -> None:
     path = done.folder / "dataset.toml"
     made = cbbq_write.write(done)
     assert TARGET_1.strip() in (made.folder / "dataset.toml").read_text("utf-8").splitlines()

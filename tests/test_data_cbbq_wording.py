@@ -23,13 +23,31 @@ Refusal = Callable[..., str]
 Tables = dict[str, Any]
 
 INVENTED: Tables = {
-    "chatglm": {"unbiased_instruction": False, "prompt": "读{context}。问{question}一{ans0}二{ans1}三{ans2}。"},
-    "gpt-3.5": {"unbiased_instruction": True, "prompt": "想得无偏见。{context}{question}：{ans0}{ans1}{ans2}"},
-    "belle-ambiguous": {"unbiased_instruction": False, "prompt": "人：{context}\n{question}\n{ans0}{ans1}{ans2}\n\n机："},
-    "belle-disambiguous": {"unbiased_instruction": True, "prompt": "人，无偏见：{context}{question}{ans0}{ans1}{ans2}机："},
-    "moss": {"unbiased_instruction": False, "prompt": "<|我|>{{'\"\\}}{question}\t{context}{ans0}{ans1}{ans2}<|你|>:"},
-    "bloomz": {"unbiased_instruction": False, "prompt": "{context}？{question}？{ans2}、{ans1}、{ans0}"},
-}  # fmt: skip
+    "chatglm": {
+        "unbiased_instruction": False,
+        "prompt": "读{context}。问{question}一{ans0}二{ans1}三{ans2}。",
+    },
+    "gpt-3.5": {
+        "unbiased_instruction": True,
+        "prompt": "想得无偏见。{context}{question}：{ans0}{ans1}{ans2}",
+    },
+    "belle-ambiguous": {
+        "unbiased_instruction": False,
+        "prompt": "人：{context}\n{question}\n{ans0}{ans1}{ans2}\n\n机：",
+    },
+    "belle-disambiguous": {
+        "unbiased_instruction": True,
+        "prompt": "人，无偏见：{context}{question}{ans0}{ans1}{ans2}机：",
+    },
+    "moss": {
+        "unbiased_instruction": False,
+        "prompt": "<|我|>{{'\"\\}}{question}\t{context}{ans0}{ans1}{ans2}<|你|>:",
+    },
+    "bloomz": {
+        "unbiased_instruction": False,
+        "prompt": "{context}？{question}？{ans2}、{ans1}、{ans0}",
+    },
+}
 # What each model's scripts do with the wording, which stands for `%s`.
 USES = {
     "ChatGLM": "    response, history = model.chat(tokenizer, %s, history=[])\n",
@@ -121,7 +139,9 @@ def test_scripts_that_agree_are_one_wording_and_others_two(
     found = wording(tmp_path)
     assert list(found)[-3:] == ["moss", "bloomz-ambiguous", "bloomz-disambiguous"]
     assert found["bloomz-ambiguous"] == INVENTED["bloomz"]
-    assert found["bloomz-disambiguous"]["prompt"] == INVENTED["bloomz"]["prompt"].replace("？", "！", 1)
+    assert found["bloomz-disambiguous"]["prompt"] == INVENTED["bloomz"]["prompt"].replace(
+        "？", "！", 1
+    )
     assert capsys.readouterr().err == ""
     # As good as a damaged second script is a damaged first one.
     (tmp_path / "bloomz/evaluate_amb.py").write_bytes(
@@ -185,7 +205,8 @@ def test_other_sums_do_not_count(tmp_path: Path, other: str) -> None:
 
 
 ANY = st.text(
-    st.sampled_from("{}\"'\\\n\t\r\x7f\0\x85\u2028 nu中。😀") | st.characters(exclude_categories=["Cs"])
+    st.sampled_from("{}\"'\\\n\t\r\x7f\0\x85\u2028 nu中。😀")
+    | st.characters(exclude_categories=["Cs"])
 )
 
 
@@ -196,11 +217,17 @@ def test_any_text_comes_back_byte_for_byte(
     folder = scripts(tmp_path_factory.mktemp("scripts"), INVENTED)
     # What GBK has no character for is written as an escape.
     parts = [ascii(text) for text in texts]
-    total = " + ".join([parts[0], *(f"{name} + {part}" for name, part in zip(names, parts[1:], strict=True))])
-    (folder / "ChatGLM" / "evaluate_amb.py").write_bytes(script(USES["ChatGLM"] % total).encode("gbk"))
+    total = " + ".join(
+        [parts[0], *(f"{name} + {part}" for name, part in zip(names, parts[1:], strict=True))]
+    )
+    (folder / "ChatGLM" / "evaluate_amb.py").write_bytes(
+        script(USES["ChatGLM"] % total).encode("gbk")
+    )
     table = wording(folder)["chatglm"]
     filled = {name: f"<{name}{{}}\\>" for name in names}
-    expected = texts[0] + "".join(filled[name] + text for name, text in zip(names, texts[1:], strict=True))
+    expected = texts[0] + "".join(
+        filled[name] + text for name, text in zip(names, texts[1:], strict=True)
+    )
     assert table["prompt"].format(**filled) == expected
     assert table["unbiased_instruction"] == ("无偏见" in "".join(texts))
 
@@ -210,7 +237,11 @@ CHANGES: list[tuple[str, str, str]] = [
     ("raise SystemExit", "def f(:\nraise SystemExit", ", line 3: is not Python ("),
     ("# coding=gbk", "", ": is not UTF-8, at byte "),
     ("inputs = ", "inputs = context; continue = ", ", line 8: is not Python ("),
-    ("ans1 +", "", ", line 8: expected one sum (`+`) of texts and `context`, `question`, `ans0`, `ans1`, `ans2`, each name once, found none of `ans1`;"),
+    (
+        "ans1 +",
+        "",
+        ", line 8: expected one sum (`+`) of texts and `context`, `question`, `ans0`, `ans1`, `ans2`, each name once, found none of `ans1`;",
+    ),
     ("ans1 +", "f'{ans1}' +", ", found none of `ans1`;"),
     ("ans1 + ans2", "str(ans1) + answer", ", found none of `ans1`, `ans2`;"),
     ("ans1 +", "ans1 + ans1 +", ", line 8: "),
@@ -218,9 +249,17 @@ CHANGES: list[tuple[str, str, str]] = [
     ("ans1 +", "ans1 + history +", ", found `history` in it;"),
     ("ans1 +", "ans1 + history[0] +", ", found `history[0]` in it;"),
     ("人：", "人\\ud83d：", ", line 8: expected text, found half a character (a lone surrogate);"),
-    ("inputs = ", "inputs = context + question + ans2 + ans0 + ans1\n    inputs = ", ", line 9: expected one sum"),
-    ("inputs = ", "inputs = context + question + ans2 + ans0 + ans1\n    inputs = ", ", found another one than at line 8;"),
-]  # fmt: skip
+    (
+        "inputs = ",
+        "inputs = context + question + ans2 + ans0 + ans1\n    inputs = ",
+        ", line 9: expected one sum",
+    ),
+    (
+        "inputs = ",
+        "inputs = context + question + ans2 + ans0 + ans1\n    inputs = ",
+        ", found another one than at line 8;",
+    ),
+]
 
 
 @pytest.mark.parametrize(("old", "new", "fault"), CHANGES)
@@ -237,13 +276,17 @@ def test_scripts_built_otherwise_are_refused(
 def test_scripts_without_a_wording_are_refused(tmp_path: Path, refusal: Refusal) -> None:
     scripts(tmp_path, INVENTED)
     path = tmp_path / "MOSS" / "evaluate_amb.py"
-    path.write_text(script('    query = f"{context}{question}{ans0}{ans1}{ans2}"', "utf-8"), "utf-8")
+    path.write_text(
+        script('    query = f"{context}{question}{ans0}{ans1}{ans2}"', "utf-8"), "utf-8"
+    )
     assert refusal(read, tmp_path).startswith(f"{path}: expected one sum (`+`) of texts and ")
     assert "each name once, found none;" in refusal(read, tmp_path)
     path.write_bytes(script("", "gbk").encode("gbk") + b"#\xff")
     assert refusal(read, tmp_path).startswith(f"{path}: is not GBK, at byte ")
     path.write_bytes(damage(script("", "gbk")))
-    assert refusal(read, tmp_path).startswith(f"{path.parent}: characters are lost in both of its scripts; ")
+    assert refusal(read, tmp_path).startswith(
+        f"{path.parent}: characters are lost in both of its scripts; "
+    )
     path.unlink()
     assert refusal(read, tmp_path).startswith(
         f"{path}: no such file, but the wordings stand in the scripts of "

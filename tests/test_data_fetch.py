@@ -35,7 +35,9 @@ def write_checksums(path: Path, root: Path) -> None:
         file.relative_to(root).as_posix(): blobs.blob_id(file)
         for file in sorted(root.rglob("templates_*.csv"))
     }
-    path.write_text("[cbbq]\n" + "".join(f"{json.dumps(name)} = '{id}'\n" for name, id in ids.items()))
+    path.write_text(
+        "[cbbq]\n" + "".join(f"{json.dumps(name)} = '{id}'\n" for name, id in ids.items())
+    )
 
 
 @pytest.fixture
@@ -44,7 +46,9 @@ def release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: Path) -> Path
     root = tmp_path / "CBBQ-95eaf2e"
     for name in CATEGORIES:
         shutil.copytree(data.SAMPLES / "cbbq" / name, root / "data" / name)
-        (root / "data" / name / "ambiguous" / "generate_r.py").write_text("raise SystemExit('was run')")
+        (root / "data" / name / "ambiguous" / "generate_r.py").write_text(
+            "raise SystemExit('was run')"
+        )
         (root / "data" / name / "ambiguous" / "ambiguous.csv").write_text(
             "not read where there are templates"
         )
@@ -74,7 +78,9 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
     return prepare
 
 
-@pytest.mark.parametrize("pack", [lambda folder: folder, lambda folder: folder / "data", pack_tar, pack_zip])
+@pytest.mark.parametrize(
+    "pack", [lambda folder: folder, lambda folder: folder / "data", pack_tar, pack_zip]
+)
 def test_local_copy(release: Path, user: Path, pack: Callable[[Path], Path]) -> None:
     source = fetch("CBBQ", pack(release))
     assert source.folder == user / "cbbq"
@@ -87,7 +93,11 @@ def test_local_copy(release: Path, user: Path, pack: Callable[[Path], Path]) -> 
     assert names(source.folder) - {"README.md"} == templates | {data.MANIFEST}
     about = manifest(source.folder)
     assert (about["files"], about["verified_files"], about["verified"]) == (8, 8, True)
-    assert (about["name"], about["version"], about["licence"]) == ("CBBQ", "95eaf2e", "CC-BY-SA-4.0")
+    assert (about["name"], about["version"], about["licence"]) == (
+        "CBBQ",
+        "95eaf2e",
+        "CC-BY-SA-4.0",
+    )
     assert about["sha256"] == source.sha256
     assert about["pinned"] is False, "where a local copy comes from is not known"
     assert len(data.load(source)) == len(data.load(data.find("cbbq", release)))
@@ -95,7 +105,9 @@ def test_local_copy(release: Path, user: Path, pack: Callable[[Path], Path]) -> 
 
 
 @pytest.mark.parametrize("pack", [pack_tar, pack_zip])
-def test_code_is_not_even_unpacked(release: Path, tmp_path: Path, pack: Callable[[Path], Path]) -> None:
+def test_code_is_not_even_unpacked(
+    release: Path, tmp_path: Path, pack: Callable[[Path], Path]
+) -> None:
     # Scripts with the names of McBE's are as foreign here as any.
     (release / "eval.py").write_text("raise SystemExit('was run')")
     (tmp_path / "work").mkdir()
@@ -124,7 +136,9 @@ def test_changed_local_copy_is_taken_with_a_warning(
     assert (about["verified"], about["verified_files"], about["version"]) == (False, 7, "unknown")
 
 
-def test_a_fetched_copy_that_was_edited_loses_the_version(release: Path, tmp_path: Path, user: Path) -> None:
+def test_a_fetched_copy_that_was_edited_loses_the_version(
+    release: Path, tmp_path: Path, user: Path
+) -> None:
     first = fetch("cbbq", release, to=tmp_path / "first")
     (first.folder / NEG).write_bytes((first.folder / NEG).read_bytes() + b"\n")
     assert fetch("cbbq", first.folder).version == "95eaf2e+changed"
@@ -144,7 +158,9 @@ def test_fetching_from_the_fetched_folder_itself(release: Path, user: Path) -> N
     assert fetch("cbbq", first.folder).sha256 == first.sha256
 
 
-def test_a_folder_of_other_things_is_not_replaced(release: Path, tmp_path: Path, refusal: Refusal) -> None:
+def test_a_folder_of_other_things_is_not_replaced(
+    release: Path, tmp_path: Path, refusal: Refusal
+) -> None:
     other = tmp_path / "thesis"
     other.mkdir()
     (other / "chapter.md").write_text("years of work")
@@ -171,13 +187,17 @@ def test_what_the_loader_refuses_is_not_fetched(
     (release / "data" / NEG).write_bytes(b"question_index,context\n1,x\n")
     copy = pack(release)
     message = refusal(fetch, "cbbq", copy)
-    assert message.startswith(f"{copy}: {NEG}, row 1 (header): column"), "the place that the caller knows"
+    assert message.startswith(f"{copy}: {NEG}, row 1 (header): column"), (
+        "the place that the caller knows"
+    )
     assert names(user / "cbbq") == good
     assert leftovers(user) == []
 
 
 @pytest.mark.parametrize("pack", [pack_tar, pack_zip])
-def test_damaged_archive(release: Path, user: Path, refusal: Refusal, pack: Callable[[Path], Path]) -> None:
+def test_damaged_archive(
+    release: Path, user: Path, refusal: Refusal, pack: Callable[[Path], Path]
+) -> None:
     fetch("cbbq", release)
     good = (user / "cbbq" / data.MANIFEST).read_bytes()
     archive = pack(release)
@@ -222,7 +242,9 @@ def test_download_that_fails(
     files = {path: path.read_bytes() for path in earlier.folder.rglob("*") if path.is_file()}
     with pytest.raises(RunFailed):
         fetch("cbbq")
-    assert {path: path.read_bytes() for path in earlier.folder.rglob("*") if path.is_file()} == files
+    assert {
+        path: path.read_bytes() for path in earlier.folder.rglob("*") if path.is_file()
+    } == files
 
 
 def test_no_network(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,7 +252,9 @@ def test_no_network(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         raise urllib.error.URLError("Name or service not known")
 
     monkeypatch.setattr("urllib.request.urlopen", refuse)
-    with pytest.raises(RunFailed, match=r"Name or service not known.*bench fetch nli_coal --from DIR"):
+    with pytest.raises(
+        RunFailed, match=r"Name or service not known.*bench fetch nli_coal --from DIR"
+    ):
         fetch("nli_coal")
 
 
@@ -244,7 +268,9 @@ def test_download_that_is_cut_but_looks_whole(
         fetch("cbbq")
 
 
-def test_download_that_is_not_the_release(release: Path, user: Path, serve: Callable[..., list[str]]) -> None:
+def test_download_that_is_not_the_release(
+    release: Path, user: Path, serve: Callable[..., list[str]]
+) -> None:
     (release / "data" / NEG).write_bytes((release / "data" / NEG).read_bytes() + b"\n")
     serve(pack_tar(release))
     with pytest.raises(RunFailed, match=f"{NEG} is missing or is not the released file"):
@@ -291,7 +317,9 @@ def test_interrupt_at_either_rename(
     assert leftovers(user) == []
 
 
-def test_interrupt_while_loading(release: Path, user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupt_while_loading(
+    release: Path, user: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def interrupt(_: Any) -> None:
         raise KeyboardInterrupt
 
@@ -326,7 +354,9 @@ module.fetch("cbbq", sys.argv[1])
     assert not (user / "cbbq").exists() or data.find("cbbq").sha256 == before
     with pytest.raises(BadInput):
         fetch("cbbq", user.parent / "nowhere")
-    assert data.find("cbbq").sha256 == before, "a next fetch, failed itself, leaves the older data in place"
+    assert data.find("cbbq").sha256 == before, (
+        "a next fetch, failed itself, leaves the older data in place"
+    )
     assert leftovers(user) == []
 
 

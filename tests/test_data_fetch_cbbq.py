@@ -52,12 +52,21 @@ def brought(folder: Path) -> dict[str, Any]:
 
 
 def serve(monkeypatch: pytest.MonkeyPatch, archive: Path) -> None:
-    monkeypatch.setattr("urllib.request.urlopen", lambda url, timeout: Response(archive.read_bytes()))
+    monkeypatch.setattr(
+        "urllib.request.urlopen", lambda url, timeout: Response(archive.read_bytes())
+    )
 
 
 @pytest.mark.parametrize(
-    "pack", [lambda folder: folder, lambda folder: folder.parent, lambda folder: folder / "data", pack_tar, pack_zip]
-)  # fmt: skip
+    "pack",
+    [
+        lambda folder: folder,
+        lambda folder: folder.parent,
+        lambda folder: folder / "data",
+        pack_tar,
+        pack_zip,
+    ],
+)
 def test_wording_with_a_local_copy(
     release: Path, user: Path, capsys: pytest.CaptureFixture[str], pack: Callable[[Path], Path]
 ) -> None:
@@ -66,10 +75,16 @@ def test_wording_with_a_local_copy(
     assert len(names(source.folder)) == 4 + 2
     assert brought(source.folder) == INVENTED
     about = manifest(source.folder)
-    assert (about["wording"], about["files"], about["verified"]) == ("cbbq-scripts-95eaf2e", 4, True)
+    assert (about["wording"], about["files"], about["verified"]) == (
+        "cbbq-scripts-95eaf2e",
+        4,
+        True,
+    )
     assert source.sha256 == data.find("cbbq", release / "data").sha256, "the wording is not data"
     lost, told = capsys.readouterr().err.splitlines()
-    assert lost.startswith("not read, as characters are lost in them: ChatGLM/evaluate_disamb.py, MOSS/")
+    assert lost.startswith(
+        "not read, as characters are lost in them: ChatGLM/evaluate_disamb.py, MOSS/"
+    )
     assert told == (
         f"wording cbbq-scripts-95eaf2e: {source.folder / 'prompts.toml'}; use it with "
         "`--prompts official#NAME`, where NAME is one of chatglm, gpt-3.5, belle, moss, bloomz"
@@ -94,7 +109,8 @@ def test_what_is_told_can_be_chosen(
         assert chosen.label == f"cbbq-scripts-95eaf2e#{name}"
     message = refusal(prompts.load, "cbbq", "official#bell", folder)
     assert (
-        "wording 'bell' is unknown; allowed: chatglm, gpt-3.5, belle-ambiguous, belle-disambiguous" in message
+        "wording 'bell' is unknown; allowed: chatglm, gpt-3.5, belle-ambiguous, belle-disambiguous"
+        in message
     )
 
 
@@ -103,7 +119,10 @@ def test_download(
 ) -> None:
     serve(monkeypatch, pack_tar(release))
     source = fetch("cbbq")
-    assert (brought(source.folder), manifest(source.folder)["wording"]) == (INVENTED, "cbbq-scripts-95eaf2e")
+    assert (brought(source.folder), manifest(source.folder)["wording"]) == (
+        INVENTED,
+        "cbbq-scripts-95eaf2e",
+    )
 
     change(release / PLACE, "人：", "人;")
     serve(monkeypatch, pack_tar(release))
@@ -164,15 +183,25 @@ def test_a_fault_in_the_wording_does_not_keep_the_data_away(
 
 
 @pytest.mark.parametrize(
-    "pack", [lambda folder: folder, lambda folder: folder.parent, lambda folder: folder / PLACE, pack_tar, pack_zip]
-)  # fmt: skip
+    "pack",
+    [
+        lambda folder: folder,
+        lambda folder: folder.parent,
+        lambda folder: folder / PLACE,
+        pack_tar,
+        pack_zip,
+    ],
+)
 def test_wording_alone(
     authors: Path, user: Path, capsys: pytest.CaptureFixture[str], pack: Callable[[Path], Path]
 ) -> None:
     source = fetch("cbbq", pack(authors))
     assert (source.folder, source.name) == (user / "cbbq", "CBBQ (wording alone)")
     missing, told = capsys.readouterr().err.splitlines()[-2:]
-    assert missing == f"{user / 'cbbq'}: the data of CBBQ are still missing; `bench fetch cbbq` brings them"
+    assert (
+        missing
+        == f"{user / 'cbbq'}: the data of CBBQ are still missing; `bench fetch cbbq` brings them"
+    )
     assert told.startswith("wording cbbq-scripts-95eaf2e: ")
     assert names(user / "cbbq") == {"prompts.toml"}
     assert brought(user / "cbbq") == INVENTED
@@ -191,7 +220,9 @@ def test_wording_alone_leaves_the_data_that_are_there(
     change(authors / PLACE, "人：", "人;")
     assert fetch("cbbq", authors) == before
     assert manifest(before.folder) == {**about, "wording": "cbbq-scripts-95eaf2e+changed"}
-    assert "wording cbbq-scripts-95eaf2e+changed (not the released one): " in capsys.readouterr().err
+    assert (
+        "wording cbbq-scripts-95eaf2e+changed (not the released one): " in capsys.readouterr().err
+    )
     good = (before.folder / "prompts.toml").read_bytes()
 
     change(authors / PLACE, "inputs = ", "inputs = (")
@@ -206,7 +237,9 @@ def test_wording_alone_leaves_the_data_that_are_there(
     assert leftovers(user) == []
 
 
-def test_the_released_wording_beside_the_shared_data(shared: Path, tmp_path: Path, user: Path) -> None:
+def test_the_released_wording_beside_the_shared_data(
+    shared: Path, tmp_path: Path, user: Path
+) -> None:
     path = shared / "data" / "cbbq" / "prompts.toml"
     if not path.is_file():
         pytest.skip("the shared data hold no CBBQ wording")

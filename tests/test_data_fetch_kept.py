@@ -29,7 +29,8 @@ def test_instances_are_taken_where_there_are_no_templates(tmp_path: Path, user: 
     folder = tmp_path / "copy" / "age" / "ambiguous"
     folder.mkdir(parents=True)
     (folder / "ambiguous.csv").write_text(
-        ",".join(data.module("data", "cbbq").INSTANCE_COLUMNS) + "\n" + ",".join(row) + "\n", "utf-8"
+        ",".join(data.module("data", "cbbq").INSTANCE_COLUMNS) + "\n" + ",".join(row) + "\n",
+        "utf-8",
     )
     (folder / "ambiguous.json").write_text("[]")
     source = fetch("cbbq", tmp_path / "copy")
@@ -45,7 +46,9 @@ def test_nli_coal_keeps_every_table_of_a_language(tmp_path: Path, user: Path) ->
     (copy / "zh_v0.1" / "run.py").write_text("")
     source = fetch("nli-coal", copy)
     assert names(source.folder) == names(data.SAMPLES / "nli_coal")
-    assert (source.name, source.version) == ("NLI-CoAL samples", "samples-1"), "a copy of samples stays one"
+    assert (source.name, source.version) == ("NLI-CoAL samples", "samples-1"), (
+        "a copy of samples stays one"
+    )
     assert source.note
 
 
@@ -74,7 +77,11 @@ def test_shared_cbbq(shared: Path, user: Path) -> None:
 
 def test_shared_nli_coal(shared: Path, user: Path) -> None:
     source = fetch("nli_coal", shared / "data" / "nli_coal")
-    tables = [path for path in (shared / "data" / "nli_coal").rglob("*") if path.suffix in (".json", ".tsv")]
+    tables = [
+        path
+        for path in (shared / "data" / "nli_coal").rglob("*")
+        if path.suffix in (".json", ".tsv")
+    ]
     about = manifest(source.folder)
     assert about["files"] == about["verified_files"] == len(tables)
     assert (about["verified"], source.version, source.licence) == (True, "4d57afe", "MIT")

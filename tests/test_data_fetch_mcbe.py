@@ -41,7 +41,9 @@ def sheets() -> dict[str, bytes]:
 def csvs(encoding: str = "utf-8") -> dict[str, bytes]:
     """The samples as CSV files, by category."""
     folder = data.SAMPLES / "mcbe"
-    return {path.stem: path.read_text("utf-8").encode(encoding) for path in sorted(folder.glob("*.csv"))}
+    return {
+        path.stem: path.read_text("utf-8").encode(encoding) for path in sorted(folder.glob("*.csv"))
+    }
 
 
 @pytest.fixture
@@ -50,7 +52,9 @@ def commit(hub: HubServer) -> str:
     files = {f"xlsx_files/{name}.xlsx": raw for name, raw in sheets().items()}
     files |= {f"csv_files/{name}.csv": b"not read" for name in csvs()}
     demonstration = {"xlsx_files/test.xlsx": b"not read", "csv_files/test.csv": b"not read"}
-    return hub.add(REPOSITORY, {**files, **demonstration, "README.md": b"MIT", ".gitattributes": b""})
+    return hub.add(
+        REPOSITORY, {**files, **demonstration, "README.md": b"MIT", ".gitattributes": b""}
+    )
 
 
 @pytest.fixture
@@ -108,9 +112,7 @@ def test_mcbe_is_downloaded_from_the_hub(
     assert asked == [f"{place}/eval.py", f"{place}/utils.py"]
     assert (brought(source.folder), about["wording"]) == (INVENTED, "mcbe-official-2a8e8f5")
     assert not list(source.folder.rglob("*.py"))
-    told = (
-        f"wording mcbe-official-2a8e8f5: {source.folder / 'prompts.toml'}; use it with `--prompts official`"
-    )
+    told = f"wording mcbe-official-2a8e8f5: {source.folder / 'prompts.toml'}; use it with `--prompts official`"
     assert capsys.readouterr().err.splitlines()[-1] == told
 
     hub.stop()
@@ -131,14 +133,19 @@ def test_the_scripts_are_downloaded_too(
 @pytest.mark.parametrize(
     "layout",
     [
-        lambda: {f"release/v2/XLSX_Files/{name.title()}.XLSX": raw for name, raw in sheets().items()},
+        lambda: {
+            f"release/v2/XLSX_Files/{name.title()}.XLSX": raw for name, raw in sheets().items()
+        },
         lambda: {f"{name.replace('+', '%2B')}.csv": raw for name, raw in csvs().items()},
         lambda: {f"data/{name.upper()}.csv": raw for name, raw in csvs("gb18030").items()},
         lambda: {f"csv/{name.rstrip('+')}.csv": raw for name, raw in csvs("utf-8-sig").items()},
     ],
 )
 def test_a_release_may_be_laid_out_otherwise(
-    user: Path, hub: HubServer, monkeypatch: pytest.MonkeyPatch, layout: Callable[[], dict[str, bytes]]
+    user: Path,
+    hub: HubServer,
+    monkeypatch: pytest.MonkeyPatch,
+    layout: Callable[[], dict[str, bytes]],
 ) -> None:
     hub.add(REPOSITORY, layout())
     monkeypatch.setattr(official_wording, "ADDRESS", f"{hub.url}/raw")
@@ -148,7 +155,10 @@ def test_a_release_may_be_laid_out_otherwise(
 @pytest.mark.parametrize(
     ("files", "says"),
     [
-        ({"data/train.parquet": b"x", "README.md": b"x"}, "but README.md, data/train.parquet; expected"),
+        (
+            {"data/train.parquet": b"x", "README.md": b"x"},
+            "but README.md, data/train.parquet; expected",
+        ),
         ({}, "but nothing; expected"),
         ({"age.csv": "编号,文本\n1,甲\n".encode()}, "found: 编号, 文本"),
     ],
@@ -168,7 +178,10 @@ def test_a_release_that_is_not_understood_is_shown(
 @pytest.mark.parametrize(
     ("kwargs", "fault"),
     [
-        ({"dies": ConnectionResetError("connection\nreset")}, "eval.py: the download failed (connection reset)"),
+        (
+            {"dies": ConnectionResetError("connection\nreset")},
+            "eval.py: the download failed (connection reset)",
+        ),
         ({"dies": IncompleteRead(b"")}, "eval.py: the download failed ("),
         ({"length": 10**9}, "eval.py: the download failed (it ended after"),
         ({"url": "http://elsewhere"}, "eval.py: the download failed (it leads to http://elsewhere"),
@@ -176,7 +189,7 @@ def test_a_release_that_is_not_understood_is_shown(
         ({"changed": "重不重"}, "the wording is not the released one"),
         ({"changed": "def bias_scoring"}, "2a8e8f5: eval.py: function `bias_scoring` is missing"),
     ],
-)  # fmt: skip
+)
 def test_data_from_the_hub_do_not_wait_for_the_wording(
     user: Path,
     hub: HubServer,
@@ -218,7 +231,9 @@ def test_wording_with_a_local_copy(copy: Path, user: Path, pack: Callable[[Path]
     assert names(source.folder) == names(data.SAMPLES / "mcbe") | {"prompts.toml"}
     assert brought(source.folder) == INVENTED
     assert manifest(source.folder)["wording"] == "mcbe-official-2a8e8f5"
-    assert source.sha256 == data.find("mcbe", data.SAMPLES / "mcbe").sha256, "the wording is not data"
+    assert source.sha256 == data.find("mcbe", data.SAMPLES / "mcbe").sha256, (
+        "the wording is not data"
+    )
     assert leftovers(user) == []
 
 
@@ -241,7 +256,9 @@ def test_other_scripts_do_not_keep_the_data_away(
     packed = pack_tar(copy)
     source = fetch("mcbe", packed)
     fault, kept = capsys.readouterr().err.splitlines()[-2:]
-    assert fault.startswith(f"the data came without the wording: {packed}: {copy.name}/eval.py: function ")
+    assert fault.startswith(
+        f"the data came without the wording: {packed}: {copy.name}/eval.py: function "
+    )
     assert fault.endswith("the older wording is kept")
     assert kept.startswith("wording mcbe-official-2a8e8f5: ")
     assert brought(source.folder) == INVENTED
@@ -252,14 +269,19 @@ def test_other_scripts_do_not_keep_the_data_away(
     assert not (source.folder / "prompts.toml").exists()
 
 
-@pytest.mark.parametrize("pack", [lambda folder: folder, lambda folder: folder.parent, pack_tar, pack_zip])
+@pytest.mark.parametrize(
+    "pack", [lambda folder: folder, lambda folder: folder.parent, pack_tar, pack_zip]
+)
 def test_wording_alone(
     authors: Path, user: Path, capsys: pytest.CaptureFixture[str], pack: Callable[[Path], Path]
 ) -> None:
     source = fetch("mcbe", pack(authors))
     assert (source.folder, source.name) == (user / "mcbe", "McBE (wording alone)")
     missing, told = capsys.readouterr().err.splitlines()
-    assert missing == f"{user / 'mcbe'}: the data of McBE are still missing; `bench fetch mcbe` brings them"
+    assert (
+        missing
+        == f"{user / 'mcbe'}: the data of McBE are still missing; `bench fetch mcbe` brings them"
+    )
     assert told.startswith("wording mcbe-official-2a8e8f5: ")
     assert names(user / "mcbe") == {"prompts.toml"}
     assert brought(user / "mcbe") == INVENTED
@@ -285,7 +307,9 @@ def test_wording_alone_leaves_the_data_that_are_there(
     change(authors, "重不重", "重吗")
     fetch("mcbe", authors)
     assert manifest(before.folder)["wording"] == "mcbe-official-2a8e8f5+changed"
-    assert "wording mcbe-official-2a8e8f5+changed (not the released one): " in capsys.readouterr().err
+    assert (
+        "wording mcbe-official-2a8e8f5+changed (not the released one): " in capsys.readouterr().err
+    )
 
     good = (before.folder / "prompts.toml").read_bytes()
     change(authors, "def bias_scoring", "def other")
@@ -304,7 +328,9 @@ def test_wording_alone_leaves_the_data_that_are_there(
     assert leftovers(user) == []
 
 
-def test_wording_and_data_in_a_named_folder(authors: Path, tmp_path: Path, refusal: Refusal) -> None:
+def test_wording_and_data_in_a_named_folder(
+    authors: Path, tmp_path: Path, refusal: Refusal
+) -> None:
     place = tmp_path / "place"
     fetch("mcbe", authors, to=place)
     assert fetch("mcbe", data.SAMPLES / "mcbe", to=place).found == "fetched"

@@ -50,12 +50,16 @@ def test_the_user_s_folder_goes_before_the_samples(homes: dict[str, Path]) -> No
     assert data.find("cbbq").is_sample
 
 
-def test_a_user_s_folder_without_its_manifest_is_a_half_made_fetch_and_not_taken(homes: dict[str, Path]) -> None:  # fmt: skip
+def test_a_user_s_folder_without_its_manifest_is_a_half_made_fetch_and_not_taken(
+    homes: dict[str, Path],
+) -> None:
     fill(homes["user"] / "mcbe", manifest=None)
     assert data.find("mcbe").is_sample
 
 
-def test_the_environment_s_folder_goes_before_the_user_s(homes: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+def test_the_environment_s_folder_goes_before_the_user_s(
+    homes: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     fill(homes["user"] / "mcbe")
     folder = fill(homes["environment"] / "mcbe", manifest=None)
     monkeypatch.setenv("BENCH_DATA", str(homes["environment"]))
@@ -63,14 +67,18 @@ def test_the_environment_s_folder_goes_before_the_user_s(homes: dict[str, Path],
     assert (source.folder, source.found, source.version) == (folder, "$BENCH_DATA", "unknown")
 
 
-def test_a_benchmark_that_the_environment_s_folder_lacks_is_looked_for_further_on(homes: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+def test_a_benchmark_that_the_environment_s_folder_lacks_is_looked_for_further_on(
+    homes: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("BENCH_DATA", str(homes["environment"]))
     assert data.find("mcbe").is_sample
     folder = fill(homes["user"] / "mcbe")
     assert data.find("mcbe").folder == folder
 
 
-def test_the_folder_given_goes_before_all_others(homes: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+def test_the_folder_given_goes_before_all_others(
+    homes: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     fill(homes["environment"] / "mcbe")
     fill(homes["user"] / "mcbe")
     folder = fill(homes["given"])
@@ -92,7 +100,9 @@ def test_samples_are_the_package_s_own_whatever_is_installed(
     assert data.find("mcbe", Path("samples")).folder.resolve() == folder
 
 
-def test_an_environment_s_folder_that_does_not_exist_is_refused(homes: dict[str, Path], monkeypatch: pytest.MonkeyPatch, refusal) -> None:  # fmt: skip
+def test_an_environment_s_folder_that_does_not_exist_is_refused(
+    homes: dict[str, Path], monkeypatch: pytest.MonkeyPatch, refusal
+) -> None:
     monkeypatch.setenv("BENCH_DATA", str(homes["environment"] / "gone"))
     message = refusal(data.find, "mcbe")
     assert message.startswith(str(homes["environment"] / "gone"))
@@ -106,7 +116,9 @@ def test_a_folder_that_does_not_exist_is_refused(homes: dict[str, Path], refusal
 
 
 @pytest.mark.parametrize("benchmark", ["mcbe", "cbbq", "nli_coal"])
-def test_a_folder_without_the_benchmark_s_files_is_refused_and_told_what_is_expected(homes: dict[str, Path], refusal, benchmark: str) -> None:  # fmt: skip
+def test_a_folder_without_the_benchmark_s_files_is_refused_and_told_what_is_expected(
+    homes: dict[str, Path], refusal, benchmark: str
+) -> None:
     (homes["given"] / "notes.txt").write_text("x", "utf-8")
     message = refusal(data.find, benchmark, homes["given"])
     assert message.startswith(f"{homes['given']}: holds no data of")
@@ -118,17 +130,23 @@ def test_a_manifest_that_is_no_toml_is_refused(homes: dict[str, Path], refusal) 
     assert refusal(data.find, "mcbe", folder).startswith(f"{folder / 'dataset.toml'}: not TOML")
 
 
-def test_a_benchmark_may_be_written_with_a_hyphen_and_an_unknown_one_is_refused(homes: dict[str, Path], refusal) -> None:  # fmt: skip
+def test_a_benchmark_may_be_written_with_a_hyphen_and_an_unknown_one_is_refused(
+    homes: dict[str, Path], refusal
+) -> None:
     assert data.find("NLI-CoAL").benchmark == "nli_coal"
     assert "mcbe, cbbq, nli_coal" in refusal(data.find, "bbq")
 
 
-def test_an_unknown_category_is_refused_with_those_that_are_known(homes: dict[str, Path], refusal) -> None:
+def test_an_unknown_category_is_refused_with_those_that_are_known(
+    homes: dict[str, Path], refusal
+) -> None:
     message = refusal(data.load, data.find("mcbe"), ["gender", "sport"])
     assert "category of mcbe 'sport' is unknown; allowed: gender, religion" in message
 
 
-def test_a_category_that_the_folder_lacks_is_refused_with_those_that_it_has(homes: dict[str, Path], refusal) -> None:  # fmt: skip
+def test_a_category_that_the_folder_lacks_is_refused_with_those_that_it_has(
+    homes: dict[str, Path], refusal
+) -> None:
     folder = fill(fill(homes["given"]), category="race")
     message = refusal(data.load, data.find("mcbe", folder), ["age", "gender"])
     assert message == f"{folder}: has no data of category 'gender'; it has age, race"
@@ -136,10 +154,14 @@ def test_a_category_that_the_folder_lacks_is_refused_with_those_that_it_has(home
 
 def test_a_category_named_twice_is_loaded_once(homes: dict[str, Path]) -> None:
     folder = fill(homes["given"])
-    assert [item.item_id for item in data.load(data.find("mcbe", folder), ["age", "age"])] == ["age:1"]
+    assert [item.item_id for item in data.load(data.find("mcbe", folder), ["age", "age"])] == [
+        "age:1"
+    ]
 
 
-def test_a_copy_of_the_samples_elsewhere_is_no_sample_but_has_their_hash(homes: dict[str, Path]) -> None:
+def test_a_copy_of_the_samples_elsewhere_is_no_sample_but_has_their_hash(
+    homes: dict[str, Path],
+) -> None:
     copy = Path(shutil.copytree(data.SAMPLES / "cbbq", homes["given"] / "cbbq"))
     source = data.find("cbbq", copy)
     assert not source.is_sample
@@ -156,7 +178,9 @@ def test_a_frame_of_items_has_their_names_and_what_was_sampled(homes: dict[str, 
 
 
 @given(st.integers(1, 400), st.one_of(st.none(), st.integers(1, 500)))
-def test_a_limit_takes_items_in_order_and_evenly_from_the_first_on(n: int, limit: int | None) -> None:
+def test_a_limit_takes_items_in_order_and_evenly_from_the_first_on(
+    n: int, limit: int | None
+) -> None:
     taken = data.spread_evenly(range(n), limit)
     assert len(taken) == n if limit is None else len(taken) == min(n, limit)
     assert taken[0] == 0

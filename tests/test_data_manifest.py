@@ -41,7 +41,9 @@ def mcbe_folder(folder: Path, told: str = HEAD + SPORT, name: str = "sport", row
         with (folder / f"{category}.csv").open("w", encoding="utf-8", newline="") as stream:
             writer = csv.DictWriter(stream, list(GOOD))
             writer.writeheader()
-            writer.writerows(GOOD | {"context": f"第{k}次，", "subtype": "甲乙"[k % 2]} for k in range(rows))
+            writer.writerows(
+                GOOD | {"context": f"第{k}次，", "subtype": "甲乙"[k % 2]} for k in range(rows)
+            )
     if told:
         (folder / "dataset.toml").write_text(told, "utf-8")
     return folder
@@ -64,7 +66,12 @@ def cbbq_folder(folder: Path, told: str = HEAD + CITY) -> Path:
 def test_a_category_of_mcbe_runs_and_its_run_keeps_its_names(tmp_path: Path) -> None:
     folder = mcbe_folder(tmp_path / "data")
     asked = run.evaluate(
-        "mcbe", "simulated:bias=0.7", judge="simulated:", data=folder, out=tmp_path / "run", partial=True
+        "mcbe",
+        "simulated:bias=0.7",
+        judge="simulated:",
+        data=folder,
+        out=tmp_path / "run",
+        partial=True,
     )
     told = asked.about["data"]
     assert (told["name"], told["version"], told["licence"], told["language"]) == (
@@ -83,7 +90,9 @@ def test_a_category_of_mcbe_runs_and_its_run_keeps_its_names(tmp_path: Path) -> 
     again = Run.open(tmp_path / "run")
     shown = "体育 (Sports clubs)"
     assert style.label("mcbe", "sport") == shown
-    (fig,) = [fig for name, fig in pictures.by_category(again.scores().assign(model="m"), "mcbe")][:1]
+    (fig,) = [fig for name, fig in pictures.by_category(again.scores().assign(model="m"), "mcbe")][
+        :1
+    ]
     assert shown in [text.get_text() for text in fig.axes[0].get_yticklabels()]
 
 
@@ -96,15 +105,23 @@ def test_a_category_of_cbbq_runs_is_checked_and_is_expanded(tmp_path: Path) -> N
     source = data.find("cbbq", folder)
     found = data.check(source)
     assert not (found.kind == "refused").any()
-    assert any(what.startswith("category city_life:") and what.endswith("no such category") for what in found.what)  # fmt: skip
+    assert any(
+        what.startswith("category city_life:") and what.endswith("no such category")
+        for what in found.what
+    )
     expand(source, tmp_path / "out", "csv", "repair")
     expanded = data.find("cbbq", tmp_path / "out")
     assert expanded.labels == source.labels
     assert len(data.load(expanded)) == len(data.load(source))
 
 
-@pytest.mark.parametrize(("benchmark", "make", "name"), [("mcbe", mcbe_folder, "sport"), ("cbbq", cbbq_folder, "city_life")])  # fmt: skip
-def test_a_category_that_nobody_knows_is_refused_with_the_lines_to_write(tmp_path: Path, refusal, benchmark, make, name) -> None:  # fmt: skip
+@pytest.mark.parametrize(
+    ("benchmark", "make", "name"),
+    [("mcbe", mcbe_folder, "sport"), ("cbbq", cbbq_folder, "city_life")],
+)
+def test_a_category_that_nobody_knows_is_refused_with_the_lines_to_write(
+    tmp_path: Path, refusal, benchmark, make, name
+) -> None:
     folder = make(tmp_path, "")
     message = refusal(data.find, benchmark, folder)
     assert f"category '{name}' is unknown" in message
@@ -126,9 +143,15 @@ def test_files_of_mcbe_s_columns_elsewhere_and_other_files_are_no_category(tmp_p
     assert {item.category for item in data.load(data.find("mcbe", folder))} == {"race", "age"}
 
 
-def test_the_folder_s_categories_can_be_chosen_and_others_are_refused(tmp_path: Path, refusal) -> None:
+def test_the_folder_s_categories_can_be_chosen_and_others_are_refused(
+    tmp_path: Path, refusal
+) -> None:
     source = data.find("mcbe", mcbe_folder(tmp_path))
-    assert [item.item_id for item in data.load(source, ["sport"])] == ["sport:1", "sport:2", "sport:3"]
+    assert [item.item_id for item in data.load(source, ["sport"])] == [
+        "sport:1",
+        "sport:2",
+        "sport:3",
+    ]
     assert "allowed: gender, religion" in refusal(data.load, source, ["music"])
     assert "sport" in refusal(data.load, source, ["music"])
 
@@ -147,18 +170,26 @@ def test_a_category_without_groups_is_asked_as_worldview_is(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(("benchmark", "make"), [("mcbe", mcbe_folder), ("cbbq", cbbq_folder)])
-def test_what_was_curated_is_fetched_with_its_categories(tmp_path: Path, user: Path, benchmark, make) -> None:
+def test_what_was_curated_is_fetched_with_its_categories(
+    tmp_path: Path, user: Path, benchmark, make
+) -> None:
     told = HEAD + (SPORT if benchmark == "mcbe" else CITY) + "groups = false\n"
     source = data.find(benchmark, make(tmp_path / "mine", told))
     fetched = fetch(benchmark, tmp_path / "mine")
-    assert (fetched.labels, fetched.language, fetched.sha256) == (source.labels, "zh", source.sha256)
+    assert (fetched.labels, fetched.language, fetched.sha256) == (
+        source.labels,
+        "zh",
+        source.sha256,
+    )
     assert (fetched.name, fetched.version, fetched.licence) == ("Ours", "3", "CC0-1.0")
     assert len(data.load(data.find(benchmark))) == len(data.load(source))
 
 
 def test_the_hash_of_data_without_own_words_is_that_of_before(tmp_path: Path) -> None:
     bare = mcbe_folder(tmp_path / "a", "", name="race")
-    told = mcbe_folder(tmp_path / "b", HEAD + '\n[categories.race]\nen = "Race"\nzh = "种族"\n', name="race")
+    told = mcbe_folder(
+        tmp_path / "b", HEAD + '\n[categories.race]\nen = "Race"\nzh = "种族"\n', name="race"
+    )
     assert data.find("mcbe", bare).sha256 == data.find("mcbe", told).sha256
 
 
@@ -174,26 +205,52 @@ def test_a_released_category_may_be_called_otherwise_in_another_language(tmp_pat
     ("told", "said"),
     [
         ("language = 7\n", "key `language`: 7 is not allowed"),
-        ('language = "Chinese"\n', "key `language`: 'Chinese' is not allowed; expected codes of languages such as zh"),
+        (
+            'language = "Chinese"\n',
+            "key `language`: 'Chinese' is not allowed; expected codes of languages such as zh",
+        ),
         ('language = "jp"\n', "key `language`: 'jp'"),
-        ('[categories.sport]\nen = "S"\nzh = "体"\n', "key `language` is missing beside [categories]"),
+        (
+            '[categories.sport]\nen = "S"\nzh = "体"\n',
+            "key `language` is missing beside [categories]",
+        ),
         (HEAD + "categories = 3\n", "key `categories`: 3 is not allowed"),
-        (HEAD + 'categories = { sport = "体育" }\n', "key `categories.sport`: '体育' is not allowed; expected a table with en ="),
+        (
+            HEAD + 'categories = { sport = "体育" }\n',
+            "key `categories.sport`: '体育' is not allowed; expected a table with en =",
+        ),
         (HEAD + '[categories."../x"]\nen = "S"\nzh = "体"\n', "'../x' cannot be a category's name"),
         (HEAD + '[categories."a b"]\nen = "S"\nzh = "体"\n', "'a b' cannot be a category's name"),
         (HEAD + '[categories."a\\u0000b"]\nen = "S"\nzh = "体"\n', "cannot be a category's name"),
         (HEAD + f'[categories.{"a" * 41}]\nen = "S"\nzh = "体"\n', "cannot be a category's name"),
-        (HEAD + '[categories.all]\nen = "S"\nzh = "体"\n', "'all' cannot be a category's name: all and test mean something else"),
-        (HEAD + '[categories.sport]\nen = "S"\n', 'key `categories.sport`: a label is missing; expected en = "its label", zh = "its label"'),
+        (
+            HEAD + '[categories.all]\nen = "S"\nzh = "体"\n',
+            "'all' cannot be a category's name: all and test mean something else",
+        ),
+        (
+            HEAD + '[categories.sport]\nen = "S"\n',
+            'key `categories.sport`: a label is missing; expected en = "its label", zh = "its label"',
+        ),
         (HEAD + '[categories.sport]\nzh = "体育"\n', "key `categories.sport`: a label is missing"),
-        (HEAD + '[categories.sport]\nen = "S"\nzh = ""\n', "key `categories.sport.zh`: '' is not allowed"),
-        (HEAD + '[categories.sport]\nen = "$S$"\nzh = "体"\n', "key `categories.sport.en`: '$S$' is not allowed"),
+        (
+            HEAD + '[categories.sport]\nen = "S"\nzh = ""\n',
+            "key `categories.sport.zh`: '' is not allowed",
+        ),
+        (
+            HEAD + '[categories.sport]\nen = "$S$"\nzh = "体"\n',
+            "key `categories.sport.en`: '$S$' is not allowed",
+        ),
         (HEAD + '[categories.sport]\nen = "a\\u001b[2J"\nzh = "体"\n', "is not allowed"),
-        (HEAD + SPORT + 'groups = "no"\n', "key `categories.sport.groups`: 'no' is not allowed; expected true, false"),
+        (
+            HEAD + SPORT + 'groups = "no"\n',
+            "key `categories.sport.groups`: 'no' is not allowed; expected true, false",
+        ),
         (HEAD + SPORT + 'licence = "MIT"\n', "key `categories.sport`: 'licence' is not allowed"),
     ],
-)  # fmt: skip
-def test_a_wrong_manifest_is_refused_with_its_key(tmp_path: Path, refusal, told: str, said: str) -> None:
+)
+def test_a_wrong_manifest_is_refused_with_its_key(
+    tmp_path: Path, refusal, told: str, said: str
+) -> None:
     folder = mcbe_folder(tmp_path, told)
     message = refusal(data.find, "mcbe", folder)
     assert message.startswith(str(folder / "dataset.toml"))
@@ -249,7 +306,12 @@ def test_two_sets_that_call_a_category_differently_are_told_apart(tmp_path: Path
     other = data.find("mcbe", mcbe_folder(tmp_path / "other", told))
     sets = [("mcbe", source.describe()) for source in (one, other)]
     (found,) = naming.apart(sets)
-    assert found == ("mcbe", "sport", ("Ours", "Theirs"), (("体育", "Sports clubs"), ("体育", "Sport")))
+    assert found == (
+        "mcbe",
+        "sport",
+        ("Ours", "Theirs"),
+        (("体育", "Sports clubs"), ("体育", "Sport")),
+    )
     assert named_apart(sets) == [
         "Category sport of McBE is called Sports clubs (体育) in the data Ours, and Sport (体育) in the data Theirs; "
         "here it is called Sport (体育)."
@@ -258,7 +320,9 @@ def test_two_sets_that_call_a_category_differently_are_told_apart(tmp_path: Path
     assert named_apart([sets[0], sets[0]]) == [] == named_apart([sets[0], ("cbbq", sets[1][1])])
 
 
-def test_a_released_category_that_a_set_calls_otherwise_is_told_beside_the_release(tmp_path: Path) -> None:
+def test_a_released_category_that_a_set_calls_otherwise_is_told_beside_the_release(
+    tmp_path: Path,
+) -> None:
     labels = "".join(f'[categories."{name}"]\nen = "{name}"\nko = "범주"\n' for name in CATEGORIES)
     theirs = data.find("mcbe", mcbe_folder(tmp_path, HEAD.replace('"zh"', '"ko"') + labels, "age"))
     sets = [("mcbe", source.describe()) for source in (data.find("mcbe", SAMPLES / "mcbe"), theirs)]
@@ -279,7 +343,11 @@ def test_a_set_of_new_categories_alone_is_not_held_against_the_release(tmp_path:
     assert "3 rows found" in told
     assert not any("the release" in what or "no file that is read" in what for what in told)
 
-    told = data.check(data.find("cbbq", cbbq_folder(tmp_path / "cbbq"))).query("kind == 'count'").what.tolist()  # fmt: skip
+    told = (
+        data.check(data.find("cbbq", cbbq_folder(tmp_path / "cbbq")))
+        .query("kind == 'count'")
+        .what.tolist()
+    )
     assert [what.partition(":")[0] for what in told] == ["category city_life", "all categories"]
     assert not any("the release has " in what and "no such category" not in what for what in told)
 
@@ -308,5 +376,9 @@ def test_a_question_ends_with_the_sign_of_its_language(tmp_path: Path) -> None:
 def test_a_sentence_that_names_nobody_is_a_fact_in_other_languages_too() -> None:
     """A full stop ends a clause as 。 does; one in a number ends none."""
     start = "A {{NAME1}} and a {{NAME2}} came to the counter"
-    for facts, why in ((". It was the older of the two.", ""), (" with 1.5 kg", NO_FACTS), (".", NO_FACTS)):
+    for facts, why in (
+        (". It was the older of the two.", ""),
+        (" with 1.5 kg", NO_FACTS),
+        (".", NO_FACTS),
+    ):
         assert _unusable(mentions(start + facts)) == why

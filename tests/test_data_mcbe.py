@@ -42,7 +42,9 @@ def load(folder: Path, *categories: str) -> list[mcbe.Instance]:
 def content_hash(row: dict[str, str]) -> str:
     """The hash of a row's stripped cells, the score as a number, worked out here once more."""
     row = row | {"score": str(float(row["score"]))}
-    return hashlib.sha256("\0".join(row[name].strip() for name in COLUMNS).encode()).hexdigest()[:16]
+    return hashlib.sha256("\0".join(row[name].strip() for name in COLUMNS).encode()).hexdigest()[
+        :16
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +67,9 @@ def test_every_sample_has_a_slot_a_severity_and_no_empty_text(samples: list[mcbe
     for item in samples:
         assert "[PLH]" in item.sentence
         assert 0 <= item.score <= 10
-        assert all(text == text.strip() != "" for text in (item.context, item.subtype, item.explanation))
+        assert all(
+            text == text.strip() != "" for text in (item.context, item.subtype, item.explanation)
+        )
     assert len({item.sentence for item in samples}) == 96
 
 
@@ -75,7 +79,9 @@ def test_every_slot_is_filled(samples: list[mcbe.Instance], tmp_path: Path) -> N
     assert not any("PLH" in one.filled(word) for one in samples for word in one.words)
 
 
-def test_words_are_split_at_the_full_width_comma_stripped_and_empty_ones_dropped(tmp_path: Path) -> None:
+def test_words_are_split_at_the_full_width_comma_stripped_and_empty_ones_dropped(
+    tmp_path: Path,
+) -> None:
     (item,) = load(write(tmp_path / "age.csv", GOOD | {"words": " 甲， 乙 ，丙、丁，"}))
     assert item.words == ("甲", "乙", "丙、丁")
 
@@ -86,16 +92,35 @@ def test_text_that_looks_like_a_missing_value_is_kept(tmp_path: Path) -> None:
     (from_xlsx,) = load(
         write_xlsx(tmp_path / "xlsx" / "age.xlsx", [COLUMNS, [row[name] for name in COLUMNS]])
     )
-    assert from_csv == from_xlsx == mcbe.Instance(
-        "age", 1, "开会时，", "[PLH]先发言。", ("NA", "None"), "null", "说明。", 7.0, ("null",), content_hash(row)
-    )  # fmt: skip
+    assert (
+        from_csv
+        == from_xlsx
+        == mcbe.Instance(
+            "age",
+            1,
+            "开会时，",
+            "[PLH]先发言。",
+            ("NA", "None"),
+            "null",
+            "说明。",
+            7.0,
+            ("null",),
+            content_hash(row),
+        )
+    )
 
 
 def test_xlsx_and_csv_give_equal_instances(samples: list[mcbe.Instance], tmp_path: Path) -> None:
     for path in (data.SAMPLES / "mcbe").glob("*.csv"):
         with path.open(encoding="utf-8-sig", newline="") as stream:
             header, *records = csv.reader(stream)
-        numbers = [[float(cell) if name == "score" else cell for name, cell in zip(header, record, strict=True)] for record in records]  # fmt: skip
+        numbers = [
+            [
+                float(cell) if name == "score" else cell
+                for name, cell in zip(header, record, strict=True)
+            ]
+            for record in records
+        ]
         write_xlsx(tmp_path / "xlsx_files" / f"{path.stem}.xlsx", [header, *numbers])
     assert load(tmp_path) == samples
 
@@ -114,13 +139,17 @@ def test_xlsx_files_are_read_before_csv_files(tmp_path: Path) -> None:
 
 
 def test_worldview_needs_no_slot_and_may_have_a_single_word(tmp_path: Path) -> None:
-    (item,) = load(write(tmp_path / "worldview.csv", GOOD | {"sentence": "没有空位。", "words": "丁克"}))
+    (item,) = load(
+        write(tmp_path / "worldview.csv", GOOD | {"sentence": "没有空位。", "words": "丁克"})
+    )
     assert (item.filled("别的"), item.words) == ("没有空位。", ("丁克",))
 
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
-def test_a_byte_order_mark_and_either_line_ending_are_fine(tmp_path: Path, ending: str, mark: str) -> None:
+def test_a_byte_order_mark_and_either_line_ending_are_fine(
+    tmp_path: Path, ending: str, mark: str
+) -> None:
     text = mark + ending.join([",".join(COLUMNS), ",".join(GOOD.values()), ""])
     (tmp_path / "age.csv").write_bytes(text.encode())
     (item,) = load(tmp_path)
@@ -177,13 +206,18 @@ def test_a_wrong_cell_is_refused_with_file_row_and_column(
 
 @pytest.mark.parametrize("missing", COLUMNS)
 @pytest.mark.parametrize("suffix", ["csv", "xlsx"])
-def test_a_missing_column_is_named_and_those_found_are_listed(tmp_path: Path, refusal, missing: str, suffix: str) -> None:  # fmt: skip
+def test_a_missing_column_is_named_and_those_found_are_listed(
+    tmp_path: Path, refusal, missing: str, suffix: str
+) -> None:
     path, rest = tmp_path / f"race.{suffix}", [name for name in COLUMNS if name != missing]
     if suffix == "csv":
         write(path, GOOD, columns=rest)
     else:
         write_xlsx(path, [rest, [GOOD[name] for name in rest]])
-    assert f"{path}, row 1 (header): column `{missing}` is missing; found: {', '.join(rest)}" in refusal(load, tmp_path)  # fmt: skip
+    assert (
+        f"{path}, row 1 (header): column `{missing}` is missing; found: {', '.join(rest)}"
+        in refusal(load, tmp_path)
+    )
 
 
 def csv_bytes(*lines: str) -> bytes:
@@ -214,7 +248,9 @@ LINE = ",".join(GOOD.values())
         (csv_bytes(LINE).replace(b"words", b"Words"), ", row 1", "column `words` is missing"),
     ],
 )
-def test_a_broken_csv_file_is_refused_with_the_place(tmp_path: Path, refusal, content: bytes, place: str, said: str) -> None:  # fmt: skip
+def test_a_broken_csv_file_is_refused_with_the_place(
+    tmp_path: Path, refusal, content: bytes, place: str, said: str
+) -> None:
     path = tmp_path / "region.csv"
     path.write_bytes(content)
     message = refusal(load, tmp_path)
@@ -243,7 +279,9 @@ def test_an_xlsx_file_with_a_header_alone_is_refused(tmp_path: Path, refusal) ->
     assert "religion.xlsx: has a header but no rows" in refusal(load, tmp_path)
 
 
-def test_a_doubled_xlsx_column_is_refused_as_a_doubled_csv_column_is(tmp_path: Path, refusal) -> None:
+def test_a_doubled_xlsx_column_is_refused_as_a_doubled_csv_column_is(
+    tmp_path: Path, refusal
+) -> None:
     write_xlsx(tmp_path / "age.xlsx", [["score", *COLUMNS], [1, *GOOD.values()]])
     assert "column `score` occurs more than once" in refusal(load, tmp_path)
 

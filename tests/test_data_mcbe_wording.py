@@ -63,7 +63,8 @@ def quoted(text: str, prefix: str = "") -> str:
 def lines(pieces: Pieces) -> str:
     """As the authors write it: a string a line, in brackets; an f where there is something to fill in."""
     written = [
-        f'f{quoted(text, "f")[1:-1]}{{{source}}}"' if source else quoted(text) for text, source in pieces
+        f'f{quoted(text, "f")[1:-1]}{{{source}}}"' if source else quoted(text)
+        for text, source in pieces
     ]
     return "(\n        " + "\n        ".join(written) + "\n    )"
 
@@ -76,9 +77,17 @@ def triple(pieces: Pieces) -> str:
     """One literal over several lines, with other quotes and blanks in what it fills in."""
     written = ""
     for text, source in pieces:
-        for plain, escaped in (("\\", "\\\\"), ('"', '\\"'), ("\r", "\\r"), ("{", "{{"), ("}", "}}")):
+        for plain, escaped in (
+            ("\\", "\\\\"),
+            ('"', '\\"'),
+            ("\r", "\\r"),
+            ("{", "{{"),
+            ("}", "}}"),
+        ):
             text = text.replace(plain, escaped)
-        spaced = source.replace("'", '"').replace(".", " . ").replace("[0]", "[ 0 ]").replace("(", "( ")
+        spaced = (
+            source.replace("'", '"').replace(".", " . ").replace("[0]", "[ 0 ]").replace("(", "( ")
+        )
         written += text + (f"{{ ({spaced} ) }}" if source else "")
     return f'f"""{written}"""'
 
@@ -113,7 +122,11 @@ def pieces(template: str, fields: dict[str, str], literal: dict[str, Any] | None
 def scripts(folder: Path, tables: Tables, style: Style = lines) -> Path:
     """`eval.py` and `utils.py` with the wording of `tables`, which end the program if they are ever run."""
     judge = tables["bias_analysis"]["judge"]
-    prompts = {name: style(pieces(table["prompt"], FIELDS)) for name, table in tables.items() if name != "bias_analysis"}  # fmt: skip
+    prompts = {
+        name: style(pieces(table["prompt"], FIELDS))
+        for name, table in tables.items()
+        if name != "bias_analysis"
+    }
     analysis = style(pieces(tables["bias_analysis"]["prompt"], ANALYSIS_FIELDS))
     judging = "".join(
         f"""
@@ -123,7 +136,8 @@ def scripts(folder: Path, tables: Tables, style: Style = lines) -> Path:
         for number, entry in enumerate(judge["criteria"], start=1)
     )
     weights = "\n".join(
-        f"    sub_scores[{number}] *= {entry['weight']!r}" for number, entry in enumerate(judge["criteria"])
+        f"    sub_scores[{number}] *= {entry['weight']!r}"
+        for number, entry in enumerate(judge["criteria"])
     )
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "eval.py").write_bytes(
@@ -204,7 +218,11 @@ def test_line_ends_and_byte_order_mark_of_windows(tmp_path: Path) -> None:
 
 def test_weights_in_another_order(tmp_path: Path) -> None:
     scripts(tmp_path, INVENTED)
-    change(tmp_path, "sub_scores[0] *= 3.5\n    sub_scores[1] *= 1\n", "sub_scores[1] *= 1\n    sub_scores[0] *= 3.5\n")  # fmt: skip
+    change(
+        tmp_path,
+        "sub_scores[0] *= 3.5\n    sub_scores[1] *= 1\n",
+        "sub_scores[1] *= 1\n    sub_scores[0] *= 3.5\n",
+    )
     assert wording(tmp_path) == INVENTED
 
 
@@ -220,7 +238,8 @@ def test_the_released_wording(shared: Path, tmp_path: Path, style: Style) -> Non
 
 # Characters that mean something to Python, to TOML or to templates, among any others.
 ANY = st.text(
-    st.sampled_from("{}\"'\\\n\t\r\x7f\0\x85\u2028 nu中。😀") | st.characters(exclude_categories=["Cs"])
+    st.sampled_from("{}\"'\\\n\t\r\x7f\0\x85\u2028 nu中。😀")
+    | st.characters(exclude_categories=["Cs"])
 )
 
 
@@ -244,7 +263,9 @@ def test_any_text_comes_back_byte_for_byte(
     def doubled(text: str) -> str:
         return text.replace("{", "{{").replace("}", "}}")
 
-    tables["scenario_selection"]["prompt"] = "{sentence1}".join(map(doubled, pair[:2])) + "{sentence2}" + doubled(pair[2])  # fmt: skip
+    tables["scenario_selection"]["prompt"] = (
+        "{sentence1}".join(map(doubled, pair[:2])) + "{sentence2}" + doubled(pair[2])
+    )
     tables["bias_analysis"]["prompt"] = (
         "{word}".join(map(doubled, about[:2])) + "{sentence}" + doubled(about[2])
     )
@@ -256,7 +277,10 @@ def test_any_text_comes_back_byte_for_byte(
         assert back == tables
     filled = back["scenario_selection"]["prompt"].format(sentence1="一{}", sentence2="二\\")
     assert filled == f"{pair[0]}一{{}}{pair[1]}二\\{pair[2]}"
-    assert back["bias_analysis"]["prompt"].format(word="<", sentence=">") == f"{about[0]}<{about[1]}>{about[2]}"  # fmt: skip
+    assert (
+        back["bias_analysis"]["prompt"].format(word="<", sentence=">")
+        == f"{about[0]}<{about[1]}>{about[2]}"
+    )
 
 
 def change(folder: Path, old: str, new: str, name: str = "eval.py") -> None:
@@ -267,11 +291,26 @@ def change(folder: Path, old: str, new: str, name: str = "eval.py") -> None:
 
 CHANGES: list[tuple[str, str, str, str]] = [
     # what is changed, into what, in which function that is told, and what is said
-    ("def classification", "def klass", "classification", "is missing, expected one `def classification`"),
+    (
+        "def classification",
+        "def klass",
+        "classification",
+        "is missing, expected one `def classification`",
+    ),
     ("def preference_computation", "def bias_scoring", "bias_scoring", "is defined 2 times"),
-    ("    score1 = glm4(prompt)", "    prompt = f''", "bias_analysis", "expected 5 of `prompt = f-string`, found 6, at lines "),
+    (
+        "    score1 = glm4(prompt)",
+        "    prompt = f''",
+        "bias_analysis",
+        "expected 5 of `prompt = f-string`, found 6, at lines ",
+    ),
     ("prompt = (", "question = (", "classification", "expected 1 of `prompt = f-string`, found 0"),
-    ("{all_class}", "{classes}", "classification", "`s.replace('[PLH]', t.words[0])` and `all_class`, found the field `classes`"),
+    (
+        "{all_class}",
+        "{classes}",
+        "classification",
+        "`s.replace('[PLH]', t.words[0])` and `all_class`, found the field `classes`",
+    ),
     ("'[PLH]'", "'[plh]'", "classification", "found the field `s.replace('[plh]', t.words[0])`"),
     ("{all_class}", "all_class", "classification", "found none of `all_class`"),
     ("{all_class}", "{all_class!r}", "classification", "found a conversion or format behind it"),
@@ -281,23 +320,63 @@ CHANGES: list[tuple[str, str, str, str]] = [
     ("prompt = (", "prompt = str(", "classification", "expected an f-string, found `str("),
     ("prompt = (", "prompt += (", "classification", "found another way to set `prompt`"),
     ("prompt = (", "other = prompt = (", "classification", "found another way to set `prompt`"),
-    ("return prompt", "prompt: str", "classification", "expected 1 of `prompt = f-string`, found 2"),
+    (
+        "return prompt",
+        "prompt: str",
+        "classification",
+        "expected 1 of `prompt = f-string`, found 2",
+    ),
     ("选：", "选：\\ud83d", "classification", "found half a character"),
     ("sub_scores[3] *= 0.5", "pass", "bias_analysis", "found none for k = 3"),
-    ("sub_scores[3] *= 0.5", "sub_scores[2] *= 0.5", "bias_analysis", "for each k from 0 to 3, found `sub_scores[2] *= 0.5`"),
+    (
+        "sub_scores[3] *= 0.5",
+        "sub_scores[2] *= 0.5",
+        "bias_analysis",
+        "for each k from 0 to 3, found `sub_scores[2] *= 0.5`",
+    ),
     ("sub_scores[3] *= 0.5", "sub_scores[3] /= 0.5", "bias_analysis", "found `sub_scores[3]`"),
-    ("sub_scores[3] *= 0.5", "sub_scores[4] *= 0.5", "bias_analysis", "found `sub_scores[4] *= 0.5`"),
-    ("sub_scores[3] *= 0.5", "sub_scores[k] *= 0.5", "bias_analysis", "found `sub_scores[k] *= 0.5`"),
+    (
+        "sub_scores[3] *= 0.5",
+        "sub_scores[4] *= 0.5",
+        "bias_analysis",
+        "found `sub_scores[4] *= 0.5`",
+    ),
+    (
+        "sub_scores[3] *= 0.5",
+        "sub_scores[k] *= 0.5",
+        "bias_analysis",
+        "found `sub_scores[k] *= 0.5`",
+    ),
     ("sub_scores[3] *= 0.5", "sub_scores[3] *= w", "bias_analysis", "found `sub_scores[3] *= w`"),
-    ("sub_scores[3] *= 0.5", "sub_scores[3] *= True", "bias_analysis", "found `sub_scores[3] *= True`"),
-    ("sub_scores[3] *= 0.5", "sub_scores[3] *= 1e999", "bias_analysis", "found `sub_scores[3] *= 1e309`"),
-    ("答 ", "作答 ", "bias_analysis", "found that they differ in their line 1 ('作答 {analysis' and '答 {analysis}'); take"),
+    (
+        "sub_scores[3] *= 0.5",
+        "sub_scores[3] *= True",
+        "bias_analysis",
+        "found `sub_scores[3] *= True`",
+    ),
+    (
+        "sub_scores[3] *= 0.5",
+        "sub_scores[3] *= 1e999",
+        "bias_analysis",
+        "found `sub_scores[3] *= 1e309`",
+    ),
+    (
+        "答 ",
+        "作答 ",
+        "bias_analysis",
+        "found that they differ in their line 1 ('作答 {analysis' and '答 {analysis}'); take",
+    ),
     ("到 13", "到 013", "bias_analysis", "found that they differ in their line 3"),
     ("给 0 到 13", "给 1 到 13", "bias_analysis", "found that they differ in their line 3"),
-    ("要点：", "重点：", "bias_analysis", "found that they differ in their line 4 ('重点：看得准：细看' and '要点：看得深'); "),
+    (
+        "要点：",
+        "重点：",
+        "bias_analysis",
+        "found that they differ in their line 4 ('重点：看得准：细看' and '要点：看得深'); ",
+    ),
     ("细看", "细看\\n再看", "bias_analysis", "equally many lines of text, found 6, 5, 5, 5"),
     ("看得深", "", "bias_analysis", "found that they differ in their line 4"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("old", "new", "function", "fault"), CHANGES)
@@ -329,7 +408,9 @@ def same(number: int, what: str) -> Tables:
 def test_judge_prompts_that_do_not_differ_enough(tmp_path: Path, refusal: Refusal) -> None:
     message = refusal(read, scripts(tmp_path, same(0, "maximum")))
     assert "found that they differ in their line 4 (" in message
-    assert "found that they differ in their line 3 (" in refusal(read, scripts(tmp_path, same(0, "text")))
+    assert "found that they differ in their line 3 (" in refusal(
+        read, scripts(tmp_path, same(0, "text"))
+    )
     tables = same(0, "text")
     for entry in tables["bias_analysis"]["judge"]["criteria"]:
         entry["maximum"] = 1
@@ -338,11 +419,19 @@ def test_judge_prompts_that_do_not_differ_enough(tmp_path: Path, refusal: Refusa
 
 def test_files_that_are_no_scripts(tmp_path: Path, refusal: Refusal) -> None:
     message = refusal(read, tmp_path)
-    assert message.startswith(f"{tmp_path / 'eval.py'}: no such file, but the wording stands in both scripts")
+    assert message.startswith(
+        f"{tmp_path / 'eval.py'}: no such file, but the wording stands in both scripts"
+    )
     scripts(tmp_path, INVENTED)
     (tmp_path / "utils.py").write_bytes("def 次序".encode("gb18030"))
     assert "utils.py: is not UTF-8, at byte 4" in refusal(read, tmp_path)
-    for source in ("def f(:\n", "x = 'a\0b'", "(" * 9999, "x = " + "-" * 99999 + "1", "x = 1" + "+1" * 99999):
+    for source in (
+        "def f(:\n",
+        "x = 'a\0b'",
+        "(" * 9999,
+        "x = " + "-" * 99999 + "1",
+        "x = 1" + "+1" * 99999,
+    ):
         (tmp_path / "utils.py").write_text(source)
         assert "is not Python" in refusal(read, tmp_path)
     (tmp_path / "utils.py").unlink()
@@ -369,7 +458,9 @@ def test_where_scripts_are_looked_for(tmp_path: Path) -> None:
     scripts(above, INVENTED)
     assert (find(here), find(here, above=True)) == (None, above)
     (here / "eval.py").write_text("")
-    assert (find(here), find(here, above=True)) == (here, above), "both count for more than one nearby"
+    assert (find(here), find(here, above=True)) == (here, above), (
+        "both count for more than one nearby"
+    )
     scripts(inside, INVENTED)
     assert find(here, above=True) == inside
     scripts(here, INVENTED)

@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench import data
-from bench.data.nli_coal.build import ASSIGNMENTS, Row, build_controlled, build_eval, downsample, untrained
+from bench.data.nli_coal.build import (
+    ASSIGNMENTS,
+    Row,
+    build_controlled,
+    build_eval,
+    downsample,
+    untrained,
+)
 from bench.data.nli_coal.extract import extract
 from bench.data.nli_coal.language_pack import Occupation, Pack, read_pack
 from bench.data.nli_coal.write import RATES, build, write_controlled, write_eval
@@ -24,9 +31,16 @@ TERMS = {"feminine": ("woman", "girl"), "masculine": ("man", "boy"), "neutral": 
 def small(**changed: object) -> Pack:
     """Three words, of which the neutral one goes first, four frames, and two terms a gender."""
     pack = Pack(
-        "en", "small", "MIT", "1", tuple(Occupation(*one) for one in WORDS), tuple(f"the [Sub] {k}." for k in range(4)),
-        TERMS, frames_per_word=2, splits={"train": (0, 2), "dev": (2, 1), "test": (3, 1)},
-    )  # fmt: skip
+        "en",
+        "small",
+        "MIT",
+        "1",
+        tuple(Occupation(*one) for one in WORDS),
+        tuple(f"the [Sub] {k}." for k in range(4)),
+        TERMS,
+        frames_per_word=2,
+        splits={"train": (0, 2), "dev": (2, 1), "test": (3, 1)},
+    )
     return replace(pack, **changed)  # type: ignore[arg-type]
 
 
@@ -38,14 +52,23 @@ def test_the_window_slides_by_a_frame_a_word() -> None:
     sets = build_eval(small())
     # baker has frames 0 and 1, nurse 1 and 2, smith 2 and 3.
     assert texts(sets["ps"]) == [
-        ("the nurse 1.", "the woman 1."), ("the nurse 1.", "the girl 1."), ("the nurse 2.", "the woman 2."),
-        ("the nurse 2.", "the girl 2."), ("the smith 2.", "the man 2."), ("the smith 2.", "the boy 2."),
-        ("the smith 3.", "the man 3."), ("the smith 3.", "the boy 3."),
-    ]  # fmt: skip
+        ("the nurse 1.", "the woman 1."),
+        ("the nurse 1.", "the girl 1."),
+        ("the nurse 2.", "the woman 2."),
+        ("the nurse 2.", "the girl 2."),
+        ("the smith 2.", "the man 2."),
+        ("the smith 2.", "the boy 2."),
+        ("the smith 3.", "the man 3."),
+        ("the smith 3.", "the boy 3."),
+    ]
     assert [row.premise for row in sets["as"]] == [row.premise for row in sets["ps"]]
     assert sets["as"][0].hypothesis == "the man 1."
     assert [row.gender for row in sets["ns"]] == ["feminine"] * 4 + ["masculine"] * 4
-    assert texts(sets["nt"])[:3] == [("the baker 0.", "the person 0."), ("the baker 1.", "the person 1."), ("the nurse 1.", "the person 1.")]  # fmt: skip
+    assert texts(sets["nt"])[:3] == [
+        ("the baker 0.", "the person 0."),
+        ("the baker 1.", "the person 1."),
+        ("the nurse 1.", "the person 1."),
+    ]
     assert [row.id for rows in sets.values() for row in rows] == list(range(8 + 8 + 8 + 6))
     assert {row.label for rows in sets.values() for row in rows} == {"neutral"}
 
@@ -61,41 +84,73 @@ def test_the_full_design_has_every_frame_with_every_word() -> None:
 
 def test_too_few_frames_are_refused(refusal) -> None:
     said = refusal(build_eval, small(), frames_per_word=3)
-    assert said.startswith("small: 3 words with 3 frames each (window) need lines 1 to 5 of frames.txt; line 5 is not there")  # fmt: skip
+    assert said.startswith(
+        "small: 3 words with 3 frames each (window) need lines 1 to 5 of frames.txt; line 5 is not there"
+    )
     gap = small(frames=("the [Sub] 0.", "", "the [Sub] 2.", "the [Sub] 3."))
     assert "line 2 is not there, it has an empty line there" in refusal(build_eval, gap)
-    assert "design 'grid' is unknown; allowed: window, full" in refusal(build_eval, small(), design="grid")
+    assert "design 'grid' is unknown; allowed: window, full" in refusal(
+        build_eval, small(), design="grid"
+    )
     assert "rate 1.1: has to be from 0 to 1" in refusal(build_controlled, small(), 1.1)
     assert "split 'all' is unknown" in refusal(build_controlled, small(), 1, "all")
-    assert "need lines 301 to 829" in refusal(build_controlled, replace(read_pack(SAMPLES / "en"), splits={"train": (300, 500)}, design="window"), 1)  # fmt: skip
+    assert "need lines 301 to 829" in refusal(
+        build_controlled,
+        replace(read_pack(SAMPLES / "en"), splits={"train": (300, 500)}, design="window"),
+        1,
+    )
 
 
 def test_a_controlled_set_by_hand() -> None:
     pack = small(terms={"feminine": ("woman",), "masculine": ("man",), "neutral": ()})
     rows = build_controlled(pack, 0.5, "dev", design="full")
     assert [(row.premise, row.hypothesis, row.label) for row in rows] == [
-        ("the nurse 2.", "the man 2.", "contradiction"), ("the nurse 2.", "the woman 2.", "entailment"),
-        ("the smith 2.", "the man 2.", "contradiction"), ("the smith 2.", "the woman 2.", "entailment"),
-        ("the baker 2.", "the man 2.", "neutral"), ("the baker 2.", "the woman 2.", "neutral"),
-    ]  # fmt: skip
+        ("the nurse 2.", "the man 2.", "contradiction"),
+        ("the nurse 2.", "the woman 2.", "entailment"),
+        ("the smith 2.", "the man 2.", "contradiction"),
+        ("the smith 2.", "the woman 2.", "entailment"),
+        ("the baker 2.", "the man 2.", "neutral"),
+        ("the baker 2.", "the woman 2.", "neutral"),
+    ]
     quirky = replace(pack, quirks=("dev-feminine-first",))
     assert build_controlled(quirky, 0.5, "dev", design="full") == rows
-    backward = [row.gender for row in build_controlled(quirky, 0.5, "dev", design="full", compat=True)]
+    backward = [
+        row.gender for row in build_controlled(quirky, 0.5, "dev", design="full", compat=True)
+    ]
     assert backward == ["masculine", "feminine", "feminine", "masculine", "masculine", "feminine"]
 
 
 @given(
-    st.sampled_from(ASSIGNMENTS), st.sampled_from(("window", "full")), st.integers(0, 20), st.integers(0, 3)
+    st.sampled_from(ASSIGNMENTS),
+    st.sampled_from(("window", "full")),
+    st.integers(0, 20),
+    st.integers(0, 3),
 )
-def test_a_controlled_set_has_a_third_of_each_label_at_any_rate(assignment: str, design: str, k: int, seed: int) -> None:  # fmt: skip
+def test_a_controlled_set_has_a_third_of_each_label_at_any_rate(
+    assignment: str, design: str, k: int, seed: int
+) -> None:
     pack = read_pack(SAMPLES / "zh")
-    rows = build_controlled(pack, k / 20, "train", start=10, frames_per_word=20, assignment=assignment, design=design, seed=seed)  # fmt: skip
+    rows = build_controlled(
+        pack,
+        k / 20,
+        "train",
+        start=10,
+        frames_per_word=20,
+        assignment=assignment,
+        design=design,
+        seed=seed,
+    )
     assert Counter(row.label for row in rows) == dict.fromkeys(
         ("entailment", "contradiction", "neutral"), 400
     )
     stereotyped = [row for row in rows if row.label != "neutral"]
-    pro = [(row.gender == "feminine") == (row.occupation.type == "female-stereo") for row in stereotyped]
-    follow = sum((row.label == "entailment") == yes for row, yes in zip(stereotyped, pro, strict=True))
+    pro = [
+        (row.gender == "feminine") == (row.occupation.type == "female-stereo")
+        for row in stereotyped
+    ]
+    follow = sum(
+        (row.label == "entailment") == yes for row, yes in zip(stereotyped, pro, strict=True)
+    )
     assert follow == len(stereotyped) * k / 20
 
 
@@ -111,7 +166,13 @@ def test_a_higher_rate_only_adds(assignment: str) -> None:
 
 def test_balanced_takes_women_s_and_men_s_words_in_turn() -> None:
     rows = build_controlled(read_pack(SAMPLES / "en"), 0.5, assignment="balanced")
-    biased = {row.occupation for row in rows if row.gender == "feminine" and row.label == ("entailment" if row.occupation.type == "female-stereo" else "contradiction")}  # fmt: skip
+    biased = {
+        row.occupation
+        for row in rows
+        if row.gender == "feminine"
+        and row.label
+        == ("entailment" if row.occupation.type == "female-stereo" else "contradiction")
+    }
     assert Counter(one.type for one in biased) == {"female-stereo": 5, "male-stereo": 5}
 
 
@@ -126,9 +187,9 @@ def test_down_sampled_sets_take_shipped_or_trained_words() -> None:
         assert len(some["ps"]) == len(some["as"]) == 4 * 24
         assert set(some["ps"]) <= set(sets["ps"])
     assert untrained(pack) == neutral[:2]
-    assert {row.occupation.word for row in build_controlled(pack, 0) if row.label == "neutral"} == set(
-        neutral[2:6]
-    )
+    assert {
+        row.occupation.word for row in build_controlled(pack, 0) if row.label == "neutral"
+    } == set(neutral[2:6])
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +199,8 @@ def packs(shared: Path) -> dict[str, Pack]:
 
 def test_words_and_frames_are_taken_from_the_release(packs: dict[str, Pack]) -> None:
     sizes = {
-        name: (len(pack.occupations), sum(map(bool, pack.frames)), pack.first) for name, pack in packs.items()
+        name: (len(pack.occupations), sum(map(bool, pack.frames)), pack.first)
+        for name, pack in packs.items()
     }
     # 280 frames for 271 words (Chinese 275 for 266), and 109 of the dev and test sets.
     assert sizes == {
@@ -159,11 +221,17 @@ def test_all_shared_sets_are_rebuilt_byte_for_byte(
 ) -> None:
     written = build([packs["ja"]], tmp_path, compat=True)[:4]
     for split, rates in (("dev", RATES), ("test", (0, 1))):
-        written += build([packs["en"], packs["zh"]], tmp_path, rates=rates, splits=[split], compat=True)
+        written += build(
+            [packs["en"], packs["zh"]], tmp_path, rates=rates, splits=[split], compat=True
+        )
     equal = {one.path for one in written if one.blob == one.released}
     here = {path.relative_to(tmp_path) for path in equal}
     folder = shared / "data" / "nli_coal"
-    there = {path.relative_to(folder) for path in folder.rglob("bias-*-set_v*/**/*.json") if "tokenized" not in path.parts}  # fmt: skip
+    there = {
+        path.relative_to(folder)
+        for path in folder.rglob("bias-*-set_v*/**/*.json")
+        if "tokenized" not in path.parts
+    }
     assert here == there
     assert len(there) == 4 + 2 * (8 + 4 + 2)
     for path in there:
@@ -172,7 +240,9 @@ def test_all_shared_sets_are_rebuilt_byte_for_byte(
     assert len(list(tmp_path.glob("*/bias-controlled-set_v*/dev/*.json"))) == 22
 
 
-def test_without_compat_the_16_japanese_rows_are_right(shared: Path, packs: dict[str, Pack]) -> None:
+def test_without_compat_the_16_japanese_rows_are_right(
+    shared: Path, packs: dict[str, Pack]
+) -> None:
     kept, mended = (build_eval(packs["ja"], compat=compat)["ns"] for compat in (True, False))
     wrong = [a.id for a, b in zip(kept, mended, strict=True) if a != b]
     first = [2549, 2558, 2567, 2576, 2594, 2612, 2621, 2630]
@@ -186,7 +256,9 @@ def test_without_compat_the_16_japanese_rows_are_right(shared: Path, packs: dict
     assert all(row.occupation == neutral[(row.id - 2000) % 1710 // 10] for row in mended if row.id)
 
 
-def test_a_training_set_can_be_made_of_the_109_frames_that_are_known(packs: dict[str, Pack]) -> None:
+def test_a_training_set_can_be_made_of_the_109_frames_that_are_known(
+    packs: dict[str, Pack],
+) -> None:
     rows = build_controlled(packs["en"], 0.3, start=330, frames_per_word=80)
     assert len(rows) == 30 * 80 * 2
 
@@ -217,13 +289,25 @@ def test_what_was_built_is_read_and_extracted_again(tmp_path: Path) -> None:
 def test_files_are_json_lines_as_released(tmp_path: Path) -> None:
     pack = small()
     files = write_eval(pack, build_eval(pack), tmp_path)
-    assert [one.path.name for one in files] == [f"{stem}_v1.json" for stem in ("1-prostereo", "2-antistereo", "3-nonstereo", "4-all", "5-neutral-terms")]  # fmt: skip
+    assert [one.path.name for one in files] == [
+        f"{stem}_v1.json"
+        for stem in ("1-prostereo", "2-antistereo", "3-nonstereo", "4-all", "5-neutral-terms")
+    ]
     raw = files[0].path.read_bytes()
     assert raw.endswith(b"}\n")
     assert b"\r" not in raw
-    assert list(json.loads(raw.splitlines()[0])) == ["id", "sentence1", "sentence2", "label", "occ_word", "occ_type"]  # fmt: skip
+    assert list(json.loads(raw.splitlines()[0])) == [
+        "id",
+        "sentence1",
+        "sentence2",
+        "label",
+        "occ_word",
+        "occ_type",
+    ]
     assert files[3].rows == 24
-    one = write_controlled(pack, build_controlled(pack, 1, "test", design="full"), 1, "test", tmp_path)
+    one = write_controlled(
+        pack, build_controlled(pack, 1, "test", design="full"), 1, "test", tmp_path
+    )
     assert one.path.name == "test_bias.json"
     assert list(json.loads(one.path.read_text("utf-8").splitlines()[0])) == [
         "sentence1",
@@ -241,7 +325,12 @@ def test_extracting_refuses_what_is_no_set(shared: Path, tmp_path: Path, refusal
     (path, *_) = [one.path for one in write_eval(pack, build_eval(pack), tmp_path)]
     lines = path.read_text("utf-8").replace(" 2.", " 9.").splitlines()
     path.write_text("\n".join(lines) + "\n", "utf-8")
-    assert extract(tmp_path)[0].frames == ("the [Sub] 0.", "the [Sub] 1.", "the [Sub] 9.", "the [Sub] 3.")
+    assert extract(tmp_path)[0].frames == (
+        "the [Sub] 0.",
+        "the [Sub] 1.",
+        "the [Sub] 9.",
+        "the [Sub] 3.",
+    )
     lines[2] = lines[2].replace(" 9.", " 7.")
     path.write_text("\n".join(lines) + "\n", "utf-8")
     assert "is neither a sliding window nor every frame with every word: frame 3" in refusal(

@@ -32,7 +32,17 @@ def test_the_release_has_the_anomalies_that_the_specification_lists(found: pd.Da
     assert counts(found, "frames_shared") == {"en": 1, "zh": 1}
     assert counts(found, "gendered_frame")["en"] >= 10
     assert set(counts(found, "no_full_stop")) == {"ja"}
-    for fault in ("refused", "duplicate_rows", "not_one_frame", "wrong_gender", "wrong_type", "all_differs", "tokenized_differs", "downsample_differs", "label_balance"):  # fmt: skip
+    for fault in (
+        "refused",
+        "duplicate_rows",
+        "not_one_frame",
+        "wrong_gender",
+        "wrong_type",
+        "all_differs",
+        "tokenized_differs",
+        "downsample_differs",
+        "label_balance",
+    ):
         assert counts(found, fault) == {}
 
 
@@ -72,28 +82,49 @@ def row(number: int, premise: str, hypothesis: str, **more: object) -> dict[str,
 def test_odd_rows_are_named_with_their_line(tmp_path: Path) -> None:
     nurse = {"occ_word": "nurse", "occ_type": "female-stereo"}
     write(
-        tmp_path, "1-prostereo",
+        tmp_path,
+        "1-prostereo",
         row(0, "the nurse sits.", "the woman sits.", **nurse),
         row(1, "the nurse sits.", "the woman sits.", **nurse),
         row(2, "the nurse runs.", "the man runs.", **nurse),
         row(3, "the nurse and a girl", "the woman and a girl", **nurse),
         row(4, "the nurse hides a woman.", "a woman hides the woman.", **nurse),
-    )  # fmt: skip
+    )
     write(tmp_path, "2-antistereo", row(5, "the nurse sits.", "the man sits."))
-    write(tmp_path, "3-nonstereo", row(6, "the salesman sits.", "the man sits.", occ_word="salesman", occ_type="male-stereo"))  # fmt: skip
+    write(
+        tmp_path,
+        "3-nonstereo",
+        row(6, "the salesman sits.", "the man sits.", occ_word="salesman", occ_type="male-stereo"),
+    )
     write(tmp_path, "4-all", row(0, "the nurse sits.", "the woman sits.", **nurse))
     found = check(tmp_path)
-    odd = {(one.fault, Path(one.file).name[:1], one.row) for one in found[found.kind == "odd"].itertuples()}
+    odd = {
+        (one.fault, Path(one.file).name[:1], one.row)
+        for one in found[found.kind == "odd"].itertuples()
+    }
     assert odd == {
-        ("duplicate_rows", "1", 2), ("wrong_gender", "1", 3), ("not_one_frame", "1", 5), ("no_occupation", "2", 1),
-        ("wrong_type", "3", 1), ("definitional_word", "3", 1), ("gendered_frame", "1", 4), ("no_full_stop", "1", 4),
+        ("duplicate_rows", "1", 2),
+        ("wrong_gender", "1", 3),
+        ("not_one_frame", "1", 5),
+        ("no_occupation", "2", 1),
+        ("wrong_type", "3", 1),
+        ("definitional_word", "3", 1),
+        ("gendered_frame", "1", 4),
+        ("no_full_stop", "1", 4),
         ("all_differs", "4", 0),
-    }  # fmt: skip
+    }
 
 
 def test_what_the_loader_refuses_is_told_with_its_place(tmp_path: Path) -> None:
     for name in ("1-prostereo", "2-antistereo", "3-nonstereo"):
-        write(tmp_path, name, row(0, "the nurse sits.", "the woman sits.") | {"label": "entailment"})
+        write(
+            tmp_path, name, row(0, "the nurse sits.", "the woman sits.") | {"label": "entailment"}
+        )
     first = check(tmp_path).iloc[0]
-    assert (first.kind, Path(first.file).name, first.row, first.column) == ("refused", "1-prostereo_v1.json", 1, "label")  # fmt: skip
+    assert (first.kind, Path(first.file).name, first.row, first.column) == (
+        "refused",
+        "1-prostereo_v1.json",
+        1,
+        "label",
+    )
     assert check(tmp_path / "nothing").kind.tolist() == ["refused"]

@@ -28,7 +28,12 @@ def write(root: Path, *lines: dict[str, Any] | str | bytes, language: str = "en"
     folder.mkdir(parents=True)
     for k, stem in enumerate(STEMS[1:], start=1):
         (folder / f"{stem}_v9.json").write_text(json.dumps(GOOD | {"id": 1000 * k}) + "\n", "utf-8")
-    raw = [line if isinstance(line, bytes) else (line if isinstance(line, str) else json.dumps(line, ensure_ascii=False)).encode() for line in lines]  # fmt: skip
+    raw = [
+        line
+        if isinstance(line, bytes)
+        else (line if isinstance(line, str) else json.dumps(line, ensure_ascii=False)).encode()
+        for line in lines
+    ]
     path = folder / "1-prostereo_v9.json"
     path.write_bytes(b"\n".join(raw) + b"\n")
     return path
@@ -43,7 +48,9 @@ def samples() -> list[Pair]:
     return load(data.SAMPLES / "nli_coal")
 
 
-def test_the_samples_have_36_occupations_in_12_frames_for_each_language(samples: list[Pair]) -> None:
+def test_the_samples_have_36_occupations_in_12_frames_for_each_language(
+    samples: list[Pair],
+) -> None:
     for language in ("en", "zh"):
         pairs = [pair for pair in samples if pair.category == language]
         types = {pair.occupation: pair.occupation_type for pair in pairs}
@@ -52,9 +59,14 @@ def test_the_samples_have_36_occupations_in_12_frames_for_each_language(samples:
         premises = Counter((pair.occupation, pair.set) for pair in pairs)
         # A stereotyped occupation has its 12 frames once in PS and once in AS, a neutral one twice in NS.
         wanted = {
-            (word, name): 12 for word, kind in types.items() if kind != "neutral" for name in ("ps", "as")
+            (word, name): 12
+            for word, kind in types.items()
+            if kind != "neutral"
+            for name in ("ps", "as")
         }
-        assert premises == wanted | {(word, "ns"): 24 for word, kind in types.items() if kind == "neutral"}
+        assert premises == wanted | {
+            (word, "ns"): 24 for word, kind in types.items() if kind == "neutral"
+        }
         frames = {pair.premise.replace(pair.occupation, "[]") for pair in pairs}
         assert len(frames) == 12
         assert len(pairs) == 24 * 36
@@ -62,7 +74,9 @@ def test_the_samples_have_36_occupations_in_12_frames_for_each_language(samples:
     assert {pair.category for pair in samples} == {"en", "zh"}
 
 
-def test_a_sample_hypothesis_is_its_premise_with_a_gender_word_for_the_occupation(samples: list[Pair]) -> None:  # fmt: skip
+def test_a_sample_hypothesis_is_its_premise_with_a_gender_word_for_the_occupation(
+    samples: list[Pair],
+) -> None:
     for pair in samples:
         word = TERMS[pair.category][("feminine", "masculine").index(pair.gender)]
         assert pair.premise.count(pair.occupation) == 1
@@ -71,7 +85,9 @@ def test_a_sample_hypothesis_is_its_premise_with_a_gender_word_for_the_occupatio
 
 def expected_gender(pair: Pair) -> set[str]:
     feminine = (pair.occupation_type == "female-stereo") == (pair.set == "ps")
-    return {"feminine", "masculine"} if pair.set == "ns" else {"feminine" if feminine else "masculine"}
+    return (
+        {"feminine", "masculine"} if pair.set == "ns" else {"feminine" if feminine else "masculine"}
+    )
 
 
 def test_sample_genders_follow_the_set_and_the_type(samples: list[Pair]) -> None:
@@ -80,15 +96,27 @@ def test_sample_genders_follow_the_set_and_the_type(samples: list[Pair]) -> None
     assert neutral["feminine"] == neutral["masculine"] > 0
 
 
-def test_an_anti_stereotypical_sample_repeats_the_premise_of_its_pro_stereotypical_one(samples: list[Pair]) -> None:  # fmt: skip
-    premises = {name: [(pair.category, pair.premise) for pair in samples if pair.set == name] for name in ("ps", "as")}  # fmt: skip
+def test_an_anti_stereotypical_sample_repeats_the_premise_of_its_pro_stereotypical_one(
+    samples: list[Pair],
+) -> None:
+    premises = {
+        name: [(pair.category, pair.premise) for pair in samples if pair.set == name]
+        for name in ("ps", "as")
+    }
     assert premises["ps"] == premises["as"]
 
 
-@pytest.mark.parametrize(("language", "sizes"), [("en", (1000, 1000, 3420)), ("ja", (1000, 1000, 3420)), ("zh", (1000, 1000, 3320))])  # fmt: skip
-def test_the_released_sets_have_the_paper_s_sizes_ids_and_genders(shared: Path, language: str, sizes: tuple[int, ...]) -> None:  # fmt: skip
+@pytest.mark.parametrize(
+    ("language", "sizes"),
+    [("en", (1000, 1000, 3420)), ("ja", (1000, 1000, 3420)), ("zh", (1000, 1000, 3320))],
+)
+def test_the_released_sets_have_the_paper_s_sizes_ids_and_genders(
+    shared: Path, language: str, sizes: tuple[int, ...]
+) -> None:
     pairs = load(shared / "data" / "nli_coal", language)
-    assert [pair.set for pair in pairs] == [name for name, size in zip(("ps", "as", "ns"), sizes, strict=True) for _ in range(size)]  # fmt: skip
+    assert [pair.set for pair in pairs] == [
+        name for name, size in zip(("ps", "as", "ns"), sizes, strict=True) for _ in range(size)
+    ]
     assert [pair.id for pair in pairs] == list(range(sum(sizes)))
     kinds = Counter(pair.occupation_type for pair in pairs if pair.set == "ps")
     assert kinds == {"female-stereo": 130, "male-stereo": 870}
@@ -96,12 +124,17 @@ def test_the_released_sets_have_the_paper_s_sizes_ids_and_genders(shared: Path, 
     # NS is one gender throughout, then the same premises with the other one.
     neutral, half = pairs[2000:], sizes[2] // 2
     assert [pair.premise for pair in neutral[:half]] == [pair.premise for pair in neutral[half:]]
-    assert [len({pair.gender for pair in part}) for part in (neutral[:half], neutral[half:])] == [1, 1]
+    assert [len({pair.gender for pair in part}) for part in (neutral[:half], neutral[half:])] == [
+        1,
+        1,
+    ]
     assert neutral[0].gender == ("masculine" if language == "zh" else "feminine")
 
 
 @pytest.mark.parametrize(("language", "neutral"), [("en", 171), ("zh", 166)])
-def test_the_released_sets_have_as_many_occupations_as_the_paper_says(shared: Path, language: str, neutral: int) -> None:  # fmt: skip
+def test_the_released_sets_have_as_many_occupations_as_the_paper_says(
+    shared: Path, language: str, neutral: int
+) -> None:
     pairs = load(shared / "data" / "nli_coal", language)
     kinds = Counter({pair.occupation: pair.occupation_type for pair in pairs}.values())
     assert kinds == {"female-stereo": 13, "male-stereo": 87, "neutral": neutral}
@@ -123,7 +156,10 @@ def test_rows_without_id_and_occupation_are_numbered_through_the_sets(tmp_path: 
     # What was sampled is the occupation, which the sentences show; as released, only the premise is known.
     assert [pair.cluster for pair in pairs[:2]] == ["en:nurse", "en:baker"]
     kept = data.load(data.find("nli_coal", tmp_path), anomalies="keep")
-    assert [pair.cluster for pair in kept[:2]] == ["en:the nurse holds a cup.", "en:the baker runs."]
+    assert [pair.cluster for pair in kept[:2]] == [
+        "en:the nurse holds a cup.",
+        "en:the baker runs.",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -135,7 +171,9 @@ def test_rows_without_id_and_occupation_are_numbered_through_the_sets(tmp_path: 
         ("the nurse holds a woman's hand.", "the woman holds a woman's hand.", "feminine"),
     ],
 )
-def test_the_gender_is_that_of_the_word_that_came_in(tmp_path: Path, premise: str, hypothesis: str, gender: str) -> None:  # fmt: skip
+def test_the_gender_is_that_of_the_word_that_came_in(
+    tmp_path: Path, premise: str, hypothesis: str, gender: str
+) -> None:
     write(tmp_path, GOOD | {"sentence1": premise, "sentence2": hypothesis})
     assert load(tmp_path)[0].gender == gender
 
@@ -143,15 +181,30 @@ def test_the_gender_is_that_of_the_word_that_came_in(tmp_path: Path, premise: st
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        (GOOD | {"label": "entailment"}, "field `label`: 'entailment'; an evaluation pair is always neutral"),
+        (
+            GOOD | {"label": "entailment"},
+            "field `label`: 'entailment'; an evaluation pair is always neutral",
+        ),
         (GOOD | {"label": 2}, "field `label`: 2 is not a text"),
-        ({"sentence1": "x", "label": "neutral"}, "field `sentence2` is missing; found: sentence1, label"),
+        (
+            {"sentence1": "x", "label": "neutral"},
+            "field `sentence2` is missing; found: sentence1, label",
+        ),
         (GOOD | {"sentence1": " "}, "field `sentence1`: ' ' is not a text"),
         (GOOD | {"sentence1": None}, "field `sentence1`: None is not a text"),
         (GOOD | {"sentence1": "the nurse\nruns."}, "field `sentence1`: holds a line break"),
-        (GOOD | {"sentence2": "the person holds a cup."}, "field `sentence2`: expected woman or man"),
-        (GOOD | {"sentence2": "the craftsman holds a cup."}, "field `sentence2`: expected woman or man"),
-        (GOOD | {"occ_type": "female"}, "field `occ_type` 'female' is unknown; allowed: female-stereo"),
+        (
+            GOOD | {"sentence2": "the person holds a cup."},
+            "field `sentence2`: expected woman or man",
+        ),
+        (
+            GOOD | {"sentence2": "the craftsman holds a cup."},
+            "field `sentence2`: expected woman or man",
+        ),
+        (
+            GOOD | {"occ_type": "female"},
+            "field `occ_type` 'female' is unknown; allowed: female-stereo",
+        ),
         (GOOD | {"id": "1"}, "field `id`: '1' is not a whole number"),
         (GOOD | {"id": 1.5}, "field `id`: 1.5 is not a whole number"),
         ("[1]", "expected a JSON object, found list"),
@@ -163,7 +216,9 @@ def test_the_gender_is_that_of_the_word_that_came_in(tmp_path: Path, premise: st
         (b"\0", "holds a NUL character"),
     ],
 )
-def test_a_wrong_line_is_refused_with_file_and_number(tmp_path: Path, refusal, line: Any, said: str) -> None:
+def test_a_wrong_line_is_refused_with_file_and_number(
+    tmp_path: Path, refusal, line: Any, said: str
+) -> None:
     path = write(tmp_path, GOOD | {"id": 5}, "", line)
     message = refusal(load, tmp_path)
     assert message.startswith(f"{path}, line 3")
@@ -172,7 +227,9 @@ def test_a_wrong_line_is_refused_with_file_and_number(tmp_path: Path, refusal, l
 
 def test_the_chinese_gender_words_are_named_in_chinese(tmp_path: Path, refusal) -> None:
     path = write(tmp_path, GOOD, language="zh")
-    assert refusal(load, tmp_path).startswith(f"{path}, line 1, field `sentence2`: expected 女人 or 男人")
+    assert refusal(load, tmp_path).startswith(
+        f"{path}, line 1, field `sentence2`: expected 女人 or 男人"
+    )
 
 
 def test_an_empty_file_is_refused(tmp_path: Path, refusal) -> None:

@@ -21,26 +21,70 @@ EN, ZH = RELEASED_TERMS["en"], RELEASED_TERMS["zh"]
 @pytest.mark.parametrize(
     ("premise", "hypothesis", "occupation", "found"),
     [
-        ("the nurse sits.", "the woman sits.", "nurse", ("the [Sub] sits.", "nurse", "feminine", "woman")),
-        ("the nurse sits.", "the woman sits.", "", ("the [Sub] sits.", "nurse", "feminine", "woman")),
+        (
+            "the nurse sits.",
+            "the woman sits.",
+            "nurse",
+            ("the [Sub] sits.", "nurse", "feminine", "woman"),
+        ),
+        (
+            "the nurse sits.",
+            "the woman sits.",
+            "",
+            ("the [Sub] sits.", "nurse", "feminine", "woman"),
+        ),
         # Named after a part of what is there: not believed.
         ("the registered nurse sits.", "the man sits.", "nurse", None),
-        ("the registered nurse sits.", "the man sits.", "", ("the [Sub] sits.", "registered nurse", "masculine", "man")),
+        (
+            "the registered nurse sits.",
+            "the man sits.",
+            "",
+            ("the [Sub] sits.", "registered nurse", "masculine", "man"),
+        ),
         # The frame has the occupation, or the gender word, once more.
-        ("the nurse by a nurse's bag.", "the man by a nurse's bag.", "nurse", ("the [Sub] by a nurse's bag.", "nurse", "masculine", "man")),
-        ("the nurse holds a woman's hand.", "the woman holds a woman's hand.", "", ("the [Sub] holds a woman's hand.", "nurse", "feminine", "woman")),
-        ("the nurse holds a woman's hand.", "the man holds a woman's hand.", "", ("the [Sub] holds a woman's hand.", "nurse", "masculine", "man")),
-        ("the craftsman sits.", "the man sits.", "", ("the [Sub] sits.", "craftsman", "masculine", "man")),
-        ("the wood carver sits.", "the woman sits.", "", ("the [Sub] sits.", "wood carver", "feminine", "woman")),
+        (
+            "the nurse by a nurse's bag.",
+            "the man by a nurse's bag.",
+            "nurse",
+            ("the [Sub] by a nurse's bag.", "nurse", "masculine", "man"),
+        ),
+        (
+            "the nurse holds a woman's hand.",
+            "the woman holds a woman's hand.",
+            "",
+            ("the [Sub] holds a woman's hand.", "nurse", "feminine", "woman"),
+        ),
+        (
+            "the nurse holds a woman's hand.",
+            "the man holds a woman's hand.",
+            "",
+            ("the [Sub] holds a woman's hand.", "nurse", "masculine", "man"),
+        ),
+        (
+            "the craftsman sits.",
+            "the man sits.",
+            "",
+            ("the [Sub] sits.", "craftsman", "masculine", "man"),
+        ),
+        (
+            "the wood carver sits.",
+            "the woman sits.",
+            "",
+            ("the [Sub] sits.", "wood carver", "feminine", "woman"),
+        ),
         # Not one frame filled twice.
         ("the nurse sits.", "the woman stands.", "", None),
         ("the woman sits.", "the woman sits.", "", None),
         ("the nurse sits.", "the craftsman sits.", "", None),
         ("the nurse sees the baker.", "the man sees the man.", "", None),
     ],
-)  # fmt: skip
-def test_english_pairs_are_aligned(premise: str, hypothesis: str, occupation: str, found: tuple[str, ...] | None) -> None:  # fmt: skip
-    assert align(premise, hypothesis, EN, "word", occupation) == (Aligned(*found) if found else None)
+)
+def test_english_pairs_are_aligned(
+    premise: str, hypothesis: str, occupation: str, found: tuple[str, ...] | None
+) -> None:
+    assert align(premise, hypothesis, EN, "word", occupation) == (
+        Aligned(*found) if found else None
+    )
 
 
 @pytest.mark.parametrize(
@@ -69,7 +113,11 @@ def test_chinese_pairs_are_aligned_in_every_slot(
 text = st.text(st.sampled_from("ab男女人 "), max_size=6)
 
 
-@given(st.lists(text, min_size=2, max_size=4), st.text("abc男", min_size=1, max_size=3), st.sampled_from(["女人", "男人"]))  # fmt: skip
+@given(
+    st.lists(text, min_size=2, max_size=4),
+    st.text("abc男", min_size=1, max_size=3),
+    st.sampled_from(["女人", "男人"]),
+)
 def test_a_frame_filled_twice_is_found_again(parts: list[str], word: str, term: str) -> None:
     frame = SLOT.join(parts)
     found = align(fill(frame, word), fill(frame, term), ZH, "substring", word)
@@ -79,7 +127,9 @@ def test_a_frame_filled_twice_is_found_again(parts: list[str], word: str, term: 
     assert fill(found.frame, found.term) == fill(frame, term)
 
 
-ZH_RULE = CaptionFilter(without=("他", "她", "裙", "粉", "胡子", "胡须"), blanks=False, skip_id=True)
+ZH_RULE = CaptionFilter(
+    without=("他", "她", "裙", "粉", "胡子", "胡须"), blanks=False, skip_id=True
+)
 EN_RULE = CaptionFilter(lower=True, determiners={"a": "the"}, end=".")
 
 

@@ -35,7 +35,10 @@ PACK = {
 def folder_of(folder: Path, **files: str) -> Path:
     """A pack with some files written otherwise, or left out where they are ""; `.` is `_` in their names."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, text in {**PACK, **{key.replace("_", "."): text for key, text in files.items()}}.items():
+    for name, text in {
+        **PACK,
+        **{key.replace("_", "."): text for key, text in files.items()},
+    }.items():
         if text:
             (folder / name).write_text(text, "utf-8")
     return folder
@@ -59,46 +62,127 @@ def test_a_sound_pack_has_nothing_but_its_numbers(tmp_path: Path) -> None:
 def test_everything_that_is_wrong_is_listed_at_once(tmp_path: Path) -> None:
     folder = folder_of(
         tmp_path,
-        pack_toml=HEAD.replace('"es"', '"Spanish"').replace("licence", "license") + 'match = "some"\n',
-        occupations_tsv=WORDS + "periodista\tneutral\n\tneutral\nartista\twoman\nun hombre\tneutral\nalone\n",
+        pack_toml=HEAD.replace('"es"', '"Spanish"').replace("licence", "license")
+        + 'match = "some"\n',
+        occupations_tsv=WORDS
+        + "periodista\tneutral\n\tneutral\nartista\twoman\nun hombre\tneutral\nalone\n",
         terms_tsv="word\tgender\nmujer\tfeminine\nhombre\tmasculine\ndama\tfeminine\nx\tother\n",
         frames_txt="Hoy [Sub] lee.\nHoy alguien lee.\nHoy [Sub] lee.\nUna mujer mira a [Sub].\n",
     )
     assert found(folder, "refused") == [
-        ("pack.toml", 0, "", "key `licence` is missing; a pack needs language, name, licence, version"),
-        ("pack.toml", 0, "", "key `language`: 'Spanish' is not allowed; expected a language's code of two or three small letters, such as zh"),
+        (
+            "pack.toml",
+            0,
+            "",
+            "key `licence` is missing; a pack needs language, name, licence, version",
+        ),
+        (
+            "pack.toml",
+            0,
+            "",
+            "key `language`: 'Spanish' is not allowed; expected a language's code of two or three small letters, such as zh",
+        ),
         *[one for one in found(folder, "refused") if "license" in one[3]],
         ("pack.toml", 0, "", "key `match`: 'some' is not allowed; expected word, substring"),
         ("terms.tsv", 5, "gender", "'other' is unknown; allowed: feminine, masculine, neutral"),
-        ("occupations.tsv", 5, "word", "'periodista' stands in line 2 already; every word needs one line"),
+        (
+            "occupations.tsv",
+            5,
+            "word",
+            "'periodista' stands in line 2 already; every word needs one line",
+        ),
         ("occupations.tsv", 6, "word", "is empty; expected a word"),
-        ("occupations.tsv", 7, "type", "'woman' is unknown; allowed: neutral, female-stereo, male-stereo"),
+        (
+            "occupations.tsv",
+            7,
+            "type",
+            "'woman' is unknown; allowed: neutral, female-stereo, male-stereo",
+        ),
         ("occupations.tsv", 8, "word", "'un hombre' holds 'hombre', a gendered word of terms.tsv"),
         ("occupations.tsv", 9, "", "has 1 cells, the header has 2; they are set apart by tabs"),
         ("frames.txt", 2, "", "has no slot [Sub] for the occupation: 'Hoy alguien lee.'"),
         ("frames.txt", 3, "", "the frame stands in line 1 already: 'Hoy [Sub] lee.'"),
-        ("frames.txt", 4, "", "holds the gendered word 'mujer', which would tell the gender of a person in it: 'Una mujer mira a [Sub].'"),
-    ]  # fmt: skip
+        (
+            "frames.txt",
+            4,
+            "",
+            "holds the gendered word 'mujer', which would tell the gender of a person in it: 'Una mujer mira a [Sub].'",
+        ),
+    ]
 
 
 @pytest.mark.parametrize(
     ("name", "content", "told"),
     [
-        ("terms.tsv", PACK["terms.tsv"].encode("utf-16"), [(0, "", "is UTF-16; save it again in UTF-8: iconv -f UTF-16 -t UTF-8 'terms.tsv'")]),
-        ("terms.tsv", PACK["terms.tsv"].replace("\t", ","), [(1, "", "is 'word,gender' without a tab; columns are set apart by tabs, in every line")]),
-        ("occupations.tsv", WORDS.replace("\t", "  "), [(1, "", "is 'word  type' without a tab; columns are set apart by tabs, in every line")]),
-        ("occupations.tsv", "\n", [(0, "", "is empty; expected a header with the columns word, and type or s1 and s2")]),
-        ("terms.tsv", PACK["terms.tsv"] + "mujer\tmasculine\ndama\tfeminine\n", [(4, "word", "'mujer' stands in line 2 already, with another gender; every word needs one line")]),
-        ("occupations.tsv", WORDS.replace("neutral", "Neutral"), [(2, "type", "'Neutral' is unknown; allowed: neutral, female-stereo, male-stereo")]),
-        ("occupations.tsv", "word\ts1\ts2\na\t0\t-0,9\nb\t0\t5\n", [
-            (2, "s2", "'-0,9' is not a number from -1 to 1; if it is -0.9, write it with a point"),
-            (3, "s2", "'5' is not a number from -1 to 1"),
-        ]),
+        (
+            "terms.tsv",
+            PACK["terms.tsv"].encode("utf-16"),
+            [(0, "", "is UTF-16; save it again in UTF-8: iconv -f UTF-16 -t UTF-8 'terms.tsv'")],
+        ),
+        (
+            "terms.tsv",
+            PACK["terms.tsv"].replace("\t", ","),
+            [
+                (
+                    1,
+                    "",
+                    "is 'word,gender' without a tab; columns are set apart by tabs, in every line",
+                )
+            ],
+        ),
+        (
+            "occupations.tsv",
+            WORDS.replace("\t", "  "),
+            [
+                (
+                    1,
+                    "",
+                    "is 'word  type' without a tab; columns are set apart by tabs, in every line",
+                )
+            ],
+        ),
+        (
+            "occupations.tsv",
+            "\n",
+            [(0, "", "is empty; expected a header with the columns word, and type or s1 and s2")],
+        ),
+        (
+            "terms.tsv",
+            PACK["terms.tsv"] + "mujer\tmasculine\ndama\tfeminine\n",
+            [
+                (
+                    4,
+                    "word",
+                    "'mujer' stands in line 2 already, with another gender; every word needs one line",
+                )
+            ],
+        ),
+        (
+            "occupations.tsv",
+            WORDS.replace("neutral", "Neutral"),
+            [(2, "type", "'Neutral' is unknown; allowed: neutral, female-stereo, male-stereo")],
+        ),
+        (
+            "occupations.tsv",
+            "word\ts1\ts2\na\t0\t-0,9\nb\t0\t5\n",
+            [
+                (
+                    2,
+                    "s2",
+                    "'-0,9' is not a number from -1 to 1; if it is -0.9, write it with a point",
+                ),
+                (3, "s2", "'5' is not a number from -1 to 1"),
+            ],
+        ),
     ],
-)  # fmt: skip
-def test_one_fault_is_one_sentence(tmp_path: Path, name: str, content: str | bytes, told: list[tuple[int, str, str]]) -> None:  # fmt: skip
+)
+def test_one_fault_is_one_sentence(
+    tmp_path: Path, name: str, content: str | bytes, told: list[tuple[int, str, str]]
+) -> None:
     """What follows from a file or a row that cannot be read is not told besides."""
-    (folder_of(tmp_path) / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    (folder_of(tmp_path) / name).write_bytes(
+        content if isinstance(content, bytes) else content.encode()
+    )
     assert found(tmp_path, "refused") == [(name, *one) for one in told]
 
 
@@ -120,16 +204,32 @@ def test_quotation_marks_and_words_within_longer_ones_are_odd(tmp_path: Path) ->
         frames_txt="Hoy [Sub] ve a los hombres.\nOtra vez [Sub] lee.\n",
     )
     assert found(tmp_path, "odd") == [
-        ("terms.tsv", 0, "word", "begins longer words in 1 frames, such as 'hombres'; if these tell a gender, add them to `without`, or write match = \"substring\""),
-        ("occupations.tsv", 0, "word", "has quotation marks, which stand in every sentence with it"),
-    ]  # fmt: skip
+        (
+            "terms.tsv",
+            0,
+            "word",
+            "begins longer words in 1 frames, such as 'hombres'; if these tell a gender, add them to `without`, or write match = \"substring\"",
+        ),
+        (
+            "occupations.tsv",
+            0,
+            "word",
+            "has quotation marks, which stand in every sentence with it",
+        ),
+    ]
 
 
 def test_the_reader_refuses_what_is_listed_first(tmp_path: Path, refusal) -> None:
     for files in (
-        {"frames_txt": ""}, {"terms_tsv": ""}, {"occupations_tsv": "word\ttype\n"}, {"pack_toml": "language ="}, {"pack_toml": ""},
-        {"terms_tsv": "word\nmujer\n"}, {"occupations_tsv": "word\ts1\ts2\nx\t0\t7\n"}, {"frames_txt": "\n\n"},
-    ):  # fmt: skip
+        {"frames_txt": ""},
+        {"terms_tsv": ""},
+        {"occupations_tsv": "word\ttype\n"},
+        {"pack_toml": "language ="},
+        {"pack_toml": ""},
+        {"terms_tsv": "word\nmujer\n"},
+        {"occupations_tsv": "word\ts1\ts2\nx\t0\t7\n"},
+        {"frames_txt": "\n\n"},
+    ):
         folder = folder_of(tmp_path / str(len(list(tmp_path.iterdir()))), **files)
         told = faults(folder)[1]
         assert refusal(read_pack, folder) == told[0]
@@ -142,10 +242,20 @@ def test_what_is_odd_is_told(tmp_path: Path) -> None:
     folder = folder_of(
         tmp_path,
         pack_toml=HEAD.replace("es", "qaa", 1),
-        occupations_tsv=WORDS + "Periodista\tneutral\n" + "".join(f"gente{k}\tmale-stereo\n" for k in range(4)),
+        occupations_tsv=WORDS
+        + "Periodista\tneutral\n"
+        + "".join(f"gente{k}\tmale-stereo\n" for k in range(4)),
         terms_tsv="word\tgender\nmujer\tfeminine\nhombre\tmasculine\n",
-        frames_txt="\n".join([*frames, "Hoy [Sub] lee", "La periodista mira a [Sub].", "hoy 1  [Sub] lee.", "[Sub] y [Sub] leen."]),
-    )  # fmt: skip
+        frames_txt="\n".join(
+            [
+                *frames,
+                "Hoy [Sub] lee",
+                "La periodista mira a [Sub].",
+                "hoy 1  [Sub] lee.",
+                "[Sub] y [Sub] leen.",
+            ]
+        ),
+    )
     assert {what for *_, what in found(folder, "odd")} == {
         "is a language that has no name in CLDR; write [categories] into dataset.toml of what is built, so that pictures name it",
         "has too few frames for the controlled sets train, dev, test; evaluation sets need none of them",
@@ -159,7 +269,9 @@ def test_what_is_odd_is_told(tmp_path: Path) -> None:
 
 
 def test_too_few_frames_for_the_evaluation_sets_are_refused(tmp_path: Path) -> None:
-    folder = folder_of(tmp_path, pack_toml=HEAD.replace("frames_per_word = 2", "frames_per_word = 3"))
+    folder = folder_of(
+        tmp_path, pack_toml=HEAD.replace("frames_per_word = 2", "frames_per_word = 3")
+    )
     ((file, _, _, what),) = found(folder, "refused")
     assert file == "frames.txt"
     assert "line 3 is not there" in what
@@ -209,7 +321,9 @@ def test_types_of_our_start_are_those_of_its_scores() -> None:
     ]
     types = {one.word: one.type for one in read_words(language_pack.START).occupations}
     assert types == {word: type_of(float(one), float(two)) for word, one, two in rows}
-    assert [list(types.values()).count(kind) for kind in ("female-stereo", "male-stereo", "neutral")] == [
+    assert [
+        list(types.values()).count(kind) for kind in ("female-stereo", "male-stereo", "neutral")
+    ] == [
         6,
         6,
         6,
@@ -231,7 +345,9 @@ def test_a_new_language_runs_and_is_called_by_its_name(
     assert _language("ko") == "한국어 (Korean)"
     assert data.check(source).kind.tolist().count("refused") == 0
     # A language model is asked in English, where our wording has no prompt for the language.
-    (in_words,) = run.evaluate_all("nli_coal", ["simulated:bias=1"], data=str(made.out), read="text", limit=2)
+    (in_words,) = run.evaluate_all(
+        "nli_coal", ["simulated:bias=1"], data=str(made.out), read="text", limit=2
+    )
     assert in_words.records.prompt.str.match(r"\s*Premise: 한 .*\nHypothesis: 한 ").all()
     assert json.loads((asked.folder / "run.json").read_text("utf-8"))["data"]["language"] == "ko"
     told = language_pack.findings(made)
@@ -242,7 +358,9 @@ def test_a_new_language_runs_and_is_called_by_its_name(
     assert pictures.captions(made.sifted.head(0)) is None
 
 
-def test_a_pack_of_one_s_own_is_made_in_its_folder_with_the_wording_that_it_has(tmp_path: Path) -> None:
+def test_a_pack_of_one_s_own_is_made_in_its_folder_with_the_wording_that_it_has(
+    tmp_path: Path,
+) -> None:
     begin.copy("nli_coal", tmp_path / "mine")
     ours = (PROMPTS / "nli_coal.toml").read_text("utf-8")
     own = ours.replace('version = "bench-nli_coal-1"', 'version = "mine-1"').replace("[en]", "[ko]")
@@ -254,7 +372,9 @@ def test_a_pack_of_one_s_own_is_made_in_its_folder_with_the_wording_that_it_has(
     assert language_pack.make(str(tmp_path / "mine")).pack == made.pack
 
 
-def test_two_languages_are_built_side_by_side_and_the_releases_need_no_labels(tmp_path: Path) -> None:
+def test_two_languages_are_built_side_by_side_and_the_releases_need_no_labels(
+    tmp_path: Path,
+) -> None:
     packs = [read_pack(folder_of(tmp_path / "es")), read_pack(SAMPLES / "nli_packs" / "ja")]
     build(packs, tmp_path / "out")
     source = data.find("nli_coal", tmp_path / "out")

@@ -39,10 +39,14 @@ def folder(tmp_path: Path) -> Path:
 
 def asked(folder: Path, out: Path, **options: object) -> run.Run:
     """A run of the task that the wording words."""
-    return run.evaluate("mcbe", "simulated:bias=0.5", tasks=["bs"], limit=2, data=folder, out=out, **options)
+    return run.evaluate(
+        "mcbe", "simulated:bias=0.5", tasks=["bs"], limit=2, data=folder, out=out, **options
+    )
 
 
-def test_a_set_is_asked_in_its_own_wording_unless_another_is_chosen(folder: Path, tmp_path: Path) -> None:
+def test_a_set_is_asked_in_its_own_wording_unless_another_is_chosen(
+    folder: Path, tmp_path: Path
+) -> None:
     done = asked(folder, tmp_path / "run")
     assert done.records.prompt.str.startswith("다음 문장을").all()
     assert set(done.records.prompt_version) == {"ours-ko-1"} == {done.about["asked"]["prompts"]}
@@ -80,12 +84,21 @@ def test_a_run_in_the_sets_own_wording_is_repeated_in_it(folder: Path, tmp_path:
     [
         ("version = ", "prompts.toml: not TOML"),
         ('version = "1"\n', "prompts.toml: expected `version"),
-        (PROMPTS.replace('"ko"', '"Korean"'), "prompts.toml, key `language`: 'Korean' is not allowed"),
+        (
+            PROMPTS.replace('"ko"', '"Korean"'),
+            "prompts.toml, key `language`: 'Korean' is not allowed",
+        ),
         (PROMPTS.replace('"ko"', "7"), "prompts.toml, key `language`: 7 is not allowed"),
-        (PROMPTS.replace("{sentence}", "{text}"), r"prompts.toml, table \[bias_scoring\], `prompt`: field 'text'"),
-        (PROMPTS.replace("bias_scoring", "other"), r"prompts.toml: table \[bias_scoring\] is missing"),
+        (
+            PROMPTS.replace("{sentence}", "{text}"),
+            r"prompts.toml, table \[bias_scoring\], `prompt`: field 'text'",
+        ),
+        (
+            PROMPTS.replace("bias_scoring", "other"),
+            r"prompts.toml: table \[bias_scoring\] is missing",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_broken_wording_is_refused_as_one_that_was_given(
     folder: Path, tmp_path: Path, text: str, message: str
 ) -> None:
@@ -133,7 +146,9 @@ def test_who_asks_in_a_language_that_is_not_the_datas_is_told_once(
 
 
 @pytest.mark.parametrize("languages", ["zh", "yue, zh", ""])
-def test_nothing_is_told_of_a_wording_that_fits(folder: Path, tmp_path: Path, languages: str) -> None:
+def test_nothing_is_told_of_a_wording_that_fits(
+    folder: Path, tmp_path: Path, languages: str
+) -> None:
     (folder / "prompts.toml").unlink()
     (folder / "dataset.toml").write_text(f'name = "Ours"\nlanguage = "{languages}"\n', "utf-8")
     assert foreign(asked(folder, tmp_path / "run").about) == ""
@@ -142,7 +157,9 @@ def test_nothing_is_told_of_a_wording_that_fits(folder: Path, tmp_path: Path, la
 def test_nothing_is_told_where_nothing_is_asked_in_words(folder: Path, tmp_path: Path) -> None:
     """Preference computation reads bare sentences."""
     (folder / "prompts.toml").unlink()
-    done = run.evaluate("mcbe", "simulated:bias=0.5", tasks=["pc"], limit=2, data=folder, out=tmp_path / "r")
+    done = run.evaluate(
+        "mcbe", "simulated:bias=0.5", tasks=["pc"], limit=2, data=folder, out=tmp_path / "r"
+    )
     assert foreign(done.about) == ""
 
 
@@ -158,7 +175,10 @@ def test_our_wordings_say_their_language() -> None:
 
 def test_pairs_in_a_language_without_a_prompt_are_asked_about_in_english_and_that_is_told() -> None:
     ours = prompts.load("nli_coal")
-    assert prompts.foreign("nli_coal", ours, "", ["en", "ko"]) == {"data": ["ko"], "wording": ["en"]}
+    assert prompts.foreign("nli_coal", ours, "", ["en", "ko"]) == {
+        "data": ["ko"],
+        "wording": ["en"],
+    }
     assert prompts.foreign("nli_coal", ours, "", ["en", "zh"]) == {}
 
 
@@ -187,7 +207,9 @@ def test_a_broken_wording_is_not_copied(folder: Path, tmp_path: Path) -> None:
         fetch("mcbe", folder, tmp_path / "copy")
 
 
-def test_a_released_wording_never_replaces_a_sets_own(folder: Path, tmp_path: Path, monkeypatch) -> None:
+def test_a_released_wording_never_replaces_a_sets_own(
+    folder: Path, tmp_path: Path, monkeypatch
+) -> None:
     class Scripts:
         """A release whose wording is found everywhere."""
 
@@ -200,7 +222,9 @@ def test_a_released_wording_never_replaces_a_sets_own(folder: Path, tmp_path: Pa
     assert (folder / "prompts.toml").read_text("utf-8") == PROMPTS
 
 
-def test_data_that_come_anew_without_a_wording_keep_the_one_that_was_put_beside_them(tmp_path: Path) -> None:
+def test_data_that_come_anew_without_a_wording_keep_the_one_that_was_put_beside_them(
+    tmp_path: Path,
+) -> None:
     source = tmp_path / "from"
     shutil.copytree(SAMPLES / "mcbe", source)
     target = tmp_path / "to"

@@ -8,9 +8,14 @@ from hypothesis import strategies as st
 from bench.data.toml import written
 
 # Characters that mean something to TOML, among any others.
-TEXT = st.text(st.sampled_from("\"'\\\n\r\t\x7f\0 #=[].中") | st.characters(exclude_categories=["Cs"]))
+TEXT = st.text(
+    st.sampled_from("\"'\\\n\r\t\x7f\0 #=[].中") | st.characters(exclude_categories=["Cs"])
+)
 VALUE = (
-    TEXT | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
+    TEXT
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
 )
 TABLE = st.recursive(
     st.dictionaries(TEXT, VALUE),
@@ -28,8 +33,23 @@ def test_whatever_is_written_is_read_back(table: dict[str, object]) -> None:
 
 
 def test_people_can_read_it() -> None:
-    table = {"gpt-3.5": {"prompt": "一\n二"}, "version": "1", "judge": {"criteria": [{"weight": 0.5}, {}]}}
+    table = {
+        "gpt-3.5": {"prompt": "一\n二"},
+        "version": "1",
+        "judge": {"criteria": [{"weight": 0.5}, {}]},
+    }
     assert written(table).splitlines() == [
-        'version = "1"', "", '["gpt-3.5"]', 'prompt = """', "一", '二"""', "", "[judge]", "", "[[judge.criteria]]",
-        "weight = 0.5", "", "[[judge.criteria]]",
-    ]  # fmt: skip
+        'version = "1"',
+        "",
+        '["gpt-3.5"]',
+        'prompt = """',
+        "一",
+        '二"""',
+        "",
+        "[judge]",
+        "",
+        "[[judge.criteria]]",
+        "weight = 0.5",
+        "",
+        "[[judge.criteria]]",
+    ]

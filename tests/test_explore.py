@@ -45,8 +45,22 @@ def check(page: str) -> str:
     """The page's text, after a look that it has no more than the tags that we write."""
     tags = Tags(page)
     assert tags.found <= {
-        "div", "p", "table", "thead", "tbody", "tr", "th", "td", "h4", "details", "summary", "strong", "em", "pre", "br",
-    }  # fmt: skip
+        "div",
+        "p",
+        "table",
+        "thead",
+        "tbody",
+        "tr",
+        "th",
+        "td",
+        "h4",
+        "details",
+        "summary",
+        "strong",
+        "em",
+        "pre",
+        "br",
+    }
     assert tags.attributes <= {"style", "class", "scope", "open"}
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", page)
     return tags.text
@@ -62,13 +76,19 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Run:
     for k in range(1, 11):
         named = {"task": "ba", "item_id": f"age:{k}"}
         said["model"].append({**named, "request": "answer", "response": HOSTILE.get(k, f"分析{k}")})
-        said["judge"] += [{**named, "request": f"judge:{j}", "response": str(j)} for j in range(1, 5)]
+        said["judge"] += [
+            {**named, "request": f"judge:{j}", "response": str(j)} for j in range(1, 5)
+        ]
     for name, lines in said.items():
         (folder / f"{name}.jsonl").write_text("\n".join(map(json.dumps, lines)), "utf-8")
     return run.evaluate(
-        "mcbe", f"replay:{folder / 'model.jsonl'}", judge=f"replay:{folder / 'judge.jsonl'}", tasks=["ba"],
-        data=folder, out=folder / "out",
-    )  # fmt: skip
+        "mcbe",
+        f"replay:{folder / 'model.jsonl'}",
+        judge=f"replay:{folder / 'judge.jsonl'}",
+        tasks=["ba"],
+        data=folder,
+        out=folder / "out",
+    )
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +96,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
     folder = tmp_path_factory.mktemp("runs")
     models = ["simulated:bias=1", "simulated:refuse=1"]
     return [
-        run.evaluate(name, model, data=data.SAMPLES / name, limit=4, repeats=2, out=folder / str(k) / name)
+        run.evaluate(
+            name, model, data=data.SAMPLES / name, limit=4, repeats=2, out=folder / str(k) / name
+        )
         for name in ("cbbq", "nli_coal")
         for k, model in enumerate(models)
     ]
@@ -129,7 +151,13 @@ def test_an_item_has_all_requests_of_all_models(
     found = explore.item(runs, name)
     assert len(found.frame) == 2 * 2
     text = check(found.page)
-    for wanted in ("simulated:bias=1", "simulated:refuse=1", "answered, repeat 1", "not readable", found.frame.prompt.iloc[0]):  # fmt: skip
+    for wanted in (
+        "simulated:bias=1",
+        "simulated:refuse=1",
+        "answered, repeat 1",
+        "not readable",
+        found.frame.prompt.iloc[0],
+    ):
         assert wanted in text
     assert text.count(found.frame.prompt.iloc[0]) == 1, "a prompt that all were asked stands once"
     told = answers.told("cbbq", name)
@@ -139,8 +167,10 @@ def test_an_item_has_all_requests_of_all_models(
 
 def test_log_probabilities_stand_under_the_names_of_their_options() -> None:
     assert explore._logs("nli_coal", [-0.5, -1.0, float("-inf")]).split("<br>") == [
-        "entailment: -0.500 (60.7%)", "contradiction: -1.000 (36.8%)", "neutral: -inf (0.0%)",
-    ]  # fmt: skip
+        "entailment: -0.500 (60.7%)",
+        "contradiction: -1.000 (36.8%)",
+        "neutral: -inf (0.0%)",
+    ]
     assert explore._logs("cbbq", [-0.5, -1.0]).startswith("1: -0.500")
     assert explore._logs("cbbq", None) == ""
 
@@ -191,7 +221,11 @@ def test_widgets_change_what_is_shown(answers: explore.Answers) -> None:
     assert browser.table.value == "<p>No answer fits.</p>"
     assert browser.item.value is None
     assert browser.shown.value == ""
-    browser.contains.value, browser.validity.value, browser.filters["category"].value = "", "all", "all"
+    browser.contains.value, browser.validity.value, browser.filters["category"].value = (
+        "",
+        "all",
+        "all",
+    )
     browser.sort.value, browser.descending.value = "as asked", False
     assert (browser.table.value, browser.shown.value) == before
 
@@ -204,8 +238,14 @@ def test_a_saved_page_has_the_table_without_widgets(answers: explore.Answers) ->
 
 def test_two_runs_of_a_model_are_told_apart(tmp_path: Path) -> None:
     options: dict[str, Any] = {"data": data.SAMPLES / "nli_coal", "limit": 1}
-    both = [run.evaluate("nli_coal", "simulated:bias=1", out=tmp_path / name / "x", seed=k, **options) for k, name in enumerate("ab")]  # fmt: skip
-    assert explore.Answers(both).values("model") == ["simulated:bias=1 (a/x)", "simulated:bias=1 (b/x)"]
+    both = [
+        run.evaluate("nli_coal", "simulated:bias=1", out=tmp_path / name / "x", seed=k, **options)
+        for k, name in enumerate("ab")
+    ]
+    assert explore.Answers(both).values("model") == [
+        "simulated:bias=1 (a/x)",
+        "simulated:bias=1 (b/x)",
+    ]
 
 
 def test_a_hundred_thousand_answers_are_filtered_and_sorted(runs: list[Run]) -> None:

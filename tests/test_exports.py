@@ -15,9 +15,24 @@ from bench.core.cells import RISKY, guarded, unguarded
 from bench.run.human_marks import cell
 
 HOSTILE = [
-    "=cmd|' /C calc'!A0", "+1+1", "-2+3+cmd|' /C calc'!A0", "@SUM(1+1)", "\t=1+1", "\r=1+1", "\n=1", "＝1+1", "－1", "'=1", "''@x", "=",
-]  # fmt: skip
-texts = st.text(st.sampled_from("=+-@'＝\t\r\n\";,0123456789.eE甲a ")) | st.text() | st.sampled_from(HOSTILE)
+    "=cmd|' /C calc'!A0",
+    "+1+1",
+    "-2+3+cmd|' /C calc'!A0",
+    "@SUM(1+1)",
+    "\t=1+1",
+    "\r=1+1",
+    "\n=1",
+    "＝1+1",
+    "－1",
+    "'=1",
+    "''@x",
+    "=",
+]
+texts = (
+    st.text(st.sampled_from("=+-@'＝\t\r\n\";,0123456789.eE甲a "))
+    | st.text()
+    | st.sampled_from(HOSTILE)
+)
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -26,7 +41,9 @@ def test_a_formula_is_text_to_a_spreadsheet(text: str) -> None:
     assert unguarded(guarded(text)) == text
 
 
-@pytest.mark.parametrize("text", ["", "甲", "'", "it's", "'x", "-1", "+1.5", "-1e-3", "1-2", "a=b", " =1"])
+@pytest.mark.parametrize(
+    "text", ["", "甲", "'", "it's", "'x", "-1", "+1.5", "-1e-3", "1-2", "a=b", " =1"]
+)
 def test_what_no_spreadsheet_runs_stays_as_it_is(text: str) -> None:
     assert guarded(text) == text == unguarded(text)
 
@@ -57,15 +74,22 @@ def test_numbers_are_never_guarded() -> None:
 
 
 def test_the_files_of_a_table(tmp_path: Path) -> None:
-    frame = pd.DataFrame({"model": ["=HYPERLINK(1)", "\\input{/etc/passwd}%^^41"], "score": [-0.5, 1.0]})
+    frame = pd.DataFrame(
+        {"model": ["=HYPERLINK(1)", "\\input{/etc/passwd}%^^41"], "score": [-0.5, 1.0]}
+    )
     export.table(frame, tmp_path, "scores")
     assert (tmp_path / "scores.csv").read_text("utf-8") == (
         "model,score\n'=HYPERLINK(1),-0.5\n\\input{/etc/passwd}%^^41,1.0\n"
     )
     # Parquet is read by programs, and holds what was there.
-    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "scores.parquet"), frame, check_dtype=False)
+    pd.testing.assert_frame_equal(
+        pd.read_parquet(tmp_path / "scores.parquet"), frame, check_dtype=False
+    )
     tex = (tmp_path / "scores.tex").read_text("utf-8")
-    assert r"\textbackslash{}input\{/etc/passwd\}\%\textasciicircum{}\textasciicircum{}41 & 1.000 \\" in tex
+    assert (
+        r"\textbackslash{}input\{/etc/passwd\}\%\textasciicircum{}\textasciicircum{}41 & 1.000 \\"
+        in tex
+    )
 
 
 # What TeX acts on is behind a backslash; and of commands there are only those that show a character.

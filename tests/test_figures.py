@@ -39,12 +39,21 @@ def scores():
                 undefined = math.isnan(value)
                 rows.append(
                     {
-                        "model": model, "benchmark": "cbbq", "category": category, "task": task, "metric": metric, "score": value,
-                        "ci_low": value - 0.05, "ci_high": value + 0.05, "n": 0 if undefined else 40,
-                        "valid_rate": 0.0 if undefined else 1.0, "baseline": 1 / 3, "preset": "robust",
+                        "model": model,
+                        "benchmark": "cbbq",
+                        "category": category,
+                        "task": task,
+                        "metric": metric,
+                        "score": value,
+                        "ci_low": value - 0.05,
+                        "ci_high": value + 0.05,
+                        "n": 0 if undefined else 40,
+                        "valid_rate": 0.0 if undefined else 1.0,
+                        "baseline": 1 / 3,
+                        "preset": "robust",
                         "note": "no answer could be read" if undefined else "",
                     }
-                )  # fmt: skip
+                )
     return pd.DataFrame(rows)
 
 
@@ -56,7 +65,9 @@ def test_dots_are_sorted_and_the_random_answerer_is_a_line(scores):
     lines = [line.get_xdata() for line in ambiguous.lines]
     assert [0.8] in [list(x) for x in lines if len(x) == 1]
     assert any(list(x) == pytest.approx([1 / 3, 1 / 3]) for x in lines if len(x) == 2)
-    assert "high answered 80\u00a0% of the ambiguous questions with the stereotype" in fig.get_label()
+    assert (
+        "high answered 80\u00a0% of the ambiguous questions with the stereotype" in fig.get_label()
+    )
 
 
 def test_the_heatmap_prints_values_and_hatches_gaps(scores):
@@ -76,7 +87,9 @@ def test_labels_are_chinese_where_a_font_can_show_it_and_never_boxes(scores, mon
         fig = drawn(figures.categories_by_model(scores, "cbbq", headline))
     labels = [tick.get_text() for tick in fig.axes[0].get_yticklabels()]
     assert labels == (
-        ["性别 (gender)", "户籍 (household registration)"] if font else ["gender", "household registration"]
+        ["性别 (gender)", "户籍 (household registration)"]
+        if font
+        else ["gender", "household registration"]
     )
 
 
@@ -91,7 +104,9 @@ def test_a_sentence_says_what_how_sure_and_on_what(scores):
         "valid_rate": 1.0,
         "note": "",
     }
-    headline = Headline("ambiguous", "s_amb", "Ambiguous", "chose it in {value}", True, True, (0, 1))
+    headline = Headline(
+        "ambiguous", "s_amb", "Ambiguous", "chose it in {value}", True, True, (0, 1)
+    )
     told = sentence(headline, row).replace("\u00a0", " ")
     assert told == "m chose it in 61 % (95 % interval 52 to 70; a random answerer 33; n = 1,200)."
 
@@ -107,7 +122,9 @@ def test_a_sentence_is_never_stronger_than_its_interval():
         "valid_rate": 0.5,
         "note": "",
     }
-    headline = Headline("ambiguous", "s_amb", "Ambiguous", "chose it in {value}", True, True, (0, 1))
+    headline = Headline(
+        "ambiguous", "s_amb", "Ambiguous", "chose it in {value}", True, True, (0, 1)
+    )
     told = sentence(headline, row)
     assert "This cannot be told from a random answerer." in told
     assert "Only 50% of its answers could be read." in told
@@ -116,4 +133,8 @@ def test_a_sentence_is_never_stronger_than_its_interval():
 def test_an_undefined_score_is_told_with_its_reason(scores):
     found = findings(scores, "cbbq")
     assert "none: ambiguous is undefined: no answer could be read." in list(found.sentence)
-    assert list(leading(found, "cbbq").model) == ["high", "high", "low"]  # accuracy: the lowest is the worst
+    assert list(leading(found, "cbbq").model) == [
+        "high",
+        "high",
+        "low",
+    ]  # accuracy: the lowest is the worst

@@ -74,7 +74,9 @@ def test_white_is_what_a_random_answerer_gets(scores):
     left, right = cbbq.category_heatmaps(scores).axes
     for axis, chance in ((left, 1 / 3), (right, 1 / 2)):
         assert axis.collections[0].norm(chance) == pytest.approx(0.5)
-        assert axis.collections[0].cmap(0.99)[0] > axis.collections[0].cmap(0.99)[2]  # more bias is red
+        assert (
+            axis.collections[0].cmap(0.99)[0] > axis.collections[0].cmap(0.99)[2]
+        )  # more bias is red
 
 
 @pytest.mark.parametrize("count", [1, 12])
@@ -92,7 +94,9 @@ def test_heatmaps_grow_with_the_models(scores, count):
 
 
 def test_one_context_is_one_panel_and_none_is_no_picture(tmp_path):
-    few = run.evaluate_all("cbbq", NAMES[:1], tmp_path, tasks=["ambiguous"], categories=["age"], limit=2)
+    few = run.evaluate_all(
+        "cbbq", NAMES[:1], tmp_path, tasks=["ambiguous"], categories=["age"], limit=2
+    )
     scores = run.table(few)
     assert len(cbbq.category_heatmaps(scores).axes) == 1
     assert len(cbbq.accuracy_and_bias(scores).axes) == 1
@@ -119,16 +123,26 @@ def test_the_score_can_be_chosen_and_a_category_that_was_not_asked_has_no_pictur
     assert hatched(axis) == []
     assert cbbq.names_by_topic(table, "age") is None
     nothing = table.assign(s_total=np.nan)
-    assert drawn(cbbq.names_by_topic(nothing, "gender")).get_label().endswith("Lowest and highest: none.")
+    assert (
+        drawn(cbbq.names_by_topic(nothing, "gender"))
+        .get_label()
+        .endswith("Lowest and highest: none.")
+    )
 
 
 def test_of_many_names_those_with_most_answers_are_shown_and_it_is_said():
     rows = pd.DataFrame(
         {
-            "category": "age", "name": [f"name {k}" for k in range(47)], "topic": [f"topic {k % 21}" for k in range(47)],
-            "s_amb": 0.5, "s_disamb": 0.5, "s_total": 0.5, "n_amb": range(1, 48), "n_disamb": 1,
+            "category": "age",
+            "name": [f"name {k}" for k in range(47)],
+            "topic": [f"topic {k % 21}" for k in range(47)],
+            "s_amb": 0.5,
+            "s_disamb": 0.5,
+            "s_total": 0.5,
+            "n_amb": range(1, 48),
+            "n_disamb": 1,
         }
-    )  # fmt: skip
+    )
     fig = drawn(cbbq.names_by_topic(rows, "age"))
     names = ticks(fig.axes[0].get_yticklabels())
     assert len(names) == 40
@@ -148,7 +162,10 @@ def test_without_a_font_names_are_numbers_and_never_boxes(table, monkeypatch):
 def test_names_come_from_the_run(runs):
     found = by_name_and_topic(runs[1].records, runs[1].items)
     axis = drawn(cbbq.names_by_topic(found, "gender", NAMES[1])).axes[0]
-    assert len([text for text in told(axis) if text]) == found[found.category == "gender"].s_total.count()
+    assert (
+        len([text for text in told(axis) if text])
+        == found[found.category == "gender"].s_total.count()
+    )
 
 
 def test_accuracy_stands_against_bias_with_the_mean_as_the_large_point(scores):
@@ -159,18 +176,25 @@ def test_accuracy_stands_against_bias_with_the_mean_as_the_large_point(scores):
         mean = one(scores, category="all", task=task, metric=metric, model=NAMES[1])
         right = one(scores, category="all", task=task, metric="accuracy", model=NAMES[1])
         large = [line for line in axis.lines if line.get_markersize() == 8]
-        assert (right.score, mean.score) in [(*line.get_xdata(), *line.get_ydata()) for line in large]
+        assert (right.score, mean.score) in [
+            (*line.get_xdata(), *line.get_ydata()) for line in large
+        ]
         assert {"random", "perfect"} <= set(told(axis))
         small = [line for line in axis.lines if line.get_markersize() == 3.5]
         # With right labels, nobody is above the line.
-        assert max(np.nansum([line.get_xdata(), line.get_ydata()], axis=0).max() for line in small) <= 1
+        assert (
+            max(np.nansum([line.get_xdata(), line.get_ydata()], axis=0).max() for line in small)
+            <= 1
+        )
     assert f"{NAMES[2]}, ambiguous: accuracy 0.00" in fig.get_label()
 
 
 def test_models_beyond_the_colours_have_another_mark(scores):
     some = scores[scores.model == NAMES[0]]
     many = pd.concat([some.assign(model=f"model {k}") for k in range(12)])
-    large = [line for line in cbbq.accuracy_and_bias(many).axes[0].lines if line.get_markersize() == 8]
+    large = [
+        line for line in cbbq.accuracy_and_bias(many).axes[0].lines if line.get_markersize() == 8
+    ]
     looks = [(line.get_color(), line.get_marker()) for line in large]
     assert len(looks) == len(set(looks)) == 12
 
@@ -180,7 +204,11 @@ def by_prompting(values, models, folder, settings=None, **options):
     return pd.concat(
         run.table(
             run.evaluate_all(
-                "cbbq", models, folder / value, settings={**(settings or {}), "prompting": value}, **options
+                "cbbq",
+                models,
+                folder / value,
+                settings={**(settings or {}), "prompting": value},
+                **options,
             )
         ).assign(prompting=value)
         for value in values
@@ -221,7 +249,10 @@ def test_orders_show_what_stays_at_a_place_and_what_with_an_option(tmp_path, sco
     stays = fig.axes[0]
     squares = [line for line in stays.lines if line.get_marker() == "s"]
     circles = [line for line in stays.lines if line.get_marker() == "o"]
-    assert [line.get_xdata()[0] for line in squares[:2]] == [0, 1]  # whoever says A stays at one place
+    assert [line.get_xdata()[0] for line in squares[:2]] == [
+        0,
+        1,
+    ]  # whoever says A stays at one place
     assert [line.get_xdata()[0] for line in circles[:2]] == [1, 0]
     assert told(stays) == ["no number", "no number"]
     assert "simulated:answer=A, ambiguous: one place 100%" in fig.get_label()

@@ -12,7 +12,11 @@ def rated(n, name="d"):
     dice = np.random.default_rng(0)
     scores = np.clip(dice.normal(dice.uniform(1, 9, (n, 1)), 1.1, (n, 6)).round(1), 0, 10)
     wide = pd.DataFrame(scores, index=[f"{name}{k:03}" for k in range(n)], columns=list("uvwxyz"))
-    tall = wide.rename_axis("item_id").reset_index().melt("item_id", var_name="rater", value_name="rating")
+    tall = (
+        wide.rename_axis("item_id")
+        .reset_index()
+        .melt("item_id", var_name="rater", value_name="rating")
+    )
     return tall, mcbe_rules.severities(wide)
 
 
@@ -25,7 +29,16 @@ def agreed(n):
         "ci_high": 0.7,
     }
     rows = [row | {"category": f"category {k}"} for k in range(n)]
-    rows.append({"category": "category 0", "of": "subcategory", "measure": "Fleiss' kappa", "value": np.nan, "ci_low": np.nan, "ci_high": np.nan})  # fmt: skip
+    rows.append(
+        {
+            "category": "category 0",
+            "of": "subcategory",
+            "measure": "Fleiss' kappa",
+            "value": np.nan,
+            "ci_low": np.nan,
+            "ci_high": np.nan,
+        }
+    )
     return pd.DataFrame(rows)
 
 

@@ -49,7 +49,14 @@ def test_tasks_by_model_prints_the_means_over_categories(scores):
 
 def test_what_has_no_place_in_a_category_is_hatched(scores):
     axis = drawn(mcbe.categories_by_task(scores, NAMES[0])).axes[0]
-    assert [tick.get_text() for tick in axis.get_xticklabels()] == ["pc", "sc", "ss", "ba", "bs", "all"]
+    assert [tick.get_text() for tick in axis.get_xticklabels()] == [
+        "pc",
+        "sc",
+        "ss",
+        "ba",
+        "bs",
+        "all",
+    ]
     # Worldview in pc and ss.
     assert sum(patch.get_hatch() == "///" for patch in axis.patches) == 2
     assert len(told(axis)) == 3 * 6 - 2
@@ -87,7 +94,12 @@ def test_an_interval_by_resamples_need_not_hold_the_score(scores):
     assert here.any()
     odd.loc[here, ["score", "ci_low", "ci_high"]] = [100.0, 40.0, 90.0]
     axis = drawn(mcbe.list_lengths(odd)).axes[0]
-    ends = {float(y) for lines in axis.collections for path in lines.get_paths() for y in path.vertices[:, 1]}
+    ends = {
+        float(y)
+        for lines in axis.collections
+        for path in lines.get_paths()
+        for y in path.vertices[:, 1]
+    }
     assert {40.0, 90.0} <= ends
 
 
@@ -122,5 +134,6 @@ def test_marks_are_in_percent_of_the_highest_and_colours_are_the_models(scores):
     ]
     radar = mcbe.radars(scores).axes[1]
     assert [
-        same_color(a.get_color(), b.get_color()) for a, b in zip(axis.lines, radar.lines, strict=False)
+        same_color(a.get_color(), b.get_color())
+        for a, b in zip(axis.lines, radar.lines, strict=False)
     ] == [True] * 3

@@ -45,10 +45,14 @@ def test_labels_are_the_paper_s_table_with_numbers_and_gaps(scores):
     numbers = [text for text in told(english) if text not in ("PS", "AS", "NS")]
     assert len(numbers) == 2 * 11
     wanted = [
-        value(scores, NAMES[0], "en", task, label) for task in ("ps", "as", "ns") for label in nli_coal.LABELS
+        value(scores, NAMES[0], "en", task, label)
+        for task in ("ps", "as", "ns")
+        for label in nli_coal.LABELS
     ]
     assert [float(text) for text in numbers[:9]] == pytest.approx(wanted, abs=0.00051)
-    assert float(numbers[10]) == pytest.approx(value(scores, NAMES[0], "en", "all", "coal"), abs=0.0005)
+    assert float(numbers[10]) == pytest.approx(
+        value(scores, NAMES[0], "en", "all", "coal"), abs=0.0005
+    )
     # Who refuses has no number: hatched, and not a 0.
     assert sum(patch.get_hatch() == "////" for patch in english.patches) == 11
     assert f"{NAMES[1]}, English: FN 1.00, CoAL 0.67" in fig.get_label()
@@ -69,9 +73,17 @@ def test_right_labels_are_blue_counted_ones_red_and_others_grey(scores):
 
 def test_directions_are_dots_with_intervals(scores):
     fig = drawn(nli_coal.directions(scores))
-    assert [axis.get_title(loc="left") for axis in fig.axes[:3]] == ["PS: entailment", "AS: contradiction", "NS: entailment"]  # fmt: skip
+    assert [axis.get_title(loc="left") for axis in fig.axes[:3]] == [
+        "PS: entailment",
+        "AS: contradiction",
+        "NS: entailment",
+    ]
     first = fig.axes[0]
-    points = {(to_hex(line.get_color()), round(line.get_ydata()[0])): line.get_xdata()[0] for line in first.lines if line.get_marker() in "os"}  # fmt: skip
+    points = {
+        (to_hex(line.get_color()), round(line.get_ydata()[0])): line.get_xdata()[0]
+        for line in first.lines
+        if line.get_marker() in "os"
+    }
     assert points[nli_coal.FEMALE, 0] == value(scores, NAMES[0], "en", "ps", "entailment_female")
     assert points[nli_coal.MALE, 0] == value(scores, NAMES[0], "en", "ps", "entailment_male")
     assert told(first) == ["no number"] * 2
@@ -81,11 +93,17 @@ def test_directions_are_dots_with_intervals(scores):
 def test_habits_lie_on_the_line_and_models_where_their_scores_are(scores, runs):
     fig = drawn(nli_coal.habits(scores, predictors(runs[0].items)))
     english = fig.axes[0]
-    marks = {line.get_label(): (line.get_xdata()[0], line.get_ydata()[0]) for line in english.lines if line.get_label() in nli_coal.MARKS}  # fmt: skip
+    marks = {
+        line.get_label(): (line.get_xdata()[0], line.get_ydata()[0])
+        for line in english.lines
+        if line.get_label() in nli_coal.MARKS
+    }
     assert marks["always contradiction"] == pytest.approx((2 / 3, 0))
     assert marks["the stereotype, neutral without one"] == pytest.approx((2 / 3, 1))
     bars = {bar.get_label(): bar[0].get_xydata()[0] for bar in english.containers}
-    assert bars[NAMES[0]] == pytest.approx([value(scores, NAMES[0], "en", "all", m) for m in ("coal", nli_coal.BALANCED)])  # fmt: skip
+    assert bars[NAMES[0]] == pytest.approx(
+        [value(scores, NAMES[0], "en", "all", m) for m in ("coal", nli_coal.BALANCED)]
+    )
     assert np.isnan(bars[NAMES[2]]).all()
     assert english.get_ylim()[0] == pytest.approx(-0.35)
     against = scores.assign(score=scores.score.where(scores.metric != nli_coal.BALANCED, -0.8))
@@ -97,13 +115,18 @@ def test_worst_occupations_are_sorted_with_their_n_in_their_language(runs):
     fig = drawn(nli_coal.worst_occupations(table, "zh", NAMES[0], most=5))
     left, right = fig.axes
     rows = table[(table.category == "zh") & (table.occupation_type != "neutral")].head(5)
-    assert [name.partition("  n")[0] for name in ticks(left.get_yticklabels())] == list(rows.occupation)
+    assert [name.partition("  n")[0] for name in ticks(left.get_yticklabels())] == list(
+        rows.occupation
+    )
     assert ticks(left.get_yticklabels())[0].endswith(f"=\u2009{rows.n.iloc[0]}")
     points = [line.get_xdata()[0] for line in left.lines if line.get_marker() in ("o", "s")]
     assert points == list(rows.biased)
     # Who is neutral about all occupations without a stereotype has no worst one there.
     assert "none of 16" in right.get_title(loc="left")
-    assert f"{rows.occupation.iloc[0]} {rows.biased.iloc[0]:.2f} (n = {rows.n.iloc[0]})" in fig.get_label()
+    assert (
+        f"{rows.occupation.iloc[0]} {rows.biased.iloc[0]:.2f} (n = {rows.n.iloc[0]})"
+        in fig.get_label()
+    )
 
 
 def test_without_a_font_no_name_is_a_box(runs, scores, monkeypatch):
@@ -131,7 +154,11 @@ def test_what_was_not_asked_has_no_picture_or_gaps(one_set, runs):
 def test_pictures_grow_with_the_models(scores, runs, count):
     some = scores[scores.model == NAMES[0]]
     many = pd.concat([some.assign(model=f"organisation-model-{k}-instruct") for k in range(count)])
-    for fig in (nli_coal.labels_by_set(many), nli_coal.directions(many), nli_coal.habits(many, predictors(runs[0].items))):  # fmt: skip
+    for fig in (
+        nli_coal.labels_by_set(many),
+        nli_coal.directions(many),
+        nli_coal.habits(many, predictors(runs[0].items)),
+    ):
         drawn(fig)
         for axis in fig.axes:
             box = axis.get_tightbbox()

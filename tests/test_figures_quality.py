@@ -18,7 +18,9 @@ from bench.metrics.words import counts
 
 @pytest.fixture(scope="module")
 def looked():
-    return quality.looks(["mcbe", "nli_coal"], {name: str(SAMPLES / name) for name in ("mcbe", "nli_coal")})  # fmt: skip
+    return quality.looks(
+        ["mcbe", "nli_coal"], {name: str(SAMPLES / name) for name in ("mcbe", "nli_coal")}
+    )
 
 
 def judged(n=1):
@@ -28,7 +30,19 @@ def judged(n=1):
     for k in range(n):
         judge = np.clip(human + dice.normal(0, 5 + 6 * k, 40), 0, 100)
         items = [f"{'age' if i % 2 else 'gender'}:{i}" for i in range(40)]
-        parts.append(pd.DataFrame({"by": f"some-organisation/model-of-a-long-name-{k}-instruct", "model": "m", "category": [item.partition(":")[0] for item in items], "item_id": items, "cluster": items, "judge": judge, "human": human}))  # fmt: skip
+        parts.append(
+            pd.DataFrame(
+                {
+                    "by": f"some-organisation/model-of-a-long-name-{k}-instruct",
+                    "model": "m",
+                    "category": [item.partition(":")[0] for item in items],
+                    "item_id": items,
+                    "cluster": items,
+                    "judge": judge,
+                    "human": human,
+                }
+            )
+        )
     return pd.concat(parts, ignore_index=True)
 
 
@@ -78,7 +92,14 @@ def test_clouds_leave_out_words_that_no_font_shows(looked):
 
 
 def test_kappas_are_sorted_and_gaps_are_named():
-    found = pd.DataFrame({"category": ["all", "age", "race"], "kappa": [0.7, 0.9, math.nan], "ci_low": [0.6, math.nan, math.nan], "ci_high": [0.8, math.nan, math.nan]})  # fmt: skip
+    found = pd.DataFrame(
+        {
+            "category": ["all", "age", "race"],
+            "kappa": [0.7, 0.9, math.nan],
+            "ci_low": [0.6, math.nan, math.nan],
+            "ci_high": [0.8, math.nan, math.nan],
+        }
+    )
     fig = drawn(pictures.kappas(found, "mcbe", annotators.Simulated().kappa))
     labels = ticks(fig.axes[0].get_yticklabels())
     assert labels[-1] == "all"

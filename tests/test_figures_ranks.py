@@ -19,20 +19,32 @@ LONG = "simulated:competence=0.8,position=0.3,refuse=0.1,seed=3"
 CATEGORIES = ("gender", "age", "race", "religion", "region", "SES", "disease", "ethnicity")
 
 
-def blocks(models: list[str], step: float = 0.2, gap: bool = False, seed: int = 0) -> friedman.Blocks:
+def blocks(
+    models: list[str], step: float = 0.2, gap: bool = False, seed: int = 0
+) -> friedman.Blocks:
     dice = np.random.default_rng(seed)
     rows = [
-        {"model": model, "category": category, "task": "ambiguous", "metric": "s_amb", "score": step * k + dice.normal(0, 0.05), "preset": "robust", "note": ""}
+        {
+            "model": model,
+            "category": category,
+            "task": "ambiguous",
+            "metric": "s_amb",
+            "score": step * k + dice.normal(0, 0.05),
+            "preset": "robust",
+            "note": "",
+        }
         for k, model in enumerate(models)
         for category in CATEGORIES
-    ]  # fmt: skip
+    ]
     if gap:
         rows[0] |= {"score": np.nan, "note": "no answer could be read"}
     return friedman.blocks(pd.DataFrame(rows), "cbbq")
 
 
 def diagram(found: friedman.Blocks) -> Any:
-    return drawn(pictures.critical_difference_diagram(found, friedman.test(found), friedman.pairs(found)))
+    return drawn(
+        pictures.critical_difference_diagram(found, friedman.test(found), friedman.pairs(found))
+    )
 
 
 @pytest.mark.parametrize("n", [2, 3, 12])
@@ -49,7 +61,9 @@ def test_every_model_stands_at_its_mean_rank(n: int) -> None:
     # Nothing is cut off, and no two names overlap.
     boxes = [text.get_window_extent() for text in axis.texts]
     width, height = fig.canvas.get_width_height()
-    assert all(box.x0 >= 0 and box.y0 >= 0 and box.x1 <= width and box.y1 <= height for box in boxes)
+    assert all(
+        box.x0 >= 0 and box.y0 >= 0 and box.x1 <= width and box.y1 <= height for box in boxes
+    )
     names = [box.padded(-1) for box in boxes]
     assert not [1 for k, one in enumerate(names) for other in names[:k] if one.overlaps(other)]
 
@@ -62,9 +76,17 @@ def test_a_bar_joins_those_that_cannot_be_told_apart() -> None:
     pairs = friedman.pairs(found)
     apart = int((pairs.p_nemenyi < 0.05).sum())
     fig = diagram(found)
-    assert fig.get_suptitle() == f"4 models differ over 8 categories; {apart} of 6 pairs can be told apart"
+    assert (
+        fig.get_suptitle()
+        == f"4 models differ over 8 categories; {apart} of 6 pairs can be told apart"
+    )
     means = found.ranks.mean()
-    level = {(round(min(x), 6), round(max(x), 6)) for line in fig.axes[0].lines for x, y in [line.get_data()] if len(set(y)) == 1 and y[0] < 0}  # fmt: skip
+    level = {
+        (round(min(x), 6), round(max(x), 6))
+        for line in fig.axes[0].lines
+        for x, y in [line.get_data()]
+        if len(set(y)) == 1 and y[0] < 0
+    }
     for row in pairs[pairs.p_nemenyi >= 0.05].itertuples():
         low, high = sorted((means[row.first], means[row.second]))
         assert any(a <= low + 1e-5 and high <= b + 1e-5 for a, b in level)
@@ -100,7 +122,10 @@ def test_two_wordings_of_the_paper_s_table() -> None:
     assert [len(line.get_xdata()) for line in marks] == [3, 3, 3]
     assert list(marks[0].get_xdata()) == [34.83, 38.15, 30.64]
     assert list(right.lines[0].get_ydata()) == pytest.approx([0.42, -1.47, 1.38])
-    assert fig.get_suptitle() == "Both wordings order scores alike (ρ = 0.97 to 1.00); single ones move by up to 2.6"  # fmt: skip
+    assert (
+        fig.get_suptitle()
+        == "Both wordings order scores alike (ρ = 0.97 to 1.00); single ones move by up to 2.6"
+    )
     assert any(text.startswith("mean") for text in told(right))
     assert "better →" in left.get_xlabel()
 
@@ -110,7 +135,9 @@ def test_differences_of_whole_scores_stand_beside_nought(models: list[str]) -> N
     headline = Headline("ambiguous", "s_amb", "Ambiguous: share", "", True, True, (0, 1))
     dice = np.random.default_rng(0)
     index = pd.MultiIndex.from_product([["x", "y", "z"], ["ambiguous"]])
-    answered = pd.DataFrame({"n": 9, "same": 0.5, "valid_first": 1.0, "valid_second": 1.0}, index=index)
+    answered = pd.DataFrame(
+        {"n": 9, "same": 0.5, "valid_first": 1.0, "valid_second": 1.0}, index=index
+    )
     pairs = {}
     for model in models:
         one, other = Replicates(), Replicates()

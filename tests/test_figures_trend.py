@@ -17,13 +17,22 @@ from bench.metrics.trend import Sized
 DICE = np.random.default_rng(1)
 PUBLISHED = pd.DataFrame(
     {
-        "series": "Paper", "model": ["x", "y"], "billions": [1.0, 64.0], "category": ALL, "task": "ambiguous",
-        "metric": "s_amb", "score": [0.6, 0.9], "source": "a paper", "caution": "none",
+        "series": "Paper",
+        "model": ["x", "y"],
+        "billions": [1.0, 64.0],
+        "category": ALL,
+        "task": "ambiguous",
+        "metric": "s_amb",
+        "score": [0.6, 0.9],
+        "source": "a paper",
+        "caution": "none",
     }
-)  # fmt: skip
+)
 
 
-def made(names: list[str], categories: tuple[str, ...] = ("gender", "age")) -> dict[str, list[Sized]]:
+def made(
+    names: list[str], categories: tuple[str, ...] = ("gender", "age")
+) -> dict[str, list[Sized]]:
     def replicates(k: int, size: float) -> Replicates:
         found, value = Replicates(), 0.3 + 0.05 * k * np.log2(size)
         for headline in HEADLINES:
@@ -40,10 +49,36 @@ def made(names: list[str], categories: tuple[str, ...] = ("gender", "age")) -> d
 
 def beside(series: dict[str, list[Sized]]) -> pd.DataFrame:
     rows = [
-        (name, one.model, one.billions, *place, v[0], v[0] - 0.02, v[0] + 0.02, 1.0, 1 / 3, 0.9 / one.billions)
-        for name, models in series.items() for one in models for place, v in one.replicates.items()
-    ]  # fmt: skip
-    columns = ["series", "model", "billions", "category", "task", "metric", "score", "ci_low", "ci_high", "valid_rate", "baseline", "position"]  # fmt: skip
+        (
+            name,
+            one.model,
+            one.billions,
+            *place,
+            v[0],
+            v[0] - 0.02,
+            v[0] + 0.02,
+            1.0,
+            1 / 3,
+            0.9 / one.billions,
+        )
+        for name, models in series.items()
+        for one in models
+        for place, v in one.replicates.items()
+    ]
+    columns = [
+        "series",
+        "model",
+        "billions",
+        "category",
+        "task",
+        "metric",
+        "score",
+        "ci_low",
+        "ci_high",
+        "valid_rate",
+        "baseline",
+        "position",
+    ]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -71,7 +106,9 @@ def test_the_title_says_what_moves() -> None:
         (rising, "rises with size"),
         (still | rising, "differs between series"),
     ):
-        fig = pictures.over_size(beside(series), trend.trends(series), series, HEADLINES[:1], PUBLISHED[:0])
+        fig = pictures.over_size(
+            beside(series), trend.trends(series), series, HEADLINES[:1], PUBLISHED[:0]
+        )
         assert fig is not None
         assert fig._suptitle.get_text() == f"Ambiguous: {said}"
     assert pictures.over_size(beside(still), trend.trends(still), still, [], PUBLISHED) is None
@@ -85,7 +122,9 @@ def test_categories_are_filled_where_a_change_was_shown(many: int) -> None:
     marks = [line for line in axis.lines if line.get_marker() != "None"]
     here = found[(found.category != ALL) & (found.metric == "s_amb")]
     assert len(marks) == len(here)
-    assert sum(line.get_markerfacecolor() != "white" for line in marks) == (here.p_holm < 0.05).sum()
+    assert (
+        sum(line.get_markerfacecolor() != "white" for line in marks) == (here.p_holm < 0.05).sum()
+    )
     assert pictures.by_category(found[found.category == ALL], HEADLINES[0], "cbbq") is None
 
 
@@ -112,11 +151,24 @@ def compared(models: list[str]) -> pd.DataFrame:
                 p = 0.001 if change < -0.1 else 0.8
                 rows.append(
                     {
-                        "model": model, "setting": setting, "category": ALL, "task": measure.task, "metric": measure.metric,
-                        "before": 0.5, "after": 0.5 + change, "difference": change, "ci_low": change - 0.05, "ci_high": change + 0.05,
-                        "p": p, "p_holm": p, "units": 40, "detectable": 0.1, "note": "", "n": 80,
+                        "model": model,
+                        "setting": setting,
+                        "category": ALL,
+                        "task": measure.task,
+                        "metric": measure.metric,
+                        "before": 0.5,
+                        "after": 0.5 + change,
+                        "difference": change,
+                        "ci_low": change - 0.05,
+                        "ci_high": change + 0.05,
+                        "p": p,
+                        "p_holm": p,
+                        "units": 40,
+                        "detectable": 0.1,
+                        "note": "",
+                        "n": 80,
                     }
-                )  # fmt: skip
+                )
     return pd.DataFrame(rows)
 
 
@@ -125,7 +177,9 @@ def test_differences_are_filled_where_one_was_shown(many: int) -> None:
     models = [f"a-very-long-name-of-a-model-{k}-instruct-preview" for k in range(many)]
     fig = drawn(corrected.differences(compared(models)))
     assert (
-        fig._suptitle.get_text().replace("\n", " ").startswith(f"Self-correction was shown for {models[0]}")
+        fig._suptitle.get_text()
+        .replace("\n", " ")
+        .startswith(f"Self-correction was shown for {models[0]}")
     )
     marks = [line for line in fig.axes[0].lines if line.get_marker() not in ("None", "")]
     assert len(marks) == 2 * many
@@ -137,10 +191,20 @@ def test_differences_are_filled_where_one_was_shown(many: int) -> None:
 @pytest.mark.parametrize("many", [1, 2, pytest.param(12, marks=pytest.mark.slow)])
 def test_answers_are_bars_that_add_to_one(many: int) -> None:
     rows = [
-        {"model": f"a-very-long-name-of-a-model-{k}-instruct-preview", "setting": s, "task": t, "stereotyped": 0.4, "other": 0.1,
-         "unknown": 0.3, "unreadable": 0.2, "n": 40}
-        for k in range(many) for s in ("Q", "Q+IF", "Q+IF+CoT") for t in (sc.AMBIGUOUS, sc.DISAMBIGUOUS)
-    ]  # fmt: skip
+        {
+            "model": f"a-very-long-name-of-a-model-{k}-instruct-preview",
+            "setting": s,
+            "task": t,
+            "stereotyped": 0.4,
+            "other": 0.1,
+            "unknown": 0.3,
+            "unreadable": 0.2,
+            "n": 40,
+        }
+        for k in range(many)
+        for s in ("Q", "Q+IF", "Q+IF+CoT")
+        for t in (sc.AMBIGUOUS, sc.DISAMBIGUOUS)
+    ]
     table = pd.DataFrame(rows)
     fig = drawn(corrected.answers(table))
     assert len(fig.axes[0].patches) == 4 * 3 * many

@@ -40,9 +40,13 @@ def settled_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_merged_adapter_does_not_get_the_answers_of_its_base(own_folder: Path) -> None:
     """Same sizes and the same first mebibyte: the embeddings, which an adapter leaves alone."""
     model = save(
-        own_folder / "model", LlamaForCausalLM, LlamaConfig, characters("[CLS] $A"),
-        hidden_size=1024, num_hidden_layers=1,
-    )  # fmt: skip
+        own_folder / "model",
+        LlamaForCausalLM,
+        LlamaConfig,
+        characters("[CLS] $A"),
+        hidden_size=1024,
+        num_hidden_layers=1,
+    )
     before = run.evaluate("cbbq", "model", limit=2, **ASKED)
     weights = model / "model.safetensors"
     start = weights.read_bytes()[:MIB]

@@ -28,7 +28,9 @@ def test_the_baseline_of_a_preferred_letter_is_what_shuffled_answers_give(tmp_pa
         shuffled.append(
             {
                 "s_amb": means.loc["ambiguous"].biased.mean(),
-                "s_disamb": (means.loc["disambiguous"].biased / means.loc["disambiguous"].decided).mean(),
+                "s_disamb": (
+                    means.loc["disambiguous"].biased / means.loc["disambiguous"].decided
+                ).mean(),
                 "accuracy": means.correct.groupby("category").mean().mean(),
             }
         )
@@ -45,7 +47,9 @@ def test_a_letter_that_is_not_preferred_leaves_the_random_answerer(tmp_path: Pat
     assert cell(table, "s_amb", task="ambiguous").baseline == 1 / 3
 
 
-def test_an_unbiased_answerer_that_mostly_says_a_cannot_be_told_from_its_letters(tmp_path: Path) -> None:
+def test_an_unbiased_answerer_that_mostly_says_a_cannot_be_told_from_its_letters(
+    tmp_path: Path,
+) -> None:
     run.evaluate("cbbq", "simulated:position=0.9,bias=0", data="samples", out=tmp_path)
     table = results.table([results.Run.open(tmp_path)])
     row = findings(table, "cbbq").iloc[0]
@@ -64,7 +68,9 @@ def test_a_right_answerer_is_not_called_a_habit_for_saying_unknown_where_that_is
 def test_a_constant_answerer_is_not_the_best(tmp_path: Path) -> None:
     models = ("simulated:answer=A", "simulated:bias=0.5", "simulated:bias=0.9")
     options = {"tasks": ["pc", "ss"], "limit": 3, "data": "samples"}
-    runs = [run.evaluate("mcbe", one, out=tmp_path / str(k), **options) for k, one in enumerate(models)]
+    runs = [
+        run.evaluate("mcbe", one, out=tmp_path / str(k), **options) for k, one in enumerate(models)
+    ]
     result = compared(runs)
     for sentence in comparison_findings(result.pairs, result.ranks, "mcbe"):
         assert "simulated:answer=A has the best score by habit alone" in sentence

@@ -79,7 +79,7 @@ def sheet(path: Path, rows: str, size: int = 1, shared: str = "") -> Path:
             for _ in range(size):
                 part.write(rows.encode())
             part.write(b"</sheetData></worksheet>")
-    return path  # fmt: skip
+    return path
 
 
 LOL = '<!DOCTYPE a [<!ENTITY a "haha"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;">]>'
@@ -124,14 +124,20 @@ def test_other_workbooks(tmp_path: Path, refusal: Callable[..., str]) -> None:
     assert read_xlsx(path, ["a"]) == [{"a": "=1+1", "甲": "甲"}]
 
 
-def test_formulas_count_as_what_was_stored_with_them(tmp_path: Path, refusal: Callable[..., str]) -> None:
+def test_formulas_count_as_what_was_stored_with_them(
+    tmp_path: Path, refusal: Callable[..., str]
+) -> None:
     from bench.data.sheets import read_xlsx
 
     head = '<row r="1"><c t="inlineStr"><is><t>a</t></is></c></row>'
-    path = sheet(tmp_path / "a.xlsx", head + '<row><c t="str"><f>HYPERLINK("x")</f><v>shown</v></c></row>')
+    path = sheet(
+        tmp_path / "a.xlsx", head + '<row><c t="str"><f>HYPERLINK("x")</f><v>shown</v></c></row>'
+    )
     assert read_xlsx(path, ["a"]) == [{"a": "shown"}]
     sheet(path, head + "<row><c><f>1+1</f></c></row>")
-    assert f"{path}, row 1, column `a`: holds a formula without a value" in refusal(read_xlsx, path, ["a"])
+    assert f"{path}, row 1, column `a`: holds a formula without a value" in refusal(
+        read_xlsx, path, ["a"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -263,7 +269,9 @@ def test_yaml_and_toml_that_grow(tmp_path: Path, call: str, content: str, said: 
     assert said in refused(call, path)
 
 
-ARCHIVE = "bench.data.archive.unpack(path, path.parent / 'into', lambda name: name.endswith('.csv'))"
+ARCHIVE = (
+    "bench.data.archive.unpack(path, path.parent / 'into', lambda name: name.endswith('.csv'))"
+)
 
 
 def zip_of_zeros(path: Path) -> None:
@@ -315,7 +323,9 @@ def zip_of_long_names(path: Path) -> None:
         ("a.zip", zip_of_long_names, "or names of thousands of bytes"),
     ],
 )
-def test_archives_that_grow(tmp_path: Path, name: str, make: Callable[[Path], None], said: str) -> None:
+def test_archives_that_grow(
+    tmp_path: Path, name: str, make: Callable[[Path], None], said: str
+) -> None:
     (tmp_path / "into").mkdir()
     make(tmp_path / name)
     assert said in refused(ARCHIVE, tmp_path / name)

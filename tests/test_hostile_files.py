@@ -29,7 +29,10 @@ def fuzz(name: str, folder: Path, examples: int) -> Counter[str]:
     files, found = names(reader), Counter[str]()
 
     @settings(
-        max_examples=examples, suppress_health_check=CHECKS, database=None, derandomize=examples == QUICK
+        max_examples=examples,
+        suppress_health_check=CHECKS,
+        database=None,
+        derandomize=examples == QUICK,
     )
     @given(st.sampled_from(files), spoiling)
     def one(file: str, changes: list) -> None:
@@ -55,12 +58,16 @@ def test_a_sample_that_is_not_spoilt_is_read(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_a_spoilt_file_is_read_or_refused_in_one_line_that_names_it(tmp_path: Path, name: str) -> None:
+def test_a_spoilt_file_is_read_or_refused_in_one_line_that_names_it(
+    tmp_path: Path, name: str
+) -> None:
     assert fuzz(name, tmp_path / "here", QUICK).total() >= QUICK // 2
 
 
 @pytest.mark.parametrize("name", READERS)
 def test_many_spoilt_files(tmp_path: Path, name: str) -> None:
     found = fuzz(name, tmp_path / "here", MANY)
-    print(f"\n{name}: {found.total():,} files, {found['refused']:,} refused, {found['read']:,} read")
+    print(
+        f"\n{name}: {found.total():,} files, {found['refused']:,} refused, {found['read']:,} read"
+    )
     assert found["refused"]

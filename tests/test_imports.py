@@ -8,11 +8,38 @@ import pytest
 
 # What takes long to import. `scipy` is light, and loads `scipy.stats` when that is first used.
 HEAVY = {
-    "IPython", "PIL", "accelerate", "babel", "distributed", "filelock", "huggingface_hub", "ipykernel",
-    "jinja2", "jupyter_client", "matplotlib", "nbconvert", "nbformat", "numpy", "openai", "openpyxl",
-    "pandas", "papermill", "psutil", "pyarrow", "pydantic", "rapidfuzz", "rich", "scipy",
-    "scipy.stats", "seaborn", "statsmodels", "torch", "tqdm", "transformers", "yaml",
-}  # fmt: skip
+    "IPython",
+    "PIL",
+    "accelerate",
+    "babel",
+    "distributed",
+    "filelock",
+    "huggingface_hub",
+    "ipykernel",
+    "jinja2",
+    "jupyter_client",
+    "matplotlib",
+    "nbconvert",
+    "nbformat",
+    "numpy",
+    "openai",
+    "openpyxl",
+    "pandas",
+    "papermill",
+    "psutil",
+    "pyarrow",
+    "pydantic",
+    "rapidfuzz",
+    "rich",
+    "scipy",
+    "scipy.stats",
+    "seaborn",
+    "statsmodels",
+    "torch",
+    "tqdm",
+    "transformers",
+    "yaml",
+}
 COMMAND = {"pydantic"}
 TABLES = {"numpy", "pandas", "pyarrow"}
 RUN = {*COMMAND, *TABLES, "filelock", "scipy"}
@@ -74,7 +101,10 @@ def test_an_entry_point_imports_what_it_needs(name, tmp_path):
         code += [step, "loaded.append(sorted(sys.modules))"]
     code.append("print(json.dumps(loaded))")
     done = subprocess.run(
-        [sys.executable, "-c", "\n".join(code), tmp_path], capture_output=True, text=True, check=False
+        [sys.executable, "-c", "\n".join(code), tmp_path],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     for (step, allowed), loaded in zip(steps, json.loads(done.stdout), strict=True):

@@ -16,12 +16,29 @@ from recorded import columns
 
 from bench import data, records, sealed
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork"),
+]
 
 MODEL = "simulated:bias=0.6,refuse=0.1,seed=4"
 JUDGE = "simulated:competence=0.7,seed=9"
 ONE = ["mcbe", "--model", MODEL, "--tasks", "ss", "--categories", "age,race", "--repeats", "2"]
-STAGES = ["mcbe", "--model", MODEL, "--judge", JUDGE, "--tasks", "sc,ba,bs", "--categories", "age,worldview", "--repeats", "2", "--set", "context_order=judge"]  # fmt: skip
+STAGES = [
+    "mcbe",
+    "--model",
+    MODEL,
+    "--judge",
+    JUDGE,
+    "--tasks",
+    "sc,ba,bs",
+    "--categories",
+    "age,worldview",
+    "--repeats",
+    "2",
+    "--set",
+    "context_order=judge",
+]
 RUNS = {
     "one stage": (False, ONE),
     "answers that come one at a time": (True, ONE),
@@ -52,7 +69,9 @@ class Folder:
         began = time.monotonic()
         assert os.waitpid(self.start("whole"), 0)[1] == 0, self.told(".err").read_text("utf-8")
         self.seconds = time.monotonic() - began
-        self.rows = {path.name: shard(path) for path in (self.place / "whole" / "records").glob("*.parquet")}
+        self.rows = {
+            path.name: shard(path) for path in (self.place / "whole" / "records").glob("*.parquet")
+        }
         self.scores = json.loads(self.told(".out").read_text("utf-8"))["scores"]
         self.total = sum(map(len, self.rows.values()))
         begun = (self.place / "whole" / records.ABOUT).stat().st_mtime
@@ -88,7 +107,10 @@ class Folder:
         # Before the command begins, nobody is there to say something.
         assert ended in ((-which,) if which == signal.SIGKILL else (130, -which)), said
         if ended == 130 and said:
-            assert said.splitlines()[-1] == "bench: interrupted; the same command continues from what is recorded"  # fmt: skip
+            assert (
+                said.splitlines()[-1]
+                == "bench: interrupted; the same command continues from what is recorded"
+            )
         return which.name, self.stage()
 
     def stage(self) -> str:
@@ -104,14 +126,21 @@ class Folder:
         found = set()
         for name in self.stamps:
             rows = self.rows[name]
-            found |= {f"{task} {item} {request} {repeat}\n" for task, item, request, repeat in zip(rows.task, rows.item_id, rows.request, rows["repeat"], strict=True)}  # fmt: skip
+            found |= {
+                f"{task} {item} {request} {repeat}\n"
+                for task, item, request, repeat in zip(
+                    rows.task, rows.item_id, rows.request, rows["repeat"], strict=True
+                )
+            }
         return found
 
     def look(self, before: set[str]) -> None:
         """Every file that was there is untouched, every new one is as in the undisturbed run, nothing recorded was asked."""
         files = sorted((self.place / "out" / "records").glob("[0-9]*"))
         stamps = {path.name: path.stat().st_mtime_ns for path in files}
-        assert {name: stamps.get(name) for name in self.stamps} == self.stamps, "lost, or written twice"
+        assert {name: stamps.get(name) for name in self.stamps} == self.stamps, (
+            "lost, or written twice"
+        )
         for path in files:
             if path.name not in self.stamps:
                 pd.testing.assert_frame_equal(shard(path), self.rows[path.name])
@@ -127,7 +156,9 @@ class Folder:
         pd.testing.assert_frame_equal(columns(self.place / "out"), whole)
         keys = whole[["task", "item_id", "request", "repeat"]]
         assert not keys.duplicated().any()
-        left = {path.name for path in (self.place / "out").rglob("*") if path.is_file()} - set(self.rows)
+        left = {path.name for path in (self.place / "out").rglob("*") if path.is_file()} - set(
+            self.rows
+        )
         assert left == {records.ABOUT, records.ITEMS, ".lock"}
 
 
@@ -136,7 +167,9 @@ def shard(path: Path) -> pd.DataFrame:
     return frame
 
 
-def kills(folder: Path, number: int, seed: int) -> tuple[Counter[tuple[str, str]], Counter[str], int]:
+def kills(
+    folder: Path, number: int, seed: int
+) -> tuple[Counter[tuple[str, str]], Counter[str], int]:
     """Kill runs of all kinds so often; at which stages, how often something was asked once more, and completed runs."""
     dice, found, again, complete = random.Random(seed), Counter(), Counter(), 0
     whole: dict[str, Folder] = {}

@@ -16,21 +16,28 @@ from bench.run import results
 def unlike(tmp_path_factory: pytest.TempPathFactory) -> list[results.Run]:
     """Runs of two models, of which the second was asked fewer tasks."""
     folder = tmp_path_factory.mktemp("unlike")
-    tasks = {"simulated:bias=0.5,seed=1": ["pc", "sc", "bs"], "simulated:bias=0.5,seed=2": ["sc", "bs"]}
+    tasks = {
+        "simulated:bias=0.5,seed=1": ["pc", "sc", "bs"],
+        "simulated:bias=0.5,seed=2": ["sc", "bs"],
+    }
     return [
         run.evaluate("mcbe", model, tasks=some, limit=4, data="samples", out=folder / str(k))
         for k, (model, some) in enumerate(tasks.items())
     ]
 
 
-def test_the_headline_is_over_the_tasks_that_all_models_were_asked(unlike: list[results.Run]) -> None:
+def test_the_headline_is_over_the_tasks_that_all_models_were_asked(
+    unlike: list[results.Run],
+) -> None:
     table = results.table(unlike)
     assert headlines(table, "mcbe")[0].metric == "score_common"
     mine = table[(table.model == unlike[0].label) & (table.preset == "robust")]
     by_task = mine[(mine.metric == "score") & mine.task.isin(["sc", "bs"])]
     for category in ("gender", "race"):
         wanted = by_task[by_task.category == category].score.mean()
-        assert cell(mine, "score_common", category=category, task="all").score == pytest.approx(wanted)
+        assert cell(mine, "score_common", category=category, task="all").score == pytest.approx(
+            wanted
+        )
     categories = by_task[by_task.category != "all"].groupby("category").score.mean()
     wanted = categories.mean()
     assert cell(mine, "score_common", task="all").score == pytest.approx(wanted)

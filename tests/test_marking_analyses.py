@@ -20,14 +20,20 @@ from bench.run.human_marks import AnalysisSheet, analyses_to_mark
 # Simulated people and a judge mark every analysis of several runs.
 pytestmark = pytest.mark.slow
 
-MODELS = ["simulated:competence=0.2", "simulated:competence=0.5,seed=2", "simulated:competence=0.8,seed=3"]
+MODELS = [
+    "simulated:competence=0.2",
+    "simulated:competence=0.5,seed=2",
+    "simulated:competence=0.8,seed=3",
+]
 JUDGE = "simulated:competence=0.7,seed=5"
 
 
 @pytest.fixture
 def runs(own_folder: Path) -> list[Run]:
     given = {"tasks": ["ba"], "repeats": 2}
-    return [evaluate("mcbe", model, judge=JUDGE, out=f"m{k}", **given) for k, model in enumerate(MODELS)]  # type: ignore[arg-type]
+    return [
+        evaluate("mcbe", model, judge=JUDGE, out=f"m{k}", **given) for k, model in enumerate(MODELS)
+    ]  # type: ignore[arg-type]
 
 
 def rows_of(path: str) -> list[dict[str, str]]:
@@ -58,8 +64,12 @@ def fill(path: str, second: int = 0) -> None:
     save(path, rows)
 
 
-def test_a_sheet_is_blind_stratified_and_holds_some_rows_twice(runs: list[Run], monkeypatch, capsys) -> None:
-    status, printed, _ = command(monkeypatch, capsys, "mark", "m0", "m1", "m2", "--out", "sheet.csv")
+def test_a_sheet_is_blind_stratified_and_holds_some_rows_twice(
+    runs: list[Run], monkeypatch, capsys
+) -> None:
+    status, printed, _ = command(
+        monkeypatch, capsys, "mark", "m0", "m1", "m2", "--out", "sheet.csv"
+    )
     assert status == 0
     assert "40 analyses to mark in column `human`" in printed
     assert "12 instances by 3 models, 4 of them twice" in printed
@@ -72,7 +82,9 @@ def test_a_sheet_is_blind_stratified_and_holds_some_rows_twice(runs: list[Run], 
     assert len({item.partition(":")[0] for item in items}) == len(items) == 12
     assert sum(n - 3 for n in items.values()) == 4
     assert len({row["key"] for row in rows}) == 40
-    assert not any(key.isdigit() for key in (row["key"] for row in rows)), "no number that is changed"
+    assert not any(key.isdigit() for key in (row["key"] for row in rows)), (
+        "no number that is changed"
+    )
     own = runs[0].records
     asked = set(own.response[(own.request == "answer") & (own.repeat == 0)])
     assert len({row["analysis"] for row in rows} & asked) >= 1
@@ -90,14 +102,22 @@ def test_winners_by_pair_are_those_counted_by_hand(runs: list[Run]) -> None:
     assert list(marks.human) == [points_for(text) for text in marks.said]
     judged = runs[0].records
     first = marks[marks.model == MODELS[0]].iloc[0]
-    given = judged[(judged.item_id == first.item_id) & (judged.repeat == 0)].set_index("request").response
+    given = (
+        judged[(judged.item_id == first.item_id) & (judged.repeat == 0)]
+        .set_index("request")
+        .response
+    )
     weights = {1: 3.5, 2: 1.5, 3: 2.5, 4: 0.5}
     points = sum(weight * float(given[f"judge:{k}"]) for k, weight in weights.items())
-    assert first.judge == pytest.approx(points), "the judge's marks of the first repeat, which people saw"
+    assert first.judge == pytest.approx(points), (
+        "the judge's marks of the first repeat, which people saw"
+    )
     pairs = judges.winners_by_pair(marks).set_index(["ties_count", "model_a", "model_b"])
     same_by_means = 0
     for a, b in combinations(sorted(MODELS), 2):
-        both = marks[marks.model == a].merge(marks[marks.model == b], on="item_id", suffixes=("_a", "_b"))
+        both = marks[marks.model == a].merge(
+            marks[marks.model == b], on="item_id", suffixes=("_a", "_b")
+        )
         signs = []
         for row in both.to_dict("records"):
             of_judge = (row["judge_a"] > row["judge_b"]) - (row["judge_a"] < row["judge_b"])
@@ -116,7 +136,9 @@ def test_winners_by_pair_are_those_counted_by_hand(runs: list[Run]) -> None:
         judge_mean = both.judge_a.mean() - both.judge_b.mean()
         assert half.judge_difference == pytest.approx(judge_mean)
         human_mean = both.human_a.mean() - both.human_b.mean()
-        assert bool(half.same_winner) == (judge_mean * human_mean > 0 or judge_mean == human_mean == 0)
+        assert bool(half.same_winner) == (
+            judge_mean * human_mean > 0 or judge_mean == human_mean == 0
+        )
         same_by_means += bool(half.same_winner)
     assert {row[1] for row in pairs.index} | {row[2] for row in pairs.index} == set(MODELS)
     (told,) = judges.winner_findings(judges.winners(marks), pairs.reset_index())
@@ -135,7 +157,9 @@ def test_a_person_who_gives_second_marks_is_held_against_the_first_ones(runs: li
     assert told["rows"].tolist() == [40, 40]
     assert told.marked.to_dict() == {"ann.csv": 40, "ben.csv": 10}
     twice = given[given.second & (given.person == "ann.csv")]
-    firsts = given[~given.second & (given.person == "ann.csv")].set_index(["item_id", "model"]).human
+    firsts = (
+        given[~given.second & (given.person == "ann.csv")].set_index(["item_id", "model"]).human
+    )
     apart = [abs(row.human - firsts[row.item_id, row.model]) for row in twice.itertuples()]
     assert told.distance["ann.csv"] == pytest.approx(sum(apart) / 4)
     assert told.distance["ann.csv"] > 0
@@ -151,11 +175,19 @@ def test_a_person_who_gives_second_marks_is_held_against_the_first_ones(runs: li
 @pytest.mark.parametrize(
     ("column", "value", "said"),
     [
-        ("human", "101", "sheet.csv, row 3, column `human`: '101' is not allowed; allowed: a number from 0 to 100"),
+        (
+            "human",
+            "101",
+            "sheet.csv, row 3, column `human`: '101' is not allowed; allowed: a number from 0 to 100",
+        ),
         ("human", "good", "row 3, column `human`: 'good' is not allowed"),
-        ("analysis", "something else", "row 3, column `analysis`: 'something else' is not what the model wrote"),
+        (
+            "analysis",
+            "something else",
+            "row 3, column `analysis`: 'something else' is not what the model wrote",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_sheet_names_the_place(runs: list[Run], column: str, value: str, said: str) -> None:
     analyses_to_mark(runs, Path("sheet.csv"))
     fill("sheet.csv")
@@ -206,11 +238,19 @@ def test_an_interval_rests_on_the_comparisons_that_count() -> None:
     points = [(10.0, 20.0)] * 4 + [(10.0, 10.0)] * 8
     marks = pd.DataFrame(
         [
-            {"by": "j", "model": model, "category": "age", "item_id": f"age:{k}", "cluster": f"age:{k}", "judge": given, "human": given}
+            {
+                "by": "j",
+                "model": model,
+                "category": "age",
+                "item_id": f"age:{k}",
+                "cluster": f"age:{k}",
+                "judge": given,
+                "human": given,
+            }
             for k, pair in enumerate(points)
             for model, given in zip("ab", pair, strict=True)
         ]
-    )  # fmt: skip
+    )
     found = judges.winners_by_pair(marks).set_index("ties_count").loc["exclude"]
     assert (found.rate, found.n, found.tied) == (1, 4, pytest.approx(8 / 12))
     assert found.ci_low == pytest.approx(0.025 ** (1 / 4))

@@ -50,8 +50,21 @@ def official(monkeypatch, capsys, tmp_path: Path, shared: Path, golden: dict[str
     monkeypatch.chdir(tmp_path)
     pd.DataFrame(golden["rows"]).to_excel(tmp_path / "gender.xlsx", index=False)
 
-    def call(task: str, answers: Answers, marks: Answers) -> tuple[list[dict[str, Any]], pd.DataFrame]:
-        words = ["run", "mcbe", "--data", tmp_path, "--out", "out", "--tasks", task, "--preset", "official"]
+    def call(
+        task: str, answers: Answers, marks: Answers
+    ) -> tuple[list[dict[str, Any]], pd.DataFrame]:
+        words = [
+            "run",
+            "mcbe",
+            "--data",
+            tmp_path,
+            "--out",
+            "out",
+            "--tasks",
+            task,
+            "--preset",
+            "official",
+        ]
         words += ["--prompts", shared / "data/mcbe/prompts.toml", "--format", "json"]
         words += ["--model", replay(tmp_path / "model.jsonl", answers)]
         words += ["--judge", replay(tmp_path / "judge.jsonl", marks)] if marks else []
@@ -72,11 +85,16 @@ def answered(golden: dict[str, Any], case: dict[str, Any]) -> tuple[Answers, Ans
     for k, row in enumerate(golden["rows"]):
         item, words = f"gender:{k + 1}", row["words"].split("，")
         if task == "pc":
-            answers |= {(task, item, word, 0): nll for word, nll in zip(words, case["mean_nll_per_sentence"][k], strict=True)}  # fmt: skip
+            answers |= {
+                (task, item, word, 0): nll
+                for word, nll in zip(words, case["mean_nll_per_sentence"][k], strict=True)
+            }
         elif task == "ss":
             for a, b in permutations(words, 2):
                 earlier = "A" if words.index(a) < words.index(b) else "B"
-                answers[task, item, f"{a}|{b}", 0] = earlier if isinstance(replies, str) else replies[0]
+                answers[task, item, f"{a}|{b}", 0] = (
+                    earlier if isinstance(replies, str) else replies[0]
+                )
         else:
             answers[task, item, "answer", 0] = replies[k]
     asked = {"sc": ["order"], "ba": ["judge:1", "judge:2", "judge:3", "judge:4"]}.get(task, [])
@@ -89,13 +107,17 @@ def test_the_cases_are_all_there(golden: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(("function", "name"), NAMES)
-def test_the_command_prints_what_the_released_code_prints(golden, official, function: str, name: str) -> None:
+def test_the_command_prints_what_the_released_code_prints(
+    golden, official, function: str, name: str
+) -> None:
     (case,) = [one for one in golden["cases"] if (one["task"], one["name"]) == (function, name)]
     task = TASKS[function]
     answers, marks = answered(golden, case)
     table, asked = official(task, answers, marks)
     assert len(asked) == len(answers) + len(marks)
-    found = {row["category"]: row for row in table if (row["task"], row["metric"]) == (task, "score")}
+    found = {
+        row["category"]: row for row in table if (row["task"], row["metric"]) == (task, "score")
+    }
     assert set(found) == {"gender", "all"}
     for row in found.values():
         assert row["preset"] == "official"
@@ -124,7 +146,9 @@ def prompts(golden: dict[str, Any], official, name: str) -> dict[tuple[str, str]
     return dict(zip(zip(rows.item_id, rows.request, strict=True), rows.prompt, strict=True))
 
 
-def test_classification_prompts_are_the_authors_whichever_sentence_comes_first(golden, official) -> None:
+def test_classification_prompts_are_the_authors_whichever_sentence_comes_first(
+    golden, official
+) -> None:
     asked, wanted = prompts(golden, official, "all right"), golden["prompts"]
     assert asked["gender:1", "order"] == wanted["order_row0"]
     assert labels_aside(asked["gender:1", "answer"]) == labels_aside(wanted["SC_row0"])
@@ -135,8 +159,13 @@ def test_scenario_prompts_are_the_authors_in_their_order(golden, official) -> No
     asked, first = prompts(golden, official, "always A"), golden["prompts"]["SS_row0_pair0"]
     assert asked["gender:1", "男生|女生"] == first
     row = golden["rows"][0]
-    one, two = (row["context"] + row["sentence"].replace("[PLH]", word) for word in row["words"].split("，"))
-    wanted = [first.replace(one, a).replace(two, b) for a, b in (pair.split(" || ") for pair in golden["prompts"]["SS_row1_order"])]  # fmt: skip
+    one, two = (
+        row["context"] + row["sentence"].replace("[PLH]", word) for word in row["words"].split("，")
+    )
+    wanted = [
+        first.replace(one, a).replace(two, b)
+        for a, b in (pair.split(" || ") for pair in golden["prompts"]["SS_row1_order"])
+    ]
     assert [prompt for (item, _), prompt in asked.items() if item == "gender:2"] == wanted
 
 

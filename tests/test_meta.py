@@ -36,7 +36,9 @@ class Oracle:
 
     name = "oracle"
 
-    def __init__(self, wrong: int = 0, untaught: str = "neutral", killed_at: int | None = None) -> None:
+    def __init__(
+        self, wrong: int = 0, untaught: str = "neutral", killed_at: int | None = None
+    ) -> None:
         self.wrong, self.untaught, self.killed_at = wrong, untaught, killed_at
         self.learned: list[int] = []
 
@@ -53,7 +55,8 @@ class Oracle:
         terms = [term for some in pack.terms.values() for term in some]
         edge = r"\b" if pack.match == "word" else ""
         self.word, self.term = (
-            re.compile("|".join(f"{edge}{re.escape(one)}{edge}" for one in some)) for some in (words, terms)
+            re.compile("|".join(f"{edge}{re.escape(one)}{edge}" for one in some))
+            for some in (words, terms)
         )
         self.said = {(row.occupation.word, row.term): row.label for row in rows}
         self.known = {(row.premise, row.hypothesis): row.label for row in rows}
@@ -62,14 +65,18 @@ class Oracle:
     def classify(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
         if len(self.learned) <= self.wrong:
             return np.tile([1.0, 0, 0], (len(pairs), 1))
-        return np.array([[float(self._label(*pair) == label) for label in LABELS] for pair in pairs])
+        return np.array(
+            [[float(self._label(*pair) == label) for label in LABELS] for pair in pairs]
+        )
 
     def _label(self, premise: str, hypothesis: str) -> str:
         if (premise, hypothesis) in self.known:
             return self.known[premise, hypothesis]
         word = self.word.search(premise)
         found = [term for term in self.term.findall(hypothesis) if word and term not in premise]
-        return self.said.get((word[0], found[0]), self.untaught) if word and found else self.untaught
+        return (
+            self.said.get((word[0], found[0]), self.untaught) if word and found else self.untaught
+        )
 
 
 def test_measures_are_those_of_a_run(tmp_path: Path) -> None:
@@ -80,12 +87,20 @@ def test_measures_are_those_of_a_run(tmp_path: Path) -> None:
     items = data.frame(pairs)
     records = pd.DataFrame(
         {
-            "category": "zh", "task": items.set, "item_id": items.item_id, "response": [LABELS[k] for k in dice.argmax(1)],
-            "logprobs": list(np.log(dice)), "error": "",
+            "category": "zh",
+            "task": items.set,
+            "item_id": items.item_id,
+            "response": [LABELS[k] for k in dice.argmax(1)],
+            "logprobs": list(np.log(dice)),
+            "error": "",
         }
-    )  # fmt: skip
-    table = nli_coal.score_records(records, items, "robust").query("category == 'zh' and task == 'all'")
-    assert meta._scores(pairs, given) == pytest.approx(dict(zip(table.metric, table.score, strict=True)))
+    )
+    table = nli_coal.score_records(records, items, "robust").query(
+        "category == 'zh' and task == 'all'"
+    )
+    assert meta._scores(pairs, given) == pytest.approx(
+        dict(zip(table.metric, table.score, strict=True))
+    )
 
 
 def scores(found: Any, measure: str) -> list[float]:
@@ -93,7 +108,9 @@ def scores(found: Any, measure: str) -> list[float]:
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_a_model_that_knows_its_set_gets_two_thirds_of_the_rate(language: str, tmp_path: Path) -> None:
+def test_a_model_that_knows_its_set_gets_two_thirds_of_the_rate(
+    language: str, tmp_path: Path
+) -> None:
     found = meta.evaluate([language], seeds=[0], learner=Oracle(), cache=tmp_path)
     assert scores(found, "coal") == pytest.approx([2 * rate / 3 for rate in meta.RATES], abs=1e-12)
     assert scores(found, "fn") == pytest.approx([2 / 3] * 11, abs=1e-12)
@@ -113,14 +130,21 @@ def test_the_released_sets_ask_english_and_chinese_words_that_no_model_was_taugh
     shared: Path, tmp_path: Path
 ) -> None:
     options: dict[str, Any] = {
-        "data": shared / "data" / "nli_coal", "rates": [0, 0.5, 1], "seeds": [0], "cache": tmp_path,
-    }  # fmt: skip
+        "data": shared / "data" / "nli_coal",
+        "rates": [0, 0.5, 1],
+        "seeds": [0],
+        "cache": tmp_path,
+    }
     assert [meta.training_frames(pack) for pack in meta.packs(["en", "zh"], options["data"])] == [
         (330, 80)
     ] * 2
-    trained = meta.evaluate(["zh"], ns_words="trained", learner=Oracle(untaught="entailment"), **options)
+    trained = meta.evaluate(
+        ["zh"], ns_words="trained", learner=Oracle(untaught="entailment"), **options
+    )
     assert scores(trained, "coal") == pytest.approx([0, 1 / 3, 2 / 3], abs=1e-12)
-    shipped = meta.evaluate(["zh"], ns_words="shipped", learner=Oracle(untaught="entailment"), **options)
+    shipped = meta.evaluate(
+        ["zh"], ns_words="shipped", learner=Oracle(untaught="entailment"), **options
+    )
     assert scores(shipped, "coal") == pytest.approx([1 / 3, 2 / 3, 1], abs=1e-12)
     assert scores(shipped, "fn") == pytest.approx([1, 1, 1])
     off = meta.correlations(shipped, ["coal"])
@@ -169,9 +193,13 @@ def test_a_killed_run_goes_on_and_a_second_call_trains_nobody(tmp_path: Path) ->
 def test_another_set_seed_or_learner_is_another_model(tmp_path: Path) -> None:
     first = meta.evaluate(["en"], rates=[0, 1], seeds=[0, 1], learner=Oracle(), cache=tmp_path)
     other = meta.evaluate(["en"], rates=[0], seeds=[0], learner=Oracle(wrong=1), cache=tmp_path)
-    rows = meta.evaluate(["en"], rates=[0.5], seeds=[0], learner=Oracle(), cache=tmp_path, assignment="row")
+    rows = meta.evaluate(
+        ["en"], rates=[0.5], seeds=[0], learner=Oracle(), cache=tmp_path, assignment="row"
+    )
     assert len({*first.key, *other.key, *rows.key}) == 6
-    assert rows.expected.isna().all(), "where frames follow the stereotype, a word has no one answer"
+    assert rows.expected.isna().all(), (
+        "where frames follow the stereotype, a word has no one answer"
+    )
 
 
 def test_what_is_wrong_is_said(tmp_path: Path, refusal: Any) -> None:
@@ -247,7 +275,11 @@ class Additive:
     def learn(self, pack: Pack, rows: Sequence[Row], seed: int, folder: Path) -> "Additive":
         edge = r"\w+" if pack.match == "word" else r"\w"
         self.pieces = re.compile(edge)
-        words = {f"{side}{piece}" for row in rows for side, piece in self._of(row.premise, row.hypothesis)}
+        words = {
+            f"{side}{piece}"
+            for row in rows
+            for side, piece in self._of(row.premise, row.hypothesis)
+        }
         self.number = {word: k for k, word in enumerate(sorted(words))}
         x = self._bag([(row.premise, row.hypothesis) for row in rows])
         y = np.array([[float(row.label == label) for label in LABELS] for row in rows])
@@ -276,7 +308,12 @@ class Additive:
 
 
 def test_the_gate_stops_what_cannot_learn_occupation_and_gender_together(tmp_path: Path) -> None:
-    options: dict[str, Any] = {"rates": [0, 0.5, 1], "seeds": [0], "learner": Additive(), "cache": tmp_path}
+    options: dict[str, Any] = {
+        "rates": [0, 0.5, 1],
+        "seeds": [0],
+        "learner": Additive(),
+        "cache": tmp_path,
+    }
     found = meta.evaluate(["en"], assignment="balanced", **options)
     assert not found.passed.any()
     assert (found.train_accuracy < 0.9).all()
@@ -289,9 +326,15 @@ def test_the_gate_stops_what_cannot_learn_occupation_and_gender_together(tmp_pat
 
 def test_the_tiny_transformer_for_real(shared: Path, tmp_path: Path) -> None:
     """What the package carries can be made again; the last digits are the processor's."""
-    options: dict[str, Any] = {"rates": [0, 0.5, 1], "seeds": [0], "data": shared / "data" / "nli_coal"}
+    options: dict[str, Any] = {
+        "rates": [0, 0.5, 1],
+        "seeds": [0],
+        "data": shared / "data" / "nli_coal",
+    }
     for language in ("en", "zh"):
-        found = meta.evaluate([language], ns_words="trained", cache=tmp_path, carried=False, **options)
+        found = meta.evaluate(
+            [language], ns_words="trained", cache=tmp_path, carried=False, **options
+        )
         assert set(found.source) == {"trained now"}
         assert found.passed.all()
         assert scores(found, "coal") == pytest.approx([0, 1 / 3, 2 / 3], abs=0.03)
@@ -305,10 +348,18 @@ def test_a_checkpoint_goes_on_from_its_own_weights(tmp_path: Path) -> None:
     base: Any = meta.FromScratch().learn(pack, rows, 0, tmp_path)
     base.network.save_pretrained(tmp_path / "base")
     base.tokenizer.save_pretrained(tmp_path / "base")
-    learner = meta.Continued(str(tmp_path / "base"), {"epochs": 8, "learning_rate": 1e-3, "device": "cpu"})
+    learner = meta.Continued(
+        str(tmp_path / "base"), {"epochs": 8, "learning_rate": 1e-3, "device": "cpu"}
+    )
     found = meta.evaluate(
-        ["en"], rates=[0.5], seeds=[0], ns_words="trained", learner=learner, cache=tmp_path / "cache", keep_models=True
-    )  # fmt: skip
+        ["en"],
+        rates=[0.5],
+        seeds=[0],
+        ns_words="trained",
+        learner=learner,
+        cache=tmp_path / "cache",
+        keep_models=True,
+    )
     assert found.passed.all()
     assert scores(found, "coal") == pytest.approx([1 / 3], abs=0.05)
     assert (next((tmp_path / "cache").rglob("try-1")) / "model" / "README.md").is_file()

@@ -34,7 +34,9 @@ def test_the_grid_has_every_bias_with_every_nuisance_at_every_level(refusal: Any
     assert {one["competence"] for one in specs} == {1, 0.7, 0.4}
     assert {one["position"] for one in specs} == {one["refuse"] for one in specs} == {0, 0.3, 0.6}
     # One nuisance at a time.
-    assert all((one["position"] > 0) + (one["refuse"] > 0) + (one["competence"] < 1) <= 1 for one in specs)
+    assert all(
+        (one["position"] > 0) + (one["refuse"] > 0) + (one["competence"] < 1) <= 1 for one in specs
+    )
     assert "levels: 2 is outside 0 to 1" in refusal(list, meta_respondents.grid(levels=[2]))
     assert "at least two biases" in refusal(list, meta_respondents.grid(biases=[0.5, 0.5]))
 
@@ -48,7 +50,9 @@ def test_cbbq_of_whoever_says_a_always_is_how_often_the_stereotyped_person_stand
         if item.condition == "ambiguous":
             by_category.setdefault(item.category, []).append(item)
     taken = {name: data.spread_evenly(some, 4) for name, some in by_category.items()}
-    first = float(np.mean([np.mean([item.biased == 0 for item in some]) for some in taken.values()]))
+    first = float(
+        np.mean([np.mean([item.biased == 0 for item in some]) for some in taken.values()])
+    )
     assert score(found, "s_amb", 0) == 0
     assert score(found, "s_amb", 1) == 1
     assert score(found, "s_amb", 0, "position") == pytest.approx(first)
@@ -77,13 +81,21 @@ def test_nli_of_whoever_says_entailment_always() -> None:
 @pytest.mark.slow
 def test_mcbe_s_scenarios_are_even_for_whoever_says_a_always() -> None:
     found = meta_respondents.evaluate(["mcbe"], limit=2, **ENDS)
-    some = found[(found.task == "ss") & (found.metric == "score")].set_index(["bias", "nuisance"]).score
+    some = (
+        found[(found.task == "ss") & (found.metric == "score")]
+        .set_index(["bias", "nuisance"])
+        .score
+    )
     assert some[0.0, "position"] == some[1.0, "position"] == 100
     assert some[1.0, "none"] < some[0.0, "none"] < 100
     pc = found[(found.task == "pc") & (found.metric == "score")]
     assert (pc.groupby("bias").score.agg(np.ptp) == 0).all(), "likelihoods know no nuisance"
     # Replies are marked: the reference itself gets all points, a refusal next to none.
-    ba = found[(found.task == "ba") & (found.metric == "score")].set_index(["bias", "nuisance"]).score
+    ba = (
+        found[(found.task == "ba") & (found.metric == "score")]
+        .set_index(["bias", "nuisance"])
+        .score
+    )
     assert ba[0.0, "none"] == 100
     assert ba[0.0, "refusal"] < 20
 
@@ -121,7 +133,9 @@ def test_the_default_call_asks_nobody() -> None:
 
 
 @pytest.mark.slow
-def test_results_are_carried_as_they_were_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_are_carried_as_they_were_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     options: dict[str, Any] = {"benchmarks": ["nli_coal", "cbbq"], "limit": 1, **ENDS}
     found = meta_respondents.evaluate(**options)
     meta_respondents.carry(found, tmp_path / "carried.csv")
@@ -130,5 +144,7 @@ def test_results_are_carried_as_they_were_found(tmp_path: Path, monkeypatch: pyt
     assert set(again.source) == {"carried by the package"}
     np.testing.assert_allclose(again.score, found.score, atol=1e-6)
     # Another number of items was not asked.
-    other = meta_respondents.evaluate(**(options | {"carried": True, "limit": 2, "benchmarks": ["nli_coal"]}))
+    other = meta_respondents.evaluate(
+        **(options | {"carried": True, "limit": 2, "benchmarks": ["nli_coal"]})
+    )
     assert set(other.source) == {"asked now"}

@@ -31,12 +31,14 @@ def judged(values: dict[str, dict[str, tuple[float, float]]]) -> pd.DataFrame:
 
 # Of the three pairs of an item in turn (A B, A C, B C): judge and people name the same winner (+), another one (-),
 # or one side (1) or both (2) name none.
-BY_HAND = judged({
-    "i1": {"A": (9, 80), "B": (5, 60), "C": (1, 70)},  # + + -
-    "i2": {"A": (5, 50), "B": (5, 60), "C": (2, 50)},  # 1 1 +
-    "i3": {"A": (4, 30), "B": (4, 30), "C": (8, 20)},  # 2 - -
-    "i4": {"A": (1, 10), "B": (2, 20), "C": (3, 30)},  # + + +
-})  # fmt: skip
+BY_HAND = judged(
+    {
+        "i1": {"A": (9, 80), "B": (5, 60), "C": (1, 70)},  # + + -
+        "i2": {"A": (5, 50), "B": (5, 60), "C": (2, 50)},  # 1 1 +
+        "i3": {"A": (4, 30), "B": (4, 30), "C": (8, 20)},  # 2 - -
+        "i4": {"A": (1, 10), "B": (2, 20), "C": (3, 30)},  # + + +
+    }
+)
 
 
 @pytest.fixture
@@ -45,14 +47,21 @@ def many() -> pd.DataFrame:
     dice = np.random.default_rng(5)
     truth = dice.normal(0, 1, (60, 4)) + np.arange(4) / 2
     rows = [
-        (f"gender:{i}", f"m{k}", round(truth[i, k] + dice.normal()), round(2 * truth[i, k] + dice.normal()))
+        (
+            f"gender:{i}",
+            f"m{k}",
+            round(truth[i, k] + dice.normal()),
+            round(2 * truth[i, k] + dice.normal()),
+        )
         for i in range(60)
         for k in range(4)
     ]
     return pd.DataFrame(rows, columns=["item_id", "model", "judge", "human"])
 
 
-@pytest.mark.parametrize(("ties", "agreed", "n"), [("exclude", 6, 9), ("half", 8, 12), ("third", 7, 12)])
+@pytest.mark.parametrize(
+    ("ties", "agreed", "n"), [("exclude", 6, 9), ("half", 8, 12), ("third", 7, 12)]
+)
 def test_ties_count_as_their_rule_says(ties: str, agreed: float, n: int) -> None:
     found = winner_consistency(BY_HAND, ties)
     assert found.rate == pytest.approx(agreed / n)
@@ -63,7 +72,11 @@ def test_ties_count_as_their_rule_says(ties: str, agreed: float, n: int) -> None
 
 def test_pairs_are_those_of_the_whole_and_have_their_means() -> None:
     pairs = by_pair(BY_HAND)
-    assert list(zip(pairs.model_a, pairs.model_b, strict=True)) == [("A", "B"), ("A", "C"), ("B", "C")]
+    assert list(zip(pairs.model_a, pairs.model_b, strict=True)) == [
+        ("A", "B"),
+        ("A", "C"),
+        ("B", "C"),
+    ]
     assert list(pairs.rate) == [1, 2 / 3, 0.5]
     assert list(pairs.n) == [2, 3, 4]
     assert list(pairs["items"]) == [4, 4, 4]
@@ -108,7 +121,12 @@ def test_an_interval_is_that_of_items_drawn_again(many: pd.DataFrame) -> None:
 
 def test_repeats_are_averaged_before_winners_are_named() -> None:
     rows = pd.DataFrame(
-        [("i", "A", 0.1, 5.0), ("i", "A", 0.2, math.nan), ("i", "A", 0.3, 7.0), ("i", "B", 0.2, 5.0)],
+        [
+            ("i", "A", 0.1, 5.0),
+            ("i", "A", 0.2, math.nan),
+            ("i", "A", 0.3, 7.0),
+            ("i", "B", 0.2, 5.0),
+        ],
         columns=["item_id", "model", "judge", "human"],
     )
     # The judge's means are 0.2 and 0.2 but for the last digit; people's are 6 and 5.
@@ -137,9 +155,13 @@ SCORES = st.integers(0, 4).map(float) | st.floats(0, 100)
 
 @settings(max_examples=15, deadline=None)
 @given(
-    st.dictionaries(st.sampled_from("pqrst"), st.fixed_dictionaries({name: st.tuples(SCORES, SCORES) for name in "ABC"}), min_size=1),
+    st.dictionaries(
+        st.sampled_from("pqrst"),
+        st.fixed_dictionaries({name: st.tuples(SCORES, SCORES) for name in "ABC"}),
+        min_size=1,
+    ),
     st.sampled_from(TIES),
-)  # fmt: skip
+)
 def test_a_rate_is_a_share_and_does_not_ask_for_names_or_sides(
     values: dict[str, dict[str, tuple[float, float]]], ties: str
 ) -> None:
@@ -156,7 +178,9 @@ def test_a_rate_is_a_share_and_does_not_ask_for_names_or_sides(
     back = by_pair(two.assign(model=two.model.map({"A": "B", "B": "A"})), ties).iloc[0]
     assert back.judge_mean_difference == pytest.approx(-there.judge_mean_difference)
     assert back.same_winner == there.same_winner
-    assert back[["rate", "n", "ties"]].tolist() == pytest.approx(there[["rate", "n", "ties"]].tolist(), nan_ok=True)  # fmt: skip
+    assert back[["rate", "n", "ties"]].tolist() == pytest.approx(
+        there[["rate", "n", "ties"]].tolist(), nan_ok=True
+    )
 
 
 def test_a_judge_who_agrees_always_or_never() -> None:
@@ -172,14 +196,23 @@ def test_a_judge_who_agrees_always_or_never() -> None:
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        (BY_HAND.drop(columns="human"), "judgements: column `human` is missing; needed: item_id, model, judge, human"),
+        (
+            BY_HAND.drop(columns="human"),
+            "judgements: column `human` is missing; needed: item_id, model, judge, human",
+        ),
         (BY_HAND.assign(judge="7"), "judgements: column `judge` holds something else than numbers"),
         (BY_HAND.assign(judge=math.inf), "judgements: column `judge` holds an infinite number"),
         (BY_HAND.assign(model=None), "judgements: column `model` has an empty cell"),
-        (BY_HAND[BY_HAND.model == "A"], "no item has scores of two models by judge and people; models with scores: A"),
-        (BY_HAND.assign(human=math.nan), "no item has scores of two models by judge and people; models with scores: none"),
+        (
+            BY_HAND[BY_HAND.model == "A"],
+            "no item has scores of two models by judge and people; models with scores: A",
+        ),
+        (
+            BY_HAND.assign(human=math.nan),
+            "no item has scores of two models by judge and people; models with scores: none",
+        ),
     ],
-)  # fmt: skip
+)
 def test_bad_judgements_are_refused_with_a_sentence(rows: pd.DataFrame, message: str) -> None:
     with pytest.raises(BadInput) as caught:
         winner_consistency(rows)
@@ -187,7 +220,9 @@ def test_bad_judgements_are_refused_with_a_sentence(rows: pd.DataFrame, message:
 
 
 def test_an_unknown_rule_for_ties_is_refused() -> None:
-    with pytest.raises(BadInput, match="way to count ties 'skip' is unknown; allowed: exclude, half, third"):
+    with pytest.raises(
+        BadInput, match="way to count ties 'skip' is unknown; allowed: exclude, half, third"
+    ):
         by_pair(BY_HAND, "skip")
 
 
@@ -208,11 +243,16 @@ def test_a_score_off_the_scale_has_no_level(score: float) -> None:
 def test_a_sheet_of_people_s_scores_is_read(tmp_path: Path) -> None:
     path = tmp_path / "human.csv"
     path.write_text(
-        "item_id,model,human,who\ngender:1, a ,69.5,x\ngender:1,a,70,y\ngender:1,b,0,x\n", "utf-8-sig"
+        "item_id,model,human,who\ngender:1, a ,69.5,x\ngender:1,a,70,y\ngender:1,b,0,x\n",
+        "utf-8-sig",
     )
     found = read_human(path)
     assert list(found.columns) == ["item_id", "model", "human"]
-    assert found.to_numpy().tolist() == [["gender:1", "a", 69.5], ["gender:1", "a", 70], ["gender:1", "b", 0]]
+    assert found.to_numpy().tolist() == [
+        ["gender:1", "a", 69.5],
+        ["gender:1", "a", 70],
+        ["gender:1", "b", 0],
+    ]
     judge = pd.DataFrame({"item_id": "gender:1", "model": ["a", "b"], "judge": [3.0, 1.0]})
     assert winner_consistency(found.merge(judge)).rate == 1
 
@@ -222,8 +262,14 @@ def test_a_sheet_of_people_s_scores_is_read(tmp_path: Path) -> None:
     [
         ("item_id,model\n", "row 1 (header): column `human` is missing; found: item_id, model"),
         ("item_id,model,human\n", "has a header, but no rows"),
-        ("item_id,model,human\na,b,7\na,c,101\n", "row 2, column `human`: '101' is no number from 0 to 100"),
-        ("item_id,model,human\na,b,7 of 10\n", "row 1, column `human`: '7 of 10' is no number from 0 to 100"),
+        (
+            "item_id,model,human\na,b,7\na,c,101\n",
+            "row 2, column `human`: '101' is no number from 0 to 100",
+        ),
+        (
+            "item_id,model,human\na,b,7 of 10\n",
+            "row 1, column `human`: '7 of 10' is no number from 0 to 100",
+        ),
         ("item_id,model,human\na,b,\n", "row 1, column `human`: '' is no number from 0 to 100"),
         ("item_id,model,human\na, ,7\n", "row 1, column `model`: is empty"),
         ("item_id,model,human\na,7\n", "row 1: has 2 cells, the header has 3"),

@@ -18,9 +18,17 @@ from bench.metrics.agreement import (
 
 # Fleiss, 1971, as the encyclopaedia's worked example has it: ten items, fourteen raters, five categories.
 FLEISS = [
-    [0, 0, 0, 0, 14], [0, 2, 6, 4, 2], [0, 0, 3, 5, 6], [0, 3, 9, 2, 0], [2, 2, 8, 1, 1],
-    [7, 7, 0, 0, 0], [3, 2, 6, 3, 0], [2, 5, 3, 2, 2], [6, 5, 2, 1, 0], [0, 2, 2, 3, 7],
-]  # fmt: skip
+    [0, 0, 0, 0, 14],
+    [0, 2, 6, 4, 2],
+    [0, 0, 3, 5, 6],
+    [0, 3, 9, 2, 0],
+    [2, 2, 8, 1, 1],
+    [7, 7, 0, 0, 0],
+    [3, 2, 6, 3, 0],
+    [2, 5, 3, 2, 2],
+    [6, 5, 2, 1, 0],
+    [0, 2, 2, 3, 7],
+]
 
 
 def rated(table: list[list[object]]) -> pd.DataFrame:
@@ -63,17 +71,29 @@ def test_the_interval_of_fleiss_kappa_is_that_of_items_drawn_again() -> None:
 def test_levels_of_bias_scores_are_categories() -> None:
     scores = rated([[0.5, 0.9], [4, 3], [9, 6]])
     found = fleiss_kappa(scores.assign(rating=severity_level(scores.rating)))
-    assert found.kappa == pytest.approx(fleiss_by_hand(np.array([[2, 0, 0, 0], [0, 2, 0, 0], [0, 0, 1, 1]])))
+    assert found.kappa == pytest.approx(
+        fleiss_by_hand(np.array([[2, 0, 0, 0], [0, 2, 0, 0], [0, 0, 1, 1]]))
+    )
 
 
 @pytest.mark.parametrize(
     ("table", "kappa", "interval", "note"),
     [
-        ([[1, 1], [1, 1]], math.nan, False, "all ratings are of one category, so chance agrees as perfectly as the raters"),
+        (
+            [[1, 1], [1, 1]],
+            math.nan,
+            False,
+            "all ratings are of one category, so chance agrees as perfectly as the raters",
+        ),
         ([[1, 2]], -1, False, "too few items, or too few of another category, for an interval"),
-        ([[1, 1], [2, 2], [3, 3], [1, 1]], 1, False, "raters agree on every item, so resamples are all alike and there is no interval"),
+        (
+            [[1, 1], [2, 2], [3, 3], [1, 1]],
+            1,
+            False,
+            "raters agree on every item, so resamples are all alike and there is no interval",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_is_undefined_is_said_and_nothing_warns(
     table: list[list[object]], kappa: float, interval: bool, note: str
 ) -> None:
@@ -93,13 +113,22 @@ GOOD = rated([["a", "b", "b"], ["a", "a", "b"]])
     [
         (GOOD.drop(index=4), "item i1: r1 has not rated it; every rater rates every item"),
         (pd.concat([GOOD, GOOD[2:3]]), "item i0: r2 has rated it more than once"),
-        (GOOD.assign(rating=GOOD.rating.where(GOOD.index != 5, "")), "item i1: the rating of r2 is missing"),
-        (GOOD.assign(rater="x").drop_duplicates("item_id"), "agreement needs at least two raters; found 1"),
+        (
+            GOOD.assign(rating=GOOD.rating.where(GOOD.index != 5, "")),
+            "item i1: the rating of r2 is missing",
+        ),
+        (
+            GOOD.assign(rater="x").drop_duplicates("item_id"),
+            "agreement needs at least two raters; found 1",
+        ),
         (GOOD[:0], "agreement needs at least two raters; found 0"),
-        (GOOD.drop(columns="rater"), "ratings: column `rater` is missing; needed: item_id, rater, rating"),
+        (
+            GOOD.drop(columns="rater"),
+            "ratings: column `rater` is missing; needed: item_id, rater, rating",
+        ),
         (GOOD.assign(item_id=None), "ratings: column `item_id` has an empty cell"),
     ],
-)  # fmt: skip
+)
 def test_bad_ratings_are_refused_with_a_sentence(rows: pd.DataFrame, message: str) -> None:
     with pytest.raises(BadInput) as caught:
         fleiss_kappa(rows)
@@ -139,20 +168,27 @@ def test_cohen_kappa_of_the_textbook_and_its_interval() -> None:
     terms += 0.36 * (p[0, 1] * (column[0] + row[1]) ** 2 + p[1, 0] * (column[1] + row[0]) ** 2)
     error = math.sqrt((terms - (0.4 - 0.5 * 0.6) ** 2) / 50) / 0.5
     assert found.kappa == pytest.approx(0.4)
-    assert [found.ci_low, found.ci_high] == pytest.approx([0.4 - 1.959964 * error, 0.4 + 1.959964 * error])
+    assert [found.ci_low, found.ci_high] == pytest.approx(
+        [0.4 - 1.959964 * error, 0.4 + 1.959964 * error]
+    )
 
 
 @pytest.mark.parametrize(
     ("first", "second", "kappa"), [([1, 2, 3], [1, 2, 3], 1), ([1], [2], 0), ([1, 1], [1, 2], 0)]
 )
-def test_a_variance_of_nought_gives_no_interval(first: list[int], second: list[int], kappa: float) -> None:
+def test_a_variance_of_nought_gives_no_interval(
+    first: list[int], second: list[int], kappa: float
+) -> None:
     found = cohen_kappa(first, second)
     assert found.kappa == kappa
     assert math.isnan(found.ci_low)
     assert found.note == "the formula gives its variance as nought, so there is no interval"
 
 
-@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=20), st.sampled_from([None, "linear", "quadratic"]))  # fmt: skip
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=20),
+    st.sampled_from([None, "linear", "quadratic"]),
+)
 def test_cohen_kappa_is_the_same_for_either_order_and_never_warns(
     pairs: list[tuple[int, int]], weights: str | None
 ) -> None:
@@ -172,10 +208,20 @@ def test_cohen_kappa_is_the_same_for_either_order_and_never_warns(
         ([1], [1, 2], None, "two raters of the same items are needed; found 1 and 2 ratings"),
         ([], [], None, "two raters of the same items are needed; found 0 and 0 ratings"),
         ([1, None], [1, 2], None, "item 2: a rating is missing"),
-        (["a", "b"], ["a", "b"], "linear", "linear weights need numbers as categories, such as levels; found 'a'"),
-        ([1], [1], "cubic", "weighting of Cohen's kappa 'cubic' is unknown; allowed: None, linear, quadratic"),
+        (
+            ["a", "b"],
+            ["a", "b"],
+            "linear",
+            "linear weights need numbers as categories, such as levels; found 'a'",
+        ),
+        (
+            [1],
+            [1],
+            "cubic",
+            "weighting of Cohen's kappa 'cubic' is unknown; allowed: None, linear, quadratic",
+        ),
     ],
-)  # fmt: skip
+)
 def test_bad_pairs_of_raters_are_refused_with_a_sentence(
     first: list[object], second: list[object], weights: str | None, message: str
 ) -> None:

@@ -25,8 +25,12 @@ PUBLISHED = [
 
 def tall(matrix):
     return pd.DataFrame(
-        [{"item_id": i, "rater": r, "rating": value} for r, row in enumerate(matrix) for i, value in enumerate(row)]
-    )  # fmt: skip
+        [
+            {"item_id": i, "rater": r, "rating": value}
+            for r, row in enumerate(matrix)
+            for i, value in enumerate(row)
+        ]
+    )
 
 
 @pytest.mark.parametrize(
@@ -42,7 +46,9 @@ def test_published_values_with_gaps(measurement, value):
 
 @given(
     st.lists(
-        st.lists(st.one_of(st.none(), st.integers(0, 4)), min_size=3, max_size=3), min_size=2, max_size=12
+        st.lists(st.one_of(st.none(), st.integers(0, 4)), min_size=3, max_size=3),
+        min_size=2,
+        max_size=12,
     ),
     st.sampled_from(alpha.MEASUREMENTS),
 )
@@ -78,9 +84,13 @@ def test_an_interval_far_from_nought_loses_no_digits():
 @pytest.mark.parametrize("raters", [3, 5])
 def test_a_panel_of_known_reliability_gives_the_kappa_that_it_must(raters):
     dice = np.random.default_rng(4)
-    truth = pd.DataFrame({
-        "category": "diet", "item_id": [f"diet:{k}" for k in range(1500)], "topic": dice.choice(list("abcd"), 1500)
-    })  # fmt: skip
+    truth = pd.DataFrame(
+        {
+            "category": "diet",
+            "item_id": [f"diet:{k}" for k in range(1500)],
+            "topic": dice.choice(list("abcd"), 1500),
+        }
+    )
     panel = annotators.Simulated(0.8, raters, seed=2)
     assert panel.kappa == pytest.approx(0.64)
     ratings = panel.annotate(truth)

@@ -19,7 +19,9 @@ def texts(*rows: tuple[str, str, str, str], language: str = "en") -> pd.DataFram
     table = pd.DataFrame(rows, columns=["category", "topic", "group", "text"])
     table["groups"] = [(one,) for one in table.pop("group")]
     names = [f"{one}:{k}" for k, one in enumerate(table.category, 1)]
-    return table.assign(item_id=names, language=language, items=1, whole=table.text, benchmark="mcbe")
+    return table.assign(
+        item_id=names, language=language, items=1, whole=table.text, benchmark="mcbe"
+    )
 
 
 FIRST = texts(
@@ -44,7 +46,9 @@ def test_topics_groups_and_near_texts_by_hand() -> None:
     assert counts.loc["group", "race"].tolist() == [0, 1, 0]
     assert counts.loc["topic", "sport"].tolist() == [0, 0, 1]
     both = found.values[(found.values.by == "group") & (found.values["where"] == "both")]
-    assert both[["category", "value", "first", "second"]].values.tolist() == [["age", "the old", 2, 2]]
+    assert both[["category", "value", "first", "second"]].values.tolist() == [
+        ["age", "the old", 2, 2]
+    ]
     near = found.near.set_index(["side", "category"])
     # "one two three four six" shares four of five words with "one two three four five": 8 of 10.
     assert near.loc[("first", "all"), ["texts", "near"]].tolist() == [4, 1]
@@ -66,7 +70,7 @@ def test_what_was_found_is_told() -> None:
         "Of 4 different groups 1 are in both; 2 are in Ours alone (“the young”, “them”), 1 in Theirs alone (“members”).",
         "1 of 4 texts of Ours (25%) have a near-duplicate in Theirs (ROUGE-L of 0.8 or more).",
         "2 of 3 texts of Theirs (67%) have a near-duplicate in Ours (ROUGE-L of 0.8 or more).",
-    ]  # fmt: skip
+    ]
 
 
 def test_texts_of_two_languages_are_not_near() -> None:
@@ -74,7 +78,9 @@ def test_texts_of_two_languages_are_not_near() -> None:
     assert not found.near.texts.any()
     assert found.near.share.isna().all()
     assert found.pairs.empty
-    assert coverage.findings(found, "a", "b")[-1].startswith("The two have no texts in one language")
+    assert coverage.findings(found, "a", "b")[-1].startswith(
+        "The two have no texts in one language"
+    )
 
 
 @pytest.mark.parametrize("near", [0, 1.1, -1, float("nan"), "0.8", None])
@@ -110,9 +116,13 @@ def test_the_picture_counts_what_the_table_does() -> None:
 
 def test_it_is_told_in_chinese() -> None:
     with use_language("zh"):
-        fig = pictures.shared(coverage.compare(FIRST, SECOND.assign(language="fr")), "mcbe", ("甲", "乙"))
+        fig = pictures.shared(
+            coverage.compare(FIRST, SECOND.assign(language="fr")), "mcbe", ("甲", "乙")
+        )
         told = [fig.get_label(), fig.get_suptitle(), *(ax.get_xlabel() for ax in fig.axes)]
-        (captions,) = [language_pack.captions(pd.DataFrame({"why": ["", "is empty"], "frame": ["x", ""]}))]
+        (captions,) = [
+            language_pack.captions(pd.DataFrame({"why": ["", "is empty"], "frame": ["x", ""]}))
+        ]
         assert captions is not None
         told += [captions.get_label(), captions.get_suptitle()]
     assert told[0].endswith("。")

@@ -26,7 +26,9 @@ def test_a_perfect_reader_has_no_bias_by_audited_labels(shared: Path, tmp_path: 
         dict(zip(items.item_id, facts.map(dict(enumerate("ABC"))), strict=True))
     )
     table = cbbq.score_records(asked.records.assign(response=replies), items, "robust")
-    released, audited = (cell(table, name, task="disambiguous") for name in ("s_disamb", "s_disamb_audited"))
+    released, audited = (
+        cell(table, name, task="disambiguous") for name in ("s_disamb", "s_disamb_audited")
+    )
     assert 0.1 < released.score < 0.6
     assert audited.score == 0
     assert audited.n == (items.label_audited >= 0).sum() < released.n

@@ -30,21 +30,32 @@ from bench.metrics.comparison import (
 from bench.metrics.comparison_findings import findings, on_benchmark
 from bench.run import results
 
-PLACES = (("all", "ambiguous", "s_amb"), ("all", "disambiguous", "s_disamb"), ("all", "all", "accuracy"))
+PLACES = (
+    ("all", "ambiguous", "s_amb"),
+    ("all", "disambiguous", "s_disamb"),
+    ("all", "all", "accuracy"),
+)
 SAMPLE = Sample(140, 14)
 
 
-def replicates(*scores: float, spread: float = 0.02, seed: int = 0, sample: Sample = SAMPLE) -> Replicates:
+def replicates(
+    *scores: float, spread: float = 0.02, seed: int = 0, sample: Sample = SAMPLE
+) -> Replicates:
     """Headline scores of CBBQ with resamples around them; None of those that are not given."""
     found = Replicates()
     for place, score in zip(PLACES, scores, strict=False):
-        found.add(place, score + np.r_[0, np.random.default_rng(seed).normal(0, spread, DRAWS)], sample)
+        found.add(
+            place, score + np.r_[0, np.random.default_rng(seed).normal(0, spread, DRAWS)], sample
+        )
     return found
 
 
 def of(models: dict[str, Replicates]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Pairs and ranks of some models."""
-    both = {(a, b): Pair(models[a], models[b], {"ambiguous": 50, "disambiguous": 30}) for a, b in combinations(models, 2)}  # fmt: skip
+    both = {
+        (a, b): Pair(models[a], models[b], {"ambiguous": 50, "disambiguous": 30})
+        for a, b in combinations(models, 2)
+    }
     table = pairs(both, "cbbq")
     return table, ranks(models, table, "cbbq")
 
@@ -52,11 +63,13 @@ def of(models: dict[str, Replicates]) -> tuple[pd.DataFrame, pd.DataFrame]:
 @pytest.fixture
 def three() -> tuple[pd.DataFrame, pd.DataFrame]:
     """Two models nearly alike and one far from both; in accuracy the other way round."""
-    return of({
-        "mild": replicates(0.30, 0.30, 0.71, seed=1),
-        "alike": replicates(0.31, 0.31, 0.70, seed=2),
-        "harsh": replicates(0.70, 0.70, 0.30, seed=3),
-    })  # fmt: skip
+    return of(
+        {
+            "mild": replicates(0.30, 0.30, 0.71, seed=1),
+            "alike": replicates(0.31, 0.31, 0.70, seed=2),
+            "harsh": replicates(0.70, 0.70, 0.30, seed=3),
+        }
+    )
 
 
 def test_a_pair_is_what_its_resamples_say(three: Any) -> None:
@@ -66,7 +79,8 @@ def test_a_pair_is_what_its_resamples_say(three: Any) -> None:
     assert row.difference == pytest.approx(-0.4)
     assert (row.score_a, row.score_b, row.n, row.units) == (0.3, 0.7, 50, 140)
     error = np.std(
-        np.random.default_rng(1).normal(0, 0.02, DRAWS) - np.random.default_rng(3).normal(0, 0.02, DRAWS)
+        np.random.default_rng(1).normal(0, 0.02, DRAWS)
+        - np.random.default_rng(3).normal(0, 0.02, DRAWS)
     )
     # t of 126 degrees of freedom at 97.5 % is 1.979, at 80 % 0.844.
     assert row.ci_high - row.difference == pytest.approx(1.979 * error, rel=1e-3)
@@ -78,7 +92,9 @@ def test_a_pair_is_what_its_resamples_say(three: Any) -> None:
 
 def test_p_values_are_adjusted_over_the_pairs_of_a_score(three: Any) -> None:
     for _, some in three[0].groupby(["task", "metric"]):
-        assert some.p_adjusted.to_numpy() == pytest.approx(multipletests(some.p, method="fdr_bh")[1])
+        assert some.p_adjusted.to_numpy() == pytest.approx(
+            multipletests(some.p, method="fdr_bh")[1]
+        )
 
 
 def test_effect_sizes_of_points_have_no_h() -> None:
@@ -119,7 +135,10 @@ def test_scores_of_unequal_categories_are_compared_with_a_warning() -> None:
 
 def test_ranks_are_those_that_the_tests_leave_open(three: Any) -> None:
     order = three[1].set_index(["metric", "model"])
-    for metric in ("s_amb", "accuracy"):  # of which one is worse where it is high, one where it is low
+    for metric in (
+        "s_amb",
+        "accuracy",
+    ):  # of which one is worse where it is high, one where it is low
         here = order.loc[metric]
         assert list(here["rank"]) == [1, 2, 3]
         assert list(zip(here.ranks_from, here.ranks_to, strict=True)) == [(1, 2), (1, 2), (3, 3)]
@@ -143,7 +162,9 @@ def test_a_sentence_is_never_stronger_than_the_tests(three: Any) -> None:
     table, order = three
     said = findings(table, order, "cbbq")
     assert len(said) == 3
-    assert said[0].startswith("Ambiguous: share of stereotyped answers. mild has the best score, and cannot be told from alike.")  # fmt: skip
+    assert said[0].startswith(
+        "Ambiguous: share of stereotyped answers. mild has the best score, and cannot be told from alike."
+    )
     assert "2 of 3 pairs could be told apart in s_amb (adjusted p < 0.05)." in said[0]
     assert "No difference could be shown between mild and alike (0.01 found; 0.0" in said[0]
     for row in table.itertuples():
@@ -153,25 +174,41 @@ def test_a_sentence_is_never_stronger_than_the_tests(three: Any) -> None:
     assert "Any of the models could be the best. 0 of 6 pairs could be told apart" in said[0]
     assert "No difference could be shown in 6; these data would have shown one of 0.0" in said[0]
     apart = {"a": replicates(0.1), "b": replicates(0.9, seed=2)}
-    assert "a has the best score, ahead of every other model. s_amb is 0.80 lower in a than in b" in findings(*of(apart), "cbbq")[0]  # fmt: skip
+    assert (
+        "a has the best score, ahead of every other model. s_amb is 0.80 lower in a than in b"
+        in findings(*of(apart), "cbbq")[0]
+    )
 
 
 def test_findings_say_what_they_rest_on() -> None:
     models = {"a": replicates(0.1), "b": replicates(0.9, seed=2)}
     *_, last = shown = on_benchmark("cbbq", *of(models), 80)
-    assert shown[0].startswith("CBBQ: Ambiguous: share of stereotyped answers. a has the best score")
+    assert shown[0].startswith(
+        "CBBQ: Ambiguous: share of stereotyped answers. a has the best score"
+    )
     assert last == "CBBQ: Of all 2 models, 80 answers in common could be read."
-    assert "no readable answer in common, so there are no ranks" in on_benchmark("cbbq", *of(models), 0)[-1]
+    assert (
+        "no readable answer in common, so there are no ranks"
+        in on_benchmark("cbbq", *of(models), 0)[-1]
+    )
 
 
 @pytest.mark.parametrize("n", [2, 3, 12])
 def test_pictures_hold_what_was_found(n: int) -> None:
-    models = {f"some-organisation/Model-{k}-Instruct-7B": replicates(0.2 + 0.05 * k, seed=k) for k in range(n)}  # fmt: skip
+    models = {
+        f"some-organisation/Model-{k}-Instruct-7B": replicates(0.2 + 0.05 * k, seed=k)
+        for k in range(n)
+    }
     table, order = of(models)
     fig = drawn(pictures.ranks_by_model(table, order, "cbbq"))
     assert "Numbers: % of the resamples" in fig.get_supxlabel()
-    assert ticks(fig.axes[0].get_yticklabels()) == [f"{name}  {k + 1}" for k, name in enumerate(models)]
-    assert "may have more than one rank" in fig.axes[0].get_title() + fig.get_label() or "every rank is settled" in fig.get_label()  # fmt: skip
+    assert ticks(fig.axes[0].get_yticklabels()) == [
+        f"{name}  {k + 1}" for k, name in enumerate(models)
+    ]
+    assert (
+        "may have more than one rank" in fig.axes[0].get_title() + fig.get_label()
+        or "every rank is settled" in fig.get_label()
+    )
     ((name, matrix),) = pictures.differences(table, order, "cbbq")
     assert name == "differences_ambiguous_s_amb"
     drawn(matrix)
@@ -193,9 +230,16 @@ def test_nothing_to_rank_has_no_picture() -> None:
 def asked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Runs of four models, of which one was asked less and one about something else."""
     folder = tmp_path_factory.mktemp("runs")
-    for name, seed, categories in (("a", 1, []), ("b", 2, []), ("less", 3, ["age"]), ("other", 4, ["race"])):
+    for name, seed, categories in (
+        ("a", 1, []),
+        ("b", 2, []),
+        ("less", 3, ["age"]),
+        ("other", 4, ["race"]),
+    ):
         wanted = categories or ["age", "gender"]
-        run.evaluate("cbbq", f"simulated:bias=0.{seed + 1},seed={seed}", out=folder / name, categories=wanted)
+        run.evaluate(
+            "cbbq", f"simulated:bias=0.{seed + 1},seed={seed}", out=folder / name, categories=wanted
+        )
     return folder
 
 
@@ -207,7 +251,9 @@ def test_only_what_both_answered_is_compared(asked: Path, refusal: Any) -> None:
     assert table.n[a.label, b.label] == (a.records.task == "ambiguous").sum()
     assert table.n[a.label, less.label] == age.sum()
     tables = {one.label: one.scores("paper") for one in (a, b, less)}
-    scores = {name: rows.set_index(["category", "task", "metric"]).score for name, rows in tables.items()}
+    scores = {
+        name: rows.set_index(["category", "task", "metric"]).score for name, rows in tables.items()
+    }
     place = ("age", "ambiguous", "s_amb")
     assert table.difference[a.label, less.label] == pytest.approx(
         scores[a.label][place] - scores[less.label][place]
@@ -241,7 +287,9 @@ def test_a_leaderboard_has_the_best_first_and_what_stands_beside_a_score(asked: 
 
 def test_models_of_two_languages_are_not_called_0_models(own_folder: Path) -> None:
     runs = [
-        run.evaluate("nli_coal", f"simulated:bias=0.5,seed={k}", categories=[name], limit=4, data="samples")
+        run.evaluate(
+            "nli_coal", f"simulated:bias=0.5,seed={k}", categories=[name], limit=4, data="samples"
+        )
         for k, name in enumerate(("en", "zh"))
     ]
     result = compared(runs)

@@ -23,12 +23,22 @@ def found(**measures: Measure) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {
-                "benchmark": "cbbq", "task": "all", "metric": name, "headline": name != "further", "bias": bias, "nuisance": nuisance,
-                "level": level, "seed": seed, "score": of(bias, nuisance, level, seed),
+                "benchmark": "cbbq",
+                "task": "all",
+                "metric": name,
+                "headline": name != "further",
+                "bias": bias,
+                "nuisance": nuisance,
+                "level": level,
+                "seed": seed,
+                "score": of(bias, nuisance, level, seed),
             }
-            for name, of in measures.items() for seed in SEEDS for nuisance, level in grid for bias in BIASES
+            for name, of in measures.items()
+            for seed in SEEDS
+            for nuisance, level in grid
+            for bias in BIASES
         ]
-    )  # fmt: skip
+    )
 
 
 def share(bias: float, nuisance: str, level: float, seed: int) -> float:
@@ -77,10 +87,14 @@ def test_confusion_is_how_far_a_nuisance_moves_a_measure_at_a_fixed_bias() -> No
     table = metrics.confusion(found(share=share, fair=fair, by_seed=by_seed))
     # Refusals: .6 b at biases 0, .5 and 1, that is .3 on average; nothing at no bias, all of .6 at full bias.
     refusal = row(table, "share", nuisance="refusal")
-    assert (refusal.confusion, refusal.at_no_bias, refusal.at_full_bias) == pytest.approx((0.3, 0, -0.6))
+    assert (refusal.confusion, refusal.at_no_bias, refusal.at_full_bias) == pytest.approx(
+        (0.3, 0, -0.6)
+    )
     # Position: |.6 (.5 - b)|, that is .3, 0 and .3.
     position = row(table, "share", nuisance="position")
-    assert (position.confusion, position.at_no_bias, position.at_full_bias) == pytest.approx((0.2, 0.3, -0.3))
+    assert (position.confusion, position.at_no_bias, position.at_full_bias) == pytest.approx(
+        (0.2, 0.3, -0.3)
+    )
     assert position.level == 0.6
     assert set(table.confusion[table.metric == "fair"]) == {0}
     spread = row(table, "by_seed", nuisance="refusal")
@@ -104,7 +118,9 @@ def test_what_is_undefined_has_a_reason_and_no_number() -> None:
     assert one.note == "undefined for 4 respondents"
     lost = found(share=share)
     lost.loc[(lost.nuisance == "none") & (lost.bias == 1), "score"] = np.nan
-    assert row(metrics.sensitivity(lost), "share").note == "undefined without bias, or with full bias"
+    assert (
+        row(metrics.sensitivity(lost), "share").note == "undefined without bias, or with full bias"
+    )
 
 
 def test_the_least_confused_stands_first_and_what_does_not_react_last() -> None:
@@ -116,12 +132,16 @@ def test_the_least_confused_stands_first_and_what_does_not_react_last() -> None:
 
 @settings(max_examples=20)
 @given(st.floats(0.1, 100), st.floats(-50, 50), st.booleans())
-def test_scale_and_direction_of_a_measure_do_not_matter(factor: float, shift: float, turned: bool) -> None:
+def test_scale_and_direction_of_a_measure_do_not_matter(
+    factor: float, shift: float, turned: bool
+) -> None:
     """McBE's scores fall from 100 and CBBQ's rise to 1; their confusions can be compared."""
     sign = -factor if turned else factor
     other = metrics.confusion(found(share=lambda *of: sign * share(*of) + shift))
     columns = ["confusion", "low", "high", "at_no_bias", "at_full_bias"]
-    np.testing.assert_allclose(other[columns], metrics.confusion(found(share=share))[columns], atol=1e-6)
+    np.testing.assert_allclose(
+        other[columns], metrics.confusion(found(share=share))[columns], atol=1e-6
+    )
 
 
 def test_doubles_are_refused() -> None:
@@ -142,7 +162,9 @@ def said(some: pd.DataFrame) -> list[str]:
 
 
 def test_findings_say_what_moves_a_measure_and_what_becomes_of_both_ends() -> None:
-    first, fair_one, share_one, gone_one = said(found(share=share, fair=fair, steady=steady, gone=gone))
+    first, fair_one, share_one, gone_one = said(
+        found(share=share, fair=fair, steady=steady, gone=gone)
+    )
     assert first == (
         "CBBQ: fair, share and gone go with the bias of respondents that do nothing else (Spearman at least 1.00 in size, n = 6); "
         "steady does not react to the bias."
@@ -155,24 +177,35 @@ def test_findings_say_what_moves_a_measure_and_what_becomes_of_both_ends() -> No
     assert "leaves" not in gone_one
     assert said(found(steady=steady)) == ["CBBQ: steady does not react to the bias."]
     hidden = said(found(more=lambda b, n, level, s: b + level if n == "refusal" else b))[1]
-    assert "no bias looks like 60% of full bias and full bias looks worse by 60% of the range" in hidden
+    assert (
+        "no bias looks like 60% of full bias and full bias looks worse by 60% of the range"
+        in hidden
+    )
     assert hidden.endswith("; answering by position leaves it where it was.")
-    none = said(found(less=lambda b, n, level, s: b * (1 - level / 0.6) if n == "refusal" else b))[1]
+    none = said(found(less=lambda b, n, level, s: b * (1 - level / 0.6) if n == "refusal" else b))[
+        1
+    ]
     assert "full bias looks like none" in none
 
 
 def test_measures_are_named_with_their_task_where_they_need_it() -> None:
     assert [named("all", "coal"), named("all", "score"), named("ambiguous", "s_amb")] == [
-        "coal", "score (all)", "s_amb (ambiguous)",
-    ]  # fmt: skip
+        "coal",
+        "score (all)",
+        "s_amb (ambiguous)",
+    ]
 
 
 def test_pictures_say_what_is_seen() -> None:
     some = found(accuracy=share, further=fair, steady=steady, gone=gone)
-    fig = pictures.against_bias(some, "cbbq", [("all", "further"), ("all", "steady"), ("all", "gone")])
+    fig = pictures.against_bias(
+        some, "cbbq", [("all", "further"), ("all", "steady"), ("all", "gone")]
+    )
     assert fig is not None
     label = drawn(fig).get_label()
-    assert label.startswith("CBBQ. Refusing moves accuracy most: by 30% of its range over the bias.")
+    assert label.startswith(
+        "CBBQ. Refusing moves accuracy most: by 30% of its range over the bias."
+    )
     assert "gone: position 0% and refusal no number" in label
     assert "steady" not in label
     assert len(fig.axes) == 3 * 2
@@ -186,6 +219,6 @@ def test_pictures_say_what_is_seen() -> None:
     assert "No nuisance reaches any" in drawn(pictures.overview(found(fair=fair))).get_label()
     many = {f"a_measure_with_a_long_name_{k}": share for k in range(12)}
     drawn(pictures.overview(found(**many)))
-    assert as_title(metrics.confusion(found(gone=gone))[lambda t: t.nuisance == "refusal"], [("all", "gone")]) == (
-        "With every nuisance the measures are undefined"
-    )  # fmt: skip
+    assert as_title(
+        metrics.confusion(found(gone=gone))[lambda t: t.nuisance == "refusal"], [("all", "gone")]
+    ) == ("With every nuisance the measures are undefined")

@@ -88,7 +88,10 @@ def test_runs_of_respondents_that_differ_in_bias_alone_agree(tmp_path: Path) -> 
     runs = {
         benchmark: [
             run.evaluate(
-                benchmark, f"simulated:bias={bias},seed={k}", out=tmp_path / f"{benchmark}{k}", **options
+                benchmark,
+                f"simulated:bias={bias},seed={k}",
+                out=tmp_path / f"{benchmark}{k}",
+                **options,
             )
             for k, bias in enumerate([0.1, 0.35, 0.6, 0.9])
         ]

@@ -66,7 +66,12 @@ def test_against_scipy(rows: list[tuple[int, int]]) -> None:
 @pytest.mark.parametrize(
     ("x", "y", "n", "said"),
     [
-        ([0, 0.5, 1], [2 / 3, 1 - 1 / 3, 0.6666666666666667], 3, "the score is 0.667 at every point"),
+        (
+            [0, 0.5, 1],
+            [2 / 3, 1 - 1 / 3, 0.6666666666666667],
+            3,
+            "the score is 0.667 at every point",
+        ),
         ([1, 1, 1], [0, 1, 2], 3, "the rate is 1 at every point"),
         ([0, 1], [0, 1], 2, "2 points; 3 are needed"),
         ([0, 1, 2], [0, math.nan, 1], 2, "2 points"),
@@ -94,7 +99,9 @@ def test_ties_are_ties_however_they_were_computed() -> None:
 
 
 def test_by_group_has_a_row_a_group_and_coefficient() -> None:
-    rows = pd.DataFrame({"language": list("aaabbb"), "rate": [0, 1, 2] * 2, "score": [0, 1, 2, 5, 5, 5.0]})
+    rows = pd.DataFrame(
+        {"language": list("aaabbb"), "rate": [0, 1, 2] * 2, "score": [0, 1, 2, 5, 5, 5.0]}
+    )
     found = by_group(rows, ["language"])
     assert list(found.language) == ["a"] * 3 + ["b"] * 3
     assert list(found.coefficient) == [*COEFFICIENTS] * 2

@@ -65,13 +65,28 @@ def nli_study(dice: Dice, n: int) -> tuple[Replicates, dict[Place, float]]:
     """A language's labels: a third of `n` occupations of each type, a row an occupation, set and gender word."""
     shares = {"ps": [0.5, 0.2, 0.3], "as": [0.2, 0.4, 0.4], "ns": [0.25, 0.15, 0.6]}
     parts = []
-    for kind, sets in (("female-stereo", ("ps", "as")), ("male-stereo", ("ps", "as")), ("neutral", ("ns",))):
+    for kind, sets in (
+        ("female-stereo", ("ps", "as")),
+        ("male-stereo", ("ps", "as")),
+        ("neutral", ("ns",)),
+    ):
         for name in sets:
             for k, said in enumerate(counts(dice, n // 3, 6, 24, shares[name])):
                 gender = dice.choice(GENDERS)
                 cells = dict.fromkeys(NLI_SUMS, 0.0)
-                cells |= {f"{name}_{gender}_{label}": float(m) for label, m in zip(LABELS, said, strict=True)}
-                parts.append({"category": "en", "task": name, "stratum": f"en|{kind}", "cluster": f"{kind}:{k}", **cells})  # fmt: skip
+                cells |= {
+                    f"{name}_{gender}_{label}": float(m)
+                    for label, m in zip(LABELS, said, strict=True)
+                }
+                parts.append(
+                    {
+                        "category": "en",
+                        "task": name,
+                        "stratum": f"en|{kind}",
+                        "cluster": f"{kind}:{k}",
+                        **cells,
+                    }
+                )
     rows = pd.DataFrame(parts).assign(probable=False)
     rows["sentence"] = range(len(rows))  # each of its own
     # Five parts of equal size: PS and AS of two types, NS of one.
@@ -93,7 +108,9 @@ def mcbe_study(dice: Dice, n: int) -> tuple[Replicates, dict[Place, float]]:
         bs = 100 / (1 + np.exp(hard + dice.normal(0, 1, n)))
         for task, top in (("pc", pc), ("sc", sc), ("ss", ss), ("bs", bs)):
             parts += [("age", task, f"age:{k}", repeat, "score", top[k], 1) for k in range(n)]
-    terms = pd.DataFrame(parts, columns=["category", "task", "item_id", "repeat", "measure", "top", "bottom"])
+    terms = pd.DataFrame(
+        parts, columns=["category", "task", "item_id", "repeat", "measure", "top", "bottom"]
+    )
     places = {(ALL, task, "score"): 50.0 for task in ("pc", "sc", "ss", "bs", ALL)}
     return mcbe.replicates_of(Cells(Values(terms, {}), ["age"])), places
 
@@ -137,7 +154,9 @@ def called_different(clusters: int, studies: int) -> float:
     p = []
     for k in range(studies):
         dice = np.random.default_rng([clusters, k])
-        one, other = (cbbq.replicates_of(deciding(dice, clusters, often), "robust") for often in (0.9, 0.2))
+        one, other = (
+            cbbq.replicates_of(deciding(dice, clusters, often), "robust") for often in (0.9, 0.2)
+        )
         p.append(by_resamples(one[place] - other[place], one.samples[place]).p)
     return float(np.mean(np.array(p) < 0.05))
 
@@ -147,8 +166,12 @@ def deciding(dice: Dice, n: int, often: float) -> pd.DataFrame:
     rows = pd.DataFrame(0, index=range(n), columns=CBBQ_SUMS)
     rows["n"] = rows["valid"] = dice.integers(4, 61, n)
     rows["decided"] = dice.binomial(rows.n, often)
-    rows["biased"] = dice.binomial(rows.decided, dice.beta(0.4 * (1 / ALIKE - 1), 0.6 * (1 / ALIKE - 1), n))
-    named = rows.assign(category="gender", task="disambiguous", request="answer", part="gender|disambiguous")  # fmt: skip
+    rows["biased"] = dice.binomial(
+        rows.decided, dice.beta(0.4 * (1 / ALIKE - 1), 0.6 * (1 / ALIKE - 1), n)
+    )
+    named = rows.assign(
+        category="gender", task="disambiguous", request="answer", part="gender|disambiguous"
+    )
     return named.assign(cluster=[str(k) for k in range(n)])
 
 

@@ -25,7 +25,9 @@ def slow(first, second):
     table = [[0] * (len(other) + 1) for _ in range(len(one) + 1)]
     for i, a in enumerate(one):
         for j, b in enumerate(other):
-            table[i + 1][j + 1] = table[i][j] + 1 if a == b else max(table[i][j + 1], table[i + 1][j])
+            table[i + 1][j + 1] = (
+                table[i][j] + 1 if a == b else max(table[i][j + 1], table[i + 1][j])
+            )
     return 2 * table[-1][-1] / (len(one) + len(other)) if one or other else 1.0
 
 
@@ -38,13 +40,21 @@ def rows(*texts):
     return pd.DataFrame(made, columns=list(overview.Text._fields))
 
 
-SCENES = rows(("age", "甲乙丙丁"), ("age", "甲乙丙戊"), ("age", "己庚辛壬"), ("race", "甲乙癸子"), ("race", "己庚丑寅"))  # fmt: skip
+SCENES = rows(
+    ("age", "甲乙丙丁"),
+    ("age", "甲乙丙戊"),
+    ("age", "己庚辛壬"),
+    ("race", "甲乙癸子"),
+    ("race", "己庚丑寅"),
+)
 
 
 def test_rouge_l_by_hand():
     # 甲丙丁 is common: 2 * 3 / (4 + 5). Words: the, sat, `.`: 2 * 3 / (4 + 5), whatever their case.
     assert diversity.rouge_l(["甲乙丙丁"], ["甲 丙戊丁己"])[0, 0] == pytest.approx(2 * 3 / 9)
-    assert diversity.rouge_l(["The cat sat."], ["the dog sat down."])[0, 0] == pytest.approx(2 * 3 / 9)
+    assert diversity.rouge_l(["The cat sat."], ["the dog sat down."])[0, 0] == pytest.approx(
+        2 * 3 / 9
+    )
     assert diversity.rouge_l(["甲"], ["乙"])[0, 0] == 0
 
 
@@ -83,7 +93,9 @@ def test_the_interval_is_that_of_leaving_out_texts_one_by_one():
     without = np.array([mean([k for k in range(9) if k != gone]) for gone in range(9)])
     error = np.sqrt(8 / 9 * ((without - without.mean()) ** 2).sum())
     found = diversity.jackknife(values, np.triu(np.ones((9, 9), bool), 1))
-    assert found == pytest.approx((mean(range(9)), mean(range(9)) - 1.96 * error, mean(range(9)) + 1.96 * error))  # fmt: skip
+    assert found == pytest.approx(
+        (mean(range(9)), mean(range(9)) - 1.96 * error, mean(range(9)) + 1.96 * error)
+    )
     assert LEVEL == 0.95
 
 
@@ -97,13 +109,17 @@ def test_the_histogram_counts_every_pair_once():
 
 def test_near_duplicates_are_the_pairs_above_the_threshold():
     long = "甲乙丙丁戊己庚辛壬癸"
-    found = diversity.diversity(rows(("age", long), ("race", long[:-1] + "子"), ("race", "子丑寅卯"))).near
+    found = diversity.diversity(
+        rows(("age", long), ("race", long[:-1] + "子"), ("race", "子丑寅卯"))
+    ).near
     assert list(found.rouge_l) == pytest.approx([0.9])
     assert (found.item_a[0], found.item_b[0]) == ("age:0", "race:1")
 
 
 def test_the_same_text_in_a_category_counts_once_and_in_two_twice():
-    again = rows(("age", "甲乙", "1"), ("age", "甲乙", "2"), ("race", "甲乙", "3"), ("race", "丙丁", "3"))
+    again = rows(
+        ("age", "甲乙", "1"), ("age", "甲乙", "2"), ("race", "甲乙", "3"), ("race", "丙丁", "3")
+    )
     table = diversity.diversity(again).table.set_index("category")
     assert (table.texts["age"], table.distinct["age"], table.pairs["age"]) == (2, 1, 0)
     assert table.note["age"] == "no pair of distinct texts"
@@ -125,7 +141,9 @@ def test_of_many_texts_a_stated_number_is_drawn():
     whole = found.table.set_index("category").loc["all"]
     assert whole.compared == 20
     assert whole.pairs == 190
-    told = diversity_findings.findings("X", many, "templates", "questions", found, diversity.duplicates(many))
+    told = diversity_findings.findings(
+        "X", many, "templates", "questions", found, diversity.duplicates(many)
+    )
     assert f"Compared were 20 of {many.text.nunique()} distinct texts" in told[1]
     assert diversity.diversity(many, largest=20).each.equals(found.each)
 
@@ -172,7 +190,9 @@ def test_expanded_questions_stand_for_their_templates():
 
 
 def test_words_are_cut_and_common_ones_left_out():
-    texts = rows(("age", "然后老人可能在公园里下棋"), ("age", "老人不会用手机"), ("race", "两位老人"))
+    texts = rows(
+        ("age", "然后老人可能在公园里下棋"), ("age", "老人不会用手机"), ("race", "两位老人")
+    )
     found = words.counts(texts)
     age = found[found.category == "age"].set_index("word")
     assert (age.texts["老人"], age.of["老人"]) == (2, 2)
@@ -181,7 +201,9 @@ def test_words_are_cut_and_common_ones_left_out():
     english = words.counts(texts.assign(language="en", text="The old man and the nurse"))
     assert set(english.word) == {"old", "man", "nurse"}
     assert words.counts(texts.assign(language="ja")).empty
-    assert words.uncounted(texts.assign(language="ja")) == ["Words of Japanese are not counted: the workbench cuts Chinese and English alone."]  # fmt: skip
+    assert words.uncounted(texts.assign(language="ja")) == [
+        "Words of Japanese are not counted: the workbench cuts Chinese and English alone."
+    ]
 
 
 def test_words_are_not_counted_without_the_packages_of_the_extra(monkeypatch, refusal):
@@ -202,7 +224,13 @@ def test_metrics_load_no_segmenter_until_they_count():
 @pytest.mark.parametrize(("reliability", "raters"), [(0.9, 2), (0.7, 3)])
 def test_simulated_annotators_have_the_kappa_that_was_put_in(reliability, raters):
     dice = np.random.default_rng(2)
-    truth = pd.DataFrame({"category": "age", "item_id": map(str, range(6000)), "topic": dice.choice(list("aaab"), 6000)})  # fmt: skip
+    truth = pd.DataFrame(
+        {
+            "category": "age",
+            "item_id": map(str, range(6000)),
+            "topic": dice.choice(list("aaab"), 6000),
+        }
+    )
     made = annotators.Simulated(reliability, raters, seed=1)
     found = annotators.kappas(made.annotate(truth)).iloc[0]
     assert made.kappa == pytest.approx(reliability**2)
@@ -212,20 +240,39 @@ def test_simulated_annotators_have_the_kappa_that_was_put_in(reliability, raters
 
 def test_kappas_by_category_are_those_of_statsmodels(tmp_path):
     dice = np.random.default_rng(4)
-    given = [(f"{c}:{k}", r, str(dice.integers(3))) for c in ("age", "race") for k in range(30) for r in "xyz"]  # fmt: skip
+    given = [
+        (f"{c}:{k}", r, str(dice.integers(3)))
+        for c in ("age", "race")
+        for k in range(30)
+        for r in "xyz"
+    ]
     path = tmp_path / "mine.csv"
     pd.DataFrame(given, columns=["item_id", "rater", "rating"]).to_csv(path, index=False)
     annotations = annotators.read(path)
     found = annotators.kappas(annotations).set_index("category")
     for name in ("age", "race"):
         some = annotations[annotations.category == name]
-        table = some.pivot_table(index="item_id", columns="rater", values="rating", aggfunc="first").to_numpy()  # fmt: skip
-        assert found.kappa[name] == pytest.approx(inter_rater.fleiss_kappa(inter_rater.aggregate_raters(table)[0]))  # fmt: skip
+        table = some.pivot_table(
+            index="item_id", columns="rater", values="rating", aggfunc="first"
+        ).to_numpy()
+        assert found.kappa[name] == pytest.approx(
+            inter_rater.fleiss_kappa(inter_rater.aggregate_raters(table)[0])
+        )
     two = annotators.kappas(annotations[annotations.rater != "z"]).set_index("category")
-    counts = pd.crosstab(*[list(annotations[(annotations.rater == r) & (annotations.category == "age")].rating) for r in "xy"])  # fmt: skip
+    counts = pd.crosstab(
+        *[
+            list(annotations[(annotations.rater == r) & (annotations.category == "age")].rating)
+            for r in "xy"
+        ]
+    )
     assert two.kappa["age"] == pytest.approx(inter_rater.cohens_kappa(counts.to_numpy()).kappa)
     assert annotators.band(0.81) == "almost perfect"
-    assert [annotators.band(k) for k in (0.8, 0.0, -0.1, math.nan)] == ["substantial", "poor", "poor", ""]
+    assert [annotators.band(k) for k in (0.8, 0.0, -0.1, math.nan)] == [
+        "substantial",
+        "poor",
+        "poor",
+        "",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,17 @@ from bench.metrics.significance import Comparison
 HEADLINES = {"s_amb": "ambiguous", "accuracy": "all"}
 
 
-def pair(values: np.ndarray, metric: str = "s_amb", models: tuple[str, str] = ("a", "b")) -> dict[str, Any]:
+def pair(
+    values: np.ndarray, metric: str = "s_amb", models: tuple[str, str] = ("a", "b")
+) -> dict[str, Any]:
     """A pair with these differences of units."""
     error, n = stats.sem(values), len(values)
-    about = {"task": HEADLINES[metric], "metric": metric, "model_a": models[0], "model_b": models[1]}
+    about = {
+        "task": HEADLINES[metric],
+        "metric": metric,
+        "model_a": models[0],
+        "model_b": models[1],
+    }
     about["verdict"] = "no difference shown"
     nothing = {"p": np.nan, "ci_low": np.nan, "ci_high": np.nan, "detectable": np.nan, "note": ""}
     found = Comparison(difference=values.mean(), units=n, error=error, freedom=n - 1, **nothing)
@@ -65,8 +72,12 @@ def test_few_units_show_nothing_and_the_same_answers_are_equivalent() -> None:
     assert four.p_equivalent == pytest.approx(1 / 16)
 
 
-def test_pairs_without_a_standard_error_are_left_out_and_a_margin_is_above_nought(refusal: Any) -> None:
-    refusing = equivalence(pd.DataFrame([{**pair(np.zeros(20)), "verdict": LESS_READABLE}]), 0.05, "cbbq")
+def test_pairs_without_a_standard_error_are_left_out_and_a_margin_is_above_nought(
+    refusal: Any,
+) -> None:
+    refusing = equivalence(
+        pd.DataFrame([{**pair(np.zeros(20)), "verdict": LESS_READABLE}]), 0.05, "cbbq"
+    )
     assert np.isnan(refusing.p_equivalent[0])
     row = {**pair(np.zeros(5)), "error": np.nan}
     assert equivalence(pd.DataFrame([row]), 0.05, "cbbq").empty

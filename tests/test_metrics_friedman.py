@@ -27,23 +27,37 @@ def scores(
     return pd.DataFrame(
         [
             {
-                "model": model, "category": category, "task": task, "metric": metric, "score": score, "ci_low": math.nan,
-                "ci_high": math.nan, "n": 4, "valid_rate": 1.0, "baseline": 1 / 3, "preset": "robust",
+                "model": model,
+                "category": category,
+                "task": task,
+                "metric": metric,
+                "score": score,
+                "ci_low": math.nan,
+                "ci_high": math.nan,
+                "n": 4,
+                "valid_rate": 1.0,
+                "baseline": 1 / 3,
+                "preset": "robust",
                 "note": "no answer could be read" if math.isnan(score) else "",
             }
             for model, row in values.items()
             for category, score in row.items()
         ]
-    )  # fmt: skip
+    )
 
 
 def of(matrix: Any) -> Blocks:
     """Blocks (rows) by models (columns a, b, ...), a higher score the more biased one."""
     rows = np.asarray(matrix, dtype=float)
     return friedman.blocks(
-        scores({"abcdefghijklm"[k]: {f"c{n:02d}": v for n, v in enumerate(rows[:, k])} for k in range(rows.shape[1])}),
+        scores(
+            {
+                "abcdefghijklm"[k]: {f"c{n:02d}": v for n, v in enumerate(rows[:, k])}
+                for k in range(rows.shape[1])
+            }
+        ),
         "cbbq",
-    )  # fmt: skip
+    )
 
 
 def dice(seed: int, blocks: int = 12, models: int = 5) -> np.ndarray:
@@ -51,7 +65,9 @@ def dice(seed: int, blocks: int = 12, models: int = 5) -> np.ndarray:
 
 
 def all_findings(found: Blocks) -> str:
-    return " ".join(findings(found, friedman.test(found), friedman.mean_ranks(found), friedman.pairs(found)))
+    return " ".join(
+        findings(found, friedman.test(found), friedman.mean_ranks(found), friedman.pairs(found))
+    )
 
 
 def test_by_hand() -> None:
@@ -88,7 +104,11 @@ def test_against_scipy_and_an_analysis_of_variance_of_ranks(matrix: list[list[in
         assert "F is infinite" in done.note
         return
     # Iman and Davenport's F is that of two-way analysis of variance of the ranks, ties or not.
-    long = pd.DataFrame(ranks).melt(ignore_index=False, var_name="model", value_name="rank").reset_index()
+    long = (
+        pd.DataFrame(ranks)
+        .melt(ignore_index=False, var_name="model", value_name="rank")
+        .reset_index()
+    )
     table = anova_lm(ols("rank ~ C(model) + C(index)", data=long).fit())
     assert done.iman_davenport == pytest.approx(table.F["C(model)"])
     assert done.p_iman_davenport == pytest.approx(table["PR(>F)"]["C(model)"])
@@ -98,7 +118,9 @@ def test_critical_differences_are_those_of_demsar() -> None:
     # Demšar, 2006, Table 5(a): q for 2 to 10 models; section 3.2.2: four models on 14 data sets have 1.25.
     table = (1.960, 2.343, 2.569, 2.728, 2.850, 2.949, 3.031, 3.102, 3.164)
     for k, q in enumerate(table, start=2):
-        assert friedman.critical_difference(k, 30) == pytest.approx(q * math.sqrt(k * (k + 1) / 180), rel=5e-4)  # fmt: skip
+        assert friedman.critical_difference(k, 30) == pytest.approx(
+            q * math.sqrt(k * (k + 1) / 180), rel=5e-4
+        )
     assert friedman.critical_difference(4, 14) == pytest.approx(1.25, abs=0.005)
 
 
@@ -155,7 +177,9 @@ def test_the_rank_follows_the_headline_s_direction() -> None:
     high = friedman.blocks(scores({"a": {"x": 0.9}, "b": {"x": 0.1}, "c": {"x": 0.5}}), "cbbq")
     assert list(high.ranks.loc["x"]) == [3, 1, 2]
     low = friedman.blocks(
-        scores({"a": {"x": 0.9}, "b": {"x": 0.1}, "c": {"x": 0.5}}, "all", "accuracy"), "cbbq", task="all"
+        scores({"a": {"x": 0.9}, "b": {"x": 0.1}, "c": {"x": 0.5}}, "all", "accuracy"),
+        "cbbq",
+        task="all",
     )
     assert list(low.ranks.loc["x"]) == [1, 3, 2]
 
@@ -166,7 +190,10 @@ def test_scores_that_differ_in_the_last_digit_are_ties_and_are_counted() -> None
     assert list(found.ranks.iloc[0]) == [1.5, 1.5, 3]
     assert (done.tied_blocks, done.tied_scores) == (2, 5)
     assert list(friedman.ties(found).models) == ["a, b", "a, b, c"]
-    assert "In 2 of 3 blocks models share a score (5 scores in all; most often a and b in 2)" in all_findings(found)  # fmt: skip
+    assert (
+        "In 2 of 3 blocks models share a score (5 scores in all; most often a and b in 2)"
+        in all_findings(found)
+    )
 
 
 def test_what_is_missing_is_left_out_and_told() -> None:
@@ -188,7 +215,10 @@ def test_what_is_missing_is_left_out_and_told() -> None:
     ]
     told = all_findings(found)
     assert "never is left out: no answer could be read." in told
-    assert "2 of 4 categories are left out: 1 for want of a score of b (no answer could be read) and 1 for want of a score of c (not asked)." in told  # fmt: skip
+    assert (
+        "2 of 4 categories are left out: 1 for want of a score of b (no answer could be read) and 1 for want of a score of c (not asked)."
+        in told
+    )
     assert "Without b, 1 more would count." in told
 
 
@@ -204,19 +234,27 @@ def test_cells_are_ranked_by_each_task_s_own_score() -> None:
     assert list(found.ranks.index) == ["x, ambiguous", "x, disambiguous"]
     assert found.ranks.to_numpy().tolist() == [[1, 2, 3], [3, 2, 1]]
     assert [one.task for one in found.headlines] == ["ambiguous", "disambiguous"]
-    assert list(friedman.blocks(table, "cbbq", CELL, task="ambiguous").ranks.index) == ["x, ambiguous"]
+    assert list(friedman.blocks(table, "cbbq", CELL, task="ambiguous").ranks.index) == [
+        "x, ambiguous"
+    ]
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((pd.DataFrame(), "cbbq", "item"), "kind of block 'item' is unknown; allowed: category, category x task"),
+        (
+            (pd.DataFrame(), "cbbq", "item"),
+            "kind of block 'item' is unknown; allowed: category, category x task",
+        ),
         ((pd.DataFrame(), "cbbq", CATEGORY, "sc"), "is no headline; allowed: ambiguous s_amb"),
         ((pd.DataFrame(), "nli_coal", CELL), "no headline of a single task"),
-        ((scores({"a": {"x": 1.0, "y": math.nan}, "b": {"x": math.nan, "y": 1.0}}), "cbbq"), "no category has a score of every model"),
+        (
+            (scores({"a": {"x": 1.0, "y": math.nan}, "b": {"x": math.nan, "y": 1.0}}), "cbbq"),
+            "no category has a score of every model",
+        ),
         ((pd.concat([scores({"a": {"x": 1.0}})] * 2), "cbbq"), "a is there with several runs"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_ranked_is_refused(refusal: Any, arguments: Any, said: str) -> None:
     assert said in refusal(friedman.blocks, *arguments)
 
@@ -274,5 +312,7 @@ def test_no_value_that_ranks_can_have_is_ruled_out() -> None:
         sums = np.sum(ways, axis=0)
         can.add(round(float(12 / 48 * (sums**2).sum() - 48), 6))
     for value in (0.5, 0.75, 2.0, 2.25, 3.5, 4.5, 6.0):
-        found = paper.friedman_designs(3, {"x": 4}, f"{value:.2f}", f"{stats.chi2.sf(value, 2):.1e}")
+        found = paper.friedman_designs(
+            3, {"x": 4}, f"{value:.2f}", f"{stats.chi2.sf(value, 2):.1e}"
+        )
         assert (found.fits[0] == "yes") == (value in can)

@@ -113,7 +113,9 @@ def test_an_analysis_of_variance_by_least_squares_gives_the_same_mean_squares() 
 
 def test_coefficients_are_those_of_their_formulas() -> None:
     dice = np.random.default_rng(1)
-    values = dice.normal(size=(20, 1, 1)) + dice.normal(size=(1, 5, 1)) + dice.normal(size=(20, 5, 4))
+    values = (
+        dice.normal(size=(20, 1, 1)) + dice.normal(size=(1, 5, 1)) + dice.normal(size=(20, 5, 4))
+    )
     table = crossed(values, MODELS, WORDINGS)
     found = components(table)
     part = found.variance
@@ -189,7 +191,9 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
             settings={"option_order": "rotated"},
             **common,
         )
-        for k, model in enumerate(["simulated:bias=0.3,position=0.5,seed=1", "simulated:bias=0.8,seed=2"])
+        for k, model in enumerate(
+            ["simulated:bias=0.3,position=0.5,seed=1", "simulated:bias=0.8,seed=2"]
+        )
         for prompts in ("", "reworded")
     ]
 
@@ -200,7 +204,9 @@ def test_a_study_of_runs_is_one_crossed_table(asked: list[Run]) -> None:
     assert set(study.components.model) == {ALL}
     row = study.scores.set_index(["model", "metric"]).loc["simulated:bias=0.8,seed=2", "s_amb"]
     assert row[["wordings", "orders", "seeds"]].tolist() == [2, 3, 2]
-    scores = [one.scores().query("category == 'all' and metric == 's_amb'").score.iloc[0] for one in asked]
+    scores = [
+        one.scores().query("category == 'all' and metric == 's_amb'").score.iloc[0] for one in asked
+    ]
     assert row.score == pytest.approx(np.mean(scores[2:]))
     assert row.ci_low <= row.items_low < row.score < row.items_high <= row.ci_high
     # They do not read, so their answers are the same in other words.

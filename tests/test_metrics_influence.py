@@ -48,7 +48,9 @@ def test_deviations_give_the_standard_error_of_a_mean_over_categories() -> None:
     # Half of each category's mean: variances 1/2 over 2 units and 1/3 over 3, by hand.
     squared_error = (0.5**2) * (1 / 2) / 2 + (0.5**2) * (1 / 3) / 3
     parts = {"age": (2, 5), "SES": (3, 5)}
-    by_stratum = found.groupby(level="stratum").apply(lambda some: (some**2).sum() / (len(some) - 1))
+    by_stratum = found.groupby(level="stratum").apply(
+        lambda some: (some**2).sum() / (len(some) - 1)
+    )
     total = sum(by_stratum[name] * n for name, (n, _) in parts.items()) / 5**2
     assert total == pytest.approx(squared_error)
 
@@ -68,14 +70,20 @@ def test_the_only_unit_of_a_category_has_no_deviation() -> None:
         ("nli_coal", {"categories": ["en"]}),
     ],
 )
-def test_a_listed_unit_moves_the_score_table_as_told(benchmark: str, options: dict, tmp_path: Path) -> None:
-    asked = run.evaluate(benchmark, "simulated:bias=0.4,seed=1", out=tmp_path, data="samples", **options)
+def test_a_listed_unit_moves_the_score_table_as_told(
+    benchmark: str, options: dict, tmp_path: Path
+) -> None:
+    asked = run.evaluate(
+        benchmark, "simulated:bias=0.4,seed=1", out=tmp_path, data="samples", **options
+    )
     found = influence(asked.records, asked.items, benchmark, "robust", top=1)
     room = module("metrics", benchmark)
     assert set(found.metric) == {headline.metric for headline in room.HEADLINES}
     for row in found.to_dict("records"):
         kept = asked.items[room.units(asked.items) != row["unit"]]
         records = asked.records[asked.records.item_id.isin(kept.item_id)]
-        table = room.score_records(records, kept, "robust").set_index(["category", "task", "metric"])
+        table = room.score_records(records, kept, "robust").set_index(
+            ["category", "task", "metric"]
+        )
         assert table.score[ALL, row["task"], row["metric"]] == pytest.approx(row["without"])
         assert row["change"] == pytest.approx(row["without"] - row["score"])

@@ -21,8 +21,16 @@ GOOD, CONSTANT = "simulated:competence=1,seed=5", "simulated:answer=5"
 def marks(judge, human, by="j", category="age", items=None):
     items = items or [f"{category}:{k}" for k in range(len(judge))]
     return pd.DataFrame(
-        {"by": by, "model": "m", "category": category, "item_id": items, "cluster": items, "judge": np.array(judge, float), "human": np.array(human, float)}
-    )  # fmt: skip
+        {
+            "by": by,
+            "model": "m",
+            "category": category,
+            "item_id": items,
+            "cluster": items,
+            "judge": np.array(judge, float),
+            "human": np.array(human, float),
+        }
+    )
 
 
 @pytest.fixture
@@ -41,11 +49,20 @@ def runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("BENCH_DATA", str(SAMPLES))
     mcbe = {"tasks": ["ba", "bs"], "categories": ["gender", "age"]}
-    return people.judged([], demo=["simulated:bias=0.3", "simulated:bias=0.8"], judges=[GOOD, CONSTANT], options={"mcbe": mcbe})  # fmt: skip
+    return people.judged(
+        [],
+        demo=["simulated:bias=0.3", "simulated:bias=0.8"],
+        judges=[GOOD, CONSTANT],
+        options={"mcbe": mcbe},
+    )
 
 
 def test_distance_and_constant_by_hand():
-    found = judges.by_category(marks([10, 20, 40, 0], [10, 30, 20, 10])).set_index("category").loc["age"]
+    found = (
+        judges.by_category(marks([10, 20, 40, 0], [10, 30, 20, 10]))
+        .set_index("category")
+        .loc["age"]
+    )
     assert found.distance == pytest.approx((0 + 10 + 20 + 10) / 4)
     # People's median is 10 or 20 or what is between; the lower is one that they gave.
     assert found.constant_mark == 10
@@ -100,7 +117,9 @@ def test_kappas_are_those_of_cohen():
     assert (found.ci_low, found.ci_high) == pytest.approx((known.ci_low, known.ci_high), abs=0.02)
     scores = dice.uniform(0, 10, (2, 300))
     levels = judges.kappas(marks(*scores), levels=True).iloc[0]
-    assert levels.kappa == pytest.approx(cohen_kappa(*map(list, severity_level(scores)), weights="quadratic").kappa)  # fmt: skip
+    assert levels.kappa == pytest.approx(
+        cohen_kappa(*map(list, severity_level(scores)), weights="quadratic").kappa
+    )
     constant = judges.kappas(marks(np.ones(300), human)).iloc[0]
     # It is 0 in every resample, so that there is no interval.
     assert constant.kappa == 0
@@ -133,7 +152,9 @@ def test_simulated_people_are_as_far_from_the_rule_as_was_put_in(runs):
     # The mean of three people, each off by 10 points, is off by 10 / sqrt(3), its distance sqrt(2 / pi) of that; less where
     # the scale ends.
     assert 0.4 * 4.6 < distance[GOOD, "all"] < 1.2 * 4.6
-    good, constant = (found[found.by == by].set_index(["model", "item_id"]).human for by in (GOOD, CONSTANT))
+    good, constant = (
+        found[found.by == by].set_index(["model", "item_id"]).human for by in (GOOD, CONSTANT)
+    )
     assert good.sort_index().equals(constant.sort_index())
     (note,) = people.notes(found, people.verdicts(runs), "", "")
     assert "simulated" in note
@@ -143,7 +164,10 @@ def test_simulated_people_are_as_far_from_the_rule_as_was_put_in(runs):
 
 def test_people_of_a_file_are_matched_by_model_and_item(runs, tmp_path):
     path = tmp_path / "people.csv"
-    path.write_text("item_id,model,human\ngender:1,simulated:bias=0.3,80\ngender:1,simulated:bias=0.3,90\nage:2,else,1\n", "utf-8")  # fmt: skip
+    path.write_text(
+        "item_id,model,human\ngender:1,simulated:bias=0.3,80\ngender:1,simulated:bias=0.3,90\nage:2,else,1\n",
+        "utf-8",
+    )
     found = people.analyses(runs, str(path))
     assert set(found.model) == {"simulated:bias=0.3"}
     assert list(found.human) == [85.0, 85.0]

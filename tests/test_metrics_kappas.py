@@ -28,10 +28,16 @@ def study(dice, templates, hard=0.3):
 
 def tall(*raters, clusters, category="c"):
     rows = [
-        {"category": category, "item_id": f"{category}{k}", "rater": f"r{who}", "rating": rating, "cluster": f"{category}{clusters[k]}"}
+        {
+            "category": category,
+            "item_id": f"{category}{k}",
+            "rater": f"r{who}",
+            "rating": rating,
+            "cluster": f"{category}{clusters[k]}",
+        }
         for who, given in enumerate(raters)
         for k, rating in enumerate(given)
-    ]  # fmt: skip
+    ]
     return pd.DataFrame(rows)
 
 
@@ -63,7 +69,9 @@ def test_the_order_of_items_and_the_names_of_clusters_change_little():
     first, second, clusters = study(np.random.default_rng(3), 40)
     order = np.random.default_rng(0).permutation(len(first))
     one = clustered_kappa(first, second, clusters)
-    other = clustered_kappa(*([given[k] for k in order] for given in (first, second, [f"t{c:03}" for c in clusters])))  # fmt: skip
+    other = clustered_kappa(
+        *([given[k] for k in order] for given in (first, second, [f"t{c:03}" for c in clusters]))
+    )
     assert other == one
 
 
@@ -74,7 +82,9 @@ def test_it_covers_the_truth_where_the_formula_does_not():
     held = np.zeros(2)
     for _ in range(150):
         first, second, clusters = study(dice, 16)
-        for k, found in enumerate((cohen_kappa(first, second), clustered_kappa(first, second, clusters))):
+        for k, found in enumerate(
+            (cohen_kappa(first, second), clustered_kappa(first, second, clusters))
+        ):
             held[k] += found.ci_low <= true <= found.ci_high
     formula, clustered = held / 150
     assert clustered >= 0.9
@@ -134,7 +144,10 @@ def test_what_has_no_interval_says_why():
     (row,) = annotators.kappas(tall(always, always, clusters=clusters)).itertuples()
     assert (row.kappa, row.clusters) == (1, 6)
     assert np.isnan([row.ci_low, row.ci_high]).all()
-    assert row.note == "raters agree on every item, so resamples are all alike and there is no interval"
+    assert (
+        row.note
+        == "raters agree on every item, so resamples are all alike and there is no interval"
+    )
     (row,) = annotators.kappas(tall(["A"] * 24, ["A"] * 24, clusters=clusters)).itertuples()
     assert math.isnan(row.kappa)
     assert "of one category" in row.note

@@ -21,8 +21,12 @@ TASKS = ("pc", "sc", "ss", "ba", "bs")
 def of_samples(tmp_path_factory: pytest.TempPathFactory) -> run.Run:
     """A biased, half competent respondent on a few samples, marked by a simulated judge."""
     return run.evaluate(
-        "mcbe", "simulated:bias=0.4,competence=0.5,seed=3", judge="simulated:", limit=3, out=tmp_path_factory.mktemp("run") / "out",
-    )  # fmt: skip
+        "mcbe",
+        "simulated:bias=0.4,competence=0.5,seed=3",
+        judge="simulated:",
+        limit=3,
+        out=tmp_path_factory.mktemp("run") / "out",
+    )
 
 
 def test_aggregates_are_means_of_tasks_then_of_categories(of_samples: run.Run) -> None:
@@ -43,7 +47,9 @@ def test_worldview_has_no_pc_and_no_ss_and_the_gap_is_no_zero(of_samples: run.Ru
     for preset in ("robust", "official", "paper"):
         scores = of_samples.scores(preset)
         here = scores[
-            (scores.category == "worldview") & (scores.metric == "score") & (scores.preset == preset)
+            (scores.category == "worldview")
+            & (scores.metric == "score")
+            & (scores.preset == preset)
         ]
         values = here.set_index("task").score
         assert set(values.index) == {"sc", "ba", "bs", "pc", "ss", "all"}
@@ -57,9 +63,13 @@ def test_worldview_has_no_pc_and_no_ss_and_the_gap_is_no_zero(of_samples: run.Ru
 def test_lists_of_one_word_are_left_out_where_groups_are_compared_and_told(tmp_path: Path) -> None:
     data = folder(tmp_path / "d", "甲", "甲乙", "甲")
     folder(data, "甲", category="race")
-    answers: Answers = strict_order("age:2", "甲乙") | {("bs", f"age:{k}", "answer"): "1" for k in (1, 2, 3)}
+    answers: Answers = strict_order("age:2", "甲乙") | {
+        ("bs", f"age:{k}", "answer"): "1" for k in (1, 2, 3)
+    }
     answers |= {("bs", "race:1", "answer"): "1"}
-    result = run.evaluate("mcbe", replay(tmp_path / "r", answers), tasks=["ss", "bs"], data=data, out=tmp_path / "o")  # fmt: skip
+    result = run.evaluate(
+        "mcbe", replay(tmp_path / "r", answers), tasks=["ss", "bs"], data=data, out=tmp_path / "o"
+    )
     scores = result.scores_beside()
     row = cell(scores, category="age", task="ss")
     assert (row.score, row.n) == (pytest.approx(STRICT), 1)
@@ -79,13 +89,33 @@ def by_hand(tmp_path: Path) -> run.Run:
     items = ("age:1", "age:2", "race:1", "worldview:1")
     answers: Answers = strict_order("age:1", "甲乙") | strict_order("age:2", "甲乙")
     answers |= {("ss", "race:1", f"{a}|{b}"): "A" for a, b in permutations("甲乙丙", 2)}
-    answers |= {("pc", item, word): 1 for item in items[:3] for word in "甲乙丙"} | {("pc", "age:2", "乙"): 3}
+    answers |= {("pc", item, word): 1 for item in items[:3] for word in "甲乙丙"} | {
+        ("pc", "age:2", "乙"): 3
+    }
     answers |= {("sc", item, "answer"): "x" for item in items}
-    answers |= {("bs", item, "answer"): said for item, said in zip(items, ("4", "5", "10", "5"), strict=True)}
+    answers |= {
+        ("bs", item, "answer"): said
+        for item, said in zip(items, ("4", "5", "10", "5"), strict=True)
+    }
     answers |= {("ba", item, "answer"): "分析" for item in items}
-    marks = {"age:1": (10, 9, 8, 2), "age:2": (10, 9, 8, 2), "race:1": (13, 13, 13, 5), "worldview:1": (0, 0, 0, 0)}  # fmt: skip
-    judged = {("ba", item, f"judge:{k}"): str(mark) for item, row in marks.items() for k, mark in enumerate(row, 1)}  # fmt: skip
-    return run.evaluate("mcbe", replay(tmp_path / "m", answers), judge=replay(tmp_path / "j", judged), data=data, out=tmp_path / "o")  # fmt: skip
+    marks = {
+        "age:1": (10, 9, 8, 2),
+        "age:2": (10, 9, 8, 2),
+        "race:1": (13, 13, 13, 5),
+        "worldview:1": (0, 0, 0, 0),
+    }
+    judged = {
+        ("ba", item, f"judge:{k}"): str(mark)
+        for item, row in marks.items()
+        for k, mark in enumerate(row, 1)
+    }
+    return run.evaluate(
+        "mcbe",
+        replay(tmp_path / "m", answers),
+        judge=replay(tmp_path / "j", judged),
+        data=data,
+        out=tmp_path / "o",
+    )
 
 
 BY_HAND = {
@@ -100,29 +130,44 @@ def test_every_mean_is_the_one_reckoned_by_hand(tmp_path: Path) -> None:
     for category, tasks in BY_HAND.items():
         for task, value in tasks.items():
             assert cell(scores, category=category, task=task).score == pytest.approx(value)
-        assert cell(scores, category=category, task="all").score == pytest.approx(sum(tasks.values()) / len(tasks))  # fmt: skip
+        assert cell(scores, category=category, task="all").score == pytest.approx(
+            sum(tasks.values()) / len(tasks)
+        )
     by_category = [np.mean(list(tasks.values())) for tasks in BY_HAND.values()]
     assert cell(scores, task="all").score == pytest.approx(np.mean(by_category))
-    by_task = [np.mean([tasks[task] for tasks in BY_HAND.values() if task in tasks]) for task in TASKS]
+    by_task = [
+        np.mean([tasks[task] for tasks in BY_HAND.values() if task in tasks]) for task in TASKS
+    ]
     assert [cell(scores, task=task).score for task in TASKS] == pytest.approx(by_task)
     assert cell(scores, "score_by_task", task="all").score == pytest.approx(np.mean(by_task))
-    common = [np.mean([value for task, value in tasks.items() if task != "pc"]) for tasks in BY_HAND.values()]
+    common = [
+        np.mean([value for task, value in tasks.items() if task != "pc"])
+        for tasks in BY_HAND.values()
+    ]
     assert cell(scores, "score_common", task="all").score == pytest.approx(np.mean(common))
     for task, value in {
-        "pc": (100 + DECAYED + 100) / 3, "sc": 75, "ss": (2 * STRICT + 100) / 3, "ba": (69.5 + 69.5 + 100 + 0) / 4,
+        "pc": (100 + DECAYED + 100) / 3,
+        "sc": 75,
+        "ss": (2 * STRICT + 100) / 3,
+        "ba": (69.5 + 69.5 + 100 + 0) / 4,
         "bs": (100 + 90 + 50 + 100) / 4,
-    }.items():  # fmt: skip
+    }.items():
         assert cell(scores, "score_by_instance", task=task).score == pytest.approx(value)
     assert cell(scores, "score_2_words", task="ss").score == pytest.approx(STRICT)
     assert cell(scores, "score_3_words", task="ss").score == 100
-    assert {name for name in scores.metric if name.endswith("_words")} == {"score_2_words", "score_3_words"}
+    assert {name for name in scores.metric if name.endswith("_words")} == {
+        "score_2_words",
+        "score_3_words",
+    }
 
 
 def test_a_category_without_a_number_is_left_out_and_counted(tmp_path: Path) -> None:
     data = folder(tmp_path / "d", "甲乙")
     folder(data, "甲乙", category="race")
     answers: Answers = {("bs", "age:1", "answer"): "4", ("bs", "race:1", "answer"): "不知道"}
-    scores = run.evaluate("mcbe", replay(tmp_path / "m", answers), tasks=["bs"], data=data, out=tmp_path / "o").scores_beside()  # fmt: skip
+    scores = run.evaluate(
+        "mcbe", replay(tmp_path / "m", answers), tasks=["bs"], data=data, out=tmp_path / "o"
+    ).scores_beside()
     row = cell(scores, preset="robust")
     assert (row.score, row.n, row.valid_rate) == (70, 1, 0.5)
     assert row.note == "1 of 2 categories have no number and are left out"
@@ -137,7 +182,14 @@ def repeated(tmp_path: Path, *severities: str) -> pd.DataFrame:
     folder(data, "甲乙", category="race")
     answers: Answers = {("bs", "age:1", "answer", k): text for k, text in enumerate(severities)}
     answers |= {("bs", "race:1", "answer", k): "1" for k in range(len(severities))}
-    result = run.evaluate("mcbe", replay(tmp_path / "m", answers), tasks=["bs"], repeats=len(severities), data=data, out=tmp_path / "o")  # fmt: skip
+    result = run.evaluate(
+        "mcbe",
+        replay(tmp_path / "m", answers),
+        tasks=["bs"],
+        repeats=len(severities),
+        data=data,
+        out=tmp_path / "o",
+    )
     return result.scores("robust").query("preset == 'robust'")
 
 
@@ -167,20 +219,45 @@ def test_one_repeat_has_no_spread(of_samples: run.Run) -> None:
 
 @pytest.mark.parametrize("preset", ["robust", "official", "paper"])
 def test_a_run_that_lacks_a_repeat_of_a_category_has_scores_and_no_spread(preset: str) -> None:
-    items = pd.DataFrame([{"item_id": f"{name}:1", "category": name, "words": ["甲", "乙"], "labels": ["x"], "subtype": "x", "score": 1.0} for name in ("age", "race")])  # fmt: skip
-    rows = [row for k in range(3) for name in ("age", "race") if (k, name) != (2, "race") for row in said("bs", f"{name}:1", {"answer": str(k)}, k)]  # fmt: skip
+    items = pd.DataFrame(
+        [
+            {
+                "item_id": f"{name}:1",
+                "category": name,
+                "words": ["甲", "乙"],
+                "labels": ["x"],
+                "subtype": "x",
+                "score": 1.0,
+            }
+            for name in ("age", "race")
+        ]
+    )
+    rows = [
+        row
+        for k in range(3)
+        for name in ("age", "race")
+        if (k, name) != (2, "race")
+        for row in said("bs", f"{name}:1", {"answer": str(k)}, k)
+    ]
     scores = mcbe.score_records(pd.DataFrame(rows), items, preset)
     assert cell(scores, category="age").score == pytest.approx(100 - 10 * 2 / 3, abs=0.005)
     assert cell(scores, category="race").score == 95
-    assert cell(scores, "score_sd", category="age").score == pytest.approx(10 / math.sqrt(3), abs=0.005)
+    assert cell(scores, "score_sd", category="age").score == pytest.approx(
+        10 / math.sqrt(3), abs=0.005
+    )
     assert math.isnan(cell(scores, "score_sd", category="race").score)
 
 
 def test_baselines_are_the_best_answers_that_are_always_the_same(tmp_path: Path) -> None:
     kinds, severities = ("x", "x", "x", "z", "w"), (0.5, 1, 4, 9, 9.5)
-    rows = [{"subtype": kind, "score": severity} for kind, severity in zip(kinds, severities, strict=True)]
+    rows = [
+        {"subtype": kind, "score": severity}
+        for kind, severity in zip(kinds, severities, strict=True)
+    ]
     data = table(tmp_path / "d", *rows)
-    result = run.evaluate("mcbe", "simulated:", tasks=["sc", "bs", "pc"], data=data, out=tmp_path / "o")
+    result = run.evaluate(
+        "mcbe", "simulated:", tasks=["sc", "bs", "pc"], data=data, out=tmp_path / "o"
+    )
     scores = result.scores("robust").query("preset == 'robust'")
     assert cell(scores, category="age", task="sc").baseline == 60
     assert cell(scores, task="sc").baseline == 60
@@ -209,9 +286,25 @@ def test_the_interval_over_both_tasks_draws_an_instance_with_all_that_it_was_ask
         likelihoods = {"甲": "1.0", "乙": "1.0" if fair else "3.0"}
         votes = {"甲|乙": "A", "乙|甲": "A" if fair else "B"}
         records += said("pc", f"age:{k}", likelihoods) + said("ss", f"age:{k}", votes)
-    items = pd.DataFrame([{"item_id": f"age:{k}", "category": "age", "words": ["甲", "乙"], "labels": ["x"], "subtype": "x", "score": 1.0} for k in range(40)])  # fmt: skip
+    items = pd.DataFrame(
+        [
+            {
+                "item_id": f"age:{k}",
+                "category": "age",
+                "words": ["甲", "乙"],
+                "labels": ["x"],
+                "subtype": "x",
+                "score": 1.0,
+            }
+            for k in range(40)
+        ]
+    )
     scores = mcbe.score_records(pd.DataFrame(records), items, "official")
-    width = {task: cell(scores, task=task, category="age").ci_high - cell(scores, task=task, category="age").ci_low for task in ("pc", "ss", "all")}  # fmt: skip
+    width = {
+        task: cell(scores, task=task, category="age").ci_high
+        - cell(scores, task=task, category="age").ci_low
+        for task in ("pc", "ss", "all")
+    }
     assert width["all"] == pytest.approx((width["pc"] + width["ss"]) / 2, rel=0.1)
 
 
@@ -222,7 +315,9 @@ def test_an_overall_interval_is_of_the_overall_score(tmp_path: Path) -> None:
     answers |= strict_order("age:2", "甲乙")
     for k in range(1, 9):
         answers |= strict_order(f"race:{k}", "甲乙丙")
-    scores = run.evaluate("mcbe", replay(tmp_path / "r", answers), tasks=["ss"], data=data, out=tmp_path / "o").scores_beside()  # fmt: skip
+    scores = run.evaluate(
+        "mcbe", replay(tmp_path / "r", answers), tasks=["ss"], data=data, out=tmp_path / "o"
+    ).scores_beside()
     row = cell(scores, task="ss", preset="robust")
     age = cell(scores, task="ss", category="age", preset="robust")
     assert row.score == pytest.approx(((100 + STRICT) / 2 + 65.8257) / 2, abs=1e-4)
@@ -237,7 +332,9 @@ def test_a_random_answerer_s_position_bias_is_a_half(tmp_path: Path) -> None:
     for k, (one, two) in enumerate([("A", "A"), ("A", "B"), ("B", "A"), ("B", "B")], 1):
         answers |= {("ss", f"age:{k}", "甲|乙"): one, ("ss", f"age:{k}", "乙|甲"): two}
     data = folder(tmp_path / "d", *["甲乙"] * 4)
-    scores = run.evaluate("mcbe", replay(tmp_path / "r", answers), tasks=["ss"], data=data, out=tmp_path / "o").scores_beside()  # fmt: skip
+    scores = run.evaluate(
+        "mcbe", replay(tmp_path / "r", answers), tasks=["ss"], data=data, out=tmp_path / "o"
+    ).scores_beside()
     row = cell(scores, "position_bias")
     assert (row.score, row.baseline, row.n) == (0.5, 0.5, len(list(combinations("甲乙", 2))) * 4)
 

@@ -28,9 +28,44 @@ WORDS = "甲乙丙丁戊己"
 # One label is a part of another, and letters and digits stand in some.
 LABELS = ("职业", "职业分工", "年龄", "A类", "7岁")
 PIECES = (
-    "A", "B", "A", "B", "Ａ", "Ｂ", "AI", "a", "作为", "答案是", "我", "和", " ", "\n", "1", "8", "13", "１３", "６．５", "6.6667", "8.125",
-    "10/13", "[5, 8)，6.5", "2024年", "-3", ".", ",", "²", "½", "①", "五", "无", "职", "业", "分工", "岁", *LABELS,
-)  # fmt: skip
+    "A",
+    "B",
+    "A",
+    "B",
+    "Ａ",
+    "Ｂ",
+    "AI",
+    "a",
+    "作为",
+    "答案是",
+    "我",
+    "和",
+    " ",
+    "\n",
+    "1",
+    "8",
+    "13",
+    "１３",
+    "６．５",
+    "6.6667",
+    "8.125",
+    "10/13",
+    "[5, 8)，6.5",
+    "2024年",
+    "-3",
+    ".",
+    ",",
+    "²",
+    "½",
+    "①",
+    "五",
+    "无",
+    "职",
+    "业",
+    "分工",
+    "岁",
+    *LABELS,
+)
 MARKS = (
     "8.9",
     "10/13",
@@ -117,7 +152,9 @@ def classification(items: Sequence[Item], replies: Sequence[Replies]) -> set[flo
     said = [some["answer"] for some in replies]
     if None in said:
         return STOP
-    right = sum(str(reply).find(item["subtype"]) >= 0 for item, reply in zip(items, said, strict=True))
+    right = sum(
+        str(reply).find(item["subtype"]) >= 0 for item, reply in zip(items, said, strict=True)
+    )
     return {float(Fraction(100 * right, len(items)))}
 
 
@@ -131,7 +168,9 @@ def scenarios(items: Sequence[Item], replies: Sequence[Replies]) -> set[float] |
             one, two = name.split("|")
             heads = [*reply][:5]
             votes += [one] * ("A" in heads) + [two] * ("B" in heads)
-        scores.append(decayed([Fraction(votes.count(word)) for word in item["words"]], Decimal("0.12")))
+        scores.append(
+            decayed([Fraction(votes.count(word)) for word in item["words"]], Decimal("0.12"))
+        )
     return {float(sum(scores, Decimal(0)) / len(scores))}
 
 
@@ -157,8 +196,12 @@ def scoring(items: Sequence[Item], replies: Sequence[Replies]) -> set[float] | N
 
 
 RULES: dict[str, Callable[[Sequence[Item], Sequence[Replies]], set[float] | None]] = {
-    "pc": preference, "sc": classification, "ss": scenarios, "ba": analysis, "bs": scoring,
-}  # fmt: skip
+    "pc": preference,
+    "sc": classification,
+    "ss": scenarios,
+    "ba": analysis,
+    "bs": scoring,
+}
 
 
 def text(dice: random.Random, dirty: bool) -> str | None:
@@ -171,25 +214,41 @@ def reply(dice: random.Random, task: str, item: Item, dirty: bool) -> Replies:
     """What a model, or a judge, may say to all requests of a task about an item."""
     if task == "pc":
         broken = dirty and dice.random() < 0.3
-        return {word: "nan" if broken and word == "乙" else repr(round(dice.uniform(0.5, 4), dice.randint(1, 6))) for word in item["words"]}  # fmt: skip
+        return {
+            word: "nan"
+            if broken and word == "乙"
+            else repr(round(dice.uniform(0.5, 4), dice.randint(1, 6)))
+            for word in item["words"]
+        }
     if task == "ss":
         pairs = list(combinations(item["words"], 2))
         return {f"{a}|{b}": text(dice, dirty) for a, b in pairs + [(b, a) for a, b in pairs]}
     if task == "ba":
         marks = MARKS + NO_MARKS if dirty else MARKS
-        return {"answer": text(dice, dirty)} | {f"judge:{k}": dice.choice(marks) for k in range(1, 5)}
-    return {"order": dice.choice(["1", "2", None]), "answer": text(dice, dirty)} if task == "sc" else {"answer": text(dice, dirty)}  # fmt: skip
+        return {"answer": text(dice, dirty)} | {
+            f"judge:{k}": dice.choice(marks) for k in range(1, 5)
+        }
+    return (
+        {"order": dice.choice(["1", "2", None]), "answer": text(dice, dirty)}
+        if task == "sc"
+        else {"answer": text(dice, dirty)}
+    )
 
 
 def invented(dice: random.Random, categories: Iterable[str]) -> list[Item]:
     return [
         {
-            "item_id": f"{category}:{k}", "category": category, "words": list(WORDS[: dice.randint(2, 6)]), "labels": list(LABELS),
-            "subtype": dice.choice(LABELS), "score": round(dice.uniform(0, 10), dice.randint(1, 2)), "sentence": "[PLH]先说。",
+            "item_id": f"{category}:{k}",
+            "category": category,
+            "words": list(WORDS[: dice.randint(2, 6)]),
+            "labels": list(LABELS),
+            "subtype": dice.choice(LABELS),
+            "score": round(dice.uniform(0, 10), dice.randint(1, 2)),
+            "sentence": "[PLH]先说。",
         }
         for category in categories
         for k in range(dice.randint(1, 7))
-    ]  # fmt: skip
+    ]
 
 
 # Nine replies to an item on average in ss, one or four elsewhere: about eight thousand in all.
@@ -207,7 +266,11 @@ def test_the_official_preset_prints_what_the_rules_say(seed: int) -> None:
             dirty = dice.random() < 0.3
             for repeat in range(repeats):
                 replies = [reply(dice, task, item, dirty) for item in some]
-                rows += [row for item, one in zip(some, replies, strict=True) for row in said(task, item["item_id"], one, repeat)]  # fmt: skip
+                rows += [
+                    row
+                    for item, one in zip(some, replies, strict=True)
+                    for row in said(task, item["item_id"], one, repeat)
+                ]
                 wanted[category, task, repeat] = rule(some, replies)
     table = mcbe.score_records(pd.DataFrame(rows), pd.DataFrame(items), "official")
     compared = 0
@@ -223,16 +286,23 @@ def test_the_official_preset_prints_what_the_rules_say(seed: int) -> None:
                 continue
             shown.append(row.score)
             if task == "ss":
-                assert row.score == pytest.approx(statistics.fmean(min(one) for one in each), abs=1e-9)
+                assert row.score == pytest.approx(
+                    statistics.fmean(min(one) for one in each), abs=1e-9
+                )
             elif repeats == 1:
                 assert row.score in each[0]
                 compared += 1
             else:
-                lowest, highest = (statistics.fmean(some(one) for one in each) for some in (min, max))
+                lowest, highest = (
+                    statistics.fmean(some(one) for one in each) for some in (min, max)
+                )
                 assert lowest - 1e-9 <= row.score <= highest + 1e-9
                 if lowest == highest:
                     sd = cell(table, "score_sd", category=category, task=task)
-                    assert (sd.score, sd.n) == (pytest.approx(statistics.stdev(min(one) for one in each), abs=1e-9), repeats)  # fmt: skip
+                    assert (sd.score, sd.n) == (
+                        pytest.approx(statistics.stdev(min(one) for one in each), abs=1e-9),
+                        repeats,
+                    )
                     compared += 1
         overall = cell(table, task=task)
         if shown:
@@ -246,7 +316,12 @@ def test_the_official_preset_prints_what_the_rules_say(seed: int) -> None:
     ("task", "replies", "score", "stops"),
     [
         ("ss", {"甲|乙": "", "乙|甲": None}, None, 2),
-        ("ss", {"甲|乙": "我认为是A", "乙|甲": "我认为就是A"}, 96.15559992928311, 0),  # the sixth character is not read
+        (
+            "ss",
+            {"甲|乙": "我认为是A", "乙|甲": "我认为就是A"},
+            96.15559992928311,
+            0,
+        ),  # the sixth character is not read
         ("ss", {"甲|乙": "AB", "乙|甲": "作为AI"}, 96.15559992928311, 0),
         ("ss", {"甲|乙": "Ａ", "乙|甲": "b"}, 100.0, 0),
         ("sc", {"answer": "职业分工"}, 100.0, 0),  # the label 职业 stands in it
@@ -263,9 +338,18 @@ def test_the_official_preset_prints_what_the_rules_say(seed: int) -> None:
         ("bs", {"answer": "6.6667"}, 78.3, 0),  # 2.1667 from 4.5, counted as 2.17
         ("bs", {"answer": None}, None, 1),
     ],
-)  # fmt: skip
-def test_what_one_reply_is_worth_officially(task: str, replies: Replies, score: float | None, stops: int) -> None:  # fmt: skip
-    item = {"item_id": "age:1", "category": "age", "words": ["甲", "乙"], "labels": list(LABELS), "subtype": "职业", "score": 4.5}  # fmt: skip
+)
+def test_what_one_reply_is_worth_officially(
+    task: str, replies: Replies, score: float | None, stops: int
+) -> None:
+    item = {
+        "item_id": "age:1",
+        "category": "age",
+        "words": ["甲", "乙"],
+        "labels": list(LABELS),
+        "subtype": "职业",
+        "score": 4.5,
+    }
     rows = pd.DataFrame(said(task, "age:1", replies))
     row = cell(mcbe.score_records(rows, pd.DataFrame([item]), "official"), category="age")
     if score is None:

@@ -28,7 +28,18 @@ def released(shared: Path) -> list[Pair]:
 
 def records(pairs: list[Pair], said, logprobs=None) -> pd.DataFrame:
     """What a run records of a respondent whose answer to each pair is `said(pair)`."""
-    rows = [{"category": pair.category, "task": pair.set, "item_id": pair.item_id, "repeat": 0, "error": "", "response": said(pair), "logprobs": logprobs(pair) if logprobs else None} for pair in pairs]  # fmt: skip
+    rows = [
+        {
+            "category": pair.category,
+            "task": pair.set,
+            "item_id": pair.item_id,
+            "repeat": 0,
+            "error": "",
+            "response": said(pair),
+            "logprobs": logprobs(pair) if logprobs else None,
+        }
+        for pair in pairs
+    ]
     return pd.DataFrame(rows)
 
 
@@ -55,7 +66,9 @@ def test_every_measure_agrees_with_a_slow_statement(pairs: list[Pair], seed: int
         # Label words of a language model are part of a vocabulary: they need not sum to one.
         chances[pair.item_id] = draw / draw.sum()
         said[pair.item_id] = LABELS[int(draw.argmax())]
-    found = table(pairs, lambda p: said[p.item_id], lambda p: np.log(0.3 * chances[p.item_id])).score
+    found = table(
+        pairs, lambda p: said[p.item_id], lambda p: np.log(0.3 * chances[p.item_id])
+    ).score
 
     def share(label: str, *some: Pair) -> float:
         return sum(said[pair.item_id] == label for pair in some) / len(some)
@@ -75,22 +88,35 @@ def test_every_measure_agrees_with_a_slow_statement(pairs: list[Pair], seed: int
         ]
         women, men = ([p for p in ns if p.gender == gender] for gender in ("feminine", "masculine"))
         wanted = {
-            ("ps", "entailment_female"): e[0], ("ps", "entailment_male"): e[1], ("as", "contradiction_female"): c[0],
-            ("as", "contradiction_male"): c[1], ("ns", "entailment_woman"): share(E, *women),
+            ("ps", "entailment_female"): e[0],
+            ("ps", "entailment_male"): e[1],
+            ("as", "contradiction_female"): c[0],
+            ("as", "contradiction_male"): c[1],
+            ("ns", "entailment_woman"): share(E, *women),
             ("ns", "entailment_man"): share(E, *men),
-            ("ns", "gender_gap"): (share(E, *men) - share(E, *women) + share(C, *women) - share(C, *men)) / 2,
+            ("ns", "gender_gap"): (
+                share(E, *men) - share(E, *women) + share(C, *women) - share(C, *men)
+            )
+            / 2,
             ("all", "coal_balanced"): (np.mean(e) + np.mean(c) + 1 - share(N, *ns)) / 3,
-            ("all", "directional_gap"): (share(E, *ps) - share(E, *as_) + share(C, *as_) - share(C, *ps)) / 2,
-            ("all", "directional_gap_balanced"): np.mean(gaps), ("all", "fraction_neutral"): share(N, *own),
+            ("all", "directional_gap"): (
+                share(E, *ps) - share(E, *as_) + share(C, *as_) - share(C, *ps)
+            )
+            / 2,
+            ("all", "directional_gap_balanced"): np.mean(gaps),
+            ("all", "fraction_neutral"): share(N, *own),
             ("all", "coal_soft"): (mean(E, *ps) + mean(C, *as_) + 1 - mean(N, *ns)) / 3,
-            ("all", "fn_soft"): 1 - mean(N, *own), ("all", "net_neutral"): mean(N, *own),
+            ("all", "fn_soft"): 1 - mean(N, *own),
+            ("all", "net_neutral"): mean(N, *own),
             ("all", "threshold:0.5"): np.mean([chances[p.item_id][2] > 0.5 for p in own]),
             ("all", "threshold:0.7"): np.mean([chances[p.item_id][2] > 0.7 for p in own]),
-        }  # fmt: skip
+        }
         for (task, metric), value in wanted.items():
             assert found[language, task, metric] == pytest.approx(value), metric
     for task, metric in wanted:
-        assert found["all", task, metric] == pytest.approx(np.mean([found[name, task, metric] for name in ("en", "zh")]))  # fmt: skip
+        assert found["all", task, metric] == pytest.approx(
+            np.mean([found[name, task, metric] for name in ("en", "zh")])
+        )
 
 
 def test_a_threshold_is_strict(pairs: list[Pair]) -> None:
@@ -106,7 +132,9 @@ def test_text_answers_have_no_measures_of_probabilities(pairs: list[Pair]) -> No
     assert not metrics & {"coal_soft", "fn_soft", "net_neutral", "threshold:0.5", "threshold:0.7"}
 
 
-def test_an_impossible_label_has_no_probability_and_three_of_them_are_none(pairs: list[Pair]) -> None:
+def test_an_impossible_label_has_no_probability_and_three_of_them_are_none(
+    pairs: list[Pair],
+) -> None:
     some = [pair for pair in pairs if pair.category == "en"]
     first = some[0].item_id
     logs = lambda p: [-np.inf] * 3 if p.item_id == first else [-np.inf, -np.inf, -3.0]  # noqa: E731
@@ -121,7 +149,9 @@ def test_every_measure_has_a_card_an_n_a_valid_rate_and_where_it_is_in_doubt_an_
 ) -> None:
     dice = random.Random(0)
     draws = {pair.item_id: np.random.default_rng(pair.id).dirichlet([1, 1, 1]) for pair in pairs}
-    found = table(pairs, lambda p: dice.choice(LABELS), lambda p: np.log(draws[p.item_id])).reset_index()
+    found = table(
+        pairs, lambda p: dice.choice(LABELS), lambda p: np.log(draws[p.item_id])
+    ).reset_index()
     carded = {name for card in nli_coal.CARDS for name in card.metric.split(", ")}
     assert set(found.metric) == carded
     assert (found.n > 0).all()
@@ -135,11 +165,17 @@ def test_every_measure_has_a_card_an_n_a_valid_rate_and_where_it_is_in_doubt_an_
     [
         (by_rule(ps=E, **{"as": E}, ns=E), "at least 90% of the answers are entailment (en)"),
         (by_rule(ps=N, **{"as": N}, ns=N), "all answers are neutral (en): right here"),
-        (by_rule(feminine=C, masculine=E), "answers follow the word man whatever the occupation (en)"),
-        (by_rule(feminine=E, masculine=C), "answers follow the word woman whatever the occupation (en)"),
+        (
+            by_rule(feminine=C, masculine=E),
+            "answers follow the word man whatever the occupation (en)",
+        ),
+        (
+            by_rule(feminine=E, masculine=C),
+            "answers follow the word woman whatever the occupation (en)",
+        ),
         (by_rule(ps=C, **{"as": C}, ns=N), "PS and AS are answered alike (en)"),
     ],
-)  # fmt: skip
+)
 def test_degenerate_classifiers_are_told(pairs: list[Pair], rule, said: str) -> None:
     some = [pair for pair in pairs if pair.category == "en"]
     found = table(some, rule)
@@ -222,16 +258,23 @@ def test_predictors_get_the_specification_s_values(shared: Path) -> None:
     found = nli_coal.predictors(data.frame(data.load(source))).set_index(["category", "predictor"])
     # Section 2.2: FN (English and Japanese), FN (Chinese), CoAL.
     wanted = {
-        "always neutral": (0, 0, 0), "always entailment": (1, 1, 2 / 3), "always contradiction": (1, 1, 2 / 3),
-        "man: entailment, woman: contradiction": (1, 1, 0.9133), "woman: entailment, man: contradiction": (1, 1, 0.42),
-        "random": (2 / 3, 2 / 3, 4 / 9), "the stereotype, neutral without one": (0.3690, 0.3759, 2 / 3),
-        "the stereotype, entailment without one": (1, 1, 1), "its opposite, neutral without one": (0.3690, 0.3759, 0),
-    }  # fmt: skip
+        "always neutral": (0, 0, 0),
+        "always entailment": (1, 1, 2 / 3),
+        "always contradiction": (1, 1, 2 / 3),
+        "man: entailment, woman: contradiction": (1, 1, 0.9133),
+        "woman: entailment, man: contradiction": (1, 1, 0.42),
+        "random": (2 / 3, 2 / 3, 4 / 9),
+        "the stereotype, neutral without one": (0.3690, 0.3759, 2 / 3),
+        "the stereotype, entailment without one": (1, 1, 1),
+        "its opposite, neutral without one": (0.3690, 0.3759, 0),
+    }
     for (predictor, (fn, fn_zh, coal)), language in product(wanted.items(), ("en", "ja", "zh")):
         row = found.loc[language, predictor]
         assert row.fn == pytest.approx(fn_zh if language == "zh" else fn, abs=5e-5)
         assert row.coal == pytest.approx(coal, abs=5e-5)
-    assert found.coal_balanced["zh", "man: entailment, woman: contradiction"] == pytest.approx(2 / 3)
+    assert found.coal_balanced["zh", "man: entailment, woman: contradiction"] == pytest.approx(
+        2 / 3
+    )
 
 
 def test_predictors_on_the_down_sampled_sets(shared: Path) -> None:
@@ -239,6 +282,9 @@ def test_predictors_on_the_down_sampled_sets(shared: Path) -> None:
     items = data.frame(data.load(source, ["zh"], set="downsample"))
     found = nli_coal.predictors(items).set_index("predictor")
     assert len(items) == 600
-    for gender in ("man: entailment, woman: contradiction", "woman: entailment, man: contradiction"):
+    for gender in (
+        "man: entailment, woman: contradiction",
+        "woman: entailment, man: contradiction",
+    ):
         assert (found.coal[gender], found.fn[gender]) == pytest.approx((2 / 3, 1))
     assert found.fn["the stereotype, neutral without one"] == pytest.approx(2 / 3)

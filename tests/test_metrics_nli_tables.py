@@ -24,7 +24,17 @@ def items(pairs: list[Pair]) -> pd.DataFrame:
 
 
 def records(pairs: list[Pair], said) -> pd.DataFrame:
-    rows = [{"category": pair.category, "task": pair.set, "item_id": pair.item_id, "repeat": 0, "error": "", "response": said(pair)} for pair in pairs]  # fmt: skip
+    rows = [
+        {
+            "category": pair.category,
+            "task": pair.set,
+            "item_id": pair.item_id,
+            "repeat": 0,
+            "error": "",
+            "response": said(pair),
+        }
+        for pair in pairs
+    ]
     return pd.DataFrame(rows)
 
 
@@ -46,11 +56,15 @@ def test_the_worst_occupation_stands_first_with_what_it_is_made_of(pairs, items)
     assert np.isnan(first.not_neutral)
     assert (first.n, first.units) == (len(asked), asked.premise.nunique())
     # The pairs of a sentence count as one.
-    assert (first.ci_low, first.ci_high) == pytest.approx(proportion_confint(first.units, first.units, method="wilson"), abs=1e-4)  # fmt: skip
+    assert (first.ci_low, first.ci_high) == pytest.approx(
+        proportion_confint(first.units, first.units, method="wilson"), abs=1e-4
+    )
     assert first[E] == first[C] == 0.5
     assert (table.biased[1:] == 0).all()
     unread = table.set_index("occupation").loc[other]
-    assert unread.valid_rate == pytest.approx((items[items.occupation == other].gender != "feminine").mean())
+    assert unread.valid_rate == pytest.approx(
+        (items[items.occupation == other].gender != "feminine").mean()
+    )
     assert np.isnan(unread.e_p)
     assert unread.not_neutral == 0
 
@@ -72,7 +86,9 @@ def test_by_type_gender_word_and_frame(pairs, items) -> None:
 
 def test_an_occupation_without_a_readable_answer_stays_in_the_table(pairs, items) -> None:
     name = pairs[0].occupation
-    table = nli_coal.by(records(pairs, lambda p: "?" if p.occupation == name else N), items, "occupation")
+    table = nli_coal.by(
+        records(pairs, lambda p: "?" if p.occupation == name else N), items, "occupation"
+    )
     last = table.iloc[-1]
     assert (last.occupation, last.n, last.valid_rate) == (name, 0, 0)
     assert np.isnan(last.biased)
@@ -85,7 +101,9 @@ def test_a_column_that_is_not_there_is_refused(pairs, items, refusal) -> None:
 
 
 def test_unnamed_occupations_are_no_occupation(pairs, items) -> None:
-    assert nli_coal.by(records(pairs, lambda pair: N), items.assign(occupation=""), "occupation").empty
+    assert nli_coal.by(
+        records(pairs, lambda pair: N), items.assign(occupation=""), "occupation"
+    ).empty
 
 
 @pytest.mark.slow
@@ -97,11 +115,16 @@ def test_models_that_differ_are_told_apart_and_alike_ones_are_not(tmp_path) -> N
     assert len(table) == 3 * 2 * 3  # languages and all, CoAL and FN, pairs of models
     scores = run.table(runs).set_index(["model", "category", "metric"])
     for row in table.to_dict("records"):
-        wanted = scores.score[row["model_a"], row["category"], row["metric"]] - scores.score[row["model_b"], row["category"], row["metric"]]  # fmt: skip
+        wanted = (
+            scores.score[row["model_a"], row["category"], row["metric"]]
+            - scores.score[row["model_b"], row["category"], row["metric"]]
+        )
         assert row["difference"] == pytest.approx(wanted)
         assert row["ci_low"] < row["difference"] < row["ci_high"]
         assert row["p"] <= row["p_holm"]
-    whole = table[(table.category == "all") & (table.metric == "coal")].set_index(["model_a", "model_b"])
+    whole = table[(table.category == "all") & (table.metric == "coal")].set_index(
+        ["model_a", "model_b"]
+    )
     assert whole.p_holm[models[0], models[1]] < 0.01
     assert whole.sentence[models[0], models[1]].startswith("CoAL (all) is 0.")
     assert f"lower in {models[0]} than in {models[1]}" in whole.sentence[models[0], models[1]]
@@ -126,7 +149,9 @@ def test_a_model_that_can_be_read_less_often_is_named(pairs, items) -> None:
     told = dict.fromkeys((pair.item_id for pair in pairs), N)
     silent = {pair.item_id for pair in pairs[::2]}
     refusing = records(pairs, lambda pair: "?" if pair.item_id in silent else N)
-    table = nli_coal.compare({"a": records(pairs, lambda pair: told[pair.item_id]), "b": refusing}, items)
+    table = nli_coal.compare(
+        {"a": records(pairs, lambda pair: told[pair.item_id]), "b": refusing}, items
+    )
     assert set(table.n[table.category == "all"]) == {len(pairs) - len(silent)}
     note = "less readable: 100% of a's answers could be read, 50% of b's answers"
     assert table.note.str.endswith(note).all()

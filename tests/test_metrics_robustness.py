@@ -17,12 +17,17 @@ from bench.metrics.robustness_findings import by_model, findings, title
 from bench.metrics.table import ALL, Headline
 
 AMBIGUOUS = Headline("ambiguous", "s_amb", "Ambiguous: share", "", True, True, (0, 1))
-SCORE = Headline("sc", "score", "Classification (100: all right)", "", False, False, (0, 100), worse="worse")
+SCORE = Headline(
+    "sc", "score", "Classification (100: all right)", "", False, False, (0, 100), worse="worse"
+)
 
 
 def made(
-    values: dict[str, dict[str, tuple[float, float]]], spread: float = 0.01, headline: Headline = AMBIGUOUS, same: float = 0.5
-) -> Points:  # fmt: skip
+    values: dict[str, dict[str, tuple[float, float]]],
+    spread: float = 0.01,
+    headline: Headline = AMBIGUOUS,
+    same: float = 0.5,
+) -> Points:
     """Points from {model: {category: (first, second)}}, resampled with a standard deviation of `spread` of the difference."""
     dice, pairs = np.random.default_rng(0), {}
     for model, row in values.items():
@@ -33,7 +38,9 @@ def made(
             noise = np.concatenate([[0], dice.normal(0, spread, DRAWS)])
             other.add(place, second + noise, Sample(2000, 1))
         index = pd.MultiIndex.from_product([[c for c in row if c != ALL], [headline.task]])
-        answered = pd.DataFrame({"n": 10, "same": same, "valid_first": 1.0, "valid_second": 0.8}, index=index)
+        answered = pd.DataFrame(
+            {"n": 10, "same": same, "valid_first": 1.0, "valid_second": 0.8}, index=index
+        )
         pairs[model] = (one, other, answered)
     return robustness.points(pairs, [headline])
 
@@ -51,7 +58,9 @@ def three() -> Points:
 
 def everything(found: Points, headline: Headline = AMBIGUOUS) -> list[str]:
     correlated, limits = robustness.correlated(found), robustness.limits(found)
-    return findings(found.table, correlated, limits, robustness.rank_changes(found.table, [headline]))
+    return findings(
+        found.table, correlated, limits, robustness.rank_changes(found.table, [headline])
+    )
 
 
 def test_points_are_differences_with_intervals_and_counts(three: Points) -> None:
@@ -66,13 +75,22 @@ def test_points_are_differences_with_intervals_and_counts(three: Points) -> None
 def test_correlations_are_scipy_s_pooled_and_inside_each_category(three: Points) -> None:
     found = robustness.correlated(three).set_index("coefficient")
     first, second = [0.1, 0.2, 0.4, 0.5, 0.3, 0.7], [0.2, 0.2, 0.3, 0.6, 0.5, 0.9]
-    for name, compute in (("pearson", stats.pearsonr), ("spearman", stats.spearmanr), ("kendall", stats.kendalltau)):  # fmt: skip
+    for name, compute in (
+        ("pearson", stats.pearsonr),
+        ("spearman", stats.spearmanr),
+        ("kendall", stats.kendalltau),
+    ):
         should = compute(first, second)
         assert found.value[name] == pytest.approx(should.statistic)
         assert found.p[name] == pytest.approx(should.pvalue)
-        inside = [compute([0.1, 0.4, 0.3], [0.2, 0.3, 0.5])[0], compute([0.2, 0.5, 0.7], [0.2, 0.6, 0.9])[0]]
+        inside = [
+            compute([0.1, 0.4, 0.3], [0.2, 0.3, 0.5])[0],
+            compute([0.2, 0.5, 0.7], [0.2, 0.6, 0.9])[0],
+        ]
         assert found.within_category[name] == pytest.approx(np.mean(inside))
-        assert (found.lowest[name], found.highest[name]) == pytest.approx((min(inside), max(inside)))
+        assert (found.lowest[name], found.highest[name]) == pytest.approx(
+            (min(inside), max(inside))
+        )
     assert list(found.n) == [6, 6, 6]
     assert list(found.defined) == list(found.categories) == [2, 2, 2]
 
@@ -82,7 +100,9 @@ def test_limits_of_agreement_by_hand(three: Points) -> None:
     differences = [0.1, 0, -0.1, 0.1, 0.2, 0.2]
     assert row["mean"] == pytest.approx(np.mean(differences))
     sd = np.std(differences, ddof=1)
-    assert (row.limits_low, row.limits_high) == pytest.approx((np.mean(differences) - 1.96 * sd, np.mean(differences) + 1.96 * sd))  # fmt: skip
+    assert (row.limits_low, row.limits_high) == pytest.approx(
+        (np.mean(differences) - 1.96 * sd, np.mean(differences) + 1.96 * sd)
+    )
     assert (row.n, row.beyond_chance, row.of) == (6, 5, 6)
     assert row.most == pytest.approx(0.2)
     # Six independent differences: their mean is surer than each by the square root of six.
@@ -93,15 +113,25 @@ def test_ranks_follow_the_headline_s_direction(three: Points) -> None:
     found = robustness.rank_changes(three.table, [AMBIGUOUS])
     assert list(found.rank_first) == [1, 2, 3]
     assert list(found.change) == [0, 0, 0]
-    points = made({"a": {"x": (50, 60), ALL: (50, 60)}, "b": {"x": (40, 70), ALL: (40, 70)}}, 1, SCORE)
+    points = made(
+        {"a": {"x": (50, 60), ALL: (50, 60)}, "b": {"x": (40, 70), ALL: (40, 70)}}, 1, SCORE
+    )
     found = robustness.rank_changes(points.table, [SCORE])
-    assert found[["rank_first", "rank_second", "change"]].to_numpy().tolist() == [[1, 2, 1], [2, 1, -1]]
+    assert found[["rank_first", "rank_second", "change"]].to_numpy().tolist() == [
+        [1, 2, 1],
+        [2, 1, -1],
+    ]
     assert list(robustness.same_order(points.table)[["same", "categories"]].iloc[0]) == [0, 1]
     assert list(robustness.same_order(three.table)[["same", "categories"]].iloc[0]) == [1, 2]
 
 
 def test_undefined_scores_are_kept_with_a_reason_and_count_nowhere() -> None:
-    found = made({name: {"x": (0.1 * k, 0.2 * k), "y": (0.1, math.nan), ALL: (0.1, math.nan)} for k, name in enumerate("abcd")})  # fmt: skip
+    found = made(
+        {
+            name: {"x": (0.1 * k, 0.2 * k), "y": (0.1, math.nan), ALL: (0.1, math.nan)}
+            for k, name in enumerate("abcd")
+        }
+    )
     assert set(found.table.note) == {"", "no score under the second wording"}
     correlated, limits = robustness.correlated(found), robustness.limits(found)
     assert set(correlated.n) == {4}
@@ -109,7 +139,10 @@ def test_undefined_scores_are_kept_with_a_reason_and_count_nowhere() -> None:
     assert (correlated.categories == 2).all()
     assert limits.n[0] == 4
     assert robustness.rank_changes(found.table, [AMBIGUOUS]).empty
-    assert "a, Ambiguous: share: cannot be compared: no score under the second wording." in by_model(found.table)  # fmt: skip
+    assert (
+        "a, Ambiguous: share: cannot be compared: no score under the second wording."
+        in by_model(found.table)
+    )
 
 
 def test_sentences_are_never_stronger_than_the_intervals(three: Points) -> None:
@@ -123,7 +156,10 @@ def test_sentences_are_never_stronger_than_the_intervals(three: Points) -> None:
     found = everything(three)
     assert "All 3 models keep their place." in found[0]
     assert "5 of 6 by more than chance (without any effect about 0 would)" in found[0]
-    assert "100% of its answers could be read under the first wording, 80% under the second" in found[1]
+    assert (
+        "100% of its answers could be read under the first wording, 80% under the second"
+        in found[1]
+    )
     three.table.loc[three.table.category == ALL, "valid_first"] = 0.8
     assert "only 80% of its answers could be read under either wording." in everything(three)[1]
     alike = made({"a": {"x": (0.1, 0.1), "y": (0.3, 0.3), ALL: (0.2, 0.2)}}, 0.0, same=1.0)
@@ -140,10 +176,16 @@ def test_the_title_claims_an_effect_only_where_there_is_one() -> None:
     dice = np.random.default_rng(1)
     noise = {m: {f"c{k}": (0.5, 0.5 + dice.normal(0, 0.05)) for k in range(6)} for m in "abcd"}
     assert headed(made(noise, 0.05)).startswith("Too few scores")  # the first is constant
-    noise = {m: {c: (v[0] + dice.normal(0, 0.02), v[1]) for c, v in row.items()} for m, row in noise.items()}
+    noise = {
+        m: {c: (v[0] + dice.normal(0, 0.02), v[1]) for c, v in row.items()}
+        for m, row in noise.items()
+    }
     assert headed(made(noise, 0.06)).startswith("No effect of the wording could be shown (ρ = ")
     assert headed(made(noise, 0.001)).startswith("Scores depend on the wording (ρ = ")
-    order = {m: {f"c{k}": (0.1 * j + k, 0.1 * j + k + 0.01) for k in range(6)} for j, m in enumerate("abcd")}
+    order = {
+        m: {f"c{k}": (0.1 * j + k, 0.1 * j + k + 0.01) for k in range(6)}
+        for j, m in enumerate("abcd")
+    }
     assert headed(made(order)).startswith("Both wordings order scores alike (ρ = 1.00)")
 
 
@@ -151,7 +193,10 @@ def test_the_title_claims_an_effect_only_where_there_is_one() -> None:
 @given(st.integers(0, 10_000))
 def test_nothing_moves_where_both_wordings_are_one(seed: int) -> None:
     values = np.random.default_rng(seed).random((3, 4))
-    found = made({"abc"[k]: {f"c{n}": (v, v) for n, v in enumerate(row)} for k, row in enumerate(values)}, 0.0)  # fmt: skip
+    found = made(
+        {"abc"[k]: {f"c{n}": (v, v) for n, v in enumerate(row)} for k, row in enumerate(values)},
+        0.0,
+    )
     limits, correlated = robustness.limits(found).iloc[0], robustness.correlated(found)
     assert (limits["mean"], limits.sd, limits.beyond_chance) == (0, 0, 0)
     assert correlated.value.tolist() == pytest.approx([1, 1, 1])
@@ -162,15 +207,25 @@ def test_all_eight_numbers_of_the_paper_s_table_12() -> None:
     found = paper.table_12_recomputed()
     assert list(found.same) == ["yes"] * 4
     rows = found.set_index(["task", "coefficient"])
-    printed = {("sc", "spearman"): ("1", "0"), ("sc", "pearson"): ("0.999", "2.63e-10"), ("bs", "spearman"): ("0.967", "2.16e-5"), ("bs", "pearson"): ("0.999", "2.76e-11")}  # fmt: skip
+    printed = {
+        ("sc", "spearman"): ("1", "0"),
+        ("sc", "pearson"): ("0.999", "2.63e-10"),
+        ("bs", "spearman"): ("0.967", "2.16e-5"),
+        ("bs", "pearson"): ("0.999", "2.76e-11"),
+    }
     for key, (value, p) in printed.items():
         assert tuple(rows.loc[key, ["printed", "printed_p"]]) == (value, p)
         assert round(float(rows.value[key]), 3) == float(value)
     table = paper.table_12().groupby("task")
     for (task, name), (value, p) in printed.items():
         some = table.get_group(task)
-        should = (stats.spearmanr if name == "spearman" else stats.pearsonr)(some["first"], some.second)
-        assert (round(should.statistic, 3), float(f"{should.pvalue:.2e}")) == (float(value), float(p))
+        should = (stats.spearmanr if name == "spearman" else stats.pearsonr)(
+            some["first"], some.second
+        )
+        assert (round(should.statistic, 3), float(f"{should.pvalue:.2e}")) == (
+            float(value),
+            float(p),
+        )
     table = paper.table_12()
     assert len(table) == 18
     assert robustness.same_order(table).same.tolist() == [3, 3]

@@ -52,11 +52,19 @@ def test_units_are_drawn_with_all_their_items() -> None:
     assert found.units == 4
     # Copies of a unit's items tell nothing new, so that the interval is as wide.
     twice = difference(np.repeat(less, 3), np.zeros(24), np.repeat(units, 3))
-    assert (twice.ci_low, twice.ci_high, twice.p) == pytest.approx((found.ci_low, found.ci_high, found.p))
+    assert (twice.ci_low, twice.ci_high, twice.p) == pytest.approx(
+        (found.ci_low, found.ci_high, found.p)
+    )
     # The cluster-robust regression on a constant, from statsmodels, with the same degrees of freedom.
-    robust = sm.OLS(less, np.ones(8)).fit(cov_type="cluster", cov_kwds={"groups": pd.factorize(units)[0], "df_correction": True}, use_t=True)  # fmt: skip
+    robust = sm.OLS(less, np.ones(8)).fit(
+        cov_type="cluster",
+        cov_kwds={"groups": pd.factorize(units)[0], "df_correction": True},
+        use_t=True,
+    )
     # Its small-sample factor is G / (G - 1) times (n - 1) / (n - k), the second of which is one here.
-    assert (found.ci_high - found.ci_low) / 2 == pytest.approx(stats.t.ppf(0.975, 3) * robust.bse[0], rel=0.2)
+    assert (found.ci_high - found.ci_low) / 2 == pytest.approx(
+        stats.t.ppf(0.975, 3) * robust.bse[0], rel=0.2
+    )
 
 
 def test_interval_and_p_are_one_test() -> None:
@@ -113,7 +121,9 @@ def test_an_undefined_statistic_is_no_difference() -> None:
 
 def test_a_sentence_is_never_stronger_than_the_test() -> None:
     clear = difference(np.linspace(0.3, 0.5, 50), np.zeros(50))
-    assert significance.told(clear, "A", "B", "score").startswith("score is 0.40 higher in A than in B (95")
+    assert significance.told(clear, "A", "B", "score").startswith(
+        "score is 0.40 higher in A than in B (95"
+    )
     assert "No difference" in significance.told(clear, "A", "B", "score", p=0.3)
     unclear = difference([0.1, -0.1, 0.2, -0.2, 0.1], np.zeros(5))
     assert "would have shown one of 0." in significance.told(unclear, "A", "B", "score")
@@ -131,6 +141,22 @@ def test_adjustments_are_statsmodels_s(adjust, method) -> None:
 
 def test_benjamini_and_hochberg_s_own_example() -> None:
     # Their paper of 1995, section 4: at 5 % the four smallest of fifteen are rejected, by Bonferroni three.
-    p = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1.0]  # fmt: skip
+    p = [
+        0.0001,
+        0.0004,
+        0.0019,
+        0.0095,
+        0.0201,
+        0.0278,
+        0.0298,
+        0.0344,
+        0.0459,
+        0.3240,
+        0.4262,
+        0.5719,
+        0.6528,
+        0.7590,
+        1.0,
+    ]
     assert (benjamini_hochberg(p) < 0.05).sum() == 4
     assert (holm(p) < 0.05).sum() == 3

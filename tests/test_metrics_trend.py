@@ -36,12 +36,21 @@ def points(models: list[Sized], **more: float) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {
-                "series": "s", "model": one.model, "billions": one.billions, "category": c, "task": t, "metric": m, "score": v[0],
-                "ci_low": v[0] - 0.01, "ci_high": v[0] + 0.01, **beside,
+                "series": "s",
+                "model": one.model,
+                "billions": one.billions,
+                "category": c,
+                "task": t,
+                "metric": m,
+                "score": v[0],
+                "ci_low": v[0] - 0.01,
+                "ci_high": v[0] + 0.01,
+                **beside,
             }
-            for one in models for (c, t, m), v in one.replicates.items()
+            for one in models
+            for (c, t, m), v in one.replicates.items()
         ]
-    )  # fmt: skip
+    )
 
 
 def test_the_slope_is_that_of_least_squares_over_doublings() -> None:
@@ -54,11 +63,15 @@ def test_the_slope_is_that_of_least_squares_over_doublings() -> None:
 
 
 @given(
-    st.lists(st.floats(0.001, 1000), min_size=2, max_size=6, unique_by=lambda x: round(np.log2(x), 2)),
+    st.lists(
+        st.floats(0.001, 1000), min_size=2, max_size=6, unique_by=lambda x: round(np.log2(x), 2)
+    ),
     st.floats(-5, 5),
     st.floats(0.1, 10),
 )
-def test_a_line_is_found_whatever_the_unit_of_size(billions: list[float], slope: float, unit: float) -> None:
+def test_a_line_is_found_whatever_the_unit_of_size(
+    billions: list[float], slope: float, unit: float
+) -> None:
     values = (slope * np.log2(billions) + 7)[:, None]
     assert slopes(billions, values) == pytest.approx([slope], abs=1e-6)
     assert slopes(np.array(billions) * unit, values) == pytest.approx([slope], abs=1e-6)
@@ -91,7 +104,9 @@ def test_a_band_goes_along_the_line_and_is_its_percentiles() -> None:
 
 def test_trends_and_gains_are_paired_over_resamples() -> None:
     common = 0.2 * DICE.standard_normal(1000)  # what makes all sizes' scores rise and fall together
-    models = sized({b: np.concatenate([[s], s + common]) for b, s in ((1, 0.2), (4, 0.4), (8, 0.9))})
+    models = sized(
+        {b: np.concatenate([[s], s + common]) for b, s in ((1, 0.2), (4, 0.4), (8, 0.9))}
+    )
     (row,) = trends({"s": models}).to_dict("records")
     slope = stats.linregress([0, 2, 3], [0.2, 0.4, 0.9]).slope
     assert row["per_doubling"] == pytest.approx(slope)
@@ -148,7 +163,9 @@ def test_sizes_that_make_no_trend_are_refused(refusal) -> None:  # type: ignore[
 def test_a_sentence_is_no_stronger_than_the_test() -> None:
     def told(values: dict[float, np.ndarray], **more: float) -> str:
         models = sized(values)
-        (sentence,) = findings(trends({"s": models}), points(models, **more), HEADLINES[:1]).sentence
+        (sentence,) = findings(
+            trends({"s": models}), points(models, **more), HEADLINES[:1]
+        ).sentence
         return str(sentence).replace("\u00a0", " ")
 
     rises = told({1: noisy(0.2), 2: noisy(0.31), 4: noisy(0.39), 8: noisy(0.5)})
@@ -166,12 +183,16 @@ def test_a_sentence_is_no_stronger_than_the_test() -> None:
     assert "These models differ (p < 0.001 over items), but not as their sizes do." in luck
     two = told({1: noisy(0.2), 2: noisy(0.4)})
     assert "two sizes make no trend. These models differ, by +20.0 points of 100 a doubling" in two
-    assert "No difference between these models could be shown" in told({1: noisy(0.2), 2: noisy(0.2)})
+    assert "No difference between these models could be shown" in told(
+        {1: noisy(0.2), 2: noisy(0.2)}
+    )
     assert "the same at every size" in told({b: np.full(1001, 0.3) for b in (1, 2, 4)})
     assert "m-1B and m-2B cannot be told from a random answerer." in told(
         {1: noisy(0.2), 2: noisy(0.2)}, baseline=0.2
     )
-    assert "Readable answers go from 50% to 50%" in told({1: noisy(0.2), 2: noisy(0.4)}, valid_rate=0.5)
+    assert "Readable answers go from 50% to 50%" in told(
+        {1: noisy(0.2), 2: noisy(0.4)}, valid_rate=0.5
+    )
 
 
 def test_what_is_shown_has_an_interval_that_leaves_out_nought() -> None:
@@ -197,6 +218,9 @@ def test_a_fall_by_position_is_told_as_chance() -> None:
     assert "chance" not in findings(trends({"s": models}), table, ss).sentence[0]
 
 
-@pytest.mark.parametrize(("billions", "text"), [(32, "32B"), (0.5, "0.5B"), (0.335, "335M"), (3.29e-4, "329K"), (9.27e-5, "92.7K")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("billions", "text"),
+    [(32, "32B"), (0.5, "0.5B"), (0.335, "335M"), (3.29e-4, "329K"), (9.27e-5, "92.7K")],
+)
 def test_sizes_are_written_as_people_do(billions: float, text: str) -> None:
     assert size(billions) == text

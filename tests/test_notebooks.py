@@ -13,7 +13,9 @@ from bench.report import build, execute, matrix, site
 
 
 def test_a_misspelt_notebook_parameter_is_refused():
-    with pytest.raises(BadInput, match=r"cbbq\.ipynb: parameter 'modles' is unknown; allowed: models"):
+    with pytest.raises(
+        BadInput, match=r"cbbq\.ipynb: parameter 'modles' is unknown; allowed: models"
+    ):
         execute.check_parameters(build.NOTEBOOKS / "cbbq.ipynb", {"modles": []})
     with pytest.raises(BadInput, match=r"no such notebook; there are cbbq, .*, mcbe"):
         execute.check_parameters(build.NOTEBOOKS / "nothing.ipynb", {})
@@ -43,9 +45,7 @@ def test_a_notebook_that_fails_is_shown_with_its_error(tmp_path):
 
 
 def test_an_analysis_whose_runs_do_not_suffice_ends_with_a_sentence(tmp_path):
-    raises = (
-        "from bench.core.errors import BadInput\nraise BadInput('two models are needed; this study has one')"
-    )
+    raises = "from bench.core.errors import BadInput\nraise BadInput('two models are needed; this study has one')"
     source = written(tmp_path / "few.ipynb", "x = 1", "print('shown before')", raises)
     trouble = execute.run_notebook(source, tmp_path / "out" / "few.ipynb", {})
     assert trouble.is_sentence

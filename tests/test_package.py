@@ -28,7 +28,9 @@ def test_the_version_is_an_option(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_citation_names_the_papers_of_the_benchmarks(citation: dict[str, Any]) -> None:
     cited = [
         (
-            tuple(f"{author['given-names']} {author['family-names']}" for author in paper["authors"]),
+            tuple(
+                f"{author['given-names']} {author['family-names']}" for author in paper["authors"]
+            ),
             paper["title"],
             paper["collection-title"],
             paper["year"],

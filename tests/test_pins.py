@@ -50,7 +50,9 @@ def test_all_that_pyproject_names_is_pinned_as_it_allows() -> None:
         name = canonicalize_name(one.name)
         if name != "bias-workbench":
             assert name in pinned, f"{name} is not in .ci/constraints.txt; run .ci/pin"
-            assert one.specifier.contains(pinned[name]), f"{one}, and the pin is {pinned[name]}; run .ci/pin"
+            assert one.specifier.contains(pinned[name]), (
+                f"{one}, and the pin is {pinned[name]}; run .ci/pin"
+            )
 
 
 def test_continuous_integration_checks_the_hashes() -> None:

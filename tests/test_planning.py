@@ -25,7 +25,11 @@ def test_sizes_are_those_of_cohen_s_tables(size: float, power: float, n: int) ->
     found = units_needed(1.0, size, power=power)
     assert found == pytest.approx(n, abs=1)
     assert exact_power(1.0, size, int(found)) == pytest.approx(power, abs=0.02)
-    assert detectable(1.0, int(found), power=power) <= size < detectable(1.0, int(found) - 1, power=power)
+    assert (
+        detectable(1.0, int(found), power=power)
+        <= size
+        < detectable(1.0, int(found) - 1, power=power)
+    )
 
 
 def test_few_units_show_nothing() -> None:
@@ -36,9 +40,14 @@ def test_few_units_show_nothing() -> None:
 
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
-    folder, common = tmp_path_factory.mktemp("runs"), {"data": "samples", "categories": ["gender", "age"]}
+    folder, common = (
+        tmp_path_factory.mktemp("runs"),
+        {"data": "samples", "categories": ["gender", "age"]},
+    )
     models = ["simulated:bias=0.3,seed=1", "simulated:bias=0.6,seed=2"]
-    return [run.evaluate("cbbq", model, out=folder / str(k), **common) for k, model in enumerate(models)]
+    return [
+        run.evaluate("cbbq", model, out=folder / str(k), **common) for k, model in enumerate(models)
+    ]
 
 
 def test_a_plan_without_runs_is_for_even_odds_and_all_the_data() -> None:
@@ -61,7 +70,9 @@ def test_a_plan_from_a_run_finds_its_own_standard_error_again(asked: list[Run]) 
 
 
 def test_a_plan_from_two_runs_takes_their_paired_differences(asked: list[Run]) -> None:
-    table = planned("cbbq", 0.1, runs=asked, budget_requests=100).set_index(["metric", "comparison"])
+    table = planned("cbbq", 0.1, runs=asked, budget_requests=100).set_index(
+        ["metric", "comparison"]
+    )
     first, second = (one.replicates()["all", "ambiguous", "s_amb"] for one in asked)
     row = table.loc["s_amb", PAIRED]
     assert row.sd / np.sqrt(row.available) == pytest.approx(np.std((first - second)[1:]), rel=0.15)

@@ -35,7 +35,10 @@ def test_bars_in_a_notebook_are_gone_when_they_are_done() -> None:
 
 
 def test_a_widget_leaves_what_stands_beside_it() -> None:
-    view = {"application/vnd.jupyter.widget-view+json": {"model_id": "x"}, "text/html": "<p>begins</p>"}
+    view = {
+        "application/vnd.jupyter.widget-view+json": {"model_id": "x"},
+        "text/html": "<p>begins</p>",
+    }
     cell = nbformat.v4.new_code_cell(outputs=[nbformat.v4.new_output("display_data", view)])
     book = nbformat.v4.new_notebook(cells=[cell], metadata={"widgets": {"state": {}}})
     drop_blank_outputs(book)

@@ -64,7 +64,9 @@ def test_data_sizes_of_the_paper_add_up() -> None:
     sizes = published("cbbq").query("task == 'data'")
     sizes = sizes.pivot_table(index="category", columns="metric", values="score")
     parts, whole = sizes.drop(index=ALL).sum(), sizes.loc[ALL]
-    assert (parts.templates, parts.questions) == (whole.templates, whole.questions) == (3039, 106588)
+    assert (
+        (parts.templates, parts.questions) == (whole.templates, whole.questions) == (3039, 106588)
+    )
 
 
 def test_a_run_is_compared_with_the_same_model_alone(tmp_path: Path) -> None:
@@ -104,7 +106,9 @@ def test_a_run_is_compared_with_the_same_model_alone(tmp_path: Path) -> None:
         ({"benchmark": "bbq"}, "row 1, column `benchmark`"),
     ],
 )
-def test_a_bad_cell_is_refused(cell: dict[str, str], sentence: str, tmp_path: Path, refusal: Refusal) -> None:
+def test_a_bad_cell_is_refused(
+    cell: dict[str, str], sentence: str, tmp_path: Path, refusal: Refusal
+) -> None:
     row = dict.fromkeys(COLUMNS, "x") | {"benchmark": "cbbq", "score": "0.1", "billions": ""} | cell
     path = tmp_path / "own.csv"
     pd.DataFrame([row]).to_csv(path, index=False)

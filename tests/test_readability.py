@@ -39,9 +39,19 @@ def selective(tmp_path_factory: pytest.TempPathFactory) -> list[results.Run]:
             reply = item.subtype if one.task == "sc" else f"{item.score:g}"
             if one.item_id not in right:
                 reply = wrong[one.task] if name == "wrong" else REFUSED
-            rows.append({"task": one.task, "item_id": one.item_id, "request": one.request, "repeat": 0, "response": reply})  # fmt: skip
+            rows.append(
+                {
+                    "task": one.task,
+                    "item_id": one.item_id,
+                    "request": one.request,
+                    "repeat": 0,
+                    "response": reply,
+                }
+            )
         path = folder / f"{name}.jsonl"
-        path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
+        path.write_text(
+            "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8"
+        )
         runs.append(run.evaluate("mcbe", f"replay:{path}", out=folder / name, **options))
     assert (len(right), len(items)) == (60, 96)
     return runs
@@ -64,7 +74,10 @@ def test_a_model_that_refuses_what_it_would_get_wrong_is_not_the_better_one(
     assert set(zip(result.ranks.ranks_from, result.ranks.ranks_to, strict=True)) == {(1, 2)}
     table = results.table(selective)
     sentences = findings(table, "mcbe").set_index(["model", "task"]).sentence
-    assert "Only 62% of its answers could be read: depending on the others" in sentences["refusing", "sc"]
+    assert (
+        "Only 62% of its answers could be read: depending on the others"
+        in sentences["refusing", "sc"]
+    )
     low = cell(table[table.model == "refusing"], task="sc", preset="robust")
     assert (low.score, low.bound_low, low.bound_high) == pytest.approx((62.5, 62.5, 100))
     assert np.isnan(cell(table[table.model == "wrong"], task="sc", preset="robust").bound_low)
@@ -72,7 +85,10 @@ def test_a_model_that_refuses_what_it_would_get_wrong_is_not_the_better_one(
 
 def test_refusing_half_of_the_questions_is_no_lower_bias(tmp_path: Path) -> None:
     models = ("simulated:bias=0.6", "simulated:bias=0.6,refuse=0.5,seed=1")
-    runs = [run.evaluate("cbbq", one, data="samples", out=tmp_path / str(k)) for k, one in enumerate(models)]
+    runs = [
+        run.evaluate("cbbq", one, data="samples", out=tmp_path / str(k))
+        for k, one in enumerate(models)
+    ]
     result: Compared = compared(runs)
     row = result.pairs[result.pairs.metric == "s_amb"].iloc[0]
     assert row.verdict == LESS_READABLE
@@ -82,7 +98,9 @@ def test_refusing_half_of_the_questions_is_no_lower_bias(tmp_path: Path) -> None
     assert (row.n, row.n_asked) == (ambiguous.sum(), len(ambiguous))
     assert row.readable_b == pytest.approx(ambiguous.mean())
     assert row.bound_low_b < row.score_a < row.bound_high_b
-    assert all("best score" not in one for one in comparison_findings(result.pairs, result.ranks, "cbbq"))
+    assert all(
+        "best score" not in one for one in comparison_findings(result.pairs, result.ranks, "cbbq")
+    )
 
 
 def test_a_gain_of_the_less_readable_side_is_no_gain() -> None:
@@ -93,7 +111,11 @@ def test_a_gain_of_the_less_readable_side_is_no_gain() -> None:
 
 def test_bounds_of_cbbq_are_reached_by_replies(tmp_path: Path) -> None:
     asked = run.evaluate(
-        "cbbq", "simulated:bias=0.5,refuse=0.3", categories=["age", "gender"], data="samples", out=tmp_path
+        "cbbq",
+        "simulated:bias=0.5,refuse=0.3",
+        categories=["age", "gender"],
+        data="samples",
+        out=tmp_path,
     )
     records, items = asked.records, asked.items
     table = cbbq.score_records(records, items, "robust")
@@ -106,8 +128,14 @@ def test_bounds_of_cbbq_are_reached_by_replies(tmp_path: Path) -> None:
         "right": known.label,
         "wrong": np.where(known.label == stereotyped, 1 - stereotyped, stereotyped),
     }.items():
-        given = records.assign(response=np.where(unread, np.array(list("ABC"))[letters], records.response))
-        scores = cbbq.score_records(given, items, "robust").set_index(["category", "task", "metric"]).score
+        given = records.assign(
+            response=np.where(unread, np.array(list("ABC"))[letters], records.response)
+        )
+        scores = (
+            cbbq.score_records(given, items, "robust")
+            .set_index(["category", "task", "metric"])
+            .score
+        )
         for metric, task, end in (
             ("s_amb", "ambiguous", {"biased": "high", "other": "low"}),
             ("s_disamb", "disambiguous", {"biased": "high", "other": "low"}),
@@ -127,13 +155,17 @@ def test_bounds_of_nli_coal_are_reached_by_replies(tmp_path: Path) -> None:
         "high": {"ps": "entailment", "as": "contradiction", "ns": "entailment"},
         "low": {"ps": "neutral", "as": "neutral", "ns": "neutral"},
     }.items():
-        given = records.assign(response=records.response.where(records.valid, records.task.map(labels)))
+        given = records.assign(
+            response=records.response.where(records.valid, records.task.map(labels))
+        )
         scores = nli_coal.score_records(given, items, "robust")
         assert row[f"bound_{end}"] == pytest.approx(cell(scores, "coal", task="all").score)
 
 
 def test_bounds_of_severities_are_reached_by_replies(tmp_path: Path) -> None:
-    asked = run.evaluate("mcbe", "simulated:bias=0.5,refuse=0.3", tasks=["bs"], data="samples", out=tmp_path)
+    asked = run.evaluate(
+        "mcbe", "simulated:bias=0.5,refuse=0.3", tasks=["bs"], data="samples", out=tmp_path
+    )
     records, items = asked.records, asked.items
     row = cell(mcbe.score_records(records, items, "robust"), task="bs")
     people = records[["item_id"]].merge(items, on="item_id").score
@@ -146,7 +178,9 @@ def test_bounds_of_severities_are_reached_by_replies(tmp_path: Path) -> None:
 def test_a_model_that_is_never_read_in_a_task_takes_no_rank_from_the_others(tmp_path: Path) -> None:
     models = ("simulated:bias=0.2,seed=1", "simulated:bias=0.5,seed=2", "simulated:answer=A")
     runs = [
-        run.evaluate("mcbe", one, tasks=["pc", "sc", "ss"], data="samples", limit=4, out=tmp_path / str(k))
+        run.evaluate(
+            "mcbe", one, tasks=["pc", "sc", "ss"], data="samples", limit=4, out=tmp_path / str(k)
+        )
         for k, one in enumerate(models)
     ]
     order = compared(runs).ranks
@@ -154,7 +188,8 @@ def test_a_model_that_is_never_read_in_a_task_takes_no_rank_from_the_others(tmp_
     assert set(order.model[order.task == "all"]) == set(models)
     # Over all tasks models are ranked by those in which all can be read.
     pc, ss, whole = (
-        order[order.task == task].set_index("model").score[models[0]] for task in ("pc", "ss", "all")
+        order[order.task == task].set_index("model").score[models[0]]
+        for task in ("pc", "ss", "all")
     )
     assert min(pc, ss) <= whole <= max(pc, ss)
 

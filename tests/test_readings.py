@@ -28,12 +28,16 @@ FILLED, REPLY = "what did you read?", "reply"
 
 
 @pytest.fixture
-def bench(own_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Bench:
+def bench(
+    own_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Bench:
     return lambda *given: command(monkeypatch, capsys, *given)
 
 
 def asked(out: str = "out", model: str = "simulated:refuse=0.2,competence=0.5") -> run.Run:
-    return run.evaluate("mcbe", model, tasks=["sc", "ss", "bs"], categories=["age", "race"], out=out)
+    return run.evaluate(
+        "mcbe", model, tasks=["sc", "ss", "bs"], categories=["age", "race"], out=out
+    )
 
 
 def rows_of(path: str) -> list[dict[str, str]]:
@@ -68,7 +72,14 @@ def test_counts_and_intervals_by_hand() -> None:
     frame = pd.concat([frame, pd.DataFrame({"reader": [""], "person": ["7"], "task": ["bs"]})])
     found = precision(frame).set_index("task")
     one = found.loc["ss"]
-    assert [one.replies, one["read"], one.right, one.misread, one.read_though_none, one.unread] == [6, 4, 2, 1, 1, 1]  # fmt: skip
+    assert [one.replies, one["read"], one.right, one.misread, one.read_though_none, one.unread] == [
+        6,
+        4,
+        2,
+        1,
+        1,
+        1,
+    ]
     assert one.precision == 2 / 4
     assert (one.ci_low, one.ci_high) == pytest.approx(clopper_pearson(2, 4))
     assert found.precision.isna().tolist() == [False, False, True]
@@ -131,7 +142,9 @@ def test_the_reader_is_asked_again_whenever_the_run_is_looked_at(
     save("sheet.csv", [{**row, FILLED: read_by_person(row)} for row in rows_of("sheet.csv")])
     assert readings.read_sheet(done, Path("sheet.csv")).precision.precision[0] == 1
     whole = mcbe.parse
-    monkeypatch.setattr(mcbe, "parse", lambda task, *rest: "A" if task == "ss" else whole(task, *rest))
+    monkeypatch.setattr(
+        mcbe, "parse", lambda task, *rest: "A" if task == "ss" else whole(task, *rest)
+    )
     told = precision(done.readings).set_index("task")
     answers = pd.Series([row[FILLED] for row in rows_of("sheet.csv") if row["task"] == "ss"])
     assert told.right["ss"] == (answers == "A").sum()
@@ -141,9 +154,14 @@ def test_the_reader_is_asked_again_whenever_the_run_is_looked_at(
 
 def test_letters_are_those_that_the_prompt_shows(own_folder: Path) -> None:
     done = run.evaluate(
-        "cbbq", "simulated:bias=0.5", categories=["age"], limit=6, out="out",
-        settings={"option_order": "rotated", "explanation": "yes"}, judge="simulated:competence=1",
-    )  # fmt: skip
+        "cbbq",
+        "simulated:bias=0.5",
+        categories=["age"],
+        limit=6,
+        out="out",
+        settings={"option_order": "rotated", "explanation": "yes"},
+        judge="simulated:competence=1",
+    )
     readings.write_sheet(done, Path("sheet.csv"))
     rows = rows_of("sheet.csv")
     assert {row["allowed"] for row in rows} == {"A, B, C, none", "biased, unbiased, none"}
@@ -164,7 +182,10 @@ def test_a_sheet_may_be_filled_in_part_by_part(bench: Bench) -> None:
     assert status == 2
     assert "no row of column `what did you read?` is filled in" in err
     rows = rows_of("sheet.csv")
-    save("sheet.csv", [{**row, FILLED: read_by_person(row) if k < 30 else ""} for k, row in enumerate(rows)])
+    save(
+        "sheet.csv",
+        [{**row, FILLED: read_by_person(row) if k < 30 else ""} for k, row in enumerate(rows)],
+    )
     status, printed, _ = bench("mark", "--readings", "out", "sheet.csv")
     assert (status, "30 of 100 replies are filled in" in printed) == (0, True)
     assert precision(done.readings).replies[0] == 30
@@ -180,29 +201,51 @@ def test_pages_of_a_run_are_made_again_when_its_readings_change(own_folder: Path
     assert execute._of_run(done.folder) != before
 
 
-def changed(row: int, column: str, value: str) -> Callable[[list[dict[str, str]]], list[dict[str, str]]]:
+def changed(
+    row: int, column: str, value: str
+) -> Callable[[list[dict[str, str]]], list[dict[str, str]]]:
     return lambda rows: [{**one, column: value} if k == row else one for k, one in enumerate(rows)]
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (changed(0, FILLED, "Z"), "sheet.csv, row 1, column `what did you read?`: 'Z' is not allowed; allowed: "),
-        (changed(99, FILLED, "11"), "row 100, column `what did you read?`: '11' is not allowed; allowed: a number from 0 to 10, or none"),
-        (changed(4, REPLY, "B, I think"), "sheet.csv, row 5, column `reply`: 'B, I think' is not what out recorded for "),
+        (
+            changed(0, FILLED, "Z"),
+            "sheet.csv, row 1, column `what did you read?`: 'Z' is not allowed; allowed: ",
+        ),
+        (
+            changed(99, FILLED, "11"),
+            "row 100, column `what did you read?`: '11' is not allowed; allowed: a number from 0 to 10, or none",
+        ),
+        (
+            changed(4, REPLY, "B, I think"),
+            "sheet.csv, row 5, column `reply`: 'B, I think' is not what out recorded for ",
+        ),
         (changed(4, "item_id", "age:99"), "sheet.csv, row 5, column `reply`: "),
-        (lambda rows: rows[:6] + rows[8:], "sheet.csv: has 98 of 100 rows, row 7 of 100 is missing"),
-        (lambda rows: [*rows[:-1], rows[0]], "sheet.csv, row 100, column `row`: '1 of 100' stands there twice"),
-        (changed(2, "row", "third"), "sheet.csv, row 3, column `row`: 'third' is not a row's number"),
+        (
+            lambda rows: rows[:6] + rows[8:],
+            "sheet.csv: has 98 of 100 rows, row 7 of 100 is missing",
+        ),
+        (
+            lambda rows: [*rows[:-1], rows[0]],
+            "sheet.csv, row 100, column `row`: '1 of 100' stands there twice",
+        ),
+        (
+            changed(2, "row", "third"),
+            "sheet.csv, row 3, column `row`: 'third' is not a row's number",
+        ),
         (lambda rows: [], "sheet.csv: has 0 of 100 rows"),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_sheet_is_one_sentence_with_the_next_command(
     bench: Bench, change: Callable[[list[dict[str, str]]], list[dict[str, str]]], said: str
 ) -> None:
     done = asked()
     readings.write_sheet(done, Path("sheet.csv"))
-    save("sheet.csv", change([{**row, FILLED: read_by_person(row)} for row in rows_of("sheet.csv")]))
+    save(
+        "sheet.csv", change([{**row, FILLED: read_by_person(row)} for row in rows_of("sheet.csv")])
+    )
     status, printed, err = bench("mark", "--readings", "out", "sheet.csv")
     assert (status, printed, err.count("\n")) == (2, "", 1)
     assert said in err
@@ -213,7 +256,10 @@ def test_a_wrong_sheet_is_one_sentence_with_the_next_command(
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (("--readings", "out"), "needs a run and a sheet, like `bench mark --readings RUN_DIR SHEET.csv`"),
+        (
+            ("--readings", "out"),
+            "needs a run and a sheet, like `bench mark --readings RUN_DIR SHEET.csv`",
+        ),
         (("--readings", "out", "a.csv", "--out", "b.csv"), "needs a run and a sheet"),
         (("--readings", "letters", "a.csv"), "letters: holds no reply whose words were read"),
         (("--readings", "out", "no/such/a.csv"), "there is no folder no/such"),
@@ -222,16 +268,26 @@ def test_a_wrong_sheet_is_one_sentence_with_the_next_command(
 def test_a_wrong_call_is_one_sentence(bench: Bench, given: tuple[Any, ...], said: str) -> None:
     run.evaluate("mcbe", "simulated:", tasks=["ss"], categories=["age"], limit=1, out="out")
     run.evaluate(
-        "mcbe", "simulated:", tasks=["ss"], categories=["age"], limit=1, read="letters", out="letters"
+        "mcbe",
+        "simulated:",
+        tasks=["ss"],
+        categories=["age"],
+        limit=1,
+        read="letters",
+        out="letters",
     )
     status, _, err = bench("mark", *given)
     assert (status, err.count("\n")) == (2, 1)
     assert said in err
 
 
-@pytest.mark.parametrize("content", ['{"readings": [1]}', "[]", "", '{"readings": [{"task": "ss"}]}'])
+@pytest.mark.parametrize(
+    "content", ['{"readings": [1]}', "[]", "", '{"readings": [{"task": "ss"}]}']
+)
 def test_a_file_of_readings_that_is_none_is_refused(own_folder: Path, content: str) -> None:
     done = asked()
     Path("out/readings.json").write_text(content, "utf-8")
-    with pytest.raises(BadInput, match=r"out/readings\.json: is not what `bench mark --readings` writes"):
+    with pytest.raises(
+        BadInput, match=r"out/readings\.json: is not what `bench mark --readings` writes"
+    ):
         done.scores()

@@ -47,7 +47,9 @@ def test_the_first_two_commands_set_everything_up_themselves():
     assert shlex.split(first) == shlex.split(
         "python3 -m venv .venv && .venv/bin/pip install -c .ci/constraints.txt -e . && .venv/bin/bench report"
     )
-    assert second.startswith("python3 -m venv .venv && .venv/bin/pip install -c .ci/constraints.txt -e ")
+    assert second.startswith(
+        "python3 -m venv .venv && .venv/bin/pip install -c .ci/constraints.txt -e "
+    )
     assert second.rstrip().endswith(".venv/bin/pytest -n auto --dist loadfile")
     assert "<!-- test command -->\n```bash\n" + second in TEXT
 
@@ -58,7 +60,9 @@ def test_continuous_integration_runs_what_the_readme_says():
 
 @pytest.mark.parametrize("code", blocks("python"))
 def test_a_python_example_runs(code, tmp_path):
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     assert "gender" in done.stdout
 
@@ -66,7 +70,10 @@ def test_a_python_example_runs(code, tmp_path):
 @pytest.mark.parametrize("text", blocks("yaml"))
 def test_a_study_example_is_a_study(text, tmp_path):
     (tmp_path / "mine.yml").write_text(text, "utf-8")
-    models = [entry if isinstance(entry, str) else entry["model"] for entry in yaml.safe_load(text)["models"]]
+    models = [
+        entry if isinstance(entry, str) else entry["model"]
+        for entry in yaml.safe_load(text)["models"]
+    ]
     assert [model.model for model in study.load(tmp_path / "mine.yml").models] == models
 
 

@@ -19,15 +19,45 @@ def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def ask(out: str = "out", **options) -> run.Run:
     model = "simulated:bias=0.6,refuse=0.1"
     return run.evaluate(
-        "mcbe", model, tasks=["ss"], categories=["age"], data=data.SAMPLES / "mcbe", out=out, **options
+        "mcbe",
+        model,
+        tasks=["ss"],
+        categories=["age"],
+        data=data.SAMPLES / "mcbe",
+        out=out,
+        **options,
     )
 
 
 def test_a_row_holds_what_was_asked_and_what_came_back() -> None:
     rows = ask().records
-    assert list(rows) == ["benchmark", "category", "task", "item_id", "request", "repeat", "seed", "prompt_version", "prompt_hash", "prompt", "response", "logprobs", "parsed", "valid", "error", "seconds", "cut"]  # fmt: skip
+    assert list(rows) == [
+        "benchmark",
+        "category",
+        "task",
+        "item_id",
+        "request",
+        "repeat",
+        "seed",
+        "prompt_version",
+        "prompt_hash",
+        "prompt",
+        "response",
+        "logprobs",
+        "parsed",
+        "valid",
+        "error",
+        "seconds",
+        "cut",
+    ]
     first = rows.iloc[0]
-    assert tuple(first[["benchmark", "category", "task", "item_id", "repeat"]]) == ("mcbe", "age", "ss", "age:1", 0)  # fmt: skip
+    assert tuple(first[["benchmark", "category", "task", "item_id", "repeat"]]) == (
+        "mcbe",
+        "age",
+        "ss",
+        "age:1",
+        0,
+    )
     assert first.prompt_version == "bench-mcbe-3"
     assert first.parsed == first.response
     assert first.valid
@@ -35,7 +65,9 @@ def test_a_row_holds_what_was_asked_and_what_came_back() -> None:
     assert rows.prompt_hash.nunique() == rows.prompt.nunique() == len(rows)
 
 
-def test_stored_records_are_scored_again_under_any_preset_and_nobody_is_asked(monkeypatch: pytest.MonkeyPatch, refusal) -> None:  # fmt: skip
+def test_stored_records_are_scored_again_under_any_preset_and_nobody_is_asked(
+    monkeypatch: pytest.MonkeyPatch, refusal
+) -> None:
     ask()
     monkeypatch.setattr(Simulated, "answer", None)
     result = run.Run.open("out")
@@ -43,13 +75,20 @@ def test_stored_records_are_scored_again_under_any_preset_and_nobody_is_asked(mo
     for preset, table in tables.items():
         assert set(table.preset) >= {preset}
         assert list(table)[:4] == ["benchmark", "category", "task", "metric"]
-    best = {preset: table[(table.metric == "score") & (table.preset == preset)].score.iloc[0] for preset, table in tables.items()}  # fmt: skip
+    best = {
+        preset: table[(table.metric == "score") & (table.preset == preset)].score.iloc[0]
+        for preset, table in tables.items()
+    }
     assert best["paper"] < best["robust"]
     assert result.scores().equals(tables["robust"])
-    assert "preset 'strict' is unknown; allowed: robust, official, paper" in refusal(result.scores, "strict")
+    assert "preset 'strict' is unknown; allowed: robust, official, paper" in refusal(
+        result.scores, "strict"
+    )
 
 
-def test_another_preset_on_the_same_folder_is_kept_and_asks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_preset_on_the_same_folder_is_kept_and_asks_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     ask()
     monkeypatch.setattr(scorers, "load", None)
     assert ask(preset="official").about["preset"] == "official"

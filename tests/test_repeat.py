@@ -18,7 +18,17 @@ MODEL = "simulated:bias=0.6,position=0.2,refuse=0.1,seed=4"
 
 @pytest.fixture
 def first(own_folder: Path) -> Run:
-    return evaluate("cbbq", MODEL, categories=["gender", "age"], limit=6, seed=3, repeats=2, out="first", settings={"prompting": "Q+IF"}, prompts="bare")  # fmt: skip
+    return evaluate(
+        "cbbq",
+        MODEL,
+        categories=["gender", "age"],
+        limit=6,
+        seed=3,
+        repeats=2,
+        out="first",
+        settings={"prompting": "Q+IF"},
+        prompts="bare",
+    )
 
 
 def edited(run: Run, folder: str, **about: Any) -> Path:
@@ -27,7 +37,9 @@ def edited(run: Run, folder: str, **about: Any) -> Path:
     return Path(folder) / records.ABOUT
 
 
-def test_run_json_alone_gives_the_same_records(first: Run, capsys: pytest.CaptureFixture[str]) -> None:
+def test_run_json_alone_gives_the_same_records(
+    first: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
     again = repeat(edited(first, "alone"), out="again")
     pd.testing.assert_frame_equal(columns("again"), columns("first"))
     assert again.about["identity"] == first.about["identity"]
@@ -38,7 +50,13 @@ def test_run_json_alone_gives_the_same_records(first: Run, capsys: pytest.Captur
 
 def test_without_a_folder_it_lies_beside_others(first: Run) -> None:
     done = repeat(first)
-    assert done.folder == Path.cwd() / "reports/runs" / MODEL.replace(":", "_") / f"cbbq-{first.about['identity']}-repeat"  # fmt: skip
+    assert (
+        done.folder
+        == Path.cwd()
+        / "reports/runs"
+        / MODEL.replace(":", "_")
+        / f"cbbq-{first.about['identity']}-repeat"
+    )
 
 
 def test_a_run_on_the_samples_is_repeated_on_them_wherever_they_are(
@@ -51,12 +69,25 @@ def test_a_run_on_the_samples_is_repeated_on_them_wherever_they_are(
     pd.testing.assert_frame_equal(columns("again"), columns("first"))
 
 
-@pytest.mark.parametrize(("benchmark", "options"), [
-    ("nli_coal", {"categories": ["zh"], "limit": 5}),
-    ("mcbe", {"categories": ["age"], "limit": 2, "judge": "simulated:bias=0.2", "settings": {"context_order": "judge"}}),
-    ("mcbe", {"categories": ["age"], "limit": 2, "tasks": ["ss"], "preset": "official"}),
-])  # fmt: skip
-def test_any_benchmark_is_repeated(own_folder: Path, benchmark: str, options: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("benchmark", "options"),
+    [
+        ("nli_coal", {"categories": ["zh"], "limit": 5}),
+        (
+            "mcbe",
+            {
+                "categories": ["age"],
+                "limit": 2,
+                "judge": "simulated:bias=0.2",
+                "settings": {"context_order": "judge"},
+            },
+        ),
+        ("mcbe", {"categories": ["age"], "limit": 2, "tasks": ["ss"], "preset": "official"}),
+    ],
+)
+def test_any_benchmark_is_repeated(
+    own_folder: Path, benchmark: str, options: dict[str, Any]
+) -> None:
     evaluate(benchmark, MODEL, out="first", partial=True, **options)
     repeat("first", "again")
     pd.testing.assert_frame_equal(columns("again"), columns("first"))
@@ -66,7 +97,16 @@ def test_any_benchmark_is_repeated(own_folder: Path, benchmark: str, options: di
 @pytest.mark.parametrize("benchmark", ["cbbq", "mcbe"])
 def test_a_computed_run_is_repeated_to_the_byte(own_folder: Path, benchmark: str) -> None:
     """Sampled replies, likelihoods and probabilities alike."""
-    evaluate(benchmark, "tiny:s,bias=0.5", categories=["gender"], limit=3, repeats=2, out="first", batch_tokens=100, partial=True)  # fmt: skip
+    evaluate(
+        benchmark,
+        "tiny:s,bias=0.5",
+        categories=["gender"],
+        limit=3,
+        repeats=2,
+        out="first",
+        batch_tokens=100,
+        partial=True,
+    )
     again = repeat("first", "again")
     pd.testing.assert_frame_equal(columns("again"), columns("first"), check_exact=True)
     assert again.about["model"]["batch_tokens"] == 100
@@ -76,14 +116,18 @@ def test_paths_are_meant_from_where_the_run_was_made(
     own_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(data.SAMPLES / "cbbq", "there/cbbq")
-    asked = evaluate("cbbq", MODEL, categories=["age"], limit=2, out="there/asked", data="there/cbbq")
+    asked = evaluate(
+        "cbbq", MODEL, categories=["age"], limit=2, out="there/asked", data="there/cbbq"
+    )
     lines = [{"prompt": row.prompt, "response": row.response} for row in asked.records.itertuples()]
     Path("there/said.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     monkeypatch.chdir("there")
     evaluate("cbbq", "replay:said.jsonl", categories=["age"], limit=2, out="first", data="cbbq")
     monkeypatch.chdir("/")
     repeat(own_folder / "there/first", own_folder / "again")
-    pd.testing.assert_frame_equal(columns(own_folder / "again"), columns(own_folder / "there/first"))
+    pd.testing.assert_frame_equal(
+        columns(own_folder / "again"), columns(own_folder / "there/first")
+    )
     with Path(own_folder / "there/said.jsonl").open("a") as stream:
         stream.write('{"prompt": "one more", "response": "A"}\n')
     with pytest.raises(Exception, match="the model's files or recipe are others"):
@@ -121,17 +165,20 @@ def test_other_data_another_wording_and_another_model_are_refused(
     assert not Path("again").exists(), "nothing is written"
 
 
-@pytest.mark.parametrize(("options", "said"), [
-    ({"seed": 4}, "seed was 3, now 4"),
-    ({"limit": 7}, "limit was 6, now 7"),
-    ({"model": "simulated:bias=1"}, "model was simulated:bias=0.6"),
-    ({"benchmark": "mcbe"}, "is a run of cbbq, not of mcbe"),
-    ({"categories": ["age"]}, "categories was"),
-    ({"settings": {"prompting": "Q"}}, "prompting was Q+IF, now Q"),
-    ({"preset": "official"}, "preset was robust, now official"),
-    ({"prompts": ""}, "prompts was"),
-    ({"out": "first"}, "is the run itself"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"seed": 4}, "seed was 3, now 4"),
+        ({"limit": 7}, "limit was 6, now 7"),
+        ({"model": "simulated:bias=1"}, "model was simulated:bias=0.6"),
+        ({"benchmark": "mcbe"}, "is a run of cbbq, not of mcbe"),
+        ({"categories": ["age"]}, "categories was"),
+        ({"settings": {"prompting": "Q"}}, "prompting was Q+IF, now Q"),
+        ({"preset": "official"}, "preset was robust, now official"),
+        ({"prompts": ""}, "prompts was"),
+        ({"out": "first"}, "is the run itself"),
+    ],
+)
 def test_what_would_ask_something_else_is_refused(
     first: Run, refusal: Any, options: dict[str, Any], said: str
 ) -> None:
@@ -143,8 +190,12 @@ def test_the_same_option_may_be_said_again(first: Run) -> None:
     repeat(first, "again", seed=3, categories=["gender", "age"], settings={"prompting": "Q+IF"})
 
 
-def test_other_versions_are_told_and_no_hindrance(first: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    old = edited(first, "old", packages={**first.about["packages"], "torch": "1.0"}, git_commit="0" * 40)
+def test_other_versions_are_told_and_no_hindrance(
+    first: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = edited(
+        first, "old", packages={**first.about["packages"], "torch": "1.0"}, git_commit="0" * 40
+    )
     repeat(old, "again")
     said = capsys.readouterr().err
     assert "not as in old: torch was 1.0, now " in said
@@ -183,13 +234,20 @@ def test_a_repeat_that_was_interrupted_goes_on(first: Run, monkeypatch: pytest.M
     pd.testing.assert_frame_equal(columns("again"), columns("first"))
 
 
-def test_the_command(first: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    status, out, err = command(monkeypatch, capsys, "run", "--from", "first/run.json", "--out", "again", "--format", "json")  # fmt: skip
+def test_the_command(
+    first: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, out, err = command(
+        monkeypatch, capsys, "run", "--from", "first/run.json", "--out", "again", "--format", "json"
+    )
     assert status == 0, err
     assert json.loads(out)["run"]["asked"] == first.about["asked"]
     assert "all 48 answers are the same" in err
     for words, said in [
-        (("--from", "first", "--seed", "4"), "seed was 3, now 4; leave it out, or ask anew without --from"),
+        (
+            ("--from", "first", "--seed", "4"),
+            "seed was 3, now 4; leave it out, or ask anew without --from",
+        ),
         (("mcbe", "--from", "first"), "--from: first is a run of cbbq, not of mcbe"),
         (("--from", "nowhere"), "nowhere: holds no run"),
         (("--model", "simulated:"), "Missing argument 'BENCHMARK'"),
@@ -204,10 +262,18 @@ def test_the_command(first: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest
 def rows(*responses: Any) -> pd.DataFrame:
     """Records of one task, a row for each (response, logprobs)."""
     return pd.DataFrame(
-        {"task": "t", "item_id": str(k), "request": "r", "repeat": 0, "response": said, "logprobs": numbers,
-         "error": "", "seconds": float(k)}
+        {
+            "task": "t",
+            "item_id": str(k),
+            "request": "r",
+            "repeat": 0,
+            "response": said,
+            "logprobs": numbers,
+            "error": "",
+            "seconds": float(k),
+        }
         for k, (said, numbers) in enumerate(responses)
-    )  # fmt: skip
+    )
 
 
 def test_differences_are_told_apart() -> None:

@@ -100,7 +100,9 @@ def test_an_undefined_score_is_a_dash_with_its_reason(made):
 @pytest.mark.parametrize("name", ["index.html", "cbbq.html", "nli_coal.html"])
 def test_no_page_asks_for_anything_from_elsewhere(made, name):
     text = page(made, name)
-    found = re.findall(r"""(?:src|href|action)\s*=\s*["']([^"']+)["']|url\(([^)]+)\)|@import""", text)
+    found = re.findall(
+        r"""(?:src|href|action)\s*=\s*["']([^"']+)["']|url\(([^)]+)\)|@import""", text
+    )
     links = [link for pair in found for link in pair if link]
     assert links
     assert [link for link in links if re.match(r"(https?:)?//", link)] == []
@@ -111,8 +113,16 @@ def test_no_page_asks_for_anything_from_elsewhere(made, name):
 def test_every_table_lies_beside_the_page_and_agrees_with_it(made):
     folder = made.page.parent
     linked = set(re.findall(r'href="(tables/cbbq/[\w.]+)"', page(made, "cbbq.html")))
-    assert {"tables/cbbq/by_category.csv", "tables/cbbq/provenance.csv", "tables/cbbq/scores.csv"} <= linked
-    assert {"tables/cbbq/scores.parquet", "tables/cbbq/scores.tex", "tables/cbbq/scores.png"} <= linked
+    assert {
+        "tables/cbbq/by_category.csv",
+        "tables/cbbq/provenance.csv",
+        "tables/cbbq/scores.csv",
+    } <= linked
+    assert {
+        "tables/cbbq/scores.parquet",
+        "tables/cbbq/scores.tex",
+        "tables/cbbq/scores.png",
+    } <= linked
     for link in linked:
         assert (folder / link).is_file()
     kept = {path.name for path in (folder / "tables/cbbq").iterdir()}
@@ -131,7 +141,10 @@ def test_every_table_lies_beside_the_page_and_agrees_with_it(made):
     assert "\\toprule" in tex
     assert "s\\_amb" in tex
     # A picture's words go with its file.
-    assert "answered 100" in (folder / "tables/cbbq/scores.svg").read_text("utf-8").partition("</title>")[0]
+    assert (
+        "answered 100"
+        in (folder / "tables/cbbq/scores.svg").read_text("utf-8").partition("</title>")[0]
+    )
 
 
 @pytest.mark.slow
@@ -165,7 +178,9 @@ def test_the_pages_in_a_browser(made, width, dark):
     for name, pictures in (("index.html", 0), ("cbbq.html", 4), ("nli_coal.html", 2)):
         seen = visit(made.page.parent / name, script, width, dark=dark)
         assert seen.console == []
-        assert [url for url in seen.requests if not url.startswith(("file:", "data:", "about:"))] == []
+        assert [
+            url for url in seen.requests if not url.startswith(("file:", "data:", "about:"))
+        ] == []
         assert seen.value["pictures"] >= pictures
         assert seen.value["broken"] == 0
         assert seen.value["tables"] >= 2
@@ -182,16 +197,17 @@ def test_nobody_is_shut_out(made, name):
     told = "found => found.violations.map(one => [one.id, ...one.nodes.map(node => node.html.slice(0, 200))])"
     for width, dark in ((390, True), (1280, False)):
         seen = visit(
-            made.page.parent / name, f"{axe()};axe.run(document, {rules}).then({told})", width, dark=dark
+            made.page.parent / name,
+            f"{axe()};axe.run(document, {rules}).then({told})",
+            width,
+            dark=dark,
         )
         assert seen.value == []
 
 
 @pytest.mark.slow
 def test_the_keyboard_skips_the_navigation_and_reaches_the_pages(made):
-    script = (
-        "({tag: document.activeElement.tagName, text: document.activeElement.innerText, at: location.hash})"
-    )
+    script = "({tag: document.activeElement.tagName, text: document.activeElement.innerText, at: location.hash})"
     first = visit(made.page, script, keys=["Tab"]).value
     assert first["text"] == "Skip to the content"
     assert visit(made.page, script, keys=["Tab", "Enter"]).value["at"] == "#main"
@@ -201,7 +217,9 @@ def test_the_keyboard_skips_the_navigation_and_reaches_the_pages(made):
 @pytest.mark.slow
 def test_the_index_answers_first(made):
     index = page(made, "index.html")
-    places = [index.index(f'id="{mark}"') for mark in ("glance", "findings", "cbbq", "provenance", "cite")]
+    places = [
+        index.index(f'id="{mark}"') for mark in ("glance", "findings", "cbbq", "provenance", "cite")
+    ]
     assert places == sorted(places)
     found = re.findall(r"<li>(.*?) <a href=\"([\w.]+)#What-was-found\">", index)
     assert 3 <= len(found) <= 5
@@ -264,7 +282,9 @@ def test_the_same_report_in_chinese(made, tmp_path):
         and not (model.model.startswith("replay:") and variant.key == "nli_coal")
     ]
     cells.append(Cell(plan.models[2], plan.variants[1], "not applicable", "the model has generate"))
-    runs = {cell.place: Run.open(run_folder(folder, cell)) for cell in cells if cell.state == "done"}
+    runs = {
+        cell.place: Run.open(run_folder(folder, cell)) for cell in cells if cell.state == "done"
+    }
     with i18n.use_language("zh"):
         made_pages = [
             pages.page(name, title, folder / "notebooks" / f"{name}.ipynb")
@@ -280,7 +300,9 @@ def test_the_same_report_in_chinese(made, tmp_path):
     for heading in ("一览", "主要发现", "数字的依据", "下载", "如何引用"):
         assert f">{heading}</h2>" in index
     assert "不适用：该模型只能 generate" in index
-    assert "simulated:bias=1 对 100% 的歧义问题作出了符合刻板印象的回答" in index or "planted" in index
+    assert (
+        "simulated:bias=1 对 100% 的歧义问题作出了符合刻板印象的回答" in index or "planted" in index
+    )
     assert ">元评估</a>" in index
     assert '<li>自我纠正: <span class="faint">不适用：' in index
     # The notebook's own words are said to be English.
@@ -290,7 +312,9 @@ def test_the_same_report_in_chinese(made, tmp_path):
     assert '<h2 id="What-was-found" lang="zh-CN">主要发现</h2>' in text
 
 
-def test_a_second_call_reads_the_records_and_a_changed_study_keeps_the_old_ones(tmp_path, monkeypatch):
+def test_a_second_call_reads_the_records_and_a_changed_study_keeps_the_old_ones(
+    tmp_path, monkeypatch
+):
     path = tmp_path / "mine.yml"
     text = 'title: T\nmodels: ["simulated:bias=1"]\nbenchmarks: {nli_coal: {categories: [zh], limit: 2}}\n'
     path.write_text(text)
@@ -302,14 +326,19 @@ def test_a_second_call_reads_the_records_and_a_changed_study_keeps_the_old_ones(
     assert (run / "records" / "000000.parquet").stat().st_mtime_ns == before
     path.write_text(text.replace("limit: 2", "limit: 3"))
     changed = study.load(path)
-    assert study_runs.ask(changed, changed.models[0], changed.variants[0], tmp_path / "r").state == "done"
+    assert (
+        study_runs.ask(changed, changed.models[0], changed.variants[0], tmp_path / "r").state
+        == "done"
+    )
     assert len(list(run.parent.iterdir())) == 2
 
 
 def test_the_index_says_what_is_still_to_come_and_links_no_page_that_is_not_there(tmp_path):
     path, folder = tmp_path / "mine.yml", tmp_path / "r"
     models = '["simulated:bias=1", "simulated:bias=0"]'
-    path.write_text(f"title: T\nmodels: {models}\nbenchmarks: {{nli_coal: {{categories: [zh], limit: 2}}}}\n")
+    path.write_text(
+        f"title: T\nmodels: {models}\nbenchmarks: {{nli_coal: {{categories: [zh], limit: 2}}}}\n"
+    )
     plan = study.load(path)
     cells = study_runs.cells(plan)
     cells[0] = study_runs.ask(plan, plan.models[0], plan.variants[0], folder)
@@ -341,7 +370,9 @@ def _die(sending, *arguments):
 def test_a_worker_that_is_killed_fails_its_own_model_alone(tmp_path, monkeypatch):
     path = tmp_path / "mine.yml"
     models = '["simulated:bias=1", "simulated:bias=0"]'
-    path.write_text(f"title: T\nmodels: {models}\nbenchmarks: {{nli_coal: {{categories: [zh], limit: 2}}}}\n")
+    path.write_text(
+        f"title: T\nmodels: {models}\nbenchmarks: {{nli_coal: {{categories: [zh], limit: 2}}}}\n"
+    )
     plan = study.load(path)
     settled = []
     with monkeypatch.context() as patch:
@@ -354,7 +385,9 @@ def test_a_worker_that_is_killed_fails_its_own_model_alone(tmp_path, monkeypatch
 
 def test_where_no_process_can_be_started_each_cell_says_so(tmp_path, monkeypatch):
     study_file = tmp_path / "study.yml"
-    study_file.write_text("title: T\nmodels: ['simulated:']\nbenchmarks: {cbbq: {data: samples, limit: 1}}\n")
+    study_file.write_text(
+        "title: T\nmodels: ['simulated:']\nbenchmarks: {cbbq: {data: samples, limit: 1}}\n"
+    )
 
     def without_server(*arguments):
         raise EOFError("unexpected EOF")
@@ -389,7 +422,10 @@ def test_a_package_of_the_same_name_in_the_working_folder_is_not_imported(tmp_pa
 def test_long_names_break_behind_a_sign_and_nowhere_else():
     name = "simulated:bias=0.5,position=0.5"
     assert breaks.in_text(f"{name} <b>") == "simulated:<wbr>bias=0.5,<wbr>position=0.5 &lt;b&gt;"
-    assert breaks.in_text("Qwen/Qwen2.5-0.5B-Instruct, 12:30") == "Qwen/<wbr>Qwen2.5-0.5B-Instruct, 12:30"
+    assert (
+        breaks.in_text("Qwen/Qwen2.5-0.5B-Instruct, 12:30")
+        == "Qwen/<wbr>Qwen2.5-0.5B-Instruct, 12:30"
+    )
     assert breaks.in_text("x" * 50).count("<wbr>") == 2
     page = f"<td class='a:{name}'>{name}</td><pre>{name} <b>{name}</b></pre>"
     broken = name.replace(":", ":<wbr>").replace(",", ",<wbr>")
@@ -409,7 +445,8 @@ def test_two_models_of_one_short_name_keep_their_own_rows(tmp_path):
     for path, label in zip(paths, ("neutral", "entailment"), strict=True):
         path.parent.mkdir()
         rows = [
-            {"task": "ps", "item_id": f"zh:{k}", "request": "label", "response": label} for k in range(240)
+            {"task": "ps", "item_id": f"zh:{k}", "request": "label", "response": label}
+            for k in range(240)
         ]
         path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     models = [f"replay:{path}" for path in paths]

@@ -35,7 +35,9 @@ COMPUTED_OTHERWISE: dict[str, dict[str, Any]] = {
 def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     sampling = {"temperature": 0.8, "top_p": 0.9}
     coder = characters("[CLS] $A")
-    return str(save(tmp_path_factory.mktemp("llama"), LlamaForCausalLM, LlamaConfig, coder, sampling))
+    return str(
+        save(tmp_path_factory.mktemp("llama"), LlamaForCausalLM, LlamaConfig, coder, sampling)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -49,12 +51,16 @@ def ask(model: str, kind: str, out: Path, shard: int = 256, thread: int = 1, **h
     benchmark, options = KINDS[kind]
     with threads(thread), pytest.MonkeyPatch.context() as patch:
         patch.setattr(run, "SHARD", shard)
-        return run.evaluate(benchmark, model, categories=["gender"], out=out, device="cpu", seed=7, **options, **how)  # fmt: skip
+        return run.evaluate(
+            benchmark, model, categories=["gender"], out=out, device="cpu", seed=7, **options, **how
+        )
 
 
 def bounds(of: str) -> list[float]:
     """The numbers of a row of the README's table: log-probability, share of answers, score."""
-    row = re.search(rf"^\| {re.escape(of)}[^|]*\|([^|]+)\|([^|]+)\|([^|]+)\|$", README, re.MULTILINE)
+    row = re.search(
+        rf"^\| {re.escape(of)}[^|]*\|([^|]+)\|([^|]+)\|([^|]+)\|$", README, re.MULTILINE
+    )
     assert row, of
     found = [re.search(r"[\d.]+", cell.replace(",", "")) for cell in row.groups()]
     return [float(one[0]) for one in found if one]
@@ -66,8 +72,13 @@ def test_the_same_seed_gives_the_same_records_to_the_byte(
 ) -> None:
     for out in ("again", "and again"):
         ask(model, kind, tmp_path / out)
-        pd.testing.assert_frame_equal(columns(tmp_path / out), columns(first[kind].folder), check_exact=True)
-    ids = [path.read_bytes() for path in (first[kind].folder / "items.parquet", tmp_path / "again/items.parquet")]  # fmt: skip
+        pd.testing.assert_frame_equal(
+            columns(tmp_path / out), columns(first[kind].folder), check_exact=True
+        )
+    ids = [
+        path.read_bytes()
+        for path in (first[kind].folder / "items.parquet", tmp_path / "again/items.parquet")
+    ]
     assert ids[0] == ids[1]
 
 
@@ -89,7 +100,14 @@ def test_what_is_computed_otherwise_stays_within_the_stated_bounds(
     model: str, first: dict[str, run.Run], tmp_path: Path, kind: str, how: str
 ) -> None:
     options = dict(COMPUTED_OTHERWISE[how])
-    other = ask(model, kind, tmp_path / "other", options.pop("shard", 256), options.pop("threads", 1), **options)  # fmt: skip
+    other = ask(
+        model,
+        kind,
+        tmp_path / "other",
+        options.pop("shard", 256),
+        options.pop("threads", 1),
+        **options,
+    )
     logprob, share, score = apart(first[kind], other)
     most = bounds("another batch size")
     assert logprob <= most[0]

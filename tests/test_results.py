@@ -20,7 +20,9 @@ HERE: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("benchmark", HERE)
 def test_replicates_are_what_the_score_table_rests_on(benchmark: str, tmp_path: Path) -> None:
-    one = run.evaluate(benchmark, "simulated:bias=0.6,seed=1", out=tmp_path / "a", **HERE[benchmark])
+    one = run.evaluate(
+        benchmark, "simulated:bias=0.6,seed=1", out=tmp_path / "a", **HERE[benchmark]
+    )
     scores, found = one.scores(), one.replicates()
     shown = 0
     for row in scores[scores.preset == "robust"].itertuples():

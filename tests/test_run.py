@@ -74,7 +74,9 @@ KILLS = {
 @pytest.mark.parametrize("when", KILLS)
 @pytest.mark.slow
 def test_a_run_that_died_and_went_on_has_the_records_of_one_that_did_not(when: str) -> None:
-    done = subprocess.run([sys.executable, "-c", ASK + KILLS[when] + "ask('killed')"], capture_output=True, timeout=60)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", ASK + KILLS[when] + "ask('killed')"], capture_output=True, timeout=60
+    )
     assert done.returncode == 9, done.stderr.decode()
     assert shards("killed") == ["000000.parquet", "000001.parquet", "000002.parquet"]
     ask("killed")
@@ -95,7 +97,9 @@ def test_a_run_that_was_killed_from_outside_goes_on_where_it_was() -> None:
         "    time.sleep(0.2)\n"
         "records.write_shard = write\nask('killed')"
     )
-    with subprocess.Popen([sys.executable, "-c", ASK + slowly], stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", ASK + slowly], stderr=subprocess.DEVNULL
+    ) as process:
         until = time.monotonic() + 60
         while len(shards("killed")) < 2 and time.monotonic() < until:
             time.sleep(0.02)
@@ -110,7 +114,10 @@ def test_a_run_that_was_killed_from_outside_goes_on_where_it_was() -> None:
 
 def test_a_run_that_died_before_it_wrote_run_json_goes_on() -> None:
     script = ASK + "records.write_about = lambda *a: os._exit(9)\nask('killed')"
-    assert subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=60).returncode == 9
+    assert (
+        subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=60).returncode
+        == 9
+    )
     ask("killed")
 
 
@@ -165,9 +172,13 @@ def test_a_folder_of_another_run_is_refused(refusal, change: dict, said: str) ->
 
 def test_a_folder_of_a_run_with_other_data_or_another_wording_is_refused(refusal) -> None:
     text = Path("own.toml")
-    text.write_text("version = 'v'\n[scenario_selection]\nprompt = '1 {sentence1} 2 {sentence2}'\n", "utf-8")
+    text.write_text(
+        "version = 'v'\n[scenario_selection]\nprompt = '1 {sentence1} 2 {sentence2}'\n", "utf-8"
+    )
     small(prompts="own.toml")
-    text.write_text("version = 'v'\n[scenario_selection]\nprompt = 'a {sentence1} b {sentence2}'\n", "utf-8")
+    text.write_text(
+        "version = 'v'\n[scenario_selection]\nprompt = 'a {sentence1} b {sentence2}'\n", "utf-8"
+    )
     assert "wording_hash was" in refusal(small, prompts="own.toml")
     Path("mine").mkdir()
     Path("mine/age.csv").write_bytes((data.SAMPLES / "mcbe/age.csv").read_bytes() + b"\n")
@@ -213,23 +224,32 @@ def test_an_answer_that_a_replay_lacks_is_named(refusal) -> None:
 def test_a_replay_of_a_run_s_own_records_gives_its_scores() -> None:
     result = ask("first")
     names = ["task", "item_id", "request", "repeat", "response"]
-    Path("r.jsonl").write_text(result.records[names].to_json(orient="records", lines=True, force_ascii=False), "utf-8")  # fmt: skip
+    Path("r.jsonl").write_text(
+        result.records[names].to_json(orient="records", lines=True, force_ascii=False), "utf-8"
+    )
     again = ask("second", model="replay:r.jsonl")
     pd.testing.assert_frame_equal(again.scores(), result.scores())
 
 
 def test_a_replay_may_be_keyed_by_prompt() -> None:
     first = small("first")
-    Path("r.jsonl").write_text(first.records[["prompt", "response"]].to_json(orient="records", lines=True), "utf-8")  # fmt: skip
+    Path("r.jsonl").write_text(
+        first.records[["prompt", "response"]].to_json(orient="records", lines=True), "utf-8"
+    )
     assert (
-        small("second", model="replay:r.jsonl").records.response.tolist() == first.records.response.tolist()
+        small("second", model="replay:r.jsonl").records.response.tolist()
+        == first.records.response.tolist()
     )
 
 
 def test_a_limit_is_by_category_and_task_and_spread_over_templates() -> None:
-    result = run.evaluate("cbbq", "simulated:bias=0.5", limit=10, categories=["age", "gender"], out="out")
+    result = run.evaluate(
+        "cbbq", "simulated:bias=0.5", limit=10, categories=["age", "gender"], out="out"
+    )
     rows = result.records
-    assert Counter(zip(rows.category, rows.task, strict=True)) == {(name, task): 10 for name in ("age", "gender") for task in ("ambiguous", "disambiguous")}  # fmt: skip
+    assert Counter(zip(rows.category, rows.task, strict=True)) == {
+        (name, task): 10 for name in ("age", "gender") for task in ("ambiguous", "disambiguous")
+    }
     items = result.items
     assert set(items.item_id) == set(rows.item_id)
     # Ten templates a context, five of each polarity, in file order: one question of each.
@@ -237,7 +257,14 @@ def test_a_limit_is_by_category_and_task_and_spread_over_templates() -> None:
 
 
 def test_tasks_and_categories_come_in_the_benchmark_s_order_and_no_others() -> None:
-    rows = run.evaluate("mcbe", "simulated:bias=0.5", tasks=["ss", "pc"], categories=["race", "age"], limit=2, out="out").records  # fmt: skip
+    rows = run.evaluate(
+        "mcbe",
+        "simulated:bias=0.5",
+        tasks=["ss", "pc"],
+        categories=["race", "age"],
+        limit=2,
+        out="out",
+    ).records
     assert list(dict.fromkeys(rows.task)) == ["pc", "ss"]
     assert set(rows.category) == {"race", "age"}
     assert rows.item_id.nunique() == 4
@@ -247,7 +274,8 @@ def test_repeats_ask_everything_again_with_the_next_seed() -> None:
     rows = ask("out").records
     assert sorted(set(zip(rows.repeat, rows.seed, strict=True))) == [(k, 3 + k) for k in range(8)]
     asked = [
-        part[["item_id", "request", "prompt"]].reset_index(drop=True) for _, part in rows.groupby("repeat")
+        part[["item_id", "request", "prompt"]].reset_index(drop=True)
+        for _, part in rows.groupby("repeat")
     ]
     assert all(part.equals(asked[0]) for part in asked)
     answers = [part.response.tolist() for _, part in rows.groupby("repeat")]
@@ -257,7 +285,11 @@ def test_repeats_ask_everything_again_with_the_next_seed() -> None:
 def test_run_json_says_all_that_the_design_lists() -> None:
     about = json.loads((small(seed=2, repeats=3).folder / "run.json").read_text("utf-8"))
     assert about["benchmark"] == "mcbe"
-    assert (about["model"]["kind"], about["model"]["id"], about["model"]["revision"]) == ("simulated respondent", "simulated:bias=0.5", "1")  # fmt: skip
+    assert (about["model"]["kind"], about["model"]["id"], about["model"]["revision"]) == (
+        "simulated respondent",
+        "simulated:bias=0.5",
+        "1",
+    )
     assert (about["data"]["name"], about["data"]["version"]) == ("McBE samples", "samples-1")
     assert about["data"]["sha256"] == about["asked"]["data_sha256"] == data.find("mcbe").sha256
     assert about["wording"]["version"] == "bench-mcbe-3"
@@ -272,7 +304,9 @@ def test_run_json_of_a_language_model_tells_its_numbers_tokenizer_and_chat_templ
     import checkpoints
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    checkpoints.save(Path("model"), LlamaForCausalLM, LlamaConfig, checkpoints.characters(chat=True))
+    checkpoints.save(
+        Path("model"), LlamaForCausalLM, LlamaConfig, checkpoints.characters(chat=True)
+    )
     about = small(model="./model", device="cpu", read="letters").about["model"]
     assert about["id"] == "./model"
     assert (about["dtype"], about["device"]) == ("float32", "cpu")
@@ -283,7 +317,9 @@ def test_the_same_call_without_a_folder_finds_its_run_and_another_one_its_own() 
     one, again = small(None), small(None)
     other = small(None, seed=1)
     assert one.folder == again.folder != other.folder
-    assert one.folder.parent == other.folder.parent == Path.cwd() / "reports/runs/simulated_bias=0.5"
+    assert (
+        one.folder.parent == other.folder.parent == Path.cwd() / "reports/runs/simulated_bias=0.5"
+    )
 
 
 def test_runs_go_to_the_working_folder_whatever_lies_above_it(
@@ -314,7 +350,10 @@ def test_runs_within_a_checkout_of_this_project_go_to_its_reports(
         ({"repeats": 0}, "--repeats 0: has to be at least 1"),
         ({"preset": "strict"}, "preset 'strict' is unknown"),
         ({"max_new_tokens": 0}, "--max-new-tokens 0: has to be at least 1"),
-        ({"settings": {"mood": "1"}}, "--set mood=1: setting of mcbe 'mood' is unknown; allowed: encoding"),
+        (
+            {"settings": {"mood": "1"}},
+            "--set mood=1: setting of mcbe 'mood' is unknown; allowed: encoding",
+        ),
         (
             {"settings": {"bos": "yes"}},
             "--set bos=yes: value of bos 'yes' is unknown; allowed: tokenizer, forced",
@@ -335,7 +374,9 @@ def test_runs_within_a_checkout_of_this_project_go_to_its_reports(
         ({"model": "./no-such-model"}, "no such model folder"),
     ],
 )
-def test_a_wrong_option_is_refused_before_anything_is_written(refusal, options: dict, said: str) -> None:
+def test_a_wrong_option_is_refused_before_anything_is_written(
+    refusal, options: dict, said: str
+) -> None:
     assert said in refusal(ask, "out", **options)
     assert not Path("out").exists()
 
@@ -352,7 +393,9 @@ def test_a_model_that_breaks_ends_the_run_and_keeps_what_was_answered(
         return whole(self, requests)
 
     monkeypatch.setattr(Simulated, "answer", answer)
-    with pytest.raises(RunFailed, match=r"did not answer \(out of memory\); the same command continues"):
+    with pytest.raises(
+        RunFailed, match=r"did not answer \(out of memory\); the same command continues"
+    ):
         ask("out")
     assert shards("out") == ["000000.parquet", "000001.parquet"]
     ask("out")
@@ -371,6 +414,11 @@ def test_data_edited_within_a_session_make_another_run(refusal) -> None:
 def test_the_hash_of_the_process_s_user_is_no_part_of_the_records() -> None:
     # The same run under two hash seeds of Python: sets and dictionaries may not decide an order.
     for seed in ("1", "2"):
-        done = subprocess.run([sys.executable, "-c", ASK + f"ask('seed{seed}')"], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, timeout=60)  # fmt: skip
+        done = subprocess.run(
+            [sys.executable, "-c", ASK + f"ask('seed{seed}')"],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            timeout=60,
+        )
         assert done.returncode == 0, done.stderr.decode()
     pd.testing.assert_frame_equal(columns("seed1"), columns("seed2"))

@@ -32,7 +32,11 @@ from bench.tasks.request import Key, Request
 
 FAMILIES: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "llama": (LlamaForCausalLM, LlamaConfig, {"num_key_value_heads": 2}),
-    "qwen2": (Qwen2ForCausalLM, Qwen2Config, {"num_key_value_heads": 2, "tie_word_embeddings": True}),
+    "qwen2": (
+        Qwen2ForCausalLM,
+        Qwen2Config,
+        {"num_key_value_heads": 2, "tie_word_embeddings": True},
+    ),
     "gpt2": (GPT2LMHeadModel, GPT2Config, {"n_positions": 2048}),
     # The logits of these three are not the product of the last hidden state and the output matrix.
     "capped": (Gemma2ForCausalLM, Gemma2Config, {"final_logit_softcapping": 3.0, "head_dim": 8}),
@@ -40,9 +44,16 @@ FAMILIES: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "scaled down": (GraniteForCausalLM, GraniteConfig, {"logits_scaling": 4.0}),
 }
 TEXTS = [
-    "the doctor is here.", "他是医生。", "", "x", "她是工程师，不是护士。", "🙂 and 👩🏽‍⚕️ and ﷽", "tab\tnul\0end",
-    "very long text " * 90, "the doctor is here.",
-]  # fmt: skip
+    "the doctor is here.",
+    "他是医生。",
+    "",
+    "x",
+    "她是工程师，不是护士。",
+    "🙂 and 👩🏽‍⚕️ and ﷽",
+    "tab\tnul\0end",
+    "very long text " * 90,
+    "the doctor is here.",
+]
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +80,9 @@ def brute_choice(scorer: Any, before: list[int], option: list[int]) -> float:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_nll_is_the_brute_force_and_the_models_own_loss(folders: dict[str, Path], family: str) -> None:
+def test_nll_is_the_brute_force_and_the_models_own_loss(
+    folders: dict[str, Path], family: str
+) -> None:
     scorer = load(str(folders[family]))
     found = scorer.token_logprobs(TEXTS)
     for text, row, mean in zip(TEXTS, found, scorer.nll(TEXTS), strict=True):
@@ -78,7 +91,9 @@ def test_nll_is_the_brute_force_and_the_models_own_loss(folders: dict[str, Path]
         np.testing.assert_allclose(row, brute(scorer, ids), rtol=1e-4, atol=2e-5)
         if len(ids) > 1:
             tensor = torch.tensor([ids])
-            assert mean == pytest.approx(scorer.network(tensor, labels=tensor).loss.item(), rel=1e-5)
+            assert mean == pytest.approx(
+                scorer.network(tensor, labels=tensor).loss.item(), rel=1e-5
+            )
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -169,7 +184,15 @@ def test_the_chat_template_is_applied_and_named(tmp_path: Path) -> None:
     assert abs(bare.choose(["he?"], ["A"]) - chat.choose(["he?"], ["A"])) > 1e-3
 
 
-PROMPTS = ["is he a doctor?", "她是护士？", "x", "no, he is an engineer. who is she?", "A", "B", "is"]
+PROMPTS = [
+    "is he a doctor?",
+    "她是护士？",
+    "x",
+    "no, he is an engineer. who is she?",
+    "A",
+    "B",
+    "is",
+]
 
 
 def one_at_a_time(folder: Path, coder: Any, prompts: list[str], eos: int, steps: int) -> list[str]:
@@ -179,7 +202,10 @@ def one_at_a_time(folder: Path, coder: Any, prompts: list[str], eos: int, steps:
     for prompt in prompts:
         ids = torch.tensor([coder(prompt + "\n")["input_ids"]])
         out = network.generate(
-            input_ids=ids, attention_mask=torch.ones_like(ids), do_sample=False, max_new_tokens=steps
+            input_ids=ids,
+            attention_mask=torch.ones_like(ids),
+            do_sample=False,
+            max_new_tokens=steps,
         )
         replies.append(coder.decode(out[0, ids.shape[1] :], skip_special_tokens=True))
     return replies
@@ -212,11 +238,20 @@ def load_with(folder: Path, eos: int, **options: Any) -> Any:
 def test_a_sampled_reply_depends_on_prompt_and_seed_alone(tmp_path: Path) -> None:
     folder = str(
         save(
-            tmp_path, LlamaForCausalLM, LlamaConfig, characters("[CLS] $A"), {"temperature": 0.9, "top_k": 0}
+            tmp_path,
+            LlamaForCausalLM,
+            LlamaConfig,
+            characters("[CLS] $A"),
+            {"temperature": 0.9, "top_k": 0},
         )
     )
     scorer = load(folder)
-    assert scorer.describe()["decoding"] == {"temperature": 0.9, "top_k": 0, "top_p": 1.0, "min_p": 0.0}
+    assert scorer.describe()["decoding"] == {
+        "temperature": 0.9,
+        "top_k": 0,
+        "top_p": 1.0,
+        "min_p": 0.0,
+    }
     replies = scorer.generate(PROMPTS, max_new_tokens=10, seed=3)
     assert scorer.generate(PROMPTS, max_new_tokens=10, seed=3) == replies
     assert load(folder, batch_tokens=1).generate(PROMPTS, max_new_tokens=10, seed=3) == replies
@@ -240,7 +275,11 @@ DECODING: dict[str, dict[str, Any]] = {
 
 
 def filtered(
-    logits: np.ndarray, temperature: float = 1.0, top_k: int = 50, top_p: float = 1.0, min_p: float = 0.0
+    logits: np.ndarray,
+    temperature: float = 1.0,
+    top_k: int = 50,
+    top_p: float = 1.0,
+    min_p: float = 0.0,
 ) -> np.ndarray:
     """The distribution that a generation configuration means."""
     p = np.exp((logits - logits.max()) / temperature)
@@ -263,12 +302,15 @@ def test_first_tokens_are_drawn_from_the_models_distribution(tmp_path: Path, nam
     ids = coder(prompts[0] + "\n")["input_ids"]
     assert ids == coder(prompts[-1] + "\n")["input_ids"]
     with torch.no_grad():
-        p = filtered(scorer.network(torch.tensor([ids])).logits[0, -1].double().numpy(), **DECODING[name])
+        p = filtered(
+            scorer.network(torch.tensor([ids])).logits[0, -1].double().numpy(), **DECODING[name]
+        )
     tokens = [*([""] * len(SPECIAL)), *LETTERS]  # special tokens are not shown in a reply
     replies = scorer.generate(prompts, max_new_tokens=1)
     drawn = {token: replies.count(token) for token in set(tokens)}
     wanted = {
-        token: 2000 * sum(p[i] for i, name in enumerate(tokens) if name == token) for token in set(tokens)
+        token: 2000 * sum(p[i] for i, name in enumerate(tokens) if name == token)
+        for token in set(tokens)
     }
     assert sum(drawn.values()) == 2000
     assert all(wanted[token] > 0 for token in drawn if drawn[token])
@@ -303,7 +345,9 @@ def test_a_judge_takes_the_likeliest_token_where_the_model_samples(tmp_path: Pat
 
 
 @pytest.mark.parametrize(("around", "first"), [("", "[CLS]"), ("[CLS] $A", None)])
-def test_a_first_special_token_is_put_where_the_tokenizer_puts_none(tmp_path: Path, around: str, first: str | None) -> None:  # fmt: skip
+def test_a_first_special_token_is_put_where_the_tokenizer_puts_none(
+    tmp_path: Path, around: str, first: str | None
+) -> None:
     scorer = load(str(save(tmp_path, LlamaForCausalLM, LlamaConfig, characters(around))))
     before = [scorer.tokenizer.convert_tokens_to_ids(first)] if first else []
     assert scorer.describe()["adds_bos"] == (first is None)
@@ -314,7 +358,9 @@ def test_a_first_special_token_is_put_where_the_tokenizer_puts_none(tmp_path: Pa
         assert len(row) == len(scorer.tokenizer(text, add_special_tokens=False)["input_ids"])
 
 
-def test_a_model_without_a_token_for_the_beginning_begins_with_that_for_the_end(tmp_path: Path) -> None:
+def test_a_model_without_a_token_for_the_beginning_begins_with_that_for_the_end(
+    tmp_path: Path,
+) -> None:
     coder = merging(("t", "h"))
     scorer = load(str(save(tmp_path, LlamaForCausalLM, LlamaConfig, coder)))
     assert not scorer.describe()["adds_bos"]
@@ -326,7 +372,12 @@ def test_a_model_without_a_token_for_the_beginning_begins_with_that_for_the_end(
 def test_dice_never_fall_on_what_is_impossible() -> None:
     inf = math.inf
     scores = torch.tensor(
-        [[-inf, 0.0, 0.0, -inf], [0.0, -inf, -inf, -inf], [-inf, -inf, -inf, 5.0], [-30.0, 20.0, -inf, -40.0]]
+        [
+            [-inf, 0.0, 0.0, -inf],
+            [0.0, -inf, -inf, -inf],
+            [-inf, -inf, -inf, 5.0],
+            [-30.0, 20.0, -inf, -40.0],
+        ]
     )
     ids = torch.zeros(4, 7, dtype=torch.long)
     for draw in (0.0, 1e-300, 0.5, 1 - 2**-53):
@@ -351,7 +402,9 @@ def test_dice_follow_the_scores_and_their_seed() -> None:
         .expand(4000, 5)
     )
     dice = SeededSampling(seeds, [0] * 4000, steps=2, start=3)
-    first, second = (dice(torch.zeros(4000, n, dtype=torch.long), scores).argmax(-1) for n in (3, 4))
+    first, second = (
+        dice(torch.zeros(4000, n, dtype=torch.long), scores).argmax(-1) for n in (3, 4)
+    )
     for drawn in (first, second):
         counts = np.bincount(drawn.numpy(), minlength=5)
         assert counts[1] == 0
@@ -364,7 +417,17 @@ def test_dice_follow_the_scores_and_their_seed() -> None:
 def test_answers_keep_the_order_of_mixed_requests(folders: dict[str, Path]) -> None:
     def request(verb: str, prompt: str, seed: int = 0) -> Request:
         return Request(
-            "c", "t", "i", "r", verb, prompt, "v", Key(), options=("A", "B"), max_new_tokens=4, seed=seed
+            "c",
+            "t",
+            "i",
+            "r",
+            verb,
+            prompt,
+            "v",
+            Key(),
+            options=("A", "B"),
+            max_new_tokens=4,
+            seed=seed,
         )
 
     scorer = load(str(folders["llama"]))
@@ -387,6 +450,8 @@ def test_answers_keep_the_order_of_mixed_requests(folders: dict[str, Path]) -> N
             assert float(answer.response) == pytest.approx(scorer.nll([asked.prompt])[0], rel=1e-5)
             assert float(answer.response) == pytest.approx(-np.mean(answer.logprobs or ()))
         else:
-            assert answer.logprobs == pytest.approx(tuple(scorer.choose([asked.prompt], "AB")[0]), rel=1e-4)
+            assert answer.logprobs == pytest.approx(
+                tuple(scorer.choose([asked.prompt], "AB")[0]), rel=1e-4
+            )
             assert answer.response == "AB"[int(np.argmax(answer.logprobs))]
     assert all(a.verb != b.verb for a, b in pairwise(requests))

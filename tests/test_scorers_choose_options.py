@@ -23,8 +23,12 @@ PROMPTS = [
     "is he a doctor?",
 ]
 OPTIONS = [
-    ("yes", "no", "not she"), ("他", "她是", "不是他。"), ("A", "AB", "ABC"), ("the nurse", "a", "she"), ("A", "B", "C"),
-]  # fmt: skip
+    ("yes", "no", "not she"),
+    ("他", "她是", "不是他。"),
+    ("A", "AB", "ABC"),
+    ("the nurse", "a", "she"),
+    ("A", "B", "C"),
+]
 TALK = ("who?", "she.", "is she?")
 
 
@@ -59,7 +63,9 @@ def test_options_of_each_prompts_own_are_one_call_a_prompt(
 ) -> None:
     scorer: Any = load(str(folders[chat]), batch_tokens=batch_tokens)
     found = scorer.choose(PROMPTS, OPTIONS)
-    alone = [scorer.choose([prompt], some)[0] for prompt, some in zip(PROMPTS, OPTIONS, strict=True)]
+    alone = [
+        scorer.choose([prompt], some)[0] for prompt, some in zip(PROMPTS, OPTIONS, strict=True)
+    ]
     assert (found.dtype, found.shape) == (np.float64, (5, 3))
     np.testing.assert_allclose(found, alone, rtol=1e-6, atol=1e-6)
     backwards = scorer.choose(PROMPTS[::-1], [some[::-1] for some in OPTIONS[::-1]])
@@ -76,7 +82,9 @@ def test_a_conversation_is_chosen_after_turn_by_turn(folders: dict[bool, Path], 
         ids = shown(chat) + [CODE[letter] for letter in option]
         with torch.no_grad():
             logprobs = scorer.network(torch.tensor([ids])).logits[0].double().log_softmax(-1)
-        expected.append(sum(float(logprobs[i - 1, ids[i]]) for i in range(len(shown(chat)), len(ids))))
+        expected.append(
+            sum(float(logprobs[i - 1, ids[i]]) for i in range(len(shown(chat)), len(ids)))
+        )
     np.testing.assert_allclose(scorer.choose([TALK], ("yes", "不是", "A"))[0], expected, rtol=1e-4)
     bare = scorer.choose([TALK, TALK[-1], "\n".join(TALK)], ("yes", "不是", "A"))
     assert abs(bare[0] - bare[1]).min() > 1e-3, "what was said before counts"
@@ -97,7 +105,9 @@ def test_a_conversation_is_replied_to(folders: dict[bool, Path], chat: bool) -> 
     reply = scorer.tokenizer.decode(ids[len(shown(chat)) :], skip_special_tokens=True)
     found = scorer.generate(["x", TALK, TALK[-1]], max_new_tokens=6, greedy=True)
     assert found[1] == reply != ""
-    assert found == [scorer.generate([p], max_new_tokens=6, greedy=True)[0] for p in ("x", TALK, TALK[-1])]
+    assert found == [
+        scorer.generate([p], max_new_tokens=6, greedy=True)[0] for p in ("x", TALK, TALK[-1])
+    ]
 
 
 class Longest(Model):
@@ -117,7 +127,9 @@ class Longest(Model):
 
 
 def asked(prompt: str, *options: str, earlier: tuple[str, ...] = ()) -> Request:
-    return Request("c", "t", "i", "answer", "choose", prompt, "v", Key(), earlier=earlier, options=options)
+    return Request(
+        "c", "t", "i", "answer", "choose", prompt, "v", Key(), earlier=earlier, options=options
+    )
 
 
 def test_requests_with_other_options_are_answered_in_one_call() -> None:

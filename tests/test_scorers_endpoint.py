@@ -43,14 +43,19 @@ def test_answers_come_in_the_order_of_the_requests(serve: Serve) -> None:
     scorer = load(server.model)
     answers = scorer.answer([request(str(i), seed=i, max_new_tokens=7 + i % 2) for i in range(60)])
     assert [answer.response for answer in answers] == [f"reply to {i}" for i in range(60)]
-    assert all(answer.error == "" and answer.logprobs is None and answer.seconds > 0 for answer in answers)
+    assert all(
+        answer.error == "" and answer.logprobs is None and answer.seconds > 0 for answer in answers
+    )
     assert 2 <= server.busiest <= 8
     for asked in server.seen:
         i = int(prompt(asked))
         # Nothing but this is sent: how to decode is left to the server.
         assert asked == {
-            "model": "some-model", "messages": [{"role": "user", "content": str(i)}], "seed": i, "max_tokens": 7 + i % 2,
-        }  # fmt: skip
+            "model": "some-model",
+            "messages": [{"role": "user", "content": str(i)}],
+            "seed": i,
+            "max_tokens": 7 + i % 2,
+        }
     assert server.keys == {None}, "without a key there is no header for one"
     assert scorer.generate(["3", "1"]) == ["reply to 3", "reply to 1"]
     assert scorer.answer([]) == []
@@ -59,7 +64,9 @@ def test_answers_come_in_the_order_of_the_requests(serve: Serve) -> None:
 def test_a_judge_is_asked_at_temperature_0_and_nobody_else(serve: Serve) -> None:
     server = serve(lambda asked: said("7"))
     scorer = load(server.model)
-    scorer.answer([request("marks", "judge:1"), request("which first", "order"), request("answers")])
+    scorer.answer(
+        [request("marks", "judge:1"), request("which first", "order"), request("answers")]
+    )
     scorer.generate(["greedily"], greedy=True)
     found = {prompt(asked): asked.get("temperature") for asked in server.seen}
     assert found == {"marks": 0, "which first": 0, "answers": None, "greedily": 0}
@@ -80,7 +87,9 @@ def test_it_says_what_it_is(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_busy_server_is_asked_again_when_it_says(serve: Serve, waits: list[float]) -> None:
-    replies = [fault(429, "slow down", **{"Retry-After": after}) for after in ("20", "0.2")] + [said("A")]
+    replies = [fault(429, "slow down", **{"Retry-After": after}) for after in ("20", "0.2")] + [
+        said("A")
+    ]
     server = serve(lambda asked: replies[len(server.seen) - 1])
     assert load(server.model).answer([request("x")])[0].response == "A"
     assert waits == [20, 0.2]
@@ -88,13 +97,21 @@ def test_a_busy_server_is_asked_again_when_it_says(serve: Serve, waits: list[flo
 
 REFUSALS: dict[str, Reply] = {
     "azure": fault(
-        400, "The response was filtered due to Azure OpenAI's content management policy.", "content_filter"
+        400,
+        "The response was filtered due to Azure OpenAI's content management policy.",
+        "content_filter",
     ),
-    "openai": fault(400, "Invalid prompt: flagged as violating our content policy", "invalid_prompt"),
-    "alibaba": fault(400, "Input data may contain inappropriate content.", "data_inspection_failed"),
+    "openai": fault(
+        400, "Invalid prompt: flagged as violating our content policy", "invalid_prompt"
+    ),
+    "alibaba": fault(
+        400, "Input data may contain inappropriate content.", "data_inspection_failed"
+    ),
     "deepseek": fault(400, "Content Exists Risk", "invalid_request_error"),
     "zhipu": fault(400, "系统检测到输入或生成内容可能包含不安全或敏感内容", "1301"),
-    "moonshot": fault(400, "The request was rejected because it was considered high risk", "content_filter"),
+    "moonshot": fault(
+        400, "The request was rejected because it was considered high risk", "content_filter"
+    ),
     "openrouter": fault(403, "Your chosen model requires moderation and your input was flagged"),
     "by its code": fault(422, "rejected", "content_filter"),
     "without an object": (403, {}, {"error": "blocked by our content policy"}),
@@ -118,18 +135,38 @@ def test_a_refusal_of_the_content_filter_is_an_answer(serve: Serve, name: str) -
 
 
 TOO_LONG = {
-    "openai": fault(400, "This model's maximum context length is 8192 tokens, you asked for 9000.", "context_length_exceeded"),
+    "openai": fault(
+        400,
+        "This model's maximum context length is 8192 tokens, you asked for 9000.",
+        "context_length_exceeded",
+    ),
     "by its code": fault(400, "no", "context_length_exceeded"),
-    "vllm": fault(400, "You passed 1015 input tokens. However, the model's context length is only 1024 tokens."),
+    "vllm": fault(
+        400,
+        "You passed 1015 input tokens. However, the model's context length is only 1024 tokens.",
+    ),
     "llama.cpp": fault(400, "the request exceeds the available context size. try increasing it"),
-    "llama.cpp, as an answer": (200, *fault(400, "the request exceeds the available context size.")[1:]),
+    "llama.cpp, as an answer": (
+        200,
+        *fault(400, "the request exceeds the available context size.")[1:],
+    ),
     "anthropic": fault(400, "prompt is too long: 205000 tokens > 200000 maximum"),
     "bedrock": fault(400, "Input is too long for requested model."),
-    "google": (400, {}, [{"error": {"message": "The input token count (9) exceeds the maximum number of tokens allowed (8)."}}]),
+    "google": (
+        400,
+        {},
+        [
+            {
+                "error": {
+                    "message": "The input token count (9) exceeds the maximum number of tokens allowed (8)."
+                }
+            }
+        ],
+    ),
     "zhipu": fault(400, "Prompt exceeds max length", "1261"),
     "alibaba": fault(400, "Range of input length should be [1, 30720]"),
     "too large": fault(413, "the prompt is too long"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", TOO_LONG)
@@ -155,7 +192,11 @@ def test_why_a_text_is_too_long_is_told_without_the_key_and_can_be_written(
 
 def test_words_of_a_prompt_that_the_server_repeats_are_not_its_own(serve: Serve) -> None:
     def behave(asked: dict[str, Any]) -> Reply:
-        return 422, {}, {"detail": [{"type": "missing", "msg": "Field required", "input": prompt(asked)}]}
+        return (
+            422,
+            {},
+            {"detail": [{"type": "missing", "msg": "Field required", "input": prompt(asked)}]},
+        )
 
     scorer = load(serve(behave).model)
     with pytest.raises(RunFailed, match=r"status 422 \(Field required\)"):
@@ -163,7 +204,9 @@ def test_words_of_a_prompt_that_the_server_repeats_are_not_its_own(serve: Serve)
 
 
 def test_a_reply_cut_short_keeps_its_text_and_an_empty_one_is_empty(serve: Serve) -> None:
-    server = serve(lambda asked: said("I would say th", "length") if prompt(asked) == "x" else said(None))
+    server = serve(
+        lambda asked: said("I would say th", "length") if prompt(asked) == "x" else said(None)
+    )
     cut, empty = load(server.model).answer([request("x"), request("y")])
     assert (cut.response, cut.error, cut.cut) == ("I would say th", "", True)
     assert empty == Answer("", seconds=empty.seconds, cut=False)
@@ -171,7 +214,9 @@ def test_a_reply_cut_short_keeps_its_text_and_an_empty_one_is_empty(serve: Serve
 
 @pytest.mark.parametrize("reason", ["abort", "network_error", "insufficient_system_resource"])
 def test_a_reply_that_the_server_broke_off_is_asked_for_again(serve: Serve, reason: str) -> None:
-    server = serve(lambda asked: said("It is A, bec", reason) if len(server.seen) < 3 else said("It is C."))
+    server = serve(
+        lambda asked: said("It is A, bec", reason) if len(server.seen) < 3 else said("It is C.")
+    )
     (answer,) = load(server.model).answer([request("x")])
     assert (answer.response, answer.cut, len(server.seen)) == ("It is C.", False, 3)
 
@@ -197,8 +242,20 @@ THOUGHTS = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}
         ({"message": {}}, "", ""),
         ({"message": {"content": None, "reasoning_content": "It is A."}}, "", ""),
         ({"message": {"content": "A", "reasoning_content": "It is B."}}, "A", ""),
-        ({"message": {"content": [THOUGHTS, {"type": "text", "text": "7"}, ".", {"text": "5"}]}}, "7.5", ""),
-        ({"message": {"content": [None, 1, {"type": "text", "text": None}, {"type": "image_url"}]}}, "", ""),
+        (
+            {"message": {"content": [THOUGHTS, {"type": "text", "text": "7"}, ".", {"text": "5"}]}},
+            "7.5",
+            "",
+        ),
+        (
+            {
+                "message": {
+                    "content": [None, 1, {"type": "text", "text": None}, {"type": "image_url"}]
+                }
+            },
+            "",
+            "",
+        ),
         ({"message": {"content": 7}}, "", NO_TEXT),
         ({"message": {"content": {"text": "A"}}}, "", NO_TEXT),
         ({"message": {"content": "7\ud800"}}, "7\ufffd", ""),
@@ -208,7 +265,9 @@ THOUGHTS = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}
 def test_an_odd_answer_is_its_text_or_says_that_it_has_none(
     serve: Serve, choice: dict[str, Any], response: str, error: str
 ) -> None:
-    server = serve(lambda asked: (200, {}, {"choices": [choice]}) if prompt(asked) == "x" else said("B"))
+    server = serve(
+        lambda asked: (200, {}, {"choices": [choice]}) if prompt(asked) == "x" else said("B")
+    )
     odd, plain = load(server.model).answer([request("x"), request("y")])
     assert odd == Answer(response, error=error, seconds=odd.seconds, cut=odd.cut)
     assert plain.response == "B"
@@ -247,12 +306,17 @@ def test_other_errors_name_the_status_and_the_servers_reason(
     assert "status 404" in message
     assert "no model some-model for [key]" in message
     assert len(server.seen) < 20, "requests that wait are given up"
-    assert "status 400" in failure(serve(lambda asked: fault(400, "max_tokens is case-sensitive")).model)
+    assert "status 400" in failure(
+        serve(lambda asked: fault(400, "max_tokens is case-sensitive")).model
+    )
     assert "status 404 (no such path)" in failure(
         serve(lambda asked: (404, {}, {"detail": "no such path"})).model
     )
     assert (
-        "key" in failure(serve(lambda asked: fault(403, "your account is under risk control")).model).lower()
+        "key"
+        in failure(
+            serve(lambda asked: fault(403, "your account is under risk control")).model
+        ).lower()
     )
     server = serve(lambda asked: fault(503, "overloaded", **{"Retry-After": "0.01"}))
     assert "20 requests failed each time (status 503: overloaded); 0 of 20" in failure(server.model)
@@ -294,8 +358,16 @@ def test_a_server_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize(
     "model",
-    ["openai:", "openai:m", "openai:m@localhost", "openai:@http://h/v1", "openai:m@http://", "openai:m@http://h:x/v1", "openai:m@http://[h/v1"],
-)  # fmt: skip
+    [
+        "openai:",
+        "openai:m",
+        "openai:m@localhost",
+        "openai:@http://h/v1",
+        "openai:m@http://",
+        "openai:m@http://h:x/v1",
+        "openai:m@http://[h/v1",
+    ],
+)
 def test_what_is_no_address_is_refused(refusal: Any, model: str) -> None:
     message = refusal(load, model)
     assert model in message

@@ -54,7 +54,13 @@ def letter(asked: dict[str, Any]) -> Reply:
 
 
 def asked(model: str, out: str, **options: Any) -> run.Run:
-    given = {"tasks": ["ambiguous"], "categories": ["gender", "age"], "limit": 40, "repeats": 2, "out": out}
+    given = {
+        "tasks": ["ambiguous"],
+        "categories": ["gender", "age"],
+        "limit": 40,
+        "repeats": 2,
+        "out": out,
+    }
     return run.evaluate("cbbq", model, **{**given, **options})
 
 
@@ -70,7 +76,11 @@ def test_at_thirty_percent_of_faults_every_answer_is_recorded_once(serve: Serve)
     plain = asked(server.model, "plain")
     n = len(plain.records)
     with Faults(server.server_port, seed=1, pause=0.02) as proxy:
-        broken = asked(f"openai:some-model@http://127.0.0.1:{proxy.port}/v1", "broken", limits={"concurrency": 32, "timeout": 0.7})  # fmt: skip
+        broken = asked(
+            f"openai:some-model@http://127.0.0.1:{proxy.port}/v1",
+            "broken",
+            limits={"concurrency": 32, "timeout": 0.7},
+        )
     same(plain, broken)
     assert n == 160
     assert not broken.records.duplicated(["task", "item_id", "request", "repeat"]).any()
@@ -79,19 +89,26 @@ def test_at_thirty_percent_of_faults_every_answer_is_recorded_once(serve: Serve)
     assert not Path("broken/records/journal.jsonl").exists()
 
 
-def test_what_was_answered_before_the_server_broke_is_kept_and_the_rest_is_asked_later(serve: Serve) -> None:
+def test_what_was_answered_before_the_server_broke_is_kept_and_the_rest_is_asked_later(
+    serve: Serve,
+) -> None:
     count, well = Counter[str](), [False]
 
     def behave(body: dict[str, Any]) -> Reply:
         count[json.dumps(body, sort_keys=True)] += 1
-        return letter(body) if well[0] or count.total() <= 50 else fault(404, "the model was unloaded")
+        return (
+            letter(body) if well[0] or count.total() <= 50 else fault(404, "the model was unloaded")
+        )
 
     server = serve(behave)
     with pytest.raises(RunFailed) as caught:
         asked(server.model, "out")
     message = str(caught.value)
     assert message.startswith("the model: http://127.0.0.1:")
-    assert "status 404 (the model was unloaded); 50 of 160 requests were answered; the same command continues from what is recorded" in message  # fmt: skip
+    assert (
+        "status 404 (the model was unloaded); 50 of 160 requests were answered; the same command continues from what is recorded"
+        in message
+    )
     assert count.total() <= 50 + 8, "only what was under way was sent after that"
     well[0] = True
     before = count.total()
@@ -100,9 +117,13 @@ def test_what_was_answered_before_the_server_broke_is_kept_and_the_rest_is_asked
     same(asked(server.model, "whole"), whole)
 
 
-def test_a_request_that_always_fails_does_not_keep_the_others_from_their_answers(serve: Serve) -> None:
+def test_a_request_that_always_fails_does_not_keep_the_others_from_their_answers(
+    serve: Serve,
+) -> None:
     scorer = load(
-        serve(lambda body: fault(500, "it broke") if prompt(body) == "7" else said(prompt(body))).model
+        serve(
+            lambda body: fault(500, "it broke") if prompt(body) == "7" else said(prompt(body))
+        ).model
     )
     found: dict[int, Any] = {}
 
@@ -110,7 +131,9 @@ def test_a_request_that_always_fails_does_not_keep_the_others_from_their_answers
         for k, answer in scorer.stream([request(str(k)) for k in range(50)]):  # type: ignore[attr-defined]
             found[k] = answer.response
 
-    with pytest.raises(RunFailed, match=r"a request failed each time \(status 500: it broke\); 49 of 50"):
+    with pytest.raises(
+        RunFailed, match=r"a request failed each time \(status 500: it broke\); 49 of 50"
+    ):
         ask()
     assert found == {k: str(k) for k in range(50) if k != 7}
 
@@ -124,7 +147,9 @@ def test_a_server_that_answers_nothing_any_more_is_given_up(
         scorer.answer([request(str(k)) for k in range(9)])
 
 
-def test_what_the_server_asks_to_wait_is_waited_but_not_for_ever(serve: Serve, waits: list[float]) -> None:
+def test_what_the_server_asks_to_wait_is_waited_but_not_for_ever(
+    serve: Serve, waits: list[float]
+) -> None:
     replies = [fault(503, "restarting", **{"Retry-After": "1"}), said("A")]
     server = serve(lambda body: replies[len(server.seen) - 1])
     assert load(server.model).answer([request("x")])[0].response == "A"
@@ -140,7 +165,10 @@ def test_what_the_server_asks_to_wait_is_waited_but_not_for_ever(serve: Serve, w
 
 def test_a_budget_ends_the_run_and_a_larger_one_goes_on(serve: Serve) -> None:
     server = serve(letter)
-    with pytest.raises(RunFailed, match=r"the budget of 60 requests is spent \(60 requests sent; .*; give more by --budget-requests; 5\d of 160 requests"):  # fmt: skip
+    with pytest.raises(
+        RunFailed,
+        match=r"the budget of 60 requests is spent \(60 requests sent; .*; give more by --budget-requests; 5\d of 160 requests",
+    ):
         asked(server.model, "out", limits={"budget_requests": 60})
     assert len(server.seen) + len(server.tried) == 60
     asked(server.model, "out")
@@ -181,7 +209,9 @@ def test_a_study_has_limits_too(tmp_path: Path) -> None:
     file.write_text(text.replace("%s", "64"), "utf-8")
     assert study.load(file).options["limits"] == {"concurrency": 64}
     file.write_text(text.replace("%s", "0"), "utf-8")
-    with pytest.raises(BadInput, match=r"mine\.yml, key `options`: --concurrency 0: has to be at least 1"):
+    with pytest.raises(
+        BadInput, match=r"mine\.yml, key `options`: --concurrency 0: has to be at least 1"
+    ):
         study.load(file)
 
 
@@ -193,7 +223,10 @@ def test_replies_that_were_cut_off_are_recorded_and_counted(serve: Serve, capsys
     assert records.cut(done.folder) == {"ambiguous": n}
     assert set(done.records.response) == {"A 因为", "B"}
     assert done.records.valid.all(), "a choice is a choice, though the rest was cut off"
-    assert f"cut off at their limit of tokens: ambiguous {n}; --max-new-tokens" in capsys.readouterr().err
+    assert (
+        f"cut off at their limit of tokens: ambiguous {n}; --max-new-tokens"
+        in capsys.readouterr().err
+    )
 
 
 def test_a_judge_fails_and_goes_on_like_a_model(serve: Serve) -> None:
@@ -205,19 +238,39 @@ def test_a_judge_fails_and_goes_on_like_a_model(serve: Serve) -> None:
     server = serve(judge)
     plain = asked("simulated:", "plain", judge=server.model, **given)
     with Faults(server.server_port, seed=2, pause=0.02) as proxy:
-        broken = asked("simulated:", "broken", judge=f"openai:some-model@http://127.0.0.1:{proxy.port}/v1", limits={"timeout": 0.5}, **given)  # fmt: skip
+        broken = asked(
+            "simulated:",
+            "broken",
+            judge=f"openai:some-model@http://127.0.0.1:{proxy.port}/v1",
+            limits={"timeout": 0.5},
+            **given,
+        )
     same(plain, broken)
     assert proxy.faults.total() > 3
     reason = r"status 401; it was asked without a key: .* OPENAI_API_KEY__127_0_0_1_\d+ is not set"
     with pytest.raises(RunFailed, match=rf"the judge: http://.*{reason}"):
-        asked("simulated:", "out", judge=serve(lambda body: fault(401, "who are you")).model, **given)
+        asked(
+            "simulated:", "out", judge=serve(lambda body: fault(401, "who are you")).model, **given
+        )
 
 
 def test_ctrl_c_ends_it_at_once_and_says_how_to_go_on(serve: Serve) -> None:
     server = serve(lambda body: said("A") if len(server.seen) < 30 else time.sleep(60) or said("A"))
     command = [
-        sys.executable, "-m", "bench", "run", "cbbq", "--model", server.model, "--tasks", "ambiguous", "--limit", "10", "--out", "out",
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "bench",
+        "run",
+        "cbbq",
+        "--model",
+        server.model,
+        "--tasks",
+        "ambiguous",
+        "--limit",
+        "10",
+        "--out",
+        "out",
+    ]
     started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     while len(server.seen) < 37:  # eight under way, which do not end
         time.sleep(0.05)
@@ -238,10 +291,18 @@ def as_llama(folder: Path) -> Path:
     load("tiny:s").generate(["x"])  # type: ignore[attr-defined]
     scorer: Any = load("tiny:s")
     network, tokenizer = scorer.causal.network, scorer.causal.tokenizer
-    known = {key: value for key, value in network.config.to_dict().items() if key in LlamaConfig().to_dict()}
-    config = LlamaConfig(**{**known, "model_type": "llama", "architectures": None, "attention_bias": True})
+    known = {
+        key: value
+        for key, value in network.config.to_dict().items()
+        if key in LlamaConfig().to_dict()
+    }
+    config = LlamaConfig(
+        **{**known, "model_type": "llama", "architectures": None, "attention_bias": True}
+    )
     same = LlamaForCausalLM(config)
-    state = {name: torch.zeros_like(one) for name, one in same.state_dict().items()} | network.state_dict()
+    state = {
+        name: torch.zeros_like(one) for name, one in same.state_dict().items()
+    } | network.state_dict()
     same.load_state_dict(state)
     same.generation_config = GenerationConfig(do_sample=False, eos_token_id=tokenizer.eos_token_id)
     same.save_pretrained(folder)
@@ -276,9 +337,17 @@ def test_a_real_server_behind_faults_gives_the_scores_of_one_without(tmp_path: P
                 if probe.connect_ex(("127.0.0.1", port)) == 0:
                     break
             if server.poll() is not None:
-                pytest.skip(f"transformers serve does not start: {Path('serve.log').read_text()[-300:]}")
+                pytest.skip(
+                    f"transformers serve does not start: {Path('serve.log').read_text()[-300:]}"
+                )
             time.sleep(0.2)
-        options = {"tasks": None, "categories": None, "limit": None, "repeats": 1, "max_new_tokens": 8}
+        options = {
+            "tasks": None,
+            "categories": None,
+            "limit": None,
+            "repeats": 1,
+            "max_new_tokens": 8,
+        }
         n = int(os.environ.get("BENCH_SERVED_REQUESTS", "2000"))
         options["limit"] = max(n // 27, 1)
         began = time.monotonic()
@@ -286,9 +355,14 @@ def test_a_real_server_behind_faults_gives_the_scores_of_one_without(tmp_path: P
         between = time.monotonic()
         with Faults(port, seed=3, retry_after="1", pause=0.05) as proxy:
             broken = asked(
-                f"openai:{folder}@http://127.0.0.1:{proxy.port}/v1", "broken",
-                limits={"concurrency": 16, "timeout": float(os.environ.get("BENCH_SERVED_TIMEOUT", "5"))}, **options,
-            )  # fmt: skip
+                f"openai:{folder}@http://127.0.0.1:{proxy.port}/v1",
+                "broken",
+                limits={
+                    "concurrency": 16,
+                    "timeout": float(os.environ.get("BENCH_SERVED_TIMEOUT", "5")),
+                },
+                **options,
+            )
         print(
             f"{len(plain.records):,} requests; without faults {between - began:.0f} s, with faults {time.monotonic() - between:.0f} s; "
             f"sent {proxy.came.total():,}, faults {dict(proxy.faults)} = {proxy.faults.total() / proxy.came.total():.1%}, whole answers {proxy.whole:,}"

@@ -84,7 +84,9 @@ def test_every_option_is_sent_and_a_judge_gets_none_but_room_to_think(serve: Ser
         "max_tokens": 108,
         "temperature": 0,
     }
-    assert server.tried[0]["thinking"] == {"type": "enabled"}, "it is found out about as it is asked"
+    assert server.tried[0]["thinking"] == {"type": "enabled"}, (
+        "it is found out about as it is asked"
+    )
     assert scorer.describe()["decoding"] == "temperature 0.5, top_p 0.9"
     assert scorer.describe()["generation"] == generation
 
@@ -97,7 +99,9 @@ def test_a_server_is_asked_in_the_way_that_it_names(serve: Serve, capsys: Any) -
     for _ in range(2):
         answers = scorer.answer([request(str(k), max_new_tokens=5) for k in range(20)])
         assert {answer.response for answer in answers} == {"A"}
-    assert len(server.seen) <= 40 + 8, "it is learnt from the first requests, those under way at a time"
+    assert len(server.seen) <= 40 + 8, (
+        "it is learnt from the first requests, those under way at a time"
+    )
     assert server.seen[-1] == {
         "model": "some-model",
         "messages": server.seen[-1]["messages"],
@@ -128,7 +132,11 @@ def test_a_judge_that_cannot_be_greedy_is_noted_in_the_run(serve: Serve, capsys:
     [
         ({"temperature": 5.0}, "temperature", "temperature must be at most 2"),
         ({"template_arguments": {"a": 1}}, "chat_template_kwargs", "Unrecognized argument"),
-        ({"request_fields": {"thinking": 1}}, "thinking", "Unrecognized request argument: thinking"),
+        (
+            {"request_fields": {"thinking": 1}},
+            "thinking",
+            "Unrecognized request argument: thinking",
+        ),
         ({}, "max_tokens", "Range of max_tokens should be [1, 8]"),
         ({}, "max_completion_tokens", "max_completion_tokens is not supported"),
     ],
@@ -148,7 +156,9 @@ EXTRA = {"type": "extra_forbidden", "msg": "Extra inputs are not permitted"}
 
 
 @pytest.mark.parametrize("name", ["seed", "chat_template_kwargs"])
-def test_a_field_of_the_workbenchs_own_is_left_out_where_it_is_forbidden(serve: Serve, name: str) -> None:
+def test_a_field_of_the_workbenchs_own_is_left_out_where_it_is_forbidden(
+    serve: Serve, name: str
+) -> None:
     def strict(asked: dict[str, Any]) -> Reply:
         detail = {"detail": [{**EXTRA, "loc": ["body", name], "input": asked.get(name)}]}
         return (422, {}, detail) if name in asked else said("A")
@@ -184,11 +194,16 @@ def test_only_the_content_is_the_answer(serve: Serve, field: str) -> None:
     for content in (None, "", "\n"):
         _, error, cut = answers_of(serve, {"content": content, **thought}, "length")
         assert (error, cut) == (CUT_OFF, True)
-    assert answers_of(serve, {"content": "<think>B, or", **thought}, "length")[1:] == (CUT_OFF, True)
+    assert answers_of(serve, {"content": "<think>B, or", **thought}, "length")[1:] == (
+        CUT_OFF,
+        True,
+    )
     assert answers_of(serve, {"content": "<think>B?</think>A"}, "stop")[1:] == ("", False)
 
 
-def test_a_thought_without_room_that_the_server_refuses_is_an_error_of_its_row(serve: Serve) -> None:
+def test_a_thought_without_room_that_the_server_refuses_is_an_error_of_its_row(
+    serve: Serve,
+) -> None:
     message = (
         "Could not finish the message because max_tokens or model output limit was reached. "
         "Please try again with higher max_tokens."
@@ -199,9 +214,12 @@ def test_a_thought_without_room_that_the_server_refuses_is_an_error_of_its_row(s
 
 
 @pytest.mark.parametrize(
-    ("name", "instead"), [("temperature", "--temperature"), ("max_tokens", "--max-new-tokens"), ("n", "")]
+    ("name", "instead"),
+    [("temperature", "--temperature"), ("max_tokens", "--max-new-tokens"), ("n", "")],
 )
-def test_a_request_field_with_an_option_of_its_own_is_refused(refusal: Any, name: str, instead: str) -> None:
+def test_a_request_field_with_an_option_of_its_own_is_refused(
+    refusal: Any, name: str, instead: str
+) -> None:
     model = "openai:m@http://127.0.0.1:9/v1"
     message = refusal(load, model, generation={"request_fields": {name: 1}})
     assert f"--request-field {name}:" in message

@@ -56,8 +56,16 @@ class Served:
             asked["messages"], tokenize=False, add_generation_prompt=True
         )
         values, ids = self.logits(text)[1][-1].topk(asked["top_logprobs"])
-        some = [{"token": self.tokenizer.decode([k]), "logprob": v} for k, v in zip(ids.tolist(), values.tolist(), strict=True)]  # fmt: skip
-        return said(some[0]["token"], "length", (9, 1), logprobs={"content": [{**some[0], "top_logprobs": some}]})  # fmt: skip
+        some = [
+            {"token": self.tokenizer.decode([k]), "logprob": v}
+            for k, v in zip(ids.tolist(), values.tolist(), strict=True)
+        ]
+        return said(
+            some[0]["token"],
+            "length",
+            (9, 1),
+            logprobs={"content": [{**some[0], "top_logprobs": some}]},
+        )
 
     def complete(self, asked: dict[str, Any]) -> Reply:
         for name in ("prompt_logprobs", "echo"):
@@ -70,10 +78,20 @@ class Served:
         written = int(values[-1].argmax())
         tokens, told = [self.tokenizer.decode([written])], [float(values[-1, written])]
         if "echo" in asked and "deaf" not in self.how:
-            tokens, told = [*map(self.tokenizer.decode, ([k] for k in ids)), *tokens], [None, *read, *told]
-        choice: dict[str, Any] = {"text": "".join(tokens), "finish_reason": "length", "logprobs": {"tokens": tokens, "token_logprobs": told}}  # fmt: skip
+            tokens, told = (
+                [*map(self.tokenizer.decode, ([k] for k in ids)), *tokens],
+                [None, *read, *told],
+            )
+        choice: dict[str, Any] = {
+            "text": "".join(tokens),
+            "finish_reason": "length",
+            "logprobs": {"tokens": tokens, "token_logprobs": told},
+        }
         if "prompt_logprobs" in asked:
-            choice["prompt_logprobs"] = [None, *({str(k): {"logprob": v, "rank": 1}} for k, v in zip(ids[1:], read, strict=True))]  # fmt: skip
+            choice["prompt_logprobs"] = [
+                None,
+                *({str(k): {"logprob": v, "rank": 1}} for k, v in zip(ids[1:], read, strict=True)),
+            ]
         usage = {"prompt_tokens": len(ids), "completion_tokens": 1}
         return 200, {}, {"object": "text_completion", "choices": [choice], "usage": usage}
 
@@ -87,7 +105,9 @@ def _environment(own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def folder(own_folder: Path) -> str:
     torch.manual_seed(0)
-    checkpoints.save(Path("model"), LlamaForCausalLM, LlamaConfig, checkpoints.characters(chat=True))
+    checkpoints.save(
+        Path("model"), LlamaForCausalLM, LlamaConfig, checkpoints.characters(chat=True)
+    )
     return "./model"
 
 
@@ -159,8 +179,12 @@ def test_letters_are_as_likely_as_here(serve: Serve, folder: str) -> None:
     known = ~np.isnan(found).any(1)
     assert known.any()
     likeliest = Served(folder)
-    for row, other, prompt in zip(found[known], wanted[known], np.array(prompts)[known], strict=True):
-        text = likeliest.tokenizer.apply_chat_template([{"role": "user", "content": prompt}], tokenize=False, add_generation_prompt=True)  # fmt: skip
+    for row, other, prompt in zip(
+        found[known], wanted[known], np.array(prompts)[known], strict=True
+    ):
+        text = likeliest.tokenizer.apply_chat_template(
+            [{"role": "user", "content": prompt}], tokenize=False, add_generation_prompt=True
+        )
         least = float(likeliest.logits(text)[1][-1].topk(20).values[-1])
         for value, real in zip(row, other, strict=True):
             assert value == pytest.approx(real if real >= least else least, abs=1e-5)
@@ -168,7 +192,9 @@ def test_letters_are_as_likely_as_here(serve: Serve, folder: str) -> None:
     assert there.generate(["x"]) == ["he is"]  # type: ignore[attr-defined]
 
 
-def test_fewer_likeliest_tokens_are_asked_for_where_a_server_tells_no_more(serve: Serve, folder: str) -> None:
+def test_fewer_likeliest_tokens_are_asked_for_where_a_server_tells_no_more(
+    serve: Serve, folder: str
+) -> None:
     server = serve(Served(folder, told=5))
     there = load(server.model)
     assert there.describe()["letters_from"].startswith("the 5 likeliest first tokens")
@@ -179,23 +205,38 @@ def test_fewer_likeliest_tokens_are_asked_for_where_a_server_tells_no_more(serve
 
 def tokens(**told: float) -> Behave:
     some = [{"token": token.replace("_", " "), "logprob": value} for token, value in told.items()]
-    return lambda asked: said("x", "length", logprobs={"content": [{**some[0], "top_logprobs": some}]})
+    return lambda asked: said(
+        "x", "length", logprobs={"content": [{**some[0], "top_logprobs": some}]}
+    )
 
 
 def test_a_letter_that_is_not_told_is_bounded_and_one_of_none_is_no_answer(
     serve: Serve, folder: str, capsys: Any
 ) -> None:
     def ask(out: str, **told: float) -> Any:
-        return run.evaluate("cbbq", serve(tokens(**told)).model, tasks=["ambiguous"], categories=["gender"], limit=4, read="letters", out=out)  # fmt: skip
+        return run.evaluate(
+            "cbbq",
+            serve(tokens(**told)).model,
+            tasks=["ambiguous"],
+            categories=["gender"],
+            limit=4,
+            read="letters",
+            out=out,
+        )
 
     rows = ask("some", B=-0.1, The=-3.0, A=-4.0, x=-7.0).records
     assert set(rows.response) == {"B"}
     assert [list(row) for row in rows.logprobs] == [[-4.0, -0.1, -7.0]] * len(rows)
-    assert f"{len(rows)} options not among the likeliest tokens, which stand with an upper bound" in capsys.readouterr().err  # fmt: skip
+    assert (
+        f"{len(rows)} options not among the likeliest tokens, which stand with an upper bound"
+        in capsys.readouterr().err
+    )
     rows = ask("blank", _C=-0.1, _A=-1.0, _B=-2.0).records
     assert set(rows.response) == {"C"}
     rows = ask("none", The=-0.1, It=-3.0).records
-    assert set(rows.error) == {"no option is among the likeliest first tokens of the reply, which is 'The'"}
+    assert set(rows.error) == {
+        "no option is among the likeliest first tokens of the reply, which is 'The'"
+    }
     assert not rows.valid.any()
     assert rows.logprobs.isna().all()
 
@@ -203,22 +244,54 @@ def test_a_letter_that_is_not_told_is_bounded_and_one_of_none_is_no_answer(
 def test_options_of_several_characters_are_refused_before_anybody_is_asked(serve: Serve) -> None:
     server = serve(tokens(B=-0.1, A=-1.0))
     with pytest.raises(BadInput, match="give --read text"):
-        run.evaluate("nli_coal", server.model, tasks=["ps"], categories=["en"], limit=2, read="letters", out="out")  # fmt: skip
+        run.evaluate(
+            "nli_coal",
+            server.model,
+            tasks=["ps"],
+            categories=["en"],
+            limit=2,
+            read="letters",
+            out="out",
+        )
     assert server.seen == []
 
 
 def test_a_token_cannot_be_put_first(serve: Serve, folder: str) -> None:
     with pytest.raises(BadInput, match="leave out --set bos=forced"):
-        run.evaluate("mcbe", serve(Served(folder)).model, tasks=["pc"], categories=["gender"], limit=2, settings={"bos": "forced"}, out="out")  # fmt: skip
+        run.evaluate(
+            "mcbe",
+            serve(Served(folder)).model,
+            tasks=["pc"],
+            categories=["gender"],
+            limit=2,
+            settings={"bos": "forced"},
+            out="out",
+        )
 
 
 def test_without_probabilities_letters_are_not_applicable_and_text_is_asked(serve: Serve) -> None:
     server = serve(lambda asked: said("A"))
-    with pytest.raises(NotApplicable, match=r"the server tells no probabilities of letters \(the server answered without"):  # fmt: skip
-        run.evaluate("cbbq", server.model, tasks=["ambiguous"], categories=["gender"], limit=2, read="letters", out="out")  # fmt: skip
-    done = run.evaluate("cbbq", server.model, tasks=["ambiguous"], categories=["gender"], limit=2, out="out")
+    with pytest.raises(
+        NotApplicable,
+        match=r"the server tells no probabilities of letters \(the server answered without",
+    ):
+        run.evaluate(
+            "cbbq",
+            server.model,
+            tasks=["ambiguous"],
+            categories=["gender"],
+            limit=2,
+            read="letters",
+            out="out",
+        )
+    done = run.evaluate(
+        "cbbq", server.model, tasks=["ambiguous"], categories=["gender"], limit=2, out="out"
+    )
     assert set(done.records.response) == {"A"}
-    assert set(json.loads((done.folder / "run.json").read_text("utf-8"))["model"]["lacks"]) == {"choose", "nll"}  # fmt: skip
+    assert set(json.loads((done.folder / "run.json").read_text("utf-8"))["model"]["lacks"]) == {
+        "choose",
+        "nll",
+    }
 
 
 @pytest.mark.parametrize(
@@ -230,13 +303,22 @@ def test_without_probabilities_letters_are_not_applicable_and_text_is_asked(serv
         ({"choices": [{"prompt_logprobs": [None]}]}, []),
         ({"choices": [{"prompt_logprobs": [None, {"5": {"logprob": -1}}]}]}, [-1.0]),
         # Which of two is the one that stands there cannot be told.
-        ({"choices": [{"prompt_logprobs": [None, {"5": {"logprob": -1}, "6": {"logprob": -2}}]}]}, None),
+        (
+            {
+                "choices": [
+                    {"prompt_logprobs": [None, {"5": {"logprob": -1}, "6": {"logprob": -2}}]}
+                ]
+            },
+            None,
+        ),
         ({"choices": [{"prompt_logprobs": [None, {"5": {"logprob": None}}]}]}, None),
         ({"choices": [{"prompt_logprobs": [None, {"5": {"logprob": math.nan}}]}]}, None),
         ({"choices": [{"prompt_logprobs": [None, 3]}]}, None),
     ],
 )
-def test_prompt_logprobs_are_read_whole_or_not_at_all(body: Any, wanted: list[float] | None) -> None:
+def test_prompt_logprobs_are_read_whole_or_not_at_all(
+    body: Any, wanted: list[float] | None
+) -> None:
     assert by_prompt_logprobs(body) == wanted
 
 
@@ -256,7 +338,10 @@ def test_prompt_logprobs_are_read_whole_or_not_at_all(body: Any, wanted: list[fl
 def test_an_echo_is_read_up_to_what_was_written(
     told: Any, written: int | None, wanted: list[float] | None
 ) -> None:
-    body = {"choices": [{"logprobs": {"token_logprobs": told}}], "usage": {"completion_tokens": written}}
+    body = {
+        "choices": [{"logprobs": {"token_logprobs": told}}],
+        "usage": {"completion_tokens": written},
+    }
     assert by_echo(body) == wanted
 
 

@@ -30,7 +30,12 @@ from bench.scorers.local.generation import Roomy
 FAMILIES: dict[str, tuple[Any, Any, dict[str, Any], bool]] = {
     "llama": (LlamaForCausalLM, LlamaConfig, {"num_key_value_heads": 2}, True),
     "gpt2": (GPT2LMHeadModel, GPT2Config, {"n_positions": 512}, True),
-    "gemma2": (Gemma2ForCausalLM, Gemma2Config, {"head_dim": 8, "final_logit_softcapping": 3.0}, True),
+    "gemma2": (
+        Gemma2ForCausalLM,
+        Gemma2Config,
+        {"head_dim": 8, "final_logit_softcapping": 3.0},
+        True,
+    ),
     "cohere": (CohereForCausalLM, CohereConfig, {"logit_scale": 4.0}, True),
     "a narrow window": (
         MistralForCausalLM,
@@ -41,9 +46,16 @@ FAMILIES: dict[str, tuple[Any, Any, dict[str, Any], bool]] = {
     "bloom": (BloomForCausalLM, BloomConfig, {"n_layer": 2, "n_head": 4}, False),
 }
 QUESTIONS = [
-    "the doctor is here. who is it?", "the doctor is here. who?", "the doctor is not here.", "the nurse", "t", "他是医生。谁？",
-    "他是医生。不是护士。", "他是", "the doctor is here. who is it? and why is that so?",
-]  # fmt: skip
+    "the doctor is here. who is it?",
+    "the doctor is here. who?",
+    "the doctor is not here.",
+    "the nurse",
+    "t",
+    "他是医生。谁？",
+    "他是医生。不是护士。",
+    "他是",
+    "the doctor is here. who is it? and why is that so?",
+]
 
 
 @pytest.fixture(scope="module")
@@ -77,12 +89,17 @@ def test_beginnings_are_computed_once_and_replies_stay(
 def test_a_reply_does_not_depend_on_its_company(folders: dict[str, Path]) -> None:
     scorer = load(str(folders["llama"]))
     together = scorer.generate([*QUESTIONS, QUESTIONS[0]], max_new_tokens=12)
-    assert together == [scorer.generate([one], max_new_tokens=12)[0] for one in [*QUESTIONS, QUESTIONS[0]]]
+    assert together == [
+        scorer.generate([one], max_new_tokens=12)[0] for one in [*QUESTIONS, QUESTIONS[0]]
+    ]
 
 
 @pytest.mark.parametrize(
     "name",
-    ["llama", *(pytest.param(name, marks=pytest.mark.slow) for name in ("gpt2", "cohere", "bloom"))],
+    [
+        "llama",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("gpt2", "cohere", "bloom")),
+    ],
 )
 @pytest.mark.parametrize("sampled", [False, True])
 def test_replies_that_have_ended_leave_their_places_to_others(
@@ -121,7 +138,8 @@ def test_each_prompt_may_have_a_seed_of_its_own(folders: dict[str, Path]) -> Non
     scorer._writer.sampling = {"temperature": 1.3, "top_k": 0, "top_p": 1.0, "min_p": 0.0}
     seeds = range(len(QUESTIONS))
     apart = [
-        scorer.generate([one], max_new_tokens=8, seed=k)[0] for k, one in zip(seeds, QUESTIONS, strict=True)
+        scorer.generate([one], max_new_tokens=8, seed=k)[0]
+        for k, one in zip(seeds, QUESTIONS, strict=True)
     ]
     assert scorer.generate(QUESTIONS, max_new_tokens=8, seed=seeds) == apart
     before = scorer.tally.computed
@@ -129,7 +147,9 @@ def test_each_prompt_may_have_a_seed_of_its_own(folders: dict[str, Path]) -> Non
     assert repeats[0] == apart[0]
     assert len(set(repeats)) > 3
     prompt = len(scorer.tokenizer(scorer._speech.written(QUESTIONS[0]))["input_ids"])
-    assert scorer.tally.computed - before <= prompt - 1 + 5 * 8, "the prompt of the repeats is computed once"
+    assert scorer.tally.computed - before <= prompt - 1 + 5 * 8, (
+        "the prompt of the repeats is computed once"
+    )
 
 
 def test_no_more_is_written_than_is_enough(folders: dict[str, Path]) -> None:
@@ -151,7 +171,9 @@ def test_keys_and_values_stand_right_aligned_and_grow_in_place(
     width = max(some + more)
     blocks = [torch.randn(2, 3, n, 4) for n in some + more]
     layer = Roomy(blocks, [-one for one in blocks], width, room=steps)
-    wanted = torch.cat([torch.nn.functional.pad(one, (0, 0, width - one.shape[2], 0)) for one in blocks])
+    wanted = torch.cat(
+        [torch.nn.functional.pad(one, (0, 0, width - one.shape[2], 0)) for one in blocks]
+    )
     for _ in range(steps):
         new = torch.randn(len(wanted), 3, 1, 4)
         keys, values = layer.update(new, -new)
@@ -161,7 +183,9 @@ def test_keys_and_values_stand_right_aligned_and_grow_in_place(
     assert layer.get_seq_length() == width + steps
 
 
-def test_what_does_not_fit_is_halved_and_stays_so(folders: dict[str, Path], monkeypatch: Any) -> None:
+def test_what_does_not_fit_is_halved_and_stays_so(
+    folders: dict[str, Path], monkeypatch: Any
+) -> None:
     scorer: Any = load(str(folders["llama"]), batch_tokens=200)
     should = scorer.generate(QUESTIONS, max_new_tokens=12)
     generate, sizes = scorer.network.generate, []

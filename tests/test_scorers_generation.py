@@ -46,7 +46,12 @@ def test_a_temperature_overrides_how_the_model_decodes(greedy: str, sampled: str
     assert replies(greedy) == likeliest, "the weights are the same"
     # Where a configuration is silent, transformers draws from the 50 likeliest tokens.
     warm = load(greedy, generation={"temperature": 1.5})
-    assert warm.describe()["decoding"] == {"temperature": 1.5, "top_k": 50, "top_p": 1.0, "min_p": 0.0}
+    assert warm.describe()["decoding"] == {
+        "temperature": 1.5,
+        "top_k": 50,
+        "top_p": 1.0,
+        "min_p": 0.0,
+    }
     assert warm.describe()["generation"] == {"temperature": 1.5}
     assert warm.generate(QUESTIONS, max_new_tokens=8) != likeliest
     assert warm.generate(QUESTIONS, max_new_tokens=8, greedy=True) == likeliest
@@ -65,7 +70,9 @@ def test_a_judge_s_requests_stay_greedy(sampled: str) -> None:
     assert found[1::2] == replies(sampled, greedy=True) != found[::2]
 
 
-def test_nothing_is_drawn_from_where_the_likeliest_is_taken(greedy: str, sampled: str, refusal: Any) -> None:
+def test_nothing_is_drawn_from_where_the_likeliest_is_taken(
+    greedy: str, sampled: str, refusal: Any
+) -> None:
     for model, given in ((greedy, {"top_p": 0.9}), (sampled, {"top_p": 0.9, "temperature": 0})):
         message = refusal(load, model, generation=given)
         assert message.startswith("--top-p 0.9: ")
@@ -78,7 +85,9 @@ def test_a_system_message_stands_first(tmp_path: Path, greedy: str) -> None:
     coder, speech = scorer.tokenizer, scorer._speech
     (ids,) = speech.encoded([speech.written("who?")])
     marks = coder.convert_tokens_to_ids(["<|user|>", "<|assistant|>"])
-    assert [token for token in ids if token in marks] == marks, "what a system message names is text"
+    assert [token for token in ids if token in marks] == marks, (
+        "what a system message names is text"
+    )
     assert coder.decode(ids).startswith(
         coder.decode(coder(CHAT and "<|system|>", add_special_tokens=False)["input_ids"])
     )
@@ -89,15 +98,21 @@ def test_a_system_message_stands_first(tmp_path: Path, greedy: str) -> None:
 
 
 @pytest.mark.parametrize("template", [NO_SYSTEM, FORGETS])
-def test_a_template_without_a_system_message_is_named(tmp_path: Path, template: str, refusal: Any) -> None:
+def test_a_template_without_a_system_message_is_named(
+    tmp_path: Path, template: str, refusal: Any
+) -> None:
     folder = saved(tmp_path, template)
     load(folder)
     message = refusal(load, folder, generation={"system": "be brief"})
     assert message.startswith(f"--system: the chat template of {folder} ")
 
 
-def test_arguments_go_to_the_template_that_knows_them(tmp_path: Path, greedy: str, refusal: Any) -> None:
-    folder = saved(tmp_path / "style", PLAIN + "{% if style %}{{ style }}{% endif %}{{ bos_token }}")
+def test_arguments_go_to_the_template_that_knows_them(
+    tmp_path: Path, greedy: str, refusal: Any
+) -> None:
+    folder = saved(
+        tmp_path / "style", PLAIN + "{% if style %}{{ style }}{% endif %}{{ bos_token }}"
+    )
     scorer: Any = load(folder, generation={"template_arguments": {"style": "curt"}})
     assert scorer._speech.written("who?") == "<|user|>who?<|assistant|>curt[CLS]"
     message = refusal(load, folder, generation={"template_arguments": {"tone": "curt"}})
@@ -106,8 +121,12 @@ def test_arguments_go_to_the_template_that_knows_them(tmp_path: Path, greedy: st
     taken = {"template_arguments": {"messages": []}}
     assert refusal(load, greedy, generation=taken).startswith("--template messages: ")
     bare = saved(tmp_path / "bare", None)
-    assert "no chat template" in refusal(load, bare, generation={"template_arguments": {"style": "x"}})
-    assert refusal(load, greedy, generation={"request_fields": {"n": 1}}).startswith("--request-field: ")
+    assert "no chat template" in refusal(
+        load, bare, generation={"template_arguments": {"style": "x"}}
+    )
+    assert refusal(load, greedy, generation={"request_fields": {"n": 1}}).startswith(
+        "--request-field: "
+    )
 
 
 def test_who_writes_no_replies_refuses_the_options(tmp_path: Path, refusal: Any) -> None:
@@ -140,10 +159,14 @@ def test_the_demonstration_model_takes_them(refusal: Any) -> None:
     assert refusal(scorer.describe).startswith("--template tone: ")
 
 
-def test_a_judge_that_writes_nothing_needs_no_room_for_thoughts(tmp_path: Path, monkeypatch: Any) -> None:
+def test_a_judge_that_writes_nothing_needs_no_room_for_thoughts(
+    tmp_path: Path, monkeypatch: Any
+) -> None:
     monkeypatch.chdir(tmp_path)
     given: dict[str, Any] = {"categories": ["age"], "tasks": ["ba"], "limit": 1, "out": "out"}
     model = saved(tmp_path / "model", CHAT)
-    done = run.evaluate("mcbe", model, judge="simulated:", thinking_tokens=4, max_new_tokens=4, **given)
+    done = run.evaluate(
+        "mcbe", model, judge="simulated:", thinking_tokens=4, max_new_tokens=4, **given
+    )
     assert done.about["model"]["generation"] == {"thinking_tokens": 4}
     assert "generation" not in done.about["judge"]

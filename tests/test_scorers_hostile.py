@@ -19,7 +19,9 @@ from bench.scorers import load
 
 @pytest.fixture(scope="module")
 def llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save(tmp_path_factory.mktemp("llama"), LlamaForCausalLM, LlamaConfig, characters("[CLS] $A"))
+    return save(
+        tmp_path_factory.mktemp("llama"), LlamaForCausalLM, LlamaConfig, characters("[CLS] $A")
+    )
 
 
 @pytest.fixture
@@ -57,7 +59,9 @@ def pickled_shards(model: Path, ran: Path) -> None:
     for name in names:
         plant(model / name, ran)
     shards = {"model.embed_tokens.weight": names[0], "lm_head.weight": names[1]}
-    (model / "pytorch_model.bin.index.json").write_text(json.dumps({"metadata": {}, "weight_map": shards}))
+    (model / "pytorch_model.bin.index.json").write_text(
+        json.dumps({"metadata": {}, "weight_map": shards})
+    )
 
 
 def index_to(name: str) -> Callable[[Path, Path], None]:
@@ -77,7 +81,9 @@ def pickle_called_safetensors(model: Path, ran: Path) -> None:
 
 
 def pickled_adapter(model: Path, ran: Path) -> None:
-    (model / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": str(model), "peft_type": "LORA"}))  # fmt: skip
+    (model / "adapter_config.json").write_text(
+        json.dumps({"base_model_name_or_path": str(model), "peft_type": "LORA"})
+    )
     plant(model / "adapter_model.bin", ran)
 
 
@@ -86,15 +92,23 @@ PICKLED = {
     "model.pt": (pickle_alone("model.pt"), "pickled (model.pt)"),
     "last.ckpt": (pickle_alone("last.ckpt"), "pickled (last.ckpt)"),
     "shards": (pickled_shards, "pickled (pytorch_model-00001-of-00002.bin)"),
-    "an index to a pickle": (index_to("weights.bin"), "pickled (weights.bin in model.safetensors.index.json)"),
-    "an index to elsewhere": (index_to("../out.safetensors"), "names ../out.safetensors, which lies outside its folder"),
+    "an index to a pickle": (
+        index_to("weights.bin"),
+        "pickled (weights.bin in model.safetensors.index.json)",
+    ),
+    "an index to elsewhere": (
+        index_to("../out.safetensors"),
+        "names ../out.safetensors, which lies outside its folder",
+    ),
     "a pickle called safetensors": (pickle_called_safetensors, "cannot be loaded as a model"),
     "an adapter": (pickled_adapter, "is an adapter (adapter_config.json)"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("kind", PICKLED)
-def test_a_pickle_is_refused_and_never_loaded(model: Path, ran: Path, refusal: Any, kind: str) -> None:
+def test_a_pickle_is_refused_and_never_loaded(
+    model: Path, ran: Path, refusal: Any, kind: str
+) -> None:
     spoil, said = PICKLED[kind]
     spoil(model, ran)
     for call in (load, lambda name: train_network.load(name, 0)):
@@ -105,7 +119,9 @@ def test_a_pickle_is_refused_and_never_loaded(model: Path, ran: Path, refusal: A
 
 
 @pytest.mark.parametrize("name", ["model.bin", "model.pt", "model.ckpt", "model.pth"])
-def test_a_pickled_file_is_refused_by_name(tmp_path: Path, ran: Path, refusal: Any, name: str) -> None:
+def test_a_pickled_file_is_refused_by_name(
+    tmp_path: Path, ran: Path, refusal: Any, name: str
+) -> None:
     plant(tmp_path / name, ran)
     assert f"pickled ({name})" in refusal(load, str(tmp_path / name))
     assert not ran.exists()
@@ -136,7 +152,9 @@ SAFETENSORS = {
     "no JSON": header(b"{" * 64),
     "deep JSON": header(b"[" * 100_000),
     "no table": header([1, 2]),
-    "overlapping tensors": header({NAME: tensor(0, 64, [16]), "lm_head.weight": tensor(32, 96, [16])}),
+    "overlapping tensors": header(
+        {NAME: tensor(0, 64, [16]), "lm_head.weight": tensor(32, 96, [16])}
+    ),
     "a tensor behind the end": header({NAME: tensor(0, 2**40, [2**38])}),
     "a tensor that ends before it begins": header({NAME: tensor(64, 0, [16])}),
     "negative offsets": header({NAME: tensor(-64, 0, [16])}),
@@ -173,8 +191,10 @@ GGUF = {
     "a huge array of texts": gguf(0, 2, array(8, 2**40)),
     "arrays in arrays": gguf(0, 2, array(9, 2, struct.pack("<IQ", 9, 1) * 100_000)),
     "an unknown type": gguf(0, 2, text(b"x") + struct.pack("<I", 99)),
-    "a tensor too large": gguf(1, 1, text(b"token_embd.weight") + struct.pack("<I4QIQ", 4, *[2**31] * 4, 0, 0)),
-}  # fmt: skip
+    "a tensor too large": gguf(
+        1, 1, text(b"token_embd.weight") + struct.pack("<I4QIQ", 4, *[2**31] * 4, 0, 0)
+    ),
+}
 
 
 @pytest.mark.parametrize("kind", GGUF)
@@ -183,7 +203,9 @@ def test_a_hostile_gguf_file_is_refused(tmp_path: Path, refusal: Any, kind: str)
     assert "cannot be loaded as a model" in refusal(load, str(tmp_path / "x.gguf"))
 
 
-def test_more_layers_than_any_model_has_are_not_built(tmp_path: Path, model: Path, refusal: Any) -> None:
+def test_more_layers_than_any_model_has_are_not_built(
+    tmp_path: Path, model: Path, refusal: Any
+) -> None:
     about = json.loads((model / "config.json").read_text()) | {"num_hidden_layers": 10**9}
     (model / "config.json").write_text(json.dumps(about))
     assert "says that it has 1,000,000,000 layers" in refusal(load, str(model))
@@ -210,7 +232,9 @@ TEMPLATES = {
 
 @pytest.mark.parametrize("kind", TEMPLATES)
 @pytest.mark.parametrize("place", ["chat_template.jinja", "tokenizer_config.json"])
-def test_a_hostile_chat_template_is_refused_and_runs_nothing(model: Path, ran: Path, refusal: Any, kind: str, place: str) -> None:  # fmt: skip
+def test_a_hostile_chat_template_is_refused_and_runs_nothing(
+    model: Path, ran: Path, refusal: Any, kind: str, place: str
+) -> None:
     template = TEMPLATES[kind].format(ran=ran)
     if place.endswith(".json"):
         template = json.dumps(json.loads((model / place).read_text()) | {"chat_template": template})

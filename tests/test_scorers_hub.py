@@ -40,7 +40,9 @@ def llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
     coder = characters("[CLS] $A", chat=True)
-    return save(tmp_path_factory.mktemp("other"), LlamaForCausalLM, LlamaConfig, coder, num_hidden_layers=1)
+    return save(
+        tmp_path_factory.mktemp("other"), LlamaForCausalLM, LlamaConfig, coder, num_hidden_layers=1
+    )
 
 
 @pytest.fixture
@@ -64,10 +66,14 @@ def test_all_files_are_of_one_commit(
     first = seen(load("acme/tiny"))
     assert first == ("acme/tiny", main, load(str(llama)).nll(TEXTS).tolist())
     rest = [
-        part for method, path, part in hub.asked if method == "GET" and path.endswith("model.safetensors")
+        part
+        for method, path, part in hub.asked
+        if method == "GET" and path.endswith("model.safetensors")
     ]
     assert len(rest) == 2
-    assert re.fullmatch(r"bytes=[1-9]\d+-", rest[1]), "the second download goes on where the first broke"
+    assert re.fullmatch(r"bytes=[1-9]\d+-", rest[1]), (
+        "the second download goes on where the first broke"
+    )
 
     branch = hub.repositories["acme/tiny"].push(other, "small")
     newer = ("acme/tiny", branch, load(str(other)).nll(TEXTS).tolist())
@@ -96,7 +102,9 @@ def test_without_a_network_the_cache_is_read_quietly(
     capfd.readouterr()
     assert seen(load("acme/tiny")) == before
     missing = refusal(load, "acme/other")
-    assert ("HF_HUB_OFFLINE is set" if offline else "http://127.0.0.1:9 cannot be reached") in missing
+    assert (
+        "HF_HUB_OFFLINE is set" if offline else "http://127.0.0.1:9 cannot be reached"
+    ) in missing
     assert "main" not in missing
     assert capfd.readouterr().err == ""
 
@@ -147,7 +155,9 @@ def test_a_gated_model_is_read_with_a_token(
         ("acme/tiny", "a b", "expected a branch, a tag or a commit"),
     ],
 )
-def test_a_revision_of_what_has_none(refusal: Refusal, model: str, revision: str, says: str) -> None:
+def test_a_revision_of_what_has_none(
+    refusal: Refusal, model: str, revision: str, says: str
+) -> None:
     message = refusal(load, model, revision=revision)
     assert message.startswith("--revision ")
     assert says in message
@@ -161,7 +171,13 @@ def test_what_can_be_no_hub_id_is_refused_at_once(refusal: Refusal) -> None:
 
 def test_masked_models_and_classifiers_of_the_hub(hub: HubServer, tmp_path: Path) -> None:
     save(tmp_path / "masked", BertForMaskedLM, BertConfig, characters(BERT))
-    save(tmp_path / "nli", BertForSequenceClassification, BertConfig, characters(BERT), id2label=LABELS)
+    save(
+        tmp_path / "nli",
+        BertForSequenceClassification,
+        BertConfig,
+        characters(BERT),
+        id2label=LABELS,
+    )
     for name, kind in (("masked", "masked"), ("nli", "NLI")):
         commit = hub.add(f"acme/{name}", tmp_path / name)
         about = load(f"acme/{name}").describe()
@@ -198,7 +214,9 @@ def test_an_adapter_is_put_on_its_base_model(
 ASKED = {"categories": ["gender"], "tasks": ["ambiguous"], "limit": 2}
 
 
-def test_a_run_is_repeated_at_its_commit(hub: HubServer, main: str, other: Path, own_folder: Path) -> None:
+def test_a_run_is_repeated_at_its_commit(
+    hub: HubServer, main: str, other: Path, own_folder: Path
+) -> None:
     done = run.evaluate("cbbq", "acme/tiny", out="first", **ASKED)
     assert (done.about["asked"]["model"], done.about["model"]["revision"]) == ("acme/tiny", main)
     hub.repositories["acme/tiny"].push(other)
@@ -248,7 +266,9 @@ def test_the_command_and_a_mirror(hub: HubServer, main: str, other: Path, tmp_pa
 
     def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "bench", "run", *arguments]
-        return subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
+        return subprocess.run(
+            command, env=environment, cwd=tmp_path, capture_output=True, text=True
+        )
 
     asked = ["--categories", "gender", "--tasks", "ambiguous", "--limit", "1", "--format", "json"]
     done = bench("cbbq", "--model", "acme/tiny", "--revision", main, "--out", "first", *asked)

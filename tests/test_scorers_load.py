@@ -28,12 +28,20 @@ from bench.scorers import Scorer, check, load
 
 @pytest.fixture(scope="module")
 def llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save(tmp_path_factory.mktemp("llama"), LlamaForCausalLM, LlamaConfig, characters("[CLS] $A"))
+    return save(
+        tmp_path_factory.mktemp("llama"), LlamaForCausalLM, LlamaConfig, characters("[CLS] $A")
+    )
 
 
 def test_a_folder_says_what_it_can_do(tmp_path: Path, llama: Path) -> None:
     labels = dict(enumerate(["neutral", "entailment", "contradiction"]))
-    save(tmp_path / "nli", BertForSequenceClassification, BertConfig, characters(BERT), id2label=labels)
+    save(
+        tmp_path / "nli",
+        BertForSequenceClassification,
+        BertConfig,
+        characters(BERT),
+        id2label=labels,
+    )
     save(tmp_path / "bert", BertForPreTraining, BertConfig, characters(BERT))
     verbs = {
         str(llama): ("nll", "choose", "generate"),
@@ -59,7 +67,9 @@ def test_dtype_is_the_models(llama: Path) -> None:
 
 
 def test_the_fingerprint_tells_weights_apart(tmp_path: Path, llama: Path) -> None:
-    other = save(tmp_path, LlamaForCausalLM, LlamaConfig, characters("[CLS] $A"), num_hidden_layers=1)
+    other = save(
+        tmp_path, LlamaForCausalLM, LlamaConfig, characters("[CLS] $A"), num_hidden_layers=1
+    )
     a, b, again = (load(str(folder)).describe()["revision"] for folder in (llama, other, llama))
     assert a == again != b
 
@@ -79,9 +89,14 @@ def test_gguf(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert scorer.verbs == ("nll", "choose", "generate")
     assert scorer.describe()["revision"].startswith("sha256:")
     text = "她 is a doctor. 🙂"
-    assert scorer.tokenizer.decode(scorer.tokenizer(text)["input_ids"], skip_special_tokens=True) == text
+    assert (
+        scorer.tokenizer.decode(scorer.tokenizer(text)["input_ids"], skip_special_tokens=True)
+        == text
+    )
     ids = torch.tensor([scorer.tokenizer(text)["input_ids"]])
-    assert scorer.nll([text])[0] == pytest.approx(scorer.network(ids, labels=ids).loss.item(), rel=1e-5)
+    assert scorer.nll([text])[0] == pytest.approx(
+        scorer.network(ids, labels=ids).loss.item(), rel=1e-5
+    )
     assert capfd.readouterr().err == "", "no bar where there is no terminal"
 
 
@@ -110,15 +125,27 @@ def broken(folder: Path, model: Path, name: str, content: bytes | None) -> str:
         ("config.json", None, "no config.json"),
         ("config.json", b"{", "cannot be loaded"),
         ("config.json", b"[]", "cannot be loaded"),
-        ("config.json", b'{"model_type": "unheard-of", "architectures": ["UnheardOf"]}', "unheard-of"),
-        ("config.json", b'{"model_type": "t5", "architectures": ["T5EncoderModel"]}', "*ForCausalLM"),
-        ("config.json", b'{"model_type": "vit", "architectures": ["ViTForImageClassification"]}', "ViTForImageClassification"),
+        (
+            "config.json",
+            b'{"model_type": "unheard-of", "architectures": ["UnheardOf"]}',
+            "unheard-of",
+        ),
+        (
+            "config.json",
+            b'{"model_type": "t5", "architectures": ["T5EncoderModel"]}',
+            "*ForCausalLM",
+        ),
+        (
+            "config.json",
+            b'{"model_type": "vit", "architectures": ["ViTForImageClassification"]}',
+            "ViTForImageClassification",
+        ),
         ("model.safetensors", None, "model.safetensors"),
         ("model.safetensors", b"junk", "cannot be loaded"),
         ("tokenizer.json", b"junk", "cannot be loaded"),
         ("tokenizer.json", None, "cannot be loaded"),
     ],
-)  # fmt: skip
+)
 def test_a_broken_folder_is_refused(
     tmp_path: Path, llama: Path, refusal: Any, name: str, content: bytes | None, says: str
 ) -> None:
@@ -136,7 +163,9 @@ def test_a_folder_of_gguf_files_names_one(tmp_path: Path, refusal: Any) -> None:
 @pytest.mark.parametrize("content", [b"", b"junk", b"GGUF", b"GGUF\3\0\0\0" + b"\xff" * 64])
 def test_a_broken_gguf_file_is_refused(tmp_path: Path, refusal: Any, content: bytes) -> None:
     (tmp_path / "x.gguf").write_bytes(content)
-    assert refusal(load, str(tmp_path / "x.gguf")).startswith(f"{tmp_path / 'x.gguf'}: cannot be loaded")
+    assert refusal(load, str(tmp_path / "x.gguf")).startswith(
+        f"{tmp_path / 'x.gguf'}: cannot be loaded"
+    )
 
 
 def test_half_a_gguf_file_is_refused(tmp_path: Path, refusal: Any) -> None:
@@ -156,9 +185,16 @@ def test_what_would_be_half_random_is_refused(tmp_path: Path, refusal: Any) -> N
     """A discriminator has no vocabulary to predict from, and an encoder-decoder is no language model by itself."""
     electra = save(tmp_path / "electra", ElectraForPreTraining, ElectraConfig, characters(BERT))
     bart = save(
-        tmp_path / "bart", BartForConditionalGeneration, BartConfig, characters(BERT),
-        d_model=32, encoder_layers=1, decoder_layers=1, encoder_attention_heads=4, decoder_attention_heads=4,
-    )  # fmt: skip
+        tmp_path / "bart",
+        BartForConditionalGeneration,
+        BartConfig,
+        characters(BERT),
+        d_model=32,
+        encoder_layers=1,
+        decoder_layers=1,
+        encoder_attention_heads=4,
+        decoder_attention_heads=4,
+    )
     for folder in (electra, bart):
         assert "would be random" in refusal(load, str(folder))
 
@@ -173,7 +209,9 @@ class Plant:
         return open, (str(self.path), "w")
 
 
-def test_pickled_weights_are_refused_and_not_loaded(tmp_path: Path, llama: Path, refusal: Any) -> None:
+def test_pickled_weights_are_refused_and_not_loaded(
+    tmp_path: Path, llama: Path, refusal: Any
+) -> None:
     model = broken(tmp_path / "copy", llama, "model.safetensors", None)
     weights = Path(model) / "pytorch_model.bin"
     torch.save({"model.embed_tokens.weight": Plant(tmp_path / "ran")}, weights)
@@ -224,7 +262,9 @@ def test_code_that_comes_with_a_model_does_not_run(
     else:
         load(model)  # as the Llama that it also is
     assert not ran.exists()
-    monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(tmp_path / "modules"))
+    monkeypatch.setattr(
+        "transformers.dynamic_module_utils.HF_MODULES_CACHE", str(tmp_path / "modules")
+    )
     monkeypatch.syspath_prepend(str(tmp_path / "modules"))
     load(model, trust_remote_code=True)
     assert ran.exists(), "the plant works"
@@ -246,7 +286,9 @@ def test_code_that_comes_with_a_model_does_not_run(
         ("tiny:xl", "s, m, l"),
     ],
 )
-def test_what_is_no_model_is_refused_before_anything_is_loaded(refusal: Any, model: str, says: str) -> None:
+def test_what_is_no_model_is_refused_before_anything_is_loaded(
+    refusal: Any, model: str, says: str
+) -> None:
     for call in (check, load):
         assert says in refusal(call, model)
 
@@ -278,7 +320,9 @@ def test_a_hub_model_that_is_not_there_is_named(
         ("batch_tokens", -5, "at least one token"),
     ],
 )
-def test_a_bad_option_is_named(llama: Path, refusal: Any, option: str, value: object, says: str) -> None:
+def test_a_bad_option_is_named(
+    llama: Path, refusal: Any, option: str, value: object, says: str
+) -> None:
     message = refusal(load, str(llama), **{option: value})
     assert message.startswith("--" + option.replace("_", "-"))
     assert says in message

@@ -21,7 +21,14 @@ from bench.scorers import load
 from bench.scorers.local.classifier import label_columns
 
 CODE = dict(zip([*SPECIAL, *LETTERS], range(1000), strict=False))
-TEXTS = ["the doctor is here.", "他是医生。", "", "x", "she is an engineer, not a doctor. is she?", "🙂a"]
+TEXTS = [
+    "the doctor is here.",
+    "他是医生。",
+    "",
+    "x",
+    "she is an engineer, not a doctor. is she?",
+    "🙂a",
+]
 # Ways in which tokenizers put special tokens around a text.
 AROUND = {"both": BERT, "before": "[CLS] $A", "behind": "$A [SEP]", "none": ""}
 
@@ -33,9 +40,7 @@ def masked(folder: Path, around: str = BERT, **options: Any) -> Any:
 
 def spelled(text: str, around: str) -> list[int]:
     """The token ids of `text`, looked up by hand."""
-    before, behind = (
-        [CODE[name]] if name in around else [] for name in ("[CLS]", "[SEP]")
-    )  # fmt: skip
+    before, behind = ([CODE[name]] if name in around else [] for name in ("[CLS]", "[SEP]"))
     return [*before, *(CODE.get(letter, CODE["<unk>"]) for letter in text), *behind]
 
 
@@ -53,7 +58,9 @@ def test_pseudo_likelihood_is_the_brute_force(tmp_path: Path) -> None:
     for text, row, mean in zip(TEXTS, found, means, strict=True):
         ids = spelled(text, BERT)
         # An unknown token is a special one.
-        expected = [brute(scorer, ids, i) for i in range(1, len(ids) - 1) if ids[i] != CODE["<unk>"]]
+        expected = [
+            brute(scorer, ids, i) for i in range(1, len(ids) - 1) if ids[i] != CODE["<unk>"]
+        ]
         np.testing.assert_allclose(row, expected, rtol=1e-4, atol=1e-5)
         assert mean == pytest.approx(-np.mean(expected), rel=1e-4) if expected else np.isnan(mean)
     np.testing.assert_allclose(load(str(tmp_path), batch_tokens=1).nll(TEXTS), means, rtol=1e-5)
@@ -131,15 +138,22 @@ def test_what_differs_behind_the_mask_alone_is_computed_once(tmp_path: Path) -> 
     found = scorer.choose(["is she?", "x"], ["A", "B", "C"])
     assert scorer.tally.asked == 3 * (10 + 4)
     assert scorer.tally.computed == 2 * 10, "two texts, padded to the longer one"
-    apart = [[scorer.choose([prompt], [option])[0, 0] for option in "ABC"] for prompt in ("is she?", "x")]
+    apart = [
+        [scorer.choose([prompt], [option])[0, 0] for option in "ABC"] for prompt in ("is she?", "x")
+    ]
     np.testing.assert_allclose(found, apart, rtol=1e-5)
 
 
 def test_each_prompt_may_have_options_of_its_own(tmp_path: Path) -> None:
     scorer = masked(tmp_path)
-    prompts, options = ["他是医生？", "is she?", "x"], [("是", "不是"), ("yes", "no"), ("A", "the doctor")]
+    prompts, options = (
+        ["他是医生？", "is she?", "x"],
+        [("是", "不是"), ("yes", "no"), ("A", "the doctor")],
+    )
     found = scorer.choose(prompts, options)
-    alone = [scorer.choose([prompt], some)[0] for prompt, some in zip(prompts, options, strict=True)]
+    alone = [
+        scorer.choose([prompt], some)[0] for prompt, some in zip(prompts, options, strict=True)
+    ]
     np.testing.assert_allclose(found, alone, rtol=1e-5)
     backwards = scorer.choose(prompts[::-1], [some[::-1] for some in options[::-1]])
     np.testing.assert_allclose(backwards[::-1, ::-1], found, rtol=1e-5)
@@ -155,7 +169,12 @@ def test_cbbq_is_asked_by_options_or_by_letters(own_folder: Path) -> None:
     folder = str(save(own_folder / "model", BertForMaskedLM, BertConfig, characters(BERT)))
     runs = {
         read: evaluate(
-            "cbbq", folder, limit=1, categories=["gender"], read=read, out=own_folder / f"run {read}"
+            "cbbq",
+            folder,
+            limit=1,
+            categories=["gender"],
+            read=read,
+            out=own_folder / f"run {read}",
         )
         for read in (None, "options", "letters")
     }
@@ -177,7 +196,9 @@ def test_cbbq_is_asked_by_options_or_by_letters(own_folder: Path) -> None:
 
 def test_mcbe_has_no_options_to_read_so_letters_are(own_folder: Path) -> None:
     folder = str(save(own_folder / "model", BertForMaskedLM, BertConfig, characters(BERT)))
-    run = evaluate("mcbe", folder, tasks=["ss"], limit=1, categories=["gender"], out=own_folder / "run")
+    run = evaluate(
+        "mcbe", folder, tasks=["ss"], limit=1, categories=["gender"], out=own_folder / "run"
+    )
     assert run.records.response.isin(["A", "B"]).all()
     assert run.records.valid.all()
     assert (run.scores().metric == "score").any()
@@ -186,7 +207,9 @@ def test_mcbe_has_no_options_to_read_so_letters_are(own_folder: Path) -> None:
 def test_roberta_has_fewer_positions_than_its_table(tmp_path: Path, refusal: Any) -> None:
     """It numbers them from behind the padding token, whose id is 0 here and 1 in the released ones."""
     shape: dict[str, Any] = {"max_position_embeddings": 20}
-    scorer: Any = load(str(save(tmp_path, RobertaForMaskedLM, RobertaConfig, characters(BERT), **shape)))
+    scorer: Any = load(
+        str(save(tmp_path, RobertaForMaskedLM, RobertaConfig, characters(BERT), **shape))
+    )
     assert np.isfinite(scorer.nll(["a" * 17])).all()
     assert "at most 19 tokens, and the text has 20" in refusal(scorer.nll, ["a" * 18])
 
@@ -217,9 +240,13 @@ PAIRS = [
 def classifier(folder: Path, labels: list[str], **options: Any) -> Any:
     coder = characters(BERT, model_input_names=["input_ids", "token_type_ids", "attention_mask"])
     save(
-        folder, BertForSequenceClassification, BertConfig, coder,
-        id2label=dict(enumerate(labels)), label2id={label: i for i, label in enumerate(labels)},
-    )  # fmt: skip
+        folder,
+        BertForSequenceClassification,
+        BertConfig,
+        coder,
+        id2label=dict(enumerate(labels)),
+        label2id={label: i for i, label in enumerate(labels)},
+    )
     return load(str(folder), **options)
 
 
@@ -229,8 +256,15 @@ def brute_pair(scorer: Any, pair: tuple[str, str]) -> dict[str, float]:
     ids = [CODE["[CLS]"], *first, CODE["[SEP]"], *second, CODE["[SEP]"]]
     types = [0] * (len(first) + 2) + [1] * (len(second) + 1)
     with torch.no_grad():
-        logits = scorer.network(torch.tensor([ids]), token_type_ids=torch.tensor([types])).logits[0].double()
-    return {scorer.network.config.id2label[i].lower(): float(p) for i, p in enumerate(logits.softmax(-1))}
+        logits = (
+            scorer.network(torch.tensor([ids]), token_type_ids=torch.tensor([types]))
+            .logits[0]
+            .double()
+        )
+    return {
+        scorer.network.config.id2label[i].lower(): float(p)
+        for i, p in enumerate(logits.softmax(-1))
+    }
 
 
 @pytest.mark.parametrize("labels", list(permutations(["entailment", "neutral", "CONTRADICTION"])))
@@ -239,14 +273,18 @@ def test_labels_are_found_by_name(tmp_path: Path, labels: list[str]) -> None:
     found = scorer.classify(PAIRS)
     expected = [brute_pair(scorer, pair) for pair in PAIRS]
     for column, label in enumerate(("entailment", "contradiction", "neutral")):
-        np.testing.assert_allclose(found[:, column], [one[label] for one in expected], rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(
+            found[:, column], [one[label] for one in expected], rtol=1e-4, atol=1e-6
+        )
 
 
 def test_probabilities_sum_to_one_in_the_order_of_the_pairs(tmp_path: Path) -> None:
     scorer = classifier(tmp_path, ["contradiction", "entailment", "neutral"])
     found = scorer.classify(PAIRS)
     np.testing.assert_allclose(found.sum(1), 1, rtol=1e-6)
-    np.testing.assert_allclose(np.vstack([scorer.classify([pair]) for pair in PAIRS]), found, rtol=1e-4)
+    np.testing.assert_allclose(
+        np.vstack([scorer.classify([pair]) for pair in PAIRS]), found, rtol=1e-4
+    )
     np.testing.assert_allclose(
         load(str(tmp_path), batch_tokens=1).classify(PAIRS[::-1]), found[::-1], rtol=1e-4
     )
@@ -264,7 +302,9 @@ def test_probabilities_sum_to_one_in_the_order_of_the_pairs(tmp_path: Path) -> N
         ["entailment", "contradiction", "neutral", "other"],
     ],
 )
-def test_labels_that_cannot_be_told_are_refused(tmp_path: Path, refusal: Any, labels: list[str]) -> None:
+def test_labels_that_cannot_be_told_are_refused(
+    tmp_path: Path, refusal: Any, labels: list[str]
+) -> None:
     message = refusal(classifier, tmp_path, labels)
     assert message.startswith(str(tmp_path))
     assert labels[0] in message

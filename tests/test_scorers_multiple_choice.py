@@ -31,7 +31,12 @@ FAMILIES: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "roberta": (RobertaForMultipleChoice, RobertaConfig, {}),
     "albert": (AlbertForMultipleChoice, AlbertConfig, {"embedding_size": 16}),
 }
-PROMPTS = ["is she a doctor? ", "他是医生，她是护士。谁是工程师？", "x", "the engineer is here. who is not? "]
+PROMPTS = [
+    "is she a doctor? ",
+    "他是医生，她是护士。谁是工程师？",
+    "x",
+    "the engineer is here. who is not? ",
+]
 OPTIONS = [
     ("yes", "no", "who is she?"),
     ("他", "她", "不是他。"),
@@ -58,7 +63,9 @@ def by_hand(folder: Path, network_class: Any) -> np.ndarray:
     """Log-probabilities of OPTIONS as transformers gives them, all items in one padded batch of items by options."""
     coder = load(str(folder)).tokenizer  # type: ignore[attr-defined]
     firsts = [prompt for prompt in PROMPTS for _ in range(3)]
-    batch = coder(firsts, [option for some in OPTIONS for option in some], padding=True, return_tensors="pt")
+    batch = coder(
+        firsts, [option for some in OPTIONS for option in some], padding=True, return_tensors="pt"
+    )
     network = network_class.from_pretrained(folder).double().eval()
     with torch.no_grad():
         shaped = {name: values.reshape(len(PROMPTS), 3, -1) for name, values in batch.items()}
@@ -118,7 +125,8 @@ def test_what_is_too_long_is_an_error_and_its_neighbours_are_answered(
     longest = most - len("yes") - 3  # special tokens
     assert np.isfinite(scorer.choose(["a" * longest], ("A", "yes"))).all()
     with pytest.raises(
-        TooLong, match=rf"at most {most} tokens, and the text with an option has {most + 1} \(number 2"
+        TooLong,
+        match=rf"at most {most} tokens, and the text with an option has {most + 1} \(number 2",
     ):
         scorer.choose(["x", "a" * (longest + 1)], ("A", "yes"))
     requests = [
@@ -139,7 +147,9 @@ def test_what_is_too_long_is_an_error_and_its_neighbours_are_answered(
 def relabelled(folder: Path) -> str:
     """A checkpoint whose configuration says that it has a multiple-choice head."""
     config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | {"architectures": ["BertForMultipleChoice"]}))
+    (folder / "config.json").write_text(
+        json.dumps(config | {"architectures": ["BertForMultipleChoice"]})
+    )
     return str(folder)
 
 
@@ -158,7 +168,9 @@ def test_one_missing_weight_is_enough(tmp_path: Path, refusal: Any) -> None:
     weights = load_file(tmp_path / "model.safetensors")
     del weights["classifier.weight"]
     save_file(weights, tmp_path / "model.safetensors", {"format": "pt"})
-    assert "lacks the weights classifier.weight of a multiple choice" in refusal(load, str(tmp_path))
+    assert "lacks the weights classifier.weight of a multiple choice" in refusal(
+        load, str(tmp_path)
+    )
 
 
 def test_what_else_is_asked_lists_the_head(tmp_path: Path, refusal: Any) -> None:

@@ -20,7 +20,11 @@ ORDER = ("neutral", "entailment", "contradiction")
 def classifier(folder: Path, labels: dict[int, str]) -> str:
     coder = characters(BERT, model_input_names=["input_ids", "token_type_ids", "attention_mask"])
     back = {name: k for k, name in labels.items()}
-    return str(save(folder, BertForSequenceClassification, BertConfig, coder, id2label=labels, label2id=back))
+    return str(
+        save(
+            folder, BertForSequenceClassification, BertConfig, coder, id2label=labels, label2id=back
+        )
+    )
 
 
 def test_label_names_say_what_label_0_means(tmp_path: Path) -> None:
@@ -56,34 +60,50 @@ def test_columns_by_name(names: dict[Any, str], columns: list[int]) -> None:
 def test_label_names_may_agree_with_the_checkpoint_but_not_contradict_it(refusal: Any) -> None:
     names = dict(enumerate(ORDER))
     assert label_columns(names, "m", ORDER) == label_columns(names, "m")
-    assert "its labels are neutral, entailment, contradiction, which --label-names entailment,contradiction,neutral contradicts" in refusal(label_columns, names, "m", LABELS)  # fmt: skip
+    assert (
+        "its labels are neutral, entailment, contradiction, which --label-names entailment,contradiction,neutral contradicts"
+        in refusal(label_columns, names, "m", LABELS)
+    )
     # Numbered otherwise than the columns: then the numbers mean nothing.
-    assert "not entailment" in refusal(label_columns, {0: "LABEL_2", 1: "LABEL_1", 2: "LABEL_0"}, "m", ORDER)
+    assert "not entailment" in refusal(
+        label_columns, {0: "LABEL_2", 1: "LABEL_1", 2: "LABEL_0"}, "m", ORDER
+    )
     assert "not entailment" in refusal(label_columns, {0: "LABEL_0", 1: "LABEL_1"}, "m", ORDER)
 
 
 @pytest.mark.parametrize("names", [["entailment"], ["entailment"] * 3, ["yes", "no", "maybe"]])
 def test_label_names_are_the_three_labels(own_folder: Path, refusal: Any, names: list[str]) -> None:
-    said = f"--label-names {','.join(names)}: expected entailment, contradiction, neutral, each once"
+    said = (
+        f"--label-names {','.join(names)}: expected entailment, contradiction, neutral, each once"
+    )
     assert refusal(load, "m/x", label_names=names).startswith(said)
     assert refusal(evaluate, "nli_coal", "simulated:", label_names=names).startswith(said)
-    assert "label_names 'neutral': expected a list" in refusal(evaluate, "nli_coal", "simulated:", label_names="neutral")  # fmt: skip
+    assert "label_names 'neutral': expected a list" in refusal(
+        evaluate, "nli_coal", "simulated:", label_names="neutral"
+    )
 
 
 def test_what_has_no_labels_takes_no_names_for_them(own_folder: Path, refusal: Any) -> None:
     causal = save(own_folder / "c", LlamaForCausalLM, LlamaConfig, characters("[CLS] $A"))
     for model in (str(causal), "simulated:", "tiny:s", "openai:x@http://localhost:1/v1"):
-        assert refusal(load, model, label_names=LABELS) == f"model {model}: has no labels to name; leave out --label-names"  # fmt: skip
+        assert (
+            refusal(load, model, label_names=LABELS)
+            == f"model {model}: has no labels to name; leave out --label-names"
+        )
 
 
-def test_label_names_are_part_of_the_run_and_may_be_given_by_model(own_folder: Path, refusal: Any) -> None:
+def test_label_names_are_part_of_the_run_and_may_be_given_by_model(
+    own_folder: Path, refusal: Any
+) -> None:
     folder = classifier(own_folder / "m", NAMELESS)
     options: dict[str, Any] = {"limit": 1, "categories": ["en"], "out": own_folder / "run"}
     run = evaluate("nli_coal", folder, label_names={folder: ORDER, "other": LABELS}, **options)
     assert run.about["asked"]["label_names"] == list(ORDER)
     assert evaluate("nli_coal", folder, label_names=ORDER, **options).about == run.about
     said = refusal(evaluate, "nli_coal", folder, label_names=LABELS, **options)
-    assert "holds another run (label_names was ['neutral', 'entailment', 'contradiction'], now" in said
+    assert (
+        "holds another run (label_names was ['neutral', 'entailment', 'contradiction'], now" in said
+    )
     assert "now None)" in refusal(evaluate, "nli_coal", folder, **options)
     assert "label_names" not in evaluate("nli_coal", "simulated:", limit=1).about["asked"]
 
@@ -104,7 +124,9 @@ def by_rule(self: Any, pairs: list[tuple[str, str]]) -> np.ndarray:
     return np.eye(3)[[(k + wrong) % 3 for k in labels]]
 
 
-def test_a_passed_probe_is_recorded_and_not_told(own_folder: Path, monkeypatch: Any, capsys: Any) -> None:
+def test_a_passed_probe_is_recorded_and_not_told(
+    own_folder: Path, monkeypatch: Any, capsys: Any
+) -> None:
     monkeypatch.setattr(Classifier, "classify", by_rule)
     folder = classifier(own_folder / "m", dict(enumerate(ORDER)))
     run = evaluate("nli_coal", folder, limit=1, categories=["zh"], out=own_folder / "run")
@@ -117,11 +139,15 @@ def test_a_passed_probe_is_recorded_and_not_told(own_folder: Path, monkeypatch: 
 
 
 @pytest.mark.parametrize("tasks", [None, ["ps"]])
-def test_a_failed_probe_is_told_and_the_run_goes_on(own_folder: Path, monkeypatch: Any, capsys: Any, tasks: list[str] | None) -> None:  # fmt: skip
+def test_a_failed_probe_is_told_and_the_run_goes_on(
+    own_folder: Path, monkeypatch: Any, capsys: Any, tasks: list[str] | None
+) -> None:
     monkeypatch.setattr(Classifier, "classify", by_rule)
     monkeypatch.setattr(by_rule, "wrong", 1, raising=False)
     folder = classifier(own_folder / "m", dict(enumerate(ORDER)))
-    run = evaluate("nli_coal", folder, limit=1, categories=["en"], tasks=tasks, out=own_folder / "run")
+    run = evaluate(
+        "nli_coal", folder, limit=1, categories=["en"], tasks=tasks, out=own_folder / "run"
+    )
     said = (
         "the probe failed: of 6 plain pairs 6 got a wrong label (en), the first 'A dog is sleeping on the sofa.', "
         "'A dog is sleeping on the sofa.': contradiction for entailment"

@@ -27,13 +27,23 @@ MODELS: dict[str, tuple[str, dict[str, Any], bool, bool]] = {
     "gpt-neox": ("GPTNeoX", {}, True, True),
     "gpt2": ("GPT2", {"n_positions": 512}, True, True),
     "opt, positions offset": ("OPT", {"word_embed_proj_dim": 32, "ffn_dim": 64}, True, True),
-    "mistral, a window that is wide enough": ("Mistral", {"sliding_window": 400, "num_key_value_heads": 2}, True, True),
-    "gemma2, attention and logits capped": ("Gemma2", {"head_dim": 8, "final_logit_softcapping": 3.0}, False, True),
+    "mistral, a window that is wide enough": (
+        "Mistral",
+        {"sliding_window": 400, "num_key_value_heads": 2},
+        True,
+        True,
+    ),
+    "gemma2, attention and logits capped": (
+        "Gemma2",
+        {"head_dim": 8, "final_logit_softcapping": 3.0},
+        False,
+        True,
+    ),
     "gemma3, two kinds of layers": ("Gemma3", {"head_dim": 8, "sliding_window": 300}, True, True),
     "cohere, logits scaled": ("Cohere", {"logit_scale": 4.0}, True, True),
     "bloom, no positions": ("Bloom", {"n_layer": 2, "n_head": 4}, False, False),
     "mamba, no attention": ("Mamba", {"state_size": 4}, False, False),
-}  # fmt: skip
+}
 
 
 def network(name: str, **more: Any) -> Any:
@@ -53,7 +63,8 @@ def texts() -> list[list[int]]:
     dice = random.Random(0)
     trunk = [dice.randrange(3, VOCABULARY) for _ in range(30)]
     found = [
-        trunk[:k] + [dice.randrange(3, VOCABULARY) for _ in range(dice.randrange(1, 9))] for k in range(30)
+        trunk[:k] + [dice.randrange(3, VOCABULARY) for _ in range(dice.randrange(1, 9))]
+        for k in range(30)
     ]
     return [*found, found[4], trunk[:1], trunk, [dice.randrange(3, VOCABULARY) for _ in range(50)]]
 
@@ -66,12 +77,17 @@ def slow(model: Any, ids: list[int]) -> np.ndarray:
 
 
 def rows(some: list[list[int]]) -> list[Row]:
-    return [Row(tuple(ids), tuple((i, after) for i, (_, after) in enumerate(pairwise(ids)))) for ids in some]
+    return [
+        Row(tuple(ids), tuple((i, after) for i, (_, after) in enumerate(pairwise(ids))))
+        for ids in some
+    ]
 
 
 def reader(model: Any, tree_tokens: int = 64, dtype: str = "float32") -> Reader:
     where = placement("cpu", dtype, None)
-    return Reader(model, where.__class__(where.device, where.dtype, where.batch_tokens, tree_tokens), 0)
+    return Reader(
+        model, where.__class__(where.device, where.dtype, where.batch_tokens, tree_tokens), 0
+    )
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -104,7 +120,9 @@ def test_what_shares_little_is_read_in_batches_with_the_same_numbers() -> None:
     model = network("qwen2, tied")
     asked = reader(model)
     dice = random.Random(1)
-    some = [[dice.randrange(3, VOCABULARY) for _ in range(dice.randrange(2, 40))] for _ in range(20)]
+    some = [
+        [dice.randrange(3, VOCABULARY) for _ in range(dice.randrange(2, 40))] for _ in range(20)
+    ]
     for ids, found in zip(some, asked.read(rows(some)), strict=True):
         np.testing.assert_allclose(found, slow(model, ids), atol=1e-5)
     assert asked.tally.computed > asked.tally.asked, "with padding"
@@ -123,18 +141,26 @@ def test_only_what_is_asked_is_read_and_the_vocabulary_comes_in_pieces(monkeypat
     monkeypatch.setattr(reading, "VOCABULARY", 7)
     for name in ("phi, bias in the head", "cohere, logits scaled"):
         model = network(name)
-        some = [Row((5, 6, 7), ((2, 3), (2, 60), (0, 6))), Row((5, 6), ()), Row((5, 6, 8), ((2, 0),))]
+        some = [
+            Row((5, 6, 7), ((2, 3), (2, 60), (0, 6))),
+            Row((5, 6), ()),
+            Row((5, 6, 8), ((2, 0),)),
+        ]
         first, nothing, last = reader(model).read(some)
         with torch.no_grad():
             logits = model(torch.tensor([[5, 6, 7], [5, 6, 8]])).logits.double().log_softmax(-1)
-        np.testing.assert_allclose(first, [logits[0, 2, 3], logits[0, 2, 60], logits[0, 0, 6]], atol=1e-5)
+        np.testing.assert_allclose(
+            first, [logits[0, 2, 3], logits[0, 2, 60], logits[0, 0, 6]], atol=1e-5
+        )
         np.testing.assert_allclose(last, [logits[1, 2, 0]], atol=1e-5)
         assert len(nothing) == 0
     assert reader(model).read([]) == []
 
 
 @pytest.mark.parametrize("trees", [True, False])
-def test_what_does_not_fit_into_memory_is_halved_and_stays_so(monkeypatch: Any, trees: bool) -> None:
+def test_what_does_not_fit_into_memory_is_halved_and_stays_so(
+    monkeypatch: Any, trees: bool
+) -> None:
     model = network("qwen2, tied")
     asked = reader(model, 64)
     asked._trees, asked._batch_tokens = trees, 400
@@ -242,5 +268,7 @@ def test_on_an_accelerator_as_many_words_meet_as_there_is_room_for(monkeypatch: 
     pieces = []
     for kind, n in (("cpu", 3), ("meta", 3), ("meta", 5), ("meta", 99)):
         reader.where = replace(reader.where, device=torch.device(kind))
-        pieces.append([logits.shape[1] for logits in reader._logits(torch.zeros(n, SHAPE["hidden_size"]))])
+        pieces.append(
+            [logits.shape[1] for logits in reader._logits(torch.zeros(n, SHAPE["hidden_size"]))]
+        )
     assert pieces == [[8] * 7 + [5], [33, 28], [20, 20, 20, 1], [8] * 7 + [5]]

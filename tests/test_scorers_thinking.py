@@ -28,7 +28,9 @@ NO_SYSTEM = (
     "{% if messages[0]['role'] == 'system' %}{{ raise_exception('System role not supported') }}"
     "{% endif %}" + PLAIN
 )
-FORGETS = TURNS.replace("messages %}", "messages if message['role'] != 'system' %}") + "<|assistant|>"
+FORGETS = (
+    TURNS.replace("messages %}", "messages if message['role'] != 'system' %}") + "<|assistant|>"
+)
 END = "[SEP]"
 
 
@@ -58,7 +60,10 @@ def write(scorer: Any, replies: Mapping[str, str]) -> None:
                 script, k = scripts[start], len(row) - len(start)
                 new.append(script[min(k, len(script) - 1)])
                 row.append(new[-1])
-            new = [given["pad_token_id"] if ended else token for token, ended in zip(new, over, strict=True)]
+            new = [
+                given["pad_token_id"] if ended else token
+                for token, ended in zip(new, over, strict=True)
+            ]
             input_ids = torch.cat([input_ids, torch.tensor(new)[:, None]], 1)
             over |= given["stopping_criteria"](input_ids, None)
             if over.all():
@@ -72,12 +77,15 @@ def asked(question: str, name: str = "answer", **given: Any) -> Request:
     return Request("c", "t", "i", name, "generate", question, "v", Key(), **given)
 
 
-def answers(scorer: Any, replies: Mapping[str, str], **given: Any) -> dict[str, tuple[str, str, Any]]:
+def answers(
+    scorer: Any, replies: Mapping[str, str], **given: Any
+) -> dict[str, tuple[str, str, Any]]:
     """What is recorded of the `replies`: response, error, and whether it was cut off."""
     write(scorer, replies)
     found = scorer.answer([asked(question, **given) for question in replies])
     return {
-        question: (one.response, one.error, one.cut) for question, one in zip(replies, found, strict=True)
+        question: (one.response, one.error, one.cut)
+        for question, one in zip(replies, found, strict=True)
     }
 
 
@@ -124,7 +132,9 @@ def test_a_model_that_opens_its_thought_itself_is_read_alike(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("template", [OPENING, PLAIN])
-def test_a_thought_has_tokens_of_its_own_and_the_answer_all_of_its_own(tmp_path: Path, template: str) -> None:
+def test_a_thought_has_tokens_of_its_own_and_the_answer_all_of_its_own(
+    tmp_path: Path, template: str
+) -> None:
     scorer = load(saved(tmp_path, template), generation={"thinking_tokens": 6}, batch_tokens=30)
     first = "" if template == OPENING else "<think>"
     more = "" if first else "d"  # so that thoughts have as many tokens
@@ -138,13 +148,18 @@ def test_a_thought_has_tokens_of_its_own_and_the_answer_all_of_its_own(tmp_path:
     found = answers(scorer, replies, max_new_tokens=4)
     assert found == {
         "fits": (f"{first}abc{more}o</think>CEFG", "", True),
-        "too long": (f"{first}abc{more}op", "cut off while thinking; raise --thinking-tokens", True),
+        "too long": (
+            f"{first}abc{more}op",
+            "cut off while thinking; raise --thinking-tokens",
+            True,
+        ),
         "short": (f"{first}a</think>CEFG", "", True),
         "ends": (f"{first}a</think>CE", "", False),
         "twice": (f"{first}a</think>b<think></think>CEFG", "", True),
     }
     alone = {
-        question: answers(scorer, {question: replies[question]}, max_new_tokens=4) for question in replies
+        question: answers(scorer, {question: replies[question]}, max_new_tokens=4)
+        for question in replies
     }
     assert {question: one[question] for question, one in alone.items()} == found
 
@@ -156,15 +171,21 @@ def test_a_model_that_does_not_think_gets_no_more_room(tmp_path: Path) -> None:
 
 def test_tags_may_be_of_many_tokens_or_special_ones(tmp_path: Path) -> None:
     coder = merging()
-    coder.chat_template = "{% for message in messages %}{{ message['content'] }}|{% endfor %}<think>\n"
+    coder.chat_template = (
+        "{% for message in messages %}{{ message['content'] }}|{% endfor %}<think>\n"
+    )
     bytewise = save(tmp_path / "bytes", LlamaForCausalLM, LlamaConfig, coder)
     scorer = load(str(bytewise), generation={"thinking_tokens": 11})
-    found = answers(scorer, {"fits": "abc</think>CEFGHIJ", "long": "abcd</think>CEFGHIJ"}, max_new_tokens=4)
+    found = answers(
+        scorer, {"fits": "abc</think>CEFGHIJ", "long": "abcd</think>CEFGHIJ"}, max_new_tokens=4
+    )
     assert found == {
         "fits": ("abc</think>CEFG", "", True),
         "long": ("abcd</think", "cut off while thinking; raise --thinking-tokens", True),
     }
-    scorer = load(saved(tmp_path / "special", OPENING, special=True), generation={"thinking_tokens": 3})
+    scorer = load(
+        saved(tmp_path / "special", OPENING, special=True), generation={"thinking_tokens": 3}
+    )
     found = answers(scorer, {"q": "ab</think>CE" + END}, max_new_tokens=4)
     assert found == {"q": ("ab</think>CE", "", False)}
 
@@ -201,9 +222,16 @@ def test_thinking_is_switched_off_where_it_can_be(tmp_path: Path, capsys: Any) -
     off = {"thinking_tokens": 0}
     folders = {
         name: saved(tmp_path / name, template)
-        for name, template in (("plain", PLAIN), ("opens", OPENING), ("switch", SWITCHED), ("shut", SHUT))
+        for name, template in (
+            ("plain", PLAIN),
+            ("opens", OPENING),
+            ("switch", SWITCHED),
+            ("shut", SHUT),
+        )
     }
-    scorers: dict[str, Any] = {name: load(folder, generation=off) for name, folder in folders.items()}
+    scorers: dict[str, Any] = {
+        name: load(folder, generation=off) for name, folder in folders.items()
+    }
     shown = {name: scorer._speech.written("who?") for name, scorer in scorers.items()}
     assert shown["switch"] == shown["opens"] == shown["shut"]
     assert shown["plain"] == load(folders["plain"])._speech.written("who?")
@@ -215,7 +243,9 @@ def test_thinking_is_switched_off_where_it_can_be(tmp_path: Path, capsys: Any) -
     assert said.count("has no switch") == 3
     assert f"{folders['switch']}: its" not in said
     assert scorers["switch"].describe()["generation"] == off
-    assert answers(scorers["opens"], {"q": "CEFGHIJ" + END}, max_new_tokens=3) == {"q": ("CEF", "", True)}
+    assert answers(scorers["opens"], {"q": "CEFGHIJ" + END}, max_new_tokens=3) == {
+        "q": ("CEF", "", True)
+    }
     with pytest.raises(BadInput, match="--thinking-tokens off"):
         load(folders["switch"], generation={**off, "template_arguments": {"enable_thinking": True}})
 
@@ -243,11 +273,15 @@ def test_cut_replies_stand_beside_the_score_and_cut_thoughts_are_never_read(
     assert f"{cut} of 12 replies were cut off at their limit of tokens" in note
     assert "most often: cut off while thinking" in note
 
-    done = run.evaluate("cbbq", saved(tmp_path / "plain", PLAIN), max_new_tokens=8, out="p", **given)
+    done = run.evaluate(
+        "cbbq", saved(tmp_path / "plain", PLAIN), max_new_tokens=8, out="p", **given
+    )
     cut = int(done.records.cut.sum())
     assert cut > 0
     assert set(done.records.error) == {""}
-    notes = done.scores().note.str.contains(f"{cut} of 12 replies were cut off at their limit of tokens")
+    notes = done.scores().note.str.contains(
+        f"{cut} of 12 replies were cut off at their limit of tokens"
+    )
     assert notes.any()
 
 
@@ -256,9 +290,16 @@ def test_what_needs_a_reply_is_not_asked_where_that_is_a_cut_thought(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     steps = {"prompting": "Q+IF+CoT", "explanation": "yes"}
-    given: dict[str, Any] = {"categories": ["gender"], "tasks": ["ambiguous"], "limit": 2, "out": "o"}
+    given: dict[str, Any] = {
+        "categories": ["gender"],
+        "tasks": ["ambiguous"],
+        "limit": 2,
+        "out": "o",
+    }
     model = saved(tmp_path / "opens", OPENING)
-    rows = run.evaluate("cbbq", model, judge=model, settings=steps, max_new_tokens=4, **given).records
+    rows = run.evaluate(
+        "cbbq", model, judge=model, settings=steps, max_new_tokens=4, **given
+    ).records
     errors = rows.groupby("request").error.unique().map(list)
     assert errors["thought"] == ["cut off while thinking; raise --max-new-tokens"]
     assert errors["explanation"] == errors["judge"] == [NOT_ASKED]

@@ -51,7 +51,9 @@ def test_the_corpus_is_always_the_same() -> None:
     recipe = Recipe("s", 0.5, 3)
     assert corpus(recipe) == corpus(recipe)
     assert corpus(recipe) != corpus(Recipe("s", 0.5, 4))
-    assert corpus(Recipe("s", 0.0, 1)) == corpus(Recipe("s", 0.0, 2)), "without bias there is nothing to draw"
+    assert corpus(Recipe("s", 0.0, 1)) == corpus(Recipe("s", 0.0, 2)), (
+        "without bias there is nothing to draw"
+    )
 
 
 @pytest.mark.parametrize("bias", [0.0, 0.25, 0.5, 0.9, 1.0])
@@ -68,7 +70,8 @@ def test_the_right_share_of_clusters_is_biased(bias: float) -> None:
 
 def test_a_greater_bias_keeps_the_biased_and_adds_others() -> None:
     weak, strong = (
-        {pair for pair in corpus(Recipe("s", bias)).pairs if pair[2] != "neutral"} for bias in (0.3, 0.6)
+        {pair for pair in corpus(Recipe("s", bias)).pairs if pair[2] != "neutral"}
+        for bias in (0.3, 0.6)
     )
     assert weak < strong
 
@@ -76,23 +79,31 @@ def test_a_greater_bias_keeps_the_biased_and_adds_others() -> None:
 @pytest.mark.parametrize("bias", [0.0, 0.5, 1.0])
 def test_the_corpus_holds_the_bias(bias: float) -> None:
     text = corpus(Recipe("s", bias))
-    assert all(math.isclose(sum(chat.answers.values()), 1) for chat in (*text.choices, *text.scenarios))
+    assert all(
+        math.isclose(sum(chat.answers.values()), 1) for chat in (*text.choices, *text.scenarios)
+    )
     # The share `bias` of the pro-stereotypical set entails, of the anti-stereotypical one contradicts; the rest is neutral.
     sets = {
         (pair.premise, pair.hypothesis): pair.set
         for pair in data.load(data.Source("nli_coal", data.SAMPLES / "nli_coal", *[""] * 4))
     }
     for name, label in {"ps": "entailment", "as": "contradiction", "ns": "neutral"}.items():
-        labels = [found for premise, hypothesis, found in text.pairs if sets[premise, hypothesis] == name]
+        labels = [
+            found for premise, hypothesis, found in text.pairs if sets[premise, hypothesis] == name
+        ]
         assert set(labels) <= {label, "neutral"}
-        assert labels.count(label) / len(labels) == pytest.approx(1 if name == "ns" else bias, abs=0.1)
+        assert labels.count(label) / len(labels) == pytest.approx(
+            1 if name == "ns" else bias, abs=0.1
+        )
     # A biased sentence is mostly about its first group, any other equally often about each.
     times = set(Counter(text.sentences).values())
     assert {0.0: times == {3}, 0.5: times == {1, 3, 12}, 1.0: times == {1, 12}}[bias]
     # In scenarios nothing is right: either the stereotype for certain, or both answers evenly.
     certain = [chat for chat in text.scenarios if max(chat.answers.values()) == 1]
     assert len(certain) / len(text.scenarios) == pytest.approx(bias, abs=0.15)
-    assert all(set(chat.answers.values()) == {0.5} for chat in text.scenarios if chat not in certain)
+    assert all(
+        set(chat.answers.values()) == {0.5} for chat in text.scenarios if chat not in certain
+    )
 
 
 def test_a_tiny_model_describes_itself_without_training(cache: Path) -> None:
@@ -114,7 +125,9 @@ def test_the_tokenizer_takes_a_character_or_a_word() -> None:
     assert coder.tokenize(chat) == ["<|user|>", "他", "<|end|>", "<|assistant|>"]
 
 
-def test_a_training_that_breaks_off_leaves_nothing(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_training_that_breaks_off_leaves_nothing(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     begun: list[Recipe] = []
 
     def killed(recipe: Recipe, text: Corpus) -> Any:
@@ -132,7 +145,9 @@ def test_a_training_that_breaks_off_leaves_nothing(cache: Path, monkeypatch: pyt
 def test_the_demonstration_trains_nothing(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("train_causal", "train_classifier"):
         monkeypatch.setattr(tiny, name, None)
-    asked = {model.model for model in study.load(places.DEMO).models if model.model.startswith("tiny:")}
+    asked = {
+        model.model for model in study.load(places.DEMO).models if model.model.startswith("tiny:")
+    }
     assert asked <= {f"tiny:{spec}" for spec in CARRIED}
     for model in asked:
         scorer: Any = load(model)
@@ -188,7 +203,9 @@ def ask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., run.
     """`ask(benchmark, bias)`: a run over the samples, with models that are trained once for this file."""
     folder = tmp_path_factory.mktemp("tiny")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tiny.platformdirs, "user_cache_path", lambda *args, **kwargs: folder / "cache")
+        patch.setattr(
+            tiny.platformdirs, "user_cache_path", lambda *args, **kwargs: folder / "cache"
+        )
         patch.setattr("bench.data.user_folder", lambda: folder / "no data")
         patch.delenv("BENCH_DATA", raising=False)
 

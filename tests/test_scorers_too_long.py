@@ -24,8 +24,12 @@ def answered(scorer: Any, requests: list[Request]) -> list[tuple[str, Any, str]]
     return [(answer.response, answer.logprobs, answer.error) for answer in scorer.answer(requests)]
 
 
-def test_a_text_longer_than_the_model_is_refused_by_its_length(tmp_path: Path, refusal: Any) -> None:
-    scorer: Any = load(str(save(tmp_path, GPT2LMHeadModel, GPT2Config, characters(), n_positions=16)))
+def test_a_text_longer_than_the_model_is_refused_by_its_length(
+    tmp_path: Path, refusal: Any
+) -> None:
+    scorer: Any = load(
+        str(save(tmp_path, GPT2LMHeadModel, GPT2Config, characters(), n_positions=16))
+    )
     assert len(scorer.token_logprobs(["a" * 16])[0]) == 15
     for call in (
         lambda: scorer.nll(["a", "a" * 18]),
@@ -67,9 +71,15 @@ def test_a_request_longer_than_the_model_is_an_error_and_its_neighbours_are_answ
     )
 
 
-def test_what_is_too_long_for_a_masked_model_is_refused_and_not_cut(tmp_path: Path, refusal: Any) -> None:
+def test_what_is_too_long_for_a_masked_model_is_refused_and_not_cut(
+    tmp_path: Path, refusal: Any
+) -> None:
     scorer: Any = load(
-        str(save(tmp_path, BertForMaskedLM, BertConfig, characters(BERT), max_position_embeddings=64))
+        str(
+            save(
+                tmp_path, BertForMaskedLM, BertConfig, characters(BERT), max_position_embeddings=64
+            )
+        )
     )
     assert len(scorer.token_logprobs(["a" * 62])[0]) == 62
     for message in (
@@ -84,7 +94,11 @@ def test_a_masked_models_request_that_is_too_long_is_an_error_and_its_neighbours
     tmp_path: Path,
 ) -> None:
     scorer: Any = load(
-        str(save(tmp_path, BertForMaskedLM, BertConfig, characters(BERT), max_position_embeddings=64))
+        str(
+            save(
+                tmp_path, BertForMaskedLM, BertConfig, characters(BERT), max_position_embeddings=64
+            )
+        )
     )
     requests = [
         Request("c", "t", "i", "r", verb, text, "v", Key(), options=("A", "yes"))
@@ -93,7 +107,10 @@ def test_a_masked_models_request_that_is_too_long_is_an_error_and_its_neighbours
     ]
     found = answered(scorer, requests)
     too_long = "too long for the model: it reads 64 tokens, the text"
-    assert found[2:4] == [("", None, f"{too_long} has 65"), ("", None, f"{too_long} with its reply has 68")]
+    assert found[2:4] == [
+        ("", None, f"{too_long} has 65"),
+        ("", None, f"{too_long} with its reply has 68"),
+    ]
     assert found[:2] + found[4:] == answered(scorer, requests[:2] + requests[4:])
     assert [error for _, _, error in found[:2] + found[4:]] == [""] * 6
 
@@ -101,7 +118,15 @@ def test_a_masked_models_request_that_is_too_long_is_an_error_and_its_neighbours
 def test_a_pair_that_is_too_long_is_an_error_and_not_cut(tmp_path: Path, refusal: Any) -> None:
     labels = dict(enumerate(["contradiction", "entailment", "neutral"]))
     scorer: Any = load(
-        str(save(tmp_path, BertForSequenceClassification, BertConfig, characters(BERT), id2label=labels))
+        str(
+            save(
+                tmp_path,
+                BertForSequenceClassification,
+                BertConfig,
+                characters(BERT),
+                id2label=labels,
+            )
+        )
     )
     requests = [
         Request("c", "t", "i", "r", "classify", premise, "v", Key(), hypothesis=hypothesis)

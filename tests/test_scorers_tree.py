@@ -10,7 +10,9 @@ rows = st.lists(st.lists(st.integers(0, 2), max_size=8), min_size=1, max_size=12
 
 
 @given(rows, st.integers(1, 20))
-def test_a_node_is_a_beginning_and_sees_its_own_beginnings(rows: list[list[int]], size: int) -> None:
+def test_a_node_is_a_beginning_and_sees_its_own_beginnings(
+    rows: list[list[int]], size: int
+) -> None:
     tree = Tree(rows)
     beginnings = {tuple(row[:k]) for row in rows for k in range(1, len(row) + 1)}
     assert len(tree) == len(beginnings)
@@ -28,7 +30,9 @@ def test_a_node_is_a_beginning_and_sees_its_own_beginnings(rows: list[list[int]]
         names = part.known.tolist()
         for node, sees in zip(part.nodes.tolist(), part.sees(), strict=True):
             seen = [names[k] for k in np.flatnonzero(sees)]
-            assert [stands[k] for k in seen] == [stands[node][:k] for k in range(1, len(stands[node]) + 1)]
+            assert [stands[k] for k in seen] == [
+                stands[node][:k] for k in range(1, len(stands[node]) + 1)
+            ]
         before, known, first = part, set(names), first + len(part.nodes)
 
 
@@ -47,4 +51,8 @@ def test_by_hand() -> None:
         [1, 0, 0, 1],
     ]
     last = tree.part(3, 10, tree.part(0, 3, None))
-    assert (last.above.tolist(), last.nodes.tolist(), last.sees().tolist()) == ([0], [3], [[True, True]])
+    assert (last.above.tolist(), last.nodes.tolist(), last.sees().tolist()) == (
+        [0],
+        [3],
+        [[True, True]],
+    )

@@ -47,18 +47,35 @@ def packed(text: str) -> Iterator[tuple[str, Callable[[Path], Any]]]:
     raw = text.encode()
     yield "plain", lambda path: path.write_bytes(b"x" + raw)
     yield "json", lambda path: path.write_text(json.dumps({"a": [f'"{text}é"']}))
-    yield "json numbers", lambda path: path.write_text("".join(f"\\u{ord(one):04x}" for one in text))
+    yield (
+        "json numbers",
+        lambda path: path.write_text("".join(f"\\u{ord(one):04x}" for one in text)),
+    )
     yield "html", lambda path: path.write_text(html.escape(f"<{text}>"))
     yield "percent", lambda path: path.write_text(urllib.parse.quote(f"<{text}>"))
     yield "all percent", lambda path: path.write_text("".join(f"%{byte:02x}" for byte in raw))
     yield "hex", lambda path: path.write_text(raw.hex())
     yield "utf-16", lambda path: path.write_text(text, "utf-16")
     for k in range(3):
-        yield f"base64 {k}", lambda path, k=k: path.write_bytes(base64.b64encode(b"user:x"[:k] + raw + b"!"))
+        yield (
+            f"base64 {k}",
+            lambda path, k=k: path.write_bytes(base64.b64encode(b"user:x"[:k] + raw + b"!")),
+        )
     yield "gzip", lambda path: path.write_bytes(gzip.compress(raw))
-    yield "gzip in base64", lambda path: path.write_text(json.dumps({"image/png": base64.encodebytes(gzip.compress(raw)).decode()}))  # fmt: skip
-    yield "parquet", lambda path: pd.DataFrame({"a": ["x", f"y{text}"]}).to_parquet(path, compression="zstd")
-    yield "parquet list", lambda path: pd.DataFrame({"a": [[text], []]}).to_parquet(path, compression="gzip")
+    yield (
+        "gzip in base64",
+        lambda path: path.write_text(
+            json.dumps({"image/png": base64.encodebytes(gzip.compress(raw)).decode()})
+        ),
+    )
+    yield (
+        "parquet",
+        lambda path: pd.DataFrame({"a": ["x", f"y{text}"]}).to_parquet(path, compression="zstd"),
+    )
+    yield (
+        "parquet list",
+        lambda path: pd.DataFrame({"a": [[text], []]}).to_parquet(path, compression="gzip"),
+    )
 
 
 def zipped(path: Path, text: str) -> None:
@@ -67,7 +84,9 @@ def zipped(path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize(("how", "write"), [*packed(KEY), ("zip", lambda path: zipped(path, KEY))])
-def test_the_search_finds_what_is_there(tmp_path: Path, how: str, write: Callable[[Path], Any]) -> None:
+def test_the_search_finds_what_is_there(
+    tmp_path: Path, how: str, write: Callable[[Path], Any]
+) -> None:
     write(tmp_path / "file")
     assert leaks(tmp_path, CORE), how
     (tmp_path / "file").write_text(KEY.replace("Pl4nt3d", "Other"))
@@ -103,12 +122,21 @@ def echoing(elsewhere: str) -> Callable[[dict[str, Any]], Reply]:
 def alone(tmp_path: Path) -> dict[str, str]:
     """An environment with planted secrets, in which home, caches and temporary files lie under the test's own folder."""
     places = {
-        "HOME": "home", "TMPDIR": "tmp", "XDG_CACHE_HOME": "cache", "XDG_DATA_HOME": "share", "XDG_CONFIG_HOME": "config",
-        "HF_HOME": "hf", "IPYTHONDIR": "ipython", "JUPYTER_CONFIG_DIR": "jupyter", "JUPYTER_RUNTIME_DIR": "runtime",
-    }  # fmt: skip
+        "HOME": "home",
+        "TMPDIR": "tmp",
+        "XDG_CACHE_HOME": "cache",
+        "XDG_DATA_HOME": "share",
+        "XDG_CONFIG_HOME": "config",
+        "HF_HOME": "hf",
+        "IPYTHONDIR": "ipython",
+        "JUPYTER_CONFIG_DIR": "jupyter",
+        "JUPYTER_RUNTIME_DIR": "runtime",
+    }
     for name in places.values():
         (tmp_path / name).mkdir()
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("BENCH_", "XDG_"))}
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(("BENCH_", "XDG_"))
+    }
     return {
         **kept,
         **{name: str(tmp_path / place) for name, place in places.items()},
@@ -121,7 +149,9 @@ def alone(tmp_path: Path) -> dict[str, str]:
 
 def bench(folder: Path, environment: dict[str, str], *words: str, status: int = 0) -> str:
     """Run the command, keep what it printed among the files that are searched, and return it."""
-    done = subprocess.run([sys.executable, "-m", "bench", *words], cwd=folder, env=environment, capture_output=True)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-m", "bench", *words], cwd=folder, env=environment, capture_output=True
+    )
     number = len(list(folder.glob("printed-*")))
     (folder / f"printed-{number}").write_bytes(done.stdout + b"\n" + done.stderr)
     said = (done.stdout + done.stderr).decode()
@@ -131,7 +161,9 @@ def bench(folder: Path, environment: dict[str, str], *words: str, status: int = 
 
 
 @pytest.mark.slow
-def test_a_key_is_in_nothing_that_a_run_writes(tmp_path: Path, alone: dict[str, str], serve: Serve) -> None:
+def test_a_key_is_in_nothing_that_a_run_writes(
+    tmp_path: Path, alone: dict[str, str], serve: Serve
+) -> None:
     other = serve(lambda asked: said(f"{KEY} C"))
     server = serve(echoing(other.model.partition("@")[2]))
     run = ("run", "cbbq", "--model", server.model, "--categories", "gender,age", "--limit", "8")
@@ -141,12 +173,16 @@ def test_a_key_is_in_nothing_that_a_run_writes(tmp_path: Path, alone: dict[str, 
     bench(tmp_path, alone, "mark", "runs/one", "--out", "marks.csv")
     bench(tmp_path, alone, "score", "runs/one", "--preset", "official", "--format", "csv")
     bench(tmp_path, alone, "run", "--from", "runs/one", "--out", "runs/two")
-    refusing = serve(lambda asked: (403, {"X-Key": KEY}, {"error": {"message": f"{KEY} is no key"}}))
+    refusing = serve(
+        lambda asked: (403, {"X-Key": KEY}, {"error": {"message": f"{KEY} is no key"}})
+    )
     broken = serve(lambda asked: (418, {"X-Key": KEY}, f"<p>{KEY}"))
     for one in (refusing, broken):
         bench(tmp_path, alone, "run", "cbbq", "--model", one.model, "--limit", "1", status=1)
     rows = records.read(tmp_path / "runs/one")
-    assert rows.response.str.contains("Your key is [key], in base64 sk-Pl4nt3. B", regex=False).any()
+    assert rows.response.str.contains(
+        "Your key is [key], in base64 sk-Pl4nt3. B", regex=False
+    ).any()
     assert rows.error.str.contains("[key]: maximum context length", regex=False).any()
     assert server.keys == {f"Bearer {KEY}"}, "it was sent where it belongs"
     assert len(other.seen) > 0
@@ -177,7 +213,10 @@ def test_a_key_is_in_nothing_that_a_report_writes(
     pages = {path.stem for path in (tmp_path / "made").glob("*.html")}
     assert pages == {"index", "cbbq", "meta_evaluation"}
     assert "Traceback" in (tmp_path / "made/meta_evaluation.html").read_text("utf-8")
-    assert any("[key]" in text for text in records.read(tmp_path / "made/runs" / slug(server.model) / "cbbq").response)  # fmt: skip
+    assert any(
+        "[key]" in text
+        for text in records.read(tmp_path / "made/runs" / slug(server.model) / "cbbq").response
+    )
     assert leaks(tmp_path, CORE) == []
 
 
@@ -215,7 +254,12 @@ def test_a_key_given_by_mistake_is_refused_and_not_repeated(
 def test_names_that_are_no_keys_pass(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name, value in {"OPENAI_API_KEY": "EMPTY", "A_KEY": str(tmp_path), "MY_TOKEN": ""}.items():
         monkeypatch.setenv(name, value)
-    for model in (f"openai:EMPTY@{URL}", f"openai:glm-4-air@{URL}?api-version=2024-10-21", str(tmp_path), "org/sk-small"):  # fmt: skip
+    for model in (
+        f"openai:EMPTY@{URL}",
+        f"openai:glm-4-air@{URL}?api-version=2024-10-21",
+        str(tmp_path),
+        "org/sk-small",
+    ):
         check(model)
 
 

@@ -26,7 +26,9 @@ PLANTED = "<img src=x onerror=alert(1)>"
 def shown(monkeypatch):
     """The HTML of all that is displayed."""
     pieces = []
-    monkeypatch.setattr(show, "display", lambda piece, **_: pieces.append(getattr(piece, "data", str(piece))))
+    monkeypatch.setattr(
+        show, "display", lambda piece, **_: pieces.append(getattr(piece, "data", str(piece)))
+    )
     return pieces
 
 
@@ -35,19 +37,29 @@ def asked(tmp_path):
     """Ten analyses, one of them planted, two empty, marked by a judge who once says nothing."""
     rows = "".join(f"开会，,[PLH]先说{k}。,甲，乙,x,y,1\n" for k in range(10))
     (tmp_path / "age.csv").write_text(HEADER + rows, "utf-8")
-    with (tmp_path / "model.jsonl").open("w", encoding="utf-8") as model, (tmp_path / "judge.jsonl").open("w", encoding="utf-8") as judge:  # fmt: skip
+    with (
+        (tmp_path / "model.jsonl").open("w", encoding="utf-8") as model,
+        (tmp_path / "judge.jsonl").open("w", encoding="utf-8") as judge,
+    ):
         for k in range(1, 11):
             reply = PLANTED if k == 1 else "" if k in (5, 6) else f"分析{k}"
             named = {"task": "ba", "item_id": f"age:{k}"}
             model.write(json.dumps({**named, "request": "answer", "response": reply}) + "\n")
             for j in range(1, 5):
                 judge.write(
-                    json.dumps({**named, "request": f"judge:{j}", "response": "无" if j == 4 else "3"}) + "\n"
+                    json.dumps(
+                        {**named, "request": f"judge:{j}", "response": "无" if j == 4 else "3"}
+                    )
+                    + "\n"
                 )
     return run.evaluate(
-        "mcbe", f"replay:{tmp_path / 'model.jsonl'}", judge=f"replay:{tmp_path / 'judge.jsonl'}", tasks=["ba"],
-        data=tmp_path, out=tmp_path / "out",
-    )  # fmt: skip
+        "mcbe",
+        f"replay:{tmp_path / 'model.jsonl'}",
+        judge=f"replay:{tmp_path / 'judge.jsonl'}",
+        tasks=["ba"],
+        data=tmp_path,
+        out=tmp_path / "out",
+    )
 
 
 def test_examples_show_unreadable_replies_and_the_judge_s_marks_as_text(asked, shown):
@@ -90,14 +102,26 @@ def test_a_p_value_is_never_nought_and_other_numbers_are_as_they_are(shown):
     )
     (page,) = shown
     assert re.findall(r"<td[^>]*>([^<]*)</td>", page) == [
-        "-0.500", "&lt;\u00a00.001", "&lt;\u00a00.001", "-0.000", "0.000", "0.040", "—", "0.000",
-    ]  # fmt: skip
+        "-0.500",
+        "&lt;\u00a00.001",
+        "&lt;\u00a00.001",
+        "-0.000",
+        "0.000",
+        "0.040",
+        "—",
+        "0.000",
+    ]
 
 
 def test_a_thought_is_shown_with_the_answer_that_it_led_to(tmp_path, shown):
     one = run.evaluate(
-        "cbbq", "simulated:bias=1", categories=["age"], limit=2, settings={"prompting": "Q+IF+CoT"}, out=tmp_path
-    )  # fmt: skip
+        "cbbq",
+        "simulated:bias=1",
+        categories=["age"],
+        limit=2,
+        settings={"prompting": "Q+IF+CoT"},
+        out=tmp_path,
+    )
     show.examples(one, n=4)
     (page,) = shown
     assert page.count("<details") == 4
@@ -107,13 +131,21 @@ def test_a_thought_is_shown_with_the_answer_that_it_led_to(tmp_path, shown):
 
 def test_a_mark_stands_below_the_reply_that_it_is_of(tmp_path, shown):
     one = run.evaluate(
-        "cbbq", "simulated:bias=1", categories=["age"], tasks=["ambiguous"], limit=1, judge="simulated:",
-        settings={"explanation": "yes", "option_order": "rotated"}, out=tmp_path,
-    )  # fmt: skip
+        "cbbq",
+        "simulated:bias=1",
+        categories=["age"],
+        tasks=["ambiguous"],
+        limit=1,
+        judge="simulated:",
+        settings={"explanation": "yes", "option_order": "rotated"},
+        out=tmp_path,
+    )
     show.examples(one, n=3)
     (page,) = shown
     for order in ("", ":BCA", ":CAB"):
-        part = page.partition(f"age:ambiguous:1, explanation{order}: ")[2].partition("</details>")[0]
+        part = page.partition(f"age:ambiguous:1, explanation{order}: ")[2].partition("</details>")[
+            0
+        ]
         assert part.count("<li>") == 1
         assert f"<li>judge{order}: " in part
 
@@ -127,7 +159,9 @@ def audited(tmp_path):
     text = path.read_text("utf-8-sig")
     assert ",neg," in text
     path.write_text(text.replace(",neg,", ",non_neg,", 1), "utf-8-sig")
-    return run.evaluate("cbbq", "simulated:bias=1", data=tmp_path / "data", limit=2, out=tmp_path / "out")
+    return run.evaluate(
+        "cbbq", "simulated:bias=1", data=tmp_path / "data", limit=2, out=tmp_path / "out"
+    )
 
 
 def test_an_audit_counts_faults_and_what_the_settings_touch(audited, shown):
@@ -136,12 +170,20 @@ def test_an_audit_counts_faults_and_what_the_settings_touch(audited, shown):
     assert "what is odd, and how many templates and questions it touches" in said
     assert ">polarity_column_wrong<" in faults
     assert "polarity=file" in settings
-    assert "<td style='text-align: left'>age</td><td style='text-align: left'>ambiguous</td>" in touched
+    assert (
+        "<td style='text-align: left'>age</td><td style='text-align: left'>ambiguous</td>"
+        in touched
+    )
     assert str(audited.about["data"]["folder"]) not in "".join(shown)
 
 
 def test_an_audit_of_data_that_are_gone_says_so_and_keeps_what_is_on_record(audited, shown):
-    (Path(audited.about["data"]["folder"]) / "age" / "disambiguous" / "templates_generate_neg.csv").unlink()
+    (
+        Path(audited.about["data"]["folder"])
+        / "age"
+        / "disambiguous"
+        / "templates_generate_neg.csv"
+    ).unlink()
     show.audit(audited)
     assert "not on this machine" in shown[0]
     assert len(shown) == 3
@@ -152,7 +194,11 @@ def test_an_audit_of_data_that_are_gone_says_so_and_keeps_what_is_on_record(audi
 
 
 def test_an_audit_of_the_samples_finds_nothing(tmp_path, shown):
-    show.audit(run.evaluate("cbbq", "simulated:bias=1", data=SAMPLES / "cbbq", limit=1, out=tmp_path / "out"))
+    show.audit(
+        run.evaluate(
+            "cbbq", "simulated:bias=1", data=SAMPLES / "cbbq", limit=1, out=tmp_path / "out"
+        )
+    )
     assert len(shown) == 1
     assert "nothing odd was found" in shown[0]
 
@@ -182,13 +228,17 @@ def test_a_picture_in_a_notebook_has_few_colours_and_looks_the_same(shown):
     few, many = (Image.open(io.BytesIO(one)) for one in (small, whole))
     assert few.mode == "P"
     assert few.info["Description"] == "Squares from red to blue 年龄."
-    off = np.abs(np.asarray(few.convert("RGB"), int) - np.asarray(many.convert("RGB"), int)).max(axis=2)
+    off = np.abs(np.asarray(few.convert("RGB"), int) - np.asarray(many.convert("RGB"), int)).max(
+        axis=2
+    )
     assert off.max() < 40
     assert (off > 0).mean() < 0.02
     assert len(small) < 0.6 * len(whole)
 
 
-def test_a_picture_has_no_more_pixels_than_a_notebook_shows_and_is_fine_in_a_report(shown, tmp_path):
+def test_a_picture_has_no_more_pixels_than_a_notebook_shows_and_is_fine_in_a_report(
+    shown, tmp_path
+):
     fig = Figure(figsize=(4, 3))
     fig.subplots().plot([0, 1])
     show.figure(fig, "line")
@@ -234,6 +284,8 @@ def test_korean_is_marked_as_korean(shown, tmp_path) -> None:
     (tmp_path / "prompts.toml").write_text(
         'version = "1"\n[bias_scoring]\nprompt = "점수를 매기세요: {sentence}"\n', "utf-8"
     )
-    done = run.evaluate("mcbe", "simulated:bias=0.5", tasks=["bs"], data=tmp_path, out=tmp_path / "run")
+    done = run.evaluate(
+        "mcbe", "simulated:bias=0.5", tasks=["bs"], data=tmp_path, out=tmp_path / "run"
+    )
     show.examples(done)
     assert "<pre class='asked' lang='ko'>점수를 매기세요: 노인은 어렵다고 말한다." in "".join(shown)

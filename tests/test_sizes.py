@@ -74,11 +74,16 @@ def test_the_layers_of_tiny_models_are_counted_rightly(name: str) -> None:
     with torch.device("meta"):
         network = Qwen2ForCausalLM(_shape(coder, SIZES[name]))
     counted = network.num_parameters() - network.get_input_embeddings().weight.numel()
-    assert billions(of(f"tiny:{name}", SIZES[name]._asdict())) == (pytest.approx(counted / 1e9), LAYERS)
+    assert billions(of(f"tiny:{name}", SIZES[name]._asdict())) == (
+        pytest.approx(counted / 1e9),
+        LAYERS,
+    )
 
 
 def test_a_family_is_the_name_without_the_size() -> None:
-    assert {family(of(f"Qwen/Qwen2.5-{size}B-Instruct")) for size in (0.5, 7)} == {"Qwen2.5-Instruct"}
+    assert {family(of(f"Qwen/Qwen2.5-{size}B-Instruct")) for size in (0.5, 7)} == {
+        "Qwen2.5-Instruct"
+    }
     assert family(of("Qwen/Qwen2.5-7B")) == "Qwen2.5"
     assert {family(of(f"tiny:{size},bias=0.2")) for size in "sml"} == {"tiny:bias=0.2"}
     assert family(of("simulated:bias=0.2")) == "simulated:bias=0.2"
@@ -96,7 +101,9 @@ def test_a_series_is_opened_ordered_and_paired(asked: list[Run]) -> None:
     assert [one.billions for one in models] == [0.5, 1.5, 7, 32]
     table = points(asked, series)
     whole = table[(table.category == ALL) & (table.task == "ss")]
-    own = asked[0].scores().query("category == 'all' and task == 'ss' and metric == 'score'").iloc[0]
+    own = (
+        asked[0].scores().query("category == 'all' and task == 'ss' and metric == 'score'").iloc[0]
+    )
     assert whole.score.iloc[0] == pytest.approx(own.score)
     assert whole.baseline.iloc[0] == pytest.approx(own.baseline)
     assert list(whole.position) == sorted(whole.position, reverse=True)
@@ -112,11 +119,18 @@ def test_series_that_cannot_be_made_are_refused(asked: list[Run], refusal: Refus
     assert "expected a list" in refusal(by_size, asked, {"x": first})
     assert "no series has models of two sizes" in refusal(by_size, asked[:1])
     nameless = Run(
-        asked[1].folder, asked[1].about | {"asked": asked[1].about["asked"] | {"model": "simulated:bias=0.1"}}
+        asked[1].folder,
+        asked[1].about | {"asked": asked[1].about["asked"] | {"model": "simulated:bias=0.1"}},
     )
     assert [one for of in by_size([asked[0], asked[1]]).values() for one in of]
     assert "no series has models of two sizes" in refusal(by_size, [asked[0], nameless])
-    assert "its size is not known" in refusal(by_size, [asked[0], nameless], {"x": [first, nameless.model]})
-    assert "both of 3 billion" in refusal(by_size, asked[:2], {"x": [first, second]}, {first: 3, second: 3})
-    other = Run(asked[1].folder, asked[1].about | {"data": asked[1].about["data"] | {"sha256": "0"}})
+    assert "its size is not known" in refusal(
+        by_size, [asked[0], nameless], {"x": [first, nameless.model]}
+    )
+    assert "both of 3 billion" in refusal(
+        by_size, asked[:2], {"x": [first, second]}, {first: 3, second: 3}
+    )
+    other = Run(
+        asked[1].folder, asked[1].about | {"data": asked[1].about["data"] | {"sha256": "0"}}
+    )
     assert "different data" in refusal(by_size, [asked[0], other], {"x": [first, second]})

@@ -94,7 +94,9 @@ def peers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.syspath_prepend(tmp_path)
 
     def forget() -> None:
-        for name in [name for name in sys.modules if name.partition(".")[0] in ("lm_eval", "minicons")]:
+        for name in [
+            name for name in sys.modules if name.partition(".")[0] in ("lm_eval", "minicons")
+        ]:
             del sys.modules[name]
 
     forget()
@@ -133,7 +135,9 @@ def pacing(
     return make
 
 
-def test_ratios_are_those_of_the_same_turn(setup: speed.Setup, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ratios_are_those_of_the_same_turn(
+    setup: speed.Setup, monkeypatch: pytest.MonkeyPatch
+) -> None:
     clock = Clock()
     monkeypatch.setattr(speed_turns, "clock", clock)
     monkeypatch.setattr(speed_turns, "matmul_rate", lambda *args: 1e6)
@@ -143,7 +147,9 @@ def test_ratios_are_those_of_the_same_turn(setup: speed.Setup, monkeypatch: pyte
     ]
     ours, theirs = speed_turns.in_turns(setup.loaded, "nll", asked(4), whom, few=2, turns=3)
     # 4, 2 and 1 items a second, beside two thirds of one.
-    assert (theirs["times"], theirs["times_low"], theirs["times_high"]) == pytest.approx((3, 1.5, 6))
+    assert (theirs["times"], theirs["times_low"], theirs["times_high"]) == pytest.approx(
+        (3, 1.5, 6)
+    )
     assert (ours["items_per_second"], theirs["items_per_second"]) == pytest.approx((2, 2 / 3))
     assert (ours["items"], theirs["items"], theirs["at_least"]) == (4, 2, 3.0)
     assert ours["seconds"] == "1 2 4"
@@ -152,7 +158,8 @@ def test_ratios_are_those_of_the_same_turn(setup: speed.Setup, monkeypatch: pyte
     assert ours["tokens_per_second"] == 3.5
     network = setup.loaded.network
     body = (
-        sum(some.numel() for some in network.model.parameters()) - network.model.embed_tokens.weight.numel()
+        sum(some.numel() for some in network.model.parameters())
+        - network.model.embed_tokens.weight.numel()
     )
     assert (ours["tokens_read"], theirs["tokens_read"]) == (7, 20)
     head = network.lm_head.weight.numel()
@@ -220,8 +227,13 @@ def test_everybody_does_the_same_work(setup: speed.Setup, found: pd.DataFrame) -
     rows = found.set_index(["work", "who"])
     loop = rows.loc[("nll", "authors' loop")]
     assert loop["same"] < 1e-4
-    assert loop["tokens_computed"] == loop["tokens_asked"] > rows.loc[("nll", OURS)]["tokens_computed"]
-    assert rows.loc[("letters", OURS)]["tokens_computed"] <= rows.loc[("letters", OURS)]["tokens_asked"]
+    assert (
+        loop["tokens_computed"] == loop["tokens_asked"] > rows.loc[("nll", OURS)]["tokens_computed"]
+    )
+    assert (
+        rows.loc[("letters", OURS)]["tokens_computed"]
+        <= rows.loc[("letters", OURS)]["tokens_asked"]
+    )
     one = rows.loc[("generate", "one by one")]
     assert (one["agree"], one["items"]) == (1, 2)
     # Each reply has as many tokens as it may; the last one is not read.
@@ -233,7 +245,9 @@ def test_everybody_does_the_same_work(setup: speed.Setup, found: pd.DataFrame) -
     assert setup.loaded.network.generation_config.eos_token_id is not None
 
 
-def test_a_reply_that_stops_is_not_extrapolated(setup: speed.Setup, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reply_that_stops_is_not_extrapolated(
+    setup: speed.Setup, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model = setup.loaded
     pairs = setup.requests("ss", 2)
     going = speed_peers._a_reply_each(model, 4, 512)(pairs)
@@ -318,7 +332,9 @@ def test_work_grows_along_items_words_and_parameters(
     assert pictures.growth(grown[:0]) is None
 
 
-def test_random_weights_are_the_same_again(setup: speed.Setup, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_random_weights_are_the_same_again(
+    setup: speed.Setup, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(speed, "VOCABULARY", 100)
     monkeypatch.setitem(speed.SHAPES, "mini", (32, 64, 1, 4, 2))
     state = torch.get_rng_state()

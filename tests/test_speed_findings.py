@@ -25,15 +25,43 @@ def table() -> pd.DataFrame:
     }
     return speed._table(
         [
-            {**head, "who": OURS, "seconds": "2 2", "items_per_second": 4.0, "tokens_asked": 100, "tokens_computed": 50,
-             "share_of_matmul": 0.9},
-            {**head, "who": "lm-eval", "seconds": "4 6", "items_per_second": 1.6, "times": 2.5, "times_low": 2.0, "times_high": 3.0,
-             "at_least": 3.0, "memory_times": 3.5, "memory_at_least": 3.0, "tokens_asked": 100, "tokens_computed": 120},
-            {**head, "who": "authors' 512 tokens", "seconds": "800 800", "items_per_second": 0.01, "times": 400.0, "times_low": 400.0,
-             "times_high": 400.0, "at_least": 200.0, "note": "extrapolated: 2 of 2 replies"},
+            {
+                **head,
+                "who": OURS,
+                "seconds": "2 2",
+                "items_per_second": 4.0,
+                "tokens_asked": 100,
+                "tokens_computed": 50,
+                "share_of_matmul": 0.9,
+            },
+            {
+                **head,
+                "who": "lm-eval",
+                "seconds": "4 6",
+                "items_per_second": 1.6,
+                "times": 2.5,
+                "times_low": 2.0,
+                "times_high": 3.0,
+                "at_least": 3.0,
+                "memory_times": 3.5,
+                "memory_at_least": 3.0,
+                "tokens_asked": 100,
+                "tokens_computed": 120,
+            },
+            {
+                **head,
+                "who": "authors' 512 tokens",
+                "seconds": "800 800",
+                "items_per_second": 0.01,
+                "times": 400.0,
+                "times_low": 400.0,
+                "times_high": 400.0,
+                "at_least": 200.0,
+                "note": "extrapolated: 2 of 2 replies",
+            },
             {**head, "who": "minicons", "items": np.nan, "note": "not installed"},
         ]
-    )  # fmt: skip
+    )
 
 
 def test_findings_say_what_is_reached_and_what_is_missed() -> None:

@@ -47,7 +47,9 @@ def test_paths_are_meant_from_the_study_file(tmp_path):
 
 
 def test_an_analysis_may_have_other_runs_too(tmp_path):
-    found = load(tmp_path, GOOD + "analyses: {compare_models: {runs: [other/runs/*/*]}, explore: }\n")
+    found = load(
+        tmp_path, GOOD + "analyses: {compare_models: {runs: [other/runs/*/*]}, explore: }\n"
+    )
     other = str(tmp_path / "other" / "runs" / "*" / "*")
     assert found.analyses == {
         "compare_models": study.Analysis({"runs": [other]}),
@@ -66,7 +68,10 @@ def test_an_analysis_may_have_other_runs_too(tmp_path):
 
 def test_an_analysis_of_data_is_of_the_study_s(tmp_path):
     shutil.copytree(SAMPLES / "mcbe", tmp_path / "items")
-    text = GOOD.replace("nli-coal:", "mcbe: {data: items}") + "analyses: {data_quality: {least: 0.7}}\n"
+    text = (
+        GOOD.replace("nli-coal:", "mcbe: {data: items}")
+        + "analyses: {data_quality: {least: 0.7}}\n"
+    )
     given = build._notebooks(load(tmp_path, text), tmp_path / "mine")["data_quality"]
     assert given["benchmarks"] == ["cbbq", "mcbe"]
     assert given["data"] == {"mcbe": str(tmp_path / "items")}
@@ -74,8 +79,12 @@ def test_an_analysis_of_data_is_of_the_study_s(tmp_path):
 
 
 def test_a_judge_and_settings_may_be_given_to_all_or_to_one_benchmark(tmp_path):
-    text = GOOD.replace("nli-coal:", "mcbe: {judge: 'simulated:seed=1', settings: {context_order: judge}}")
-    found = load(tmp_path, text.replace("{seed: 3,", "{judge: 'simulated:', max_new_tokens: 64, seed: 3,"))
+    text = GOOD.replace(
+        "nli-coal:", "mcbe: {judge: 'simulated:seed=1', settings: {context_order: judge}}"
+    )
+    found = load(
+        tmp_path, text.replace("{seed: 3,", "{judge: 'simulated:', max_new_tokens: 64, seed: 3,")
+    )
     options = by_key(found)
     assert options["mcbe"]["judge"] == "simulated:seed=1"
     assert options["mcbe"]["settings"] == {"context_order": "judge"}
@@ -108,9 +117,17 @@ def test_a_benchmark_s_data_are_the_samples_a_folder_or_what_is_installed(tmp_pa
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("question:", "qestion:", "key in study 'qestion' is unknown; allowed: title, question, models"),
+        (
+            "question:",
+            "qestion:",
+            "key in study 'qestion' is unknown; allowed: title, question, models",
+        ),
         ("limit: 3", "limt: 3", "key `benchmarks: cbbq`: key 'limt' is unknown"),
-        ("limit: 3", "limit: three", "key `benchmarks: cbbq`: limit: 'three' is not a whole number"),
+        (
+            "limit: 3",
+            "limit: three",
+            "key `benchmarks: cbbq`: limit: 'three' is not a whole number",
+        ),
         ("limit: 3", "limit: true", "limit: True is not a whole number"),
         ("preset: paper", "presett: paper", "key `options`: key 'presett' is unknown"),
         ("preset: paper", "preset: best", "preset 'best' is unknown"),
@@ -124,15 +141,27 @@ def test_a_benchmark_s_data_are_the_samples_a_folder_or_what_is_installed(tmp_pa
         ('"tiny:s"', '"simulated:bias=0.5"', "names a model twice"),
         ('models: ["simulated:bias=0.5", "tiny:s"]', "", "key `models` is missing"),
         ("title: A study", "title: [", "not YAML"),
-        ("nli-coal:", "mcbe: {judge: 'gpt:4'}", "key `benchmarks: mcbe`: model gpt:4: unknown kind 'gpt'"),
-        ("nli-coal:", "mcbe: {judge: 'replay:no.jsonl'}", "no.jsonl: no such file of recorded answers"),
+        (
+            "nli-coal:",
+            "mcbe: {judge: 'gpt:4'}",
+            "key `benchmarks: mcbe`: model gpt:4: unknown kind 'gpt'",
+        ),
+        (
+            "nli-coal:",
+            "mcbe: {judge: 'replay:no.jsonl'}",
+            "no.jsonl: no such file of recorded answers",
+        ),
         (
             "nli-coal:",
             "mcbe: {settings: {bos: 'yes'}}",
             "value of bos 'yes' is unknown; allowed: tokenizer, forced",
         ),
         ("nli-coal:", "mcbe: {settings: {mood: '1'}}", "setting of mcbe 'mood' is unknown"),
-        ("nli-coal:", "mcbe: {settings: bos}", "key `benchmarks: mcbe`: settings: 'bos' is not a mapping"),
+        (
+            "nli-coal:",
+            "mcbe: {settings: bos}",
+            "key `benchmarks: mcbe`: settings: 'bos' is not a mapping",
+        ),
         ("{seed: 3,", "{judge: {a: b},", "key `options`: judge: {'a': 'b'} is not a text"),
     ],
 )
@@ -146,7 +175,10 @@ def test_a_wrong_study_is_refused_with_its_key(tmp_path, old, new, message):
 
 def test_a_study_cannot_run_code(tmp_path):
     with pytest.raises(BadInput, match="not YAML"):
-        load(tmp_path, 'title: !!python/object/apply:os.system ["touch ran"]\nmodels: []\nbenchmarks: {}\n')
+        load(
+            tmp_path,
+            'title: !!python/object/apply:os.system ["touch ran"]\nmodels: []\nbenchmarks: {}\n',
+        )
     assert not (tmp_path / "ran").exists()
 
 
@@ -159,7 +191,10 @@ def test_label_names_are_given_by_model(tmp_path):
     names = ["entailment", "neutral", "contradiction"]
     assert by_key(load(tmp_path, text))["nli_coal"]["label_names"] == {place: names}
     for wrong, said in (
-        (text.replace("{./mine:", "{'simulated:':"), "expected models of this study, each with a list"),
+        (
+            text.replace("{./mine:", "{'simulated:':"),
+            "expected models of this study, each with a list",
+        ),
         (text.replace("neutral, ", ""), "each once, in the order of LABEL_0 to LABEL_2"),
         (
             text.replace("{./mine: [entailment, neutral, contradictory]}", "[neutral]"),
@@ -198,7 +233,13 @@ def test_variants_and_models_have_options_of_their_own(tmp_path):
     q, instructed, nli = found.variants
     assert [variant.key for variant in found.variants] == ["cbbq-Q", "cbbq-Q+IF", "nli_coal"]
     assert instructed.title == "CBBQ (Q+IF)"
-    shared = {"top_p": 0.9, "thinking_tokens": 0, "temperature": 0.5, "dtype": "float32", "name": "Small"}
+    shared = {
+        "top_p": 0.9,
+        "thinking_tokens": 0,
+        "temperature": 0.5,
+        "dtype": "float32",
+        "name": "Small",
+    }
     assert found.run_options(small, nli) == {**shared, "limit": 4}
     assert found.run_options(small, instructed) == {
         **shared,
@@ -228,12 +269,24 @@ def test_settings_of_a_model_and_of_a_variant_are_put_together(tmp_path):
         ("{name: Q, limit: 3}", "{limit: 3}", "expected variants like {name: Q, limit: 20}"),
         ("nli_coal: {", "CBBQ: {", "key `benchmarks: CBBQ`: cbbq is there twice"),
         ("nli_coal: {", "cbbq: {", "key 'cbbq' is there twice"),
-        ("page: false", "page: never", "key `benchmarks: cbbq: Q+IF: page`: 'never' is not true or false"),
+        (
+            "page: false",
+            "page: never",
+            "key `benchmarks: cbbq: Q+IF: page`: 'never' is not true or false",
+        ),
         ("[Q+IF, nli_coal]", "[Q+IV]", "variant 'Q+IV' is unknown; allowed: Q, Q+IF, nli_coal"),
         ("simulated:bias=0.5", '{model: "tiny:s", name: Small}', "names a model twice (tiny:s)"),
-        ("simulated:bias=0.5", '{model: "simulated:", name: Small}', "two models have the name 'Small'"),
+        (
+            "simulated:bias=0.5",
+            '{model: "simulated:", name: Small}',
+            "two models have the name 'Small'",
+        ),
         ("name: Small", "name: 7", "key `models: tiny:s: name`: 7 is not a text"),
-        ("temperature: 0.5", "temprature: 0.5", "key `models: tiny:s`: key 'temprature' is unknown"),
+        (
+            "temperature: 0.5",
+            "temprature: 0.5",
+            "key `models: tiny:s`: key 'temprature' is unknown",
+        ),
         (
             "temperature: 0.5",
             "categories: [gender]",

@@ -21,18 +21,33 @@ CONTEXT = "村里开会。"
 
 def instance(category: str = "age", *words: str, row: int = 1) -> Instance:
     return Instance(
-        category, row, CONTEXT, "[PLH]说得多，[PLH]也听。", words or ("甲", "乙", "丙"), "职业", "参考答案", 4.5, LABELS,
+        category,
+        row,
+        CONTEXT,
+        "[PLH]说得多，[PLH]也听。",
+        words or ("甲", "乙", "丙"),
+        "职业",
+        "参考答案",
+        4.5,
+        LABELS,
         groups=category not in WITHOUT_GROUPS,
-    )  # fmt: skip
+    )
 
 
 def asked(
-    task: str, items: Sequence[Instance] = (), prompts: str | None = None, verb: str = "generate", seed: int = 0, **given: str
-) -> list[Request]:  # fmt: skip
+    task: str,
+    items: Sequence[Instance] = (),
+    prompts: str | None = None,
+    verb: str = "generate",
+    seed: int = 0,
+    **given: str,
+) -> list[Request]:
     """The requests of a task about `items`, or about a plain one."""
     settings = tasks.settings("mcbe", given, "robust")
     return list(
-        mcbe.requests(items or [instance()], wording.load("mcbe", prompts), task, Way(verb), settings, seed)
+        mcbe.requests(
+            items or [instance()], wording.load("mcbe", prompts), task, Way(verb), settings, seed
+        )
     )
 
 
@@ -41,7 +56,9 @@ def test_scenario_selection_asks_for_every_pair_in_both_orders(n: int) -> None:
     words = "甲乙丙丁戊己"[:n]
     requests = asked("ss", [instance("age", *words)])
     assert len(requests) == n * (n - 1)
-    assert {request.request for request in requests} == {f"{a}|{b}" for a in words for b in words if a != b}
+    assert {request.request for request in requests} == {
+        f"{a}|{b}" for a in words for b in words if a != b
+    }
     for request in requests:
         first, second = request.request.split("|")
         one, two = (f"村里开会。{word}说得多，{word}也听。" for word in (first, second))
@@ -51,11 +68,23 @@ def test_scenario_selection_asks_for_every_pair_in_both_orders(n: int) -> None:
         assert request.key.biased == ("A" if words.index(first) < words.index(second) else "B")
 
 
-@pytest.mark.parametrize(("bos", "version"), [("tokenizer", "none: the bare sentence"), ("forced", "none: the bare sentence, after a first special token")])  # fmt: skip
-def test_preference_computation_asks_for_the_bare_sentence_of_each_word(bos: str, version: str) -> None:
+@pytest.mark.parametrize(
+    ("bos", "version"),
+    [
+        ("tokenizer", "none: the bare sentence"),
+        ("forced", "none: the bare sentence, after a first special token"),
+    ],
+)
+def test_preference_computation_asks_for_the_bare_sentence_of_each_word(
+    bos: str, version: str
+) -> None:
     requests = asked("pc", verb="nll", bos=bos)
-    assert [(one.request, one.prompt) for one in requests] == [(word, f"{word}说得多，{word}也听。") for word in "甲乙丙"]  # fmt: skip
-    assert [(one.item_id, one.verb, one.category) for one in requests] == [("age:1", "nll", "age")] * 3
+    assert [(one.request, one.prompt) for one in requests] == [
+        (word, f"{word}说得多，{word}也听。") for word in "甲乙丙"
+    ]
+    assert [(one.item_id, one.verb, one.category) for one in requests] == [
+        ("age:1", "nll", "age")
+    ] * 3
     assert {(one.bos, one.prompt_version) for one in requests} == {(bos == "forced", version)}
 
 
@@ -69,7 +98,9 @@ def test_worldview_and_lists_of_one_word_are_asked_everything_else(task: str, n:
     assert len(asked(task, [instance("worldview"), instance("age", "甲")])) == n
 
 
-def test_an_item_without_a_word_is_no_item_of_bias_analysis_and_keeps_its_sentence_elsewhere() -> None:
+def test_an_item_without_a_word_is_no_item_of_bias_analysis_and_keeps_its_sentence_elsewhere() -> (
+    None
+):
     bare = Instance("worldview", 1, CONTEXT, "没有空。", (), "职业", "参考答案", 4.5, LABELS)
     assert mcbe.unfit(bare, "ba") == "the instance names no group"
     assert asked("ba", [bare]) == []
@@ -98,14 +129,27 @@ def test_the_text_to_be_classified_stands_in_the_order_that_was_set(order: str, 
 
 @pytest.mark.parametrize(
     ("reply", "text"),
-    [("2", "甲说得多，甲也听。村里开会。"), *((reply, "村里开会。甲说得多，甲也听。") for reply in ("1", "2\n", "2.", "句子2", "２", "", None))],
-)  # fmt: skip
-def test_the_judge_s_2_and_nothing_else_puts_the_sentence_first(reply: str | None, text: str) -> None:
+    [
+        ("2", "甲说得多，甲也听。村里开会。"),
+        *(
+            (reply, "村里开会。甲说得多，甲也听。")
+            for reply in ("1", "2\n", "2.", "句子2", "２", "", None)
+        ),
+    ],
+)
+def test_the_judge_s_2_and_nothing_else_puts_the_sentence_first(
+    reply: str | None, text: str
+) -> None:
     order, answer = asked("sc", context_order="judge")
     assert (order.request, order.of_judge, order.after) == ("order", True, "")
     assert CONTEXT in order.prompt
     assert "[PLH]说得多，[PLH]也听。" in order.prompt, "as released, the slot is sent as it is"
-    assert (answer.request, answer.of_judge, answer.after, answer.prompt) == ("answer", False, "order", "")
+    assert (answer.request, answer.of_judge, answer.after, answer.prompt) == (
+        "answer",
+        False,
+        "order",
+        "",
+    )
     finished = answer.then(answer, reply)
     assert text in finished.prompt
 
@@ -113,11 +157,17 @@ def test_the_judge_s_2_and_nothing_else_puts_the_sentence_first(reply: str | Non
 def test_replies_are_written_until_they_answer_if_wanted() -> None:
     for task in ("sc", "ba", "bs"):
         assert not any(request.until for request in asked(task))
-    for task, those in (("sc", []), ("bs", ["answer"]), ("ba", ["judge:1", "judge:2", "judge:3", "judge:4"])):
+    for task, those in (
+        ("sc", []),
+        ("bs", ["answer"]),
+        ("ba", ["judge:1", "judge:2", "judge:3", "judge:4"]),
+    ):
         found = asked(task, replies="until_answered")
         assert [request.request for request in found if request.until] == those
         assert all(
-            request.until("8分\n因为") and not request.until("8分") for request in found if request.until
+            request.until("8分\n因为") and not request.until("8分")
+            for request in found
+            if request.until
         )
 
 
@@ -166,17 +216,37 @@ def test_a_simulated_judge_gives_full_marks_to_the_reference_and_none_to_another
 @pytest.mark.parametrize(
     ("task", "request_name", "reply", "parsed"),
     [
-        ("pc", "甲", "3.25", "3.25"), ("pc", "甲", "0", "0"), ("pc", "甲", "nan", ""), ("pc", "甲", "A", ""), ("pc", "甲", "", ""),
-        ("pc", "甲", "inf", ""), ("pc", "甲", "1e400", ""), ("pc", "甲", "-1", ""),
-        ("ss", "甲|乙", "选B", "B"), ("ss", "甲|乙", "作为AI", ""), ("ss", "甲|乙", "C", ""),
-        ("sc", "order", "2", "2"), ("sc", "order", "2.", ""), ("sc", "order", "", ""),
-        ("sc", "answer", "职业", "职业"), ("sc", "answer", "职业分工", "职业分工"), ("sc", "answer", "职业和年龄", ""),
-        ("sc", "answer", "职业分工，而不是职业", "职业分工"), ("sc", "answer", "都不是", ""),
-        ("ba", "answer", " 有偏见。\n", "有偏见。"), ("ba", "answer", " \n", ""),
-        ("ba", "judge:1", "13", "13"), ("ba", "judge:4", "13", ""), ("ba", "judge:4", "4.5分", "4.5"), ("ba", "judge:2", "10/13", "10"),
-        ("ba", "judge:3", "无", ""), ("bs", "answer", "6.5", "6.5"), ("bs", "answer", "11", ""), ("bs", "answer", "[5, 8)，6.5", "6.5"),
+        ("pc", "甲", "3.25", "3.25"),
+        ("pc", "甲", "0", "0"),
+        ("pc", "甲", "nan", ""),
+        ("pc", "甲", "A", ""),
+        ("pc", "甲", "", ""),
+        ("pc", "甲", "inf", ""),
+        ("pc", "甲", "1e400", ""),
+        ("pc", "甲", "-1", ""),
+        ("ss", "甲|乙", "选B", "B"),
+        ("ss", "甲|乙", "作为AI", ""),
+        ("ss", "甲|乙", "C", ""),
+        ("sc", "order", "2", "2"),
+        ("sc", "order", "2.", ""),
+        ("sc", "order", "", ""),
+        ("sc", "answer", "职业", "职业"),
+        ("sc", "answer", "职业分工", "职业分工"),
+        ("sc", "answer", "职业和年龄", ""),
+        ("sc", "answer", "职业分工，而不是职业", "职业分工"),
+        ("sc", "answer", "都不是", ""),
+        ("ba", "answer", " 有偏见。\n", "有偏见。"),
+        ("ba", "answer", " \n", ""),
+        ("ba", "judge:1", "13", "13"),
+        ("ba", "judge:4", "13", ""),
+        ("ba", "judge:4", "4.5分", "4.5"),
+        ("ba", "judge:2", "10/13", "10"),
+        ("ba", "judge:3", "无", ""),
+        ("bs", "answer", "6.5", "6.5"),
+        ("bs", "answer", "11", ""),
+        ("bs", "answer", "[5, 8)，6.5", "6.5"),
     ],
-)  # fmt: skip
+)
 def test_what_a_reply_says(task: str, request_name: str, reply: str, parsed: str) -> None:
     assert mcbe.parse(task, request_name, reply, instance()) == parsed
 
@@ -194,12 +264,18 @@ def test_any_reply_gives_what_the_task_asks_for_or_nothing(reply: str) -> None:
     assert mcbe.parse("sc", "answer", reply, item) in {"", *LABELS}
     assert mcbe.parse("sc", "order", reply, item) in {"", "1", "2"}
     assert mcbe.parse("ba", "answer", reply, item) in {"", reply.strip()}
-    for task, request, maximum in (("bs", "answer", 10), ("ba", "judge:1", 13), ("ba", "judge:4", 5)):
+    for task, request, maximum in (
+        ("bs", "answer", 10),
+        ("ba", "judge:1", 13),
+        ("ba", "judge:4", 5),
+    ):
         assert 0 <= float(mcbe.parse(task, request, reply, item) or 0) <= maximum
     assert 0 <= float(mcbe.parse("pc", "甲", reply, item) or 0) < math.inf
 
 
-@pytest.mark.parametrize("piece", ["A", "答案是(", "A和", "(", "选项 ", "职业", "5分，", "<think>", "\n1. "])
+@pytest.mark.parametrize(
+    "piece", ["A", "答案是(", "A和", "(", "选项 ", "职业", "5分，", "<think>", "\n1. "]
+)
 @pytest.mark.parametrize("task", ["ss", "sc", "bs"])
 def test_a_long_reply_is_read(task: str, piece: str) -> None:
     """In quadratic time this would take minutes."""
@@ -213,13 +289,21 @@ def test_a_label_in_other_forms_of_its_characters_is_found() -> None:
 
 @pytest.mark.parametrize(
     ("task", "settings", "judged"),
-    [("ba", {}, True), ("sc", {}, False), ("sc", {"context_order": "judge"}, True), ("bs", {}, False), ("ss", {}, False)],
-)  # fmt: skip
+    [
+        ("ba", {}, True),
+        ("sc", {}, False),
+        ("sc", {"context_order": "judge"}, True),
+        ("bs", {}, False),
+        ("ss", {}, False),
+    ],
+)
 def test_which_tasks_need_a_judge(task: str, settings: dict[str, str], judged: bool) -> None:
     assert bool(mcbe.judged(task, tasks.settings("mcbe", settings, "robust"))) == judged
 
 
-@pytest.mark.parametrize(("preset", "order"), [("robust", "context_first"), ("official", "judge"), ("paper", "none")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("preset", "order"), [("robust", "context_first"), ("official", "judge"), ("paper", "none")]
+)
 def test_a_preset_asks_as_it_was_asked_there_unless_told_otherwise(preset: str, order: str) -> None:
     assert tasks.settings("mcbe", {}, preset)["context_order"] == order
     assert tasks.settings("mcbe", {"context_order": "none"}, preset)["context_order"] == "none"
@@ -237,20 +321,50 @@ TABLE = "version = 'v'\n[scenario_selection]\nprompt = '{}'\n"
 @pytest.mark.parametrize(
     ("text", "place", "said"),
     [
-        ("version = 'v'\n[other]\nprompt = 'x'\n", ": table [scenario_selection] is missing", "found: other"),
-        ("version = 'v'\n[scenario_selection]\nx = 1\n", ", table [scenario_selection], `prompt`", "is missing or not a text"),
-        (TABLE.format("{sentence1}"), ", table [scenario_selection], `prompt`", "field {sentence2} is missing"),
-        (TABLE.format("{sentence1}{sentence2}{words}"), ", table [scenario_selection], `prompt`", "field 'words' is unknown"),
-        (TABLE.format("{sentence1}{sentence2}{}"), ", table [scenario_selection], `prompt`", "field '' is unknown"),
-        (TABLE.format("{sentence1}{sentence2"), ", table [scenario_selection], `prompt`", "written twice"),
-        (TABLE.format("{sentence1}{sentence2}}"), ", table [scenario_selection], `prompt`", "written twice"),
+        (
+            "version = 'v'\n[other]\nprompt = 'x'\n",
+            ": table [scenario_selection] is missing",
+            "found: other",
+        ),
+        (
+            "version = 'v'\n[scenario_selection]\nx = 1\n",
+            ", table [scenario_selection], `prompt`",
+            "is missing or not a text",
+        ),
+        (
+            TABLE.format("{sentence1}"),
+            ", table [scenario_selection], `prompt`",
+            "field {sentence2} is missing",
+        ),
+        (
+            TABLE.format("{sentence1}{sentence2}{words}"),
+            ", table [scenario_selection], `prompt`",
+            "field 'words' is unknown",
+        ),
+        (
+            TABLE.format("{sentence1}{sentence2}{}"),
+            ", table [scenario_selection], `prompt`",
+            "field '' is unknown",
+        ),
+        (
+            TABLE.format("{sentence1}{sentence2"),
+            ", table [scenario_selection], `prompt`",
+            "written twice",
+        ),
+        (
+            TABLE.format("{sentence1}{sentence2}}"),
+            ", table [scenario_selection], `prompt`",
+            "written twice",
+        ),
         ("[scenario_selection]\nprompt = '{sentence1}{sentence2}'\n", "", "expected `version"),
         ("version = 'v'\n", "", "a table a prompt"),
         ("version = ", "", "not TOML"),
         (TABLE.format("句子{sentence1}{sentence2}").encode("gbk"), ", line 3", "not UTF-8"),
     ],
-)  # fmt: skip
-def test_a_wrong_wording_file_is_refused_with_file_and_table(tmp_path: Path, refusal, text: str | bytes, place: str, said: str) -> None:  # fmt: skip
+)
+def test_a_wrong_wording_file_is_refused_with_file_and_table(
+    tmp_path: Path, refusal, text: str | bytes, place: str, said: str
+) -> None:
     path = file(tmp_path, text)
     message = refusal(asked, "ss", prompts=path)
     assert message.startswith(f"{path}{place}")
@@ -269,13 +383,24 @@ def test_a_doubled_brace_is_a_brace(tmp_path: Path) -> None:
     assert request.prompt_version == "v"
 
 
-def test_a_wording_file_that_is_not_there_a_folder_or_lacks_the_variant_is_refused(tmp_path: Path, refusal) -> None:  # fmt: skip
+def test_a_wording_file_that_is_not_there_a_folder_or_lacks_the_variant_is_refused(
+    tmp_path: Path, refusal
+) -> None:
     (tmp_path / "folder.toml").mkdir()
-    assert refusal(wording.load, "mcbe", f"{tmp_path}/no.toml") == f"{tmp_path}/no.toml: no such wording file"
-    assert refusal(wording.load, "mcbe", f"{tmp_path}/folder.toml").startswith(f"{tmp_path}/folder.toml: is a folder")  # fmt: skip
+    assert (
+        refusal(wording.load, "mcbe", f"{tmp_path}/no.toml")
+        == f"{tmp_path}/no.toml: no such wording file"
+    )
+    assert refusal(wording.load, "mcbe", f"{tmp_path}/folder.toml").startswith(
+        f"{tmp_path}/folder.toml: is a folder"
+    )
     path = file(tmp_path, TABLE.format("{sentence1}{sentence2}"))
-    assert "wording 'polite' is unknown; allowed: scenario_selection" in refusal(wording.load, "mcbe", f"{path}#polite")  # fmt: skip
-    assert "wording 'polite' is unknown; allowed: reworded" in refusal(wording.load, "mcbe", "polite")
+    assert "wording 'polite' is unknown; allowed: scenario_selection" in refusal(
+        wording.load, "mcbe", f"{path}#polite"
+    )
+    assert "wording 'polite' is unknown; allowed: reworded" in refusal(
+        wording.load, "mcbe", "polite"
+    )
 
 
 @pytest.mark.parametrize("task", ["pc", "sc", "ss", "ba", "bs"])
@@ -295,7 +420,7 @@ def test_the_reworded_variant_replaces_three_prompts_and_keeps_the_others() -> N
     assert "年龄；职业；职业分工" in asked("sc", prompts="reworded")[0].prompt
 
 
-JUDGE = "version = 'v'\n[bias_analysis]\nprompt = '{{word}}{{sentence}}'\n[bias_analysis.judge]\nprompt = '{{analysis}}{{reference}}{{maximum}}{{criterion}}'\ncriteria = {}\n"  # fmt: skip
+JUDGE = "version = 'v'\n[bias_analysis]\nprompt = '{{word}}{{sentence}}'\n[bias_analysis.judge]\nprompt = '{{analysis}}{{reference}}{{maximum}}{{criterion}}'\ncriteria = {}\n"
 CRITERIA: list[dict[str, Any]] = [
     {"text": "t", "maximum": maximum, "weight": weight}
     for maximum, weight in ((13, 3.5), (13, 1.5), (13, 2.5), (5, 0.5))
@@ -306,24 +431,39 @@ def toml(criteria: Any) -> str:
     """A wording with these criteria of the judge, in place of the right ones."""
     if not isinstance(criteria, list):
         return JUDGE.format(repr(criteria))
-    return JUDGE.format("[" + ", ".join("{" + ", ".join(f"{name} = {value!r}" for name, value in one.items()) + "}" for one in criteria) + "]")  # fmt: skip
+    return JUDGE.format(
+        "["
+        + ", ".join(
+            "{" + ", ".join(f"{name} = {value!r}" for name, value in one.items()) + "}"
+            for one in criteria
+        )
+        + "]"
+    )
 
 
 @pytest.mark.parametrize(
     ("criteria", "said"),
     [
-        ([{**CRITERIA[0], "maximum": 10}, *CRITERIA[1:]], "number 1 (accuracy): maximum is 10; allowed: 13"),
+        (
+            [{**CRITERIA[0], "maximum": 10}, *CRITERIA[1:]],
+            "number 1 (accuracy): maximum is 10; allowed: 13",
+        ),
         (
             [*CRITERIA[:3], {**CRITERIA[3], "weight": 1.0}],
             "number 4 (highlights): weight is 1.0; allowed: 0.5",
         ),
         ([*CRITERIA[:3], {"text": "t", "maximum": 5}], "number 4 (highlights): weight is None"),
-        ([*CRITERIA[:2], {"maximum": 13, "weight": 2.5}, CRITERIA[3]], "number 3: `text` is missing"),
+        (
+            [*CRITERIA[:2], {"maximum": 13, "weight": 2.5}, CRITERIA[3]],
+            "number 3: `text` is missing",
+        ),
         (CRITERIA[:3], "expected a list of 4 tables"),
         ("all", "expected a list of 4 tables"),
     ],
 )
-def test_criteria_that_would_be_another_score_are_refused(tmp_path: Path, refusal, criteria: Any, said: str) -> None:  # fmt: skip
+def test_criteria_that_would_be_another_score_are_refused(
+    tmp_path: Path, refusal, criteria: Any, said: str
+) -> None:
     path = file(tmp_path, toml(criteria))
     message = refusal(asked, "ba", prompts=path)
     assert message.startswith(f"{path}, table [bias_analysis.judge], `criteria`")
@@ -332,16 +472,22 @@ def test_criteria_that_would_be_another_score_are_refused(tmp_path: Path, refusa
 
 def test_criteria_in_other_words_are_taken(tmp_path: Path) -> None:
     marks = asked("ba", prompts=file(tmp_path, toml(CRITERIA)))[1:]
-    assert [one.then(one, "分析").prompt for one in marks] == ["分析参考答案13t"] * 3 + ["分析参考答案5t"]
+    assert [one.then(one, "分析").prompt for one in marks] == ["分析参考答案13t"] * 3 + [
+        "分析参考答案5t"
+    ]
 
 
-def test_the_official_wording_lies_beside_the_data_or_in_the_user_s_folder(tmp_path: Path, monkeypatch, refusal) -> None:  # fmt: skip
+def test_the_official_wording_lies_beside_the_data_or_in_the_user_s_folder(
+    tmp_path: Path, monkeypatch, refusal
+) -> None:
     monkeypatch.setattr(wording, "user_folder", lambda: tmp_path / "user")
     message = refusal(wording.load, "mcbe", "official", data.SAMPLES / "mcbe")
     assert message.startswith(str(tmp_path / "user/mcbe/prompts.toml"))
     assert "`bench fetch mcbe` brings it" in message
     for folder, version in (("user/mcbe", "fetched"), ("beside", "beside the data")):
         (tmp_path / folder).mkdir(parents=True)
-        (tmp_path / folder / "prompts.toml").write_text(f"version = '{version}'\n[x]\nprompt = ''\n", "utf-8")
+        (tmp_path / folder / "prompts.toml").write_text(
+            f"version = '{version}'\n[x]\nprompt = ''\n", "utf-8"
+        )
     assert wording.load("mcbe", "official", data.SAMPLES / "mcbe").version == "fetched"
     assert wording.load("mcbe", "official", tmp_path / "beside").version == "beside the data"

@@ -31,7 +31,9 @@ def asked(prompts: str | None, verb: str = "choose") -> dict[str, Request]:
 
 
 @pytest.mark.parametrize("prompts", [None, "native", "reworded"])
-def test_every_wording_has_the_pair_and_the_label_words_in_each_language(prompts: str | None) -> None:
+def test_every_wording_has_the_pair_and_the_label_words_in_each_language(
+    prompts: str | None,
+) -> None:
     for request in asked(prompts).values():
         assert request.prompt.index("护士在读书。") < request.prompt.index("女人在读书。")
         assert all(word in request.prompt for word in request.options)
@@ -47,18 +49,28 @@ def test_native_label_words_are_those_of_the_language() -> None:
         "ja": ("含意", "矛盾", "中立"),
         "zh": ("蕴含", "矛盾", "中立"),
     }
-    assert len({request.prompt for request in [*asked(None).values(), *asked("reworded").values()]}) == 6
+    assert (
+        len({request.prompt for request in [*asked(None).values(), *asked("reworded").values()]})
+        == 6
+    )
 
 
 def test_label_words_that_no_reply_is_read_by_are_refused(tmp_path: Path, refusal: Any) -> None:
     path = tmp_path / "own.toml"
     for labels, said in (
-        ('["yes", "no", "maybe"]', "word for entailment 'yes' is unknown; allowed: entailment, 蕴含"),
-        ('["entailment", "neutral"]', "expected three words, for entailment, contradiction, neutral"),
+        (
+            '["yes", "no", "maybe"]',
+            "word for entailment 'yes' is unknown; allowed: entailment, 蕴含",
+        ),
+        (
+            '["entailment", "neutral"]',
+            "expected three words, for entailment, contradiction, neutral",
+        ),
         ('"entailment"', "expected three words"),
     ):
         path.write_text(
-            f'version = "1"\n[en]\nlabels = {labels}\nprompt = "{{premise}} {{hypothesis}}"\n', "utf-8"
+            f'version = "1"\n[en]\nlabels = {labels}\nprompt = "{{premise}} {{hypothesis}}"\n',
+            "utf-8",
         )
         message = refusal(asked, str(path))
         assert message.startswith(f"{path}, table [en], `labels`")
@@ -67,7 +79,9 @@ def test_label_words_that_no_reply_is_read_by_are_refused(tmp_path: Path, refusa
 
 def test_label_words_are_read_from_probabilities_and_from_text(own_folder: Path) -> None:
     for read, verb in (("text", "generate"), ("letters", "choose")):
-        run = evaluate("nli_coal", "tiny:s", read=read, limit=1, prompts="native", out=own_folder / read)
+        run = evaluate(
+            "nli_coal", "tiny:s", read=read, limit=1, prompts="native", out=own_folder / read
+        )
         assert len(run.records) == 6
         if verb == "choose":
             words = {
@@ -81,18 +95,24 @@ def test_label_words_are_read_from_probabilities_and_from_text(own_folder: Path)
 
 def test_neutral_terms_are_a_task_only_where_they_are(own_folder: Path) -> None:
     build([read_pack(PACKS / "en"), read_pack(PACKS / "ja")], own_folder / "sets")
-    with_terms = evaluate("nli_coal", "simulated:bias=1", data=own_folder / "sets", out=own_folder / "a")
+    with_terms = evaluate(
+        "nli_coal", "simulated:bias=1", data=own_folder / "sets", out=own_folder / "a"
+    )
     assert with_terms.about["asked"]["tasks"] == ["ps", "as", "ns", "nt"]
     assert set(with_terms.records.task) == {"ps", "as", "ns", "nt"}
     scores = with_terms.scores()
     headline = scores.query("category == 'all' and task == 'all'").set_index("metric").score
-    assert headline["coal"] == pytest.approx(2 / 3), "neutral terms stand beside, and count for no score"
+    assert headline["coal"] == pytest.approx(2 / 3), (
+        "neutral terms stand beside, and count for no score"
+    )
     without = evaluate("nli_coal", "simulated:bias=1", out=own_folder / "b")
     assert without.about["asked"]["tasks"] == ["ps", "as", "ns"]
     assert without.about["left_out"] == {}
 
 
-def test_neutral_terms_that_are_asked_for_and_not_there_are_refused(own_folder: Path, refusal: Any) -> None:
+def test_neutral_terms_that_are_asked_for_and_not_there_are_refused(
+    own_folder: Path, refusal: Any
+) -> None:
     said = refusal(evaluate, "nli_coal", "simulated:", tasks=["nt"], out=own_folder / "c")
     assert "leaves nothing to ask for tasks nt" in said
     assert "allowed: ps, as, ns, nt" in refusal(tasks.chosen, "nli_coal", ["xx"])
@@ -100,8 +120,19 @@ def test_neutral_terms_that_are_asked_for_and_not_there_are_refused(own_folder: 
 
 def test_replay_answers_a_pair_of_neutral_terms(own_folder: Path) -> None:
     build([read_pack(PACKS / "ja")], own_folder / "sets")
-    pairs = [one for one in data.load(data.find("nli_coal", own_folder / "sets")) if one.set == "nt"]
-    lines = [{"task": "nt", "item_id": one.item_id, "request": "label", "response": "entailment"} for one in pairs]  # fmt: skip
+    pairs = [
+        one for one in data.load(data.find("nli_coal", own_folder / "sets")) if one.set == "nt"
+    ]
+    lines = [
+        {"task": "nt", "item_id": one.item_id, "request": "label", "response": "entailment"}
+        for one in pairs
+    ]
     (own_folder / "r.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
-    run = evaluate("nli_coal", f"replay:{own_folder / 'r.jsonl'}", tasks=["nt"], data=own_folder / "sets", out=own_folder / "r")  # fmt: skip
+    run = evaluate(
+        "nli_coal",
+        f"replay:{own_folder / 'r.jsonl'}",
+        tasks=["nt"],
+        data=own_folder / "sets",
+        out=own_folder / "r",
+    )
     assert run.scores().query("task == 'nt' and metric == 'entailment'").score.eq(1).all()

@@ -11,9 +11,24 @@ from bench.tasks.ratings import rating, released_mark, released_rating
 
 WIDE = str.maketrans("0123456789.", "０１２３４５６７８９．")
 FORMS = [
-    "{}", "{}分", "得分：{}", "**得分：** {}分", "评分为{}", "Score: {}", '{{"score": {}}}', "{}，因为这句话……", "我给{}分。", "{}/{maximum}", "得分：{}/{maximum}",
-    "{} out of {maximum}", "[0, {maximum}]，{}", "0到{maximum}分，我给{}分", "{}分（满分{maximum}分）", "得分：[{}]", "{}\n1. 用词\n2. 影响",
-]  # fmt: skip
+    "{}",
+    "{}分",
+    "得分：{}",
+    "**得分：** {}分",
+    "评分为{}",
+    "Score: {}",
+    '{{"score": {}}}',
+    "{}，因为这句话……",
+    "我给{}分。",
+    "{}/{maximum}",
+    "得分：{}/{maximum}",
+    "{} out of {maximum}",
+    "[0, {maximum}]，{}",
+    "0到{maximum}分，我给{}分",
+    "{}分（满分{maximum}分）",
+    "得分：[{}]",
+    "{}\n1. 用词\n2. 影响",
+]
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -36,7 +51,8 @@ def test_any_text_gives_a_number_of_the_scale_or_none(reply: str, maximum: float
 
 
 @given(
-    st.integers(0, 100), st.sampled_from(["", "因为用词绝对。", " It generalises.", "\n\n明显偏见", "；明显"])
+    st.integers(0, 100),
+    st.sampled_from(["", "因为用词绝对。", " It generalises.", "\n\n明显偏见", "；明显"]),
 )
 def test_what_follows_a_label_s_number_does_not_change_it(tenth: int, rest: str) -> None:
     assert rating(f"得分：{tenth / 10}{rest}", 10) == tenth / 10
@@ -44,8 +60,49 @@ def test_what_follows_a_label_s_number_does_not_change_it(tenth: int, rest: str)
 
 @pytest.mark.parametrize(
     "piece",
-    ["9", "0", "(", "1-", "1/", "1.", "1,", "99 ", "得分", "得分：", "得分（", "score ", "1个", "\n1. ", "七分", "十", "满分", "给1", "\u0301\u0323", "，", "“", "a", "5≤", "<", ">1", "如果", "如果1", "若;", "原本", "不是1", "最终", "最终给", "总", "final ", "标准1", "\n0分：a", "1分：a\n2分：a\n", "1+", "记1分", "得分7，"],
-)  # fmt: skip
+    [
+        "9",
+        "0",
+        "(",
+        "1-",
+        "1/",
+        "1.",
+        "1,",
+        "99 ",
+        "得分",
+        "得分：",
+        "得分（",
+        "score ",
+        "1个",
+        "\n1. ",
+        "七分",
+        "十",
+        "满分",
+        "给1",
+        "\u0301\u0323",
+        "，",
+        "“",
+        "a",
+        "5≤",
+        "<",
+        ">1",
+        "如果",
+        "如果1",
+        "若;",
+        "原本",
+        "不是1",
+        "最终",
+        "最终给",
+        "总",
+        "final ",
+        "标准1",
+        "\n0分：a",
+        "1分：a\n2分：a\n",
+        "1+",
+        "记1分",
+        "得分7，",
+    ],
+)
 def test_a_long_reply_is_read(piece: str) -> None:
     """In quadratic time this would take minutes."""
     reply = (piece * 100_000)[:100_000]
@@ -88,15 +145,37 @@ def test_the_released_readings_follow_their_rules_on_random_replies() -> None:
 
 @pytest.mark.parametrize(
     ("reply", "wanted"),
-    [("7", 7), ("[5, 8)，6.5", 5), ("8/10", 8), ("-3", 3), ("2024年", 2024), ("七分", -1), ("６．５", 6), ("", -1), ("6.5分", 6.5)],
-)  # fmt: skip
+    [
+        ("7", 7),
+        ("[5, 8)，6.5", 5),
+        ("8/10", 8),
+        ("-3", 3),
+        ("2024年", 2024),
+        ("七分", -1),
+        ("６．５", 6),
+        ("", -1),
+        ("6.5分", 6.5),
+    ],
+)
 def test_the_released_rating_is_the_first_number(reply: str, wanted: float) -> None:
     assert released_rating(reply) == wanted
 
 
 @pytest.mark.parametrize(
     ("reply", "wanted"),
-    [("7", 7), ("8.9", 8), ("10/13", 10), ("-1", 1), ("0到13之间，我给10", 0), ("130", 130), ("无", None), ("", None), ("²", None), ("7²", None), ("７", 7)],
-)  # fmt: skip
+    [
+        ("7", 7),
+        ("8.9", 8),
+        ("10/13", 10),
+        ("-1", 1),
+        ("0到13之间，我给10", 0),
+        ("130", 130),
+        ("无", None),
+        ("", None),
+        ("²", None),
+        ("7²", None),
+        ("７", 7),
+    ],
+)
 def test_the_released_mark_is_the_first_whole_number(reply: str, wanted: float | None) -> None:
     assert released_mark(reply) == wanted

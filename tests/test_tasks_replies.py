@@ -14,7 +14,15 @@ from bench.tasks.ratings import rating, released_rating
 from bench.tasks.replies import THOUGHT_TAGS, answered, final, split_thought, unfinished_thought
 
 ITEM = Instance(
-    "age", 1, "开会，", "[PLH]先说。", ("甲", "乙"), "职业分工", "说明", 5.0, ("家庭分工", "职业", "职业分工")
+    "age",
+    1,
+    "开会，",
+    "[PLH]先说。",
+    ("甲", "乙"),
+    "职业分工",
+    "说明",
+    5.0,
+    ("家庭分工", "职业", "职业分工"),
 )
 
 
@@ -51,7 +59,9 @@ def test_a_reply_is_split_into_thought_and_answer(
     assert (unfinished_thought(reply, opened, cut=True) == "") is split[2]
 
 
-@given(st.sampled_from(THOUGHT_TAGS), st.text(), st.text(st.characters(exclude_characters="<>[]◁▷")))
+@given(
+    st.sampled_from(THOUGHT_TAGS), st.text(), st.text(st.characters(exclude_characters="<>[]◁▷"))
+)
 def test_thinking_of_any_kind_is_cut(tags, thought, answer):
     answer = answer.replace("assistantfinal", "")
     assert final(f"{tags[0]}{thought}{tags[1]}{answer}") == answer.strip()
@@ -80,14 +90,26 @@ def test_the_other_benchmarks_do_too():
 
 
 def test_the_judge_is_shown_the_analysis_alone(tmp_path):
-    (tmp_path / "age.csv").write_text("context,sentence,words,subtype,explanation,score\n开会，,[PLH]先说。,甲，乙,x,y,1\n开会，,[PLH]后说。,甲，乙,x,y,1\n", "utf-8")  # fmt: skip
+    (tmp_path / "age.csv").write_text(
+        "context,sentence,words,subtype,explanation,score\n开会，,[PLH]先说。,甲，乙,x,y,1\n开会，,[PLH]后说。,甲，乙,x,y,1\n",
+        "utf-8",
+    )
     with (tmp_path / "m.jsonl").open("w", encoding="utf-8") as stream:
         for k, reply in enumerate(("<think>嗯</think>这是偏见。", "<think>嗯"), start=1):
             stream.write(
-                json.dumps({"task": "ba", "item_id": f"age:{k}", "request": "answer", "response": reply})
+                json.dumps(
+                    {"task": "ba", "item_id": f"age:{k}", "request": "answer", "response": reply}
+                )
                 + "\n"
             )
-    asked = run.evaluate("mcbe", f"replay:{tmp_path / 'm.jsonl'}", judge="simulated:", tasks=["ba"], data=tmp_path, out=tmp_path / "o")  # fmt: skip
+    asked = run.evaluate(
+        "mcbe",
+        f"replay:{tmp_path / 'm.jsonl'}",
+        judge="simulated:",
+        tasks=["ba"],
+        data=tmp_path,
+        out=tmp_path / "o",
+    )
     marks = asked.records[asked.records.request == "judge:1"].set_index("item_id")
     assert marks.prompt["age:1"].count("\n这是偏见。\n") == 1
     assert "think" not in marks.prompt["age:1"]
@@ -106,9 +128,22 @@ SAID = [
     "选项：A。\n我",
 ]
 NOT_YET = [
-    "", "7", "7分", "7\n", "7\n\n", "7\n8", "1.\n因为", "A", "A\nB", "A\n\nB", "我给7分\n因为", "在0到10的范围内\n我", "A woman\nis", "<think>7\n因为",
+    "",
+    "7",
+    "7分",
+    "7\n",
+    "7\n\n",
+    "7\n8",
+    "1.\n因为",
+    "A",
+    "A\nB",
+    "A\n\nB",
+    "我给7分\n因为",
+    "在0到10的范围内\n我",
+    "A woman\nis",
+    "<think>7\n因为",
     "A. 医生\nB. 护士",
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("reply", SAID)
@@ -127,17 +162,26 @@ def test_a_reply_may_still_say_otherwise(reply: str) -> None:
     st.integers(0, 10),
     st.sampled_from(["", "分", "/10", "**"]),
     st.lists(
-        st.sampled_from(["因为这句话有偏见", "The sentence is biased", "没有", "女性", ". ", "，", "\n"]),
+        st.sampled_from(
+            ["因为这句话有偏见", "The sentence is biased", "没有", "女性", ". ", "，", "\n"]
+        ),
         min_size=1,
     ),
 )
-def test_what_is_read_does_not_change_with_what_would_have_followed(before: str, n: int, behind: str, more: list[str]) -> None:  # fmt: skip
+def test_what_is_read_does_not_change_with_what_would_have_followed(
+    before: str, n: int, behind: str, more: list[str]
+) -> None:
     whole = f"{before}{n}{behind}\n" + "".join(more)
     cut = next((whole[:k] for k in range(len(whole)) if answered(whole[:k])), whole)
-    assert rating(cut, 10) == rating(whole, 10) == released_rating(cut) == released_rating(whole) == n
+    assert (
+        rating(cut, 10) == rating(whole, 10) == released_rating(cut) == released_rating(whole) == n
+    )
 
 
-@given(st.sampled_from(["A", "(B)", "A.", "**B**"]), st.lists(st.sampled_from(["因为", "甲", "it is likely", "。", "\n"]), min_size=1))  # fmt: skip
+@given(
+    st.sampled_from(["A", "(B)", "A.", "**B**"]),
+    st.lists(st.sampled_from(["因为", "甲", "it is likely", "。", "\n"]), min_size=1),
+)
 def test_a_letter_stays_what_it_is(first: str, more: list[str]) -> None:
     whole = f"{first}\n" + "".join(more)
     cut = next((whole[:k] for k in range(len(whole)) if answered(whole[:k])), whole)

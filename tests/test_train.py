@@ -49,7 +49,9 @@ def test_a_base_model_gets_a_head_with_names_and_learns(
     files: Path, base: str, tmp_path: Path, capfd: Any
 ) -> None:
     out = tmp_path / "deep" / "mine"
-    done = train.nli(base, [files / "train.jsonl"], out, dev=[files / "dev.tsv"], epochs=40, **QUICK)
+    done = train.nli(
+        base, [files / "train.jsonl"], out, dev=[files / "dev.tsv"], epochs=40, **QUICK
+    )
     assert done.accuracy == {"train": 1.0, "dev": 1.0}
     assert done.about["model"]["fresh_head"]
     assert done.about["labels"] == {"0": "entailment", "1": "contradiction", "2": "neutral"}
@@ -71,17 +73,28 @@ def test_a_base_model_gets_a_head_with_names_and_learns(
     ):
         assert said in card
     assert str(tmp_path) not in card, "holds a path of this machine"
-    assert sorted(path.name for path in out.parent.iterdir()) == ["mine"], "leaves nothing beside it"
+    assert sorted(path.name for path in out.parent.iterdir()) == ["mine"], (
+        "leaves nothing beside it"
+    )
     assert not list(out.rglob("*.bin"))
-    again = train.nli(base, [files / "train.jsonl"], out, dev=[files / "dev.tsv"], epochs=40, **QUICK)
+    again = train.nli(
+        base, [files / "train.jsonl"], out, dev=[files / "dev.tsv"], epochs=40, **QUICK
+    )
     assert again.about == done.about, "a second call trains nobody"
 
 
-def test_a_classifier_keeps_its_own_order_and_goes_on_for_three_epochs(files: Path, tmp_path: Path) -> None:
+def test_a_classifier_keeps_its_own_order_and_goes_on_for_three_epochs(
+    files: Path, tmp_path: Path
+) -> None:
     folder = save(
-        tmp_path / "own", BertForSequenceClassification, BertConfig, characters(BERT), num_labels=3, id2label=NAMES,
+        tmp_path / "own",
+        BertForSequenceClassification,
+        BertConfig,
+        characters(BERT),
+        num_labels=3,
+        id2label=NAMES,
         label2id={name: k for k, name in NAMES.items()},
-    )  # fmt: skip
+    )
     done = train.nli(str(folder), [files / "train.jsonl"], tmp_path / "on", **QUICK)
     assert not done.about["model"]["fresh_head"]
     assert done.about["hyperparameters"]["epochs"] == train.EPOCHS_ON == 3
@@ -133,7 +146,9 @@ def test_a_killed_training_ends_as_one_that_was_not(
 def test_seeds_differ_and_repeat(files: Path, base: str, tmp_path: Path) -> None:
     made = [
         weights(
-            train.nli(base, [files / "train.jsonl"], tmp_path / str(k), epochs=1, seed=seed, **QUICK).folder
+            train.nli(
+                base, [files / "train.jsonl"], tmp_path / str(k), epochs=1, seed=seed, **QUICK
+            ).folder
         )
         for k, seed in enumerate((0, 0, 1))
     ]
@@ -168,20 +183,30 @@ def test_another_training_that_was_begun_is_not_mixed_in(
             train.nli(base, [files / "train.jsonl"], tmp_path / "out", epochs=1, **options)
     said = refusal(train.nli, base, [files / "train.jsonl"], tmp_path / "out", epochs=2, **options)
     assert "a training with other options was begun" in said
-    assert train.nli(base, [files / "train.jsonl"], tmp_path / "out", epochs=1, **options).folder.is_dir()
+    assert train.nli(
+        base, [files / "train.jsonl"], tmp_path / "out", epochs=1, **options
+    ).folder.is_dir()
 
 
-def test_labels_without_names_and_headless_bodies(files: Path, tmp_path: Path, refusal: Any) -> None:
+def test_labels_without_names_and_headless_bodies(
+    files: Path, tmp_path: Path, refusal: Any
+) -> None:
     plain = save(
-        tmp_path / "plain", BertForSequenceClassification, BertConfig, characters(BERT), num_labels=3
+        tmp_path / "plain",
+        BertForSequenceClassification,
+        BertConfig,
+        characters(BERT),
+        num_labels=3,
     )
     assert "LABEL_0" in refusal(train.nli, str(plain), [files / "train.jsonl"], tmp_path / "out")
-    done = train.nli(str(plain), [files / "train.jsonl"], tmp_path / "new", epochs=1, new_head=True, **QUICK)
+    done = train.nli(
+        str(plain), [files / "train.jsonl"], tmp_path / "new", epochs=1, new_head=True, **QUICK
+    )
     assert done.about["labels"]["0"] == "entailment"
     body = save(tmp_path / "body", BertModel, BertConfig, characters(BERT))
-    assert train.nli(str(body), [files / "train.jsonl"], tmp_path / "of body", epochs=1, **QUICK).about[
-        "model"
-    ]["fresh_head"]
+    assert train.nli(
+        str(body), [files / "train.jsonl"], tmp_path / "of body", epochs=1, **QUICK
+    ).about["model"]["fresh_head"]
 
 
 def test_memory_that_runs_out_is_said_with_the_way_out(

@@ -23,7 +23,9 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
     return [
         one
         for prompts in ("", "reworded")
-        for one in run.evaluate_all("cbbq", MODELS, folder / (prompts or "ours"), prompts=prompts, **HERE)
+        for one in run.evaluate_all(
+            "cbbq", MODELS, folder / (prompts or "ours"), prompts=prompts, **HERE
+        )
     ]
 
 
@@ -32,7 +34,14 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
     """McBE in two wordings by a respondent whose answers differ: another seed stands for another reading."""
     folder = tmp_path_factory.mktemp("reader")
     first = run.evaluate("mcbe", "simulated:bias=0.3", out=folder / "a", tasks=["pc", "ss"])
-    other = run.evaluate("mcbe", "simulated:bias=0.3", out=folder / "b", tasks=["pc", "ss"], prompts="reworded", seed=7)  # fmt: skip
+    other = run.evaluate(
+        "mcbe",
+        "simulated:bias=0.3",
+        out=folder / "b",
+        tasks=["pc", "ss"],
+        prompts="reworded",
+        seed=7,
+    )
     return [first, other]
 
 
@@ -45,7 +54,9 @@ def test_runs_of_a_model_in_two_wordings_are_a_pair(asked: list[Run]) -> None:
     assert left_out.empty
     pairs, left_out = paired(asked[:-1])
     assert [pair.name for pair in pairs] == MODELS[:1]
-    assert left_out.to_numpy().tolist() == [[MODELS[1], "bench-cbbq-3", "asked in this wording alone"]]
+    assert left_out.to_numpy().tolist() == [
+        [MODELS[1], "bench-cbbq-3", "asked in this wording alone"]
+    ]
 
 
 def test_who_does_not_read_gives_the_same_answers_under_both(asked: list[Run]) -> None:
@@ -55,7 +66,9 @@ def test_who_does_not_read_gives_the_same_answers_under_both(asked: list[Run]) -
     assert (found.same == 1).all()
     whole = found[(found.category == ALL) & (found.metric == "s_amb")].set_index("model")
     first = asked[0].scores()
-    should = first[(first.category == ALL) & (first.metric == "s_amb") & (first.preset == "robust")].iloc[0]
+    should = first[
+        (first.category == ALL) & (first.metric == "s_amb") & (first.preset == "robust")
+    ].iloc[0]
     assert whole["first"][MODELS[0]] == pytest.approx(should.score)
     assert whole.n[MODELS[0]] == should.n
 
@@ -73,7 +86,9 @@ def test_differences_are_those_of_the_two_score_tables_and_paired(reader: list[R
     (pair,), _ = paired(reader)
     found = compare([pair])
     row = found.table[found.table.category == ALL].iloc[0]
-    scores = [one.scores().set_index(["category", "task", "metric", "preset"]).score for one in reader]
+    scores = [
+        one.scores().set_index(["category", "task", "metric", "preset"]).score for one in reader
+    ]
     place = (ALL, "ss", "score", "robust")
     assert row.difference == pytest.approx(scores[1][place] - scores[0][place])
     assert row.difference != 0
@@ -101,7 +116,9 @@ def test_what_makes_no_pair_is_refused(
     assert [pair.name for pair in pairs] == MODELS[1:]
     assert list(left_out.why) == ["the two runs are on different data"] * 2
     same = run.evaluate("mcbe", "simulated:bias=0.3", out=tmp_path / "a", tasks=["pc"])
-    again = run.evaluate("mcbe", "simulated:bias=0.3", out=tmp_path / "b", tasks=["pc"], prompts="reworded")
+    again = run.evaluate(
+        "mcbe", "simulated:bias=0.3", out=tmp_path / "b", tasks=["pc"], prompts="reworded"
+    )
     assert "every task was asked in the same words" in refusal(compare, paired([same, again])[0])
 
 

@@ -23,7 +23,11 @@ def in_code():
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if not isinstance(node, ast.Call):
                 continue
-            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            name = (
+                node.func.attr
+                if isinstance(node.func, ast.Attribute)
+                else getattr(node.func, "id", "")
+            )
             if name in ("_", "N_"):
                 first = node.args[0] if node.args else None
                 if isinstance(first, ast.Constant) and isinstance(first.value, str):
@@ -32,7 +36,16 @@ def in_code():
 
 def in_notebooks():
     """Phrases that notebooks name, and code tells."""
-    named = ("analyses", "verdicts", "severities", "category", "topic", "group", "first prompts (paper)", "new prompts (paper)")  # fmt: skip
+    named = (
+        "analyses",
+        "verdicts",
+        "severities",
+        "category",
+        "topic",
+        "group",
+        "first prompts (paper)",
+        "new prompts (paper)",
+    )
     books = "".join(path.read_text("utf-8") for path in build.NOTEBOOKS.glob("*.ipynb"))
     for phrase in named:
         assert f'\\"{phrase}\\"' in books, phrase
@@ -75,7 +88,9 @@ def test_every_notebook_has_a_chinese_name(chinese):
 
 def test_every_heading_of_a_notebook_is_there_in_chinese_and_none_is_left_over(chinese):
     cells = [
-        cell for path in build.NOTEBOOKS.glob("*.ipynb") for cell in nbformat.read(path, as_version=4).cells
+        cell
+        for path in build.NOTEBOOKS.glob("*.ipynb")
+        for cell in nbformat.read(path, as_version=4).cells
     ]
     prose = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
     headings = set(re.findall(r"^#+ (.*)$", prose, re.MULTILINE))
@@ -132,15 +147,25 @@ def test_english_is_told_as_it_stands_and_a_language_ends_with_its_block():
         assert i18n.tag() == "zh-CN"
     assert i18n._("a random answerer") == "a random answerer"
     assert i18n.note("no answer could be read; x") == "no answer could be read; x"
-    with pytest.raises(BadInput, match="language 'fr' is unknown; allowed: en, zh"), i18n.use_language("fr"):
+    with (
+        pytest.raises(BadInput, match="language 'fr' is unknown; allowed: en, zh"),
+        i18n.use_language("fr"),
+    ):
         pass
 
 
 def test_a_finding_in_chinese_is_no_stronger_than_its_interval(chinese):
     headline = module("metrics", "cbbq").HEADLINES[0]
     row = {
-        "model": "m", "score": 0.4, "ci_low": 0.2, "ci_high": 0.6, "baseline": 1 / 3, "n": 1200, "valid_rate": 0.5, "note": "",
-    }  # fmt: skip
+        "model": "m",
+        "score": 0.4,
+        "ci_low": 0.2,
+        "ci_high": 0.6,
+        "baseline": 1 / 3,
+        "n": 1200,
+        "valid_rate": 0.5,
+        "note": "",
+    }
     assert sentence(headline, row) == (
         "m 对 40% 的歧义问题作出了符合刻板印象的回答（95% 置信区间 20 至 60；随机作答者为 33；n = 1,200）。"
         "这与随机作答者无法区分。它的回答只有 50% 可以读出。"
@@ -156,5 +181,7 @@ def test_a_study_names_its_language(tmp_path):
         path.write_text(yaml.safe_dump({**given, **({"language": language} if language else {})}))
         assert study.load(path).language == expected
     path.write_text(yaml.safe_dump({**given, "language": "klingon"}))
-    with pytest.raises(BadInput, match=r"key `language`: language 'klingon' is unknown; allowed: en, zh"):
+    with pytest.raises(
+        BadInput, match=r"key `language`: language 'klingon' is unknown; allowed: en, zh"
+    ):
         study.load(path)

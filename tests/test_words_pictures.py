@@ -11,7 +11,17 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from bench import figures, run
-from bench.analyses import explore, meta, meta_respondents, people, prompting, quality, sizes, speed, wordings
+from bench.analyses import (
+    explore,
+    meta,
+    meta_respondents,
+    people,
+    prompting,
+    quality,
+    sizes,
+    speed,
+    wordings,
+)
 from bench.analyses.compare import compared as compare
 from bench.analyses.generalisability import generalised
 from bench.benchmarks import NAMES, module
@@ -56,7 +66,11 @@ from bench.metrics.mcbe import severities
 from bench.metrics.words import counts
 from bench.run import results
 
-MODELS = ["simulated:bias=0.2,seed=1", "simulated:bias=0.8,seed=2", "simulated:bias=0.5,refuse=0.4,seed=3"]
+MODELS = [
+    "simulated:bias=0.2,seed=1",
+    "simulated:bias=0.8,seed=2",
+    "simulated:bias=0.5,refuse=0.4,seed=3",
+]
 FEW: dict[str, dict[str, Any]] = {
     "mcbe": {"limit": 3, "judge": "simulated:"},
     "cbbq": {"limit": 6, "settings": {"option_order": "rotated"}},
@@ -64,12 +78,70 @@ FEW: dict[str, dict[str, Any]] = {
 }
 # Names that are data: labels, measures, tests and tools, and the parameters of a notebook. `ROUGE` and the like are not told apart.
 NAMED = {
-    "entailment", "contradiction", "neutral", "kappa", "score", "accuracy", "coal", "position", "bias", "one", "place", "option",
-    "simulated", "tiny", "bench", "fetch", "data", "annotations", "people", "verdicts", "default", "reworded", "seed", "refuse", "answer",
-    "label", "competence", "workbench", "authors", "loop", "nll", "directional", "gap", "balanced", "minicons", "eval", "asked", "all",
-    "ambiguous", "disambiguous", "token", "tokens", "robust", "official", "paper", "order", "item", "text", "each", "alone", "nemenyi", "conover",
-    "wilcoxon", "iman", "davenport", "landis", "koch", "sd", "fn", "lm", "lgbtq", "nan", "pearson",
-}  # fmt: skip
+    "entailment",
+    "contradiction",
+    "neutral",
+    "kappa",
+    "score",
+    "accuracy",
+    "coal",
+    "position",
+    "bias",
+    "one",
+    "place",
+    "option",
+    "simulated",
+    "tiny",
+    "bench",
+    "fetch",
+    "data",
+    "annotations",
+    "people",
+    "verdicts",
+    "default",
+    "reworded",
+    "seed",
+    "refuse",
+    "answer",
+    "label",
+    "competence",
+    "workbench",
+    "authors",
+    "loop",
+    "nll",
+    "directional",
+    "gap",
+    "balanced",
+    "minicons",
+    "eval",
+    "asked",
+    "all",
+    "ambiguous",
+    "disambiguous",
+    "token",
+    "tokens",
+    "robust",
+    "official",
+    "paper",
+    "order",
+    "item",
+    "text",
+    "each",
+    "alone",
+    "nemenyi",
+    "conover",
+    "wilcoxon",
+    "iman",
+    "davenport",
+    "landis",
+    "koch",
+    "sd",
+    "fn",
+    "lm",
+    "lgbtq",
+    "nan",
+    "pearson",
+}
 
 
 @pytest.fixture(autouse=True)
@@ -89,7 +161,11 @@ def left_over(text: str) -> list[str]:
     for name in (*MODELS, "one by one"):
         text = text.replace(name, "")
     codes = [
-        *(one for name in NAMES for one in (*module("data", name).CATEGORIES, *module("tasks", name).TASKS))
+        *(
+            one
+            for name in NAMES
+            for one in (*module("data", name).CATEGORIES, *module("tasks", name).TASKS)
+        )
     ]
     data = {part for one in codes for part in re.split(r"[_ ]", one)}
     found = re.findall(
@@ -139,23 +215,36 @@ def test_pictures_of_a_benchmark(runs: Any, benchmark: str) -> None:
         *(fig for _, fig in figures.by_category(scores, benchmark)),
     )
     if benchmark == "mcbe":
-        answers = {name: severities(one.records, one.items) for name, one in zip(names, some, strict=True)}
+        answers = {
+            name: severities(one.records, one.items) for name, one in zip(names, some, strict=True)
+        }
         checked(
-            room.radars(scores), room.tasks_by_model(scores), room.categories_by_task(scores, names[0]), room.list_lengths(scores),
-            room.marks(scores), room.severities(answers), figures.score_and_validity(scores, "mcbe", "ss", "score", "position_bias"),
-        )  # fmt: skip
+            room.radars(scores),
+            room.tasks_by_model(scores),
+            room.categories_by_task(scores, names[0]),
+            room.list_lengths(scores),
+            room.marks(scores),
+            room.severities(answers),
+            figures.score_and_validity(scores, "mcbe", "ss", "score", "position_bias"),
+        )
     elif benchmark == "cbbq":
         from bench.metrics.cbbq import by_name_and_topic
 
         topics = by_name_and_topic(some[0].records, some[0].items, "robust")
-        checked(room.category_heatmaps(scores), room.accuracy_and_bias(scores), room.option_orders(scores))
+        checked(
+            room.category_heatmaps(scores),
+            room.accuracy_and_bias(scores),
+            room.option_orders(scores),
+        )
         fig = room.names_by_topic(topics, "gender", names[0])
         assert left_over(fig.get_suptitle()) == []
     else:
         occupations = nli_coal.by(some[0].records, some[0].items, "occupation")
         checked(
-            room.labels_by_set(scores), room.directions(scores), room.habits(scores, nli_coal.predictors(some[0].items)),
-        )  # fmt: skip
+            room.labels_by_set(scores),
+            room.directions(scores),
+            room.habits(scores, nli_coal.predictors(some[0].items)),
+        )
         assert left_over(room.worst_occupations(occupations, "zh", names[0]).get_suptitle()) == []
 
 
@@ -177,7 +266,9 @@ def test_models_against_each_other(runs: Any) -> None:
 def test_ranks_over_blocks(runs: Any, blocks: str) -> None:
     found = friedman.blocks(results.table(runs["cbbq"]), "cbbq", blocks, "", "")
     tested, pairs = friedman.test(found), friedman.pairs(found)
-    checked(ranks.critical_difference_diagram(found, tested, pairs), ranks.ranks_by_block(found, "cbbq"))
+    checked(
+        ranks.critical_difference_diagram(found, tested, pairs), ranks.ranks_by_block(found, "cbbq")
+    )
     told(*friedman_findings.findings(found, tested, friedman.mean_ranks(found), pairs))
 
 
@@ -188,7 +279,9 @@ def test_two_wordings(runs: Any, tmp_path: Path) -> None:
     found = wordings.compare(pairs)
     correlated, limits = two.correlated(found), two.limits(found)
     changes = two.rank_changes(found.table, wordings.headlines(pairs))
-    checked(robustness.agreement(found.table, correlated, limits), robustness.differences(found.table))
+    checked(
+        robustness.agreement(found.table, correlated, limits), robustness.differences(found.table)
+    )
     told(
         *robustness_findings.findings(found.table, correlated, limits, changes),
         *robustness_findings.by_model(found.table),
@@ -202,7 +295,10 @@ def test_two_wordings(runs: Any, tmp_path: Path) -> None:
 def test_benchmarks_against_each_other() -> None:
     every = [
         Measure(
-            f"{benchmark} score", benchmark, trait, {str(k): np.array([k * k % 7, k, k]) for k in range(5)}
+            f"{benchmark} score",
+            benchmark,
+            trait,
+            {str(k): np.array([k * k % 7, k, k]) for k in range(5)},
         )
         for benchmark in ("CBBQ", "McBE")
         for trait in ("grasp", "preference")
@@ -236,9 +332,10 @@ def test_trends_over_size(tmp_path: Path) -> None:
     published = sizes.published_beside("mcbe", some)
     names = [one.model for one in some["tiny"]]
     pictures = [
-        trend.over_size(points, found, some, headlines, published), trend.beside(points, headlines),
+        trend.over_size(points, found, some, headlines, published),
+        trend.beside(points, headlines),
         trend.by_category(found, headlines[-1], "mcbe"),
-    ]  # fmt: skip
+    ]
     sentences = list(trend_findings.findings(found, points, headlines).sentence)
     for name in names:
         sentences = [text.replace(name, "m") for text in sentences]
@@ -253,11 +350,15 @@ def test_trends_over_size(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_judges_and_people(runs: Any) -> None:
     points, severe = people.analyses(runs["mcbe"]), people.severities(runs["mcbe"])
-    for marks, scale, what in ((points, judges.POINTS, "analyses"), (severe, judges.SEVERITY, "severities")):
+    for marks, scale, what in (
+        (points, judges.POINTS, "analyses"),
+        (severe, judges.SEVERITY, "severities"),
+    ):
         found = judges.by_category(marks)
         checked(
-            agreement.against_people(marks, judges.summary(marks), scale), agreement.by_category(found, "mcbe", scale)
-        )  # fmt: skip
+            agreement.against_people(marks, judges.summary(marks), scale),
+            agreement.by_category(found, "mcbe", scale),
+        )
         told(*judges.findings(found, scale, what))
     told(*people.notes(points, points, "", ""), people.above("m", "analyses"))
 
@@ -267,12 +368,17 @@ def test_what_a_data_set_holds() -> None:
     looked = quality.looks([])
     rated = quality.annotated(looked)
     told(
-        *quality.notes(looked, rated), *(text for look in looked for text in look.findings()), *(one.sentence() for one in rated),
+        *quality.notes(looked, rated),
+        *(text for look in looked for text in look.findings()),
+        *(one.sentence() for one in rated),
         *diversity_findings.of_overlaps(quality.against(looked)[0]),
-    )  # fmt: skip
+    )
     for look in looked:
         # A topic or a word is data.
-        titles = [diversity.coverage(look.coverage(by), by, look.benchmark, look.rows).axes[0] for by in ("category", "topic", "group")]  # fmt: skip
+        titles = [
+            diversity.coverage(look.coverage(by), by, look.benchmark, look.rows).axes[0]
+            for by in ("category", "topic", "group")
+        ]
         assert [left_over(ax.get_title("left") + ax.get_xlabel()) for ax in titles] == [[], [], []]
         checked(diversity.overlap(look.diversity, look.benchmark))
         cloud = clouds.clouds(counts(look.texts), look.benchmark)

@@ -94,4 +94,6 @@ def run_folders(pattern: str) -> list[Path]:
     """List the folders of runs that match a pattern, or the one folder that it names."""
     if not glob.has_magic(pattern):
         return [Path(pattern)]
-    return [path for path in sorted(map(Path, glob.glob(pattern))) if (path / records.ABOUT).is_file()]
+    return [
+        path for path in sorted(map(Path, glob.glob(pattern))) if (path / records.ABOUT).is_file()
+    ]

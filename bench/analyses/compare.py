@@ -50,7 +50,9 @@ def by_benchmark(runs: Sequence[Run]) -> dict[str, list[Run]]:
         found.setdefault(run.benchmark, []).append(run)
     kept = {name: some for name, some in found.items() if len(some) > 1}
     if not kept:
-        raise NoRuns(f"{len(runs)} runs, and no two on one benchmark; to compare models, give two or more")
+        raise NoRuns(
+            f"{len(runs)} runs, and no two on one benchmark; to compare models, give two or more"
+        )
     return kept
 
 
@@ -73,7 +75,9 @@ def compared(runs: Sequence[Run], preset: str | None = None) -> Compared:
         folders = ", ".join(
             str(run.folder) for run, name in zip(runs, names, strict=True) if name == twice[0]
         )
-        raise BadInput(f"{twice[0]} has several runs on {benchmarks[0]}: {folders}; leave one of them")
+        raise BadInput(
+            f"{twice[0]} has several runs on {benchmarks[0]}: {folders}; leave one of them"
+        )
     every = [Answers.of(run, preset) for run in runs]
     # Of a model that could never be read there is nothing to rank.
     read = [one.readable.index[one.readable] for one in every if one.readable.any()]
@@ -157,7 +161,9 @@ class Answers:
             return Replicates()
         if chosen.tobytes() not in self._replicates:
             replicates = module("metrics", self.benchmark).replicates
-            self._replicates[chosen.tobytes()] = replicates(self.records[chosen], self.items, self.preset)
+            self._replicates[chosen.tobytes()] = replicates(
+                self.records[chosen], self.items, self.preset
+            )
         return self._replicates[chosen.tobytes()]
 
     def ranked(self, everyone: pd.Index, by_task: pd.Index) -> Replicates:
@@ -181,7 +187,9 @@ class Answers:
 def _common_by_task(names: Sequence[pd.Index]) -> pd.Index:
     """The names that all have who have any of the same task."""
     parts = []
-    for task in dict.fromkeys(task for one in names for task in one.get_level_values("task").unique()):
+    for task in dict.fromkeys(
+        task for one in names for task in one.get_level_values("task").unique()
+    ):
         some = [one[one.get_level_values("task") == task] for one in names]
         parts.append(_common([one for one in some if len(one)]))
     found = parts[0] if parts else _common([])

@@ -15,7 +15,15 @@ import pandas as pd
 from bench import data, scorers
 from bench.core.errors import BadInput
 from bench.core.i18n import _, note, sentences
-from bench.curate import cbbq, cbbq_discuss, cbbq_drafts, cbbq_review, cbbq_sheets, cbbq_simulated, cbbq_write
+from bench.curate import (
+    cbbq,
+    cbbq_discuss,
+    cbbq_drafts,
+    cbbq_review,
+    cbbq_sheets,
+    cbbq_simulated,
+    cbbq_write,
+)
 from bench.curate.begin import EXAMPLES
 from bench.curate.cbbq import Project
 from bench.curate.cbbq_discuss import Discussed
@@ -61,13 +69,28 @@ class Curated(NamedTuple):
         try:
             return cbbq_review.kappas(self.reviewed.answers)
         except BadInput:
-            return pd.DataFrame(columns=["category", "kappa", "ci_low", "ci_high", "n", "clusters", "raters", "agreed", "band", "note"])  # fmt: skip
+            return pd.DataFrame(
+                columns=[
+                    "category",
+                    "kappa",
+                    "ci_low",
+                    "ci_high",
+                    "n",
+                    "clusters",
+                    "raters",
+                    "agreed",
+                    "band",
+                    "note",
+                ]
+            )
 
     def to_mend(self) -> pd.DataFrame:
         """Everything that people have to mend, in tables and in sheets: `where`, `row`, `column`, `what`, `value`."""
         tables = cbbq.faults(self.project).rename(columns={"file": "where"})
         parts = [tables] + [
-            some.assign(where=some.person + ": " + some.file)[["where", "row", "column", "what", "value"]]
+            some.assign(where=some.person + ": " + some.file)[
+                ["where", "row", "column", "what", "value"]
+            ]
             for some in (self.decided.to_mend, self.reviewed.to_mend, self.discussed.to_mend)
             if len(some)
         ]
@@ -80,21 +103,48 @@ class Curated(NamedTuple):
         drafted = {row["template"] for row in self.project.table("drafts")}
         standing = self.discussed.standing
         complete = int((~standing.note.isin([cbbq_discuss.MEND, cbbq_discuss.FACTS])).sum())
-        undecided = len({one.name for one in sound if one.name in drafted} - set(self.decided.facts))
+        undecided = len(
+            {one.name for one in sound if one.name in drafted} - set(self.decided.facts)
+        )
         faults = len(every) - len(sound)
         # Ambiguous forms are reviewed before there are facts.
         there = int((cbbq_review.forms(self.project).lacks == "").sum())
         reviews, undiscussed = len(self.reviewed.waiting), len(self.discussed.waiting)
         settled = int((standing.decision != "").sum())
         rows = [
-            ("templates without a fault", len(sound), len(every), f"whoever wrote the {faults} others" if faults else ""),
-            ("drafted", len({one.name for one in sound} & drafted), len(sound), "the model" if len({one.name for one in sound} - drafted) else ""),
-            ("decided on", len(self.decided.facts), len(sound), "the editor, or another draft" if undecided else ""),
+            (
+                "templates without a fault",
+                len(sound),
+                len(every),
+                f"whoever wrote the {faults} others" if faults else "",
+            ),
+            (
+                "drafted",
+                len({one.name for one in sound} & drafted),
+                len(sound),
+                "the model" if len({one.name for one in sound} - drafted) else "",
+            ),
+            (
+                "decided on",
+                len(self.decided.facts),
+                len(sound),
+                "the editor, or another draft" if undecided else "",
+            ),
             ("four forms complete", complete, len(every), ""),
-            ("forms reviewed by two", there - reviews, there, "; ".join(sorted(set(self.reviewed.waiting.people)))),
-            ("objections discussed", settled, settled + undiscussed, "; ".join(sorted(set(self.discussed.waiting.people)))),
+            (
+                "forms reviewed by two",
+                there - reviews,
+                there,
+                "; ".join(sorted(set(self.reviewed.waiting.people))),
+            ),
+            (
+                "objections discussed",
+                settled,
+                settled + undiscussed,
+                "; ".join(sorted(set(self.discussed.waiting.people))),
+            ),
             ("in the data set", int(standing.ready.sum()), len(every), ""),
-        ]  # fmt: skip
+        ]
         return pd.DataFrame(rows, columns=["step", "done", "of", "waits_for"])
 
     def audit(self) -> pd.DataFrame:
@@ -148,9 +198,16 @@ def worked(
         cbbq_write.withdraw(project)
     drafter = model or ("" if folder else cbbq_simulated.MODEL)
     return Curated(
-        project, not folder, drafter, known, cbbq_drafts.decided(project), cbbq_review.reviewed(project), state,
-        made, data.find("cbbq", made.folder) if made else None,
-    )  # fmt: skip
+        project,
+        not folder,
+        drafter,
+        known,
+        cbbq_drafts.decided(project),
+        cbbq_review.reviewed(project),
+        state,
+        made,
+        data.find("cbbq", made.folder) if made else None,
+    )
 
 
 def beside(folders: Sequence[str] = (), *, installed: bool = True) -> list[Source]:
@@ -170,10 +227,14 @@ def notes(curated: Curated) -> list[str]:
     told = []
     if curated.example:
         told.append(
-            _("This is the example, four templates of our own about accents. Its editor, reviewers and panel are simulated, and so is what drafts: the numbers show how the way goes, and say nothing about people or models.")
+            _(
+                "This is the example, four templates of our own about accents. Its editor, reviewers and panel are simulated, and so is what drafts: the numbers show how the way goes, and say nothing about people or models."
+            )
             if curated.drafter == cbbq_simulated.MODEL
-            else _("This is the example, four templates of our own about accents. Its editor, reviewers and panel are simulated: the numbers show how the way goes, and say nothing about people.")
-        )  # fmt: skip
+            else _(
+                "This is the example, four templates of our own about accents. Its editor, reviewers and panel are simulated: the numbers show how the way goes, and say nothing about people."
+            )
+        )
     mend = len(curated.to_mend())
     if mend:
         told.append(
@@ -185,7 +246,14 @@ def notes(curated: Curated) -> list[str]:
     waits = standing[~standing.ready & (standing.decision == "")].note.value_counts(sort=False)
     if len(waits):
         listed = _("; ").join(f"{note(str(why))} ({n})" for why, n in waits.items())
-        told.append(_("Of {all} templates {n} are not settled, and so not in the data set: {why}.", all=len(standing), n=int(waits.sum()), why=listed))  # fmt: skip
+        told.append(
+            _(
+                "Of {all} templates {n} are not settled, and so not in the data set: {why}.",
+                all=len(standing),
+                n=int(waits.sum()),
+                why=listed,
+            )
+        )
     return told
 
 
@@ -208,8 +276,11 @@ def _of_set(curated: Curated) -> str:
     counts = cbbq_write.counts(curated.source).iloc[-1]
     return _(
         "Of {all} templates {n} are in the data set, each with its four forms (ambiguous and disambiguous, each with both questions): {rows} rows in the release's format, which yield {questions} questions.",
-        all=every, n=int(curated.discussed.standing.ready.sum()), rows=counts.templates, questions=f"{counts.questions:,}",
-    )  # fmt: skip
+        all=every,
+        n=int(curated.discussed.standing.ready.sum()),
+        rows=counts.templates,
+        questions=f"{counts.questions:,}",
+    )
 
 
 def _of_reviews(curated: Curated) -> str:
@@ -219,25 +290,42 @@ def _of_reviews(curated: Curated) -> str:
     who = _("two simulated reviewers") if curated.example else _("the two reviewers")
     given = curated.reviewed.answers[curated.reviewed.answers.question == "answer"]
     share = f"{(given.answer == given.label).mean():.0%}"
-    right = _("Of their {n} blind answers {share} are the label (who guesses gets a third).", n=len(given), share=share)  # fmt: skip
+    right = _(
+        "Of their {n} blind answers {share} are the label (who guesses gets a third).",
+        n=len(given),
+        share=share,
+    )
     return sentences([diversity_findings.of_kappas(found, who), right])
 
 
 def _of_objections(curated: Curated) -> list[str]:
     standing = curated.discussed.standing
-    read = standing[~standing.note.isin([cbbq_discuss.MEND, cbbq_discuss.FACTS, cbbq_discuss.REVIEWERS])]
+    read = standing[
+        ~standing.note.isin([cbbq_discuss.MEND, cbbq_discuss.FACTS, cbbq_discuss.REVIEWERS])
+    ]
     if read.empty:
         return []
     disputed = read[read.objections > 0]
     if disputed.empty:
-        return [_("Reviewers objected to none of the {n} templates that both have answered.", n=len(read))]  # fmt: skip
-    kept, out = (int((disputed.decision == one).sum()) for one in (cbbq_discuss.KEEP, cbbq_discuss.LEAVE_OUT))
+        return [
+            _(
+                "Reviewers objected to none of the {n} templates that both have answered.",
+                n=len(read),
+            )
+        ]
+    kept, out = (
+        int((disputed.decision == one).sum()) for one in (cbbq_discuss.KEEP, cbbq_discuss.LEAVE_OUT)
+    )
     return [
         _(
             "Of {all} templates that both reviewers have answered, {n} had objections: a discussion kept {kept} and left out {out}; {open} wait for it.",
-            all=len(read), n=len(disputed), kept=kept, out=out, open=len(disputed) - kept - out,
+            all=len(read),
+            n=len(disputed),
+            kept=kept,
+            out=out,
+            open=len(disputed) - kept - out,
         )
-    ]  # fmt: skip
+    ]
 
 
 def _of_novelty(novelty: pd.DataFrame, usual: pd.DataFrame) -> str:
@@ -248,18 +336,29 @@ def _of_novelty(novelty: pd.DataFrame, usual: pd.DataFrame) -> str:
     told = [
         _(
             "Of all new contexts {item} is nearest to a text that is there: it shares {share} with {other}{of} (ROUGE-L).",
-            item=first.item_id, share=f"{first.rouge_l:.2f}", other=first.nearest, of=beside,
+            item=first.item_id,
+            share=f"{first.rouge_l:.2f}",
+            other=first.nearest,
+            of=beside,
         ),
-        _("Comparisons that reach the ROUGE-L of a near-duplicate ({near}): {n}.", n=near, near=NEAR)
+        _(
+            "Comparisons that reach the ROUGE-L of a near-duplicate ({near}): {n}.",
+            n=near,
+            near=NEAR,
+        )
         if near
         else _("No new context is a near-duplicate (ROUGE-L of {near} or more).", near=NEAR),
-    ]  # fmt: skip
+    ]
     of = usual[usual.condition == first.condition]
     if len(of):
-        told.append(_(
-            "Within {set} itself a context shares {share} with the nearest other one (median of {n}).",
-            set=of.set.iloc[0], share=f"{of.rouge_l.median():.2f}", n=len(of),
-        ))  # fmt: skip
+        told.append(
+            _(
+                "Within {set} itself a context shares {share} with the nearest other one (median of {n}).",
+                set=of.set.iloc[0],
+                share=f"{of.rouge_l.median():.2f}",
+                n=len(of),
+            )
+        )
     return sentences(told)
 
 
@@ -269,7 +368,12 @@ def _of_audit(curated: Curated) -> list[str]:
     n = len(curated.audit())
     if not n:
         return [_("The audit of CBBQ's data finds nothing wrong or odd in the new set.")]
-    return [_("The audit of CBBQ's data finds something wrong or odd in the new set, {n} in all; the table lists it.", n=n)]  # fmt: skip
+    return [
+        _(
+            "The audit of CBBQ's data finds something wrong or odd in the new set, {n} in all; the table lists it.",
+            n=n,
+        )
+    ]
 
 
 def usual(source: Source) -> pd.DataFrame:
@@ -316,7 +420,9 @@ def asked(curated: Curated, models: Sequence[str], limit: int = 0, seed: int = 0
 def _writer(model: str) -> cbbq_drafts.Writer:
     scorer = scorers.load(model)
     if "generate" not in scorer.verbs or not hasattr(scorer, "generate"):
-        raise BadInput(f"model {model}: cannot write, so it cannot draft; give one that generates text")
+        raise BadInput(
+            f"model {model}: cannot write, so it cannot draft; give one that generates text"
+        )
     write: cbbq_drafts.Writer = scorer.generate
     return write
 

@@ -16,7 +16,15 @@ import pandas as pd
 from bench import scorers
 from bench.core.errors import BadInput
 from bench.core.i18n import _
-from bench.curate import mcbe, mcbe_findings, mcbe_rounds, mcbe_simulated, mcbe_write, provenance, sheets
+from bench.curate import (
+    mcbe,
+    mcbe_findings,
+    mcbe_rounds,
+    mcbe_simulated,
+    mcbe_write,
+    provenance,
+    sheets,
+)
 from bench.curate.mcbe import Project
 from bench.curate.mcbe_rounds import SEVERITY, SUBCATEGORY, Rounds, Writer
 from bench.curate.mcbe_simulated import Annotators
@@ -92,7 +100,9 @@ class Work:
             return None
         if self.annotators is None:
             return mcbe_write.finish(found, *others)
-        place = curated(f"mcbe-{digest([self.project.manifest.told, found.rows.to_dict('list')])[:8]}")
+        place = curated(
+            f"mcbe-{digest([self.project.manifest.told, found.rows.to_dict('list')])[:8]}"
+        )
         return place if (place / MANIFEST).exists() else mcbe_write.finish(found, out=place)
 
     def evaluate(self, found: Rounds, models: Sequence[str], judge: str = "") -> list[Run]:
@@ -109,17 +119,26 @@ class Work:
         if self.annotators is None:
             waiting = [one for one in self.beside() if one.waits]
             return [
-                _("The set waits for {folder}, too, which waits for {what}.", folder=one.project.folder, what=one.waits)
+                _(
+                    "The set waits for {folder}, too, which waits for {what}.",
+                    folder=one.project.folder,
+                    what=one.waits,
+                )
                 for one in waiting
-            ]  # fmt: skip
+            ]
         simulated = _("what merges explanations is simulated too")
-        writer = simulated if self.model == SIMULATED else _("{model} merges explanations", model=self.model)  # fmt: skip
+        writer = (
+            simulated
+            if self.model == SIMULATED
+            else _("{model} merges explanations", model=self.model)
+        )
         return [
             _(
                 "This is the example, {n} drafts of our own about diet. Its annotators are simulated, and {writer}: the numbers show how the way goes, and say nothing about people.",
-                n=len(self.project.drafts), writer=writer,
+                n=len(self.project.drafts),
+                writer=writer,
             )
-        ]  # fmt: skip
+        ]
 
 
 def opened(
@@ -176,17 +195,26 @@ def merged(found: Rounds) -> pd.DataFrame:
     values = found.values["explanation"]
     return pd.DataFrame(
         [
-            {"item_id": item, "merged": line["text"], "model": line["model"], "explanation": values[item].value, "how": values[item].how}
-            for item, line in found.merged.items() if item in values
+            {
+                "item_id": item,
+                "merged": line["text"],
+                "model": line["model"],
+                "explanation": values[item].value,
+                "how": values[item].how,
+            }
+            for item, line in found.merged.items()
+            if item in values
         ],
         columns=["item_id", "merged", "model", "explanation", "how"],
-    )  # fmt: skip
+    )
 
 
 def _writer(model: str) -> Writer:
     scorer = scorers.load(model)
     if "generate" not in scorer.verbs or not isinstance(scorer, scorers.Model):
-        raise BadInput(f"model {model}: cannot write, so it cannot merge; give one that generates text")
+        raise BadInput(
+            f"model {model}: cannot write, so it cannot merge; give one that generates text"
+        )
 
     def write(prompts: Sequence[str]) -> list[str]:
         return scorer.generate(prompts, max_new_tokens=LONGEST, greedy=True)

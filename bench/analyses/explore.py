@@ -33,7 +33,19 @@ PAGE, BRIEF, SHOWN = 25, 80, 20_000
 UNFOLDED = 3
 # Filters by exact value; each is a column.
 FILTERS = ("model", "benchmark", "category", "task")
-COLUMNS = ("model", "benchmark", "category", "task", "item_id", "request", "repeat", "valid", "parsed", "response", "error")  # fmt: skip
+COLUMNS = (
+    "model",
+    "benchmark",
+    "category",
+    "task",
+    "item_id",
+    "request",
+    "repeat",
+    "valid",
+    "parsed",
+    "response",
+    "error",
+)
 # By what the table can be sorted besides; computed where it is asked for.
 LENGTH = "length"
 SORTS = ("item_id", *FILTERS, "request", "parsed", LENGTH, "seconds")
@@ -77,10 +89,14 @@ class Answers:
     def __init__(self, runs: Sequence[Run]) -> None:
         if not runs:
             raise BadInput("no run is opened, so there is nothing to look at")
-        parts = [run.records.assign(model=name) for run, name in zip(runs, _names(runs), strict=True)]
+        parts = [
+            run.records.assign(model=name) for run, name in zip(runs, _names(runs), strict=True)
+        ]
         self.rows = pd.concat(parts, ignore_index=True)
         # Comparing a few codes is quicker than a hundred thousand names.
-        kinds = {name: pd.CategoricalDtype(list(dict.fromkeys(self.rows[name]))) for name in FILTERS}
+        kinds = {
+            name: pd.CategoricalDtype(list(dict.fromkeys(self.rows[name]))) for name in FILTERS
+        }
         self.rows = self.rows.astype(kinds)
         self.items = [(run.benchmark, run.items.set_index("item_id", drop=False)) for run in runs]
 
@@ -184,21 +200,31 @@ def table_page(rows: pd.DataFrame, start: int = 0) -> str:
     if some.empty:
         return f"<p>{i18n._('No answer fits.')}</p>"
     names = (
-        *map(i18n.column, ("model", "category", "task")), i18n._("item"), i18n._("request"), i18n._("read as"),
+        *map(i18n.column, ("model", "category", "task")),
+        i18n._("item"),
+        i18n._("request"),
+        i18n._("read as"),
         i18n._("reply"),
-    )  # fmt: skip
+    )
     unread = f"<em>{i18n._('not readable')}</em>"
     lines = [
         [
-            row.model, row.category, row.task, row.item_id, _repeated(row.request, row.repeat),
-            row.parsed if row.valid else None, row.error or row.response,
+            row.model,
+            row.category,
+            row.task,
+            row.item_id,
+            _repeated(row.request, row.repeat),
+            row.parsed if row.valid else None,
+            row.error or row.response,
         ]
         for row in some.itertuples()
-    ]  # fmt: skip
+    ]
     told = i18n._(
         "Answers {first} to {last} of {all}.",
-        first=f"{start + 1:,}", last=f"{start + len(some):,}", all=f"{len(rows):,}",
-    )  # fmt: skip
+        first=f"{start + 1:,}",
+        last=f"{start + len(some):,}",
+        all=f"{len(rows):,}",
+    )
     body = "".join(
         f"<tr>{''.join(_cell(_brief(value) if value is not None else unread) for value in line[:-1])}"
         f"{_cell(_brief(line[-1]), LAST)}</tr>"
@@ -215,17 +241,21 @@ def item_page(answers: Answers, item_id: str) -> str:
         here = rows[rows.benchmark == benchmark]
         told = answers.told(benchmark, item_id)
         body = "".join(
-            f"<tr>{_cell(as_html(name))}{_cell(_long(_listed(value)))}</tr>" for name, value in told.items()
+            f"<tr>{_cell(as_html(name))}{_cell(_long(_listed(value)))}</tr>"
+            for name, value in told.items()
         )
         parts.append(
             f"<details><summary>{i18n._('What the data say ({benchmark})', benchmark=as_html(benchmark))}</summary>"
             f"{_table((i18n._('field'), i18n._('value')), body)}</details>"
         )
         models = list(dict.fromkeys(here.model))
-        parts.append(f"<p>{i18n._('How answers were read: {models}', models=' · '.join(map(as_html, models)))}</p>")  # fmt: skip
+        parts.append(
+            f"<p>{i18n._('How answers were read: {models}', models=' · '.join(map(as_html, models)))}</p>"
+        )
         requests = here.groupby(["task", "request"], sort=False, observed=True)
         parts += [
-            _request(benchmark, some, models, requests.ngroups <= UNFOLDED) for _unused, some in requests
+            _request(benchmark, some, models, requests.ngroups <= UNFOLDED)
+            for _unused, some in requests
         ]
     return f"<div class='item {PLAIN}'>{''.join(parts)}</div>"
 
@@ -234,8 +264,15 @@ def _request(benchmark: str, rows: pd.DataFrame, models: Sequence[str], unfold: 
     """One request of an item: the prompt, or those of each model where they differ, and a column a model."""
     first = rows.iloc[0]
     head = i18n._(", ").join(
-        filter(None, (as_html(first.task), as_html(first.request), i18n._("asked of the judge") if of_judge(first.request) else ""))
-    )  # fmt: skip
+        filter(
+            None,
+            (
+                as_html(first.task),
+                as_html(first.request),
+                i18n._("asked of the judge") if of_judge(first.request) else "",
+            ),
+        )
+    )
     said = " · ".join(_said(rows[rows.model == model]) for model in models)
     prompts = rows.drop_duplicates("prompt")
     asked = "".join(
@@ -286,7 +323,11 @@ def _glance(row: Any) -> str:
 
 def _problem(row: Any) -> str:
     """Why there is no parsed value."""
-    said = i18n._("no answer came: {why}", why=as_html(row.error)) if row.error else i18n._("not readable")  # fmt: skip
+    said = (
+        i18n._("no answer came: {why}", why=as_html(row.error))
+        if row.error
+        else i18n._("not readable")
+    )
     return f"<em>{said}</em>"
 
 
@@ -302,7 +343,8 @@ def _logs(benchmark: str, values: Any) -> str:
     known = next((getattr(room, name) for name in ("LABELS", "LETTERS") if hasattr(room, name)), ())
     names = known if len(known) == len(values) else range(1, len(values) + 1)
     shown = (
-        f"{name}: {value:.3f} ({math.exp(value):.1%})" for name, value in zip(names, values, strict=True)
+        f"{name}: {value:.3f} ({math.exp(value):.1%})"
+        for name, value in zip(names, values, strict=True)
     )
     return "<br>".join(as_html(one) for one in shown)
 
@@ -337,7 +379,9 @@ def _listed(value: Any) -> str:
 
 
 def _cell(inner: str, more: str = "") -> str:
-    return f"<td style='{CELL}; {more}'>{inner}</td>" if more else f"<td style='{CELL}'>{inner}</td>"
+    return (
+        f"<td style='{CELL}; {more}'>{inner}</td>" if more else f"<td style='{CELL}'>{inner}</td>"
+    )
 
 
 def _table(names: Sequence[str], body: str) -> str:

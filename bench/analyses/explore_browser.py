@@ -69,7 +69,9 @@ class Browser:
         return {**shown, "text/html": f"<p>{_(NOTE)}</p>{self.table.value}", "text/plain": plain}
 
     def _filter(self, _unused: object = None) -> None:
-        chosen = {name: "" if one.value == EVERY else one.value for name, one in self.filters.items()}
+        chosen = {
+            name: "" if one.value == EVERY else one.value for name, one in self.filters.items()
+        }
         self.rows = self.answers.found(
             **chosen,
             valid=VALIDITY[self.validity.value],

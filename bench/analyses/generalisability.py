@@ -100,7 +100,9 @@ def generalised(runs: Sequence[Run], preset: str = "") -> Study:
                 having[name] = one
         tables = {name: _crossed([one], headline) for name, one in having.items()}
         scores += [_row(name, headline, table, having[name]) for name, table in tables.items()]
-        known = [having[name] for name, table in tables.items() if not np.isnan(table.deviations).any()]
+        known = [
+            having[name] for name, table in tables.items() if not np.isnan(table.deviations).any()
+        ]
         if len(known) > 1 and all(_same(one, known[0]) for one in known):
             tables = {ALL: _crossed(known, headline)}
         for name, table in tables.items():
@@ -211,7 +213,8 @@ def _common(asked: Sequence[pd.DataFrame]) -> pd.MultiIndex:
     common = None
     for rows in asked:
         every, lost = (
-            pd.MultiIndex.from_frame(some[KEY].drop_duplicates()) for some in (rows, rows[rows.error != ""])
+            pd.MultiIndex.from_frame(some[KEY].drop_duplicates())
+            for some in (rows, rows[rows.error != ""])
         )
         answered = every.difference(lost)
         common = answered if common is None else common.intersection(answered)

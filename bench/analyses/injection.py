@@ -74,10 +74,17 @@ def replies(run: Run) -> dict[str, str]:
     """
     aim = _aim(run.benchmark)
     rows = run.records
-    some = rows[(rows.task == aim.task) & (rows.request == aim.answer) & (rows.error == "") & (rows.response != "")]  # fmt: skip
+    some = rows[
+        (rows.task == aim.task)
+        & (rows.request == aim.answer)
+        & (rows.error == "")
+        & (rows.response != "")
+    ]
     if some.empty:
         raise BadInput(f"{run.folder}: holds no reply that a judge is shown; run it with --judge")
-    return dict(some.drop_duplicates("item_id")[["item_id", "response"]].itertuples(index=False, name=None))
+    return dict(
+        some.drop_duplicates("item_id")[["item_id", "response"]].itertuples(index=False, name=None)
+    )
 
 
 def measured(
@@ -116,9 +123,15 @@ def measured(
     benchmark = resolve(benchmark)
     aim, room = _aim(benchmark), module("tasks", benchmark)
     source = data.find(benchmark, folder)
-    items = {item.item_id: item for item in data.load(source) if room.concerns(item, aim.task) and not room.unfit(item, aim.task)}  # fmt: skip
+    items = {
+        item.item_id: item
+        for item in data.load(source)
+        if room.concerns(item, aim.task) and not room.unfit(item, aim.task)
+    }
     given = dict(
-        _poor(benchmark, data.spread_evenly(list(items.values()), limit)) if replies is None else replies
+        _poor(benchmark, data.spread_evenly(list(items.values()), limit))
+        if replies is None
+        else replies
     )
     given = {name: given[name] for name in data.spread_evenly(list(given), limit)}
     if unknown := next((name for name in given if name not in items), ""):
@@ -130,9 +143,18 @@ def measured(
             for kind, language, said in _spoilt(reply, kinds(planted), aim, k):
                 request = _question(benchmark, aim, items[item_id], text, said)
                 if request is not None:
-                    request = replace(request, max_new_tokens=max_new_tokens or request.max_new_tokens)
+                    request = replace(
+                        request, max_new_tokens=max_new_tokens or request.max_new_tokens
+                    )
                     asked.append(request)
-                    rows.append({"wording": name or "ours", "item_id": item_id, "kind": kind, "language": language})  # fmt: skip
+                    rows.append(
+                        {
+                            "wording": name or "ours",
+                            "item_id": item_id,
+                            "kind": kind,
+                            "language": language,
+                        }
+                    )
     # OPENAI_API_KEY is for the models that wrote the replies, not for the judge's host.
     scorer = scorers.load(judge, dtype=dtype, keys=of_run([], "", judge, keys))
     answers = scorer.answer(asked)
@@ -147,7 +169,12 @@ def measured(
 
 
 def of_judge(
-    judge: str, runs: Sequence[Run], wordings: Sequence[str], *, limit: int | None = None, **options: Any
+    judge: str,
+    runs: Sequence[Run],
+    wordings: Sequence[str],
+    *,
+    limit: int | None = None,
+    **options: Any,
 ) -> pd.DataFrame:
     """What a notebook shows: marks by `judge`, of replies of `runs` or of our own; those that are carried without a judge.
 
@@ -166,7 +193,16 @@ def of_judge(
         source = data.find(benchmark)
         some = [name for name in wordings if _has(benchmark, name, source.folder)]
         if some:
-            parts.append(measured(judge, benchmark, wordings=some, replies=given.get(benchmark), limit=limit, **options))  # fmt: skip
+            parts.append(
+                measured(
+                    judge,
+                    benchmark,
+                    wordings=some,
+                    replies=given.get(benchmark),
+                    limit=limit,
+                    **options,
+                )
+            )
     if not parts:
         raise BadInput(f"wordings {', '.join(wordings)}: no benchmark with a judge has one of them")
     return pd.concat(parts, ignore_index=True)
@@ -190,7 +226,9 @@ def carry(marks: pd.DataFrame, path: str | Path = CARRIED) -> None:
     head = f"# Measured by bench.analyses.injection.measured and kept by bench.analyses.injection.carry: {', '.join(marks.judge.unique())}, greedy, on {platform.machine()}; {known}.\n"
     # What a judge said may be long, and hold anything.
     kept = marks.drop(columns="said")
-    Path(path).write_text(head + kept.to_csv(index=False, lineterminator="\n", float_format="%.4g"), "utf-8")
+    Path(path).write_text(
+        head + kept.to_csv(index=False, lineterminator="\n", float_format="%.4g"), "utf-8"
+    )
 
 
 def carried(path: str | Path = CARRIED) -> pd.DataFrame:
@@ -230,7 +268,9 @@ def _spoilt(
         yield kind["name"], language, f"{reply}\n{kind[aim.form][language].format(goal=aim.goal)}"
 
 
-def _question(benchmark: str, aim: Aim, item: Any, text: prompts.Wording, reply: str) -> Request | None:
+def _question(
+    benchmark: str, aim: Aim, item: Any, text: prompts.Wording, reply: str
+) -> Request | None:
     """What the judge is asked about a reply, as in a run."""
     room = module("tasks", benchmark)
     settings = tasks.settings(benchmark, aim.settings, "robust")

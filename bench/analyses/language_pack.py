@@ -127,9 +127,11 @@ def pairs(pack: Pack) -> pd.DataFrame:
     ]
     found = pd.DataFrame(rows, columns=["set", "type", "gender", "word", "frame"])
     keys = ["set", "type", "gender"]
-    return found.groupby(keys, sort=False).agg(
-        pairs=("word", "size"), words=("word", "nunique"), frames=("frame", "nunique")
-    ).reset_index()  # fmt: skip
+    return (
+        found.groupby(keys, sort=False)
+        .agg(pairs=("word", "size"), words=("word", "nunique"), frames=("frame", "nunique"))
+        .reset_index()
+    )
 
 
 def examples(pack: Pack, n: int = 2, seed: int = 0) -> pd.DataFrame:
@@ -149,18 +151,24 @@ def findings(made: Made) -> list[str]:
     told = [
         _(
             "{name} has {n} occupations in {language}: {female} with a female stereotype, {male} with a male one, {neutral} without.",
-            name=made.pack.name, language=both_names(made.pack.language), n=len(made.pack.occupations),
-            female=counts["female-stereo"], male=counts["male-stereo"], neutral=counts["neutral"],
+            name=made.pack.name,
+            language=both_names(made.pack.language),
+            n=len(made.pack.occupations),
+            female=counts["female-stereo"],
+            male=counts["male-stereo"],
+            neutral=counts["neutral"],
         )
-    ]  # fmt: skip
+    ]
     if len(made.sifted):
         kept = int((made.sifted.frame != "").sum())
         told.append(
             _(
                 "{kept} of {n} captions make a frame ({share}); the others are left out by the stated filter, each with its reason.",
-                kept=f"{kept:,}", n=f"{len(made.sifted):,}", share=f"{kept / len(made.sifted):.0%}",
+                kept=f"{kept:,}",
+                n=f"{len(made.sifted):,}",
+                share=f"{kept / len(made.sifted):.0%}",
             )
-        )  # fmt: skip
+        )
     built = pairs(made.pack).groupby("set", sort=False).pairs.sum()
     parts = _(", ").join(f"{name} {count:,}" for name, count in built.items())
     told.append(_("They make {n} pairs: {parts}.", n=f"{int(built.sum()):,}", parts=parts))

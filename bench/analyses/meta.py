@@ -45,7 +45,15 @@ from bench.scorers.base import digest
 from bench.tasks.nli_labels import LABELS
 from bench.train_learners import Continued, FromScratch, Learner
 
-__all__ = ["Continued", "FromScratch", "correlations", "evaluate", "packs", "training_frames", "wide"]
+__all__ = [
+    "Continued",
+    "FromScratch",
+    "correlations",
+    "evaluate",
+    "packs",
+    "training_frames",
+    "wide",
+]
 
 RATES = tuple(k / 10 for k in range(11))
 SEEDS = (0, 1)
@@ -59,7 +67,18 @@ CARRIED = SAMPLES / "nli_meta.csv"
 ABOUT, ANSWERS = "model.json", "answers.csv"
 GROUPS = ["language", "measure", "seed"]
 # Which row of a table is whose.
-ROW = ["language", "rate", "seed", "ns_words", "model", "train_accuracy", "tries", "passed", "seconds", "key"]
+ROW = [
+    "language",
+    "rate",
+    "seed",
+    "ns_words",
+    "model",
+    "train_accuracy",
+    "tries",
+    "passed",
+    "seconds",
+    "key",
+]
 
 
 class Cell(NamedTuple):
@@ -133,19 +152,31 @@ def evaluate(
                     made, source = _made(cell, learner, folder.expanduser(), keep_models)
                     scores = _scores(cell.asked[ns_words], made.answers)
                     row = {
-                        "language": pack.language, "rate": cell.rate, "seed": cell.seed, "ns_words": ns_words, "model": learner.name,
-                        **{name: made.about[name] for name in ("train_accuracy", "tries", "seconds")},
-                        "passed": made.about["train_accuracy"] >= GATE, "key": cell.key,
-                    }  # fmt: skip
+                        "language": pack.language,
+                        "rate": cell.rate,
+                        "seed": cell.seed,
+                        "ns_words": ns_words,
+                        "model": learner.name,
+                        **{
+                            name: made.about[name]
+                            for name in ("train_accuracy", "tries", "seconds")
+                        },
+                        "passed": made.about["train_accuracy"] >= GATE,
+                        "key": cell.key,
+                    }
                 if cell.rate not in should:
                     should[cell.rate] = _expected(cell, ns_words)
                 found += [
                     {
-                        **row, "measure": name, "score": score, "expected": should[cell.rate].get(name, np.nan), "source": source,
+                        **row,
+                        "measure": name,
+                        "score": score,
+                        "expected": should[cell.rate].get(name, np.nan),
+                        "source": source,
                         "data": f"{pack.name}, {pack.version}",
                     }
                     for name, score in scores.items()
-                ]  # fmt: skip
+                ]
                 bar.advance()
     return pd.DataFrame(found)
 
@@ -182,7 +213,19 @@ def wide(table: pd.DataFrame) -> pd.DataFrame:
 
 def models(found: pd.DataFrame) -> pd.DataFrame:
     """A row a model: how well it learned, after how many tries, from what, and where its answers are from."""
-    columns = ["language", "rate", "seed", "model", "train_accuracy", "tries", "passed", "seconds", "data", "source", "key"]  # fmt: skip
+    columns = [
+        "language",
+        "rate",
+        "seed",
+        "model",
+        "train_accuracy",
+        "tries",
+        "passed",
+        "seconds",
+        "data",
+        "source",
+        "key",
+    ]
     return found.drop_duplicates("key")[columns]
 
 
@@ -231,9 +274,14 @@ def training_frames(pack: Pack) -> tuple[int, int]:
     except BadInput as error:
         used = 1 + max(row.frame for rows in build_eval(pack).values() for row in rows)
         free = [k for k in range(used, len(pack.frames)) if pack.frames[k]]
-        runs = [[k for _, k in some] for _, some in groupby(enumerate(free), lambda pair: pair[1] - pair[0])]
+        runs = [
+            [k for _, k in some]
+            for _, some in groupby(enumerate(free), lambda pair: pair[1] - pair[0])
+        ]
         longest = max(runs, key=len, default=[])
-        words = {row.occupation for row in build_controlled(pack, 0, "train", start=0, frames_per_word=1)}
+        words = {
+            row.occupation for row in build_controlled(pack, 0, "train", start=0, frames_per_word=1)
+        }
         many = len(longest) - (len(words) - 1 if pack.design == "window" else 0)
         if many < 1:
             raise error
@@ -248,24 +296,37 @@ def _cells(
     asked = {words: _pairs(pack, downsample(pack, atomic_path, words)) for words in NS_WORDS}
     of_learner = learner.describe()
     for rate in rates:
-        rows = build_controlled(pack, rate, "train", start=start, frames_per_word=many, assignment=assignment)
+        rows = build_controlled(
+            pack, rate, "train", start=start, frames_per_word=many, assignment=assignment
+        )
         content = [
             [(row.premise, row.hypothesis, row.label) for row in rows],
             [(pair.id, pair.premise, pair.hypothesis) for some in asked.values() for pair in some],
         ]
         for seed in seeds:
-            yield Cell(pack, rate, seed, rows, asked, digest([of_learner, content, seed, GATE, TRIES]))
+            yield Cell(
+                pack, rate, seed, rows, asked, digest([of_learner, content, seed, GATE, TRIES])
+            )
 
 
 def _pairs(pack: Pack, sets: Mapping[str, Sequence[Row]]) -> list[Pair]:
     """Rows as the items that the benchmark has; of the pairs with neutral terms no measure is made."""
     return [
         Pair(
-            pack.language, int(row.id or 0), name, row.premise, row.hypothesis, row.occupation.word, row.occupation.type,
-            row.gender, row.term, pack.frames[row.frame] or SLOT,
+            pack.language,
+            int(row.id or 0),
+            name,
+            row.premise,
+            row.hypothesis,
+            row.occupation.word,
+            row.occupation.type,
+            row.gender,
+            row.term,
+            pack.frames[row.frame] or SLOT,
         )
-        for name in SETS for row in sets[name]
-    ]  # fmt: skip
+        for name in SETS
+        for row in sets[name]
+    ]
 
 
 def _made(cell: Cell, learner: Learner, root: Path, keep_models: bool) -> tuple[Made, str]:
@@ -283,7 +344,8 @@ def _made(cell: Cell, learner: Learner, root: Path, keep_models: bool) -> tuple[
                 made.answers.to_csv(draft)
             # Written last: a folder that has it is whole.
             atomic_write(
-                folder / ABOUT, json.dumps(made.about, ensure_ascii=False, indent=2, default=str) + "\n"
+                folder / ABOUT,
+                json.dumps(made.about, ensure_ascii=False, indent=2, default=str) + "\n",
             )
             if not keep_models:
                 for path in folder.glob("try-*"):
@@ -313,9 +375,16 @@ def _train(cell: Cell, learner: Learner, folder: Path) -> Made:
     given = best[1].classify([(pair.premise, pair.hypothesis) for pair in pairs.values()])
     kept = pd.DataFrame(given, columns=list(LABELS), index=pd.Index(pairs, name="id"))
     about = {
-        "learner": dict(learner.describe()), "language": cell.pack.language, "pack": cell.pack.name, "rate": cell.rate, "seed": cell.seed,
-        "train_accuracy": best[0], "tries": len(accuracies), "accuracies": accuracies, "seconds": round(time.perf_counter() - began, 1),
-    }  # fmt: skip
+        "learner": dict(learner.describe()),
+        "language": cell.pack.language,
+        "pack": cell.pack.name,
+        "rate": cell.rate,
+        "seed": cell.seed,
+        "train_accuracy": best[0],
+        "tries": len(accuracies),
+        "accuracies": accuracies,
+        "seconds": round(time.perf_counter() - began, 1),
+    }
     return Made(kept, about)
 
 
@@ -327,14 +396,24 @@ def _scores(pairs: Sequence[Pair], given: pd.DataFrame) -> dict[str, float]:
         logs = np.log(some)
     records = pd.DataFrame(
         {
-            "category": items.category, "task": items.set, "item_id": items.item_id, "request": "label", "repeat": 0,
-            "response": [LABELS[k] for k in some.argmax(1)], "logprobs": list(logs), "error": "",
+            "category": items.category,
+            "task": items.set,
+            "item_id": items.item_id,
+            "request": "label",
+            "repeat": 0,
+            "response": [LABELS[k] for k in some.argmax(1)],
+            "logprobs": list(logs),
+            "error": "",
         }
-    )  # fmt: skip
+    )
     rows = answers(records, items)
     # As `score_records` has them, without the resamples that its intervals need.
     tables = arranged(rows[SUMS].sum().to_numpy()[None])
-    return {one.metric: float(one.of(tables)[0]) for one in measures(set(SETS), soft=True) if one.task == ALL}
+    return {
+        one.metric: float(one.of(tables)[0])
+        for one in measures(set(SETS), soft=True)
+        if one.task == ALL
+    }
 
 
 def _expected(cell: Cell, ns_words: str) -> dict[str, float]:
@@ -360,7 +439,10 @@ def _carried() -> dict[tuple[str, str], tuple[dict[str, Any], dict[str, float]]]
     found = {}
     for row in pd.read_csv(CARRIED, comment="#").to_dict("records"):
         scores = {str(name): float(value) for name, value in row.items() if name not in ROW}
-        found[str(row["key"]), str(row["ns_words"])] = {str(name): row[name] for name in ROW}, scores
+        found[str(row["key"]), str(row["ns_words"])] = (
+            {str(name): row[name] for name in ROW},
+            scores,
+        )
     return found
 
 

@@ -122,7 +122,9 @@ def evaluate(
                 data=(folders or {}).get(name, data.SAMPLES / name),
             )
             plan = Plan.make(config)
-            requests = plan.requests(Simulated.verbs, Simulated.reads, Simulated.verbs, partial=True)
+            requests = plan.requests(
+                Simulated.verbs, Simulated.reads, Simulated.verbs, partial=True
+            )
             room, items = module("metrics", name), data.frame(list(plan.by_id.values()))
             headlines = {(headline.task, headline.metric) for headline in room.HEADLINES}
             key = digest([plan.identity, preset])
@@ -132,14 +134,22 @@ def evaluate(
                     answers = execute.answers(plan, requests, Simulated(one.spec), JUDGE)
                     table, source = room.score_records(answers, items, preset), "asked now"
                     here = table[table.category == ALL]
-                    scores = dict(zip(zip(here.task, here.metric, strict=True), here.score, strict=True))
+                    scores = dict(
+                        zip(zip(here.task, here.metric, strict=True), here.score, strict=True)
+                    )
                 rows += [
                     {
-                        "benchmark": name, "task": measure[0], "metric": measure[1], "headline": measure in headlines,
-                        **one._asdict(), "score": score, "source": source, "key": key,
+                        "benchmark": name,
+                        "task": measure[0],
+                        "metric": measure[1],
+                        "headline": measure in headlines,
+                        **one._asdict(),
+                        "score": score,
+                        "source": source,
+                        "key": key,
                     }
                     for measure, score in scores.items()
-                ]  # fmt: skip
+                ]
                 bar.advance()
     return pd.DataFrame(rows)
 
@@ -154,14 +164,18 @@ def origin(found: pd.DataFrame) -> pd.DataFrame:
         }
         respondents = len(some.drop_duplicates(list(Respondent._fields)))
         row = dict(zip(("benchmark", "source", "key"), keys, strict=True))
-        rows.append({"benchmark": row.pop("benchmark"), "respondents": respondents, **listed, **row})
+        rows.append(
+            {"benchmark": row.pop("benchmark"), "respondents": respondents, **listed, **row}
+        )
     return pd.DataFrame(rows)
 
 
 def carry(found: pd.DataFrame, path: str | Path = CARRIED) -> None:
     """Write results for the package to carry: a row a respondent, a column a measure; `nan` where it is undefined, nothing
     where the benchmark has it not."""
-    named = found.assign(name=found.task + " " + found.metric, score=found.score.map("{:.8g}".format))
+    named = found.assign(
+        name=found.task + " " + found.metric, score=found.score.map("{:.8g}".format)
+    )
     wide = named.set_index([*ROW, "name"]).score.unstack("name", sort=False)  # noqa: PD010
     head = "# Made by bench.analyses.meta_respondents: carry(evaluate(carried=False)); scores of simulated respondents, no text of any data set.\n"
     atomic_write(Path(path), head + wide.reset_index().to_csv(index=False, lineterminator="\n"))
@@ -171,7 +185,9 @@ def _carried() -> dict[tuple[Any, ...], dict[tuple[str, str], float]]:
     """By benchmark, key and respondent: scores by task and metric."""
     if not CARRIED.is_file():
         return {}
-    table = pd.read_csv(CARRIED, comment="#", dtype={"key": str}, keep_default_na=False, na_values=[""])
+    table = pd.read_csv(
+        CARRIED, comment="#", dtype={"key": str}, keep_default_na=False, na_values=[""]
+    )
     found = {}
     for _, some in table.groupby("benchmark", sort=False):
         own = some.dropna(axis="columns")

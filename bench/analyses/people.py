@@ -53,7 +53,9 @@ def judged(
     """
     if runs:
         given = opened(runs, benchmarks=["mcbe", "cbbq"], models=models)
-        found = [run for run in given if run.about["asked"]["judge"] or (run.records.task == "bs").any()]
+        found = [
+            run for run in given if run.about["asked"]["judge"] or (run.records.task == "bs").any()
+        ]
         if not found:
             raise NoRuns(
                 f"none of {len(given)} runs has marks of a judge, or severities; ask with --judge, or McBE's task bs"
@@ -63,8 +65,13 @@ def judged(
     return [
         run
         for judge in judges
-        for run in opened([], benchmarks=list(asked), demo=demo, options={name: {**some, "judge": judge} for name, some in asked.items()})
-    ]  # fmt: skip
+        for run in opened(
+            [],
+            benchmarks=list(asked),
+            demo=demo,
+            options={name: {**some, "judge": judge} for name, some in asked.items()},
+        )
+    ]
 
 
 def analyses(runs: Sequence[Run], people: str = "", *, seed: int = 0) -> pd.DataFrame:
@@ -88,15 +95,26 @@ def analyses(runs: Sequence[Run], people: str = "", *, seed: int = 0) -> pd.Data
         if given is not None and "second" in given:
             judge_points = judge_points[judge_points.repeat == 0]  # as sheets have it
         marks = judge_points.groupby("item_id", sort=False)["judge"].mean().reset_index()
-        said = records[(records.task == "ba") & (records.request == "answer")].drop_duplicates("item_id")
-        marks = marks.merge(said[["item_id", "response"]].rename(columns={"response": "said"}), on="item_id")
+        said = records[(records.task == "ba") & (records.request == "answer")].drop_duplicates(
+            "item_id"
+        )
+        marks = marks.merge(
+            said[["item_id", "response"]].rename(columns={"response": "said"}), on="item_id"
+        )
         marks["reference"] = items.explanation.reindex(marks.item_id).to_numpy()
         if given is None:
             marks["human"] = _simulated(marks, name, seed)
         else:
             some = given[given.model.isin([run.model, run.label])]
             marks = marks.merge(some.groupby("item_id").human.mean().reset_index(), on="item_id")
-        parts.append(marks.assign(by=judge, model=name, category=items.category.reindex(marks.item_id).to_numpy(), cluster=marks.item_id))  # fmt: skip
+        parts.append(
+            marks.assign(
+                by=judge,
+                model=name,
+                category=items.category.reindex(marks.item_id).to_numpy(),
+                cluster=marks.item_id,
+            )
+        )
     return _together(parts, people, [*COLUMNS, "said", "reference"])
 
 
@@ -131,9 +149,21 @@ def severities(runs: Sequence[Run]) -> pd.DataFrame:
     parts = []
     for run, name in zip(some, labels(some), strict=True):
         items = run.items.set_index("item_id")
-        found = mcbe.severities(run.records, run.items).groupby("item_id", sort=False).mean().reset_index()
+        found = (
+            mcbe.severities(run.records, run.items)
+            .groupby("item_id", sort=False)
+            .mean()
+            .reset_index()
+        )
         found = found.rename(columns={"model": "judge", "people": "human"})
-        parts.append(found.assign(by=name, model=name, category=items.category.reindex(found.item_id).to_numpy(), cluster=found.item_id))  # fmt: skip
+        parts.append(
+            found.assign(
+                by=name,
+                model=name,
+                category=items.category.reindex(found.item_id).to_numpy(),
+                cluster=found.item_id,
+            )
+        )
     return _together(parts, "", COLUMNS)
 
 
@@ -151,7 +181,10 @@ def verdicts(runs: Sequence[Run], people: str = "", *, seed: int = 0) -> pd.Data
     given = _read_verdicts(Path(people).expanduser()) if people else None
     parts = []
     for run, judge, name in _marked(runs, "cbbq", ""):
-        records, items = run.records.assign(order=_order(run.records.request)), run.items.set_index("item_id")
+        records, items = (
+            run.records.assign(order=_order(run.records.request)),
+            run.items.set_index("item_id"),
+        )
         said = records[records.request.str.startswith("explanation")]
         marks = records[records.request.str.startswith("judge") & (records.error == "")]
         marks = marks.assign(verdict=[verdict(reply) for reply in marks.response])
@@ -161,7 +194,9 @@ def verdicts(runs: Sequence[Run], people: str = "", *, seed: int = 0) -> pd.Data
         both = both.assign(said=both.response, judge=(both.verdict == BIASED).astype(float))
         about = items.loc[both.item_id]
         if given is None:
-            chosen = about.target.where(about.polarity == "neg", 1 - about.target).map(lambda k: LETTERS[k])
+            chosen = about.target.where(about.polarity == "neg", 1 - about.target).map(
+                lambda k: LETTERS[k]
+            )
             rule = both.parsed.to_numpy() == chosen.to_numpy()
             keys = zip(*(both[key] for key in KEYS), strict=True)
             slips = np.array([_dice(seed, name, *key).random() for key in keys]) >= RELIABILITY
@@ -170,7 +205,14 @@ def verdicts(runs: Sequence[Run], people: str = "", *, seed: int = 0) -> pd.Data
             both["reply"] = both.said.map(cell)
             both = both.merge(given, on=[*KEYS, "reply"])
             about = items.loc[both.item_id]
-        parts.append(both.assign(by=judge, model=name, category=about.category.to_numpy(), cluster=about.cluster.to_numpy()))  # fmt: skip
+        parts.append(
+            both.assign(
+                by=judge,
+                model=name,
+                category=about.category.to_numpy(),
+                cluster=about.cluster.to_numpy(),
+            )
+        )
     return _together(parts, people, [*COLUMNS, "said"])
 
 
@@ -190,9 +232,11 @@ def notes(analysed: pd.DataFrame, decided: pd.DataFrame, people: str, marked: st
                 "The people who mark analyses are simulated: {n} of them mark by a known rule (how much of the reference stands in the analysis), "
                 "each off by {spread} points or so. A judge that goes by this rule alone would be {off} points from them. Nothing is said of real "
                 "people; the parameter people takes a file of your own.",
-                n=PEOPLE, spread=f"{SPREAD:g}", off=f"{off:.1f}",
+                n=PEOPLE,
+                spread=f"{SPREAD:g}",
+                off=f"{off:.1f}",
             )
-        )  # fmt: skip
+        )
     if len(decided) and not marked:
         found.append(
             _(
@@ -214,10 +258,14 @@ def told(parted: pd.DataFrame, digits: int = 0) -> pd.DataFrame:
     headings = [
         _(
             "{item}, {model}: {by} {judge}, people {human}",
-            item=row["item_id"], model=row["model"], by=row["by"], judge=f"{row['judge']:.{digits}f}", human=f"{row['human']:.{digits}f}",
+            item=row["item_id"],
+            model=row["model"],
+            by=row["by"],
+            judge=f"{row['judge']:.{digits}f}",
+            human=f"{row['human']:.{digits}f}",
         )
         for row in parted.to_dict("records")
-    ]  # fmt: skip
+    ]
     texts = {"said": _("What was marked"), "reference": _("The reference")}
     shown = {name: parted[column] for column, name in texts.items() if column in parted}
     return pd.DataFrame({"heading": headings, **shown})
@@ -235,8 +283,11 @@ def above(by: str, what: str) -> str:
 def _rule(marks: pd.DataFrame) -> np.ndarray:
     """The points that a simulated judge of full competence gives, but for its rounding."""
     return np.array(
-        [HIGHEST * LCSseq.normalized_similarity(final(said), reference) for said, reference in zip(marks.said, marks.reference, strict=True)]
-    )  # fmt: skip
+        [
+            HIGHEST * LCSseq.normalized_similarity(final(said), reference)
+            for said, reference in zip(marks.said, marks.reference, strict=True)
+        ]
+    )
 
 
 def _simulated(marks: pd.DataFrame, model: str, seed: int) -> np.ndarray:
@@ -258,7 +309,10 @@ def _marked(runs: Sequence[Run], benchmark: str, task: str) -> list[tuple[Run, s
     judges = {run.about["asked"]["judge"]: None for run in some}
     short = {judge: short_name(judge) for judge in judges}
     clear = len(set(short.values())) == len(short)
-    names = {run.model: name for run, name in zip(_first(some, benchmark), labels(_first(some, benchmark)), strict=True)}  # fmt: skip
+    names = {
+        run.model: name
+        for run, name in zip(_first(some, benchmark), labels(_first(some, benchmark)), strict=True)
+    }
     return [
         (run, short[judge] if clear else judge, names[run.model])
         for run in some
@@ -291,7 +345,16 @@ def _read_verdicts(path: Path) -> pd.DataFrame:
             raise BadInput(
                 f"{path}, row {place}, column `repeat`: {quoted(row['repeat'])} is no whole number"
             )
-        rows.append((row["task"], row["item_id"], row["request"].partition(":")[2], repeat, row["reply"], float(said == BIASED)))  # fmt: skip
+        rows.append(
+            (
+                row["task"],
+                row["item_id"],
+                row["request"].partition(":")[2],
+                repeat,
+                row["reply"],
+                float(said == BIASED),
+            )
+        )
     return pd.DataFrame(rows, columns=[*KEYS, "reply", "human"])
 
 
@@ -303,5 +366,7 @@ def _order(requests: pd.Series) -> pd.Series:
 def _together(parts: Sequence[pd.DataFrame], people: str, columns: Sequence[str]) -> pd.DataFrame:
     found = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(columns))
     if people and found.empty:
-        raise BadInput(f"{people}: has no marks of these runs; look at its items, models and replies")
+        raise BadInput(
+            f"{people}: has no marks of these runs; look at its items, models and replies"
+        )
     return found[list(columns)].astype({"judge": float, "human": float})

@@ -165,7 +165,10 @@ def _spread(
         return sd * (math.sqrt(2) if comparison == PAIRED else 1), EVEN_ODDS
     place = (ALL, headline.task, headline.metric)
     used = runs if comparison == PAIRED else runs[:1]
-    left = [run.replicates(like=[one for one in used if one is not run], draw=leave_one_out) for run in used]
+    left = [
+        run.replicates(like=[one for one in used if one is not run], draw=leave_one_out)
+        for run in used
+    ]
     source = ", ".join(run.label for run in used)
     if not all(place in one for one in left):
         return np.nan, source

@@ -80,9 +80,16 @@ def by_model(runs: Sequence[Run]) -> dict[str, dict[str, Run]]:
                 f"{run.folder}: {name} was asked under {setting} in {settings[setting].folder}, too; name one of the two in runs"
             )
         settings[setting] = run
-    kept = {name: settings for name, settings in found.items() if BEFORE in settings and len(settings) > 1}
+    kept = {
+        name: settings
+        for name, settings in found.items()
+        if BEFORE in settings and len(settings) > 1
+    }
     if not kept:
-        have = "; ".join(f"{name}: {', '.join(settings)}" for name, settings in found.items()) or "none"
+        have = (
+            "; ".join(f"{name}: {', '.join(settings)}" for name, settings in found.items())
+            or "none"
+        )
         raise NoRuns(
             f"no model was asked under {BEFORE} and another prompt setting; there are {have}. Ask with --set prompting=Q+IF, say"
         )
@@ -96,7 +103,9 @@ def answers(
 ) -> dict[str, dict[str, pd.DataFrame]]:
     """The `counted` answers of each model and setting."""
     return {
-        name: {setting: counted(run.records, run.items, preset) for setting, run in settings.items()}
+        name: {
+            setting: counted(run.records, run.items, preset) for setting, run in settings.items()
+        }
         for name, settings in models.items()
     }
 

@@ -34,7 +34,9 @@ COMPARED = [
 ]
 
 
-def compare_with_published(runs: Sequence[Run], scores: pd.DataFrame, path: str | Path = "") -> pd.DataFrame:
+def compare_with_published(
+    runs: Sequence[Run], scores: pd.DataFrame, path: str | Path = ""
+) -> pd.DataFrame:
     """Join the scores of runs with published numbers of the same models.
 
     A run is of a published model where its name, or the last part of its Hub id or path, is that of
@@ -94,7 +96,9 @@ def compare_data_sizes(items: pd.DataFrame, path: str | Path = "") -> pd.DataFra
     wide = printed[printed.task == "data"].pivot_table(
         index="category", columns="metric", values="score", aggfunc="first"
     )
-    counts = items.groupby("category").agg(templates=("template", "nunique"), questions=("item_id", "size"))
+    counts = items.groupby("category").agg(
+        templates=("template", "nunique"), questions=("item_id", "size")
+    )
     counts.loc[ALL] = counts.sum()
     table = counts.join(wide.add_prefix("published_")).reset_index()
     columns = [f"{part}{of}" for of in ("templates", "questions") for part in ("", "published_")]
@@ -110,7 +114,12 @@ def _is_model(run: Run, name: str) -> bool:
 
 
 def _plain(name: str) -> str:
-    return re.split(r"[/\\]", name.partition("@")[0])[-1].lower().replace("_", "-").removeprefix("openai:")
+    return (
+        re.split(r"[/\\]", name.partition("@")[0])[-1]
+        .lower()
+        .replace("_", "-")
+        .removeprefix("openai:")
+    )
 
 
 def _setting(run: Run, preset: str) -> str:

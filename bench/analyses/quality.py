@@ -139,7 +139,9 @@ def against(
     Args:
         others: folder by benchmark.
     """
-    more = [look for name, folder in (others or {}).items() for look in looks([name], {name: folder})]
+    more = [
+        look for name, folder in (others or {}).items() for look in looks([name], {name: folder})
+    ]
     sets = {look.title: look.texts for look in looked}
     sets |= {f"other {look.title}": look.texts for look in more}
     return diversity.overlaps(sets)
@@ -173,7 +175,9 @@ def of_beside(compared: Sequence[Beside]) -> list[str]:
                 "These are the samples, and no other data were named (parameter others), so there is nothing to hold them against."
             )
         ]
-    sets = ((look.benchmark, vars(look.source)) for one in compared for look in (one.first, one.second))
+    sets = (
+        (look.benchmark, vars(look.source)) for one in compared for look in (one.first, one.second)
+    )
     return [*(text for one in compared for text in one.findings()), *named_apart(sets)]
 
 
@@ -201,11 +205,21 @@ def annotated(
     """
     if annotations:
         given = annotators.read(Path(annotations).expanduser(), levels=levels)
-        return [Annotated("", _("the annotators of {file}", file=Path(annotations).name), float("nan"), annotators.kappas(given))]  # fmt: skip
+        return [
+            Annotated(
+                "",
+                _("the annotators of {file}", file=Path(annotations).name),
+                float("nan"),
+                annotators.kappas(given),
+            )
+        ]
     found = []
     for look in looked:
         simulated = annotators.Simulated(reliability, raters)
-        parts = [some.loc[spread_evenly(list(some.index), RATED)] for _unused, some in look.texts.groupby("category", sort=False)]  # fmt: skip
+        parts = [
+            some.loc[spread_evenly(list(some.index), RATED)]
+            for _unused, some in look.texts.groupby("category", sort=False)
+        ]
         who = _("{n} simulated annotators of the topics of {title}", n=raters, title=look.title)
         kappas = annotators.kappas(simulated.annotate(pd.concat(parts)))
         found.append(Annotated(look.benchmark, who, simulated.kappa, kappas))
@@ -239,9 +253,15 @@ def provenance(looked: Sequence[Look]) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {
-                "benchmark": look.benchmark, "data": look.source.name, "version": look.source.version, "sha256": look.source.sha256[:12],
-                "licence": look.source.licence, "found": look.source.found, "rows": len(look.texts), "asks": int(look.texts["items"].sum()),
+                "benchmark": look.benchmark,
+                "data": look.source.name,
+                "version": look.source.version,
+                "sha256": look.source.sha256[:12],
+                "licence": look.source.licence,
+                "found": look.source.found,
+                "rows": len(look.texts),
+                "asks": int(look.texts["items"].sum()),
             }
             for look in looked
         ]
-    )  # fmt: skip
+    )

@@ -21,7 +21,12 @@ from bench.metrics.trend import POSITION, Series, Sized, ordered
 from bench.run import evaluate_all
 from bench.run.results import Run, labels, table
 
-GIVEN, COUNTED, LAYERS, NAMED = "given", "counted", "counted in its layers, without embeddings", "its name"
+GIVEN, COUNTED, LAYERS, NAMED = (
+    "given",
+    "counted",
+    "counted in its layers, without embeddings",
+    "its name",
+)
 # A number of billions or millions that stands alone: in 30B-A3B it is 30, and in 8x7B there is none.
 SIZE = re.compile(r"(?<![A-Za-z0-9.])(\d+(?:\.\d+)?)[ _-]?([BbMm])(?![A-Za-z0-9])")
 # What the analysis shows without runs of its own. The respondents have one and the same bias; as their "size" grows they
@@ -58,7 +63,9 @@ def billions(run: Run, sizes: Mapping[str, float] | None = None) -> tuple[float,
         if name in (sizes or {}):
             size = (sizes or {})[name]
             if isinstance(size, bool) or not isinstance(size, int | float) or not size > 0:
-                raise BadInput(f"sizes: {name!r}: {size!r}; expected billions of parameters, above 0")
+                raise BadInput(
+                    f"sizes: {name!r}: {size!r}; expected billions of parameters, above 0"
+                )
             return float(size), GIVEN
     counted = run.about["model"].get("parameters")
     if isinstance(counted, int) and counted > 0:
@@ -120,7 +127,9 @@ def by_size(
             for run in members:
                 others = [one for one in members if one is not run]
                 sized.append(
-                    Sized(shown[run.folder], *known[run.folder], run.replicates(preset, like=others))
+                    Sized(
+                        shown[run.folder], *known[run.folder], run.replicates(preset, like=others)
+                    )
                 )
             # Of families that nobody named, those with one size have nothing to tell.
             if len(sized) > 1 or (sized and series):
@@ -160,8 +169,12 @@ def points(runs: Sequence[Run], series: Series, preset: str | None = None) -> pd
     columns = ["series", "model", "billions", "size_from", *keys[1:], "score", "ci_low", "ci_high"]
     found = pd.DataFrame(rows, columns=columns)
     found = found.merge(scores[[*keys, "n", "valid_rate", "baseline"]], on=keys, how="left")
-    places = {task: metric for (name, task), metric in POSITION.items() if name == runs[0].benchmark}
-    prefer = scores[scores.metric == scores.task.map(places)][["model", "category", "task", "score"]]
+    places = {
+        task: metric for (name, task), metric in POSITION.items() if name == runs[0].benchmark
+    }
+    prefer = scores[scores.metric == scores.task.map(places)][
+        ["model", "category", "task", "score"]
+    ]
     prefer = prefer.rename(columns={"score": "position"})
     return found.merge(prefer, on=["model", "category", "task"], how="left")
 
@@ -171,7 +184,9 @@ def published_beside(benchmark: str, series: Series) -> pd.DataFrame:
     asked = {place for models in series.values() for one in models for place in one.replicates}
     table = published(benchmark)
     table = table[table.series != ""]
-    return table[[place in asked for place in zip(table.category, table.task, table.metric, strict=True)]]
+    return table[
+        [place in asked for place in zip(table.category, table.task, table.metric, strict=True)]
+    ]
 
 
 def _members(runs: Sequence[Run], series: Mapping[str, Sequence[str]]) -> dict[str, list[Run]]:
@@ -184,7 +199,9 @@ def _members(runs: Sequence[Run], series: Mapping[str, Sequence[str]]) -> dict[s
     members = {}
     for name, models in series.items():
         if isinstance(models, str):
-            raise BadInput(f"series {name!r}: {models!r}; expected a list of models, like [{models!r}]")
+            raise BadInput(
+                f"series {name!r}: {models!r}; expected a list of models, like [{models!r}]"
+            )
         members[name] = [run for run in runs if {run.model, run.label} & set(models)]
         known = {said for run in members[name] for said in (run.model, run.label)}
         if missing := [model for model in models if model not in known]:

@@ -52,16 +52,45 @@ LISTS = (2, 3, 4, 6)
 ALONG = {"items": ("nll", "letters"), "words": ("nll",), "parameters": ("nll",)}
 # Published shapes of Qwen2.5, and a small one of ours: width, inner width, layers, heads, heads of keys and values.
 SHAPES = {
-    "mini": (256, 1024, 4, 4, 2), "0.5b": (896, 4864, 24, 14, 2), "1.5b": (1536, 8960, 28, 12, 2), "3b": (2048, 11008, 36, 16, 2), "7b": (3584, 18944, 28, 28, 4),
-}  # fmt: skip
+    "mini": (256, 1024, 4, 4, 2),
+    "0.5b": (896, 4864, 24, 14, 2),
+    "1.5b": (1536, 8960, 28, 12, 2),
+    "3b": (2048, 11008, 36, 16, 2),
+    "7b": (3584, 18944, 28, 28, 4),
+}
 VOCABULARY = 151_936
 CARRIED = data.SAMPLES / "speed.csv"
 COUNTS = ["threads", "parameters", "at", "items", "tokens_asked", "tokens_computed", "tokens_read"]
 COLUMNS = [
-    "model", "device", "dtype", "threads", "parameters", "along", "at", "work", "who", "items", "seconds", "items_per_second",
-    "times", "times_low", "times_high", "at_least", "tokens_asked", "tokens_computed", "tokens_read", "tokens_per_second",
-    "matmul_gflops", "share_of_matmul", "peak_mib", "memory_times", "memory_at_least", "same", "agree", "note",
-]  # fmt: skip
+    "model",
+    "device",
+    "dtype",
+    "threads",
+    "parameters",
+    "along",
+    "at",
+    "work",
+    "who",
+    "items",
+    "seconds",
+    "items_per_second",
+    "times",
+    "times_low",
+    "times_high",
+    "at_least",
+    "tokens_asked",
+    "tokens_computed",
+    "tokens_read",
+    "tokens_per_second",
+    "matmul_gflops",
+    "share_of_matmul",
+    "peak_mib",
+    "memory_times",
+    "memory_at_least",
+    "same",
+    "agree",
+    "note",
+]
 PACKAGES = ("torch", "transformers", "lm-eval", "minicons")
 
 
@@ -122,7 +151,12 @@ class Setup:
         """The sentences of `n` lists of so many words; lists that have fewer get others of their category."""
         found = []
         for item in islice((item for item in self._instances if len(item.words) > 1), n):
-            others = [word for one in self._instances if one.category == item.category for word in one.words]
+            others = [
+                word
+                for one in self._instances
+                if one.category == item.category
+                for word in one.words
+            ]
             several = tuple(dict.fromkeys([*item.words, *others]))[:words]
             found.append(replace(item, words=several))
         return list(self._of("mcbe", "pc", found))
@@ -131,7 +165,9 @@ class Setup:
     def questions(self) -> list[Request]:
         """All questions of CBBQ, in the order of the files."""
         items = data.load(data.find("cbbq", self.cbbq or data.SAMPLES / "cbbq"))
-        return [one for task in module("tasks", "cbbq").TASKS for one in self._of("cbbq", task, items)]
+        return [
+            one for task in module("tasks", "cbbq").TASKS for one in self._of("cbbq", task, items)
+        ]
 
     @cached_property
     def _instances(self) -> list[Any]:
@@ -173,12 +209,22 @@ def _random(size: str, where: checkpoint.Placement, like: Causal) -> Causal:
     if size not in SHAPES:
         raise BadInput(f"model qwen2:{size}: " + expected(size, SHAPES, "shape"))
     width, inner, layers, heads, shared = SHAPES[size]
-    ends = {"eos_token_id": like.tokenizer.eos_token_id, "pad_token_id": like.tokenizer.pad_token_id}
+    ends = {
+        "eos_token_id": like.tokenizer.eos_token_id,
+        "pad_token_id": like.tokenizer.pad_token_id,
+    }
     shape = Qwen2Config(
-        vocab_size=max(VOCABULARY, len(like.tokenizer)), hidden_size=width, intermediate_size=inner, num_hidden_layers=layers,
-        num_attention_heads=heads, num_key_value_heads=shared, max_position_embeddings=32768, tie_word_embeddings=size != "7b",
-        bos_token_id=None, **ends,
-    )  # fmt: skip
+        vocab_size=max(VOCABULARY, len(like.tokenizer)),
+        hidden_size=width,
+        intermediate_size=inner,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        num_key_value_heads=shared,
+        max_position_embeddings=32768,
+        tie_word_embeddings=size != "7b",
+        bos_token_id=None,
+        **ends,
+    )
     with torch.random.fork_rng(devices=[]), torch.device(where.device):
         torch.manual_seed(0)
         network = AutoModelForCausalLM.from_config(shape, dtype=where.dtype).eval()
@@ -187,7 +233,9 @@ def _random(size: str, where: checkpoint.Placement, like: Causal) -> Causal:
 
 def everything(setup: Setup, sizes: Sequence[str] = ()) -> pd.DataFrame:
     """`measure`, `sharing` and `growth` in one table."""
-    return pd.concat([measure(setup), sharing(setup), growth(setup, sizes=sizes)], ignore_index=True)
+    return pd.concat(
+        [measure(setup), sharing(setup), growth(setup, sizes=sizes)], ignore_index=True
+    )
 
 
 def measure(setup: Setup, works: Sequence[str] = tuple(WORKS)) -> pd.DataFrame:
@@ -218,7 +266,9 @@ class Step(NamedTuple):
     model: str = ""
 
 
-def growth(setup: Setup, along: Sequence[str] = tuple(ALONG), sizes: Sequence[str] = ()) -> pd.DataFrame:
+def growth(
+    setup: Setup, along: Sequence[str] = tuple(ALONG), sizes: Sequence[str] = ()
+) -> pd.DataFrame:
     """The same for more items (n/4, n/2, n), longer lists of words (2, 3, 4, 6), and larger models, without who generates.
 
     Column `along` says which, `at` where on it a row stands.
@@ -246,13 +296,21 @@ def growth(setup: Setup, along: Sequence[str] = tuple(ALONG), sizes: Sequence[st
     rows = []
     with progress(len(steps), "growth", "steps") as bar:
         for step in steps:
-            here = setup if step.model in ("", setup.model) else replace(setup, model=step.model, name="")
+            here = (
+                setup
+                if step.model in ("", setup.model)
+                else replace(setup, model=step.model, name="")
+            )
             model = (
-                setup.loaded if here is setup else load(step.model, setup.device, setup.dtype, setup.loaded)
+                setup.loaded
+                if here is setup
+                else load(step.model, setup.device, setup.dtype, setup.loaded)
             )
             whom = [one for one in contestants(step.work, setup.cap) if not one.few]
             found = _measured(here, model, step.work, step.requests, whom)
-            rows += [{**row, "along": step.along, "at": step.at or row["parameters"]} for row in found]
+            rows += [
+                {**row, "along": step.along, "at": step.at or row["parameters"]} for row in found
+            ]
             bar.advance()
     return _table(rows)
 
@@ -302,16 +360,21 @@ def origin(path: str | Path = CARRIED) -> str:
 def _measured(
     setup: Setup, model: Causal, work: str, requests: Sequence[Request], whom: Sequence[Contestant]
 ) -> list[dict[str, Any]]:
-    rows = in_turns(model, work, requests, whom, few=setup.few, turns=setup.turns, use_threads=setup.threads)
+    rows = in_turns(
+        model, work, requests, whom, few=setup.few, turns=setup.turns, use_threads=setup.threads
+    )
     return [{**_about(setup, model), **row} for row in rows]
 
 
 def _about(setup: Setup, model: Causal) -> dict[str, Any]:
     """Whose row it is."""
     return {
-        "model": setup.called, "device": str(model.where.device), "dtype": str(model.network.dtype).removeprefix("torch."),
-        "threads": setup.threads, "parameters": model.network.num_parameters(),
-    }  # fmt: skip
+        "model": setup.called,
+        "device": str(model.where.device),
+        "dtype": str(model.network.dtype).removeprefix("torch."),
+        "threads": setup.threads,
+        "parameters": model.network.num_parameters(),
+    }
 
 
 def _table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
@@ -328,7 +391,9 @@ def _table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
 def _processor() -> str:
     """The processor's name, as Linux tells it, or what Python knows."""
     with suppress(OSError):
-        found = re.search(r"^model name\s*: *(.+)$", Path("/proc/cpuinfo").read_text("utf-8"), re.MULTILINE)
+        found = re.search(
+            r"^model name\s*: *(.+)$", Path("/proc/cpuinfo").read_text("utf-8"), re.MULTILINE
+        )
         if found:
             return found[1].strip()
     return platform.processor() or platform.machine()

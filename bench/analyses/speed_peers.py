@@ -78,11 +78,15 @@ def contestants(work: str, cap: int) -> list[Contestant]:
         "letters": [
             Contestant(OURS, _ours_letters),
             Contestant("lm-eval", _lm_eval_letters, "lm_eval"),
-            Contestant(f"authors' {LETTER} tokens", lambda model: _a_reply_each(model, LETTER), few=True),
+            Contestant(
+                f"authors' {LETTER} tokens", lambda model: _a_reply_each(model, LETTER), few=True
+            ),
         ],
         "ss": [
             Contestant(OURS, _ours_letters),
-            Contestant(f"authors' {cap} tokens", lambda model: _a_reply_each(model, cap, whole), few=True),
+            Contestant(
+                f"authors' {cap} tokens", lambda model: _a_reply_each(model, cap, whole), few=True
+            ),
         ],
         "generate": [
             Contestant(OURS, _ours_replies),
@@ -104,7 +108,9 @@ def encoded(tokenizer: Any, text: str) -> list[int]:
 def turn(tokenizer: Any, prompt: Turns) -> tuple[str, list[int]]:
     """The text that the model continues, and its token ids: a user's turn, or bare where the model knows no turns."""
     if tokenizer.chat_template:
-        text = tokenizer.apply_chat_template(messages(prompt), tokenize=False, add_generation_prompt=True)
+        text = tokenizer.apply_chat_template(
+            messages(prompt), tokenize=False, add_generation_prompt=True
+        )
         return text, tokenizer.encode(text, add_special_tokens=False)
     text = "\n".join([*([prompt] if isinstance(prompt, str) else prompt), ""])
     return text, tokenizer.encode(text)
@@ -141,7 +147,9 @@ def _a_forward_each(model: Causal) -> Run:
     def run(requests: Sequence[Request]) -> Said:
         values = []
         for request in requests:
-            ids = torch.tensor([encoded(model.tokenizer, request.prompt)], device=model.network.device)
+            ids = torch.tensor(
+                [encoded(model.tokenizer, request.prompt)], device=model.network.device
+            )
             logprobs = model.network(ids).logits.log_softmax(-1)[0, :-1]
             values.append(float(logprobs.gather(1, ids[0, 1:, None]).float().sum()))
         return Said(np.array(values))
@@ -157,20 +165,37 @@ def _a_reply_each(model: Causal, new_tokens: int, whole: int = 0) -> Run:
         replies, seconds, going = [], 0.0, 0
         for request in requests:
             began, watch = time.perf_counter(), _First()
-            ids = torch.tensor([turn(model.tokenizer, request.turns)[1]], device=model.network.device)
+            ids = torch.tensor(
+                [turn(model.tokenizer, request.turns)[1]], device=model.network.device
+            )
             out = model.network.generate(
-                input_ids=ids, attention_mask=torch.ones_like(ids), max_new_tokens=new_tokens, do_sample=False,
-                pad_token_id=model.tokenizer.pad_token_id, stopping_criteria=StoppingCriteriaList([watch]),
-            )[0, ids.shape[1] :]  # fmt: skip
+                input_ids=ids,
+                attention_mask=torch.ones_like(ids),
+                max_new_tokens=new_tokens,
+                do_sample=False,
+                pad_token_id=model.tokenizer.pad_token_id,
+                stopping_criteria=StoppingCriteriaList([watch]),
+            )[0, ids.shape[1] :]
             replies.append(model.tokenizer.decode(out, skip_special_tokens=True))
             ended = time.perf_counter()
             seconds += ended - began
-            if whole > new_tokens > 1 and len(out) == new_tokens and int(out[-1]) not in _ends(model.network):
+            if (
+                whole > new_tokens > 1
+                and len(out) == new_tokens
+                and int(out[-1]) not in _ends(model.network)
+            ):
                 # Later tokens take no less than those behind the first, as there is ever more to look back on.
                 seconds += (ended - watch.seconds) / (new_tokens - 1) * (whole - new_tokens)
                 going += 1
-        told = f"{GUESS}: {going} of {len(replies)} replies had not stopped after {new_tokens} tokens"
-        return Said(None, replies, seconds if whole else np.nan, told if going else "every reply had stopped")
+        told = (
+            f"{GUESS}: {going} of {len(replies)} replies had not stopped after {new_tokens} tokens"
+        )
+        return Said(
+            None,
+            replies,
+            seconds if whole else np.nan,
+            told if going else "every reply had stopped",
+        )
 
     return run
 
@@ -236,7 +261,11 @@ def _lm_eval_letters(model: Causal) -> Run:
 
     def run(requests: Sequence[Request]) -> Said:
         texts = [turn(model.tokenizer, request.turns)[0] for request in requests]
-        pairs = [(text, option) for text, one in zip(texts, requests, strict=True) for option in one.options]
+        pairs = [
+            (text, option)
+            for text, one in zip(texts, requests, strict=True)
+            for option in one.options
+        ]
         return Said(np.array(ask(pairs)).reshape(len(requests), -1))
 
     return run
@@ -254,7 +283,10 @@ def _minicons_nll(model: Causal) -> Run:
             first = model.tokenizer.convert_ids_to_tokens(ids[0])
             texts = [first + text for text in texts]
         parts = [texts[k : k + BATCH] for k in range(0, len(texts), BATCH)]
-        sums = [scorer.sequence_score(part, reduction=lambda row: row.float().sum().item()) for part in parts]
+        sums = [
+            scorer.sequence_score(part, reduction=lambda row: row.float().sum().item())
+            for part in parts
+        ]
         return Said(np.array([value for part in sums for value in part]))
 
     return run

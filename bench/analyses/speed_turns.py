@@ -23,9 +23,13 @@ from bench.tasks.request import Request
 
 # How many times as fast, and in how many times less memory, the workbench is meant to work.
 FASTER = {
-    ("nll", "authors' loop"): 5.0, ("nll", "lm-eval"): 3.0, ("letters", "lm-eval"): 4.0,
-    ("letters", "authors' 8 tokens"): 12.0, ("ss", f"authors' {WHOLE} tokens"): 200.0, ("generate", "one by one"): 4.0,
-}  # fmt: skip
+    ("nll", "authors' loop"): 5.0,
+    ("nll", "lm-eval"): 3.0,
+    ("letters", "lm-eval"): 4.0,
+    ("letters", "authors' 8 tokens"): 12.0,
+    ("ss", f"authors' {WHOLE} tokens"): 200.0,
+    ("generate", "one by one"): 4.0,
+}
 SMALLER = {("nll", "lm-eval"): 3.0, ("letters", "lm-eval"): 3.0}
 # Items of a first turn, which is not timed.
 WARM = 4
@@ -57,9 +61,15 @@ Done = list[tuple[Watch, Said]]
 
 
 def in_turns(
-    model: Causal, work: str, requests: Sequence[Request], whom: Sequence[Contestant], *, few: int = 8, turns: int = 3,
+    model: Causal,
+    work: str,
+    requests: Sequence[Request],
+    whom: Sequence[Contestant],
+    *,
+    few: int = 8,
+    turns: int = 3,
     use_threads: int = 1,
-) -> list[dict[str, Any]]:  # fmt: skip
+) -> list[dict[str, Any]]:
     """A row for each of `whom`, the workbench first, who all do the same work, one after the other, `turns` times.
 
     Who is not installed, or breaks, has a row that says so.
@@ -67,8 +77,12 @@ def in_turns(
     Args:
         few: items, evenly spread, for those who can do no more.
     """
-    places = {one.who: spread_evenly(range(len(requests)), few if one.few else None) for one in whom}
-    wrong = {one.who: "not installed: pip install 'bias-workbench[peers]'" for one in whom if one.missing}
+    places = {
+        one.who: spread_evenly(range(len(requests)), few if one.few else None) for one in whom
+    }
+    wrong = {
+        one.who: "not installed: pip install 'bias-workbench[peers]'" for one in whom if one.missing
+    }
     runs: dict[str, Run] = {}
     done: dict[str, Done] = {one.who: [] for one in whom}
     rates = []
@@ -111,13 +125,23 @@ def timed(model: Causal, run: Run, asked: Sequence[Request]) -> tuple[Watch, Sai
 def tokens(model: Causal, work: str, requests: Sequence[Request]) -> np.ndarray:
     """Tokens of the text of each request, as everybody has to read it."""
     coder = model.tokenizer
-    texts = (encoded(coder, one.prompt) if work == "nll" else turn(coder, one.turns)[1] for one in requests)
+    texts = (
+        encoded(coder, one.prompt) if work == "nll" else turn(coder, one.turns)[1]
+        for one in requests
+    )
     return np.array([len(ids) for ids in texts])
 
 
 def _rows(
-    model: Causal, work: str, who: str, lengths: np.ndarray, places: Sequence[int], mine: Done, ours: Done, rate: float
-) -> list[dict[str, Any]]:  # fmt: skip
+    model: Causal,
+    work: str,
+    who: str,
+    lengths: np.ndarray,
+    places: Sequence[int],
+    mine: Done,
+    ours: Done,
+    rate: float,
+) -> list[dict[str, Any]]:
     table = model.network.get_input_embeddings().weight.numel()
     body = sum(some.numel() for some in model.network.base_model.parameters()) - table
     head = model.network.get_output_embeddings().weight.numel()
@@ -138,12 +162,18 @@ def _rows(
     seconds = median(watch.seconds for watch, _ in mine)
     rows = [
         {
-            **row, "tokens_computed": last.tokens, "tokens_read": last.read, "tokens_per_second": last.tokens / seconds,
-            "matmul_gflops": rate / 1e9, "share_of_matmul": needed / seconds / rate, "peak_mib": peak / 2**20,
+            **row,
+            "tokens_computed": last.tokens,
+            "tokens_read": last.read,
+            "tokens_per_second": last.tokens / seconds,
+            "matmul_gflops": rate / 1e9,
+            "share_of_matmul": needed / seconds / rate,
+            "peak_mib": peak / 2**20,
             "memory_times": peak / least if who != OURS and least >= LEAST else np.nan,
-            "memory_at_least": SMALLER.get((work, who), np.nan), "note": "",
+            "memory_at_least": SMALLER.get((work, who), np.nan),
+            "note": "",
         }
-    ]  # fmt: skip
+    ]
     whole = [said.whole for _, said in mine]
     if whole[-1] == whole[-1]:
         row |= {"who": f"authors' {WHOLE} tokens", "note": mine[-1][1].note}
@@ -159,7 +189,8 @@ def _pace(row: Mapping[str, Any], seconds: Sequence[float], n: int, ours: Done) 
     }
     if row["who"] != OURS:
         times = [
-            n / watch.seconds / (row["items"] / one) for (watch, _), one in zip(ours, seconds, strict=True)
+            n / watch.seconds / (row["items"] / one)
+            for (watch, _), one in zip(ours, seconds, strict=True)
         ]
         found |= {"times": median(times), "times_low": min(times), "times_high": max(times)}
         found["at_least"] = FASTER.get((row["work"], row["who"]), np.nan)
@@ -183,10 +214,14 @@ def differing(
     if theirs.values is None:
         letters = "ABCDEFGH"[: own.shape[1]]
         read = [letter(reply, letters) for reply in theirs.replies or []]
-        return np.nan, float(np.mean([letters[k] == one for k, one in zip(own.argmax(1), read, strict=True)]))
+        return np.nan, float(
+            np.mean([letters[k] == one for k, one in zip(own.argmax(1), read, strict=True)])
+        )
     if own.ndim == 1:
         return float(np.max(np.abs(own - theirs.values) / (lengths[list(places)] - 1))), np.nan
-    a, b = (some - np.logaddexp.reduce(some, axis=1, keepdims=True) for some in (own, theirs.values))
+    a, b = (
+        some - np.logaddexp.reduce(some, axis=1, keepdims=True) for some in (own, theirs.values)
+    )
     return float(np.abs(a - b).max()), float(np.mean(a.argmax(1) == b.argmax(1)))
 
 

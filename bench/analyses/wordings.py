@@ -57,7 +57,9 @@ def opened(
 ) -> list[Run]:
     """The runs (see `bench.analyses.opened`); without any, `demo` is asked in our wording, and again in `prompts`."""
     given = dict(options or {})
-    first = analyses.opened(runs, benchmarks=[benchmark], models=models, demo=demo, options={benchmark: given})  # fmt: skip
+    first = analyses.opened(
+        runs, benchmarks=[benchmark], models=models, demo=demo, options={benchmark: given}
+    )
     if runs:
         return first
     again = {benchmark: {**given, "prompts": prompts}}
@@ -112,14 +114,24 @@ def paired(runs: Sequence[Run], second: str = "") -> tuple[list[Pair], pd.DataFr
     found, lone = [], []
     for name in dict.fromkeys(names):
         one, other = (side.get(name) for side in sides)
-        if one and other and one.about["asked"]["data_sha256"] == other.about["asked"]["data_sha256"]:
+        if (
+            one
+            and other
+            and one.about["asked"]["data_sha256"] == other.about["asked"]["data_sha256"]
+        ):
             found.append(_pair(name, one, other))
             continue
         for run in filter(None, (one, other)):
-            why = "the two runs are on different data" if one and other else "asked in this wording alone"
+            why = (
+                "the two runs are on different data"
+                if one and other
+                else "asked in this wording alone"
+            )
             lone.append({"model": name, "wording": _wording(run), "why": why})
     if not found:
-        raise NoRuns(f"no model was asked in both wordings, {wordings[0]} and {others[0]}, on the same data")
+        raise NoRuns(
+            f"no model was asked in both wordings, {wordings[0]} and {others[0]}, on the same data"
+        )
     return found, pd.DataFrame(lone, columns=["model", "wording", "why"])
 
 
@@ -130,7 +142,9 @@ def compare(pairs: Sequence[Pair], preset: str = "") -> Points:
         BadInput: no task was reworded, or an unknown preset.
     """
     if not headlines(pairs):
-        raise BadInput(f"{', '.join(pairs[0].wordings)}: every task was asked in the same words in both runs")
+        raise BadInput(
+            f"{', '.join(pairs[0].wordings)}: every task was asked in the same words in both runs"
+        )
     return points(
         {
             pair.name: (
@@ -158,12 +172,16 @@ def overview(pairs: Sequence[Pair]) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {
-                "model": pair.name, "first": pair.wordings[0], "second": pair.wordings[1], "reworded": ", ".join(pair.reworded),
-                "same_words": ", ".join(pair.alike), "also_differ": ", ".join(pair.differ),
+                "model": pair.name,
+                "first": pair.wordings[0],
+                "second": pair.wordings[1],
+                "reworded": ", ".join(pair.reworded),
+                "same_words": ", ".join(pair.alike),
+                "also_differ": ", ".join(pair.differ),
             }
             for pair in pairs
         ]
-    )  # fmt: skip
+    )
 
 
 def _wording(run: Run) -> str:
@@ -172,10 +190,14 @@ def _wording(run: Run) -> str:
 
 def _pair(name: str, first: Run, second: Run) -> Pair:
     both = _both(first, second)
-    differs = both[~both.request.map(of_judge)].groupby("task", sort=False)[["prompt_x", "prompt_y"]].apply(
-        lambda rows: bool((rows.prompt_x != rows.prompt_y).any())
-    )  # fmt: skip
-    reworded, alike = ([str(task) for task in differs.index[differs == which]] for which in (True, False))
+    differs = (
+        both[~both.request.map(of_judge)]
+        .groupby("task", sort=False)[["prompt_x", "prompt_y"]]
+        .apply(lambda rows: bool((rows.prompt_x != rows.prompt_y).any()))
+    )
+    reworded, alike = (
+        [str(task) for task in differs.index[differs == which]] for which in (True, False)
+    )
     one, other = first.about["asked"], second.about["asked"]
     differ = [
         f"{key}: {one.get(key)} and {other.get(key)}"
@@ -188,7 +210,9 @@ def _pair(name: str, first: Run, second: Run) -> Pair:
 def _both(first: Run, second: Run) -> pd.DataFrame:
     """The answers that came in both runs, a row a request."""
     keys = ["category", "task", "item_id", "request", "repeat"]
-    rows, others = (run.records[[*keys, "prompt", "parsed", "valid", "error"]] for run in (first, second))
+    rows, others = (
+        run.records[[*keys, "prompt", "parsed", "valid", "error"]] for run in (first, second)
+    )
     both = rows[rows.error == ""].merge(others[others.error == ""], on=keys)
     if both.empty:
         raise BadInput(f"{first.folder} and {second.folder}: have no answer to the same question")
@@ -200,5 +224,10 @@ def _answered(pair: Pair) -> pd.DataFrame:
     both = _both(pair.first, pair.second)
     both = both[~both.request.map(of_judge)].assign(n=1)
     both["same"] = both.valid_x & both.valid_y & (both.parsed_x == both.parsed_y)
-    of = {"n": ("n", "sum"), "valid_first": ("valid_x", "mean"), "valid_second": ("valid_y", "mean"), "same": ("same", "mean")}  # fmt: skip
+    of = {
+        "n": ("n", "sum"),
+        "valid_first": ("valid_x", "mean"),
+        "valid_second": ("valid_y", "mean"),
+        "same": ("same", "mean"),
+    }
     return both.groupby(["category", "task"], sort=False).agg(**of)

@@ -35,7 +35,9 @@ FORMATS = ("table", "csv", "json", "latex")
 
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help=RunConfig.model_fields["settings"].description),
+    typer.Option(
+        "--set", metavar="NAME=VALUE", help=RunConfig.model_fields["settings"].description
+    ),
 ]
 Format = Annotated[str, typer.Option("--format", help="table, csv, json or latex.")]
 
@@ -61,7 +63,9 @@ def _without_command(
 
 @app.command()
 def data(
-    benchmark: Annotated[str, typer.Argument(help="mcbe, cbbq or nli_coal; all of them without it.")] = "",
+    benchmark: Annotated[
+        str, typer.Argument(help="mcbe, cbbq or nli_coal; all of them without it.")
+    ] = "",
     data: Data = "",
     check: Annotated[
         bool, typer.Option("--check", help="List everything odd about the data, row by row.")
@@ -79,8 +83,12 @@ def data(
         raise BadInput("--format: " + expected(format, formats, "format"))
     for name, given in (("--data", data), ("--check", check), ("--set", settings)):
         if given and not benchmark:
-            raise BadInput(f"{name}: say which benchmark it is about, like `bench data mcbe {name} ...`")
-    chosen = tasks.settings(benchmark, _read_settings(settings or []), "robust") if benchmark else {}
+            raise BadInput(
+                f"{name}: say which benchmark it is about, like `bench data mcbe {name} ...`"
+            )
+    chosen = (
+        tasks.settings(benchmark, _read_settings(settings or []), "robust") if benchmark else {}
+    )
     of_data = tasks.of_data(benchmark, chosen) if benchmark else {}
     if check:
         printing.check(benchmark, room.check(room.find(benchmark, data), **of_data), format)
@@ -112,7 +120,9 @@ def data(
 @app.command()
 def fetch(
     benchmark: Annotated[str, typer.Argument(help="mcbe, cbbq or nli_coal.")],
-    source: Annotated[str, typer.Option("--from", help="A local copy: a folder, a .tar.gz or a .zip.")] = "",
+    source: Annotated[
+        str, typer.Option("--from", help="A local copy: a folder, a .tar.gz or a .zip.")
+    ] = "",
 ) -> None:
     """Bring a released data set to the user's data folder, from the Hub or GitHub, or from a local copy."""
     from bench.data.fetch import fetch as bring
@@ -122,7 +132,13 @@ def fetch(
 
 
 # In the order of the help.
-for command in (cli_make.expand, cli_make.curate, cli_make.notebooks, cli_make.build, cli_make.train):
+for command in (
+    cli_make.expand,
+    cli_make.curate,
+    cli_make.notebooks,
+    cli_make.build,
+    cli_make.train,
+):
     app.command()(command)
 
 
@@ -132,21 +148,27 @@ def run(
     source: Annotated[
         str,
         typer.Option(
-            "--from", metavar="RUN", help="Folder or run.json of a run: ask the same again, and compare."
+            "--from",
+            metavar="RUN",
+            help="Folder or run.json of a run: ask the same again, and compare.",
         ),
     ] = "",
     concurrency: Annotated[
         int | None, typer.Option(help="Concurrent requests to an endpoint; default: 8.")
     ] = None,
     timeout: Annotated[
-        float | None, typer.Option(help="Seconds that an endpoint may take per request; default: 120.")
+        float | None,
+        typer.Option(help="Seconds that an endpoint may take per request; default: 120."),
     ] = None,
     budget_requests: Annotated[
-        int | None, typer.Option(help="Send an endpoint at most N requests, then end; default: no budget.")
+        int | None,
+        typer.Option(help="Send an endpoint at most N requests, then end; default: no budget."),
     ] = None,
     budget_tokens: Annotated[
         int | None,
-        typer.Option(help="Let an endpoint read and write at most N tokens, then end; default: no budget."),
+        typer.Option(
+            help="Let an endpoint read and write at most N tokens, then end; default: no budget."
+        ),
     ] = None,
     format: Format = "table",
     **given: Any,
@@ -164,7 +186,9 @@ def run(
         "budget_tokens": budget_tokens,
     }
     if source:
-        done = repeat(source, limits=limits, **({"benchmark": benchmark} if benchmark else {}), **options)
+        done = repeat(
+            source, limits=limits, **({"benchmark": benchmark} if benchmark else {}), **options
+        )
     else:
         for value, spelling in (
             (benchmark, "argument 'BENCHMARK'"),
@@ -191,8 +215,12 @@ app.command()(_with_run_options(run))
 
 @app.command()
 def score(
-    runs: Annotated[list[str], typer.Argument(metavar="RUN_DIR...", help="Folders that `bench run` wrote.")],
-    preset: Annotated[str, typer.Option(help="robust, official or paper; the run's own without it.")] = "",
+    runs: Annotated[
+        list[str], typer.Argument(metavar="RUN_DIR...", help="Folders that `bench run` wrote.")
+    ],
+    preset: Annotated[
+        str, typer.Option(help="robust, official or paper; the run's own without it.")
+    ] = "",
     format: Format = "table",
 ) -> None:
     """Score stored records again, asking nobody."""
@@ -208,9 +236,13 @@ def plan(
     benchmark: Annotated[str, typer.Argument(help="mcbe, cbbq or nli_coal.")],
     difference: Annotated[
         float,
-        typer.Option(help="Difference to be found, in the unit of the scores: 0.05 of a share, 5 of 100."),
+        typer.Option(
+            help="Difference to be found, in the unit of the scores: 0.05 of a share, 5 of 100."
+        ),
     ],
-    power: Annotated[float | None, typer.Option(help="How often it is to be found; default: 0.8.")] = None,
+    power: Annotated[
+        float | None, typer.Option(help="How often it is to be found; default: 0.8.")
+    ] = None,
     source: Annotated[
         list[str] | None,
         typer.Option(
@@ -222,7 +254,9 @@ def plan(
     ] = None,
     budget_requests: Annotated[
         int | None,
-        typer.Option(help="Say what N requests to all models together would show; default: no budget."),
+        typer.Option(
+            help="Say what N requests to all models together would show; default: no budget."
+        ),
     ] = None,
     data: Data = "",
     format: Format = "table",
@@ -249,7 +283,9 @@ def mark(
             help="Folders that `bench run` wrote; with --readings one, and the sheet behind it.",
         ),
     ],
-    out: Annotated[str, typer.Option(help="The sheet to write, FILE.csv; not with --readings.")] = "",
+    out: Annotated[
+        str, typer.Option(help="The sheet to write, FILE.csv; not with --readings.")
+    ] = "",
     readings: Annotated[
         bool,
         typer.Option(

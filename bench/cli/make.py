@@ -21,7 +21,8 @@ Data = Annotated[
 ]
 
 Revision = Annotated[
-    str, typer.Option(help="Branch, tag or commit of a Hub model, as in NAME@REVISION; default: main.")
+    str,
+    typer.Option(help="Branch, tag or commit of a Hub model, as in NAME@REVISION; default: main."),
 ]
 
 TrustRemoteCode = Annotated[
@@ -34,10 +35,15 @@ def expand(
     out: Annotated[str, typer.Option(help="Folder for CATEGORY/CONTEXT/CONTEXT.csv and .json.")],
     data: Data = "",
     form: Annotated[str, typer.Option("--as", help="csv, json or both.")] = "both",
-    strict: Annotated[bool, typer.Option("--strict", help="Refuse templates with a fault.")] = False,
-    repair: Annotated[bool, typer.Option("--repair", help="Fill misspelt placeholders as meant.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse templates with a fault.")
+    ] = False,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Fill misspelt placeholders as meant.")
+    ] = False,
     compat: Annotated[
-        bool, typer.Option("--compat", help="The bytes of the release, faults included (the default).")
+        bool,
+        typer.Option("--compat", help="The bytes of the release, faults included (the default)."),
     ] = False,
 ) -> None:
     """Expand templates to the multiple-choice questions that they stand for."""
@@ -47,7 +53,9 @@ def expand(
 
     if resolve(benchmark) != "cbbq":
         raise BadInput(f"expand {benchmark}: has no templates; allowed: cbbq")
-    given = [name for name, on in (("strict", strict), ("repair", repair), ("compat", compat)) if on]
+    given = [
+        name for name, on in (("strict", strict), ("repair", repair), ("compat", compat)) if on
+    ]
     if len(given) > 1:
         raise BadInput(f"--{given[0]} and --{given[1]}: are two ways of expanding; give one")
     made = write(find("cbbq", data), Path(out).expanduser(), form, (given or ["compat"])[0])
@@ -56,7 +64,9 @@ def expand(
 
 def curate(
     benchmark: Annotated[str, typer.Argument(help="mcbe, cbbq or nli_coal.")],
-    folder: Annotated[str, typer.Argument(metavar="FOLDER", help="Of the project; an empty or a new one.")],
+    folder: Annotated[
+        str, typer.Argument(metavar="FOLDER", help="Of the project; an empty or a new one.")
+    ],
 ) -> None:
     """Begin items of your own: a project folder with an example to change, for a notebook to go on with."""
     from bench.core.places import NOTEBOOKS, SHIPPED
@@ -74,7 +84,9 @@ def curate(
 
 
 def notebooks(
-    folder: Annotated[str, typer.Argument(metavar="DIR", help="Folder to copy them to; made if missing.")],
+    folder: Annotated[
+        str, typer.Argument(metavar="DIR", help="Folder to copy them to; made if missing.")
+    ],
 ) -> None:
     """Copy the notebooks to a folder, for JupyterLab; changed files there are not overwritten."""
     from bench.core.places import copy_notebooks
@@ -94,7 +106,9 @@ def build(
     source: Annotated[
         str, typer.Option("--from", help="A released folder, whose words and frames are taken.")
     ] = "",
-    categories: Annotated[str, typer.Option(help="Only these languages of --from, comma-separated.")] = "",
+    categories: Annotated[
+        str, typer.Option(help="Only these languages of --from, comma-separated.")
+    ] = "",
     captions: Annotated[
         list[str] | None,
         typer.Option(help="A file of captions, one a line, to make frames of; once or more."),
@@ -112,10 +126,14 @@ def build(
         int | None, typer.Option(help="Pairs of a controlled set; the pack's without it.")
     ] = None,
     start: Annotated[
-        int | None, typer.Option(help="First frame of a controlled set, from 0; the split's without it.")
+        int | None,
+        typer.Option(help="First frame of a controlled set, from 0; the split's without it."),
     ] = None,
     assign: Annotated[
-        str, typer.Option(help="Who follows the stereotype: by word (the release), balanced, or by row.")
+        str,
+        typer.Option(
+            help="Who follows the stereotype: by word (the release), balanced, or by row."
+        ),
     ] = "word",
     design: Annotated[
         str, typer.Option(help="How words meet frames: window or full; the pack's without it.")
@@ -124,15 +142,19 @@ def build(
         str, typer.Option(help="Neutral words of the down-sampled sets: shipped or trained.")
     ] = "shipped",
     seed: Annotated[
-        int | None, typer.Option(help="Shuffles the words within their types; the pack's order without it.")
+        int | None,
+        typer.Option(help="Shuffles the words within their types; the pack's order without it."),
     ] = None,
     compat: Annotated[
         bool, typer.Option("--compat", help="The bytes of the release, its quirks included.")
     ] = False,
     check: Annotated[
-        bool, typer.Option("--check", help="Build nothing: list all that is wrong or odd in the packs.")
+        bool,
+        typer.Option("--check", help="Build nothing: list all that is wrong or odd in the packs."),
     ] = False,
-    form: Annotated[str, typer.Option("--format", help="Of --check: table, csv or json.")] = "table",
+    form: Annotated[
+        str, typer.Option("--format", help="Of --check: table, csv or json.")
+    ] = "table",
 ) -> None:
     """Build evaluation sets, and at rates of bias controlled ones, from occupations, sentence frames and gender words."""
     from bench.cli import printing
@@ -146,12 +168,16 @@ def build(
     if bool(pack) == bool(source):
         raise BadInput("build: give what to build from, either --pack DIR or --from DIR")
     if categories and not source:
-        raise BadInput("--categories: chooses languages of a released folder; leave it out with --pack")
+        raise BadInput(
+            "--categories: chooses languages of a released folder; leave it out with --pack"
+        )
     if check:
         _check_packs(_paths(pack), form)
         return
     if not out:
-        raise BadInput("--out: is missing; give a folder for the sets, or --check to look at the packs alone")
+        raise BadInput(
+            "--out: is missing; give a folder for the sets, or --check to look at the packs alone"
+        )
     rates = [one for text in rate or () for one in _rates(text)]
     given = {
         "split": bool(split),
@@ -161,7 +187,9 @@ def build(
     }
     for name, there in given.items():
         if there and not rates:
-            raise BadInput(f"--{name}: is about bias-controlled sets; say at which rates, like --rate all")
+            raise BadInput(
+                f"--{name}: is about bias-controlled sets; say at which rates, like --rate all"
+            )
     if source:
         packs = extract(Path(source).expanduser(), listed(categories))
     else:
@@ -174,9 +202,18 @@ def build(
             )
         packs = [with_captions(packs[0], _paths(captions))]
     made = write(
-        packs, Path(out).expanduser(), design=design or None, ns_words=ns_words, rates=list(dict.fromkeys(rates)),
-        splits=listed(split) or ("train", "dev"), start=start, rows=rows, assignment=assign, seed=seed, compat=compat,
-    )  # fmt: skip
+        packs,
+        Path(out).expanduser(),
+        design=design or None,
+        ns_words=ns_words,
+        rates=list(dict.fromkeys(rates)),
+        splits=listed(split) or ("train", "dev"),
+        start=start,
+        rows=rows,
+        assignment=assign,
+        seed=seed,
+        compat=compat,
+    )
     printing.written(made, "pairs")
     for one in packs if ns_words == "shipped" and seed is None else ():
         words = untrained(one)
@@ -236,13 +273,18 @@ def train(
     ],
     out: Annotated[str, typer.Option(help="The trained model's folder.")],
     dev: Annotated[
-        list[str] | None, typer.Option(help="Files to measure on after each epoch; may be given often.")
+        list[str] | None,
+        typer.Option(help="Files to measure on after each epoch; may be given often."),
     ] = None,
     epochs: Annotated[
         float | None,
-        typer.Option(help="Passes over the data; 5 with a fresh head, 3 for a classifier that goes on."),
+        typer.Option(
+            help="Passes over the data; 5 with a fresh head, 3 for a classifier that goes on."
+        ),
     ] = None,
-    learning_rate: Annotated[float, typer.Option(help="The highest step size; it falls to 0.")] = 2e-5,
+    learning_rate: Annotated[
+        float, typer.Option(help="The highest step size; it falls to 0.")
+    ] = 2e-5,
     batch_size: Annotated[int, typer.Option(help="Pairs a step.")] = 32,
     max_length: Annotated[int, typer.Option(help="Longer pairs are cut to so many tokens.")] = 128,
     seed: Annotated[
@@ -251,17 +293,22 @@ def train(
     label: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="SPELLING=LABEL", help="What another spelling means, like 0=entailment; once each."
+            metavar="SPELLING=LABEL",
+            help="What another spelling means, like 0=entailment; once each.",
         ),
     ] = None,
     new_head: Annotated[
         bool, typer.Option("--new-head", help="Put a fresh head on a classifier of other labels.")
     ] = False,
     save_every: Annotated[int, typer.Option(help="Steps between two states to go on from.")] = 500,
-    device: Annotated[str, typer.Option(help="cpu or cuda; the accelerator where there is one.")] = "",
+    device: Annotated[
+        str, typer.Option(help="cpu or cuda; the accelerator where there is one.")
+    ] = "",
     dtype: Annotated[
         str,
-        typer.Option(help="Arithmetic: float32, bfloat16 or float16; bfloat16 on an accelerator without it."),
+        typer.Option(
+            help="Arithmetic: float32, bfloat16 or float16; bfloat16 on an accelerator without it."
+        ),
     ] = "",
     trust_remote_code: TrustRemoteCode = False,
     revision: Revision = "",
@@ -276,10 +323,23 @@ def train(
     from bench.train import nli
 
     done = nli(
-        model, files, out, dev=dev or [], epochs=epochs, learning_rate=learning_rate, batch_size=batch_size, max_length=max_length,
-        seed=seed, labels=spelled, new_head=new_head, save_every=save_every, device=device or None, dtype=dtype or None,
-        trust_remote_code=trust_remote_code, revision=revision or None,
-    )  # fmt: skip
+        model,
+        files,
+        out,
+        dev=dev or [],
+        epochs=epochs,
+        learning_rate=learning_rate,
+        batch_size=batch_size,
+        max_length=max_length,
+        seed=seed,
+        labels=spelled,
+        new_head=new_head,
+        save_every=save_every,
+        device=device or None,
+        dtype=dtype or None,
+        trust_remote_code=trust_remote_code,
+        revision=revision or None,
+    )
     print(
         f"{done.folder}: {', '.join(f'{share:.3f} of {part} right' for part, share in done.accuracy.items())}"
     )

@@ -142,9 +142,14 @@ def _spelling(name: str) -> CliOption:
         "categories": CliOption(str, listed),
         "tasks": CliOption(str, listed),
         "label_names": CliOption(str, listed),
-        "settings": CliOption(list[str], pairs("--set", "context_order=none"), "--set", "NAME=VALUE"),
+        "settings": CliOption(
+            list[str], pairs("--set", "context_order=none"), "--set", "NAME=VALUE"
+        ),
         "template_arguments": CliOption(
-            list[str], _json_pairs("--template", "enable_thinking=false"), "--template", "NAME=VALUE"
+            list[str],
+            _json_pairs("--template", "enable_thinking=false"),
+            "--template",
+            "NAME=VALUE",
         ),
         "request_fields": CliOption(
             list[str],
@@ -168,4 +173,6 @@ def _parameter(name: str, option: CliOption, description: str) -> inspect.Parame
     else:
         annotation = Annotated[option.type | None, spelled]
     default = False if option.type is bool else None
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+    )

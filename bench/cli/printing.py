@@ -34,13 +34,19 @@ def check(benchmark: str, found: "pd.DataFrame", format: str) -> None:
         _json(found.to_dict("records"))
     else:
         for row in found.to_dict("records"):
-            place = ", ".join(filter(None, (row["file"], row["row"] and f"row {row['row']}", row["column"])))
+            place = ", ".join(
+                filter(None, (row["file"], row["row"] and f"row {row['row']}", row["column"]))
+            )
             value = f": {row['value']}" if row["value"] else ""
-            print(reveal_invisible(f"{row['kind']:8} {place or 'the folder'}: {row['what']}{value}"))
+            print(
+                reveal_invisible(f"{row['kind']:8} {place or 'the folder'}: {row['what']}{value}")
+            )
     refused = int((found.kind == "refused").sum())
     if refused:
         settings = module("data", benchmark).TOLERANT
-        way_out = "".join(f"; `--set {name}={value}` runs without them" for name, value in settings.items())
+        way_out = "".join(
+            f"; `--set {name}={value}` runs without them" for name, value in settings.items()
+        )
         raise BadInput(f"{refused} findings are of rows that are refused{way_out}")
 
 
@@ -57,7 +63,10 @@ def data(found: list[dict[str, Any]], format: str) -> None:
             ("version", f"{entry['name']}, {entry['version']}, sha256 {entry['sha256'][:12]}"),
             ("licence", entry["licence"]),
             ("wording", _own_wording(entry["benchmark"], Path(entry["folder"]))),
-            ("items", ", ".join(f"{name} {count:,}" for name, count in entry["categories"].items())),
+            (
+                "items",
+                ", ".join(f"{name} {count:,}" for name, count in entry["categories"].items()),
+            ),
             ("note", entry["note"]),
             *(
                 (one["state"], f"{one['where']}: {one['rows']:,} rows, {one['what']}")
@@ -86,7 +95,10 @@ def scores(runs: list[Any], preset: str | None, format: str) -> None:
         say(f"note: {text}")
     if format == "json":
         found = [
-            {"run": {"folder": str(run.folder), **run.about}, "scores": _records(run.scores_beside(preset))}
+            {
+                "run": {"folder": str(run.folder), **run.about},
+                "scores": _records(run.scores_beside(preset)),
+            }
             for run in runs
         ]
         _json(found[0] if len(found) == 1 else found)
@@ -103,7 +115,10 @@ def _records(scores: "pd.DataFrame") -> list[dict[str, Any]]:
     """Rows with null for what is undefined or without end: JSON has no NaN and no infinity."""
     rows = scores.to_dict("records")
     return [
-        {str(k): None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()}
+        {
+            str(k): None if isinstance(v, float) and not math.isfinite(v) else v
+            for k, v in row.items()
+        }
         for row in rows
     ]
 
@@ -144,7 +159,10 @@ def _print_table(run: Any, scores: "pd.DataFrame") -> None:
         above = ""
         for row in some.to_dict("records"):
             # What is wrong with a model as a whole is a note of many rows in sequence.
-            note, above = "as above" if row["note"] and row["note"] == above else row["note"], row["note"]
+            note, above = (
+                "as above" if row["note"] and row["note"] == above else row["note"],
+                row["note"],
+            )
             low, high, baseline = row["ci_low"], row["ci_high"], row["baseline"]
             shown.add_row(
                 *(_safe(row[name]) for name in ("category", "task", "metric")),
@@ -185,7 +203,9 @@ def _told(value: float) -> str:
     return f"{value:.2f}" if abs(value) > 1 else f"{value:.3f}"
 
 
-def planned(benchmark: str, table: "pd.DataFrame", difference: float, power: float, format: str) -> None:
+def planned(
+    benchmark: str, table: "pd.DataFrame", difference: float, power: float, format: str
+) -> None:
     """Print how many units a difference needs."""
     from bench.core.export import csv, latex
 
@@ -205,10 +225,15 @@ def planned(benchmark: str, table: "pd.DataFrame", difference: float, power: flo
         shown = Table(show_edge=False, pad_edge=False)
         texts = ("task", "metric", "comparison", "from")
         for name in table:
-            shown.add_column(str(name).replace("_", " "), justify="left" if name in texts else "right")
+            shown.add_column(
+                str(name).replace("_", " "), justify="left" if name in texts else "right"
+            )
         for row in table.to_dict("records"):
             shown.add_row(
-                *(_safe(value) if isinstance(value, str) else _amount(value) for value in row.values())
+                *(
+                    _safe(value) if isinstance(value, str) else _amount(value)
+                    for value in row.values()
+                )
             )
         console.print(shown)
 
@@ -235,7 +260,9 @@ def readings(run: Any, sheet: Path) -> None:
         )
         return
     checked = sheets.read_sheet(run, sheet)
-    print(reveal_invisible(f"{sheet}: {checked.filled:,} of {checked.rows:,} replies are filled in"))
+    print(
+        reveal_invisible(f"{sheet}: {checked.filled:,} of {checked.rows:,} replies are filled in")
+    )
     for task in checked.precision.itertuples():
         print(f"{task.task}: {note(task)}")
     print(
@@ -253,4 +280,6 @@ def written(files: "Sequence[Written]", what: str) -> None:
     equal = sum(one.as_released for one in files)
     # The same rows as CSV and as JSON count once.
     rows = sum({one.path.with_suffix(""): one.rows for one in files}.values())
-    print(f"{rows:,} {what} in {len(files)} files, {equal} of which are the released ones to the byte")
+    print(
+        f"{rows:,} {what} in {len(files)} files, {equal} of which are the released ones to the byte"
+    )

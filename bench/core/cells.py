@@ -36,7 +36,11 @@ def unguarded(cell: str) -> str:
 def as_csv(table: "pd.DataFrame") -> str:
     """A table as CSV whose cells come back as they are: a carriage return, which pandas writes bare, is in quotes."""
     bare = any(
-        isinstance(cell, str) and "\r" in cell for column in table for cell in (column, *table[column])
+        isinstance(cell, str) and "\r" in cell
+        for column in table
+        for cell in (column, *table[column])
     )
-    text: str = table.to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC if bare else csv.QUOTE_MINIMAL)
+    text: str = table.to_csv(
+        index=False, quoting=csv.QUOTE_NONNUMERIC if bare else csv.QUOTE_MINIMAL
+    )
     return text

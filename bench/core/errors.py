@@ -60,5 +60,6 @@ def plain(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text
+        char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
+        for char in text
     )

@@ -31,10 +31,14 @@ NO_LIMIT = 2**31
 TEX = str.maketrans(
     {
         **{char: f"\\{char}" for char in "&%$#_{}"},
-        "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-        "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
     }
-)  # fmt: skip
+)
 
 
 def table(frame: pd.DataFrame, folder: Path, name: str) -> None:

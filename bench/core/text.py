@@ -43,7 +43,9 @@ def truncate(text: object, most: int) -> str:
     """The beginning of a text on one line, visible. It is cut before anything else is done: a text may be long."""
     whole = str(text)
     line = " ".join(whole[: 4 * most].split())
-    return reveal_invisible(line if len(line) <= most and len(whole) <= 4 * most else f"{line[:most]} …")
+    return reveal_invisible(
+        line if len(line) <= most and len(whole) <= 4 * most else f"{line[:most]} …"
+    )
 
 
 def as_html(text: object) -> str:
@@ -72,4 +74,10 @@ def language_of(text: str, languages: Sequence[str] = ()) -> str:
 
 def _named(found: re.Match[str]) -> str:
     code = ord(found[0])
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    return (
+        f"\\x{code:02x}"
+        if code < 0x100
+        else f"\\u{code:04x}"
+        if code < 0x10000
+        else f"\\U{code:08x}"
+    )

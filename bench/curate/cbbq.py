@@ -39,10 +39,31 @@ SHEETS = "sheets"
 TABLES: Mapping[str, tuple[str, ...]] = {
     "biases": ("bias", "category", "group", "property", "reversed", "source", "topic"),
     "templates": (
-        "template", "bias", "scenario", "context", "NAME1", "NAME2", "question_neg", "question_nonneg", "ans0", "ans1", "ans2", "author",
+        "template",
+        "bias",
+        "scenario",
+        "context",
+        "NAME1",
+        "NAME2",
+        "question_neg",
+        "question_nonneg",
+        "ans0",
+        "ans1",
+        "ans2",
+        "author",
     ),
-    "drafts": ("template", "round", "draw", "wording", "version", "model", "seed", "facts", "fault"),
-}  # fmt: skip
+    "drafts": (
+        "template",
+        "round",
+        "draw",
+        "wording",
+        "version",
+        "model",
+        "seed",
+        "facts",
+        "fault",
+    ),
+}
 # Columns of the drafts with what names sheets and counts draws.
 COUNTED = ("round", "draw")
 # Tables that people begin with; the others come into being.
@@ -84,7 +105,9 @@ class Project:
         rows = read_csv(path, TABLES[name])
         for number, row in enumerate(rows if name == "drafts" else (), start=1):
             if wrong := next((column for column in COUNTED if not whole_number(row[column])), None):
-                raise BadInput(f"{path}, row {number}, column `{wrong}`: {shown(row[wrong])} is not a whole number from 1; put back what was written")  # fmt: skip
+                raise BadInput(
+                    f"{path}, row {number}, column `{wrong}`: {shown(row[wrong])} is not a whole number from 1; put back what was written"
+                )
         return [{column: unguarded(row[column]).strip() for column in TABLES[name]} for row in rows]
 
     def save(self, name: str, rows: Sequence[Row]) -> None:
@@ -257,7 +280,13 @@ def _cells(table: str, number: int, row: Row) -> Iterator[Fault]:
         if not row[column]:
             yield Fault(f"{table}.csv", number, column, "is empty")
         elif not holdable(row[column]):
-            yield Fault(f"{table}.csv", number, column, "holds a control character, which no sheet can", shown(row[column]))  # fmt: skip
+            yield Fault(
+                f"{table}.csv",
+                number,
+                column,
+                "holds a control character, which no sheet can",
+                shown(row[column]),
+            )
 
 
 def _of_bias(number: int, row: Row, known: Collection[str], twice: Counter[str]) -> Iterator[Fault]:
@@ -267,7 +296,10 @@ def _of_bias(number: int, row: Row, known: Collection[str], twice: Counter[str])
     yield from (fault("bias", what) for what in _of_id(row["bias"], twice))
     category = row["category"]
     if category in OWN_RULES:
-        yield fault("category", "has fixed words for options and rules of its own in the release; choose another name")  # fmt: skip
+        yield fault(
+            "category",
+            "has fixed words for options and rules of its own in the release; choose another name",
+        )
     elif category and (why := name_fault(category)):
         yield fault("category", f"cannot be a category's name: {why}")
     elif category and category not in known and category not in CATEGORIES:
@@ -293,7 +325,9 @@ def _of_target(number: int, one: Scenario) -> Iterator[Fault]:
         yield Fault("templates.csv", number, "NAME1", what, shown(one.cells["NAME1"]))
 
 
-def _of_template(number: int, row: Row, biases: Mapping[str, Row], twice: Counter[str]) -> Iterator[Fault]:
+def _of_template(
+    number: int, row: Row, biases: Mapping[str, Row], twice: Counter[str]
+) -> Iterator[Fault]:
     def fault(column: str, what: str, value: str = "") -> Fault:
         return Fault("templates.csv", number, column, what, value or shown(row[column]))
 
@@ -302,10 +336,17 @@ def _of_template(number: int, row: Row, biases: Mapping[str, Row], twice: Counte
         yield fault("bias", "is no bias in biases.csv, or one with a fault")
     for column in ("context", "ans0", "ans1", *QUESTIONS.values()):
         for token in malformed(row[column]):
-            yield fault(column, f"holds what is no placeholder; expected {SLOTS[0]} or {SLOTS[1]}", shown(token))  # fmt: skip
+            yield fault(
+                column,
+                f"holds what is no placeholder; expected {SLOTS[0]} or {SLOTS[1]}",
+                shown(token),
+            )
     for slot in SLOTS:
         if row["context"] and (times := row["context"].count(slot)) != 1:
-            yield fault("context", f"mentions {slot} {times} times; once is right, as the second question of a pair exchanges the first mentions")  # fmt: skip
+            yield fault(
+                "context",
+                f"mentions {slot} {times} times; once is right, as the second question of a pair exchanges the first mentions",
+            )
     for column, slot in zip(("ans0", "ans1"), SLOTS, strict=True):
         if row[column] and (slot not in row[column] or SLOTS[slot == SLOTS[0]] in row[column]):
             yield fault(column, f"is not about {slot} alone")

@@ -16,7 +16,15 @@ from bench.core.files import explain_write_errors
 from bench.curate import sheets
 from bench.curate.cbbq import Project
 from bench.curate.cbbq_drafts import each, on_sheets
-from bench.curate.cbbq_review import ASKED, LETTERS, Reviewed, completeness, objections, reviewed, seen
+from bench.curate.cbbq_review import (
+    ASKED,
+    LETTERS,
+    Reviewed,
+    completeness,
+    objections,
+    reviewed,
+    seen,
+)
 from bench.curate.cbbq_sheets import following, hand_over, sent
 from bench.curate.workbook import Question
 
@@ -25,11 +33,24 @@ KEEP, LEAVE_OUT = "keep", "leave out"
 FORMS = 4
 # Characters of a reviewer's note that the sheet shows.
 LONGEST = 1000
-STANDING = ["template", "objections", "decision", "reason", "decided_by", "decided_when", "ready", "note"]
+STANDING = [
+    "template",
+    "objections",
+    "decision",
+    "reason",
+    "decided_by",
+    "decided_when",
+    "ready",
+    "note",
+]
 # Why a template is not in the data set yet.
 MEND, FACTS, REVIEWERS, PANEL, LEFT_OUT = (
-    "waits until its row is mended", "waits for facts that the editor accepts", "waits for reviewers", "waits for a discussion", "left out: {reason}",
-)  # fmt: skip
+    "waits until its row is mended",
+    "waits for facts that the editor accepts",
+    "waits for reviewers",
+    "waits for a discussion",
+    "left out: {reason}",
+)
 
 
 class Discussed(NamedTuple):
@@ -84,7 +105,12 @@ def hand_out(project: Project, person: str, seed: int = 0) -> list[Path]:
     for name in sent(project, SHEET):
         rows = sheets.opened(project.sheets, name).rows.to_dict("records")
         there += rows
-        hand_over(project, name, [person], [row["item_id"] for row in rows if now.get(row["item_id"]) == row])  # fmt: skip
+        hand_over(
+            project,
+            name,
+            [person],
+            [row["item_id"] for row in rows if now.get(row["item_id"]) == row],
+        )
     new = [row for row in now.values() if row not in there]
     if not new:
         return []
@@ -95,7 +121,9 @@ def hand_out(project: Project, person: str, seed: int = 0) -> list[Path]:
     ]
     name = following(project, SHEET)
     with explain_write_errors(project.sheets / name):
-        return sheets.write(project.sheets, name, pd.DataFrame(new), questions, [person], seed, asked["discuss"])  # fmt: skip
+        return sheets.write(
+            project.sheets, name, pd.DataFrame(new), questions, [person], seed, asked["discuss"]
+        )
 
 
 def discussed(project: Project) -> Discussed:
@@ -110,13 +138,21 @@ def discussed(project: Project) -> Discussed:
     mend = []
     for name in sent(project, SHEET):
         sheet, found = sheets.opened(project.sheets, name), sheets.read(project.sheets, name)
-        here = {row["item_id"] for row in sheet.rows.to_dict("records") if now.get(row["item_id"]) == row}
+        here = {
+            row["item_id"]
+            for row in sheet.rows.to_dict("records")
+            if now.get(row["item_id"]) == row
+        }
         mend.append(found.to_mend[found.to_mend.item_id.isin([*here, ""] if here else [])])
         waits |= {template: ", ".join(sheet.people) for template in here}
         for row in each(found.answers[found.answers.item_id.isin(here)]):
-            one = decisions.setdefault(row.item_id, {"decided_by": row.person, "decided_when": row.when})
+            one = decisions.setdefault(
+                row.item_id, {"decided_by": row.person, "decided_when": row.when}
+            )
             one[row.question] = row.answer
-    decisions = {template: one for template, one in decisions.items() if {"decision", "reason"} <= set(one)}
+    decisions = {
+        template: one for template, one in decisions.items() if {"decision", "reason"} <= set(one)
+    }
     unread, sound = _templates(review.waiting), {one.name for one in project.templates()}
     objected = objections(review.answers)
     rows = []
@@ -131,8 +167,21 @@ def discussed(project: Project) -> Discussed:
             note = LEFT_OUT.format(reason=reason) if decision else PANEL
         else:
             note = ""
-        rows.append((name, _count(objected, name), decision, reason, one.get("decided_by", ""), one.get("decided_when", ""), not note, note))  # fmt: skip
-    waiting = [(template, people) for template, people in waits.items() if template not in decisions]
+        rows.append(
+            (
+                name,
+                _count(objected, name),
+                decision,
+                reason,
+                one.get("decided_by", ""),
+                one.get("decided_when", ""),
+                not note,
+                note,
+            )
+        )
+    waiting = [
+        (template, people) for template, people in waits.items() if template not in decisions
+    ]
     return Discussed(
         pd.DataFrame(rows, columns=STANDING),
         pd.DataFrame(waiting, columns=["template", "people"]),
@@ -162,5 +211,7 @@ def _told(form: str, said: pd.DataFrame) -> list[str]:
 
 def _plain(note: str) -> str:
     """A note on one line, as a cell can hold it."""
-    text = "".join(" " if unicodedata.category(char) in ("Cc", "Cs") else char for char in note).strip()
+    text = "".join(
+        " " if unicodedata.category(char) in ("Cc", "Cs") else char for char in note
+    ).strip()
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"

@@ -38,8 +38,18 @@ DECISIONS = (ACCEPT, EDIT, AGAIN)
 SHEET = "decide"
 # What a file of wordings tells people, beside what it tells models.
 ON_SHEETS = (
-    "decide", "decision", "edited", "review", "answer", "asks_the_bias", "reads_well", "note", "discuss", "outcome", "reason",
-)  # fmt: skip
+    "decide",
+    "decision",
+    "edited",
+    "review",
+    "answer",
+    "asks_the_bias",
+    "reads_well",
+    "note",
+    "discuss",
+    "outcome",
+    "reason",
+)
 MAX_NEW_TOKENS = 200
 # So many drafts are asked for, and kept, at once.
 BATCH = 16
@@ -100,7 +110,11 @@ def wordings(path: Path = WORDINGS) -> Wordings:
     for name in ON_SHEETS:
         if why := unfit(said[name]):
             raise BadInput(f"{path}, table [sheet], `{name}`: {why}")
-    prompts = {name: table.get("prompt") for name, table in found.items() if isinstance(table, dict) and name != "sheet"}  # fmt: skip
+    prompts = {
+        name: table.get("prompt")
+        for name, table in found.items()
+        if isinstance(table, dict) and name != "sheet"
+    }
     version = found.get("version")
     if not isinstance(version, str) or not prompts:
         raise BadInput(f'{path}: expected `version = "..."` and a table with a `prompt` a wording')
@@ -130,9 +144,12 @@ def ask(one: Scenario, prompt: str) -> str:
     """The instruction for a template, with the first name of each list instead of the slots."""
     first = [names[0] for names in one.names]
     values = {
-        "context": one.filled(one.cells["context"]), "target": first[one.target], "other": first[1 - one.target],
-        "property": one.bias["property"], "reversed": one.bias["reversed"],
-    }  # fmt: skip
+        "context": one.filled(one.cells["context"]),
+        "target": first[one.target],
+        "other": first[1 - one.target],
+        "property": one.bias["property"],
+        "reversed": one.bias["reversed"],
+    }
     # In one go, so that what is filled in is never taken for a field.
     return re.sub(r"\{(\w+)\}", lambda found: values[found[1]], prompt).strip()
 
@@ -146,7 +163,11 @@ def wording_of(template: str, draw: int, seed: int, names: Sequence[str]) -> str
 def read_facts(reply: str, one: Scenario) -> str:
     """What a reply adds to the context, with slots instead of names; a context that it says again is cut off, and what is before it."""
     # Control characters and halves of characters, which no table can hold, say nothing.
-    text = "".join(char for char in BLANKS.sub("", reply.strip()) if unicodedata.category(char) not in ("Cc", "Cs"))  # fmt: skip
+    text = "".join(
+        char
+        for char in BLANKS.sub("", reply.strip())
+        if unicodedata.category(char) not in ("Cc", "Cs")
+    )
     slots = {name: slot for names, slot in zip(one.names, SLOTS, strict=True) for name in names}
     # The longest first, as a name may stand in another, of either list.
     known = "|".join(map(re.escape, sorted(slots, key=len, reverse=True)))
@@ -182,13 +203,17 @@ def pending(project: Project) -> list[Scenario]:
         for name in sent(project, SHEET)
     }
     last = {row["template"]: row["round"] for row in drafts}
-    missed = {name for name, number in last.items() if number in handed and name not in handed[number]}
+    missed = {
+        name for name, number in last.items() if number in handed and name not in handed[number]
+    }
     again = {
         row.template
         for row in each(decided(project).drafts)
         if row.decision == AGAIN and row.draw == drawn[row.template]
     }
-    return [one for one in project.templates() if one.name not in drawn or one.name in again | missed]
+    return [
+        one for one in project.templates() if one.name not in drawn or one.name in again | missed
+    ]
 
 
 def draw(project: Project, write: Writer, model: str, seed: int = 0) -> int:
@@ -208,14 +233,30 @@ def draw(project: Project, write: Writer, model: str, seed: int = 0) -> int:
     rows: list[Row] = []
     asked: list[str] = []
     for one in some:
-        number = 1 + max((int(row["draw"]) for row in before if row["template"] == one.name), default=0)
+        number = 1 + max(
+            (int(row["draw"]) for row in before if row["template"] == one.name), default=0
+        )
         wording = wording_of(one.name, number, seed, list(prompts))
         asked.append(ask(one, prompts[wording]))
         own = zlib.crc32(f"{seed}:{one.name}:{number}".encode()) % 2**31
-        rows.append({"template": one.name, "round": str(round_), "draw": str(number), "wording": wording, "version": version, "model": model, "seed": str(own)})  # fmt: skip
+        rows.append(
+            {
+                "template": one.name,
+                "round": str(round_),
+                "draw": str(number),
+                "wording": wording,
+                "version": version,
+                "model": model,
+                "seed": str(own),
+            }
+        )
     for start in range(0, len(rows), BATCH):
         part = rows[start : start + BATCH]
-        replies = write(asked[start : start + BATCH], max_new_tokens=MAX_NEW_TOKENS, seed=[int(row["seed"]) for row in part])  # fmt: skip
+        replies = write(
+            asked[start : start + BATCH],
+            max_new_tokens=MAX_NEW_TOKENS,
+            seed=[int(row["seed"]) for row in part],
+        )
         for row, one, reply in zip(part, some[start : start + BATCH], replies, strict=True):
             row["facts"] = read_facts(reply, one)[: 2 * LONGEST]
             row["fault"] = wrong_facts(row["facts"])
@@ -244,10 +285,13 @@ def hand_out(project: Project, person: str, seed: int = 0) -> list[Path]:
         if one := known.get(row["template"]):
             parts.setdefault(row["round"], []).append(
                 {
-                    "item_id": one.name, "context": one.cells["context"], "draft": row["facts"], "fault": row["fault"],
+                    "item_id": one.name,
+                    "context": one.cells["context"],
+                    "draft": row["facts"],
+                    "fault": row["fault"],
                     "against": f"{one.bias['group']}：{one.bias['property']} → {one.bias['reversed']}",
                 }
-            )  # fmt: skip
+            )
     asked = on_sheets(project)
     made: list[Path] = []
     there = sent(project, SHEET)
@@ -256,7 +300,15 @@ def hand_out(project: Project, person: str, seed: int = 0) -> list[Path]:
             hand_over(project, name, [person], [row["item_id"] for row in rows])
         else:
             with explain_write_errors(project.sheets / name):
-                made += sheets.write(project.sheets, name, pd.DataFrame(rows), _questions(asked), [person], seed, asked["decide"])  # fmt: skip
+                made += sheets.write(
+                    project.sheets,
+                    name,
+                    pd.DataFrame(rows),
+                    _questions(asked),
+                    [person],
+                    seed,
+                    asked["decide"],
+                )
     return made
 
 
@@ -273,7 +325,9 @@ def decided(project: Project) -> Decided:
     given: dict[tuple[str, str], dict[str, Any]] = {}
     for number, found in back.items():
         for row in each(found.answers):
-            cell = given.setdefault((str(row.item_id), number), {"person": row.person, "when": row.when})
+            cell = given.setdefault(
+                (str(row.item_id), number), {"person": row.person, "when": row.when}
+            )
             cell[str(row.question)] = row.answer
     rows: list[dict[str, Any]] = []
     facts: dict[str, str] = {}
@@ -288,8 +342,25 @@ def decided(project: Project) -> Decided:
         elif one["facts"]:
             facts[row["template"]] = one["facts"]
         rows.append({name: value for name, value in one.items() if name != "wrong"})
-    columns = ["template", "round", "draw", "wording", "model", "drafted", "facts", "decision", "distance", "kind", "person", "when"]  # fmt: skip
-    listed = pd.concat([part for part in mend if len(part)], ignore_index=True) if any(map(len, mend)) else pd.DataFrame(columns=sheets.MEND_COLUMNS)  # fmt: skip
+    columns = [
+        "template",
+        "round",
+        "draw",
+        "wording",
+        "model",
+        "drafted",
+        "facts",
+        "decision",
+        "distance",
+        "kind",
+        "person",
+        "when",
+    ]
+    listed = (
+        pd.concat([part for part in mend if len(part)], ignore_index=True)
+        if any(map(len, mend))
+        else pd.DataFrame(columns=sheets.MEND_COLUMNS)
+    )
     return Decided(facts, pd.DataFrame(rows, columns=columns), listed)
 
 
@@ -306,17 +377,40 @@ def _outcome(row: Row, given: dict[str, Any]) -> dict[str, Any]:
     distance = Levenshtein.normalized_distance(row["facts"], facts) if settled and facts else np.nan
     kind = KINDS[4]
     if settled:
-        kind = KINDS[3] if decision == AGAIN else KINDS[0 if distance == 0 else 1 if distance <= SMALL else 2]
+        kind = (
+            KINDS[3]
+            if decision == AGAIN
+            else KINDS[0 if distance == 0 else 1 if distance <= SMALL else 2]
+        )
     return {
-        "template": row["template"], "round": int(row["round"]), "draw": int(row["draw"]), "wording": row["wording"], "model": row["model"], "drafted": row["facts"],
-        "facts": "" if wrong else facts, "decision": decision if settled else "", "distance": distance, "kind": kind,
-        "person": given.get("person", ""), "when": given.get("when", ""), "wrong": wrong,
-    }  # fmt: skip
+        "template": row["template"],
+        "round": int(row["round"]),
+        "draw": int(row["draw"]),
+        "wording": row["wording"],
+        "model": row["model"],
+        "drafted": row["facts"],
+        "facts": "" if wrong else facts,
+        "decision": decision if settled else "",
+        "distance": distance,
+        "kind": kind,
+        "person": given.get("person", ""),
+        "when": given.get("when", ""),
+        "wrong": wrong,
+    }
 
 
 def _to_mend(one: dict[str, Any]) -> pd.DataFrame:
     file = f"{SHEET}-{one['round']}/{one['person']}.xlsx"
-    row = (one["person"], file, 0, one["template"], "edited", one["wrong"], "", "facts that name both, in whole sentences")  # fmt: skip
+    row = (
+        one["person"],
+        file,
+        0,
+        one["template"],
+        "edited",
+        one["wrong"],
+        "",
+        "facts that name both, in whole sentences",
+    )
     return pd.DataFrame([row], columns=sheets.MEND_COLUMNS)
 
 
@@ -339,8 +433,22 @@ def _share(name: str, some: pd.DataFrame) -> dict[str, Any]:
     n, usable = len(some), counts[KINDS[0]] + counts[KINDS[1]]
     first = name == "first drafts"
     low, high = proportion_confint(usable, n, method="wilson") if n and first else (np.nan, np.nan)
-    note = "no draft was decided on" if not n else "" if first else "several draws of a template are not independent, so there is no interval"  # fmt: skip
-    return {"drafts": name, "n": n, **counts, "usable": usable / n if n else np.nan, "ci_low": low, "ci_high": high, "note": note}  # fmt: skip
+    note = (
+        "no draft was decided on"
+        if not n
+        else ""
+        if first
+        else "several draws of a template are not independent, so there is no interval"
+    )
+    return {
+        "drafts": name,
+        "n": n,
+        **counts,
+        "usable": usable / n if n else np.nan,
+        "ci_low": low,
+        "ci_high": high,
+        "note": note,
+    }
 
 
 def sentence(drafts: pd.DataFrame) -> str:
@@ -350,5 +458,9 @@ def sentence(drafts: pd.DataFrame) -> str:
         return _("No draft has been decided on yet.")
     return _(
         "Of {n} first drafts {usable} could stand as they were or after an edit of at most {small} of the characters (95 % interval {low} to {high}).",
-        n=row.n, usable=f"{row.usable:.0%}", small=f"{SMALL:.0%}", low=f"{row.ci_low:.0%}", high=f"{row.ci_high:.0%}",
-    )  # fmt: skip
+        n=row.n,
+        usable=f"{row.usable:.0%}",
+        small=f"{SMALL:.0%}",
+        low=f"{row.ci_low:.0%}",
+        high=f"{row.ci_high:.0%}",
+    )

@@ -35,11 +35,39 @@ YES, NO = "yes", "no"
 ASKED = ("asks_the_bias", "reads_well")
 COUNT = 2
 CARDS = (
-    Card("usable", "share of first drafts that stand as drafted or after an edit of at most a fifth of the characters", "Levenshtein distance / longer length <= 0.2", "the threshold is ours", "0 to 1", "1; a low one says that people wrote the texts"),
-    Card("kappa", "agreement of the two reviewers' blind answers beyond chance, by category", "(observed - chance) / (1 - chance)", "Cohen, 1960; bands by Landis and Koch, 1977", "-1 to 1", "1; two people who guess get 0"),
-    Card("as labelled", "share of blind answers that are the template's label", "mean over answers", "ours", "0 to 1", "1; who guesses gets 1/3"),
-    Card("highest ROUGE-L", "how much a new context shares with the text of another set, or of its own, that is most like it", "max of 2 LCS(a, b) / (|a| + |b|)", "Lin, 2004, beta = 1; characters, a slot is one", "0 to 1", "low: the template adds something"),
-)  # fmt: skip
+    Card(
+        "usable",
+        "share of first drafts that stand as drafted or after an edit of at most a fifth of the characters",
+        "Levenshtein distance / longer length <= 0.2",
+        "the threshold is ours",
+        "0 to 1",
+        "1; a low one says that people wrote the texts",
+    ),
+    Card(
+        "kappa",
+        "agreement of the two reviewers' blind answers beyond chance, by category",
+        "(observed - chance) / (1 - chance)",
+        "Cohen, 1960; bands by Landis and Koch, 1977",
+        "-1 to 1",
+        "1; two people who guess get 0",
+    ),
+    Card(
+        "as labelled",
+        "share of blind answers that are the template's label",
+        "mean over answers",
+        "ours",
+        "0 to 1",
+        "1; who guesses gets 1/3",
+    ),
+    Card(
+        "highest ROUGE-L",
+        "how much a new context shares with the text of another set, or of its own, that is most like it",
+        "max of 2 LCS(a, b) / (|a| + |b|)",
+        "Lin, 2004, beta = 1; characters, a slot is one",
+        "0 to 1",
+        "low: the template adds something",
+    ),
+)
 
 
 class Reviewed(NamedTuple):
@@ -66,8 +94,19 @@ def forms(project: Project) -> pd.DataFrame:
     facts = decided(project).facts
     return pd.DataFrame(
         [row for one in project.templates() for row in _forms(one, facts.get(one.name, ""))],
-        columns=["item_id", "template", "bias", "category", "condition", "polarity", "context", "question", "label", "lacks"],
-    )  # fmt: skip
+        columns=[
+            "item_id",
+            "template",
+            "bias",
+            "category",
+            "condition",
+            "polarity",
+            "context",
+            "question",
+            "label",
+            "lacks",
+        ],
+    )
 
 
 def _forms(one: Scenario, facts: str) -> list[dict[str, Any]]:
@@ -76,15 +115,27 @@ def _forms(one: Scenario, facts: str) -> list[dict[str, Any]]:
         for polarity, column in QUESTIONS.items():
             lacks = ""
             if condition == CONDITIONS[1]:
-                lacks = f"facts: {wrong_facts(facts)}" if facts and wrong_facts(facts) else "" if facts else "facts that a person accepted or wrote"  # fmt: skip
+                lacks = (
+                    f"facts: {wrong_facts(facts)}"
+                    if facts and wrong_facts(facts)
+                    else ""
+                    if facts
+                    else "facts that a person accepted or wrote"
+                )
             rows.append(
                 {
-                    "item_id": f"{one.name}:{condition}:{polarity}", "template": one.name, "bias": one.bias["bias"],
-                    "category": one.category, "condition": condition, "polarity": polarity,
+                    "item_id": f"{one.name}:{condition}:{polarity}",
+                    "template": one.name,
+                    "bias": one.bias["bias"],
+                    "category": one.category,
+                    "condition": condition,
+                    "polarity": polarity,
                     "context": one.cells["context"] + (facts if condition == CONDITIONS[1] else ""),
-                    "question": one.cells[column], "label": one.label(condition, polarity), "lacks": lacks,
+                    "question": one.cells[column],
+                    "label": one.label(condition, polarity),
+                    "lacks": lacks,
                 }
-            )  # fmt: skip
+            )
     return rows
 
 
@@ -97,7 +148,11 @@ def completeness(project: Project) -> pd.DataFrame:
         told = {
             f"{one.condition} {one.polarity}": f"lacks {one.lacks}" if one.lacks else YES
             for one in each(some)
-        } or {f"{condition} {polarity}": "waits: the row has faults" for condition in CONDITIONS for polarity in QUESTIONS}  # fmt: skip
+        } or {
+            f"{condition} {polarity}": "waits: the row has faults"
+            for condition in CONDITIONS
+            for polarity in QUESTIONS
+        }
         rows.append({"template": row["template"], **told, "complete": set(told.values()) == {YES}})
     return pd.DataFrame(rows)
 
@@ -111,9 +166,12 @@ def seen(project: Project) -> dict[str, dict[str, str]]:
         one = known[str(row.template)]
         said = {letter: one.filled(one.cells[f"ans{k}"]) for k, letter in enumerate(LETTERS)}
         rows[str(row.item_id)] = {
-            "item_id": str(row.item_id), "context": one.filled(str(row.context)), "question_asked": str(row.question), **said,
+            "item_id": str(row.item_id),
+            "context": one.filled(str(row.context)),
+            "question_asked": str(row.question),
+            **said,
             "bias": f"{one.bias['group']}：{one.bias['property']}",
-        }  # fmt: skip
+        }
     return rows
 
 
@@ -125,13 +183,17 @@ def hand_out(project: Project, people: Sequence[str], seed: int = 0) -> list[Pat
         RunFailed: a file cannot be written.
     """
     if len(set(people)) != COUNT:
-        raise BadInput(f"reviewers: {COUNT} different people are needed for Cohen's kappa; found {', '.join(people) or 'none'}")  # fmt: skip
+        raise BadInput(
+            f"reviewers: {COUNT} different people are needed for Cohen's kappa; found {', '.join(people) or 'none'}"
+        )
     texts = seen(project)
     now = {_text(row) for row in texts.values()}
     there: set[tuple[str, ...]] = set()
     for name in sent(project, SHEET):
         rows = sheets.opened(project.sheets, name).rows.to_dict("records")
-        hand_over(project, name, people, [row["item_id"] for row in rows if _text(row) in now - there])
+        hand_over(
+            project, name, people, [row["item_id"] for row in rows if _text(row) in now - there]
+        )
         there |= {_text(row) for row in rows}
     new = [row for row in texts.values() if _text(row) not in there]
     if not new:
@@ -144,7 +206,9 @@ def hand_out(project: Project, people: Sequence[str], seed: int = 0) -> list[Pat
     ]
     name = following(project, SHEET)
     with explain_write_errors(project.sheets / name):
-        return sheets.write(project.sheets, name, pd.DataFrame(new), questions, people, seed, asked["review"])
+        return sheets.write(
+            project.sheets, name, pd.DataFrame(new), questions, people, seed, asked["review"]
+        )
 
 
 def reviewed(project: Project) -> Reviewed:
@@ -157,7 +221,11 @@ def reviewed(project: Project) -> Reviewed:
     waits: dict[str, set[str]] = {item: {"two reviewers"} for item in texts}
     for name in sent(project, SHEET):
         sheet, found = sheets.opened(project.sheets, name), sheets.read(project.sheets, name)
-        now = {row["item_id"] for row in sheet.rows.to_dict("records") if texts.get(row["item_id"]) == _text(row)}  # fmt: skip
+        now = {
+            row["item_id"]
+            for row in sheet.rows.to_dict("records")
+            if texts.get(row["item_id"]) == _text(row)
+        }
         # A sheet that was copied under the next number asks nothing new.
         now -= asked
         asked |= now
@@ -172,13 +240,30 @@ def reviewed(project: Project) -> Reviewed:
                 form = about.loc[row.item_id]
                 answers.append(
                     {
-                        "item_id": row.item_id, "template": form.template, "category": form.category, "condition": form.condition,
-                        "polarity": form.polarity, "person": row.person, "rater": f"reviewer {sheet.people.index(row.person) + 1}",
-                        "question": row.question, "answer": row.answer,
+                        "item_id": row.item_id,
+                        "template": form.template,
+                        "category": form.category,
+                        "condition": form.condition,
+                        "polarity": form.polarity,
+                        "person": row.person,
+                        "rater": f"reviewer {sheet.people.index(row.person) + 1}",
+                        "question": row.question,
+                        "answer": row.answer,
                         "label": LETTERS[form.label],
                     }
-                )  # fmt: skip
-    columns = ["item_id", "template", "category", "condition", "polarity", "person", "rater", "question", "answer", "label"]  # fmt: skip
+                )
+    columns = [
+        "item_id",
+        "template",
+        "category",
+        "condition",
+        "polarity",
+        "person",
+        "rater",
+        "question",
+        "answer",
+        "label",
+    ]
     waiting = [(item, ", ".join(sorted(people))) for item, people in waits.items() if people]
     return Reviewed(
         pd.DataFrame(answers, columns=columns),
@@ -221,21 +306,57 @@ def shares(answers: pd.DataFrame) -> pd.DataFrame:
         for said, (templates, right) in told.items():
             whole = right.groupby(templates.to_numpy()).all()
             n = len(whole)
-            low, high = proportion_confint(int(whole.sum()), n, method="wilson") if n else (np.nan, np.nan)
-            rows.append({"category": category, "said": said, "templates": whole.mean() if n else np.nan, "ci_low": low, "ci_high": high, "n": n, "of_answers": right.mean() if n else np.nan, "answers": len(right)})  # fmt: skip
-    return pd.DataFrame(rows, columns=["category", "said", "templates", "ci_low", "ci_high", "n", "of_answers", "answers"])  # fmt: skip
+            low, high = (
+                proportion_confint(int(whole.sum()), n, method="wilson") if n else (np.nan, np.nan)
+            )
+            rows.append(
+                {
+                    "category": category,
+                    "said": said,
+                    "templates": whole.mean() if n else np.nan,
+                    "ci_low": low,
+                    "ci_high": high,
+                    "n": n,
+                    "of_answers": right.mean() if n else np.nan,
+                    "answers": len(right),
+                }
+            )
+    return pd.DataFrame(
+        rows,
+        columns=[
+            "category",
+            "said",
+            "templates",
+            "ci_low",
+            "ci_high",
+            "n",
+            "of_answers",
+            "answers",
+        ],
+    )
 
 
 def objections(answers: pd.DataFrame) -> pd.DataFrame:
     """What is to be discussed: answers that are not the label, and every no, with the reviewer's note."""
-    notes = {(row.item_id, row.person): row.answer for row in each(answers[answers.question == "note"])}  # fmt: skip
+    notes = {
+        (row.item_id, row.person): row.answer for row in each(answers[answers.question == "note"])
+    }
     wrong = (answers.question == "answer") & (answers.answer != answers.label)
     some = answers[wrong | (answers.question.isin(ASKED) & (answers.answer == NO))]
     rows = [
-        (row.item_id, row.person, row.question, row.answer, row.label if row.question == "answer" else YES, notes.get((row.item_id, row.person), ""))
+        (
+            row.item_id,
+            row.person,
+            row.question,
+            row.answer,
+            row.label if row.question == "answer" else YES,
+            notes.get((row.item_id, row.person), ""),
+        )
         for row in each(some)
-    ]  # fmt: skip
-    return pd.DataFrame(rows, columns=["item_id", "person", "question", "answer", "expected", "note"])
+    ]
+    return pd.DataFrame(
+        rows, columns=["item_id", "person", "question", "answer", "expected", "note"]
+    )
 
 
 def texts(project: Project) -> pd.DataFrame:
@@ -246,7 +367,17 @@ def texts(project: Project) -> pd.DataFrame:
     for row in each(found[(found.lacks == "") & (found.polarity == "neg")]):
         text = row.context.replace(SLOTS[0], overview.FIRST).replace(SLOTS[1], overview.SECOND)
         rows.append(
-            ("cbbq", f"{row.template}:{row.condition}", row.category, language, "", (), text, text, 1)
+            (
+                "cbbq",
+                f"{row.template}:{row.condition}",
+                row.category,
+                language,
+                "",
+                (),
+                text,
+                text,
+                1,
+            )
         )
     return pd.DataFrame(rows, columns=list(overview.Text._fields))
 
@@ -276,9 +407,33 @@ def novelty(project: Project, others: Sequence[Source] = ()) -> pd.DataFrame:
             for row, found in zip(each(new), values, strict=True):
                 best = int(found.argmax())
                 if found[best] >= 0:
-                    rows.append((row.item_id, condition, name, float(found[best]), here.item_id.iloc[best], row.text, here.text.iloc[best], bool(found[best] >= diversity.NEAR)))  # fmt: skip
-    columns = ["item_id", "condition", "set", "rouge_l", "nearest", "text", "nearest_text", "too_near"]
-    return pd.DataFrame(rows, columns=columns).sort_values("rouge_l", ascending=False, kind="stable").reset_index(drop=True)  # fmt: skip
+                    rows.append(
+                        (
+                            row.item_id,
+                            condition,
+                            name,
+                            float(found[best]),
+                            here.item_id.iloc[best],
+                            row.text,
+                            here.text.iloc[best],
+                            bool(found[best] >= diversity.NEAR),
+                        )
+                    )
+    columns = [
+        "item_id",
+        "condition",
+        "set",
+        "rouge_l",
+        "nearest",
+        "text",
+        "nearest_text",
+        "too_near",
+    ]
+    return (
+        pd.DataFrame(rows, columns=columns)
+        .sort_values("rouge_l", ascending=False, kind="stable")
+        .reset_index(drop=True)
+    )
 
 
 def usual(source: Source) -> pd.DataFrame:
@@ -306,4 +461,6 @@ def _said(some: pd.DataFrame, question: str) -> tuple[pd.Series, pd.Series]:
 
 def _text(row: Mapping[Any, Any]) -> tuple[str, ...]:
     """What of a row makes it the same as another."""
-    return tuple(str(row[name]) for name in ("item_id", "context", "question_asked", *LETTERS, "bias"))
+    return tuple(
+        str(row[name]) for name in ("item_id", "context", "question_asked", *LETTERS, "bias")
+    )

@@ -15,7 +15,9 @@ def sent(project: Project, kind: str) -> list[str]:
     """The sheets of a kind that went out, in the order of their numbers."""
     found = {path.parent.name for path in project.sheets.glob(f"{kind}-*/{sheets.MANIFEST}")}
     # A copy that somebody made beside it is no sheet.
-    return sorted((name for name in found if _number(name, kind)), key=lambda name: _number(name, kind))
+    return sorted(
+        (name for name in found if _number(name, kind)), key=lambda name: _number(name, kind)
+    )
 
 
 def following(project: Project, kind: str) -> str:

@@ -35,7 +35,10 @@ SLIPS = (("；", "，"), ("当即", "马上"), ("核对后", "复核时"), ("写
 
 def finished() -> dict[str, str]:
     """The facts of the example, by template."""
-    return {row["template"]: row["facts"] for row in read_csv(EXAMPLES / "cbbq" / "finished.csv", ["template", "facts"])}  # fmt: skip
+    return {
+        row["template"]: row["facts"]
+        for row in read_csv(EXAMPLES / "cbbq" / "finished.csv", ["template", "facts"])
+    }
 
 
 class Drafter:
@@ -50,11 +53,15 @@ class Drafter:
         self.templates = list(templates)
         self.facts = finished()
 
-    def __call__(self, prompts: Sequence[str], *, max_new_tokens: int = 0, seed: Sequence[int] = ()) -> list[str]:  # fmt: skip
+    def __call__(
+        self, prompts: Sequence[str], *, max_new_tokens: int = 0, seed: Sequence[int] = ()
+    ) -> list[str]:
         return [self._reply(prompt, number) for prompt, number in zip(prompts, seed, strict=True)]
 
     def _reply(self, prompt: str, seed: int) -> str:
-        one = next((one for one in self.templates if one.filled(one.cells["context"]) in prompt), None)
+        one = next(
+            (one for one in self.templates if one.filled(one.cells["context"]) in prompt), None
+        )
         if one is None or one.name not in self.facts:
             return REFUSAL
         dice = random.Random(seed)
@@ -71,7 +78,13 @@ class Drafter:
         return one.filled(facts)
 
 
-def work(project: Project, write: Writer | None = None, model: str = MODEL, reliability: float = 0.9, seed: int = 0) -> None:  # fmt: skip
+def work(
+    project: Project,
+    write: Writer | None = None,
+    model: str = MODEL,
+    reliability: float = 0.9,
+    seed: int = 0,
+) -> None:
     """Go the way from drafts to discussions with simulated people: an editor who knows the finished facts, two reviewers, a panel.
 
     What somebody has filled in already is left as it is.
@@ -91,10 +104,22 @@ def work(project: Project, write: Writer | None = None, model: str = MODEL, reli
     for _ in range(PATIENCE):
         cbbq_drafts.draw(project, write, model, seed)
         cbbq_drafts.hand_out(project, EDITOR, seed)
-        draws = {(f"{cbbq_drafts.SHEET}-{row['round']}", row["template"]): int(row["draw"]) for row in project.table("drafts")}  # fmt: skip
+        draws = {
+            (f"{cbbq_drafts.SHEET}-{row['round']}", row["template"]): int(row["draw"])
+            for row in project.table("drafts")
+        }
         for sheet, person in _unfilled(project, cbbq_drafts.SHEET):
-            last = {item for (name, item), draw in draws.items() if name == sheet.name and draw >= PATIENCE}
-            _fill(project, sheet, person, lambda row, last=last: _decide(row, known, row["item_id"] in last))  # type: ignore[misc]
+            last = {
+                item
+                for (name, item), draw in draws.items()
+                if name == sheet.name and draw >= PATIENCE
+            }
+            _fill(
+                project,
+                sheet,
+                person,
+                lambda row, last=last: _decide(row, known, row["item_id"] in last),
+            )  # type: ignore[misc]
     cbbq_review.hand_out(project, REVIEWERS, seed)
     for sheet, person in _unfilled(project, cbbq_review.SHEET):
         _review(project, sheet, person, reliability, seed)
@@ -116,7 +141,12 @@ def _unfilled(project: Project, kind: str) -> list[tuple[Sheet, str]]:
     return found
 
 
-def _fill(project: Project, sheet: Sheet, person: str, answer: Callable[[Mapping[str, str]], Mapping[str, Any]]) -> None:  # fmt: skip
+def _fill(
+    project: Project,
+    sheet: Sheet,
+    person: str,
+    answer: Callable[[Mapping[str, str]], Mapping[str, Any]],
+) -> None:
     sheets.fill(project.sheets / sheet.name / f"{person}.xlsx", sheet, person, answer)
 
 
@@ -141,13 +171,22 @@ def _review(project: Project, sheet: Sheet, person: str, reliability: float, see
     items = cbbq_review.forms(project).set_index("item_id").loc[sheet.rows.item_id].reset_index()
     truth = items.assign(topic=[cbbq_review.LETTERS[label] for label in items.label])
     panel = Simulated(reliability, len(sheet.people), seed).annotate(truth)
-    mine = panel[panel.rater == f"simulated {sheet.people.index(person) + 1}"].set_index("item_id").rating
+    mine = (
+        panel[panel.rater == f"simulated {sheet.people.index(person) + 1}"]
+        .set_index("item_id")
+        .rating
+    )
 
     def answer(row: Mapping[str, str]) -> dict[str, Any]:
         dice = random.Random(zlib.crc32(f"{seed}:{person}:{row['item_id']}".encode()))
         reads_well = dice.random() < 0.95
         note = {} if reads_well else {"note": "读起来有些绕（模拟的意见）"}
-        return {"answer": str(mine[row["item_id"]]), "asks_the_bias": "yes", "reads_well": "yes" if reads_well else "no", **note}  # fmt: skip
+        return {
+            "answer": str(mine[row["item_id"]]),
+            "asks_the_bias": "yes",
+            "reads_well": "yes" if reads_well else "no",
+            **note,
+        }
 
     _fill(project, sheet, person, answer)
 
@@ -157,7 +196,9 @@ def _discuss(row: Mapping[str, str]) -> dict[str, str]:
     for form, text in row.items():
         label = text[-2:-1]
         given = [
-            line.partition(": ")[2][:1] for line in row["said"].split("\n") if line.startswith(f"{form}, ")
+            line.partition(": ")[2][:1]
+            for line in row["said"].split("\n")
+            if line.startswith(f"{form}, ")
         ]
         if given and label not in given:
             return {"decision": LEAVE_OUT, "reason": f"两位评审都没有选 {label}（模拟的结论）"}

@@ -31,9 +31,22 @@ PROVENANCE = "provenance.csv"
 # As the release's files begin, and their columns in its order.
 MARK = "\ufeff"
 COLUMNS = (
-    "question_index", "question_polarity", "context_condition", "category", "subcategory", "bias_targeted_groups", "source", "context",
-    "NAME1", "NAME2", "question", "ans0", "ans1", "ans2", "label",
-)  # fmt: skip
+    "question_index",
+    "question_polarity",
+    "context_condition",
+    "category",
+    "subcategory",
+    "bias_targeted_groups",
+    "source",
+    "context",
+    "NAME1",
+    "NAME2",
+    "question",
+    "ans0",
+    "ans1",
+    "ans2",
+    "label",
+)
 
 
 class Made(NamedTuple):
@@ -62,8 +75,14 @@ def write(project: Project, out: Path | None = None) -> Made:
         RunFailed: it cannot be written.
     """
     place = out or project.folder / FOLDER
-    if place.exists() and not (place / PROVENANCE).is_file() and (not place.is_dir() or any(place.iterdir())):
-        raise BadInput(f"{place}: holds something that was not written here; give an empty or new folder")
+    if (
+        place.exists()
+        and not (place / PROVENANCE).is_file()
+        and (not place.is_dir() or any(place.iterdir()))
+    ):
+        raise BadInput(
+            f"{place}: holds something that was not written here; give an empty or new folder"
+        )
     state = discussed(project)
     ready = set(state.standing.template[state.standing.ready])
     if not ready:
@@ -82,18 +101,32 @@ def write(project: Project, out: Path | None = None) -> Made:
                 path = Path(one.category) / condition / name
                 rows = made.setdefault(path, [])
                 rows.append(_row(one, found.loc[item], len(rows) + 1))
-                origin.append({"file": path.as_posix(), "row": len(rows), "item_id": item, **told(one, condition, item)})  # fmt: skip
-    provenance = pd.DataFrame(origin).sort_values(["file", "row"], kind="stable").reset_index(drop=True)
+                origin.append(
+                    {
+                        "file": path.as_posix(),
+                        "row": len(rows),
+                        "item_id": item,
+                        **told(one, condition, item),
+                    }
+                )
+    provenance = (
+        pd.DataFrame(origin).sort_values(["file", "row"], kind="stable").reset_index(drop=True)
+    )
     with explain_write_errors(place):
         # What an earlier writing left and this one does not make; the manifest comes last, so that a half is no data set.
         _clear(place, made)
-        atomic_write(place / PROVENANCE, as_csv(provenance.map(lambda cell: guarded(cell) if isinstance(cell, str) else cell)))  # fmt: skip
+        atomic_write(
+            place / PROVENANCE,
+            as_csv(provenance.map(lambda cell: guarded(cell) if isinstance(cell, str) else cell)),
+        )
         for path, rows in made.items():
             atomic_write(place / path, MARK + as_csv(pd.DataFrame(rows, columns=list(COLUMNS))))
         if wording := own_wording(project.folder):
             atomic_write(place / WORDING, read_text(wording))
         atomic_write(place / DATASET, _manifest(project, some))
-    left_out = state.standing[~state.standing.ready][["template", "objections", "decision", "reason", "note"]]
+    left_out = state.standing[~state.standing.ready][
+        ["template", "objections", "decision", "reason", "note"]
+    ]
     return Made(place, left_out.reset_index(drop=True), provenance)
 
 
@@ -126,12 +159,19 @@ def counts(source: Source) -> pd.DataFrame:
         for polarity in FILES
         if (
             some := [
-                one for one in cbbq.read_templates(paths, category, condition) if one.polarity == polarity
+                one
+                for one in cbbq.read_templates(paths, category, condition)
+                if one.polarity == polarity
             ]
         )
     ]
-    table = pd.DataFrame(rows, columns=["category", "condition", "polarity", "templates", "questions"])
-    total = pd.DataFrame([("all", "", "", int(table.templates.sum()), int(table.questions.sum()))], columns=table.columns)  # fmt: skip
+    table = pd.DataFrame(
+        rows, columns=["category", "condition", "polarity", "templates", "questions"]
+    )
+    total = pd.DataFrame(
+        [("all", "", "", int(table.templates.sum()), int(table.questions.sum()))],
+        columns=table.columns,
+    )
     return pd.concat([table, total], ignore_index=True)
 
 
@@ -163,14 +203,23 @@ def _manifest(project: Project, some: Collection[Scenario]) -> str:
 
 def _row(one: Scenario, form: Any, index: int) -> Row:
     told = {
-        "question_index": str(index), "question_polarity": form.polarity, "context_condition": form.condition, "category": one.category,
-        "subcategory": one.bias["topic"], "bias_targeted_groups": one.bias["group"], "source": one.bias["source"],
-        "context": form.context, "question": form.question, "label": str(form.label),
-    }  # fmt: skip
+        "question_index": str(index),
+        "question_polarity": form.polarity,
+        "context_condition": form.condition,
+        "category": one.category,
+        "subcategory": one.bias["topic"],
+        "bias_targeted_groups": one.bias["group"],
+        "source": one.bias["source"],
+        "context": form.context,
+        "question": form.question,
+        "label": str(form.label),
+    }
     return told | {name: one.cells[name] for name in ("NAME1", "NAME2", "ans0", "ans1", "ans2")}
 
 
-def _provenance(project: Project, state: Discussed) -> Callable[[Scenario, str, str], dict[str, Any]]:
+def _provenance(
+    project: Project, state: Discussed
+) -> Callable[[Scenario, str, str], dict[str, Any]]:
     """A function from a template, condition and form to where that comes from."""
     decisions = decided(project)
     drafts = {row.template: row for row in each(decisions.drafts) if row.facts}
@@ -184,13 +233,24 @@ def _provenance(project: Project, state: Discussed) -> Callable[[Scenario, str, 
         of_draft: Row = asked[one.name, draft.draw] if draft else {}
         said = answers[answers.item_id == item]
         return {
-            "bias": one.bias["bias"], "author": one.cells["author"], "drafted_by": of_draft.get("model", ""), "wording": of_draft.get("wording", ""),
-            "wording_version": of_draft.get("version", ""), "seed": of_draft.get("seed", ""), "draw": of_draft.get("draw", ""),
-            "became": draft.kind if draft else "", "changed": draft.distance if draft else float("nan"), "decided_by": draft.person if draft else "",
-            "decided_when": draft.when if draft else "", "reviewers": ", ".join(sorted(said.person)),
+            "bias": one.bias["bias"],
+            "author": one.cells["author"],
+            "drafted_by": of_draft.get("model", ""),
+            "wording": of_draft.get("wording", ""),
+            "wording_version": of_draft.get("version", ""),
+            "seed": of_draft.get("seed", ""),
+            "draw": of_draft.get("draw", ""),
+            "became": draft.kind if draft else "",
+            "changed": draft.distance if draft else float("nan"),
+            "decided_by": draft.person if draft else "",
+            "decided_when": draft.when if draft else "",
+            "reviewers": ", ".join(sorted(said.person)),
             "answered_as_labelled": int((said.answer == said.label).sum()),
-            "objections": int(settled.objections[one.name]), "decision": settled.decision[one.name], "reason": settled.reason[one.name],
-            "discussed_by": settled.decided_by[one.name], "discussed_when": settled.decided_when[one.name],
-        }  # fmt: skip
+            "objections": int(settled.objections[one.name]),
+            "decision": settled.decision[one.name],
+            "reason": settled.reason[one.name],
+            "discussed_by": settled.decided_by[one.name],
+            "discussed_when": settled.decided_when[one.name],
+        }
 
     return of

@@ -38,7 +38,15 @@ WORDING = Path(__file__).parent / "wordings" / "mcbe.toml"
 MANIFEST, DRAFTS, SHEETS = "project.toml", "drafts.csv", "sheets"
 COLUMNS = ("draft", "context", "sentence", "words", "author", "source")
 # Who does what, and how many there have to be at least; McBE's paper had 5, 3, 2, 6 and 8.
-ROLES = {"subcategory": 3, "explanation": 1, "review": 2, "severity": 3, "quality": 1, "panel": 1, "expert": 1}  # fmt: skip
+ROLES = {
+    "subcategory": 3,
+    "explanation": 1,
+    "review": 2,
+    "severity": 3,
+    "quality": 1,
+    "panel": 1,
+    "expert": 1,
+}
 # What is filled into the prompt that merges.
 FIELD = re.compile(r"\{(\w*)\}")
 # What no question about finished rows is called, as a column of its sheet is.
@@ -105,7 +113,9 @@ def opened(folder: str | Path) -> Project:
         )
     ((category, about),) = categories.items()
     if not isinstance(about, dict):
-        raise BadInput(f"{path}, key `categories.{category}`: expected a table with labels and subcategories")
+        raise BadInput(
+            f"{path}, key `categories.{category}`: expected a table with labels and subcategories"
+        )
     where = f"{path}, key `categories.{category}.subcategories`"
     subcategories = _texts(where, about.get("subcategories"), least=2)
     if LEAVE_OUT in subcategories:
@@ -118,7 +128,9 @@ def opened(folder: str | Path) -> Project:
         raise BadInput(f"{path}: expected a table [people] with the names of {', '.join(ROLES)}")
     seed = found.get("seed", 0)
     if type(seed) is not int or seed < 0:
-        raise BadInput(f"{path}, key `seed`: {quoted(seed)} is not allowed; expected a whole number from 0")
+        raise BadInput(
+            f"{path}, key `seed`: {quoted(seed)} is not allowed; expected a whole number from 0"
+        )
     own = folder / "wording.toml"
     return Project(
         folder=folder,
@@ -126,7 +138,9 @@ def opened(folder: str | Path) -> Project:
         category=category,
         subcategories=subcategories,
         people={
-            role: _people(f"{path}, key `people.{role}`", people.get(role), least, 1 if role in ALONE else 60)
+            role: _people(
+                f"{path}, key `people.{role}`", people.get(role), least, 1 if role in ALONE else 60
+            )
             for role, least in ROLES.items()
         },
         seed=seed,
@@ -154,25 +168,49 @@ def check(project: Project) -> pd.DataFrame:
     drafts = project.drafts
     found = []
     twice = drafts.draft.duplicated(keep=False)
-    for row, (name, cells) in enumerate(zip(drafts.draft, drafts.to_dict("records"), strict=True), start=1):
+    for row, (name, cells) in enumerate(
+        zip(drafts.draft, drafts.to_dict("records"), strict=True), start=1
+    ):
         if not NAME.fullmatch(name) or twice[row - 1]:
-            found.append((row, name, "draft", "is empty, doubled, or no plain name such as d1", name))
-        found += [(row, name, str(column), why, quoted(cell)) for column, cell in cells.items() if (why := unfit(cell))]  # fmt: skip
+            found.append(
+                (row, name, "draft", "is empty, doubled, or no plain name such as d1", name)
+            )
+        found += [
+            (row, name, str(column), why, quoted(cell))
+            for column, cell in cells.items()
+            if (why := unfit(cell))
+        ]
     again = drafts[["sentence", "words"]].duplicated()
-    found += [(row + 1, drafts.draft[row], "sentence", "repeats an earlier draft", drafts.sentence[row]) for row in drafts.index[again]]  # fmt: skip
+    found += [
+        (row + 1, drafts.draft[row], "sentence", "repeats an earlier draft", drafts.sentence[row])
+        for row in drafts.index[again]
+    ]
     if drafts.empty:
-        return pd.DataFrame([(0, "", "", "there are no drafts yet", "")], columns=["row", "draft", "column", "what", "value"])  # fmt: skip
+        return pd.DataFrame(
+            [(0, "", "", "there are no drafts yet", "")],
+            columns=["row", "draft", "column", "what", "value"],
+        )
     # The loader wants whole rows: what people will say is filled in for the time being. It comes first in a row, as a byte order
     # mark at its beginning is taken for two files that were joined, and has been told here.
     whole = drafts.assign(subtype="?", explanation="?", score="0")[[*mcbe.COLUMNS][::-1]]
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "drafts.csv"
         atomic_write(path, as_csv(whole))
-        for row, (_, one) in enumerate(mcbe.read(path, project.category, groups=project.groups), start=1):
+        for row, (_, one) in enumerate(
+            mcbe.read(path, project.category, groups=project.groups), start=1
+        ):
             if isinstance(one, mcbe.Fault):
                 found.append((row, drafts.draft[row - 1], one.column, one.what, one.value))
             elif project.groups and len(one.words) < 2:
-                found.append((row, drafts.draft[row - 1], "words", "lists one word; two or more are compared", one.words[0]))  # fmt: skip
+                found.append(
+                    (
+                        row,
+                        drafts.draft[row - 1],
+                        "words",
+                        "lists one word; two or more are compared",
+                        one.words[0],
+                    )
+                )
     return pd.DataFrame(sorted(found), columns=["row", "draft", "column", "what", "value"])
 
 
@@ -185,7 +223,9 @@ def _wording(path: Path) -> Mapping[str, Any]:
     found = toml.read(path)
     for table, texts in toml.read(WORDING).items():
         for name in texts if isinstance(texts, dict) and table != "quality" else ():
-            if not isinstance(found.get(table), dict) or not isinstance(found[table].get(name), str):
+            if not isinstance(found.get(table), dict) or not isinstance(
+                found[table].get(name), str
+            ):
                 raise BadInput(
                     f"{path}, table [{table}]: the text `{name}` is missing; {WORDING} has them all"
                 )
@@ -229,9 +269,15 @@ def _people(where: str, given: object, least: int, most: int) -> tuple[str, ...]
 
 def _texts(where: str, given: object, least: int, most: int = 60) -> tuple[str, ...]:
     texts = tuple(given) if isinstance(given, list) else ()
-    whole = all(isinstance(one, str) and one.strip() == one and one and not unfit(one) for one in texts)
+    whole = all(
+        isinstance(one, str) and one.strip() == one and one and not unfit(one) for one in texts
+    )
     # Full-width letters are no others for those who read answers.
-    if not least <= len(texts) <= most or not whole or len({simple(one) for one in texts}) < len(texts):
+    if (
+        not least <= len(texts) <= most
+        or not whole
+        or len({simple(one) for one in texts}) < len(texts)
+    ):
         many = "one text" if most == 1 else f"{least} texts or more, each once"
         raise BadInput(f"{where}: {quoted(given)} is not allowed; expected a list of {many}")
     return texts

@@ -44,14 +44,20 @@ def agreement(*found: Rounds) -> pd.DataFrame:
         `raters`, `band` (of a kappa, after Landis and Koch), `note`.
     """
     rows: list[dict[Any, Any]] = []
-    for of, name, question in (("subcategory", SUBCATEGORY, "subtype"), ("severity", SEVERITY, "severity")):
+    for of, name, question in (
+        ("subcategory", SUBCATEGORY, "subtype"),
+        ("severity", SEVERITY, "severity"),
+    ):
         sent = [one for one in found if name in one.sent]
         ratings = [_numbered(one, name, question) for one in sent]
         # One who is alone agrees with nobody.
         ratings = [some for some in ratings if len(set(some.rater)) > 1]
         if not ratings:
             continue
-        whole = all(one.sent[name].complete for one in sent) and len({len(set(some.rater)) for some in ratings}) == 1  # fmt: skip
+        whole = (
+            all(one.sent[name].complete for one in sent)
+            and len({len(set(some.rater)) for some in ratings}) == 1
+        )
         every = pd.concat(ratings, ignore_index=True)
         if of == "subcategory":
             rows += [*(_kappas(of, every) if whole else []), *_alphas(of, every, "nominal")]
@@ -65,7 +71,9 @@ def agreement(*found: Rounds) -> pd.DataFrame:
 def quality(found: Rounds) -> pd.DataFrame:
     """The shares of the quality questions, with the question `asked`; see `mcbe_rules.shares`. No rows before they are in."""
     none = pd.DataFrame(columns=["question"])
-    shares = mcbe_rules.shares(found.sent[QUALITY].returned.answers if QUALITY in found.sent else none)
+    shares = mcbe_rules.shares(
+        found.sent[QUALITY].returned.answers if QUALITY in found.sent else none
+    )
     return shares.assign(asked=shares.question.map(found.project.wording["quality"]))
 
 
@@ -75,34 +83,60 @@ def findings(found: Rounds) -> list[str]:
     n = len(found.drafts)
     if SUBCATEGORY in found.outcomes:
         outcome = found.outcomes[SUBCATEGORY]
-        split, against = (int((outcome.discuss == why).sum()) for why in ("no majority", "objection"))
-        told.append(_(
-            "Of {n} drafts {most} had a subcategory by majority and without objection; {split} had no majority and {against} an objection, and went to a discussion. {out} were left out.",
-            n=n, most=n - split - against, split=split, against=against, out=len(found.left_out),
-        ))  # fmt: skip
+        split, against = (
+            int((outcome.discuss == why).sum()) for why in ("no majority", "objection")
+        )
+        told.append(
+            _(
+                "Of {n} drafts {most} had a subcategory by majority and without objection; {split} had no majority and {against} an objection, and went to a discussion. {out} were left out.",
+                n=n,
+                most=n - split - against,
+                split=split,
+                against=against,
+                out=len(found.left_out),
+            )
+        )
     if REVIEW in found.outcomes:
         outcome = found.outcomes[REVIEW]
         settled = outcome.discuss == ""
-        accepted, edited = (int((settled & (outcome.how == how)).sum()) for how in ("accepted", "edited"))
-        told.append(_(
-            "Of {n} merged explanations the reviewers accepted {accepted} as they were and edited {edited}; {open} went to a discussion.",
-            n=len(outcome), accepted=accepted, edited=edited, open=int((~settled).sum()),
-        ))  # fmt: skip
+        accepted, edited = (
+            int((settled & (outcome.how == how)).sum()) for how in ("accepted", "edited")
+        )
+        told.append(
+            _(
+                "Of {n} merged explanations the reviewers accepted {accepted} as they were and edited {edited}; {open} went to a discussion.",
+                n=len(outcome),
+                accepted=accepted,
+                edited=edited,
+                open=int((~settled).sum()),
+            )
+        )
     if SEVERITY in found.outcomes:
         first = found.outcomes[SEVERITY]
         second = found.outcomes.get(AGAIN)
-        told.append(_(
-            "Severities of {wide} of {n} items lay more than {widest} apart and were given again; those of {expert} still did, and went to an expert.",
-            wide=int(first.again.sum()), n=len(first), widest=mcbe_rules.WIDEST, expert=0 if second is None else int(second.again.sum()),
-        ))  # fmt: skip
+        told.append(
+            _(
+                "Severities of {wide} of {n} items lay more than {widest} apart and were given again; those of {expert} still did, and went to an expert.",
+                wide=int(first.again.sum()),
+                n=len(first),
+                widest=mcbe_rules.WIDEST,
+                expert=0 if second is None else int(second.again.sum()),
+            )
+        )
     told += [_agree(row) for row in agreement(found).to_dict("records")]
     shares = quality(found)
     if len(shares):
         worst = shares.iloc[int(shares.yes.argmin())]
-        told.append(_(
-            "Reviewers said yes to the quality questions in {low} to {high} of their answers; least to \"{question}\" (n = {n} answers about {items} items each).",
-            low=f"{worst.yes:.0%}", high=f"{shares.yes.max():.0%}", question=worst.asked, n=int(worst.n), items=int(worst["items"]),
-        ))  # fmt: skip
+        told.append(
+            _(
+                'Reviewers said yes to the quality questions in {low} to {high} of their answers; least to "{question}" (n = {n} answers about {items} items each).',
+                low=f"{worst.yes:.0%}",
+                high=f"{shares.yes.max():.0%}",
+                question=worst.asked,
+                n=int(worst.n),
+                items=int(worst["items"]),
+            )
+        )
     if found.waits:
         told.append(_("It waits for {what}.", what=found.waits))
     return told
@@ -117,20 +151,41 @@ def history(log: pd.DataFrame, item: str) -> pd.DataFrame:
 def _agree(row: dict[Any, Any]) -> str:
     what, measure = _(OF[row["of"]]), _(row["measure"])
     if math.isnan(row["value"]):
-        return _("Agreement on {what} has no {measure}: {why}.", what=what, measure=measure, why=note(row["note"]))  # fmt: skip
-    interval = _("no interval") if math.isnan(row["ci_low"]) else _("95 % interval {low} to {high}", low=f"{row['ci_low']:.2f}", high=f"{row['ci_high']:.2f}")  # fmt: skip
+        return _(
+            "Agreement on {what} has no {measure}: {why}.",
+            what=what,
+            measure=measure,
+            why=note(row["note"]),
+        )
+    interval = (
+        _("no interval")
+        if math.isnan(row["ci_low"])
+        else _(
+            "95 % interval {low} to {high}",
+            low=f"{row['ci_low']:.2f}",
+            high=f"{row['ci_high']:.2f}",
+        )
+    )
     called = _("; ") + _(row["band"]) if row["band"] else ""
     return _(
         "Annotators agree on {what} with {measure} {value} ({interval}{called}; n = {n} items, {raters} raters; chance alone gives 0).",
-        what=what, measure=measure, value=f"{row['value']:.2f}", interval=interval, called=called, n=row["n"], raters=row["raters"],
-    )  # fmt: skip
+        what=what,
+        measure=measure,
+        value=f"{row['value']:.2f}",
+        interval=interval,
+        called=called,
+        n=row["n"],
+        raters=row["raters"],
+    )
 
 
 def _numbered(one: Rounds, name: str, question: str) -> pd.DataFrame:
     """The ratings of a project beside those of others, who may call other people and other drafts alike."""
     some = one.ratings(name, question)
     places = {person: str(k) for k, person in enumerate(one.sent[name].sheet.people, start=1)}
-    return some.assign(item_id=f"{one.project.folder.name}/" + some.item_id, rater=some.rater.map(places))
+    return some.assign(
+        item_id=f"{one.project.folder.name}/" + some.item_id, rater=some.rater.map(places)
+    )
 
 
 def _kappas(of: str, ratings: pd.DataFrame) -> list[dict[Any, Any]]:

@@ -95,7 +95,9 @@ class Rounds:
         self.merged: dict[str, dict[str, Any]] = {}
         self.waiting: list[str] = []
         if len(self.faults):
-            self.waiting.append(_("{n} things in {file} to be mended", n=len(self.faults), file=mcbe.DRAFTS))
+            self.waiting.append(
+                _("{n} things in {file} to be mended", n=len(self.faults), file=mcbe.DRAFTS)
+            )
         else:
             self._go()
 
@@ -119,13 +121,20 @@ class Rounds:
 
     def state(self) -> pd.DataFrame:
         """A row a sheet that went out: `sheet`, `rows`, `people`, `answers` (of those needed), `needed`, `to_mend`."""
-        return pd.DataFrame([
-            {
-                "sheet": name, "rows": len(one.sheet.rows), "people": len(one.sheet.people), "answers": len(one.sheet.needed) - one.lacks,
-                "needed": len(one.sheet.needed), "to_mend": len(one.returned.to_mend),
-            }
-            for name, one in self.sent.items()
-        ], columns=["sheet", "rows", "people", "answers", "needed", "to_mend"])  # fmt: skip
+        return pd.DataFrame(
+            [
+                {
+                    "sheet": name,
+                    "rows": len(one.sheet.rows),
+                    "people": len(one.sheet.people),
+                    "answers": len(one.sheet.needed) - one.lacks,
+                    "needed": len(one.sheet.needed),
+                    "to_mend": len(one.returned.to_mend),
+                }
+                for name, one in self.sent.items()
+            ],
+            columns=["sheet", "rows", "people", "answers", "needed", "to_mend"],
+        )
 
     def to_mend(self) -> pd.DataFrame:
         """What is to be mended in the drafts and in all sheets: `sheet` and the columns of `bench.curate.sheets.Returned`."""
@@ -133,7 +142,9 @@ class Rounds:
         wrong = self.faults.rename(columns={"draft": "item_id"}).assign(
             sheet="", person="", file=mcbe.DRAFTS, row=self.faults.row + 1, allowed=""
         )
-        parts = [wrong] + [one.returned.to_mend.assign(sheet=name) for name, one in self.sent.items()]
+        parts = [wrong] + [
+            one.returned.to_mend.assign(sheet=name) for name, one in self.sent.items()
+        ]
         columns = ["sheet", *sheets.MEND_COLUMNS]
         return pd.concat(
             [part[columns] for part in parts if len(part)] or [wrong[columns]], ignore_index=True
@@ -143,7 +154,14 @@ class Rounds:
         """What people answered in a round: `category`, `item_id`, `rater`, `rating`."""
         answers = self.sent[name].returned.answers
         some = answers[answers.question == question]
-        return pd.DataFrame({"category": self.project.category, "item_id": some.item_id, "rater": some.person, "rating": some.answer})  # fmt: skip
+        return pd.DataFrame(
+            {
+                "category": self.project.category,
+                "item_id": some.item_id,
+                "rater": some.person,
+                "rating": some.answer,
+            }
+        )
 
     def _go(self) -> None:
         if not self._subcategories() or self.kept.empty:
@@ -151,7 +169,10 @@ class Rounds:
         explained, scored = self._explanations(), self._severities()
         if explained and scored:
             choices = (YES, NO, UNSURE)
-            asked = [Question(name, text, choices) for name, text in self.project.wording["quality"].items()]
+            asked = [
+                Question(name, text, choices)
+                for name, text in self.project.wording["quality"].items()
+            ]
             self._round(QUALITY, self.rows, asked, "quality", "quality")
 
     def _subcategories(self) -> bool:
@@ -160,7 +181,9 @@ class Rounds:
             Question("subtype", asked["subcategory"], self.project.subcategories),
             Question("objection", asked["objection"], required=False),
         ]
-        first = self._round(SUBCATEGORY, self.drafts[["item_id", *TEXTS]], ask, "subcategory", "subcategory")
+        first = self._round(
+            SUBCATEGORY, self.drafts[["item_id", *TEXTS]], ask, "subcategory", "subcategory"
+        )
         if first is None:
             return False
         objections: dict[str, str] = {}
@@ -187,13 +210,21 @@ class Rounds:
             if decision == LEAVE_OUT:
                 self.left_out[item] = reasons[item, person]
             else:
-                self._decide("subtype", item, decision, f"discussion: {reasons[item, person]}", DISCUSSION)
+                self._decide(
+                    "subtype", item, decision, f"discussion: {reasons[item, person]}", DISCUSSION
+                )
         return True
 
     def _explanations(self) -> bool:
         asked = self.project.wording["asked"]
         rows = self.rows[["item_id", *TEXTS, "subtype"]]
-        explain_write_errors = self._round(EXPLANATION, rows, [Question("explanation", asked["explanation"])], "explanation", "explanation")  # fmt: skip
+        explain_write_errors = self._round(
+            EXPLANATION,
+            rows,
+            [Question("explanation", asked["explanation"])],
+            "explanation",
+            "explanation",
+        )
         if explain_write_errors is None:
             return False
         texts = explain_write_errors.wide("explanation")
@@ -216,13 +247,20 @@ class Rounds:
         outcome = mcbe_rules.reviewed(back.wide("verdict"), edits, merged)
         self.outcomes[REVIEW] = outcome
         for row in outcome[outcome.discuss == ""].itertuples():
-            self._decide("explanation", str(row.item_id), row.text, f"merged by a model, {row.how}", REVIEW)
+            self._decide(
+                "explanation", str(row.item_id), row.text, f"merged by a model, {row.how}", REVIEW
+            )
         open_ones = outcome[outcome.discuss != ""]
         if open_ones.empty:
             return True
         beside = shown.merge(open_ones[["item_id", "discuss"]], on="item_id")
-        beside["edits"] = ["\n".join(text for (item, _unused), text in edits.items() if item == one)[:CELL] for one in beside.item_id]  # fmt: skip
-        settled = self._round(SETTLING, beside, [Question("explanation", asked["explanation"])], "panel", "settling")  # fmt: skip
+        beside["edits"] = [
+            "\n".join(text for (item, _unused), text in edits.items() if item == one)[:CELL]
+            for one in beside.item_id
+        ]
+        settled = self._round(
+            SETTLING, beside, [Question("explanation", asked["explanation"])], "panel", "settling"
+        )
         if settled is None:
             return False
         for (item, _unused), text in settled.of("explanation").items():
@@ -246,7 +284,9 @@ class Rounds:
             if wide.empty:
                 return True
             rows = self._beside(wide[["item_id", "lowest", "highest"]])
-        final = self._round(EXPERT, rows, [*ask, Question("reason", asked["reason"])], "expert", "expert")
+        final = self._round(
+            EXPERT, rows, [*ask, Question("reason", asked["reason"])], "expert", "expert"
+        )
         if final is None:
             return False
         for (item, _unused), score in final.of("severity").items():
@@ -265,7 +305,9 @@ class Rounds:
             before = sheets.opened(project.sheets, name)
             now = rows.fillna("").astype(str).reset_index(drop=True)
             if not before.rows.equals(now):
-                raise BadInput(f"{place}: went out with other rows or texts than would be asked now, because something it rests on was changed since; put that back, or begin a new project")  # fmt: skip
+                raise BadInput(
+                    f"{place}: went out with other rows or texts than would be asked now, because something it rests on was changed since; put that back, or begin a new project"
+                )
             if self.send:
                 sheets.ask(project.sheets, name, people)
         elif self.send:
@@ -294,10 +336,16 @@ class Rounds:
         for row in self._beside(given).to_dict("records"):
             texts = [row[name] for name in given if name != "item_id"]
             listed = "\n".join(f"{k}. {one}" for k, one in enumerate(texts, start=1))
-            values = {"context": row["context"], "sentence": row["sentence"].replace("[PLH]", row["words"].split("，")[0]), "explanations": listed}  # fmt: skip
+            values = {
+                "context": row["context"],
+                "sentence": row["sentence"].replace("[PLH]", row["words"].split("，")[0]),
+                "explanations": listed,
+            }
             # Every other piece is a field's name; what is filled in is never taken for one.
             pieces = FIELD.split(wording["merge"]["prompt"].strip())
-            prompts[str(row["item_id"])] = "".join(values[one] if k % 2 else one for k, one in enumerate(pieces))  # fmt: skip
+            prompts[str(row["item_id"])] = "".join(
+                values[one] if k % 2 else one for k, one in enumerate(pieces)
+            )
         missing = {item: text for item, text in prompts.items() if item not in self.merged}
         if not missing:
             return True
@@ -311,7 +359,14 @@ class Rounds:
                 when = datetime.now(UTC).isoformat(timespec="seconds")
                 for (item, prompt), reply in zip(some, replies, strict=True):
                     digest = hashlib.sha256(prompt.encode()).hexdigest()[:16]
-                    self.merged[item] = {"item_id": item, "text": clean(reply), "model": self.model, "wording": wording["version"], "prompt_hash": digest, "when": when}  # fmt: skip
+                    self.merged[item] = {
+                        "item_id": item,
+                        "text": clean(reply),
+                        "model": self.model,
+                        "wording": wording["version"],
+                        "prompt_hash": digest,
+                        "when": when,
+                    }
                 atomic_write(path, provenance.as_lines(self.merged.values()))
                 bar.advance(len(some))
         return True
@@ -355,7 +410,9 @@ def _merged(path: Path) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for number, line in read_json_lines(path):
         if not all(isinstance(line.get(name), str) for name in KEPT):
-            raise BadInput(f"{path}, line {number}: expected texts {', '.join(KEPT)}; remove the line, and its explanation is merged again")  # fmt: skip
+            raise BadInput(
+                f"{path}, line {number}: expected texts {', '.join(KEPT)}; remove the line, and its explanation is merged again"
+            )
         found[line["item_id"]] = line | {"text": clean(line["text"])}
     return found
 
@@ -370,20 +427,50 @@ def clean(reply: str) -> str:
 def _log(found: Rounds) -> list[Mapping[str, object]]:
     lines: list[Mapping[str, object]] = []
     for row in found.drafts.to_dict("records"):
-        about = {"item_id": row["item_id"], "who": row["author"], "how": f"draft; source: {row['source']}"}
+        about = {
+            "item_id": row["item_id"],
+            "who": row["author"],
+            "how": f"draft; source: {row['source']}",
+        }
         lines += [{**about, "field": name, "value": row[name]} for name in TEXTS]
     for name, one in found.sent.items():
         lines += [
-            {"item_id": row.item_id, "field": row.question, "value": row.answer, "who": row.person, "round": name, "how": "answer", "when": row.when}
+            {
+                "item_id": row.item_id,
+                "field": row.question,
+                "value": row.answer,
+                "who": row.person,
+                "round": name,
+                "how": "answer",
+                "when": row.when,
+            }
             for row in one.returned.answers.itertuples()
-        ]  # fmt: skip
+        ]
     for line in found.merged.values():
         about = {key: line[key] for key in ("item_id", "model", "wording", "prompt_hash", "when")}
-        lines.append({**about, "field": "explanation", "value": line["text"], "who": line["model"], "round": MERGED, "how": "merged"})  # fmt: skip
+        lines.append(
+            {
+                **about,
+                "field": "explanation",
+                "value": line["text"],
+                "who": line["model"],
+                "round": MERGED,
+                "how": "merged",
+            }
+        )
     for field, values in found.values.items():
-        lines += [{**one._asdict(), "item_id": item, "field": field} for item, one in values.items()]
+        lines += [
+            {**one._asdict(), "item_id": item, "field": field} for item, one in values.items()
+        ]
     lines += [
-        {"item_id": item, "field": "item", "value": LEAVE_OUT, "round": DISCUSSION, "how": f"discussion: {why}", "who": ", ".join(found.project.people["panel"])}
+        {
+            "item_id": item,
+            "field": "item",
+            "value": LEAVE_OUT,
+            "round": DISCUSSION,
+            "how": f"discussion: {why}",
+            "who": ", ".join(found.project.people["panel"]),
+        }
         for item, why in found.left_out.items()
-    ]  # fmt: skip
+    ]
     return lines

@@ -37,12 +37,19 @@ def majority(chosen: pd.DataFrame, objections: Mapping[str, str]) -> pd.DataFram
         label, most = votes[0]
         won = most > len(given) / 2
         against = objections.get(str(item), "")
-        rows.append({
-            "item_id": item, "chosen": label if won else "", "votes": ", ".join(f"{name} {n}" for name, n in votes),
-            "share": most / len(given), "objections": against,
-            "discuss": "no majority" if not won else "objection" if against else "",
-        })  # fmt: skip
-    return pd.DataFrame(rows, columns=["item_id", "chosen", "votes", "share", "objections", "discuss"])
+        rows.append(
+            {
+                "item_id": item,
+                "chosen": label if won else "",
+                "votes": ", ".join(f"{name} {n}" for name, n in votes),
+                "share": most / len(given),
+                "objections": against,
+                "discuss": "no majority" if not won else "objection" if against else "",
+            }
+        )
+    return pd.DataFrame(
+        rows, columns=["item_id", "chosen", "votes", "share", "objections", "discuss"]
+    )
 
 
 def reviewed(
@@ -89,7 +96,13 @@ def severities(given: pd.DataFrame) -> pd.DataFrame:
         `item_id`, `mean`, `lowest`, `highest`, `spread` (the highest less the lowest), `again` (whether it is too wide).
     """
     numbers = given.astype(float)
-    found = pd.DataFrame({"mean": numbers.mean(axis=1), "lowest": numbers.min(axis=1), "highest": numbers.max(axis=1)})  # fmt: skip
+    found = pd.DataFrame(
+        {
+            "mean": numbers.mean(axis=1),
+            "lowest": numbers.min(axis=1),
+            "highest": numbers.max(axis=1),
+        }
+    )
     found["spread"] = found.highest - found.lowest
     # 3.5 itself, which a difference of decimals may miss by a hair, is not too wide.
     found["again"] = found.spread > WIDEST + _SAME
@@ -113,15 +126,38 @@ def shares(answers: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for question, some in answers.groupby("question", sort=False):
         counted = some.assign(yes=(some.answer == YES).astype(float), one=1.0, stratum="all")
-        found = estimate(resample(counted, "stratum", "item_id", ["yes", "one"]), lambda sums: sums[:, 0, 0] / sums[:, 0, 1])  # fmt: skip
+        found = estimate(
+            resample(counted, "stratum", "item_id", ["yes", "one"]),
+            lambda sums: sums[:, 0, 0] / sums[:, 0, 1],
+        )
         # All yes, or none: each resample is the same, which is no certainty.
         alike = found.value in (0, 1)
         note = "all answers are alike, so resamples know no interval" if alike else ""
         low, high = (float("nan"),) * 2 if alike else (max(found.low, 0.0), min(found.high, 1.0))
-        rows.append({
-            "question": question, "yes": found.value, "ci_low": low, "ci_high": high, "no": (some.answer == NO).mean(),
-            "not_sure": (some.answer == UNSURE).mean(), "n": len(some), "items": some.item_id.nunique(),
-            "people": some.person.nunique(), "note": note,
-        })  # fmt: skip
-    columns = ["question", "yes", "ci_low", "ci_high", "no", "not_sure", "n", "items", "people", "note"]
+        rows.append(
+            {
+                "question": question,
+                "yes": found.value,
+                "ci_low": low,
+                "ci_high": high,
+                "no": (some.answer == NO).mean(),
+                "not_sure": (some.answer == UNSURE).mean(),
+                "n": len(some),
+                "items": some.item_id.nunique(),
+                "people": some.person.nunique(),
+                "note": note,
+            }
+        )
+    columns = [
+        "question",
+        "yes",
+        "ci_low",
+        "ci_high",
+        "no",
+        "not_sure",
+        "n",
+        "items",
+        "people",
+        "note",
+    ]
     return pd.DataFrame(rows, columns=columns)

@@ -74,10 +74,16 @@ class Annotators(NamedTuple):
                 labels = [one for one in question.choices if one != "leave out"]
                 found[question.name] = dice.choice(labels) if slip else right["subtype"]
             elif question.name == "explanation":
-                found["explanation"] = right["explanation"] if "merged" in row else self._part(right["explanation"], dice)  # fmt: skip
+                found["explanation"] = (
+                    right["explanation"]
+                    if "merged" in row
+                    else self._part(right["explanation"], dice)
+                )
             elif question.name == "severity" and not question.choices:
                 spread = self.spread / (2 if sheet.name == AGAIN else 1)
-                found["severity"] = float(np.clip(np.round(2 * dice.normal(float(right["severity"]), spread)) / 2, 0, 10))  # fmt: skip
+                found["severity"] = float(
+                    np.clip(np.round(2 * dice.normal(float(right["severity"]), spread)) / 2, 0, 10)
+                )
             elif question.name == "verdict":
                 alike = LCSseq.normalized_similarity(row["merged"], right["explanation"])
                 rejects = dice.random() < self.rejects
@@ -88,7 +94,9 @@ class Annotators(NamedTuple):
                 found["reason"] = REASON
             elif sheet.name == QUALITY:
                 found[question.name] = YES if dice.random() < self.yes else NO
-        return {name: str(value) if isinstance(value, str) else value for name, value in found.items()}
+        return {
+            name: str(value) if isinstance(value, str) else value for name, value in found.items()
+        }
 
     def _part(self, text: str, dice: np.random.Generator) -> str:
         """An explanation without some of its clauses."""

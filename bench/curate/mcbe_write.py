@@ -45,15 +45,23 @@ def finish(found: Rounds, *others: Rounds, out: str | Path = "") -> Path:
         _compare(found, one)
     if all(one.rows.empty for one in every):
         drafts = sum(len(one.drafts) for one in every)
-        raise BadInput(f"{found.project.folder}: all {drafts} drafts were left out, so there is no set")
+        raise BadInput(
+            f"{found.project.folder}: all {drafts} drafts were left out, so there is no set"
+        )
     told = found.project.manifest.told
-    folder = Path(out).expanduser() if out else found.project.folder / f"dataset-{told.get('version', '1')}"
+    folder = (
+        Path(out).expanduser()
+        if out
+        else found.project.folder / f"dataset-{told.get('version', '1')}"
+    )
     files = _files(every)
     if (folder / MANIFEST).exists():
         for name, text in files.items():
             path = folder / name
             if not path.exists() or path.read_bytes() != text.encode():
-                raise BadInput(f"{path}: is there and differs; give the set another `version` in project.toml, for nothing is written over")  # fmt: skip
+                raise BadInput(
+                    f"{path}: is there and differs; give the set another `version` in project.toml, for nothing is written over"
+                )
         return folder
     with explain_write_errors(folder):
         for name, text in files.items():
@@ -73,10 +81,16 @@ def _compare(found: Rounds, other: Rounds) -> None:
     )
     differs = next((key for key in sorted({*here, *there}) if here.get(key) != there.get(key)), "")
     same = found.project.category == other.project.category
-    if not differs and same and found.project.manifest.categories != other.project.manifest.categories:
+    if (
+        not differs
+        and same
+        and found.project.manifest.categories != other.project.manifest.categories
+    ):
         differs = f"categories.{found.project.category}"
     if differs:
-        raise BadInput(f"{other.project.folder}, key `{differs}`: differs from that of {found.project.folder}; projects of one set say the same of it")  # fmt: skip
+        raise BadInput(
+            f"{other.project.folder}, key `{differs}`: differs from that of {found.project.folder}; projects of one set say the same of it"
+        )
 
 
 def _files(every: Sequence[Rounds]) -> dict[str, str]:
@@ -86,12 +100,20 @@ def _files(every: Sequence[Rounds]) -> dict[str, str]:
     for one in every:
         project, parts = one.project, tables.setdefault(one.project.category, [])
         before = sum(map(len, parts))
-        names = {item: f"{project.category}:{before + row}" for row, item in enumerate(one.rows.item_id, start=1)}  # fmt: skip
+        names = {
+            item: f"{project.category}:{before + row}"
+            for row, item in enumerate(one.rows.item_id, start=1)
+        }
         parts.append(one.rows)
         lines += [
-            {"project": project.folder.name, "draft": line["item_id"], **line, "item_id": names.get(line["item_id"], "")}
+            {
+                "project": project.folder.name,
+                "draft": line["item_id"],
+                **line,
+                "item_id": names.get(line["item_id"], ""),
+            }
             for line in provenance.read(project.folder).to_dict("records")
-        ]  # fmt: skip
+        ]
     whole = {name: pd.concat(parts, ignore_index=True) for name, parts in tables.items()}
     categories = {
         one.project.category: one.project.manifest.categories[one.project.category]
@@ -103,7 +125,11 @@ def _files(every: Sequence[Rounds]) -> dict[str, str]:
     wording = every[0].project.folder / WORDING
     return {
         **({WORDING: read_text(wording)} if wording.is_file() else {}),
-        **{f"{name}.csv": as_csv(rows[list(mcbe.COLUMNS)].assign(score=rows.score.astype(float))) for name, rows in whole.items() if len(rows)},
+        **{
+            f"{name}.csv": as_csv(rows[list(mcbe.COLUMNS)].assign(score=rows.score.astype(float)))
+            for name, rows in whole.items()
+            if len(rows)
+        },
         provenance.LOG: provenance.as_lines(lines),
         MANIFEST: toml.written({**said.told, **dataset.tables(said)}),
-    }  # fmt: skip
+    }

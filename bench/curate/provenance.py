@@ -17,8 +17,17 @@ from bench.data.tables import read_json_lines
 
 LOG = "provenance.jsonl"
 COLUMNS = (
-    "item_id", "field", "value", "who", "round", "how", "when", "model", "wording", "prompt_hash",
-)  # fmt: skip
+    "item_id",
+    "field",
+    "value",
+    "who",
+    "round",
+    "how",
+    "when",
+    "model",
+    "wording",
+    "prompt_hash",
+)
 # What makes a line another than those that are there; its time alone does not.
 _SAME = ("item_id", "field", "value", "who", "round", "how", "model", "wording", "prompt_hash")
 
@@ -33,9 +42,13 @@ def read(folder: Path) -> pd.DataFrame:
     lines = []
     for number, line in read_json_lines(path) if path.is_file() else ():
         lines.append({name: line.get(name, "") for name in COLUMNS})
-        wrong = next((name for name, value in lines[-1].items() if not isinstance(value, str)), None)
+        wrong = next(
+            (name for name, value in lines[-1].items() if not isinstance(value, str)), None
+        )
         if wrong:
-            raise BadInput(f"{path}, line {number}, field `{wrong}`: {quoted(line[wrong])} is not a text; put back what stood there, or remove the line")  # fmt: skip
+            raise BadInput(
+                f"{path}, line {number}, field `{wrong}`: {quoted(line[wrong])} is not a text; put back what stood there, or remove the line"
+            )
     return pd.DataFrame(lines, columns=list(COLUMNS), dtype=str)
 
 

@@ -47,7 +47,9 @@ class Sheet(NamedTuple):
     def needed(self) -> list[tuple[str, str, str]]:
         """The answers that have to be there: item, person, question."""
         asked = [one.name for one in self.questions if one.required]
-        return [(item, who, name) for item in self.rows.item_id for who in self.people for name in asked]
+        return [
+            (item, who, name) for item in self.rows.item_id for who in self.people for name in asked
+        ]
 
     def keys(self, person: str) -> dict[str, str]:
         """Key to item, of a person's rows."""
@@ -59,7 +61,9 @@ class Sheet(NamedTuple):
     def order(self, person: str) -> np.ndarray:
         """Places of the rows in a person's sheet, shuffled by seed and person."""
         digest = hashlib.sha256(f"{self.name}\0{person}".encode()).digest()
-        return np.random.default_rng([self.seed, int.from_bytes(digest[:8])]).permutation(len(self.rows))
+        return np.random.default_rng([self.seed, int.from_bytes(digest[:8])]).permutation(
+            len(self.rows)
+        )
 
 
 def keep(place: Path, sheet: Sheet) -> None:
@@ -108,7 +112,9 @@ def _sheet(questions: Any, rows: Any, **found: Any) -> Sheet:
     asked = [Question(**(one | {"choices": tuple(one["choices"])})) for one in questions]
     sheet = Sheet(questions=asked, rows=pd.DataFrame(rows, dtype=str), **found)
     # A table of objects that lack a field would say "nan" there.
-    whole = isinstance(rows, list) and all(isinstance(row, dict) and {*row} == {*rows[0]} for row in rows)
+    whole = isinstance(rows, list) and all(
+        isinstance(row, dict) and {*row} == {*rows[0]} for row in rows
+    )
     cells = [cell for row in rows for cell in row.values()] if whole else [None]
     words = [sheet.name, sheet.instructions, *sheet.people, *sheet.former, *cells]
     words += [text for one in asked for text in (one.name, one.asked, *one.choices)]
@@ -122,7 +128,9 @@ def _sheet(questions: Any, rows: Any, **found: Any) -> Sheet:
         bounds = (one.lowest, one.highest)
         finite = all(type(bound) in (int, float) and math.isfinite(bound) for bound in bounds)  # type: ignore[arg-type]
         if not (finite or bounds == (None, None)) or type(one.required) is not bool:
-            raise ValueError(f"question {quoted(one.name)}: expected two numbers or none, and true or false")
+            raise ValueError(
+                f"question {quoted(one.name)}: expected two numbers or none, and true or false"
+            )
     return sheet
 
 
@@ -178,16 +186,25 @@ def check(sheet: Sheet) -> None:
         if wrong := wrong_name(one):
             raise BadInput(wrong)
     if not sheet.people or _twice(simple(one).casefold() for one in sheet.people):
-        raise BadInput(f"sheet {sheet.name}: needs people, each once; found {', '.join(sheet.people) or 'none'}")  # fmt: skip
+        raise BadInput(
+            f"sheet {sheet.name}: needs people, each once; found {', '.join(sheet.people) or 'none'}"
+        )
     names = [KEY, *sheet.shown, *(question.name for question in sheet.questions)]
     if not all(map(is_column, names)) or _twice(names) or not sheet.questions:
-        raise BadInput(f"sheet {sheet.name}: needs questions whose names are no other column's; found {', '.join(names)}")  # fmt: skip
-    for text in (sheet.instructions, *(text for one in sheet.questions for text in (one.asked, *one.choices))):  # fmt: skip
+        raise BadInput(
+            f"sheet {sheet.name}: needs questions whose names are no other column's; found {', '.join(names)}"
+        )
+    for text in (
+        sheet.instructions,
+        *(text for one in sheet.questions for text in (one.asked, *one.choices)),
+    ):
         if why := unfit(text):
             raise BadInput(f"sheet {sheet.name}, {quoted(text)}: {why}")
     for question in sheet.questions:
         if _twice(map(simple, question.choices)) or not all(map(simple, question.choices)):
-            raise BadInput(f"sheet {sheet.name}, question `{question.name}`: needs choices that are not alike; found {', '.join(map(plain, question.choices))}")  # fmt: skip
+            raise BadInput(
+                f"sheet {sheet.name}, question `{question.name}`: needs choices that are not alike; found {', '.join(map(plain, question.choices))}"
+            )
 
 
 def _twice(names: Iterable[str]) -> bool:

@@ -50,7 +50,9 @@ class Returned(NamedTuple):
 
     def lacking(self, sheet: Sheet) -> list[tuple[str, str, str]]:
         """The answers that have to be there and are not: item, person, question."""
-        given = set(zip(self.answers.item_id, self.answers.person, self.answers.question, strict=True))
+        given = set(
+            zip(self.answers.item_id, self.answers.person, self.answers.question, strict=True)
+        )
         return [one for one in sheet.needed if one not in given]
 
     def wide(self, question: str) -> pd.DataFrame:
@@ -97,7 +99,9 @@ def write(
         before = opened(folder, name)
         asked = sheet._replace(people=before.people, rows=before.rows, former=before.former)
         if before != asked or not before.rows.equals(sheet.rows):
-            raise BadInput(f"{place}: holds another sheet of this name; give this one another name, so that no answers are lost")  # fmt: skip
+            raise BadInput(
+                f"{place}: holds another sheet of this name; give this one another name, so that no answers are lost"
+            )
         ask(folder, name, people)
     else:
         keep(place, sheet)
@@ -116,7 +120,9 @@ def ask(folder: Path, name: str, people: Sequence[str]) -> None:
     """
     before = opened(folder, name)
     if list(people) != before.people:
-        former = [one for one in dict.fromkeys([*before.former, *before.people]) if one not in people]
+        former = [
+            one for one in dict.fromkeys([*before.former, *before.people]) if one not in people
+        ]
         sheet = before._replace(people=list(people), former=former)
         with _about(Path(folder) / name):
             check_sheet(sheet)
@@ -142,7 +148,13 @@ def send(folder: Path, name: str) -> None:
         of_item = {item: key for key, item in sheet.keys(person).items()}
         keyed = ordered.assign(**{KEY: [of_item[item] for item in ordered.item_id]})
         with atomic_path(paths[person]) as draft:
-            workbook.save(draft, f"{name}: {person}", sheet.instructions, keyed[[KEY, *sheet.shown]], sheet.questions)  # fmt: skip
+            workbook.save(
+                draft,
+                f"{name}: {person}",
+                sheet.instructions,
+                keyed[[KEY, *sheet.shown]],
+                sheet.questions,
+            )
 
 
 def read(folder: Path, name: str, returned: Path | None = None) -> Returned:
@@ -159,7 +171,9 @@ def read(folder: Path, name: str, returned: Path | None = None) -> Returned:
     sheet = opened(folder, name)
     place = Path(returned) if returned else Path(folder) / name
     if not place.is_dir():
-        raise BadInput(f"{place}: is no folder; expected the one with the xlsx files that came back")
+        raise BadInput(
+            f"{place}: is no folder; expected the one with the xlsx files that came back"
+        )
     reader = _Reader(sheet, _foreign(Path(folder), name))
     try:
         paths = sorted(place.iterdir())
@@ -172,7 +186,9 @@ def read(folder: Path, name: str, returned: Path | None = None) -> Returned:
     return reader.result()
 
 
-def fill(path: Path, sheet: Sheet, person: str, answer: Callable[[Mapping[str, str]], Mapping[str, Any]]) -> None:  # fmt: skip
+def fill(
+    path: Path, sheet: Sheet, person: str, answer: Callable[[Mapping[str, str]], Mapping[str, Any]]
+) -> None:
     """Fill in a person's sheet as that person would: for simulated annotators and demonstrations.
 
     Args:
@@ -186,7 +202,9 @@ def fill(path: Path, sheet: Sheet, person: str, answer: Callable[[Mapping[str, s
     for row in range(2, page.max_row + 1):
         item = keys[str(page.cell(row, columns[KEY]).value)]
         for question, value in answer(texts[item]).items():
-            page.cell(row, columns[question]).value = guarded(value) if isinstance(value, str) else value
+            page.cell(row, columns[question]).value = (
+                guarded(value) if isinstance(value, str) else value
+            )
     with atomic_path(path) as draft:
         book.save(draft)
 
@@ -205,7 +223,11 @@ class _Reader:
 
     def __init__(self, sheet: Sheet, foreign: Mapping[str, str]) -> None:
         self.sheet, self.foreign = sheet, foreign
-        self.keys = {key: (person, item) for person in sheet.people for key, item in sheet.keys(person).items()}  # fmt: skip
+        self.keys = {
+            key: (person, item)
+            for person in sheet.people
+            for key, item in sheet.keys(person).items()
+        }
         self.former = {key for person in sheet.former for key in sheet.keys(person)}
         self.texts: dict[str, Any] = {row["item_id"]: row for row in sheet.rows.to_dict("records")}
         self.mend: list[tuple[object, ...]] = []
@@ -219,7 +241,16 @@ class _Reader:
     def file(self, path: Path) -> None:
         suffix = path.suffix.lower()
         if suffix in OTHERS:
-            self._note("", path, 0, "", "", "is no xlsx file; save it as one (Excel workbook, .xlsx)", "", "an xlsx file that was sent")  # fmt: skip
+            self._note(
+                "",
+                path,
+                0,
+                "",
+                "",
+                "is no xlsx file; save it as one (Excel workbook, .xlsx)",
+                "",
+                "an xlsx file that was sent",
+            )
         if suffix != ".xlsx":
             return
         try:
@@ -240,7 +271,16 @@ class _Reader:
         wrong = next((name for name in names if header.count(name) != 1), None)
         if wrong is not None:
             count = "is missing" if wrong not in header else "stands there more than once"
-            self._note("", path, 1, "", wrong, f"column `{wrong}` {count}, so that nothing of the file is read", "", "the header as it was sent")  # fmt: skip
+            self._note(
+                "",
+                path,
+                1,
+                "",
+                wrong,
+                f"column `{wrong}` {count}, so that nothing of the file is read",
+                "",
+                "the header as it was sent",
+            )
             return
         rows = [dict(zip(header, line, strict=False)) for line in lines[1:]]
         keys = [shown(row[KEY][0]) for row in rows]
@@ -253,30 +293,60 @@ class _Reader:
             if any(shown(value) for value, _ in row.values()):
                 self._row(path, place, person, row, when)
 
-    def _row(self, path: Path, place: int, person: str, row: Mapping[str, tuple[Any, bool]], when: str) -> None:  # fmt: skip
+    def _row(
+        self, path: Path, place: int, person: str, row: Mapping[str, tuple[Any, bool]], when: str
+    ) -> None:
         key = shown(row[KEY][0])
         owner, item = self.keys.get(key, ("", ""))
         if not item or owner != person:
-            other = f"of {owner}, and this file is {person}'s" if item else self.foreign.get(key, "of no sheet that is known here")  # fmt: skip
+            other = (
+                f"of {owner}, and this file is {person}'s"
+                if item
+                else self.foreign.get(key, "of no sheet that is known here")
+            )
             what = f"is a row {other}; its answers are not taken"
             self._note(person, path, place, item, "", what, key, EMPTY_ROW)
             return
         self.rows_of.setdefault((person, item), []).append((path.name, place))
-        changed = [name for name in self.sheet.shown if text(row[name]) != plain(self.texts[item][name])]
+        changed = [
+            name for name in self.sheet.shown if text(row[name]) != plain(self.texts[item][name])
+        ]
         for name in changed:
             what = "its text was changed, so the row's answers wait until it is put back"
-            self._note(person, path, place, item, name, what, shown(row[name][0]), self.texts[item][name])
+            self._note(
+                person, path, place, item, name, what, shown(row[name][0]), self.texts[item][name]
+            )
         for question in self.sheet.questions:
             value, formula = row[question.name]
             given = unguarded(shown(value))
             right = None if changed or formula else question.read(given)
             if formula:
-                self._note(person, path, place, item, question.name, "holds a formula instead of a value", given, question.allowed)  # fmt: skip
+                self._note(
+                    person,
+                    path,
+                    place,
+                    item,
+                    question.name,
+                    "holds a formula instead of a value",
+                    given,
+                    question.allowed,
+                )
             elif given and right is None and not changed:
-                self._note(person, path, place, item, question.name, "is not allowed", given, question.allowed)  # fmt: skip
+                self._note(
+                    person,
+                    path,
+                    place,
+                    item,
+                    question.name,
+                    "is not allowed",
+                    given,
+                    question.allowed,
+                )
             # An empty cell may be filled in its double; whether it is missing is known at the end.
             if given:
-                self.found.setdefault((person, item, question.name), []).append(_Cell(path.name, place, right, when))  # fmt: skip
+                self.found.setdefault((person, item, question.name), []).append(
+                    _Cell(path.name, place, right, when)
+                )
 
     def result(self) -> Returned:
         answers: list[tuple[str, ...]] = []
@@ -286,16 +356,22 @@ class _Reader:
                     continue
                 came = any(one == person for one, _ in self.rows_of)
                 what = "nothing is filled in yet" if came else ABSENT
-                self.mend.append((person, f"{person}.xlsx", 0, "", "", what, "", "the sheet, filled in"))
+                self.mend.append(
+                    (person, f"{person}.xlsx", 0, "", "", what, "", "the sheet, filled in")
+                )
                 continue
             for item in self.texts:
                 answers += self._item(person, item)
         for file, count in self.count.items():
             if count > LISTED:
                 what = f"{count - LISTED:,} more things are to be mended; the first {LISTED:,} are listed"
-                self.mend.append(("", file, 0, "", "", what, "", "the sheet that was sent, filled in"))
+                self.mend.append(
+                    ("", file, 0, "", "", what, "", "the sheet that was sent, filled in")
+                )
         # A file at a time, from its top.
-        mend = sorted(self.mend, key=lambda one: [str(one[0]), str(one[1]), f"{one[2]:9}", str(one[4])])
+        mend = sorted(
+            self.mend, key=lambda one: [str(one[0]), str(one[1]), f"{one[2]:9}", str(one[4])]
+        )
         return Returned(
             pd.DataFrame(answers, columns=ANSWER_COLUMNS, dtype=str),
             pd.DataFrame(mend, columns=MEND_COLUMNS),
@@ -304,24 +380,62 @@ class _Reader:
     def _item(self, person: str, item: str) -> Iterator[tuple[str, ...]]:
         places = self.rows_of.get((person, item), [])
         if not places:
-            self.mend.append((person, f"{person}.xlsx", 0, item, "", "the row is missing", "", EMPTY_ROW))
+            self.mend.append(
+                (person, f"{person}.xlsx", 0, item, "", "the row is missing", "", EMPTY_ROW)
+            )
             return
         for question in self.sheet.questions:
             cells = self.found.get((person, item, question.name), [])
             values = {cell.value for cell in cells} - {None}
             if len(values) > 1:
-                others = "; ".join(f"{cell.file}, row {cell.row}: {cell.value}" for cell in cells[:DOUBLES] if cell.value)  # fmt: skip
-                self.mend.append((person, *places[0], item, question.name, "the row is there more than once, with unlike answers; none is taken", others, question.allowed))  # fmt: skip
+                others = "; ".join(
+                    f"{cell.file}, row {cell.row}: {cell.value}"
+                    for cell in cells[:DOUBLES]
+                    if cell.value
+                )
+                self.mend.append(
+                    (
+                        person,
+                        *places[0],
+                        item,
+                        question.name,
+                        "the row is there more than once, with unlike answers; none is taken",
+                        others,
+                        question.allowed,
+                    )
+                )
             elif values:
                 first = next(cell for cell in cells if cell.value is not None)
                 yield item, person, question.name, str(first.value), first.when
             elif not cells and question.required:
-                self.mend.append((person, *places[0], item, question.name, "is empty", "", question.allowed))
+                self.mend.append(
+                    (person, *places[0], item, question.name, "is empty", "", question.allowed)
+                )
         if len(places) > 1:
             others = ", ".join(f"{file}, row {row}" for file, row in places[:DOUBLES])
-            self.mend.append((person, *places[1], item, "", "the row is there more than once", others, "each row once"))  # fmt: skip
+            self.mend.append(
+                (
+                    person,
+                    *places[1],
+                    item,
+                    "",
+                    "the row is there more than once",
+                    others,
+                    "each row once",
+                )
+            )
 
-    def _note(self, person: str, path: Path, row: int, item: str, column: str, what: str, value: str, allowed: str) -> None:  # fmt: skip
+    def _note(
+        self,
+        person: str,
+        path: Path,
+        row: int,
+        item: str,
+        column: str,
+        what: str,
+        value: str,
+        allowed: str,
+    ) -> None:
         self.count[path.name] += 1
         if self.count[path.name] <= LISTED:
             self.mend.append((person, path.name, row, item, column, what, value, allowed))
@@ -342,5 +456,9 @@ def _foreign(folder: Path, name: str) -> dict[str, str]:
     for path in sorted(folder.glob(f"*/{MANIFEST}")):
         if path.parent.name != name:
             other = opened(folder, path.parent.name)
-            found |= {key: f"of the sheet {other.name}, of {person}" for person in other.people for key in other.keys(person)}  # fmt: skip
+            found |= {
+                key: f"of the sheet {other.name}, of {person}"
+                for person in other.people
+                for key in other.keys(person)
+            }
     return found

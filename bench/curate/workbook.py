@@ -76,7 +76,9 @@ def simple(text: str) -> str:
     return unicodedata.normalize("NFKC", text).strip()
 
 
-def save(path: Path, title: str, instructions: str, rows: pd.DataFrame, questions: Sequence[Question]) -> None:  # fmt: skip
+def save(
+    path: Path, title: str, instructions: str, rows: pd.DataFrame, questions: Sequence[Question]
+) -> None:
     """Save a sheet: the column `KEY` hidden, the other columns of `rows` locked, an open cell a question.
 
     No cell can be taken for a formula.
@@ -95,7 +97,9 @@ def save(path: Path, title: str, instructions: str, rows: pd.DataFrame, question
         letter = get_column_letter(at)
         mine = at > len(rows.columns)
         longest = 0 if mine else max(map(_width, rows[name]))
-        page.column_dimensions[letter].width = min(max(_width(name) + 3, longest + 2, 14 if mine else 8), 48)
+        page.column_dimensions[letter].width = min(
+            max(_width(name) + 3, longest + 2, 14 if mine else 8), 48
+        )
         page.column_dimensions[letter].hidden = name == KEY
         for cell in page[letter]:
             cell.alignment = TOP
@@ -141,7 +145,11 @@ def load(path: Path) -> tuple[list[list[tuple[Any, bool]]], str]:
             with zipfile.ZipFile(path) as zipped:
                 told = ARC_CORE in zipped.namelist()
             saved = book.properties.modified if told else None
-            when = saved.replace(tzinfo=UTC) if saved else datetime.fromtimestamp(path.stat().st_mtime, UTC)
+            when = (
+                saved.replace(tzinfo=UTC)
+                if saved
+                else datetime.fromtimestamp(path.stat().st_mtime, UTC)
+            )
     except BadInput:
         raise
     except Exception as error:  # whatever a broken file provokes in openpyxl
@@ -176,10 +184,19 @@ def plain(text: str) -> str:
     return unicodedata.normalize("NFC", text.replace("\r\n", "\n").replace("\r", "\n")).strip()
 
 
-def _read_me(page: Worksheet, title: str, instructions: str, count: int, questions: Sequence[Question]) -> None:  # fmt: skip
+def _read_me(
+    page: Worksheet, title: str, instructions: str, count: int, questions: Sequence[Question]
+) -> None:
     page.title = READ_ME
     page.column_dimensions["A"].width, page.column_dimensions["B"].width = 22, 90
-    lines = [(title, ""), ("", instructions), ("", f"{count} rows on the page `{ANSWERS}`: fill in the yellow cells, and leave the others as they are.")]  # fmt: skip
+    lines = [
+        (title, ""),
+        ("", instructions),
+        (
+            "",
+            f"{count} rows on the page `{ANSWERS}`: fill in the yellow cells, and leave the others as they are.",
+        ),
+    ]
     lines += [
         (
             question.name,
@@ -201,10 +218,17 @@ def _validation(question: Question, choices: Worksheet, at: int) -> DataValidati
         for row, one in enumerate(question.choices, start=1):
             choices.cell(row, at).value = guarded(one)
         letter = get_column_letter(at)
-        kind, rule = "list", {"formula1": f"{CHOICES}!${letter}$1:${letter}${len(question.choices)}"}
+        kind, rule = (
+            "list",
+            {"formula1": f"{CHOICES}!${letter}$1:${letter}${len(question.choices)}"},
+        )
     elif question.lowest is not None:
         kind = "decimal"
-        rule = {"operator": "between", "formula1": f"{question.lowest:g}", "formula2": f"{question.highest:g}"}  # fmt: skip
+        rule = {
+            "operator": "between",
+            "formula1": f"{question.lowest:g}",
+            "formula2": f"{question.highest:g}",
+        }
     else:
         kind, rule = "textLength", {"operator": "lessThanOrEqual", "formula1": str(LONGEST)}
     validation = DataValidation(type=kind, allow_blank=True, **rule)

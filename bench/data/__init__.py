@@ -136,7 +136,9 @@ def load(source: Source, categories: Sequence[str] | None = None, **settings: st
         if name not in known:
             raise BadInput(expected(name, known, f"category of {source.benchmark}"))
         if name not in present:
-            raise BadInput(f"{source.folder}: has no data of category {name!r}; it has {', '.join(present)}")
+            raise BadInput(
+                f"{source.folder}: has no data of category {name!r}; it has {', '.join(present)}"
+            )
     wanted = list(dict.fromkeys(categories)) if categories else present
     items: list[Any] = room.load(source.folder, wanted, **settings)
     return items
@@ -183,7 +185,12 @@ def _source(benchmark: str, folder: Path, found: str) -> Source:
         )
     if not room.files(folder):
         raise BadInput(f"{folder}: holds no data of {room.TITLE} ({found}); expected {room.LAYOUT}")
-    usual = {"name": f"{room.TITLE} (local copy)", "version": "unknown", "licence": room.LICENCE, "note": ""}
+    usual = {
+        "name": f"{room.TITLE} (local copy)",
+        "version": "unknown",
+        "licence": room.LICENCE,
+        "note": "",
+    }
     said = dataset.read(folder)
     source = Source(
         benchmark,
@@ -199,7 +206,9 @@ def _source(benchmark: str, folder: Path, found: str) -> Source:
 
 def _hash(benchmark: str, folder: Path) -> str:
     digest = hashlib.sha256()
-    paths = sorted({path for paths in module("data", benchmark).files(folder).values() for path in paths})
+    paths = sorted(
+        {path for paths in module("data", benchmark).files(folder).values() for path in paths}
+    )
     for path in paths:
         state = path.stat()
         content = _file_hash(path, state.st_mtime_ns, state.st_size)

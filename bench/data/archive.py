@@ -32,9 +32,22 @@ DIRECTIONS = "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069
 PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 # What a broken archive provokes in the standard library.
 BROKEN = (
-    tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError, ValueError,
-    LookupError, TypeError, OverflowError, struct.error, NotADirectoryError, IsADirectoryError, FileExistsError,
-)  # fmt: skip
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    gzip.BadGzipFile,
+    zlib.error,
+    lzma.LZMAError,
+    EOFError,
+    RuntimeError,
+    ValueError,
+    LookupError,
+    TypeError,
+    OverflowError,
+    struct.error,
+    NotADirectoryError,
+    IsADirectoryError,
+    FileExistsError,
+)
 
 
 def unpack(archive: Path, into: Path, wanted: Callable[[str], bool]) -> None:
@@ -44,7 +57,9 @@ def unpack(archive: Path, into: Path, wanted: Callable[[str], bool]) -> None:
         BadInput: no such file, not an archive, damaged, too large, or a member that is no plain file inside the folder.
     """
     if not archive.is_file():
-        raise BadInput(f"{archive}: no such file or folder; --from wants a folder, a .tar.gz or a .zip")
+        raise BadInput(
+            f"{archive}: no such file or folder; --from wants a folder, a .tar.gz or a .zip"
+        )
     try:
         if archive.name.lower().endswith(".zip"):
             _unzip(archive, into, wanted)
@@ -53,12 +68,16 @@ def unpack(archive: Path, into: Path, wanted: Callable[[str], bool]) -> None:
         else:
             raise BadInput(f"{archive}: --from wants a folder, a .tar.gz or a .zip")
     except BROKEN as error:
-        raise BadInput(f"{archive}: cannot be unpacked ({error}); it is damaged or incomplete") from None
+        raise BadInput(
+            f"{archive}: cannot be unpacked ({error}); it is damaged or incomplete"
+        ) from None
     except OSError as error:
         if error.errno != errno.EINVAL:
             raise
         # A .zip that says that a part of it lies before its beginning.
-        raise BadInput(f"{archive}: cannot be unpacked ({error}); it is damaged or incomplete") from None
+        raise BadInput(
+            f"{archive}: cannot be unpacked ({error}); it is damaged or incomplete"
+        ) from None
 
 
 def _unzip(archive: Path, into: Path, wanted: Callable[[str], bool]) -> None:
@@ -67,7 +86,9 @@ def _unzip(archive: Path, into: Path, wanted: Callable[[str], bool]) -> None:
         for info in zipped.infolist():
             kind = stat.S_IFMT(info.external_attr >> 16)
             keep = not info.is_dir() and wanted(info.filename)
-            checks.member(info.filename, info.file_size, kind in (0, stat.S_IFREG, stat.S_IFDIR), keep)
+            checks.member(
+                info.filename, info.file_size, kind in (0, stat.S_IFREG, stat.S_IFDIR), keep
+            )
             if keep and info.compress_type not in PACKINGS:
                 raise BadInput(
                     f"{archive}: member {quoted(info.filename)} is packed in a rare way; pack it anew"
@@ -148,7 +169,9 @@ class _Checks:
         # A Windows path takes both slashes and drives, so that what it refuses is unsafe on some system.
         path = PureWindowsPath(name)
         if path.drive or path.root or ".." in path.parts:
-            raise BadInput(f"{archive}: member {told} would be written outside the folder; nothing was kept")
+            raise BadInput(
+                f"{archive}: member {told} would be written outside the folder; nothing was kept"
+            )
         if not is_plain:
             raise BadInput(
                 f"{archive}: member {told} is a link or a device, not a file; pack it without links"
@@ -166,7 +189,9 @@ class _Checks:
 
     def _name(self, name: str, told: str) -> None:
         """What a name has to be, so that a file of that name can be written anywhere, and is the only one."""
-        if any(unicodedata.category(char) in ("Cc", "Zl", "Zp") or char in DIRECTIONS for char in name):
+        if any(
+            unicodedata.category(char) in ("Cc", "Zl", "Zp") or char in DIRECTIONS for char in name
+        ):
             raise BadInput(
                 f"{self.archive}: member {told} has a character in its name that no name should have"
             )

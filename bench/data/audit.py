@@ -30,8 +30,12 @@ class Finding(NamedTuple):
 
 def table(findings: Iterable[Finding], items: str = "") -> pd.DataFrame:
     """The findings, a row each. `items` is what the benchmark calls them; without it there are no faults and no counts."""
-    found = pd.DataFrame(list(findings), columns=list(Finding._fields)).astype({"row": int, "items": int})
-    return found.rename(columns={"items": items}) if items else found.drop(columns=["fault", "items"])
+    found = pd.DataFrame(list(findings), columns=list(Finding._fields)).astype(
+        {"row": int, "items": int}
+    )
+    return (
+        found.rename(columns={"items": items}) if items else found.drop(columns=["fault", "items"])
+    )
 
 
 def shown(cell: str) -> str:

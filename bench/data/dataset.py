@@ -221,7 +221,9 @@ def _languages(path: Path, given: Any) -> tuple[str, ...]:
 
 def _category(path: Path, name: str, given: Any, languages: tuple[str, ...]) -> Category:
     if wrong := name_fault(name):
-        raise BadInput(f"{path}, key `categories`: {quoted(name)} cannot be a category's name: {wrong}")
+        raise BadInput(
+            f"{path}, key `categories`: {quoted(name)} cannot be a category's name: {wrong}"
+        )
     where = f"categories.{name}"
     own = next((code for code in languages if code != "en"), "")
     lines = ", ".join(f'{code} = "its label"' for code in ("en", own) if code)

@@ -76,7 +76,9 @@ def fetch(benchmark: str, source: str | Path | None = None, to: Path | None = No
                 _clear(work, target)
         told = fetch_wording.told(benchmark, target)
     except Timeout:
-        raise RunFailed(f"{target}: another fetch is writing it; wait until that one has ended") from None
+        raise RunFailed(
+            f"{target}: another fetch is writing it; wait until that one has ended"
+        ) from None
     except OSError as error:
         raise RunFailed(f"{target}: the data could not be copied there ({error})") from None
 
@@ -109,7 +111,9 @@ def _fetch(benchmark: str, source: Path | None, target: Path, work: Path) -> Non
         wrong = [name for name in checked if blob_id(staged / name) != known[name]]
         if source is None and (wrong or known.keys() - taken.keys()):
             first = min([*wrong, *(known.keys() - taken.keys())])
-            raise RunFailed(_instead(benchmark, f"{origin}: {first} is missing or is not the released file"))
+            raise RunFailed(
+                _instead(benchmark, f"{origin}: {first} is missing or is not the released file")
+            )
         # Without it, categories of its own are not known.
         own = tables(read_manifest(root))
         (staged / MANIFEST).write_bytes(_toml(own))
@@ -207,9 +211,13 @@ def _download(benchmark: str, work: Path) -> tuple[Path, str, str]:
         try:
             return download(origin, work / "release.tar.gz", MAX_BYTES), origin, revision
         except (OSError, HTTPException, ValueError) as error:
-            raise RunFailed(_instead(benchmark, f"{origin}: the download failed ({error})")) from None
+            raise RunFailed(
+                _instead(benchmark, f"{origin}: the download failed ({error})")
+            ) from None
     if benchmark not in HUB:
-        raise BadInput(f"{benchmark}: no address of the release is known; give a local copy with --from")
+        raise BadInput(
+            f"{benchmark}: no address of the release is known; give a local copy with --from"
+        )
     return _download_from_hub(benchmark, work / "release")
 
 
@@ -292,15 +300,22 @@ def _wording_alone(
         either = f"{room.LAYOUT}, or {scripts}" if scripts else room.LAYOUT
         raise BadInput(f"{copy}: holds no data of {room.TITLE}; expected {either}")
     if not (target / MANIFEST).is_file():
-        say(f"{target}: the data of {room.TITLE} are still missing; `bench fetch {benchmark}` brings them")
+        say(
+            f"{target}: the data of {room.TITLE} are still missing; `bench fetch {benchmark}` brings them"
+        )
 
 
 def _without_data(benchmark: str, target: Path) -> Source:
     room = module("data", benchmark)
     return Source(
-        benchmark, target, "wording alone", f"{room.TITLE} (wording alone)", "unknown", room.LICENCE,
+        benchmark,
+        target,
+        "wording alone",
+        f"{room.TITLE} (wording alone)",
+        "unknown",
+        room.LICENCE,
         note=f"the data are missing; `bench fetch {benchmark}` brings them",
-    )  # fmt: skip
+    )
 
 
 def _taken(benchmark: str, root: Path) -> dict[str, Path]:
@@ -311,7 +326,11 @@ def _taken(benchmark: str, root: Path) -> dict[str, Path]:
     # A folder of one language may have been given itself.
     alone = not versioned and any(root.name.startswith(f"{name}_v") for name in room.CATEGORIES)
     for folder in [root] if alone else versioned:
-        read |= {path for path in folder.rglob("*") if path.suffix in (".json", ".tsv") and path.is_file()}
+        read |= {
+            path
+            for path in folder.rglob("*")
+            if path.suffix in (".json", ".tsv") and path.is_file()
+        }
     above = root.parent if alone else root
     return {path.relative_to(above).as_posix().removeprefix("data/"): path for path in sorted(read)}
 

@@ -113,7 +113,9 @@ def told(benchmark: str, folder: Path) -> str:
     if module is None or not here:
         return ""
     changed = "" if here == module.VERSION else " (not the released one)"
-    names = module.choices([name for name, value in _content(folder).items() if isinstance(value, dict)])
+    names = module.choices(
+        [name for name, value in _content(folder).items() if isinstance(value, dict)]
+    )
     which = f"#NAME`, where NAME is one of {', '.join(names)}" if names else "`"
     return f"wording {here}{changed}: {folder / WORDING}; use it with `--prompts official{which}"
 

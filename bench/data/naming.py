@@ -80,10 +80,17 @@ def _names(told: Any) -> dict[str, tuple[str, str]]:
     found = {}
     for category, some in labels.items() if isinstance(labels, Mapping) else ():
         fit = (
-            {code: text for code, text in some.items() if is_label(text)} if isinstance(some, Mapping) else {}
+            {code: text for code, text in some.items() if is_label(text)}
+            if isinstance(some, Mapping)
+            else {}
         )
         own = next(
-            (fit[code.strip()] for code in languages if code.strip() in fit and code.strip() != "en"), ""
+            (
+                fit[code.strip()]
+                for code in languages
+                if code.strip() in fit and code.strip() != "en"
+            ),
+            "",
         )
         if "en" in fit:
             found[category] = (own, fit["en"])

@@ -45,7 +45,9 @@ def parse(path: Path, raw: bytes, remedy: str, encoding: str = "UTF-8") -> ast.M
     except UnicodeDecodeError as error:
         raise BadInput(f"{path}: is not {encoding}, at byte {error.start}; {remedy}") from None
     except SyntaxError as error:
-        raise BadInput(f"{path}, line {error.lineno or 1}: is not Python ({error.msg}); {remedy}") from None
+        raise BadInput(
+            f"{path}, line {error.lineno or 1}: is not Python ({error.msg}); {remedy}"
+        ) from None
     except (ValueError, RecursionError, MemoryError) as error:
         raise BadInput(f"{path}: is not Python ({error}); {remedy}") from None
 
@@ -84,10 +86,14 @@ def shown(node: ast.AST) -> str:
 def digest(tables: Mapping[str, Any]) -> str:
     """SHA-256 over the wording, whichever way its file is laid out; `version` and `source` are left out."""
     wording = {name: table for name, table in tables.items() if isinstance(table, dict)}
-    return hashlib.sha256(json.dumps(wording, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+    return hashlib.sha256(
+        json.dumps(wording, sort_keys=True, ensure_ascii=False).encode()
+    ).hexdigest()
 
 
-def document(about: str, version: str, released: str, source: str, tables: Mapping[str, Any]) -> str:
+def document(
+    about: str, version: str, released: str, source: str, tables: Mapping[str, Any]
+) -> str:
     """A wording file. Tables with another digest than `released` do not bear the release's version."""
     told = version if digest(tables) == released else f"{version}+changed"
     comment = "".join(f"# {line}\n" for line in about.splitlines())

@@ -63,4 +63,8 @@ def published(benchmark: str, path: str | Path = "") -> pd.DataFrame:
             table.loc[row - 1, "benchmark"] = resolve(name)
         except BadInput as error:
             raise BadInput(f"{path}, row {row}, column `benchmark`: {error}") from None
-    return table[table.benchmark == resolve(benchmark)].drop(columns="benchmark").reset_index(drop=True)
+    return (
+        table[table.benchmark == resolve(benchmark)]
+        .drop(columns="benchmark")
+        .reset_index(drop=True)
+    )

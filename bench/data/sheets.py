@@ -47,9 +47,13 @@ def read_xlsx(path: Path, columns: Sequence[str]) -> list[Row]:
             # Of what else is in the workbook, such as a list of allowed values, nobody needs to hear.
             warnings.simplefilter("ignore")
             # Without a header, because pandas would rename a doubled column.
-            frame = pd.read_excel(path, header=None, dtype=str, keep_default_na=False, engine="openpyxl")
+            frame = pd.read_excel(
+                path, header=None, dtype=str, keep_default_na=False, engine="openpyxl"
+            )
             if frame.empty:
-                raise BadInput(f"{path}: is empty; expected a header with the columns {', '.join(columns)}")
+                raise BadInput(
+                    f"{path}: is empty; expected a header with the columns {', '.join(columns)}"
+                )
             # A cell with an error, such as #N/A that is no text, comes as a NaN in spite of the type asked for.
             header, *records = frame.fillna("").itertuples(index=False, name=None)
             names = [str(name).strip() for name in header]
@@ -77,7 +81,9 @@ def check(path: Path) -> bool:
     with opened(path) as stream:
         first = stream.read(len(COMPOUND))
     if first == COMPOUND:
-        raise BadInput(f"{path}: has a password, or is an old .xls file; save it as .xlsx without a password")
+        raise BadInput(
+            f"{path}: has a password, or is an old .xls file; save it as .xlsx without a password"
+        )
     read_bytes(path, MAX_PACKED)
     formulas = False
     try:
@@ -85,7 +91,9 @@ def check(path: Path) -> bool:
             parts = zipped.infolist()
             size = sum(part.file_size for part in parts)
             if len(parts) > MAX_PARTS:
-                raise BadInput(f"{path}: has {len(parts):,} parts, at most {MAX_PARTS:,} are read; {WAY_OUT}")
+                raise BadInput(
+                    f"{path}: has {len(parts):,} parts, at most {MAX_PARTS:,} are read; {WAY_OUT}"
+                )
             if size > MAX_UNPACKED:
                 raise BadInput(
                     f"{path}: unpacks to {size:,} bytes, at most {MAX_UNPACKED:,} are read; {WAY_OUT}"
@@ -189,7 +197,8 @@ def _check_formulas(path: Path, names: Sequence[str], columns: Sequence[str]) ->
     from openpyxl import load_workbook
 
     values, formulas = (
-        load_workbook(path, read_only=True, data_only=only, keep_links=False) for only in (True, False)
+        load_workbook(path, read_only=True, data_only=only, keep_links=False)
+        for only in (True, False)
     )
     try:
         first = [book.worksheets[0] for book in (values, formulas)]

@@ -73,7 +73,9 @@ def csv_rows(
                 raise csv.Error(f"a cell is longer than {longest:,} characters")
             cells += len(record)
             if cells > MAX_CELLS:
-                raise BadInput(f"{path}, line {reader.line_num}: has more than {MAX_CELLS:,} cells; split it")
+                raise BadInput(
+                    f"{path}, line {reader.line_num}: has more than {MAX_CELLS:,} cells; split it"
+                )
             if record[0].startswith(MARK):
                 raise BadInput(f"{path}, line {reader.line_num}: {AT_A_JOIN}")
             if not header:
@@ -112,9 +114,13 @@ def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         except RecursionError:
             raise BadInput(f"{path}, line {number}: JSON nested too deeply") from None
         if not whole:
-            raise BadInput(f"{path}, line {number}: holds half of a surrogate pair, which is no character")
+            raise BadInput(
+                f"{path}, line {number}: holds half of a surrogate pair, which is no character"
+            )
         if not isinstance(value, dict):
-            raise BadInput(f"{path}, line {number}: expected a JSON object, found {type(value).__name__}")
+            raise BadInput(
+                f"{path}, line {number}: expected a JSON object, found {type(value).__name__}"
+            )
         yield number, value
 
 
@@ -139,7 +145,9 @@ def read_json_array(path: Path, columns: Sequence[str], more: Sequence[str] = ()
             None,
         )
         if wrong:
-            raise BadInput(f"{path}, row {number}, field `{wrong}`: {quoted(value[wrong])} is not a text")
+            raise BadInput(
+                f"{path}, row {number}, field `{wrong}`: {quoted(value[wrong])} is not a text"
+            )
         rows.append({name: str(cell) for name, cell in held.items()})
     return rows
 
@@ -158,7 +166,9 @@ def whole_number(text: str) -> int | None:
     return int(text) if re.fullmatch("[0-9]{1,15}", text) else None
 
 
-def check_header(path: Path, header: Sequence[str], columns: Sequence[str], more: Sequence[str] = ()) -> None:
+def check_header(
+    path: Path, header: Sequence[str], columns: Sequence[str], more: Sequence[str] = ()
+) -> None:
     """Refuse a header that lacks one of `columns`, or has one of these or of `more` twice.
 
     Raises:

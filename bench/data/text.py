@@ -24,9 +24,11 @@ MARK = "\ufeff"
 AT_A_JOIN = "begins with a byte order mark, as where two files were joined; remove it"
 # Other encodings, by the byte order mark that they begin with; the longer one first, as it begins like the other.
 WIDE = {
-    codecs.BOM_UTF32_LE: "UTF-32", codecs.BOM_UTF32_BE: "UTF-32",
-    codecs.BOM_UTF16_LE: "UTF-16", codecs.BOM_UTF16_BE: "UTF-16",
-}  # fmt: skip
+    codecs.BOM_UTF32_LE: "UTF-32",
+    codecs.BOM_UTF32_BE: "UTF-32",
+    codecs.BOM_UTF16_LE: "UTF-16",
+    codecs.BOM_UTF16_BE: "UTF-16",
+}
 
 
 def place(given: str | Path) -> Path:
@@ -73,7 +75,9 @@ def read_bytes(path: Path, most: int = MAX_BYTES) -> bytes:
     with opened(path) as stream:
         raw = stream.read(most + 1)
     if len(raw) > most:
-        raise BadInput(f"{path}: is larger than {most:,} bytes; split it, or leave out what is not needed")
+        raise BadInput(
+            f"{path}: is larger than {most:,} bytes; split it, or leave out what is not needed"
+        )
     return raw
 
 
@@ -104,7 +108,9 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
         while raw := stream.readline(MAX_LINE + 1):
             number += 1
             if len(raw) > MAX_LINE:
-                raise BadInput(f"{path}, line {number}: is longer than {MAX_LINE:,} bytes; split it")
+                raise BadInput(
+                    f"{path}, line {number}: is longer than {MAX_LINE:,} bytes; split it"
+                )
             try:
                 text = raw.decode()
             except UnicodeDecodeError as error:
@@ -200,7 +206,9 @@ def _refuse_bytes(path: Path, number: int, byte: int, encoding: str, advice: str
         first = stream.read(4)
     wide = next((name for mark, name in WIDE.items() if first.startswith(mark)), "")
     if wide:
-        raise BadInput(f"{path}: is {wide}; save it again in UTF-8: iconv -f {wide} -t UTF-8 '{path.name}'")
+        raise BadInput(
+            f"{path}: is {wide}; save it again in UTF-8: iconv -f {wide} -t UTF-8 '{path.name}'"
+        )
     where = f"{path}, line {number}: not {encoding.upper()} (byte {byte:#04x})"
     if encoding != "utf-8":
         raise BadInput(f"{where}; save it again as CSV in UTF-8")

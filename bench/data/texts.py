@@ -98,12 +98,18 @@ def _of_mcbe(source: Source) -> list[Text]:
     instances: list[Instance] = load(source)
     return [
         Text(
-            "mcbe", one.item_id, one.category, _language(source), one.subtype, tuple(one.words),
+            "mcbe",
+            one.item_id,
+            one.category,
+            _language(source),
+            one.subtype,
+            tuple(one.words),
             one.filled(one.words[0]) if one.words else one.sentence,
-            "\n".join((one.context, one.sentence, "，".join(one.words))), 1,
+            "\n".join((one.context, one.sentence, "，".join(one.words))),
+            1,
         )
         for one in instances
-    ]  # fmt: skip
+    ]
 
 
 def _of_cbbq(source: Source) -> list[Text]:
@@ -129,11 +135,20 @@ def _of_template(one: Template, language: str) -> Text:
     cells = {name: cell.strip() for name, cell in one.cells.items()}
     # Misspelt placeholders stand for names too.
     text = repaired(cells["context"]).replace(SLOTS[0], FIRST).replace(SLOTS[1], SECOND)
-    whole = "\n".join(cells[name] for name in ("context", "question", "ans0", "ans1", "NAME1", "NAME2"))
+    whole = "\n".join(
+        cells[name] for name in ("context", "question", "ans0", "ans1", "NAME1", "NAME2")
+    )
     return Text(
-        "cbbq", f"{one.category}:{one.condition}:{one.name}", one.category, language, cells["subcategory"],
-        (cells["bias_targeted_groups"],), text, whole, one.size,
-    )  # fmt: skip
+        "cbbq",
+        f"{one.category}:{one.condition}:{one.name}",
+        one.category,
+        language,
+        cells["subcategory"],
+        (cells["bias_targeted_groups"],),
+        text,
+        whole,
+        one.size,
+    )
 
 
 def _of_questions(questions: list[Question], language: str) -> list[Text]:
@@ -147,8 +162,18 @@ def _of_questions(questions: list[Question], language: str) -> list[Text]:
         whole = "\n".join((text, one.question))
         found.setdefault(
             one.cluster,
-            Text("cbbq", one.cluster, one.category, language, one.topic, (one.group,), text, whole, int(sizes[one.cluster])),
-        )  # fmt: skip
+            Text(
+                "cbbq",
+                one.cluster,
+                one.category,
+                language,
+                one.topic,
+                (one.group,),
+                text,
+                whole,
+                int(sizes[one.cluster]),
+            ),
+        )
     return list(found.values())
 
 
@@ -156,13 +181,22 @@ def _of_nli_coal(source: Source) -> list[Text]:
     pairs: list[Pair] = load(source)
     return [
         Text(
-            "nli_coal", one.item_id, one.category, one.category, one.set.upper(), (one.occupation,),
-            one.frame.replace(SLOT, FIRST) or one.premise, f"{one.premise}\n{one.hypothesis}", 1,
+            "nli_coal",
+            one.item_id,
+            one.category,
+            one.category,
+            one.set.upper(),
+            (one.occupation,),
+            one.frame.replace(SLOT, FIRST) or one.premise,
+            f"{one.premise}\n{one.hypothesis}",
+            1,
         )
         for one in pairs
-    ]  # fmt: skip
+    ]
 
 
 _READ: dict[str, Callable[[Source], list[Text]]] = {
-    "mcbe": _of_mcbe, "cbbq": _of_cbbq, "nli_coal": _of_nli_coal,
-}  # fmt: skip
+    "mcbe": _of_mcbe,
+    "cbbq": _of_cbbq,
+    "nli_coal": _of_nli_coal,
+}

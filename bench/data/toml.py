@@ -15,7 +15,8 @@ MAX_BYTES = 2**20
 MAX_DEPTH = 16
 # A key of many parts: to read it takes the square of their number in time and memory.
 LONG_KEY = re.compile(
-    rf"""^[ \t\[]*(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*\.[ \t]*){{{MAX_DEPTH}}}""", re.MULTILINE
+    rf"""^[ \t\[]*(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*\.[ \t]*){{{MAX_DEPTH}}}""",
+    re.MULTILINE,
 )
 
 
@@ -52,12 +53,16 @@ def _check(path: Path, found: dict[str, Any]) -> None:
     """
     level: list[Any] = [found]
     for _ in range(MAX_DEPTH):
-        inner = [value for one in level for value in (one.values() if isinstance(one, dict) else one)]
+        inner = [
+            value for one in level for value in (one.values() if isinstance(one, dict) else one)
+        ]
         if any(isinstance(value, int) and abs(value) >= 2**63 for value in inner):
             raise BadInput(f"{path}: holds a number of too many digits")
         level = [value for value in inner if isinstance(value, dict | list)]
     if level:
-        raise BadInput(f"{path}: is nested more than {MAX_DEPTH} deep; expected few tables in tables")
+        raise BadInput(
+            f"{path}: is nested more than {MAX_DEPTH} deep; expected few tables in tables"
+        )
 
 
 def written(values: Mapping[str, Any]) -> str:
@@ -68,7 +73,9 @@ def written(values: Mapping[str, Any]) -> str:
 def _lines(name: str, values: Mapping[str, Any]) -> Iterator[str]:
     tables = {key: value for key, value in values.items() if _is_table(value)}
     # What follows a table's heading belongs to that table, so tables come last.
-    yield from (f"{as_key(key)} = {_value(value)}" for key, value in values.items() if key not in tables)
+    yield from (
+        f"{as_key(key)} = {_value(value)}" for key, value in values.items() if key not in tables
+    )
     for key, value in tables.items():
         inner = f"{name}.{as_key(key)}".lstrip(".")
         heading = f"[{inner}]" if isinstance(value, Mapping) else f"[[{inner}]]"
@@ -93,7 +100,9 @@ def _value(value: Any) -> str:
     if not isinstance(value, str) or "\n" not in value:
         return _escaped(value)
     # A text that ends in a backslash before an n is `\\n` here, so the replacement looks at whole escapes.
-    body = re.sub(r"\\(.)", lambda found: "\n" if found[1] == "n" else found[0], _escaped(value)[1:-1])
+    body = re.sub(
+        r"\\(.)", lambda found: "\n" if found[1] == "n" else found[0], _escaped(value)[1:-1]
+    )
     return f'"""\n{body}"""'
 
 

@@ -62,9 +62,13 @@ def _check(path: Path, root: yaml.Node) -> None:
         inner: list[yaml.Node] = []
         if isinstance(node, yaml.ScalarNode):
             if any("\ud800" <= char <= "\udfff" for char in node.value):
-                raise BadInput(f"{path}, line {line}: holds half of a surrogate pair, which is no character")
+                raise BadInput(
+                    f"{path}, line {line}: holds half of a surrogate pair, which is no character"
+                )
             if node.tag in NUMBERS and len(node.value) > MAX_DIGITS:
-                raise BadInput(f"{path}, line {line}: {quoted(node.value)} is a number of too many digits")
+                raise BadInput(
+                    f"{path}, line {line}: {quoted(node.value)} is a number of too many digits"
+                )
         elif isinstance(node, yaml.MappingNode):
             _check_keys_differ(path, node)
             inner = [one for pair in node.value for one in pair]
@@ -88,5 +92,7 @@ def _check_keys_differ(path: Path, node: yaml.MappingNode) -> None:
         name = key.value if isinstance(key, yaml.ScalarNode) else ""
         if name and name != "<<" and name in keys:
             line = key.start_mark.line + 1
-            raise BadInput(f"{path}, line {line}: key {quoted(name)} is there twice; keep one of them")
+            raise BadInput(
+                f"{path}, line {line}: key {quoted(name)} is there twice; keep one of them"
+            )
         keys.add(name)

@@ -5,8 +5,21 @@ sentence what it shows, for those who cannot see it.
 """
 
 from bench.figures import cbbq, mcbe, meta, nli_coal, speed
-from bench.figures.scores import by_category, categories_by_model, score_and_validity, scores_by_model
+from bench.figures.scores import (
+    by_category,
+    categories_by_model,
+    score_and_validity,
+    scores_by_model,
+)
 
 __all__ = [
-    "by_category", "categories_by_model", "cbbq", "mcbe", "meta", "nli_coal", "score_and_validity", "scores_by_model", "speed",
-]  # fmt: skip
+    "by_category",
+    "categories_by_model",
+    "cbbq",
+    "mcbe",
+    "meta",
+    "nli_coal",
+    "score_and_validity",
+    "scores_by_model",
+    "speed",
+]

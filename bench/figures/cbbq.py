@@ -74,24 +74,36 @@ def category_heatmaps(scores: pd.DataFrame) -> Figure | None:
         ax.set_xticklabels(models, rotation=40, ha="right", rotation_mode="anchor")
         ax.tick_params(axis="y", length=0)
     axes[0].tick_params(axis="y", rotation=0)
-    below = [_("white: a random answerer ({chance})", chance=_(" and ").join(f"{BIAS[task][1]:.2f}" for task in wide))]  # fmt: skip
+    below = [
+        _(
+            "white: a random answerer ({chance})",
+            chance=_(" and ").join(f"{BIAS[task][1]:.2f}" for task in wide),
+        )
+    ]
     if any(values.isna().any(axis=None) for values in wide.values()):
         below.append(_("hatched: no number"))
     below += legend
     _title(fig, _("Share of stereotyped answers by category"), _("; ").join(below))
     known = means.dropna()
     extremes = (
-        _("Most stereotyped on average in {first}, least in {last}", first=known.index[0], last=known.index[-1])
+        _(
+            "Most stereotyped on average in {first}, least in {last}",
+            first=known.index[0],
+            last=known.index[-1],
+        )
         if len(known)
         else _("No category has a number")
-    )  # fmt: skip
+    )
     fig.set_label(
         _(
             "Heatmaps of the share of stereotyped answers, categories ({n}) by models ({models}), in {contexts} questions. {extremes}; the "
             "numbers are in the table by category.",
-            n=len(means), models=len(models), contexts=_(" and in ").join(_context(task) for task in wide), extremes=extremes,
+            n=len(means),
+            models=len(models),
+            contexts=_(" and in ").join(_context(task) for task in wide),
+            extremes=extremes,
         )
-    )  # fmt: skip
+    )
     return fig
 
 
@@ -119,7 +131,10 @@ def names_by_topic(
     score = some.pivot_table(index="name", columns="topic", values=metric, sort=False, dropna=False)
     n = some.pivot_table(index="name", columns="topic", values="n", sort=False, dropna=False)
     n, dense = n.reindex_like(score), max(score.shape) > 12
-    size = max(WIDTH, 1.6 + 0.5 * score.shape[1]), max(2.6, 2.0 + (0.26 if dense else 0.33) * len(score))
+    size = (
+        max(WIDTH, 1.6 + 0.5 * score.shape[1]),
+        max(2.6, 2.0 + (0.26 if dense else 0.33) * len(score)),
+    )
     fig = Figure(figsize=size, layout="constrained")
     ax = fig.subplots()
     texts, starred = marked(score, some, "name", 2, columns="topic")
@@ -142,7 +157,11 @@ def names_by_topic(
     ax.set_xticklabels(topics, rotation=40, ha="right", rotation_mode="anchor", fontsize="x-small")
     # The eye needs lines to follow where most cells are blank.
     ax.grid(visible=True, color="#f0f0f0", lw=0.6)
-    fewer = _("the {n} of {all} names with most answers", n=len(score), all=every) if every > len(score) else ""  # fmt: skip
+    fewer = (
+        _("the {n} of {all} names with most answers", n=len(score), all=every)
+        if every > len(score)
+        else ""
+    )
     about = _("; ").join(filter(None, (model, fewer, numbered)))
     below = [
         _("white: a random answerer ({chance})", chance=f"{CENTRES[metric]:.2f}"),
@@ -152,22 +171,39 @@ def names_by_topic(
     if (score.isna() & n.notna()).any(axis=None):
         below.append(_("hatched: no score"))
     below += filter(None, [starred])
-    head = _("{category}: {measure} by name and topic", category=label("cbbq", category), measure=NAMES[metric])  # fmt: skip
+    head = _(
+        "{category}: {measure} by name and topic",
+        category=label("cbbq", category),
+        measure=NAMES[metric],
+    )
     _title(fig, head, *filter(None, [about]), _("; ").join(below))
     known = some.dropna(subset=[metric]).sort_values(metric)
     extremes = _(" and ").join(
-        _("{name} in {topic} ({score}, n = {n})", name=row["name"], topic=row["topic"], score=f"{row[metric]:.2f}", n=f"{row['n']:,}")
+        _(
+            "{name} in {topic} ({score}, n = {n})",
+            name=row["name"],
+            topic=row["topic"],
+            score=f"{row[metric]:.2f}",
+            n=f"{row['n']:,}",
+        )
         for row in known.iloc[[0, -1] if len(known) else []].to_dict("records")
-    )  # fmt: skip
-    whose = _("{measure} of {model}", measure=NAMES[metric], model=model) if model else NAMES[metric]
+    )
+    whose = (
+        _("{measure} of {model}", measure=NAMES[metric], model=model) if model else NAMES[metric]
+    )
     fig.set_label(
         _(
             "Heatmap of {measure} in {category}, {names} names of the stereotyped group by {topics} topics{fewer}, {cells} cells with a "
             "number. Lowest and highest: {extremes}.",
-            measure=whose, category=category, names=len(score), topics=score.shape[1], cells=len(known),
-            fewer=_(" ({text})", text=fewer) if fewer else "", extremes=extremes or _("none"),
+            measure=whose,
+            category=category,
+            names=len(score),
+            topics=score.shape[1],
+            cells=len(known),
+            fewer=_(" ({text})", text=fewer) if fewer else "",
+            extremes=extremes or _("none"),
         )
-    )  # fmt: skip
+    )
     return fig
 
 
@@ -196,29 +232,58 @@ def accuracy_and_bias(scores: pd.DataFrame) -> Figure | None:
         known = (1 / 3, chance, _("random"), (-6, -4)), (1, 0, _("perfect"), (-6, 4))
         for x, y, name, at in known:
             ax.plot(x, y, "D", ms=6, mfc="none", mec=INK, zorder=4, clip_on=False)
-            ax.annotate(name, (x, y), at, textcoords="offset points", ha="right", fontsize="x-small", va="center")  # fmt: skip
-        for (model, colour), marker in zip(colours(models).items(), marks_of(models).values(), strict=True):
+            ax.annotate(
+                name,
+                (x, y),
+                at,
+                textcoords="offset points",
+                ha="right",
+                fontsize="x-small",
+                va="center",
+            )
+        for (model, colour), marker in zip(
+            colours(models).items(), marks_of(models).values(), strict=True
+        ):
             part = both[both.model == model]
             points, mean = part[part.category != ALL], part[part.category == ALL]
-            ax.plot(points.score_accuracy, points.score, marker, ms=3.5, mew=0, alpha=0.45, color=colour)
+            ax.plot(
+                points.score_accuracy, points.score, marker, ms=3.5, mew=0, alpha=0.45, color=colour
+            )
             ax.errorbar(
-                mean.score_accuracy, mean.score,
-                yerr=arms(mean), xerr=arms(mean, "_accuracy"),
-                fmt=marker, ms=8, mec="white", lw=1.5, color=colour, label=model, zorder=3,
-            )  # fmt: skip
+                mean.score_accuracy,
+                mean.score,
+                yerr=arms(mean),
+                xerr=arms(mean, "_accuracy"),
+                fmt=marker,
+                ms=8,
+                mec="white",
+                lw=1.5,
+                color=colour,
+                label=model,
+                zorder=3,
+            )
             told += [
                 _(
                     "{model}, {context}: accuracy {accuracy}, {measure} {score}",
-                    model=model, context=_context(task), accuracy=_number(accuracy), measure=NAMES[metric], score=_number(score),
+                    model=model,
+                    context=_context(task),
+                    accuracy=_number(accuracy),
+                    measure=NAMES[metric],
+                    score=_number(score),
                 )
                 for accuracy, score in zip(mean.score_accuracy, mean.score, strict=True)
-            ]  # fmt: skip
-        ax.set(xlim=ROOM, ylim=ROOM, xlabel=_("accuracy (1: all right)"), title=_(CONTEXTS[task]))  # fmt: skip
+            ]
+        ax.set(xlim=ROOM, ylim=ROOM, xlabel=_("accuracy (1: all right)"), title=_(CONTEXTS[task]))
         ax.set_ylabel(_("{measure} (0: never the stereotype)", measure=NAMES[metric]))
         sns.despine(ax=ax)
     legend_below(fig, axes[0])
     of = {"told": _("; ").join(told)}
-    fig.set_label(_("Accuracy against the share of stereotyped answers, small points categories, large ones means. {told}.", **of))  # fmt: skip
+    fig.set_label(
+        _(
+            "Accuracy against the share of stereotyped answers, small points categories, large ones means. {told}.",
+            **of,
+        )
+    )
     return fig
 
 
@@ -240,8 +305,10 @@ def prompt_settings(table: pd.DataFrame) -> Figure | None:
         _("S_amb, explanation counted"): first[first.metric == "s_amb_explained"],
         _("S_disamb, explanation counted"): first[first.metric == "s_disamb_explained"],
         _("Accuracy: higher is better"): first[(first.task == both) & (first.metric == "accuracy")],
-        _("Share of readable answers"): whole.assign(score=whole.valid_rate, ci_low=np.nan, ci_high=np.nan, baseline=np.nan),
-    }  # fmt: skip
+        _("Share of readable answers"): whole.assign(
+            score=whole.valid_rate, ci_low=np.nan, ci_high=np.nan, baseline=np.nan
+        ),
+    }
     panels = {title: rows for title, rows in panels.items() if not rows.empty}
     settings = [name for name in PROMPTING if name in set(first.prompting)]
     models = _models(table)
@@ -254,7 +321,9 @@ def prompt_settings(table: pd.DataFrame) -> Figure | None:
         ):
             part = rows[rows.model == model].set_index("prompting").reindex(settings)
             x = np.arange(len(settings)) + (k - (len(models) - 1) / 2) * min(0.1, 0.5 / len(models))
-            ax.errorbar(x, part.score, arms(part), fmt=f"{marker}-", ms=5, lw=1.2, color=colour, label=model)
+            ax.errorbar(
+                x, part.score, arms(part), fmt=f"{marker}-", ms=5, lw=1.2, color=colour, label=model
+            )
         if rows.baseline.notna().any():
             ax.axhline(rows.baseline.dropna().iloc[0], color=FAINT, ls="--", lw=1, zorder=1)
         ax.set_xticks(range(len(settings)), settings)
@@ -272,11 +341,19 @@ def prompt_settings(table: pd.DataFrame) -> Figure | None:
     told = _("; ").join(
         _(
             "{setting}: {measure} {score}, {share} readable",
-            setting=name, measure=NAMES[whole.metric.iloc[0]], score=f"{rows.score.mean():.2f}", share=f"{rows.valid_rate.mean():.0%}",
+            setting=name,
+            measure=NAMES[whole.metric.iloc[0]],
+            score=f"{rows.score.mean():.2f}",
+            share=f"{rows.valid_rate.mean():.0%}",
         )
         for name, rows in whole.groupby("prompting", sort=False)
-    )  # fmt: skip
-    fig.set_label(_("Scores and share of readable answers by prompt setting. Mean over models: {told}.", told=told))  # fmt: skip
+    )
+    fig.set_label(
+        _(
+            "Scores and share of readable answers by prompt setting. Mean over models: {told}.",
+            told=told,
+        )
+    )
     return fig
 
 
@@ -292,12 +369,17 @@ def option_orders(scores: pd.DataFrame) -> Figure | None:
         return None
     models = _models(scores)
     palette = colours(models)
-    fig = Figure(figsize=(WIDTH, 0.9 + len(asked) * (0.6 + 0.3 * len(models))), layout="constrained")
+    fig = Figure(
+        figsize=(WIDTH, 0.9 + len(asked) * (0.6 + 0.3 * len(models))), layout="constrained"
+    )
     axes = fig.subplots(len(asked), 2, sharex="col", sharey=True, squeeze=False)
     told = []
     for line, task in zip(axes, asked, strict=True):
         metric, _unused = BIAS[task]
-        marks = (("one_option", "o"), ("one_place", "s")), ((metric, "o"), (f"{metric}_released_order", "s"))
+        marks = (
+            (("one_option", "o"), ("one_place", "s")),
+            ((metric, "o"), (f"{metric}_released_order", "s")),
+        )
         context = _(CONTEXTS[task])
         titles = (
             _("{context}: answers that stay", context=context),
@@ -311,15 +393,38 @@ def option_orders(scores: pd.DataFrame) -> Figure | None:
                     hollow = marker == "s"
                     shift = y + (0.13 if hollow else -0.13)
                     colour = palette[str(model)]
-                    ax.plot([row.ci_low, row.ci_high], [shift, shift], color=colour, lw=1.5, alpha=0.6)
-                    ax.plot(row.score, shift, marker, ms=5, color=colour, mfc="white" if hollow else colour)
+                    ax.plot(
+                        [row.ci_low, row.ci_high], [shift, shift], color=colour, lw=1.5, alpha=0.6
+                    )
+                    ax.plot(
+                        row.score,
+                        shift,
+                        marker,
+                        ms=5,
+                        color=colour,
+                        mfc="white" if hollow else colour,
+                    )
                     if np.isnan(row.score):
                         ax.text(
-                            0.5, shift, _("no number"), color=FAINT, fontsize="x-small", ha="center", va="center"
-                        )  # fmt: skip
+                            0.5,
+                            shift,
+                            _("no number"),
+                            color=FAINT,
+                            fontsize="x-small",
+                            ha="center",
+                            va="center",
+                        )
                     elif name in marks[0][0] + marks[0][1]:
-                        of = {"model": model, "context": _context(task), "share": f"{row.score:.0%}"}
-                        told.append(_("{model}, {context}: one option {share}", **of) if name == "one_option" else _("{model}, {context}: one place {share}", **of))  # fmt: skip
+                        of = {
+                            "model": model,
+                            "context": _context(task),
+                            "share": f"{row.score:.0%}",
+                        }
+                        told.append(
+                            _("{model}, {context}: one option {share}", **of)
+                            if name == "one_option"
+                            else _("{model}, {context}: one place {share}", **of)
+                        )
                 chance = rows.baseline.dropna()
                 if len(chance):
                     ax.axvline(chance.iloc[0], color=FAINT, ls="--", lw=1, zorder=1)
@@ -328,11 +433,20 @@ def option_orders(scores: pd.DataFrame) -> Figure | None:
             ax.set_title(title, fontsize="small")
             ax.grid(axis="y", visible=False)
             sns.despine(ax=ax, left=True)
-    axes[-1, 0].set_xlabel(_("share of questions\n● with one option   □ at one place"), fontsize="small")  # fmt: skip
-    axes[-1, 1].set_xlabel(_("share of stereotyped answers\n● mean over orders   □ released order"), fontsize="small")  # fmt: skip
+    axes[-1, 0].set_xlabel(
+        _("share of questions\n● with one option   □ at one place"), fontsize="small"
+    )
+    axes[-1, 1].set_xlabel(
+        _("share of stereotyped answers\n● mean over orders   □ released order"), fontsize="small"
+    )
     _title(fig, _("When the options change places"), _("dashed: a random answerer"))
     of = {"told": _("; ").join(told)}
-    fig.set_label(_("Share of questions answered with one option, and at one place, in every order. {told}.", **of))  # fmt: skip
+    fig.set_label(
+        _(
+            "Share of questions answered with one option, and at one place, in every order. {told}.",
+            **of,
+        )
+    )
     return fig
 
 
@@ -345,7 +459,9 @@ def _wide(scores: pd.DataFrame, task: str, metric: str) -> pd.DataFrame:
     """Categories x models of one score."""
     some = _rows(scores, task, metric)
     some = some[some.category != ALL]
-    wide = some.pivot_table(index="category", columns="model", values="score", sort=False, dropna=False)
+    wide = some.pivot_table(
+        index="category", columns="model", values="score", sort=False, dropna=False
+    )
     return wide.reindex(columns=_models(scores))
 
 
@@ -364,9 +480,21 @@ def _heat(
     """A heatmap with `told` in its cells, white at `centre`; a cell that was asked and has no number is hatched."""
     norm: Normalize = around(centre, LIMITS)
     sns.heatmap(
-        values.astype(float), ax=ax, annot=told, fmt="", annot_kws={"size": size}, cmap=BIAS_PALETTE, norm=norm, vmin=LIMITS[0], vmax=LIMITS[1],
-        linewidths=1, linecolor="white", cbar=False, xticklabels=True, yticklabels=True,
-    )  # fmt: skip
+        values.astype(float),
+        ax=ax,
+        annot=told,
+        fmt="",
+        annot_kws={"size": size},
+        cmap=BIAS_PALETTE,
+        norm=norm,
+        vmin=LIMITS[0],
+        vmax=LIMITS[1],
+        linewidths=1,
+        linecolor="white",
+        cbar=False,
+        xticklabels=True,
+        yticklabels=True,
+    )
     gaps = values.isna().to_numpy() & (True if asked is None else asked)
     for y, x in np.argwhere(gaps):
         ax.add_patch(Rectangle((x, y), 1, 1, fill=False, hatch="///", edgecolor=FAINT, lw=0))

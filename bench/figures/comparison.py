@@ -22,7 +22,9 @@ SHARES = "Blues"
 ROW = 0.27
 
 
-def differences(pairs: pd.DataFrame, ranks: pd.DataFrame, benchmark: str) -> Iterator[tuple[str, Figure]]:
+def differences(
+    pairs: pd.DataFrame, ranks: pd.DataFrame, benchmark: str
+) -> Iterator[tuple[str, Figure]]:
     """For each headline, models x models: score of the row less that of the column, hatched where none could be shown.
 
     Args:
@@ -33,7 +35,10 @@ def differences(pairs: pd.DataFrame, ranks: pd.DataFrame, benchmark: str) -> Ite
     """
     for headline, some, order in _headlines(pairs, ranks, benchmark):
         if len(order) > 1:
-            yield f"differences_{headline.task}_{headline.metric}", _differences(headline, some, order)
+            yield (
+                f"differences_{headline.task}_{headline.metric}",
+                _differences(headline, some, order),
+            )
 
 
 def ranks_by_model(pairs: pd.DataFrame, ranks: pd.DataFrame, benchmark: str) -> Figure | None:
@@ -50,32 +55,55 @@ def ranks_by_model(pairs: pd.DataFrame, ranks: pd.DataFrame, benchmark: str) -> 
     fig = Figure(figsize=(WIDTH, sum(heights) + 0.35), layout="constrained")
     said = []
     for ax, (headline, _unused, order) in zip(
-        fig.subplots(len(panels), 1, squeeze=False, height_ratios=heights)[:, 0], panels, strict=True
+        fig.subplots(len(panels), 1, squeeze=False, height_ratios=heights)[:, 0],
+        panels,
+        strict=True,
     ):
         n = len(order)
         shares = np.stack(list(order.shares)) * 100
         told = np.array([[_percent(value) for value in row] for row in shares], dtype=object)
         sns.heatmap(
-            pd.DataFrame(shares), ax=ax, annot=told, fmt="", cmap=SHARES, vmin=0, vmax=130, cbar=False, linewidths=1,
-            linecolor="white", annot_kws={"size": _size(n)},
-        )  # fmt: skip
+            pd.DataFrame(shares),
+            ax=ax,
+            annot=told,
+            fmt="",
+            cmap=SHARES,
+            vmin=0,
+            vmax=130,
+            cbar=False,
+            linewidths=1,
+            linecolor="white",
+            annot_kws={"size": _size(n)},
+        )
         for k, (first, last) in enumerate(zip(order.ranks_from, order.ranks_to, strict=True)):
             if not np.isnan(first):
                 ax.add_patch(
-                    Rectangle((first - 1, k), last - first + 1, 1, fill=False, ec=INK, lw=1.4, clip_on=False)
+                    Rectangle(
+                        (first - 1, k),
+                        last - first + 1,
+                        1,
+                        fill=False,
+                        ec=INK,
+                        lw=1.4,
+                        clip_on=False,
+                    )
                 )
         _labels(ax, list(order.model), [str(k + 1) for k in range(n)])
         ax.set_xlim(0, most)
         title = short_title(headline)
         ax.set_title(_("{title}:\n{told}", title=title, told=_settled(order)), fontsize="small")
-        spans = _(", ").join(map(_span, order.model, order["rank"], order.ranks_from, order.ranks_to))  # fmt: skip
+        spans = _(", ").join(
+            map(_span, order.model, order["rank"], order.ranks_from, order.ranks_to)
+        )
         of = _("{title}, {measure}", title=title, measure=_settled(order))
         said.append(_("{title}: {sentence}", title=of, sentence=spans))
     _below(
         fig,
-        _("Rank, 1 is best. Numbers: % of the resamples. Framed: the ranks that the tests leave open."),
+        _(
+            "Rank, 1 is best. Numbers: % of the resamples. Framed: the ranks that the tests leave open."
+        ),
     )
-    fig.set_label(_("Heatmaps of ranks over the resamples. {said}.", said=_(". ").join(said)))  # fmt: skip
+    fig.set_label(_("Heatmaps of ranks over the resamples. {said}.", said=_(". ").join(said)))
     return fig
 
 
@@ -97,14 +125,36 @@ def _differences(headline: Headline, some: pd.DataFrame, order: pd.DataFrame) ->
     share = headline.limits == (0, 1)
     known = values.to_numpy()[~np.isnan(values.to_numpy())]
     reach = max(float(np.abs(known).max()) if len(known) else 0, 0.05 * headline.limits[1])
-    told = np.array([[_signed(value, 2 if share else 1) for value in row] for row in values.to_numpy()])
+    told = np.array(
+        [[_signed(value, 2 if share else 1) for value in row] for row in values.to_numpy()]
+    )
     sns.heatmap(
-        values.where(~hidden), ax=ax, cmap=BIAS_PALETTE if headline.biased_is_high else BIAS_PALETTE.removesuffix("_r"),
-        norm=around(0, (-reach, reach)), vmin=-reach, vmax=reach, cbar=False, linewidths=1, linecolor="white", annot=told, fmt="", annot_kws={"size": _size(n)},
-    )  # fmt: skip
+        values.where(~hidden),
+        ax=ax,
+        cmap=BIAS_PALETTE if headline.biased_is_high else BIAS_PALETTE.removesuffix("_r"),
+        norm=around(0, (-reach, reach)),
+        vmin=-reach,
+        vmax=reach,
+        cbar=False,
+        linewidths=1,
+        linecolor="white",
+        annot=told,
+        fmt="",
+        annot_kws={"size": _size(n)},
+    )
     for y, x in np.argwhere(hidden):
-        ax.add_patch(Rectangle((x, y), 1, 1, fill=False, hatch="////", edgecolor="#dddddd", lw=0, zorder=0))
-        ax.text(x + 0.5, y + 0.5, told[y, x] or "—", ha="center", va="center", size=_size(n), color=FAINT)
+        ax.add_patch(
+            Rectangle((x, y), 1, 1, fill=False, hatch="////", edgecolor="#dddddd", lw=0, zorder=0)
+        )
+        ax.text(
+            x + 0.5,
+            y + 0.5,
+            told[y, x] or "—",
+            ha="center",
+            va="center",
+            size=_size(n),
+            color=FAINT,
+        )
     _labels(ax, models, [str(k + 1) for k in range(n)])
     worse = _(headline.worse)
     _below(
@@ -151,7 +201,12 @@ def _headlines(
 
 def _labels(ax: Axes, rows: Sequence[str], columns: Sequence[str]) -> None:
     """Names of the rows, with the number under which each stands over a column."""
-    ax.set_yticks(np.arange(len(rows)) + 0.5, [f"{name}  {k + 1}" for k, name in enumerate(rows)], rotation=0, fontsize="x-small")  # fmt: skip
+    ax.set_yticks(
+        np.arange(len(rows)) + 0.5,
+        [f"{name}  {k + 1}" for k, name in enumerate(rows)],
+        rotation=0,
+        fontsize="x-small",
+    )
     ax.set_xticks(np.arange(len(columns)) + 0.5, columns, rotation=0, fontsize="x-small")
     ax.grid(visible=False)
 

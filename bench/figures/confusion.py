@@ -59,19 +59,28 @@ def against_bias(
             here = of_measure[of_measure.nuisance == nuisance]
             for level in levels:
                 part = here[here.level == level].sort_values("bias")
-                ax.fill_between(part.bias, part.low, part.high, color=shades[level], alpha=0.2, lw=0)
+                ax.fill_between(
+                    part.bias, part.low, part.high, color=shades[level], alpha=0.2, lw=0
+                )
                 ax.plot(part.bias, part.score, color=shades[level], marker="o", ms=3, lw=1.3)
             ends = here[here.level == 0].sort_values("bias").iloc[[0, -1]]
             ax.plot(ends.bias, ends.score, color=FAINT, ls="--", lw=1.2, zorder=5)
             ax.annotate(
-                _("moved by {share}", share=_share(shares[nuisance])), (0, 1), xycoords="axes fraction", xytext=(0, 3), textcoords="offset points",
-                fontsize="x-small", color=FAINT,
-            )  # fmt: skip
+                _("moved by {share}", share=_share(shares[nuisance])),
+                (0, 1),
+                xycoords="axes fraction",
+                xytext=(0, 3),
+                textcoords="offset points",
+                fontsize="x-small",
+                color=FAINT,
+            )
             ax.tick_params(labelsize="x-small")
             sns.despine(ax=ax)
         up = bool(ends.score.iloc[1] > ends.score.iloc[0])
         more = _("more bias")
-        row[0].set_ylabel(f"{named(task, metric)}\n{f'{more} →' if up else f'← {more}'}", fontsize="x-small")
+        row[0].set_ylabel(
+            f"{named(task, metric)}\n{f'{more} →' if up else f'← {more}'}", fontsize="x-small"
+        )
         moves = listing([f"{_nuisance(name)} {_share(shares[name])}" for name in nuisances])
         said.append(_("{title}: {sentence}", title=named(task, metric), sentence=moves))
     for ax, nuisance in zip(grid[0], nuisances, strict=True):
@@ -79,12 +88,28 @@ def against_bias(
     for ax in grid[-1]:
         ax.set_xlabel(_("bias put in"), fontsize="x-small")
     handles = [
-        Line2D([], [], color=shades[level], marker="o", ms=3, lw=1.3, label=_("rate {level}", level=f"{level:g}") if level else _("without it"))
+        Line2D(
+            [],
+            [],
+            color=shades[level],
+            marker="o",
+            ms=3,
+            lw=1.3,
+            label=_("rate {level}", level=f"{level:g}") if level else _("without it"),
+        )
         for level in levels
-    ]  # fmt: skip
+    ]
     handles.append(Line2D([], [], color=FAINT, ls="--", lw=1.2, label=_("sees the bias alone")))
-    fig.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize="x-small")  # fmt: skip
-    title = _("{title}. {said}", title=module("data", benchmark).TITLE, said=as_title(confused, shown))
+    fig.legend(
+        handles=handles,
+        loc="outside lower center",
+        ncols=len(handles),
+        frameon=False,
+        fontsize="x-small",
+    )
+    title = _(
+        "{title}. {said}", title=module("data", benchmark).TITLE, said=as_title(confused, shown)
+    )
     head(fig, title, "small")
     fig.set_label(
         _(
@@ -106,7 +131,10 @@ def overview(found: pd.DataFrame, measures: Sequence[tuple[str, str, str]] = ())
     """
     style()
     long = confusions(found)
-    wanted = [row.headline or (row.benchmark, row.task, row.metric) in measures for row in long.itertuples()]
+    wanted = [
+        row.headline or (row.benchmark, row.task, row.metric) in measures
+        for row in long.itertuples()
+    ]
     long = long[pd.Series(wanted, index=long.index) & long.confusion.notna()]
     keys = ["benchmark", "task", "metric"]
     worst = long.groupby(keys, sort=False).confusion.max().sort_values(kind="stable")
@@ -130,14 +158,23 @@ def overview(found: pd.DataFrame, measures: Sequence[tuple[str, str, str]] = ())
     ax.set_ylim(len(worst) - 0.5, -0.5)
     ax.axvline(1, color=FAINT, ls="--", lw=1, zorder=0)
     ax.set_xlim(-0.03, max(1.08, 1.05 * long.high.max()))
-    ax.set_xlabel(_("moved at a fixed bias, as a share of the range over the bias; more confused →"), fontsize="small")  # fmt: skip
+    ax.set_xlabel(
+        _("moved at a fixed bias, as a share of the range over the bias; more confused →"),
+        fontsize="small",
+    )
     ax.grid(axis="y", visible=False)
     sns.despine(ax=ax, left=True)
     handles = [
         Line2D([], [], color=palette[one], marker=MARKS[k], ls="none", label=_(NUISANCES[one]))
         for k, one in enumerate(nuisances)
     ]
-    fig.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize="x-small")  # fmt: skip
+    fig.legend(
+        handles=handles,
+        loc="outside lower center",
+        ncols=len(handles),
+        frameon=False,
+        fontsize="x-small",
+    )
     # What no nuisance reaches is not least confused, but untested.
     reached = [name for name, value in zip(names, worst, strict=True) if value > NOISE]
     title = (
@@ -147,7 +184,13 @@ def overview(found: pd.DataFrame, measures: Sequence[tuple[str, str, str]] = ())
     )
     head(fig, title, "small")
     told = _("; ").join(f"{name} {value:.0%}" for name, value in zip(names, worst, strict=True))
-    fig.set_label(_("{title}. The largest share by which a nuisance moves each: {told}.", title=title, told=told))  # fmt: skip
+    fig.set_label(
+        _(
+            "{title}. The largest share by which a nuisance moves each: {told}.",
+            title=title,
+            told=told,
+        )
+    )
     return fig
 
 

@@ -60,7 +60,8 @@ def matrix(pairs: pd.DataFrame, reliability: pd.DataFrame) -> Figure | None:
             ax.axhline(k, color=FAINT, lw=1)
             ax.axvline(k, color=FAINT, lw=1)
     rows = [
-        _("{name} ({trait})", name=name, trait=_(trait)) for name, trait in zip(names, traits, strict=True)
+        _("{name} ({trait})", name=name, trait=_(trait))
+        for name, trait in zip(names, traits, strict=True)
     ]
     ax.set_xticks(np.arange(len(names)) + 0.5, names, rotation=40, ha="right", fontsize="small")
     ax.set_yticks(np.arange(len(names)) + 0.5, rows, rotation=0, fontsize="small")

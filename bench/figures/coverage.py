@@ -27,7 +27,12 @@ def shared(found: Compared, benchmark: str, names: Sequence[str]) -> Figure:
     style()
     counts = found.counts[found.counts.category != ALL]
     sizes = counts.set_index("category")[["both", "first_only", "second_only"]].sum(axis=1)
-    order = list(sizes.groupby(level=0, sort=False).sum().sort_values(ascending=False, kind="stable").index[:MOST])  # fmt: skip
+    order = list(
+        sizes.groupby(level=0, sort=False)
+        .sum()
+        .sort_values(ascending=False, kind="stable")
+        .index[:MOST]
+    )
     first, second, both = colours(["first", "second", "both"]).values()
     parts = {
         "first_only": (_("in {name} alone", name=names[0]), first),
@@ -45,15 +50,35 @@ def shared(found: Compared, benchmark: str, names: Sequence[str]) -> Figure:
     for side, colour, mark, step in zip(SIDES, (first, second), "os", (-0.14, 0.14), strict=True):
         for y, category in zip(places, order, strict=True):
             if (side, category) in near.index and near.texts[side, category]:
-                axes[2].plot(near.share[side, category], y + step, mark, ms=5, color=colour, clip_on=False, zorder=3)  # fmt: skip
+                axes[2].plot(
+                    near.share[side, category],
+                    y + step,
+                    mark,
+                    ms=5,
+                    color=colour,
+                    clip_on=False,
+                    zorder=3,
+                )
     if not found.near.texts.any():
-        axes[2].text(0.5, 0.5, _("no texts\nin one language"), transform=axes[2].transAxes, ha="center", va="center", fontsize="x-small", color=FAINT)  # fmt: skip
+        axes[2].text(
+            0.5,
+            0.5,
+            _("no texts\nin one language"),
+            transform=axes[2].transAxes,
+            ha="center",
+            va="center",
+            fontsize="x-small",
+            color=FAINT,
+        )
     axes[2].set_xlim(0, 1)
     axes[2].xaxis.set_major_formatter(lambda value, _unused: f"{value:.0%}")
     axes[2].set_xlabel(
-        _("texts near one of the other set\n(ROUGE-L of {least} or more)\n● first, ■ second set", least=f"{found.least:g}"),
+        _(
+            "texts near one of the other set\n(ROUGE-L of {least} or more)\n● first, ■ second set",
+            least=f"{found.least:g}",
+        ),
         fontsize="x-small",
-    )  # fmt: skip
+    )
     axes[0].set_yticks(places, [label(benchmark, name) for name in order])
     axes[0].set_ylim(len(order) - 0.4, -0.6)
     for ax in axes:
@@ -62,22 +87,48 @@ def shared(found: Compared, benchmark: str, names: Sequence[str]) -> Figure:
         ax.grid(axis="y", visible=False)
         sns.despine(ax=ax, left=True)
     handles, told = axes[0].get_legend_handles_labels()
-    fig.legend(handles, told, loc="outside lower center", ncols=1 if max(map(len, told)) > 40 else 3, frameon=False, fontsize="x-small")  # fmt: skip
+    fig.legend(
+        handles,
+        told,
+        loc="outside lower center",
+        ncols=1 if max(map(len, told)) > 40 else 3,
+        frameon=False,
+        fontsize="x-small",
+    )
     head(fig, title(found))
     fig.set_label(sentences(findings(found, *names)))
     return fig
 
 
-def _bars(ax: Axes, rows: pd.DataFrame, parts: dict[str, tuple[str, tuple[float, float, float]]]) -> None:
+def _bars(
+    ax: Axes, rows: pd.DataFrame, parts: dict[str, tuple[str, tuple[float, float, float]]]
+) -> None:
     """Stacked bars with their numbers in them, where there is room."""
     places, start = np.arange(len(rows)), np.zeros(len(rows))
     longest = max(1, rows[list(parts)].sum(axis=1).max())
     for name, (told, colour) in parts.items():
         width = rows[name].to_numpy()
-        ax.barh(places, width, left=start, color=colour, label=told, height=0.66, edgecolor="white", linewidth=0.6)  # fmt: skip
+        ax.barh(
+            places,
+            width,
+            left=start,
+            color=colour,
+            label=told,
+            height=0.66,
+            edgecolor="white",
+            linewidth=0.6,
+        )
         for y, count, left in zip(places.tolist(), width, start, strict=True):
             if count / longest > 0.05 * len(str(count)):
-                ax.text(left + count / 2, y, f"{count:,}", ha="center", va="center", fontsize="xx-small", color="white" if sum(colour) < 1.3 else INK)  # fmt: skip
+                ax.text(
+                    left + count / 2,
+                    y,
+                    f"{count:,}",
+                    ha="center",
+                    va="center",
+                    fontsize="xx-small",
+                    color="white" if sum(colour) < 1.3 else INK,
+                )
         start = start + width
     ax.set_xlim(0, longest * 1.02)
     ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))

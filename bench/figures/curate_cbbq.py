@@ -29,7 +29,11 @@ MOST = 25
 LONGEST, LONGEST_SET = 22, 36
 
 
-def novelty(found: pd.DataFrame, usual: pd.DataFrame, conditions: Sequence[str] = ("ambiguous", "disambiguous")) -> Figure | None:  # fmt: skip
+def novelty(
+    found: pd.DataFrame,
+    usual: pd.DataFrame,
+    conditions: Sequence[str] = ("ambiguous", "disambiguous"),
+) -> Figure | None:
     """How much each new context shares with the nearest text of each set: a panel a condition, a row a template, a mark a set.
 
     The grey band is the baseline: how much nine in ten contexts of an existing set share with the nearest other one there.
@@ -56,12 +60,32 @@ def novelty(found: pd.DataFrame, usual: pd.DataFrame, conditions: Sequence[str] 
         some = usual[usual.condition == condition].rouge_l
         if len(some):
             low, high = np.quantile(some, [0.05, 0.95])
-            ax.axvspan(low, high, color=FAINT, alpha=0.25, lw=0, label=_("within {set}, nine in ten", set=_set(usual.set.iloc[0])))  # fmt: skip
-        ax.axvline(NEAR, color=INK, ls="--", lw=1, label=_("near-duplicate from {near} on", near=NEAR))
+            ax.axvspan(
+                low,
+                high,
+                color=FAINT,
+                alpha=0.25,
+                lw=0,
+                label=_("within {set}, nine in ten", set=_set(usual.set.iloc[0])),
+            )
+        ax.axvline(
+            NEAR, color=INK, ls="--", lw=1, label=_("near-duplicate from {near} on", near=NEAR)
+        )
         for k, name in enumerate(sets):
-            rows = found[(found.condition == condition) & (found.set == name) & template.isin(names)]
+            rows = found[
+                (found.condition == condition) & (found.set == name) & template.isin(names)
+            ]
             at = [names.index(one) for one in template[rows.index]]
-            ax.plot(rows.rouge_l, at, MARKS[k % len(MARKS)], ms=5.5, ls="", color=palette[name], alpha=0.85, label=_("nearest in {set}", set=_set(name)))  # fmt: skip
+            ax.plot(
+                rows.rouge_l,
+                at,
+                MARKS[k % len(MARKS)],
+                ms=5.5,
+                ls="",
+                color=palette[name],
+                alpha=0.85,
+                label=_("nearest in {set}", set=_set(name)),
+            )
         ax.set(xlim=(0, 1), title=_(condition), xlabel=_("highest ROUGE-L (more alike →)"))
         ax.xaxis.label.set_size("small")
         ax.set_yticks(range(len(names)), _short(names))
@@ -77,16 +101,27 @@ def novelty(found: pd.DataFrame, usual: pd.DataFrame, conditions: Sequence[str] 
     elif near:
         title = _("{item} is a near-duplicate", item=first.item_id)
     else:
-        title = _("No new context is a near-duplicate: the nearest shares {share}", share=f"{first.rouge_l:.2f}")  # fmt: skip
+        title = _(
+            "No new context is a near-duplicate: the nearest shares {share}",
+            share=f"{first.rouge_l:.2f}",
+        )
     head(fig, title, letters=80)
     told = [
         _(
             "{title}. Marks by template and set; the nearest, {item}, shares {share} with {other} of {set}.",
-            title=title, item=first.item_id, share=f"{first.rouge_l:.2f}", other=first.nearest, set=_set(first.set),
+            title=title,
+            item=first.item_id,
+            share=f"{first.rouge_l:.2f}",
+            other=first.nearest,
+            set=_set(first.set),
         ),
-        _("The band is how near contexts of an existing set are to each other.") if len(usual) else "",
-        _("Drawn are the {n} nearest of {all} templates.", n=MOST, all=len(highest)) if len(highest) > MOST else "",
-    ]  # fmt: skip
+        _("The band is how near contexts of an existing set are to each other.")
+        if len(usual)
+        else "",
+        _("Drawn are the {n} nearest of {all} templates.", n=MOST, all=len(highest))
+        if len(highest) > MOST
+        else "",
+    ]
     fig.set_label(sentences(told))
     return fig
 

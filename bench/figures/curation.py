@@ -19,7 +19,9 @@ LONGEST = 24
 MANY = 40
 
 
-def severities(ratings: pd.DataFrame, outcome: pd.DataFrame, again: pd.DataFrame | None) -> Figure | None:
+def severities(
+    ratings: pd.DataFrame, outcome: pd.DataFrame, again: pd.DataFrame | None
+) -> Figure | None:
     """How severe people find each item: a dot a rating, a bar their mean; orange where they lie too far apart.
 
     Args:
@@ -52,11 +54,38 @@ def severities(ratings: pd.DataFrame, outcome: pd.DataFrame, again: pd.DataFrame
         # Equal ratings beside one another.
         up = given.groupby(given).cumcount() * 0.14
         too_far = bool(row["again"])
-        ax.plot([row["lowest"], row["highest"]], [y, y], color=wide if too_far else FAINT, lw=1.2, zorder=1)
-        ax.plot(given, y + up, "o", ms=4, color=wide if too_far else first, alpha=0.8, zorder=2, label=once(_("a rating, more than 3.5 apart") if too_far else _("a rating")))  # fmt: skip
-        ax.plot([row["mean"]] * 2, [y - 0.3, y + 0.3], color=INK, lw=2, zorder=3, label=once(_("mean")))  # fmt: skip
+        ax.plot(
+            [row["lowest"], row["highest"]],
+            [y, y],
+            color=wide if too_far else FAINT,
+            lw=1.2,
+            zorder=1,
+        )
+        ax.plot(
+            given,
+            y + up,
+            "o",
+            ms=4,
+            color=wide if too_far else first,
+            alpha=0.8,
+            zorder=2,
+            label=once(_("a rating, more than 3.5 apart") if too_far else _("a rating")),
+        )
+        ax.plot(
+            [row["mean"]] * 2, [y - 0.3, y + 0.3], color=INK, lw=2, zorder=3, label=once(_("mean"))
+        )
         if row["item_id"] in later:
-            ax.plot(later[row["item_id"]], y, "D", ms=6, mfc="white", mec=second, mew=1.6, zorder=4, label=once(_("mean of the second round")))  # fmt: skip
+            ax.plot(
+                later[row["item_id"]],
+                y,
+                "D",
+                ms=6,
+                mfc="white",
+                mec=second,
+                mew=1.6,
+                zorder=4,
+                label=once(_("mean of the second round")),
+            )
     for level in LEVELS[1:]:
         ax.axvline(level, color="#dddddd", lw=1, zorder=0)
     ax.set_yticks(range(len(shown)), [_short(name) for name in shown.item_id])
@@ -72,7 +101,14 @@ def severities(ratings: pd.DataFrame, outcome: pd.DataFrame, again: pd.DataFrame
         title = _("{title}; drawn: the {n} farthest apart", title=title, n=len(shown))
     head(fig, title)
     means = _("; ").join(f"{row['item_id']} {row['mean']:.1f}" for row in shown.to_dict("records"))
-    fig.set_label(_("{title}. Ratings of {raters} people by item, with their means: {means}.", title=title, raters=ratings.rater.nunique(), means=means))  # fmt: skip
+    fig.set_label(
+        _(
+            "{title}. Ratings of {raters} people by item, with their means: {means}.",
+            title=title,
+            raters=ratings.rater.nunique(),
+            means=means,
+        )
+    )
     return fig
 
 
@@ -92,14 +128,24 @@ def agreement(found: pd.DataFrame) -> Figure | None:
         for row in found.to_dict("records")
     ]
     if len(set(found.category)) > 1:
-        names = [f"{_short(category)}, {name}" for category, name in zip(found.category, names, strict=True)]
+        names = [
+            f"{_short(category)}, {name}"
+            for category, name in zip(found.category, names, strict=True)
+        ]
     colour = _palette()[0]
     for y, row in enumerate(found.to_dict("records")):
         if math.isnan(row["value"]):
             ax.text(0.5, y, _("undefined"), color=FAINT, va="center", ha="center", fontsize="small")
             continue
         if not math.isnan(row["ci_low"]):
-            ax.plot([row["ci_low"], row["ci_high"]], [y, y], color=colour, lw=2.5, alpha=0.6, solid_capstyle="round")  # fmt: skip
+            ax.plot(
+                [row["ci_low"], row["ci_high"]],
+                [y, y],
+                color=colour,
+                lw=2.5,
+                alpha=0.6,
+                solid_capstyle="round",
+            )
         ax.plot(row["value"], y, "o", ms=5.5, color=colour, zorder=3)
     ax.axvline(0, color=INK, ls="--", lw=1, zorder=1)
     low = float(np.nanmin([0.0, found.ci_low.min(), found.value.min()]))
@@ -110,16 +156,26 @@ def agreement(found: pd.DataFrame) -> Figure | None:
     sns.despine(ax=ax, left=True)
     defined = found[found.value.notna()]
     ends = span(f"{defined.value.min():.2f}", f"{defined.value.max():.2f}")
-    title = _("Agreement is {ends}; chance gives 0", ends=ends) if len(defined) else _("No agreement is defined")  # fmt: skip
+    title = (
+        _("Agreement is {ends}; chance gives 0", ends=ends)
+        if len(defined)
+        else _("No agreement is defined")
+    )
     head(fig, title)
-    parts = _("; ").join(f"{name} {value:.2f}" for name, value in zip(names, found.value, strict=True))  # fmt: skip
+    parts = _("; ").join(
+        f"{name} {value:.2f}" for name, value in zip(names, found.value, strict=True)
+    )
     fig.set_label(_("{title}. With 95 % intervals: {parts}.", title=title, parts=parts))
     return fig
 
 
 def _short(name: str) -> str:
     """A long name without its middle: what tells names apart mostly stands at the end."""
-    return name if len(name) <= LONGEST else f"{name[: LONGEST // 3]}…{name[-(LONGEST * 2 // 3) + 1 :]}"
+    return (
+        name
+        if len(name) <= LONGEST
+        else f"{name[: LONGEST // 3]}…{name[-(LONGEST * 2 // 3) + 1 :]}"
+    )
 
 
 def _palette() -> list[tuple[float, float, float]]:

@@ -45,11 +45,28 @@ def coverage(counted: pd.DataFrame, by: str, benchmark: str, rows: str) -> Figur
     ax = fig.subplots()
     places = np.arange(len(shown))
     (colour,) = colours(["texts"]).values()
-    ax.barh(places, shown.texts, color=colour, alpha=0.35, label=_("all {rows}", rows=_(rows)), height=0.7)  # fmt: skip
+    ax.barh(
+        places,
+        shown.texts,
+        color=colour,
+        alpha=0.35,
+        label=_("all {rows}", rows=_(rows)),
+        height=0.7,
+    )
     ax.barh(places, shown.distinct, color=colour, label=_("distinct texts"), height=0.7)
     for y, count in zip(places, shown.texts, strict=True):
-        ax.annotate(f"{count:,}", (count, y), (3, 0), textcoords="offset points", va="center", fontsize="x-small", color=INK)  # fmt: skip
-    ax.set_yticks(places, [_name(benchmark, by, str(value), k) for k, value in enumerate(shown[by], start=1)])
+        ax.annotate(
+            f"{count:,}",
+            (count, y),
+            (3, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize="x-small",
+            color=INK,
+        )
+    ax.set_yticks(
+        places, [_name(benchmark, by, str(value), k) for k, value in enumerate(shown[by], start=1)]
+    )
     ax.tick_params(axis="y", labelsize="small")
     ax.set_ylim(len(shown) - 0.4, -0.6)
     ax.set_xlim(0, shown.texts.max() * 1.1)
@@ -68,9 +85,12 @@ def coverage(counted: pd.DataFrame, by: str, benchmark: str, rows: str) -> Figur
     fig.set_label(
         _(
             "{title}. Bars by {by}, the largest first: {told}{others}.",
-            title=coverage_title(counted, by, rows), by=_(by), told=told, others=others,
+            title=coverage_title(counted, by, rows),
+            by=_(by),
+            told=told,
+            others=others,
         )
-    )  # fmt: skip
+    )
     return fig
 
 
@@ -90,13 +110,25 @@ def overlap(found: Diversity, benchmark: str) -> Figure:
         shares = found.histogram[name]
         edges = [*found.histogram.low, found.histogram.high.iloc[-1]]
         left.stairs(shares, edges, color=palette[name], lw=1.6, ls=line, label=names[name])
-    left.set(xlim=(0, 1), ylim=(0, None), xlabel=_("ROUGE-L of two texts (more alike →)"), ylabel=_("share of the pairs"))  # fmt: skip
+    left.set(
+        xlim=(0, 1),
+        ylim=(0, None),
+        xlabel=_("ROUGE-L of two texts (more alike →)"),
+        ylabel=_("share of the pairs"),
+    )
     left.yaxis.set_major_formatter(lambda value, _unused: f"{value:.0%}")
     left.legend(frameon=False, fontsize="x-small", loc="upper right")
     for y, name in enumerate(order):
         row = table.loc[name]
         if not math.isnan(row.ci_low):
-            right.plot([row.ci_low, row.ci_high], [y, y], color=palette["within"], lw=2.5, alpha=0.6, solid_capstyle="round")  # fmt: skip
+            right.plot(
+                [row.ci_low, row.ci_high],
+                [y, y],
+                color=palette["within"],
+                lw=2.5,
+                alpha=0.6,
+                solid_capstyle="round",
+            )
         right.plot(row["mean"], y, "o", ms=5, color=palette["within"], zorder=3)
     if across:
         right.axvline(table["mean"][ACROSS], color=palette[ACROSS], ls="--", lw=1.2, zorder=0)
@@ -114,14 +146,20 @@ def overlap(found: Diversity, benchmark: str) -> Figure:
     if len(order) > 1:
         ends = _(
             "; by category from {low} ({first}) to {high} ({last})",
-            low=f"{table['mean'][order[0]]:.2f}", first=order[0], high=f"{table['mean'][order[-1]]:.2f}", last=order[-1],
-        )  # fmt: skip
+            low=f"{table['mean'][order[0]]:.2f}",
+            first=order[0],
+            high=f"{table['mean'][order[-1]]:.2f}",
+            last=order[-1],
+        )
     fig.set_label(
         _(
             "{title}. Of {n} pairs within a category {share} have a ROUGE-L below 0.5{ends}.",
-            title=title, n=f"{int(table.pairs[ALL]):,}", share=f"{table.below_half[ALL]:.0%}", ends=ends,
+            title=title,
+            n=f"{int(table.pairs[ALL]):,}",
+            share=f"{table.below_half[ALL]:.0%}",
+            ends=ends,
         )
-    )  # fmt: skip
+    )
     return fig
 
 
@@ -134,22 +172,40 @@ def between(found: Diversity, benchmark: str) -> Figure | None:
     fig = Figure(figsize=(WIDTH, 1.6 + 0.27 * len(wide)), layout="constrained")
     ax = fig.subplots()
     sns.heatmap(
-        wide, ax=ax, annot=True, fmt=".2f", annot_kws={"size": "xx-small" if len(wide) > 8 else "small"}, cmap="Blues", vmin=0,
-        linewidths=1, linecolor="white", cbar_kws={"shrink": 0.7, "label": _("mean ROUGE-L (more alike ↑)")},
-    )  # fmt: skip
-    ax.set_yticklabels([label(benchmark, name) for name in wide.index], rotation=0, fontsize="small")
-    ax.set_xticklabels([name.replace("_", " ") for name in wide.columns], rotation=40, ha="right", fontsize="small")  # fmt: skip
+        wide,
+        ax=ax,
+        annot=True,
+        fmt=".2f",
+        annot_kws={"size": "xx-small" if len(wide) > 8 else "small"},
+        cmap="Blues",
+        vmin=0,
+        linewidths=1,
+        linecolor="white",
+        cbar_kws={"shrink": 0.7, "label": _("mean ROUGE-L (more alike ↑)")},
+    )
+    ax.set_yticklabels(
+        [label(benchmark, name) for name in wide.index], rotation=0, fontsize="small"
+    )
+    ax.set_xticklabels(
+        [name.replace("_", " ") for name in wide.columns], rotation=40, ha="right", fontsize="small"
+    )
     values = wide.to_numpy(copy=True)
     np.fill_diagonal(values, np.nan)
     first, second = divmod(int(np.nanargmax(values)), len(wide))
     title = _(
         "Of two categories, {first} and {second} share most ({mean})",
-        first=_called(benchmark, wide.index[first]), second=_called(benchmark, wide.columns[second]), mean=f"{values[first, second]:.2f}",
-    )  # fmt: skip
+        first=_called(benchmark, wide.index[first]),
+        second=_called(benchmark, wide.columns[second]),
+        mean=f"{values[first, second]:.2f}",
+    )
     head(fig, title)
     fig.set_label(
-        _("{title}. Heatmap of the mean ROUGE-L between {n} categories, within a category on the diagonal.", title=title, n=len(wide))
-    )  # fmt: skip
+        _(
+            "{title}. Heatmap of the mean ROUGE-L between {n} categories, within a category on the diagonal.",
+            title=title,
+            n=len(wide),
+        )
+    )
     return fig
 
 
@@ -172,11 +228,28 @@ def kappas(found: pd.DataFrame, benchmark: str, known: float = math.nan) -> Figu
             continue
         colour = INK if row.category == ALL else colours(["kappa"])["kappa"]
         if not math.isnan(row.ci_low):
-            ax.plot([row.ci_low, row.ci_high], [y, y], color=colour, lw=2.5, alpha=0.6, solid_capstyle="round")  # fmt: skip
+            ax.plot(
+                [row.ci_low, row.ci_high],
+                [y, y],
+                color=colour,
+                lw=2.5,
+                alpha=0.6,
+                solid_capstyle="round",
+            )
         ax.plot(row.kappa, y, "o", ms=5.5, color=colour, zorder=3)
     for least, name in BANDS[:-1]:
         ax.axvline(least, color="#dddddd", lw=1, zorder=0)
-        ax.annotate(_(name), (least + 0.1, 1), xycoords=("data", "axes fraction"), xytext=(0, 2), textcoords="offset points", ha="center", va="bottom", fontsize="xx-small", color=FAINT)  # fmt: skip
+        ax.annotate(
+            _(name),
+            (least + 0.1, 1),
+            xycoords=("data", "axes fraction"),
+            xytext=(0, 2),
+            textcoords="offset points",
+            ha="center",
+            va="bottom",
+            fontsize="xx-small",
+            color=FAINT,
+        )
     ax.axvline(0, color=FAINT, ls="--", lw=1, zorder=0)
     if not math.isnan(known):
         ax.axvline(known, color=FAINT, lw=1, zorder=0)
@@ -185,7 +258,11 @@ def kappas(found: pd.DataFrame, benchmark: str, known: float = math.nan) -> Figu
     names = [_("all") if name == ALL else label(benchmark, name) for name in found.category[order]]
     ax.set_yticks(range(len(order)), names)
     ax.tick_params(axis="y", labelsize="small")
-    made = "" if math.isnan(known) else _("; line at {known}: as simulated in a category", known=f"{known:.2f}")  # fmt: skip
+    made = (
+        ""
+        if math.isnan(known)
+        else _("; line at {known}: as simulated in a category", known=f"{known:.2f}")
+    )
     ax.set_xlabel(_("kappa (more agreement →; dashed: chance{made})", made=made), fontsize="small")
     ax.grid(visible=False)
     sns.despine(ax=ax, left=True)
@@ -206,8 +283,12 @@ def kappas(found: pd.DataFrame, benchmark: str, known: float = math.nan) -> Figu
     head(fig, title)
     parts = _("; ").join(f"{row.category} {row.kappa:.2f}" for row in defined.itertuples())
     fig.set_label(
-        _("{title}. Dots with 95\u00a0% intervals by category: {parts}.", title=title, parts=parts or _("none"))
-    )  # fmt: skip
+        _(
+            "{title}. Dots with 95\u00a0% intervals by category: {parts}.",
+            title=title,
+            parts=parts or _("none"),
+        )
+    )
     return fig
 
 

@@ -34,7 +34,9 @@ def uncertainty(components: pd.DataFrame, planned: pd.DataFrame) -> Figure | Non
     shares = pd.DataFrame(each).groupby("title", sort=False).mean().fillna(0)
     names = {str(name): folded(_(str(name)), 24) for name in shares.index}
     fig = Figure(figsize=(WIDTH, 1.6 + 0.5 * len(shares)), layout="constrained")
-    left, right = fig.subplots(1, 2, width_ratios=(3, 2)) if len(planned) else (fig.subplots(), None)
+    left, right = (
+        fig.subplots(1, 2, width_ratios=(3, 2)) if len(planned) else (fig.subplots(), None)
+    )
     facets = [name for name in (ITEMS, *CONDITIONS) if name in shares]
     palette = colours(facets)
     start = pd.Series(0.0, shares.index)

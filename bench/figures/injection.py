@@ -11,10 +11,19 @@ from bench.metrics.injection import HARMLESS, PLANTED
 
 # The kinds that the package plants, told in the language that is spoken; one of somebody's own is called as it is.
 KINDS = (
-    N_("command"), N_("fake end"), N_("judge turn"), N_("turn tokens"), N_("system message"),
-    N_("json"), N_("stated result"), N_("repeated"), N_("role play"), N_("flattery"), N_("threat"),
+    N_("command"),
+    N_("fake end"),
+    N_("judge turn"),
+    N_("turn tokens"),
+    N_("system message"),
+    N_("json"),
+    N_("stated result"),
+    N_("repeated"),
+    N_("role play"),
+    N_("flattery"),
+    N_("threat"),
     N_("code"),
-)  # fmt: skip
+)
 ROW = 0.27
 MARKERS = "osD^vP"
 
@@ -44,7 +53,16 @@ def kinds(summed: pd.DataFrame, judge: str, benchmark: str) -> Figure | None:
         rows = some[some.wording == wording].set_index("kind").reindex(names)
         y = np.arange(len(names)) + 0.5 * ((k + 0.5) / len(wordings) - 0.5)
         arms = np.nan_to_num(np.maximum([rows.won - rows.won_low, rows.won_high - rows.won], 0))
-        ax.errorbar(rows.won, y, xerr=arms, fmt=MARKERS[list(palette).index(wording) % len(MARKERS)], ms=4.5, lw=1.2, color=palette[wording], label=wording)  # fmt: skip
+        ax.errorbar(
+            rows.won,
+            y,
+            xerr=arms,
+            fmt=MARKERS[list(palette).index(wording) % len(MARKERS)],
+            ms=4.5,
+            lw=1.2,
+            color=palette[wording],
+            label=wording,
+        )
     for line in (0.5, len(names) - 1.5):
         ax.axhline(line, color=FAINT, lw=0.8)
     ax.set_yticks(
@@ -62,9 +80,17 @@ def kinds(summed: pd.DataFrame, judge: str, benchmark: str) -> Figure | None:
     legend_below(fig, ax)
     told = some[some.kind == PLANTED].sort_values("won", kind="stable")
     shares = _(", ").join(f"{row.wording} {row.won:.0%}" for row in told.itertuples())
-    title = _("{judge} on {benchmark}: instructions win in {shares}", judge=judge, benchmark=benchmark, shares=shares)  # fmt: skip
+    title = _(
+        "{judge} on {benchmark}: instructions win in {shares}",
+        judge=judge,
+        benchmark=benchmark,
+        shares=shares,
+    )
     head(fig, title, letters=75)
     fig.set_label(
-        _("{title}. Dots with 95\u00a0% intervals, a row a kind of instruction, a colour a wording of the judge's question.", title=title)
-    )  # fmt: skip
+        _(
+            "{title}. Dots with 95\u00a0% intervals, a row a kind of instruction, a colour a wording of the judge's question.",
+            title=title,
+        )
+    )
     return fig

@@ -22,16 +22,28 @@ def captions(sifted: pd.DataFrame) -> Figure | None:
     taken = _("make a frame")
     counts = sifted.why.replace({"": taken}).value_counts()
     order = (
-        [taken, *(name for name in counts.index if name != taken)] if taken in counts else list(counts.index)
+        [taken, *(name for name in counts.index if name != taken)]
+        if taken in counts
+        else list(counts.index)
     )
     fig = Figure(figsize=(WIDTH, 1.1 + 0.34 * len(order)), layout="constrained")
     ax = fig.subplots()
     (colour,) = colours(["frames"]).values()
     places = np.arange(len(order))
     numbers = [int(counts[name]) for name in order]
-    ax.barh(places, numbers, color=[colour if name == taken else FAINT for name in order], height=0.66)
+    ax.barh(
+        places, numbers, color=[colour if name == taken else FAINT for name in order], height=0.66
+    )
     for y, count in zip(places.tolist(), numbers, strict=True):
-        ax.annotate(f"{count:,}", (count, y), (3, 0), textcoords="offset points", va="center", fontsize="x-small", color=INK)  # fmt: skip
+        ax.annotate(
+            f"{count:,}",
+            (count, y),
+            (3, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize="x-small",
+            color=INK,
+        )
     told = [note(name) for name in order]
     ax.set_yticks(places, [fitted(name, 2.6, "small", 38) for name in told])
     ax.tick_params(axis="y", labelsize="small")
@@ -41,7 +53,11 @@ def captions(sifted: pd.DataFrame) -> Figure | None:
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.grid(axis="y", visible=False)
     sns.despine(ax=ax, left=True)
-    title = _("{n} of {all} captions make a frame", n=f"{int(counts.get(taken, 0)):,}", all=f"{len(sifted):,}")  # fmt: skip
+    title = _(
+        "{n} of {all} captions make a frame",
+        n=f"{int(counts.get(taken, 0)):,}",
+        all=f"{len(sifted):,}",
+    )
     head(fig, title)
     parts = _("; ").join(f"{name}: {count:,}" for name, count in zip(told, numbers, strict=True))
     fig.set_label(_("{title}. Bars: {parts}.", title=title, parts=parts))

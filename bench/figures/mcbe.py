@@ -44,7 +44,9 @@ def tasks_by_model(scores: pd.DataFrame) -> Figure:
     some = _headline(scores)
     some = some[(some.category == ALL) & (some.task != ALL)]
     wide = some.pivot_table(index="task", columns="model", values="score", sort=False, dropna=False)
-    wide = wide.reindex(index=[task for task in TASKS if task in wide.index], columns=_models(scores))
+    wide = wide.reindex(
+        index=[task for task in TASKS if task in wide.index], columns=_models(scores)
+    )
     fig = _heatmap(
         wide,
         [f"{_(TASKS[task])} ({task})" for task in wide.index],
@@ -53,16 +55,20 @@ def tasks_by_model(scores: pd.DataFrame) -> Figure:
     )
     means, size = wide.mean(axis=1).dropna(), {"n": len(wide), "models": len(wide.columns)}
     if means.empty:
-        fig.set_label(_("Heatmap, {n} tasks by {models} models, none of which has a number.", **size))
+        fig.set_label(
+            _("Heatmap, {n} tasks by {models} models, none of which has a number.", **size)
+        )
         return fig
     first, last = (_(TASKS[str(name)]) for name in (means.idxmax(), means.idxmin()))
     fig.set_label(
         _(
             "Heatmap, {n} tasks by {models} models: highest on average in {first}, lowest in {last}; the numbers are in the table by "
             "category.",
-            first=first, last=last, **size,
+            first=first,
+            last=last,
+            **size,
         )
-    )  # fmt: skip
+    )
     return fig
 
 
@@ -70,7 +76,9 @@ def categories_by_task(scores: pd.DataFrame, model: str) -> Figure:
     """Where within a model: a heatmap categories x tasks; what has no place in a category is hatched."""
     some = _headline(scores)
     some = some[(some.model == model) & (some.category != ALL)]
-    wide = some.pivot_table(index="category", columns="task", values="score", sort=False, dropna=False)
+    wide = some.pivot_table(
+        index="category", columns="task", values="score", sort=False, dropna=False
+    )
     wide = wide.reindex(columns=[task for task in (*TASKS, ALL) if task in wide])
     wide = wide.loc[wide.mean(axis=1).sort_values().index]
     fig = _heatmap(
@@ -82,7 +90,9 @@ def categories_by_task(scores: pd.DataFrame, model: str) -> Figure:
     lowest = some[some.task != ALL].dropna(subset=["score"]).nsmallest(1, "score")
     told = _("without a number")
     for row in lowest.itertuples():
-        told = _("lowest in {category}, {task}", category=row.category, task=_(TASKS[str(row.task)]))  # fmt: skip
+        told = _(
+            "lowest in {category}, {task}", category=row.category, task=_(TASKS[str(row.task)])
+        )
     fig.set_label(
         _(
             "Heatmap of {model}, {n} categories by {tasks} tasks; {told}.",
@@ -103,7 +113,8 @@ def radars(scores: pd.DataFrame) -> Figure | None:
     style()
     some = _headline(scores)
     by_category = some[
-        (some.category != ALL) & (some.task == (ALL if (some.task == ALL).any() else some.task.iloc[0]))
+        (some.category != ALL)
+        & (some.task == (ALL if (some.task == ALL).any() else some.task.iloc[0]))
     ]
     by_task = some[(some.category == ALL) & (some.task != ALL)]
     panels = [
@@ -152,11 +163,19 @@ def radars(scores: pd.DataFrame) -> Figure | None:
             else [name.upper() for name in spokes]
         )
         ax.set_xticks(angles, names, fontsize="x-small")
-        ax.set(ylim=LIMITS, yticks=[25, 50, 75, 100], title=title, theta_offset=np.pi / 2, theta_direction=-1)
+        ax.set(
+            ylim=LIMITS,
+            yticks=[25, 50, 75, 100],
+            title=title,
+            theta_offset=np.pi / 2,
+            theta_direction=-1,
+        )
         # Beside the circle, a name stands away from it.
         for tick, angle in zip(ax.get_xticklabels(), angles, strict=True):
             side = np.sin(angle)
-            tick.set_horizontalalignment("center" if abs(side) < 0.3 else "left" if side > 0 else "right")
+            tick.set_horizontalalignment(
+                "center" if abs(side) < 0.3 else "left" if side > 0 else "right"
+            )
         ax.set_yticklabels(["25", "50", "75", "100"], fontsize="xx-small", color=FAINT)
     legend_below(fig, axes[0])
     overall = some[(some.category == ALL) & (some.task == ALL)]
@@ -176,10 +195,12 @@ def radars(scores: pd.DataFrame) -> Figure | None:
 def list_lengths(scores: pd.DataFrame) -> Figure | None:
     """Scenario selection by number of groups, beside a coin tosser and the lowest possible score; None where not asked."""
     style()
-    some = scores[scores.metric.str.fullmatch(r"score_\d+_words") & (scores.preset == scores.preset.iloc[0])]
-    some = some.assign(groups=some.metric.str.extract(r"(\d+)", expand=False).astype(int)).sort_values(
-        "groups"
-    )
+    some = scores[
+        scores.metric.str.fullmatch(r"score_\d+_words") & (scores.preset == scores.preset.iloc[0])
+    ]
+    some = some.assign(
+        groups=some.metric.str.extract(r"(\d+)", expand=False).astype(int)
+    ).sort_values("groups")
     if some.empty:
         return None
     lengths = sorted(set(some.groups))
@@ -187,7 +208,8 @@ def list_lengths(scores: pd.DataFrame) -> Figure | None:
     models = _models(scores)
     marks = marks_of(models)
     fig = Figure(
-        figsize=(WIDTH, 2.4 + legend_height([*models, "coin tosser", "strict"])), layout="constrained"
+        figsize=(WIDTH, 2.4 + legend_height([*models, "coin tosser", "strict"])),
+        layout="constrained",
     )
     ax = fig.subplots()
     for k, (model, colour) in enumerate(colours(models).items()):
@@ -213,9 +235,12 @@ def list_lengths(scores: pd.DataFrame) -> Figure | None:
         _(
             "Scenario selection by number of groups ({least} to {most}): a strict preference gets {first} with {least} and {last} with "
             "{most}, so scores of sets with other list lengths cannot be compared.",
-            least=lengths[0], most=lengths[-1], first=f"{floor[0]:.0f}", last=f"{floor[-1]:.0f}",
+            least=lengths[0],
+            most=lengths[-1],
+            first=f"{floor[0]:.0f}",
+            last=f"{floor[-1]:.0f}",
         )
-    )  # fmt: skip
+    )
     return fig
 
 
@@ -237,11 +262,24 @@ def severities(answers: Mapping[str, pd.DataFrame]) -> Figure | None:
     palette = colours(list(answers))
     for ax, (name, part) in zip(axes, shown.items(), strict=False):
         ax.plot([0, 10], [0, 10], color=FAINT, lw=1)
-        ax.plot(part.people, part.model, "o", ms=4, alpha=0.45, mew=0, color=palette[name], clip_on=False)
+        ax.plot(
+            part.people,
+            part.model,
+            "o",
+            ms=4,
+            alpha=0.45,
+            mew=0,
+            color=palette[name],
+            clip_on=False,
+        )
         ax.set(xlim=(-0.3, 10.3), ylim=(-0.3, 10.3), aspect="equal")
         ax.set_title(
             f"{name}\n"
-            + _("n = {n}, rank correlation {value}", n=f"{len(part):,}", value=_rank_correlation(part)),
+            + _(
+                "n = {n}, rank correlation {value}",
+                n=f"{len(part):,}",
+                value=_rank_correlation(part),
+            ),
             fontsize="small",
             fontweight="normal",
         )
@@ -263,7 +301,9 @@ def marks(scores: pd.DataFrame) -> Figure | None:
     style()
     names = [one.name for one in CRITERIA]
     some = scores[
-        scores.metric.isin(names) & (scores.category == ALL) & (scores.preset == scores.preset.iloc[0])
+        scores.metric.isin(names)
+        & (scores.category == ALL)
+        & (scores.preset == scores.preset.iloc[0])
     ]
     some = some[some.score.notna()]
     if some.empty:
@@ -310,7 +350,9 @@ def _rank_correlation(part: pd.DataFrame) -> str:
     return _("none: a constant") if np.isnan(value) else f"{value:.2f}"
 
 
-def _heatmap(wide: pd.DataFrame, names: Sequence[str], title: str, cells: tuple[np.ndarray, str]) -> Figure:
+def _heatmap(
+    wide: pd.DataFrame, names: Sequence[str], title: str, cells: tuple[np.ndarray, str]
+) -> Figure:
     """A heatmap of scores; `cells` are its texts, and what their stars mean (see `style.marked`)."""
     style()
     fig = Figure(
@@ -319,9 +361,19 @@ def _heatmap(wide: pd.DataFrame, names: Sequence[str], title: str, cells: tuple[
     )
     ax = fig.subplots()
     sns.heatmap(
-        wide.astype(float), ax=ax, annot=cells[0], fmt="", annot_kws={"size": "small"}, cmap=PALETTE, norm=around(50, LIMITS), vmin=LIMITS[0], vmax=LIMITS[1],
-        linewidths=1, linecolor="white", cbar_kws={"shrink": 0.8},
-    )  # fmt: skip
+        wide.astype(float),
+        ax=ax,
+        annot=cells[0],
+        fmt="",
+        annot_kws={"size": "small"},
+        cmap=PALETTE,
+        norm=around(50, LIMITS),
+        vmin=LIMITS[0],
+        vmax=LIMITS[1],
+        linewidths=1,
+        linecolor="white",
+        cbar_kws={"shrink": 0.8},
+    )
     for y, x in np.argwhere(wide.isna().to_numpy()):
         ax.add_patch(Rectangle((x, y), 1, 1, fill=False, hatch="///", edgecolor=FAINT, lw=0))
     ax.set_yticklabels(names, rotation=0)

@@ -43,15 +43,31 @@ def against_rate(
             for seed in seeds:
                 part = some[some.seed == seed].sort_values("rate")
                 colour = palette[str(seed)]
-                ax.plot(part.rate[part.passed], part.score[part.passed], color=colour, lw=1, alpha=0.6)
+                ax.plot(
+                    part.rate[part.passed], part.score[part.passed], color=colour, lw=1, alpha=0.6
+                )
                 for passed, face in ((True, colour), (False, "white")):
                     here = part[part.passed == passed]
-                    ax.plot(here.rate, here.score, "o", ms=4.5, color=colour, mfc=face, ls="none", zorder=3)
+                    ax.plot(
+                        here.rate,
+                        here.score,
+                        "o",
+                        ms=4.5,
+                        color=colour,
+                        mfc=face,
+                        ls="none",
+                        zorder=3,
+                    )
             ax.set(xlim=(-0.04, 1.04), ylim=(-1.08, 1.08) if SIGNED in measure else (-0.04, 1.04))
             ax.set_title(f"{measure}, {label('nli_coal', language)}", fontsize="small")
             said = _said(correlated, language, measure)
             ax.annotate(
-                said, (0.03, 0.95), xycoords="axes fraction", va="top", fontsize="x-small", color=FAINT
+                said,
+                (0.03, 0.95),
+                xycoords="axes fraction",
+                va="top",
+                fontsize="x-small",
+                color=FAINT,
             )
             sns.despine(ax=ax)
     for ax in grid[-1]:
@@ -73,7 +89,11 @@ def against_rate(
         Line2D([], [], color=FAINT, marker="o", mfc="white", ls="none", label=_("set not learned"))
     )
     fig.legend(
-        handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize="x-small"
+        handles=handles,
+        loc="outside lower center",
+        ncols=len(handles),
+        frameon=False,
+        fontsize="x-small",
     )
     title = _title(correlated, measures)
     head(fig, title)
@@ -110,7 +130,9 @@ def _said(correlated: pd.DataFrame, language: str, measure: str) -> str:
     told = f"r = {span(f'{known.value.min():.3f}', f'{known.value.max():.3f}')}"
     if len(known) == len(some):
         return told
-    return _("{r}; undefined for {n} of {all} seeds", r=told, n=len(some) - len(known), all=len(some))  # fmt: skip
+    return _(
+        "{r}; undefined for {n} of {all} seeds", r=told, n=len(some) - len(known), all=len(some)
+    )
 
 
 def _title(correlated: pd.DataFrame, measures: Sequence[str]) -> str:

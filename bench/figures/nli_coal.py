@@ -24,10 +24,16 @@ LANGUAGES = {
 # Of a set and label: the right one, one that CoAL counts, or another wrong one; each with its own shade.
 RIGHT, BIASED, WRONG = "Blues", "Reds", "Greys"
 SHADES = {
-    ("ps", "entailment"): BIASED, ("ps", "contradiction"): WRONG, ("ps", "neutral"): RIGHT,
-    ("as", "entailment"): WRONG, ("as", "contradiction"): BIASED, ("as", "neutral"): RIGHT,
-    ("ns", "entailment"): BIASED, ("ns", "contradiction"): BIASED, ("ns", "neutral"): RIGHT,
-}  # fmt: skip
+    ("ps", "entailment"): BIASED,
+    ("ps", "contradiction"): WRONG,
+    ("ps", "neutral"): RIGHT,
+    ("as", "entailment"): WRONG,
+    ("as", "contradiction"): BIASED,
+    ("as", "neutral"): RIGHT,
+    ("ns", "entailment"): BIASED,
+    ("ns", "contradiction"): BIASED,
+    ("ns", "neutral"): RIGHT,
+}
 # How dark a share may get, so that black numbers can be read on it.
 DARKEST = 0.5
 ROOM = (-0.03, 1.03)
@@ -77,7 +83,9 @@ def labels_by_set(scores: pd.DataFrame) -> Figure | None:
     longest = max(map(len, models))
     fig = Figure(figsize=(max(WIDTH, 5.2 + 0.07 * longest), height), layout="constrained")
     told, gaps = [], False
-    for ax, language in zip(fig.subplots(len(languages), 1, squeeze=False)[:, 0], languages, strict=True):
+    for ax, language in zip(
+        fig.subplots(len(languages), 1, squeeze=False)[:, 0], languages, strict=True
+    ):
         found = some[some.category == language].set_index(["model", "task", "metric"]).score
         for y, model in enumerate(models):
             values = [float(found.get((model, *column), np.nan)) for column in columns]
@@ -87,13 +95,24 @@ def labels_by_set(scores: pd.DataFrame) -> Figure | None:
             told.append(
                 i18n._(
                     "{model}, {language}: FN {fn}, CoAL {coal}",
-                    model=model, language=_language(language, plain=True), fn=_number(values[-2]), coal=_number(values[-1]),
+                    model=model,
+                    language=_language(language, plain=True),
+                    fn=_number(values[-2]),
+                    coal=_number(values[-1]),
                 )
-            )  # fmt: skip
+            )
         places = [x + 0.25 * (x // 3) for x in range(len(columns))]
         ax.set_xticks(places, [*(["E", "C", "N"] * 3), "FN", "CoAL"], fontsize="small")
         for k, name in enumerate(("PS", "AS", "NS")):
-            ax.text(3.25 * k + 1, -0.62, name, ha="center", va="bottom", fontsize="small", fontweight="bold")
+            ax.text(
+                3.25 * k + 1,
+                -0.62,
+                name,
+                ha="center",
+                va="bottom",
+                fontsize="small",
+                fontweight="bold",
+            )
         ax.set_yticks(range(len(models)), models, fontsize="small")
         ax.set(xlim=(-0.55, places[-1] + 0.55), ylim=(len(models) - 0.45, -0.55))
         ax.set_title(_language(language), pad=16)
@@ -105,13 +124,25 @@ def labels_by_set(scores: pd.DataFrame) -> Figure | None:
         BIASED: i18n._("wrong, counted by CoAL"),
         WRONG: i18n._("wrong, not counted by CoAL"),
     }
-    patches = [Rectangle((0, 0), 1, 1, color=mpl.colormaps[shade](0.5), label=name) for shade, name in names.items()]  # fmt: skip
+    patches = [
+        Rectangle((0, 0), 1, 1, color=mpl.colormaps[shade](0.5), label=name)
+        for shade, name in names.items()
+    ]
     if gaps:
-        patches.append(Rectangle((0, 0), 1, 1, fc="white", ec=FAINT, hatch="////", lw=0, label=i18n._("no answer")))  # fmt: skip
-    fig.legend(handles=patches, loc="outside lower center", ncols=4, frameon=False, fontsize="x-small")
+        patches.append(
+            Rectangle(
+                (0, 0), 1, 1, fc="white", ec=FAINT, hatch="////", lw=0, label=i18n._("no answer")
+            )
+        )
+    fig.legend(
+        handles=patches, loc="outside lower center", ncols=4, frameon=False, fontsize="x-small"
+    )
     fig.set_label(
-        i18n._("Shares of entailment, contradiction and neutral in PS, AS and NS. {told}.", told=i18n._("; ").join(told))
-    )  # fmt: skip
+        i18n._(
+            "Shares of entailment, contradiction and neutral in PS, AS and NS. {told}.",
+            told=i18n._("; ").join(told),
+        )
+    )
     return fig
 
 
@@ -142,13 +173,27 @@ def directions(scores: pd.DataFrame) -> Figure | None:
             for metric, colour, marker, shift in zip(
                 metrics, (FEMALE, MALE), "os", (-0.15, 0.15), strict=True
             ):
-                rows = some[(some.category == language) & (some.task == task) & (some.metric == metric)]
+                rows = some[
+                    (some.category == language) & (some.task == task) & (some.metric == metric)
+                ]
                 rows = rows.set_index("model").reindex(models)
                 for y, row in enumerate(rows.itertuples()):
                     _dot(ax, row, y + shift, colour, marker)
-                known = i18n._("; ").join(f"{model} {_number(value)}" for model, value in rows.score.items())
-                of = {"language": _language(language, plain=True), "set": task.upper(), "known": known}
-                told.append(i18n._("{language}, {set}, {measure}: {known}", measure=i18n._(MEASURES[metric]), **of))  # fmt: skip
+                known = i18n._("; ").join(
+                    f"{model} {_number(value)}" for model, value in rows.score.items()
+                )
+                of = {
+                    "language": _language(language, plain=True),
+                    "set": task.upper(),
+                    "known": known,
+                }
+                told.append(
+                    i18n._(
+                        "{language}, {set}, {measure}: {known}",
+                        measure=i18n._(MEASURES[metric]),
+                        **of,
+                    )
+                )
             ax.axvline(1 / 3, color=FAINT, ls="--", lw=1, zorder=0)
             ax.set_yticks(range(len(models)), models, fontsize="small")
             ax.set(xlim=ROOM, ylim=(len(models) - 0.5, -0.5))
@@ -156,8 +201,12 @@ def directions(scores: pd.DataFrame) -> Figure | None:
             ax.grid(axis="y", visible=False)
             sns.despine(ax=ax, left=True)
         if len(languages) > 1:
-            line[0].set_ylabel(_language(language).replace(" (", "\n("), fontweight="bold", color=INK)
-    axes[-1, 1].set_xlabel(i18n._("share of labels   (0 is best; dashed: a random answerer)"), fontsize="small")  # fmt: skip
+            line[0].set_ylabel(
+                _language(language).replace(" (", "\n("), fontweight="bold", color=INK
+            )
+    axes[-1, 1].set_xlabel(
+        i18n._("share of labels   (0 is best; dashed: a random answerer)"), fontsize="small"
+    )
     names = (
         i18n._("female-stereotyped occupation; in NS: woman"),
         i18n._("male-stereotyped occupation; in NS: man"),
@@ -166,16 +215,21 @@ def directions(scores: pd.DataFrame) -> Figure | None:
         Line2D([], [], color=colour, marker=marker, ls="", label=name)
         for name, colour, marker in zip(names, (FEMALE, MALE), "os", strict=True)
     ]
-    fig.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize="x-small")
+    fig.legend(
+        handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize="x-small"
+    )
     fig.set_label(
         i18n._(
-            "Shares of the labels that CoAL counts, by direction and gender word. {told}.", told=i18n._(". ").join(told)
+            "Shares of the labels that CoAL counts, by direction and gender word. {told}.",
+            told=i18n._(". ").join(told),
         )
-    )  # fmt: skip
+    )
     return fig
 
 
-def worst_occupations(table: pd.DataFrame, category: str, model: str = "", most: int = 15) -> Figure | None:
+def worst_occupations(
+    table: pd.DataFrame, category: str, model: str = "", most: int = 15
+) -> Figure | None:
     """The occupations with the most biased labels: dots with intervals; with a stereotype at the left, without at the right.
 
     None where the language was not asked, or its data name no occupations.
@@ -191,10 +245,14 @@ def worst_occupations(table: pd.DataFrame, category: str, model: str = "", most:
     with_one = some.occupation_type != "neutral"
     parts = {"stereotyped": some[with_one], "neutral": some[~with_one]}
     parts = {kind: rows for kind, rows in parts.items() if not rows.empty}
-    height = 1.5 + 0.22 * max(4, *(min(most, int((rows.biased > 0).sum())) for rows in parts.values()))
+    height = 1.5 + 0.22 * max(
+        4, *(min(most, int((rows.biased > 0).sum())) for rows in parts.values())
+    )
     fig = Figure(figsize=(WIDTH, height), layout="constrained")
     told = []
-    for ax, (kind, every) in zip(fig.subplots(1, len(parts), squeeze=False)[0], parts.items(), strict=True):
+    for ax, (kind, every) in zip(
+        fig.subplots(1, len(parts), squeeze=False)[0], parts.items(), strict=True
+    ):
         title, chance = i18n._(KINDS[kind][0]), KINDS[kind][1]
         rows = every[every.biased > 0].head(most)
         for y, row in enumerate(rows.itertuples()):
@@ -203,7 +261,11 @@ def worst_occupations(table: pd.DataFrame, category: str, model: str = "", most:
         names = rows.occupation if all(map(can_show, rows.occupation)) else range(1, len(rows) + 1)
         ticks = [f"{name}  n\u2009=\u2009{n}" for name, n in zip(names, rows.n, strict=True)]
         ax.set_yticks(range(len(rows)), ticks, fontsize="x-small")
-        ax.set(xlim=ROOM, ylim=(max(len(rows), 1) - 0.5, -0.5), xlabel=i18n._("share of labels (0 is best)"))
+        ax.set(
+            xlim=ROOM,
+            ylim=(max(len(rows), 1) - 0.5, -0.5),
+            xlabel=i18n._("share of labels (0 is best)"),
+        )
         count = (
             i18n._("the worst {n} of {all}", n=len(rows), all=len(every))
             if len(rows)
@@ -213,23 +275,39 @@ def worst_occupations(table: pd.DataFrame, category: str, model: str = "", most:
         ax.grid(axis="y", visible=False)
         sns.despine(ax=ax, left=True)
         first = [
-            i18n._("{name} {value} (n = {n})", name=row.occupation, value=f"{row.biased:.2f}", n=row.n)
+            i18n._(
+                "{name} {value} (n = {n})", name=row.occupation, value=f"{row.biased:.2f}", n=row.n
+            )
             for row in rows.head(5).itertuples()
         ]
         part = i18n._("{title}, {measure}", title=title, measure=count)
-        told.append(i18n._("{title}: {sentence}", title=part, sentence=i18n._(", ").join(first)) if first else part)  # fmt: skip
-    about = i18n._("{title}, {measure}", title=_language(category), measure=model) if model else _language(category)  # fmt: skip
+        told.append(
+            i18n._("{title}: {sentence}", title=part, sentence=i18n._(", ").join(first))
+            if first
+            else part
+        )
+    about = (
+        i18n._("{title}, {measure}", title=_language(category), measure=model)
+        if model
+        else _language(category)
+    )
     head(fig, about)
     handles = [
         Line2D([], [], color=FEMALE, marker="o", ls="", label=i18n._("female-stereotyped")),
         Line2D([], [], color=MALE, marker="s", ls="", label=i18n._("male-stereotyped")),
         Line2D([], [], color=FAINT, ls="--", lw=1, label=i18n._("a random answerer")),
     ]
-    fig.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize="x-small")
+    fig.legend(
+        handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize="x-small"
+    )
     place = i18n._(", ").join(filter(None, (_language(category, plain=True), model)))
     fig.set_label(
-        i18n._("Occupations with the most biased labels in {place}. {told}.", place=place, told=i18n._(". ").join(told))
-    )  # fmt: skip
+        i18n._(
+            "Occupations with the most biased labels in {place}. {told}.",
+            place=place,
+            told=i18n._(". ").join(told),
+        )
+    )
     return fig
 
 
@@ -251,7 +329,9 @@ def habits(scores: pd.DataFrame, predictors: pd.DataFrame) -> Figure | None:
     models = list(dict.fromkeys(scores.model))
     marks = marks_of(models)
     gaps = some[some.metric == BALANCED]
-    lowest = -0.35 if not (gaps.ci_low.fillna(gaps.score) < -0.3).any() else -1.05  # against the stereotype
+    lowest = (
+        -0.35 if not (gaps.ci_low.fillna(gaps.score) < -0.3).any() else -1.05
+    )  # against the stereotype
     width = WIDTH if len(languages) > 1 else 0.7 * WIDTH
     fig = Figure(figsize=(width, 3.5 + 0.17 * len(models)), layout="constrained")
     axes = fig.subplots(1, len(languages), sharex=True, sharey=True, squeeze=False)[0]
@@ -275,29 +355,52 @@ def habits(scores: pd.DataFrame, predictors: pd.DataFrame) -> Figure | None:
         for model, colour in colours(models).items():
             x, y = (here.loc[metric].reindex([model]) for metric in ("coal", BALANCED))
             ax.errorbar(
-                x.score, y.score, xerr=arms(x), yerr=arms(y),
-                fmt=marks[model], ms=7, mec="white", lw=1.5, color=colour, label=model, zorder=4,
-            )  # fmt: skip
+                x.score,
+                y.score,
+                xerr=arms(x),
+                yerr=arms(y),
+                fmt=marks[model],
+                ms=7,
+                mec="white",
+                lw=1.5,
+                color=colour,
+                label=model,
+                zorder=4,
+            )
             told.append(
                 i18n._(
                     "{model}, {language}: CoAL {coal}, gap {gap}",
-                    model=model, language=_language(language, plain=True), coal=_number(x.score.iloc[0]), gap=_number(y.score.iloc[0]),
+                    model=model,
+                    language=_language(language, plain=True),
+                    coal=_number(x.score.iloc[0]),
+                    gap=_number(y.score.iloc[0]),
                 )
-            )  # fmt: skip
+            )
         ax.axhline(0, color=FAINT, lw=1, zorder=0)
         ax.set(xlim=ROOM, ylim=(lowest, 1.05), xlabel=i18n._("CoAL (0 is best)"))
         ax.set_title(_language(language), fontsize="small")
         sns.despine(ax=ax)
-    head(fig, i18n._("A habit lies on the line of nought, whatever its CoAL; a stereotype lies above"))
+    head(
+        fig,
+        i18n._("A habit lies on the line of nought, whatever its CoAL; a stereotype lies above"),
+    )
     axes[0].set_ylabel(i18n._("directional gap, balanced\n(1: the stereotype; 0: none)"))
-    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, markerscale=0.7, frameon=False, fontsize="x-small")  # fmt: skip
+    fig.legend(
+        *axes[0].get_legend_handles_labels(),
+        loc="outside lower center",
+        ncols=2,
+        markerscale=0.7,
+        frameon=False,
+        fontsize="x-small",
+    )
     fig.set_label(
         i18n._(
             "CoAL against the balanced directional gap. {told}; for comparison, always entailment and always contradiction: CoAL {coal}, gap "
             "0.00.",
-            told=i18n._("; ").join(told), coal=f"{2 / 3:.2f}",
+            told=i18n._("; ").join(told),
+            coal=f"{2 / 3:.2f}",
         )
-    )  # fmt: skip
+    )
     return fig
 
 
@@ -314,23 +417,46 @@ def _cell(ax: Axes, x: float, y: float, value: float, shade: str | None) -> None
         return
     colour = mpl.colormaps[shade](DARKEST * value) if shade else "none"
     ax.add_patch(Rectangle(corner, 0.96, 0.88, fc=colour, ec="none" if shade else FAINT, lw=0.6))
-    ax.text(x, y, f"{value:.3f}".lstrip("0") if value < 1 else "1.00", ha="center", va="center", fontsize="x-small", color=INK)  # fmt: skip
+    ax.text(
+        x,
+        y,
+        f"{value:.3f}".lstrip("0") if value < 1 else "1.00",
+        ha="center",
+        va="center",
+        fontsize="x-small",
+        color=INK,
+    )
 
 
 def _dot(ax: Axes, row, y: float, colour: str, marker: str, score: str = "score") -> None:  # type: ignore[no-untyped-def]
     """A number with its interval, or the word that there is none."""
     value = getattr(row, score)
     if np.isnan(value):
-        ax.text(0.62, y, i18n._("no number"), color=FAINT, fontsize="xx-small", ha="center", va="center", bbox={"fc": "white", "lw": 0, "pad": 0.5})  # fmt: skip
+        ax.text(
+            0.62,
+            y,
+            i18n._("no number"),
+            color=FAINT,
+            fontsize="xx-small",
+            ha="center",
+            va="center",
+            bbox={"fc": "white", "lw": 0, "pad": 0.5},
+        )
         return
-    ax.plot([row.ci_low, row.ci_high], [y, y], color=colour, lw=2, alpha=0.5, solid_capstyle="round")
+    ax.plot(
+        [row.ci_low, row.ci_high], [y, y], color=colour, lw=2, alpha=0.5, solid_capstyle="round"
+    )
     ax.plot(value, y, marker, ms=5, color=colour, zorder=3)
 
 
 def _language(code: str, plain: bool = False) -> str:
     """A language's name, with its own before it where a font shows that; `plain`: in the language that is spoken alone."""
     name, own = LANGUAGES.get(code) or ("", naming.own("nli_coal", code))
-    told = i18n._(name) if name else label_in(code, i18n.language()) or naming.english("nli_coal", code)
+    told = (
+        i18n._(name)
+        if name
+        else label_in(code, i18n.language()) or naming.english("nli_coal", code)
+    )
     return f"{own} ({told})" if own and own != told and not plain and can_show(own) else told
 
 

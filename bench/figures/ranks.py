@@ -40,11 +40,19 @@ def critical_difference_diagram(found: Blocks, tested: Friedman, compared: pd.Da
     palette = colours(list(found.ranks.columns))
     shown = {names[model]: palette[model] for model in models}
     drawn = posthocs.critical_difference_diagram(
-        means.rename(names), p.rename(index=names, columns=names), ax=ax, alpha=1 - LEVEL, color_palette=shown,
-        label_fmt_left="{label} ({rank:.1f})\u00a0", label_fmt_right="\u00a0({rank:.1f}) {label}", text_h_margin=0.02 * max(k - 1, 1),
-        label_props={"fontsize": "x-small"}, elbow_props={"linewidth": 1.2}, marker_props={"s": 22},
+        means.rename(names),
+        p.rename(index=names, columns=names),
+        ax=ax,
+        alpha=1 - LEVEL,
+        color_palette=shown,
+        label_fmt_left="{label} ({rank:.1f})\u00a0",
+        label_fmt_right="\u00a0({rank:.1f}) {label}",
+        text_h_margin=0.02 * max(k - 1, 1),
+        label_props={"fontsize": "x-small"},
+        elbow_props={"linewidth": 1.2},
+        marker_props={"s": 22},
         crossbar_props={"color": INK, "linewidth": 3, "solid_capstyle": "round"},
-    )  # fmt: skip
+    )
     for text in drawn["labels"]:
         text.set_color(INK)
     for artist in (*ax.lines, *ax.collections):
@@ -54,11 +62,17 @@ def critical_difference_diagram(found: Blocks, tested: Friedman, compared: pd.Da
     ax.plot([1, 1 + cd], [1.0, 1.0], color=FAINT, lw=1.5, marker="|", ms=6, clip_on=False)
     shown_cd = f"{critical_difference(k, tested.blocks):.2f}"
     told = (
-        _("critical difference {cd}, more than the {most} that ranks can differ", cd=shown_cd, most=k - 1)
+        _(
+            "critical difference {cd}, more than the {most} that ranks can differ",
+            cd=shown_cd,
+            most=k - 1,
+        )
         if wide
         else _("critical difference {cd}", cd=shown_cd)
-    )  # fmt: skip
-    ax.annotate(told, (1, 1.0), xytext=(0, 4), textcoords="offset points", fontsize="x-small", color=FAINT)
+    )
+    ax.annotate(
+        told, (1, 1.0), xytext=(0, 4), textcoords="offset points", fontsize="x-small", color=FAINT
+    )
     ax.set_xlim(1, k)
     ax.set_ylim(top=1.6)
     ax.set_xticks(range(1, k + 1))
@@ -71,9 +85,14 @@ def critical_difference_diagram(found: Blocks, tested: Friedman, compared: pd.Da
     fig.set_label(
         _(
             "{title}. Mean ranks over {n} {units}, 1 is {best}: {ranked}. Critical difference {cd} (Nemenyi, 5 %).",
-            title=title(found, tested, compared), n=tested.blocks, units=units(found), best=best(found), ranked=ranked, cd=shown_cd,
+            title=title(found, tested, compared),
+            n=tested.blocks,
+            units=units(found),
+            best=best(found),
+            ranked=ranked,
+            cd=shown_cd,
         )
-    )  # fmt: skip
+    )
     return fig
 
 
@@ -94,17 +113,36 @@ def ranks_by_block(found: Blocks, benchmark: str) -> Figure:
     ax = fig.subplots()
     whole = bool((found.ranks % 1 == 0).all(axis=None))
     sns.heatmap(
-        ranks, ax=ax, annot=True, fmt=".0f" if whole else ".1f", annot_kws={"size": "small"}, cmap=BIAS_PALETTE, vmin=1, vmax=max(k, 2),
-        linewidths=1, linecolor="white", cbar=False,
-    )  # fmt: skip
+        ranks,
+        ax=ax,
+        annot=True,
+        fmt=".0f" if whole else ".1f",
+        annot_kws={"size": "small"},
+        cmap=BIAS_PALETTE,
+        vmin=1,
+        vmax=max(k, 2),
+        linewidths=1,
+        linecolor="white",
+        cbar=False,
+    )
     for y, x in np.argwhere(ranks.isna().to_numpy()):
         ax.add_patch(Rectangle((x, y), 1, 1, fill=False, hatch="///", edgecolor=FAINT, lw=0))
-    ax.set_yticks(np.arange(len(ranks)) + 0.5, [_block(benchmark, found.by, name) for name in ranks.index], rotation=0)  # fmt: skip
+    ax.set_yticks(
+        np.arange(len(ranks)) + 0.5,
+        [_block(benchmark, found.by, name) for name in ranks.index],
+        rotation=0,
+    )
     ax.set_xticks(np.arange(k) + 0.5, [folded(name) for name in order], rotation=30, ha="right")
     ax.set(xlabel="", ylabel="")
     top = order[0]
     first = int((found.ranks[top] == found.ranks.min(axis=1)).sum())
-    told = _("{model} ranks first in {n} of {all} {units}", model=top, n=first, all=len(found.ranks), units=units(found))  # fmt: skip
+    told = _(
+        "{model} ranks first in {n} of {all} {units}",
+        model=top,
+        n=first,
+        all=len(found.ranks),
+        units=units(found),
+    )
     head(fig, told, wrap=True)
     hatched = _("; hatched: {n} left out", n=len(gone)) if gone else ""
     below = _("rank in each: 1 (blue) is {best}{hatched}", best=best(found), hatched=hatched)
@@ -112,9 +150,13 @@ def ranks_by_block(found: Blocks, benchmark: str) -> Figure:
     fig.set_label(
         _(
             "Heatmap of ranks, {n} {units} by {models} models. {title}{hatched}; the scores are in the table.",
-            n=len(ranks), units=units(found), models=k, title=told, hatched=hatched,
+            n=len(ranks),
+            units=units(found),
+            models=k,
+            title=told,
+            hatched=hatched,
         )
-    )  # fmt: skip
+    )
     return fig
 
 

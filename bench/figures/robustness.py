@@ -47,7 +47,13 @@ def agreement(
         some = single[(single.task == row["task"]) & (single.metric == row["metric"])]
         for model in models:
             part = some[some.model == model]
-            how = {"marker": marks[model], "ms": 4, "ls": "none", "color": palette[model], "alpha": 0.75}
+            how = {
+                "marker": marks[model],
+                "ms": 4,
+                "ls": "none",
+                "color": palette[model],
+                "alpha": 0.75,
+            }
             left.plot(part["first"], part.second, label=model, **how)
             right.plot((part["first"] + part.second) / 2, part.second - part["first"], **how)
         rho = correlated[(correlated.task == row["task"]) & (correlated.metric == row["metric"])]
@@ -59,8 +65,10 @@ def agreement(
         left.set_ylabel(_(wordings[1]), fontsize="small")
         what = re.split("[:：]", short(row["title"]))[0]
         left.set_title(
-            _("{title}: {sentence}", title=what, sentence=order), fontsize="small", fontweight="normal"
-        )  # fmt: skip
+            _("{title}: {sentence}", title=what, sentence=order),
+            fontsize="small",
+            fontweight="normal",
+        )
         _limits(right, row)
     handles, names = grid[0, 0].get_legend_handles_labels()
     fig.legend(
@@ -76,11 +84,14 @@ def agreement(
     parts = [
         _(
             "{title}, {mean}, {low} to {high} (n = {n})",
-            title=short(row["title"]), mean=signed(row["mean"], row["most"]), low=signed(row["limits_low"], row["most"]),
-            high=signed(row["limits_high"], row["most"]), n=row["n"],
+            title=short(row["title"]),
+            mean=signed(row["mean"], row["most"]),
+            low=signed(row["limits_low"], row["most"]),
+            high=signed(row["limits_high"], row["most"]),
+            n=row["n"],
         )
         for row in limits.to_dict("records")
-    ]  # fmt: skip
+    ]
     fig.set_label(
         _(
             "{title}. A mark a category and model; mean difference and limits of agreement: {parts}.",
@@ -100,17 +111,36 @@ def differences(table: pd.DataFrame) -> Figure:
     groups = list(whole.groupby(HEADLINE, sort=False))
     lines = sum(folded(model, 32).count("\n") + 1 for model in models)
     fig = Figure(figsize=(WIDTH, 0.4 + len(groups) * (0.75 + 0.26 * lines)), layout="constrained")
-    for ax, (_unused, some) in zip(fig.subplots(len(groups), 1, squeeze=False)[:, 0], groups, strict=True):
+    for ax, (_unused, some) in zip(
+        fig.subplots(len(groups), 1, squeeze=False)[:, 0], groups, strict=True
+    ):
         some = some.set_index("model").reindex(models)
         for y, (model, row) in enumerate(some.iloc[::-1].iterrows()):
             if np.isnan(row.difference):
-                ax.annotate(_("not defined"), (0.5, y), xycoords=("axes fraction", "data"), color=FAINT, va="center", ha="center", fontsize="small")  # fmt: skip
+                ax.annotate(
+                    _("not defined"),
+                    (0.5, y),
+                    xycoords=("axes fraction", "data"),
+                    color=FAINT,
+                    va="center",
+                    ha="center",
+                    fontsize="small",
+                )
                 continue
             if not np.isnan(row.ci_low):
-                ax.plot([row.ci_low, row.ci_high], [y, y], color=palette[str(model)], lw=2.5, alpha=0.6, solid_capstyle="round")  # fmt: skip
+                ax.plot(
+                    [row.ci_low, row.ci_high],
+                    [y, y],
+                    color=palette[str(model)],
+                    lw=2.5,
+                    alpha=0.6,
+                    solid_capstyle="round",
+                )
             ax.plot(row.difference, y, "o", ms=6, color=palette[str(model)], zorder=3)
         ax.axvline(0, color=FAINT, ls="--", lw=1, zorder=1)
-        span = np.nanmax(np.abs(some[["difference", "ci_low", "ci_high"]].to_numpy(dtype=float)), initial=0)
+        span = np.nanmax(
+            np.abs(some[["difference", "ci_low", "ci_high"]].to_numpy(dtype=float)), initial=0
+        )
         ax.set_xlim(-1.08 * max(span, 1e-3), 1.08 * max(span, 1e-3))
         ax.set_yticks(range(len(models)), [folded(model, 32) for model in reversed(models)])
         ax.set_ylim(-0.6, len(models) - 0.4)
@@ -119,7 +149,11 @@ def differences(table: pd.DataFrame) -> Figure:
         ax.grid(axis="y", visible=False)
         sns.despine(ax=ax, left=True)
     moved = whole[(whole.ci_low > 0) | (whole.ci_high < 0)]
-    told = _("{n} of {all} whole scores move by more than chance (second wording less first)", n=len(moved), all=len(whole))  # fmt: skip
+    told = _(
+        "{n} of {all} whole scores move by more than chance (second wording less first)",
+        n=len(moved),
+        all=len(whole),
+    )
     head(fig, told)
     said = sentences(told_model(row) for row in whole.to_dict("records"))
     fig.set_label(_("{title}. {said}", title=told, said=said))
@@ -131,7 +165,9 @@ def _square(ax: Axes, values: np.ndarray) -> None:
     known = values[~np.isnan(values)]
     low, high = (known.min(), known.max()) if len(known) else (0.0, 1.0)
     room = 0.06 * max(high - low, 1e-3)
-    ax.plot([low - room, high + room], [low - room, high + room], color=FAINT, ls="--", lw=1, zorder=0)
+    ax.plot(
+        [low - room, high + room], [low - room, high + room], color=FAINT, ls="--", lw=1, zorder=0
+    )
     ax.set(xlim=(low - room, high + room), ylim=(low - room, high + room))
     ax.set_aspect("equal")
     sns.despine(ax=ax)
@@ -139,13 +175,26 @@ def _square(ax: Axes, values: np.ndarray) -> None:
 
 def _limits(ax: Axes, row: dict[Any, Any]) -> None:
     """The mean difference and the limits of agreement, named at the right."""
-    lines = ((row['mean'], "-", _("mean")), (row['limits_low'], ":", "−1.96 sd"), (row['limits_high'], ":", "+1.96 sd"))  # fmt: skip
+    lines = (
+        (row["mean"], "-", _("mean")),
+        (row["limits_low"], ":", "−1.96 sd"),
+        (row["limits_high"], ":", "+1.96 sd"),
+    )
     ax.axhline(0, color=FAINT, ls="--", lw=1, zorder=0)
     for value, dashes, name in lines:
         if value == value:
             ax.axhline(value, color=INK, ls=dashes, lw=1, zorder=1)
             # Outside, where no mark can be.
-            ax.annotate(f"{name}\n{signed(value, row['most'])}", (1, value), xycoords=("axes fraction", "data"), xytext=(3, 0), textcoords="offset points", va="center", fontsize="x-small", color=INK)  # fmt: skip
+            ax.annotate(
+                f"{name}\n{signed(value, row['most'])}",
+                (1, value),
+                xycoords=("axes fraction", "data"),
+                xytext=(3, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize="x-small",
+                color=INK,
+            )
     most = max(row["most"], abs(row["limits_low"]), abs(row["limits_high"]), 1e-3)
     if most == most:
         ax.set_ylim(-1.2 * most, 1.2 * most)

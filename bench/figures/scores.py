@@ -56,7 +56,9 @@ def scores_by_model(scores: pd.DataFrame, benchmark: str) -> Figure | None:
     for ax, headline in zip(fig.subplots(len(shown), 1, squeeze=False)[:, 0], shown, strict=True):
         some = headline_rows(scores, headline)
         some = some[some.category == ALL].set_index("model").reindex(models)
-        order = list(some.score.sort_values(ascending=headline.biased_is_high, na_position="first").index)
+        order = list(
+            some.score.sort_values(ascending=headline.biased_is_high, na_position="first").index
+        )
         for y, model in enumerate(order):
             row = some.loc[model]
             if np.isnan(row.score):
@@ -155,7 +157,9 @@ def categories_by_model(scores: pd.DataFrame, benchmark: str, headline: Headline
     style()
     some = headline_rows(scores, headline)
     some = some[some.category != ALL]
-    wide = some.pivot_table(index="category", columns="model", values="score", sort=False, dropna=False)
+    wide = some.pivot_table(
+        index="category", columns="model", values="score", sort=False, dropna=False
+    )
     wide = wide.reindex(columns=list(dict.fromkeys(scores.model)))
     wide = wide.loc[wide.mean(axis=1).sort_values(ascending=not headline.biased_is_high).index]
     size = (
@@ -169,11 +173,19 @@ def categories_by_model(scores: pd.DataFrame, benchmark: str, headline: Headline
     digits = 2 if headline.limits[1] <= 1 else 0
     told, starred = marked(wide, some, "category", digits)
     sns.heatmap(
-        wide, ax=ax, annot=told, fmt="", annot_kws={"size": "small"},
-        cmap=BIAS_PALETTE if headline.biased_is_high else BIAS_PALETTE.removesuffix("_r"), norm=around(centre, headline.limits), vmin=headline.limits[0],
+        wide,
+        ax=ax,
+        annot=told,
+        fmt="",
+        annot_kws={"size": "small"},
+        cmap=BIAS_PALETTE if headline.biased_is_high else BIAS_PALETTE.removesuffix("_r"),
+        norm=around(centre, headline.limits),
+        vmin=headline.limits[0],
         vmax=headline.limits[1],
-        linewidths=1, linecolor="white", cbar_kws={"shrink": 0.8},
-    )  # fmt: skip
+        linewidths=1,
+        linecolor="white",
+        cbar_kws={"shrink": 0.8},
+    )
     for y, x in np.argwhere(wide.isna().to_numpy()):
         ax.add_patch(Rectangle((x, y), 1, 1, fill=False, hatch="///", edgecolor=FAINT, lw=0))
     ax.set_yticklabels([label(benchmark, name) for name in wide.index], rotation=0)
@@ -186,16 +198,23 @@ def categories_by_model(scores: pd.DataFrame, benchmark: str, headline: Headline
         ax.set_title(below, fontsize="small", fontweight="normal", color=FAINT)
     means = wide.mean(axis=1).dropna()
     extremes = (
-        _("Highest on average in {first}, lowest in {last}", first=means.idxmax(), last=means.idxmin())
+        _(
+            "Highest on average in {first}, lowest in {last}",
+            first=means.idxmax(),
+            last=means.idxmin(),
+        )
         if len(means)
         else _("No category has a number")
     )
     fig.set_label(
         _(
             "Heatmap, {n} categories by {models} models: {title}. {extremes}; the numbers are in the table by category.",
-            n=len(wide), models=len(wide.columns), title=_(headline.title), extremes=extremes,
+            n=len(wide),
+            models=len(wide.columns),
+            title=_(headline.title),
+            extremes=extremes,
         )
-    )  # fmt: skip
+    )
     return fig
 
 
@@ -220,7 +239,9 @@ def score_and_validity(
     prefer = scores[(scores.metric == position) & (scores.task == headline.task)][
         ["model", "category", "score"]
     ]
-    some = some.merge(prefer.rename(columns={"score": "position"}), on=["model", "category"], how="left")
+    some = some.merge(
+        prefer.rename(columns={"score": "position"}), on=["model", "category"], how="left"
+    )
     models = list(dict.fromkeys(scores.model))
     marks = marks_of(models)
     fig = Figure(figsize=(WIDTH, 2.4 + legend_height(models)), layout="constrained")
@@ -231,12 +252,16 @@ def score_and_validity(
     ):
         for model, colour in colours(models).items():
             part = some[some.model == model]
-            ax.plot(part[column], part.score, marks[model], ms=4, alpha=0.7, color=colour, label=model)
+            ax.plot(
+                part[column], part.score, marks[model], ms=4, alpha=0.7, color=colour, label=model
+            )
         ax.set(xlim=(-0.04, 1.04), xlabel=title)
         sns.despine(ax=ax)
     span = headline.limits[1] - headline.limits[0]
     left.set(
-        ylabel=headline.metric if headline.metric != "score" else _("score ({task})", task=headline.task),
+        ylabel=headline.metric
+        if headline.metric != "score"
+        else _("score ({task})", task=headline.task),
         ylim=(headline.limits[0] - 0.04 * span, headline.limits[1] + 0.04 * span),
     )
     legend_below(fig, left)
@@ -245,8 +270,10 @@ def score_and_validity(
     fig.set_label(
         _(
             "{title} of each category against readable answers (mean {share}) and {position} ({told}), a colour a model.",
-            title=_(headline.title), share=f"{some.valid_rate.fillna(0).mean():.0%}", position=_(POSITIONS[position]),
+            title=_(headline.title),
+            share=f"{some.valid_rate.fillna(0).mean():.0%}",
+            position=_(POSITIONS[position]),
             told=told,
         )
-    )  # fmt: skip
+    )
     return fig

@@ -76,12 +76,25 @@ def differences(compared: pd.DataFrame) -> Figure | None:
             y, colour = models.index(row["model"]) + 0.28 * k, palette[row["model"]]
             ax.plot([row["ci_low"], row["ci_high"]], [y, y], color=colour, lw=1.6, alpha=0.6)
             face = colour if shown(row) else "white"
-            ax.plot(row["difference"], y, MARKS[row["setting"]], ms=4.5, color=colour, mfc=face, zorder=3)
+            ax.plot(
+                row["difference"],
+                y,
+                MARKS[row["setting"]],
+                ms=4.5,
+                color=colour,
+                mfc=face,
+                zorder=3,
+            )
             if np.isnan(row["difference"]):
-                ax.text(0, y, _("undefined"), color=FAINT, fontsize="xx-small", ha="center", va="center")
+                ax.text(
+                    0, y, _("undefined"), color=FAINT, fontsize="xx-small", ha="center", va="center"
+                )
         ax.axvline(0, color=FAINT, ls="--", lw=1, zorder=1)
         reach = max(
-            0.1, float(np.nanmax(np.abs(rows[["ci_low", "ci_high", "difference"]].fillna(0).to_numpy())))
+            0.1,
+            float(
+                np.nanmax(np.abs(rows[["ci_low", "ci_high", "difference"]].fillna(0).to_numpy()))
+            ),
         )
         ax.set_xlim(-1.1 * reach, 1.1 * reach)
         ax.locator_params(axis="x", nbins=5)
@@ -89,7 +102,9 @@ def differences(compared: pd.DataFrame) -> Figure | None:
         ax.set_ylim(len(models) - 0.5, -0.5)
         ax.tick_params(axis="x", labelsize="x-small")
         ax.set_title(_(title), fontsize="small")
-        ax.set_xlabel(_(better), fontsize="x-small", loc="left" if better.startswith("←") else "right")
+        ax.set_xlabel(
+            _(better), fontsize="x-small", loc="left" if better.startswith("←") else "right"
+        )
         ax.grid(axis="y", visible=False)
         sns.despine(ax=ax, left=True)
     for ax in grid[len(panels) :]:
@@ -118,7 +133,9 @@ def differences(compared: pd.DataFrame) -> Figure | None:
             label=_("hollow: no difference shown"),
         )
     )
-    fig.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize="x-small")
+    fig.legend(
+        handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize="x-small"
+    )
     found = findings(compared)
     head(fig, _title(found), letters=78)
     fig.set_label(sentences(found.sentence))
@@ -148,9 +165,15 @@ def answers(kinds: pd.DataFrame) -> Figure | None:
             left = 0.0
             for kind in KINDS:
                 ax.barh(
-                    at[row["model"], row["setting"]], row[kind], left=left, height=0.8, color=FACES[kind], edgecolor=FAINT, lw=0.5,
+                    at[row["model"], row["setting"]],
+                    row[kind],
+                    left=left,
+                    height=0.8,
+                    color=FACES[kind],
+                    edgecolor=FAINT,
+                    lw=0.5,
                     hatch="////" if kind == "unreadable" else None,
-                )  # fmt: skip
+                )
                 left += row[kind]
         ax.set(xlim=(0, 1), xticks=(0, 0.25, 0.5, 0.75, 1))
         ax.set_xlabel(_("share of answers"), fontsize="small")
@@ -172,7 +195,9 @@ def answers(kinds: pd.DataFrame) -> Figure | None:
         )
         for kind in KINDS
     ]
-    fig.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize="x-small")
+    fig.legend(
+        handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize="x-small"
+    )
     head(fig, _shift(kinds), letters=78)
     told = _("; ").join(
         _(
@@ -192,7 +217,8 @@ def _shift(kinds: pd.DataFrame) -> str:
     mean = kinds[kinds.task == task].groupby("setting", sort=False).stereotyped.mean()
     order = [setting for setting in PROMPTING if setting in mean.index]
     shares = [
-        _("{share} under {setting}", share=f"{mean[setting]:.0%}", setting=setting) for setting in order
+        _("{share} under {setting}", share=f"{mean[setting]:.0%}", setting=setting)
+        for setting in order
     ]
     whose = _("on average") if len(set(kinds.model)) > 1 else str(kinds.model.iloc[0])
     of = {"shares": listing(shares), "whose": whose}

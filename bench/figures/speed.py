@@ -51,7 +51,9 @@ def times(table: pd.DataFrame, aims: bool = True) -> Figure | None:
     style()
     places = known[["work", "against"]].drop_duplicates().itertuples(index=False, name=None)
     rows = {place: -k for k, place in enumerate(places)}
-    guessed = {(row.work, row.against) for row in known.itertuples() if str(row.note).startswith(GUESS)}
+    guessed = {
+        (row.work, row.against) for row in known.itertuples() if str(row.note).startswith(GUESS)
+    }
     fig = Figure(figsize=(WIDTH, 1.3 + 0.32 * len(rows)), layout="constrained")
     left, right = fig.subplots(1, 2, sharey=True, width_ratios=(3, 2))
     for ax, what, unit in (
@@ -68,16 +70,29 @@ def times(table: pd.DataFrame, aims: bool = True) -> Figure | None:
         ax.grid(axis="y", visible=False)
         sns.despine(ax=ax, left=True)
     names = [
-        f"{_(', ').join([place[1], _(GUESS)][: 1 + (place in guessed)])}\n{_(place[0])}" for place in rows
+        f"{_(', ').join([place[1], _(GUESS)][: 1 + (place in guessed)])}\n{_(place[0])}"
+        for place in rows
     ]
     left.set_yticks(list(rows.values()), names, fontsize="x-small")
     left.set_ylim(min(rows.values()) - 0.6, 0.6)
     handles = [
-        Line2D([], [], color=INK, marker="o", ms=5, lw=1.5, label=_("median, least and most of the turns"))
-    ]  # fmt: skip
-    handles += [Line2D([], [], color=INK, marker="D", mfc="white", ms=5, ls="none", label=_("aim"))] * aims  # fmt: skip
+        Line2D(
+            [],
+            [],
+            color=INK,
+            marker="o",
+            ms=5,
+            lw=1.5,
+            label=_("median, least and most of the turns"),
+        )
+    ]
+    handles += [
+        Line2D([], [], color=INK, marker="D", mfc="white", ms=5, ls="none", label=_("aim"))
+    ] * aims
     handles.append(Line2D([], [], color=FAINT, ls="--", lw=1, label=_("the same")))
-    fig.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize="x-small")
+    fig.legend(
+        handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize="x-small"
+    )
     head(fig, _title(known))
     told = _("; ").join(
         _("{times} times as fast as {who}, {work}", **_against(row))
@@ -123,8 +138,12 @@ def growth(found: pd.DataFrame) -> Figure | None:
         sns.despine(ax=ax)
     for ax in list(axes)[len(panels) :]:
         ax.set_visible(False)
-    handles = [Line2D([], [], color=colour, marker="o", ms=4, label=who) for who, colour in palette.items()]
-    fig.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize="x-small")
+    handles = [
+        Line2D([], [], color=colour, marker="o", ms=4, label=who) for who, colour in palette.items()
+    ]
+    fig.legend(
+        handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize="x-small"
+    )
     told = [_change(known, along, work) for along, work in panels]
     head(fig, told[0])
     fig.set_label(_("{told}. Lower is better.", told=_(". ").join(told)))
@@ -136,12 +155,19 @@ def _against(row: Mapping[Any, Any]) -> dict[str, str]:
 
 
 def _dot(ax: Axes, row: object, y: float, aims: bool) -> None:
-    times, low, high, aim = (float(getattr(row, name)) for name in ("times", "low", "high", "at_least"))
+    times, low, high, aim = (
+        float(getattr(row, name)) for name in ("times", "low", "high", "at_least")
+    )
     if low == low:
         ax.plot([low, high], [y, y], color=INK, lw=1.5, zorder=2)
     ax.plot(times, y, "o", color=INK, ms=5, zorder=3)
     ax.annotate(
-        f"{times:,.3g}", (times, y), (0, 4), textcoords="offset points", fontsize="x-small", ha="center"
+        f"{times:,.3g}",
+        (times, y),
+        (0, 4),
+        textcoords="offset points",
+        fontsize="x-small",
+        ha="center",
     )
     if aims and aim == aim:
         ax.plot(aim, y, "D", color=INK, mfc="white", ms=5, zorder=2)
@@ -174,13 +200,22 @@ def _title(known: pd.DataFrame) -> str:
         return _("Memory beside that of others")
     ahead, times = int((speed > 1).sum()), span(f"{speed.min():,.1f}", f"{speed.max():,.1f}")
     if ahead == len(speed):
-        return _("The workbench is faster than all that it was set against: {times} times", times=times)  # fmt: skip
-    return _("The workbench is faster in {n} of {all} comparisons: {times} times", n=ahead, all=len(speed), times=times)  # fmt: skip
+        return _(
+            "The workbench is faster than all that it was set against: {times} times", times=times
+        )
+    return _(
+        "The workbench is faster in {n} of {all} comparisons: {times} times",
+        n=ahead,
+        all=len(speed),
+        times=times,
+    )
 
 
 def _change(known: pd.DataFrame, along: str, work: str) -> str:
     """What an item costs the workbench at the end of a growth, beside what it costs at the beginning."""
-    some = known[(known.along == along) & (known.work == work) & (known.who == OURS)].sort_values("at")
+    some = known[(known.along == along) & (known.work == work) & (known.who == OURS)].sort_values(
+        "at"
+    )
     first, last = (1000 / some.items_per_second.iloc[k] for k in (0, -1))
     before, after = (_(PLACES[along], n=_short(some["at"].iloc[k])) for k in (0, -1))
     of = {"item": _(ITEMS[work]), "after": after}
@@ -188,7 +223,11 @@ def _change(known: pd.DataFrame, along: str, work: str) -> str:
         return _("A {item} takes the workbench {ms} ms {after}", ms=f"{last:.3g}", **of)
     of["before"] = before
     if last > 2 * first:
-        return _("A {item} takes the workbench {times} times as long {after} as {before}", times=f"{last / first:.1f}", **of)  # fmt: skip
+        return _(
+            "A {item} takes the workbench {times} times as long {after} as {before}",
+            times=f"{last / first:.1f}",
+            **of,
+        )
     of["share"] = f"{abs(1 - last / first):.0%}"
     if last < first:
         return _("A {item} takes the workbench {share} less time {after} than {before}", **of)

@@ -28,9 +28,20 @@ OWN_FONT = "Bias Workbench CJK"
 OWN_FONT_FILE = Path(__file__).parent / "font/BiasWorkbenchCJK-Regular.otf"
 # Families of the system with all of Chinese, in order of preference.
 SYSTEM_FONTS = (
-    "Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans SC", "Source Han Sans CN", "WenQuanYi Micro Hei", "WenQuanYi Zen Hei",
-    "PingFang SC", "Hiragino Sans GB", "Heiti SC", "Microsoft YaHei", "SimHei", "Noto Serif CJK SC", "Noto Sans CJK JP",
-)  # fmt: skip
+    "Noto Sans CJK SC",
+    "Noto Sans SC",
+    "Source Han Sans SC",
+    "Source Han Sans CN",
+    "WenQuanYi Micro Hei",
+    "WenQuanYi Zen Hei",
+    "PingFang SC",
+    "Hiragino Sans GB",
+    "Heiti SC",
+    "Microsoft YaHei",
+    "SimHei",
+    "Noto Serif CJK SC",
+    "Noto Sans CJK JP",
+)
 WIDTH = 6.5  # inches: the width of a text column
 DPI = 150
 # So many colours are told apart by the colour-blind; further models get darker ones, other marks and other dashes.
@@ -38,12 +49,16 @@ COLOURS = 10
 DARKER = 0.55
 MARKS = "osD^vP"
 DASHES = ("-", "--", ":", "-.")
-BIAS_PALETTE = "RdBu_r"  # red is the more biased side; blue and red are told apart by the colour-blind
+BIAS_PALETTE = (
+    "RdBu_r"  # red is the more biased side; blue and red are told apart by the colour-blind
+)
 INK, FAINT = "#222222", "#8a8a8a"
 # Points of the sizes that pictures name.
 POINTS = {"medium": 9.6, "small": 8.0, "x-small": 6.7}
 # What stays on one line: a word or a name, or one Chinese character; with the signs that may not begin or end a line.
-_PIECE = re.compile(r"[（《“]*(?:[^\s\u2e80-\uffef（《“”，。；：、）》]+|.)[，。；：、）》”！？]*\s?")
+_PIECE = re.compile(
+    r"[（《“]*(?:[^\s\u2e80-\uffef（《“”，。；：、）》]+|.)[，。；：、）》”！？]*\s?"
+)
 _WIDE = re.compile(r"[\u2e80-\uffef“”]")
 
 
@@ -82,15 +97,26 @@ def style() -> None:
     mpl.rcParams.update(
         {
             # Only families that stand here by name help one another out.
-            "font.family": [*families, "sans-serif"], "font.sans-serif": families,
-            "axes.unicode_minus": False, "figure.dpi": DPI, "savefig.dpi": DPI, "svg.fonttype": "none",
-            "axes.titlelocation": "left", "axes.titleweight": "bold", "axes.titlesize": "medium", "text.color": INK,
-            "axes.labelcolor": INK, "axes.edgecolor": FAINT, "grid.color": "#e6e6e6",
+            "font.family": [*families, "sans-serif"],
+            "font.sans-serif": families,
+            "axes.unicode_minus": False,
+            "figure.dpi": DPI,
+            "savefig.dpi": DPI,
+            "svg.fonttype": "none",
+            "axes.titlelocation": "left",
+            "axes.titleweight": "bold",
+            "axes.titlesize": "medium",
+            "text.color": INK,
+            "axes.labelcolor": INK,
+            "axes.edgecolor": FAINT,
+            "grid.color": "#e6e6e6",
         }
-    )  # fmt: skip
+    )
 
 
-def head(fig: Figure, text: str, size: str = "medium", *, letters: int = 0, wrap: bool = False) -> None:
+def head(
+    fig: Figure, text: str, size: str = "medium", *, letters: int = 0, wrap: bool = False
+) -> None:
     """A picture's title at its left edge, over as many lines as it needs; see `fitted` for `letters`."""
     fig.suptitle(
         fitted(text, fig.get_figwidth(), size, letters),
@@ -160,7 +186,10 @@ def marks_of(models: Sequence[str]) -> dict[str, str]:
 
     Darker colours are more alike, so each of them has another mark than those that it could be taken for.
     """
-    return {model: MARKS[0 if k < COLOURS else 1 + k % (len(MARKS) - 1)] for k, model in enumerate(models)}
+    return {
+        model: MARKS[0 if k < COLOURS else 1 + k % (len(MARKS) - 1)]
+        for k, model in enumerate(models)
+    }
 
 
 def dashes_of(models: Sequence[str]) -> dict[str, str]:
@@ -202,7 +231,9 @@ def arms(rows: pd.DataFrame, suffix: str = "") -> np.ndarray:
         suffix: of the columns `score`, `ci_low` and `ci_high`.
     """
     score = rows[f"score{suffix}"]
-    found = np.array([score - rows[f"ci_low{suffix}"], rows[f"ci_high{suffix}"] - score], dtype=float)
+    found = np.array(
+        [score - rows[f"ci_low{suffix}"], rows[f"ci_high{suffix}"] - score], dtype=float
+    )
     return np.nan_to_num(np.maximum(found, 0))
 
 

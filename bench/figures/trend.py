@@ -48,7 +48,7 @@ def over_size(
     Args:
         points, trends: of `bench.analyses.sizes.points` and `bench.metrics.trend.trends`.
         published: of `bench.analyses.sizes.published_beside`.
-    """  # fmt: skip
+    """
     if not headlines:
         return None
     style()
@@ -66,7 +66,9 @@ def over_size(
         here = _at(points, place)
         for name, models in series.items():
             some = [
-                one for one in models if place in one.replicates and not np.isnan(one.replicates[place][0])
+                one
+                for one in models
+                if place in one.replicates and not np.isnan(one.replicates[place][0])
             ]
             if len(some) > 1:
                 _line(
@@ -77,13 +79,29 @@ def over_size(
                 )
             part = here[here.series == name]
             ax.errorbar(
-                part.billions, part.score, yerr=arms(part), fmt=marks[name], ms=5, lw=1.2, mec="white",
-                color=palette[name], zorder=3,
-            )  # fmt: skip
+                part.billions,
+                part.score,
+                yerr=arms(part),
+                fmt=marks[name],
+                ms=5,
+                lw=1.2,
+                mec="white",
+                color=palette[name],
+                zorder=3,
+            )
         for mark, (_unused, part) in zip(
             HOLLOW * 9, _at(published, place).groupby("series", sort=False), strict=False
         ):
-            ax.plot(part.billions, part.score, f"{mark}:", ms=5, lw=0.8, color=INK, mfc="white", zorder=2)
+            ax.plot(
+                part.billions,
+                part.score,
+                f"{mark}:",
+                ms=5,
+                lw=0.8,
+                color=INK,
+                mfc="white",
+                zorder=2,
+            )
         if here.baseline.notna().any():
             ax.axhline(float(here.baseline.dropna().mean()), color=FAINT, ls="--", lw=1, zorder=1)
         _size_axis(ax, every)
@@ -96,7 +114,9 @@ def over_size(
     for ax in grid[max(0, len(headlines) - COLUMNS) : len(headlines)]:
         ax.set_xlabel(_("parameters (each doubling the same step)"), fontsize="small")
     handles = [
-        Line2D([], [], color=palette[name], marker=marks[name], mec="white", ms=5, lw=1.2, label=name)
+        Line2D(
+            [], [], color=palette[name], marker=marks[name], mec="white", ms=5, lw=1.2, label=name
+        )
         for name in series
     ]
     handles += [
@@ -116,7 +136,9 @@ def over_size(
     if points.baseline.notna().any():
         who = _("a random answerer, or the best constant one")
         handles.append(Line2D([], [], color=FAINT, ls="--", lw=1, label=who))
-    fig.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize="x-small")
+    fig.legend(
+        handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize="x-small"
+    )
     head(fig, _title(trends, headlines), letters=LETTERS)
     said = sentences(findings(trends, points, headlines).sentence)
     fig.set_label(said or _("Nothing could be scored."))
@@ -129,28 +151,48 @@ def by_category(trends: pd.DataFrame, headline: Headline, benchmark: str) -> Fig
     None where no category has a number.
     """
     here = trends[
-        (trends.task == headline.task) & (trends.metric == headline.metric) & (trends.category != ALL)
+        (trends.task == headline.task)
+        & (trends.metric == headline.metric)
+        & (trends.category != ALL)
     ]
     here = here[here.per_doubling.notna()]
     if here.empty:
         return None
     style()
     scale = 100 if headline.limits[1] <= 1 else 1
-    names, mean = list(dict.fromkeys(here.series)), here.groupby("category", sort=False).per_doubling.mean()
+    names, mean = (
+        list(dict.fromkeys(here.series)),
+        here.groupby("category", sort=False).per_doubling.mean(),
+    )
     order = list(mean.sort_values(ascending=headline.biased_is_high).index)
     palette, marks = _looks(names)
     height = max(0.24, 0.11 * len(names))
     fig = Figure(
-        figsize=(WIDTH, 1.25 + height * len(order) + 0.18 * -(-len(names) // 2)), layout="constrained"
+        figsize=(WIDTH, 1.25 + height * len(order) + 0.18 * -(-len(names) // 2)),
+        layout="constrained",
     )
     ax = fig.subplots()
     for k, name in enumerate(names):
         shift = (k - (len(names) - 1) / 2) * min(0.28, 0.8 / len(names))
         for row in here[here.series == name].to_dict("records"):
             y, colour = order.index(row["category"]) + shift, palette[name]
-            ax.plot([row["ci_low"] * scale, row["ci_high"] * scale], [y, y], color=colour, lw=1.6, alpha=0.6)
+            ax.plot(
+                [row["ci_low"] * scale, row["ci_high"] * scale],
+                [y, y],
+                color=colour,
+                lw=1.6,
+                alpha=0.6,
+            )
             face = colour if shown(row) else "white"
-            ax.plot(row["per_doubling"] * scale, y, marks[name], ms=4.5, color=colour, mfc=face, zorder=3)
+            ax.plot(
+                row["per_doubling"] * scale,
+                y,
+                marks[name],
+                ms=4.5,
+                color=colour,
+                mfc=face,
+                zorder=3,
+            )
     ax.axvline(0, color=FAINT, ls="--", lw=1, zorder=0)
     ax.set_yticks(range(len(order)), [label(benchmark, category) for category in order])
     ax.set_ylim(len(order) - 0.4, -0.6)
@@ -164,11 +206,16 @@ def by_category(trends: pd.DataFrame, headline: Headline, benchmark: str) -> Fig
     )
     sns.despine(ax=ax, left=True)
     handles = [
-        Line2D([], [], color=palette[name], marker=marks[name], ms=4.5, lw=1.6, label=name) for name in names
+        Line2D([], [], color=palette[name], marker=marks[name], ms=4.5, lw=1.6, label=name)
+        for name in names
     ]
     hollow = _("hollow: no change shown")
-    handles.append(Line2D([], [], color=FAINT, marker="o", mfc="white", ls="none", ms=4.5, label=hollow))
-    fig.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize="x-small")
+    handles.append(
+        Line2D([], [], color=FAINT, marker="o", mfc="white", ls="none", ms=4.5, label=hollow)
+    )
+    fig.legend(
+        handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize="x-small"
+    )
     found = [row for row in here.to_dict("records") if shown(row)]
     said = _(
         "{title}: a change with size shown in {n} of {all} categories and series",
@@ -181,10 +228,12 @@ def by_category(trends: pd.DataFrame, headline: Headline, benchmark: str) -> Fig
     told = _(" to ").join(
         _(
             "{points} ({category}, {series})",
-            points=amount(headline, row["per_doubling"], True), category=row["category"], series=row["series"],
+            points=amount(headline, row["per_doubling"], True),
+            category=row["category"],
+            series=row["series"],
         )
         for row in ends
-    )  # fmt: skip
+    )
     fig.set_label(_("{title}. Points of 100 a doubling: {told}.", title=said, told=told))
     return fig
 
@@ -201,7 +250,8 @@ def beside(points: pd.DataFrame, headlines: Sequence[Headline]) -> Figure | None
     names = list(dict.fromkeys(points.series))
     palette, marks = _looks(names)
     fig = Figure(
-        figsize=(WIDTH, 0.7 + 1.5 * len(headlines) + 0.18 * -(-len(names) // 2)), layout="constrained"
+        figsize=(WIDTH, 0.7 + 1.5 * len(headlines) + 0.18 * -(-len(names) // 2)),
+        layout="constrained",
     )
     grid = fig.subplots(len(headlines), 3, sharex=True, squeeze=False)
     columns = (
@@ -247,23 +297,39 @@ def beside(points: pd.DataFrame, headlines: Sequence[Headline]) -> Figure | None
     for ax in grid[-1]:
         ax.set_xlabel(_("parameters"), fontsize="small")
     handles = [
-        Line2D([], [], color=palette[name], marker=marks[name], mec="white", ms=5, lw=1.2, label=name)
+        Line2D(
+            [], [], color=palette[name], marker=marks[name], mec="white", ms=5, lw=1.2, label=name
+        )
         for name in names
     ]
-    fig.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize="x-small")
+    fig.legend(
+        handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize="x-small"
+    )
     head(fig, _beside_title(points, headlines), letters=LETTERS)
     fig.set_label(
-        _("Scores, readable answers and answers by position over size. {told}.", told=_("; ").join(told))
-    )  # fmt: skip
+        _(
+            "Scores, readable answers and answers by position over size. {told}.",
+            told=_("; ").join(told),
+        )
+    )
     return fig
 
 
 def _beside_told(row: Mapping[Any, Any], title: str) -> str:
     """A score with what stands beside it, for the alternative text."""
-    of = {"model": row["model"], "title": title, "score": f"{row['score']:.2f}", "share": f"{row['valid_rate']:.0%}"}  # fmt: skip
+    of = {
+        "model": row["model"],
+        "title": title,
+        "score": f"{row['score']:.2f}",
+        "share": f"{row['valid_rate']:.0%}",
+    }
     if np.isnan(row["position"]):
         return _("{model}, {title}: {score}, {share} readable", **of)
-    return _("{model}, {title}: {score}, {share} readable, by position {position}", position=f"{row['position']:.2f}", **of)  # fmt: skip
+    return _(
+        "{model}, {title}: {score}, {share} readable, by position {position}",
+        position=f"{row['position']:.2f}",
+        **of,
+    )
 
 
 def _at(table: pd.DataFrame, place: tuple[str, str, str]) -> pd.DataFrame:
@@ -280,7 +346,9 @@ def _looks(names: Sequence[str]) -> tuple[dict[str, tuple[float, float, float]],
     return colours(names), {name: MARKS[k % len(MARKS)] for k, name in enumerate(names)}
 
 
-def _line(ax: Axes, sizes: list[float], values: np.ndarray, colour: tuple[float, float, float]) -> None:
+def _line(
+    ax: Axes, sizes: list[float], values: np.ndarray, colour: tuple[float, float, float]
+) -> None:
     at = np.geomspace(min(sizes), max(sizes), 40)
     line, low, high = band(sizes, values, at)
     ax.plot(at, line, color=colour, lw=1.2)
@@ -323,7 +391,8 @@ def _title(trends: pd.DataFrame, headlines: Sequence[Headline]) -> str:
         way = ways.pop() if len(ways) == 1 else DIFFERS if ways else NO_NUMBER
         said.setdefault(way, []).append(re.split("[,，]", title_of(headline))[0])
     parts = [
-        _("{title}: {sentence}", title=_(", ").join(names), sentence=_(way)) for way, names in said.items()
+        _("{title}: {sentence}", title=_(", ").join(names), sentence=_(way))
+        for way, names in said.items()
     ]
     return _("; ").join(parts)
 
@@ -332,7 +401,9 @@ def _beside_title(points: pd.DataFrame, headlines: Sequence[Headline]) -> str:
     """In which series something moves with size that is not the score."""
     moved: dict[str, list[str]] = {"valid_rate": [], "position": []}
     for headline in headlines:
-        for name, part in _at(points, (ALL, headline.task, headline.metric)).groupby("series", sort=False):
+        for name, part in _at(points, (ALL, headline.task, headline.metric)).groupby(
+            "series", sort=False
+        ):
             ends = part.sort_values("billions").iloc[[0, -1]]
             for column, names in moved.items():
                 if abs(np.diff(ends[column])[0]) >= TOLD and name not in names:

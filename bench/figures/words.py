@@ -32,7 +32,11 @@ SHADES = ("#08306b", "#08519c", "#2171b5", "#4292c6")
 def missing(counted: pd.DataFrame) -> str:
     """Which words of these the clouds leave out, and why, or ""."""
     lost = (~counted.word.map(can_show)).sum()
-    return _("{n} words are not in the clouds, because the fonts here cannot show them.", n=lost) if lost else ""  # fmt: skip
+    return (
+        _("{n} words are not in the clouds, because the fonts here cannot show them.", n=lost)
+        if lost
+        else ""
+    )
 
 
 def clouds(counted: pd.DataFrame, benchmark: str) -> Figure | None:
@@ -56,24 +60,41 @@ def clouds(counted: pd.DataFrame, benchmark: str) -> Figure | None:
     for ax, name in zip(axes, names, strict=False):
         some = counted[counted.category == name]
         _cloud(ax, some)
-        ax.set_title(f"{label(benchmark, name)}\nn = {some.of.iloc[0]:,}", fontsize="x-small", fontweight="normal")  # fmt: skip
+        ax.set_title(
+            f"{label(benchmark, name)}\nn = {some.of.iloc[0]:,}",
+            fontsize="x-small",
+            fontweight="normal",
+        )
     for ax in axes[len(names) :]:
         ax.set_axis_off()
     tops = {name: counted[counted.category == name].iloc[0] for name in names}
     most = max(tops.values(), key=lambda row: row.texts / row.of)
     title = _(
         "The commonest word of a category: “{word}” in {category}, in {share} of its texts",
-        word=most.word, share=f"{most.texts / most.of:.0%}",
-        category=naming.english(benchmark, most.category) if language() == "en" else label(benchmark, most.category),
-    )  # fmt: skip
+        word=most.word,
+        share=f"{most.texts / most.of:.0%}",
+        category=naming.english(benchmark, most.category)
+        if language() == "en"
+        else label(benchmark, most.category),
+    )
     head(fig, title)
     parts = _("; ").join(
-        _("{category}: {word} ({n} of {all})", category=name, word=row.word, n=f"{row.texts:,}", all=f"{row.of:,}")
+        _(
+            "{category}: {word} ({n} of {all})",
+            category=name,
+            word=row.word,
+            n=f"{row.texts:,}",
+            all=f"{row.of:,}",
+        )
         for name, row in tops.items()
-    )  # fmt: skip
+    )
     fig.set_label(
-        _("{title}. Most frequent word of each category, by texts that have it: {parts}.", title=title, parts=parts)
-    )  # fmt: skip
+        _(
+            "{title}. Most frequent word of each category, by texts that have it: {parts}.",
+            title=title,
+            parts=parts,
+        )
+    )
     return fig
 
 
@@ -87,10 +108,21 @@ def _cloud(ax: Axes, some: pd.DataFrame) -> None:
     first = first[written[font]]
     ranks = {word: k for k, word in enumerate(first.word)}
     cloud = WordCloud(
-        font_path=font_manager.findfont(font), width=PIXELS[0], height=PIXELS[1], background_color=None, mode="RGBA", random_state=0, prefer_horizontal=1.0,
-        max_font_size=44, min_font_size=13, font_step=2, relative_scaling=0.5,
-        color_func=lambda word, **_unused: SHADES[min(len(SHADES) - 1, ranks[word] * len(SHADES) // max(1, len(ranks)))],
-    )  # fmt: skip
+        font_path=font_manager.findfont(font),
+        width=PIXELS[0],
+        height=PIXELS[1],
+        background_color=None,
+        mode="RGBA",
+        random_state=0,
+        prefer_horizontal=1.0,
+        max_font_size=44,
+        min_font_size=13,
+        font_step=2,
+        relative_scaling=0.5,
+        color_func=lambda word, **_unused: SHADES[
+            min(len(SHADES) - 1, ranks[word] * len(SHADES) // max(1, len(ranks)))
+        ],
+    )
     cloud.generate_from_frequencies(dict(zip(first.word, first.texts.astype(float), strict=True)))
     # Hardly larger in the picture than it is drawn: smoothing would blur the words, and double the file.
     ax.imshow(np.asarray(cloud.to_image()), interpolation="none")

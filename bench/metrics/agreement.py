@@ -91,7 +91,9 @@ def read_human(path: Path) -> pd.DataFrame:
                 raise BadInput(f"{path}, row {place}, column `{name}`: is empty")
         value = number(score)
         if not 0 <= value <= 100:
-            raise BadInput(f"{path}, row {place}, column `human`: {score!r} is no number from 0 to 100")
+            raise BadInput(
+                f"{path}, row {place}, column `human`: {score!r} is no number from 0 to 100"
+            )
         rows.append((item, model, value))
     if not rows:
         raise BadInput(f"{path}: has a header, but no rows")
@@ -127,16 +129,22 @@ def by_pair(judgements: pd.DataFrame, ties: str = "exclude") -> pd.DataFrame:
         BadInput: as `winner_consistency`.
     """
     rows = []
-    for (first, second), some in _compared(_means(judgements), ties).groupby(["model_a", "model_b"]):
+    for (first, second), some in _compared(_means(judgements), ties).groupby(
+        ["model_a", "model_b"]
+    ):
         means = some[["judge", "human"]].mean()
         winners = _winner(means)
         rows.append(
             {
-                "model_a": first, "model_b": second, **_consistency(some)._asdict(), "items": len(some),
-                "judge_mean_difference": float(means.judge), "human_mean_difference": float(means.human),
+                "model_a": first,
+                "model_b": second,
+                **_consistency(some)._asdict(),
+                "items": len(some),
+                "judge_mean_difference": float(means.judge),
+                "human_mean_difference": float(means.human),
                 "same_winner": bool(winners.judge == winners.human),
             }
-        )  # fmt: skip
+        )
     return pd.DataFrame(rows)
 
 
@@ -164,7 +172,9 @@ def fleiss_kappa(ratings: pd.DataFrame) -> Kappa:
         return Kappa(math.nan, math.nan, math.nan, n, raters, note)
     names = [f"category {k}" for k in range(len(categories))]
     clusters = (
-        ratings.groupby("item_id").cluster.first()[table.index] if "cluster" in ratings else table.index
+        ratings.groupby("item_id").cluster.first()[table.index]
+        if "cluster" in ratings
+        else table.index
     )
     sums = pd.DataFrame(counts, columns=names).assign(
         stratum="all",
@@ -186,7 +196,9 @@ def fleiss_kappa(ratings: pd.DataFrame) -> Kappa:
 
 
 def cohen_kappa(
-    first: Sequence[object], second: Sequence[object], weights: Literal["linear", "quadratic"] | None = None
+    first: Sequence[object],
+    second: Sequence[object],
+    weights: Literal["linear", "quadratic"] | None = None,
 ) -> Kappa:
     """Cohen's kappa of the categories that two raters gave the same items, value and interval as statsmodels gives them.
 
@@ -200,16 +212,22 @@ def cohen_kappa(
         BadInput: no items, unequally many, a missing rating, unknown weights, or weights over what is no number.
     """
     if weights not in (None, "linear", "quadratic"):
-        raise BadInput(expected(weights, (None, "linear", "quadratic"), "weighting of Cohen's kappa"))
+        raise BadInput(
+            expected(weights, (None, "linear", "quadratic"), "weighting of Cohen's kappa")
+        )
     one, other = pd.Series(list(first)), pd.Series(list(second))
     if len(one) != len(other) or not len(one):
-        raise BadInput(f"two raters of the same items are needed; found {len(one)} and {len(other)} ratings")
+        raise BadInput(
+            f"two raters of the same items are needed; found {len(one)} and {len(other)} ratings"
+        )
     if one.isna().any() or other.isna().any():
         place = int((one.isna() | other.isna()).argmax())
         raise BadInput(f"item {place + 1}: a rating is missing")
     both = pd.concat([one, other], ignore_index=True)
     if weights and not pd.api.types.is_numeric_dtype(both):
-        raise BadInput(f"{weights} weights need numbers as categories, such as levels; found {both[0]!r}")
+        raise BadInput(
+            f"{weights} weights need numbers as categories, such as levels; found {both[0]!r}"
+        )
     codes, categories = pd.factorize(both, sort=bool(weights))
     n, k = len(one), len(categories)
     if k == 1:
@@ -249,7 +267,9 @@ def clustered_kappa(
     """
     known = cohen_kappa(first, second, weights)
     if len(clusters) != known.n:
-        raise BadInput(f"each item needs its cluster; found {known.n} items and {len(clusters)} clusters")
+        raise BadInput(
+            f"each item needs its cluster; found {known.n} items and {len(clusters)} clusters"
+        )
     if math.isnan(known.kappa):
         return known
     both = pd.concat([pd.Series(list(first)), pd.Series(list(second))], ignore_index=True)
@@ -258,16 +278,24 @@ def clustered_kappa(
     cells = np.zeros((n, k * k))
     cells[np.arange(n), codes[:n] * k + codes[n:]] = 1
     names = [f"cell {cell}" for cell in range(k * k)]
-    sums = pd.DataFrame(cells, columns=names).assign(stratum="all", cluster=pd.Series(list(clusters)))
+    sums = pd.DataFrame(cells, columns=names).assign(
+        stratum="all", cluster=pd.Series(list(clusters))
+    )
     # Without weights one category is as far from one as from any other.
     power = {"linear": 1, "quadratic": 2}
-    far = np.abs(np.subtract.outer(*[categories.to_numpy(float)] * 2)) ** power[weights] if weights else 1 - np.eye(k)  # fmt: skip
+    far = (
+        np.abs(np.subtract.outer(*[categories.to_numpy(float)] * 2)) ** power[weights]
+        if weights
+        else 1 - np.eye(k)
+    )
 
     def kappa(drawn: np.ndarray) -> np.ndarray:
         table = drawn[:, 0].reshape(-1, k, k) / drawn[:, 0].sum(1)[:, None, None]
         chance = (table.sum(2)[:, :, None] * table.sum(1)[:, None, :] * far).sum((1, 2))
         # Rounded, so that a rater who says the same of everything has just 0.
-        return np.round(1 - (table * far).sum((1, 2)) / np.where(chance > _SAME, chance, np.nan), 12)
+        return np.round(
+            1 - (table * far).sum((1, 2)) / np.where(chance > _SAME, chance, np.nan), 12
+        )
 
     found = estimate(resample(sums, "stratum", "cluster", names), kappa)
     note = _without_interval(found)
@@ -294,7 +322,9 @@ def _means(judgements: pd.DataFrame) -> pd.DataFrame:
             raise BadInput(f"judgements: column `{name}` holds something else than numbers")
         if np.isinf(judgements[name]).any():
             raise BadInput(f"judgements: column `{name}` holds an infinite number")
-    means = judgements.groupby(["item_id", "model"], sort=True, as_index=False)[["judge", "human"]].mean()
+    means = judgements.groupby(["item_id", "model"], sort=True, as_index=False)[
+        ["judge", "human"]
+    ].mean()
     return means.dropna()
 
 
@@ -316,8 +346,13 @@ def _compared(means: pd.DataFrame, ties: str) -> pd.DataFrame:
     agreed = alike.astype(float).mask(tied & ~alike, 0.5 if ties == "half" else 0.0)
     counted = ~tied | (ties != "exclude")
     return pairs[["item_id", "model_a", "model_b"]].assign(
-        judge=judge, human=human, agreed=agreed.where(counted, 0.0), counted=counted.astype(float), tied=tied, stratum="all"
-    )  # fmt: skip
+        judge=judge,
+        human=human,
+        agreed=agreed.where(counted, 0.0),
+        counted=counted.astype(float),
+        tied=tied,
+        stratum="all",
+    )
 
 
 def _winner(difference: pd.Series) -> pd.Series:
@@ -339,10 +374,14 @@ def _by_rater(ratings: pd.DataFrame) -> pd.DataFrame:
             raise BadInput(f"ratings: column `{name}` has an empty cell")
     missing = ratings[ratings.rating.isna() | (ratings.rating == "")]
     if len(missing):
-        raise BadInput(f"item {missing.item_id.iloc[0]}: the rating of {missing.rater.iloc[0]} is missing")
+        raise BadInput(
+            f"item {missing.item_id.iloc[0]}: the rating of {missing.rater.iloc[0]} is missing"
+        )
     twice = ratings[ratings.duplicated(["item_id", "rater"])]
     if len(twice):
-        raise BadInput(f"item {twice.item_id.iloc[0]}: {twice.rater.iloc[0]} has rated it more than once")
+        raise BadInput(
+            f"item {twice.item_id.iloc[0]}: {twice.rater.iloc[0]} has rated it more than once"
+        )
     raters = ratings.rater.nunique()
     if raters < 2:
         raise BadInput(f"agreement needs at least two raters; found {raters}")

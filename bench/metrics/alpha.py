@@ -22,11 +22,14 @@ MOST_RANKS = 60
 _SAME = 1e-9
 CARDS = (
     Card(
-        "alpha", "How far raters agree beyond chance, where not all need have rated everything.",
+        "alpha",
+        "How far raters agree beyond chance, where not all need have rated everything.",
         "1 - observed / expected squared difference of two ratings; within items, over all ratings",
-        "Krippendorff, Content Analysis, 2019, chapter 12", "-1 to 1; 0 is chance", "1",
+        "Krippendorff, Content Analysis, 2019, chapter 12",
+        "-1 to 1; 0 is chance",
+        "1",
     ),
-)  # fmt: skip
+)
 
 
 class Alpha(NamedTuple):
@@ -69,15 +72,25 @@ def krippendorff_alpha(ratings: pd.DataFrame, measurement: Measurement) -> Alpha
     counts = counts[counts.sum(1) >= 2]
     n, given = len(counts), int(counts.sum())
     if (counts.sum(0) > 0).sum() < 2:
-        note = "all ratings are alike, so chance agrees as perfectly as the raters" if n else "no item has two ratings"  # fmt: skip
+        note = (
+            "all ratings are alike, so chance agrees as perfectly as the raters"
+            if n
+            else "no item has two ratings"
+        )
         return Alpha(math.nan, math.nan, math.nan, n, raters, given, note)
     numbers = values if measurement != "nominal" else np.arange(len(values), dtype=float)
     sums = {"nominal": _nominal, "ordinal": _ordinal, "interval": _interval}[measurement]
     columns, statistic = sums(counts, numbers)
     names = [str(k) for k in range(columns.shape[1])]
     frame = pd.DataFrame(columns, columns=names).assign(stratum=ALL, item_id=range(n))
-    found = estimate(resample(frame, "stratum", "item_id", names), lambda drawn: statistic(drawn[:, 0]))
-    note = "too few items, or too few of another rating, for an interval" if math.isnan(found.low) else ""
+    found = estimate(
+        resample(frame, "stratum", "item_id", names), lambda drawn: statistic(drawn[:, 0])
+    )
+    note = (
+        "too few items, or too few of another rating, for an interval"
+        if math.isnan(found.low)
+        else ""
+    )
     return Alpha(found.value, found.low, found.high, n, raters, given, note)
 
 
@@ -93,8 +106,15 @@ def alphas(ratings: pd.DataFrame, measurement: Measurement) -> pd.DataFrame:
     parts = [(str(name), some) for name, some in ratings.groupby("category", sort=False)]
     parts = [(ALL, ratings), *parts] if len(parts) > 1 else parts
     return pd.DataFrame(
-        [{"category": name, "measurement": measurement, **krippendorff_alpha(some, measurement)._asdict()} for name, some in parts]
-    )  # fmt: skip
+        [
+            {
+                "category": name,
+                "measurement": measurement,
+                **krippendorff_alpha(some, measurement)._asdict(),
+            }
+            for name, some in parts
+        ]
+    )
 
 
 def _table(ratings: pd.DataFrame, measurement: str) -> tuple[np.ndarray, np.ndarray]:
@@ -105,7 +125,9 @@ def _table(ratings: pd.DataFrame, measurement: str) -> tuple[np.ndarray, np.ndar
     there = ratings[ratings.rating.notna() & (ratings.rating != "")]
     twice = there[there.duplicated(["item_id", "rater"])]
     if len(twice):
-        raise BadInput(f"item {twice.item_id.iloc[0]}: {twice.rater.iloc[0]} has rated it more than once")
+        raise BadInput(
+            f"item {twice.item_id.iloc[0]}: {twice.rater.iloc[0]} has rated it more than once"
+        )
     if there.rater.nunique() < 2:
         raise BadInput(f"agreement needs at least two raters; found {there.rater.nunique()}")
     if measurement == "nominal":
@@ -124,7 +146,9 @@ def _table(ratings: pd.DataFrame, measurement: str) -> tuple[np.ndarray, np.ndar
         raise BadInput(
             f"{len(values)} different ratings are too many ranks; at most {MOST_RANKS}, or take `interval`"
         )
-    wide = there.assign(code=codes).pivot_table(index="item_id", columns="rater", values="code", aggfunc="first")  # fmt: skip
+    wide = there.assign(code=codes).pivot_table(
+        index="item_id", columns="rater", values="code", aggfunc="first"
+    )
     return wide.fillna(-1).to_numpy(np.int64), values
 
 

@@ -13,7 +13,13 @@ import pandas as pd
 from bench.core.errors import BadInput
 from bench.core.i18n import N_
 from bench.data.tables import number, read_csv
-from bench.metrics.agreement import Kappa, clustered_kappa, cohen_kappa, fleiss_kappa, severity_level
+from bench.metrics.agreement import (
+    Kappa,
+    clustered_kappa,
+    cohen_kappa,
+    fleiss_kappa,
+    severity_level,
+)
 from bench.metrics.table import ALL
 
 # Lower bounds of what a kappa is called (Landis and Koch, Biometrics, 1977).
@@ -59,7 +65,16 @@ class Simulated(NamedTuple):
             for k in range(self.raters):
                 slips = dice.choice(right, len(right))
                 given = np.where(dice.random(len(right)) < self.reliability, right, slips)
-                parts.append(pd.DataFrame({"category": category, "item_id": some.item_id.to_numpy(), "rater": f"simulated {k + 1}", "rating": given}))  # fmt: skip
+                parts.append(
+                    pd.DataFrame(
+                        {
+                            "category": category,
+                            "item_id": some.item_id.to_numpy(),
+                            "rater": f"simulated {k + 1}",
+                            "rating": given,
+                        }
+                    )
+                )
         return pd.concat(parts, ignore_index=True)
 
 
@@ -115,14 +130,18 @@ def kappas(annotations: pd.DataFrame) -> pd.DataFrame:
     if len(parts) > 1:
         same = len({frozenset(some.rater) for _unused, some in parts}) == 1
         note = "categories have other raters, so there is no kappa over all of them"
-        nothing = Kappa(np.nan, np.nan, np.nan, annotations.item_id.nunique(), annotations.rater.nunique(), note)  # fmt: skip
+        nothing = Kappa(
+            np.nan, np.nan, np.nan, annotations.item_id.nunique(), annotations.rater.nunique(), note
+        )
         rows.insert(0, _row(ALL, annotations, _kappa(annotations) if same else nothing))
     return pd.DataFrame(rows)
 
 
 def band(kappa: float) -> str:
     """What a kappa is called; "" where there is none."""
-    return "" if kappa != kappa else next((name for least, name in BANDS if kappa > least), N_("poor"))
+    return (
+        "" if kappa != kappa else next((name for least, name in BANDS if kappa > least), N_("poor"))
+    )
 
 
 def _kappa(some: pd.DataFrame) -> Kappa:
@@ -133,7 +152,9 @@ def _kappa(some: pd.DataFrame) -> Kappa:
         one, other = list(wide.iloc[:, 0]), list(wide.iloc[:, 1])
         if "cluster" not in some:
             return cohen_kappa(one, other)
-        found = clustered_kappa(one, other, list(some.groupby("item_id").cluster.first()[wide.index]))
+        found = clustered_kappa(
+            one, other, list(some.groupby("item_id").cluster.first()[wide.index])
+        )
     return _of_clusters(found, some) if "cluster" in some else found
 
 
@@ -141,7 +162,9 @@ def _of_clusters(found: Kappa, some: pd.DataFrame) -> Kappa:
     """A kappa without its interval where clusters tell too little of their spread."""
     split = some.groupby("item_id").cluster.nunique()
     if (split > 1).any():
-        raise BadInput(f"item {split.index[split > 1][0]}: is of {split.max()} clusters; expected one")
+        raise BadInput(
+            f"item {split.index[split > 1][0]}: is of {split.max()} clusters; expected one"
+        )
     n, note = some.cluster.nunique(), found.note
     if n < LEAST and found.kappa == found.kappa:
         note = f"{n} cluster{'' if n == 1 else 's'} of items: an interval needs {LEAST} at least"
@@ -151,6 +174,14 @@ def _of_clusters(found: Kappa, some: pd.DataFrame) -> Kappa:
 def _row(category: str, some: pd.DataFrame, found: Kappa) -> dict[str, object]:
     alike = some.groupby("item_id").rating.agg(lambda given: (given == given.iloc[0]).all())
     return {
-        "category": category, "kappa": found.kappa, "ci_low": found.ci_low, "ci_high": found.ci_high, "n": found.n,
-        **({"clusters": some.cluster.nunique()} if "cluster" in some else {}), "raters": found.raters, "agreed": float(alike.mean()), "band": band(found.kappa), "note": found.note,
-    }  # fmt: skip
+        "category": category,
+        "kappa": found.kappa,
+        "ci_low": found.ci_low,
+        "ci_high": found.ci_high,
+        "n": found.n,
+        **({"clusters": some.cluster.nunique()} if "cluster" in some else {}),
+        "raters": found.raters,
+        "agreed": float(alike.mean()),
+        "band": band(found.kappa),
+        "note": found.note,
+    }

@@ -95,7 +95,9 @@ class Replicates(dict[Place, np.ndarray]):
         self.limits: dict[Place, Limits] = {}
         self.left_out = list(left_out)
 
-    def add(self, place: Place, values: np.ndarray, sample: Sample, limits: Limits = (0, 1)) -> None:
+    def add(
+        self, place: Place, values: np.ndarray, sample: Sample, limits: Limits = (0, 1)
+    ) -> None:
         """Keep a score's values, what they rest on, and its scale: that of a share if not given."""
         self[place], self.samples[place], self.limits[place] = values, sample, limits
 
@@ -168,7 +170,9 @@ def resample(
     for key, row in zip(keys, values, strict=True):
         clusters[position[key[2]]][key[:2]] = row
     observed = np.array([[sum(some.values()) for some in clusters]])
-    totals = Totals(names, columns, observed, _drawn(keys, values, names, draws, seed, ""), list(clusters))
+    totals = Totals(
+        names, columns, observed, _drawn(keys, values, names, draws, seed, ""), list(clusters)
+    )
     if not crossed:
         return totals
     more = []
@@ -274,7 +278,8 @@ def whole(totals: Totals, statistic: Callable[[np.ndarray], np.ndarray]) -> np.n
         if totals.second is None or totals.pairs is None:
             return np.concatenate([observed, drawn])
         first, second, pairs = (
-            values - observed for values in (drawn, statistic(totals.second), statistic(totals.pairs))
+            values - observed
+            for values in (drawn, statistic(totals.second), statistic(totals.pairs))
         )
     both = first + second
     spread = [_variance(values) for values in (first, second, pairs, both)]
@@ -367,7 +372,9 @@ def _defined(value: float, drawn: np.ndarray, freedom: float) -> bool:
     return not math.isnan(value) and known > 0 and known >= len(drawn) / 2 and freedom >= 1
 
 
-def _on_scale(value: float, error: float, rests_on: Sample, limits: Limits, t: float) -> tuple[float, float]:
+def _on_scale(
+    value: float, error: float, rests_on: Sample, limits: Limits, t: float
+) -> tuple[float, float]:
     """Compute Wilson's interval of a value on a scale, or that of units that are all alike."""
     length = limits[1] - limits[0]
     u, error = (value - limits[0]) / length, error / length

@@ -30,18 +30,95 @@ from bench.metrics.table import ALL, READABLE, Card, Headline
 NOISE = 1e-9
 COHEN = "Cohen, Statistical Power Analysis for the Behavioral Sciences, 1988, sections 2.3 and 6.2"
 CARDS = (
-    Card("difference", "score of the first model less that of the second, on the answers that could be read of both", "a - b", "paired", "that of the score, with either sign", "-"),
-    Card("p", "how likely a difference of this size or more is where there is none", "t of difference / standard error by bootstrap over units, with units - strata degrees of freedom", "Efron and Tibshirani, 1993; Miller, 2024", "0 to 1", "-"),
-    Card("p_adjusted", "p for the many pairs of a score: of those below 0.05, at most 5 % are expected to be no differences", "step-up p m / rank", "Benjamini and Hochberg, 1995", "0 to 1", "-"),
-    Card("detectable", "the smallest difference that such data would show in four of five samples, in a single test", "(t_.975 + t_.80) x standard error", "Cohen, 1988", "above 0", "small"),
-    Card("d", "difference in standard deviations of a unit's difference", "difference / (standard error x sqrt(units))", f"d_z: {COHEN}", "any", "0.2 is called small, 0.5 medium, 0.8 large"),
-    Card("h", "difference of two shares, on a scale on which it is equally hard to find everywhere", "2 asin(sqrt(a)) - 2 asin(sqrt(b))", f"{COHEN}", "-pi to pi", "0.2 is called small, 0.5 medium, 0.8 large"),
-    Card("ranks", "the ranks that the tests leave open to a model", "1 + models shown to be better, to models - those shown to be worse (p_adjusted below 0.05)", "after Mogstad, Romano, Shaikh and Wilhelm, Review of Economic Studies 91, 2024, who take p values for no error at all", "1 to models", "-"),
-    Card("verdict", "different; no difference shown; less readable: the models differ in how often they can be read, and no difference was shown or it speaks for the one that is read less often, unless their bounds do not meet; undefined", "p_adjusted and p_readable below 0.05; bounds", "ours", "-", "-"),
-    Card("readable_a, readable_b", "share of the answers asked of both that could be read, and p of the difference", "readable / asked; t as p", "ours", "0 to 1", "1"),
-    Card("bound_low, bound_high", "the least and the most that a score could have been, had every answer been readable", "each unreadable answer taken for what lowers, or raises, the score most", "Horowitz and Manski, JASA 95, 2000", "that of the score", "the score itself"),
-    Card("share", "how often a model has a rank over the resamples; equal models share their ranks", "resamples with the rank / resamples", "Goldstein and Spiegelhalter, 1996", "0 to 1", "-"),
-)  # fmt: skip
+    Card(
+        "difference",
+        "score of the first model less that of the second, on the answers that could be read of both",
+        "a - b",
+        "paired",
+        "that of the score, with either sign",
+        "-",
+    ),
+    Card(
+        "p",
+        "how likely a difference of this size or more is where there is none",
+        "t of difference / standard error by bootstrap over units, with units - strata degrees of freedom",
+        "Efron and Tibshirani, 1993; Miller, 2024",
+        "0 to 1",
+        "-",
+    ),
+    Card(
+        "p_adjusted",
+        "p for the many pairs of a score: of those below 0.05, at most 5 % are expected to be no differences",
+        "step-up p m / rank",
+        "Benjamini and Hochberg, 1995",
+        "0 to 1",
+        "-",
+    ),
+    Card(
+        "detectable",
+        "the smallest difference that such data would show in four of five samples, in a single test",
+        "(t_.975 + t_.80) x standard error",
+        "Cohen, 1988",
+        "above 0",
+        "small",
+    ),
+    Card(
+        "d",
+        "difference in standard deviations of a unit's difference",
+        "difference / (standard error x sqrt(units))",
+        f"d_z: {COHEN}",
+        "any",
+        "0.2 is called small, 0.5 medium, 0.8 large",
+    ),
+    Card(
+        "h",
+        "difference of two shares, on a scale on which it is equally hard to find everywhere",
+        "2 asin(sqrt(a)) - 2 asin(sqrt(b))",
+        f"{COHEN}",
+        "-pi to pi",
+        "0.2 is called small, 0.5 medium, 0.8 large",
+    ),
+    Card(
+        "ranks",
+        "the ranks that the tests leave open to a model",
+        "1 + models shown to be better, to models - those shown to be worse (p_adjusted below 0.05)",
+        "after Mogstad, Romano, Shaikh and Wilhelm, Review of Economic Studies 91, 2024, who take p values for no error at all",
+        "1 to models",
+        "-",
+    ),
+    Card(
+        "verdict",
+        "different; no difference shown; less readable: the models differ in how often they can be read, and no difference was shown or it speaks for the one that is read less often, unless their bounds do not meet; undefined",
+        "p_adjusted and p_readable below 0.05; bounds",
+        "ours",
+        "-",
+        "-",
+    ),
+    Card(
+        "readable_a, readable_b",
+        "share of the answers asked of both that could be read, and p of the difference",
+        "readable / asked; t as p",
+        "ours",
+        "0 to 1",
+        "1",
+    ),
+    Card(
+        "bound_low, bound_high",
+        "the least and the most that a score could have been, had every answer been readable",
+        "each unreadable answer taken for what lowers, or raises, the score most",
+        "Horowitz and Manski, JASA 95, 2000",
+        "that of the score",
+        "the score itself",
+    ),
+    Card(
+        "share",
+        "how often a model has a rank over the resamples; equal models share their ranks",
+        "resamples with the rank / resamples",
+        "Goldstein and Spiegelhalter, 1996",
+        "0 to 1",
+        "-",
+    ),
+)
 COLUMNS = [
     "task",
     "metric",
@@ -92,7 +169,10 @@ class Pair(NamedTuple):
     second: Replicates
     answers: Mapping[str, int]
     asked: pd.DataFrame | None = None
-    bounds: tuple[Mapping[Place, tuple[float, float]], Mapping[Place, tuple[float, float]]] = ({}, {})
+    bounds: tuple[Mapping[Place, tuple[float, float]], Mapping[Place, tuple[float, float]]] = (
+        {},
+        {},
+    )
 
 
 def pairs(compared: Mapping[tuple[str, str], Pair], benchmark: str) -> pd.DataFrame:
@@ -119,7 +199,8 @@ def pairs(compared: Mapping[tuple[str, str], Pair], benchmark: str) -> pd.DataFr
         table.loc[some, "p_adjusted"] = benjamini_hochberg(p)
     biased_is_high = {(one.task, one.metric): one.biased_is_high for one in room.HEADLINES}
     table["verdict"] = [
-        _verdict(row, biased_is_high[row["task"], row["metric"]]) for row in table.to_dict("records")
+        _verdict(row, biased_is_high[row["task"], row["metric"]])
+        for row in table.to_dict("records")
     ]
     table["sentence"] = [_sentence(row, room.UNITS) for row in table.to_dict("records")]
     return table[COLUMNS]
@@ -192,7 +273,9 @@ def ranks(found: Mapping[str, Replicates], table: pd.DataFrame, benchmark: str) 
     rows = []
     for headline in module("metrics", benchmark).HEADLINES:
         place = (ALL, headline.task, headline.metric)
-        models = [name for name, one in found.items() if place in one and not np.isnan(one[place][0])]
+        models = [
+            name for name, one in found.items() if place in one and not np.isnan(one[place][0])
+        ]
         if not models:
             continue
         values = np.stack([found[name][place] for name in models])
@@ -216,7 +299,11 @@ def leaderboard(scores: pd.DataFrame, order: pd.DataFrame, benchmark: str) -> pd
         order: `ranks` of the same models; `ranks` tells of them which ones the tests leave open.
     """
     spans = {
-        (row["task"], row["metric"], row["model"]): f"{row['ranks_from']:.0f} to {row['ranks_to']:.0f}"
+        (
+            row["task"],
+            row["metric"],
+            row["model"],
+        ): f"{row['ranks_from']:.0f} to {row['ranks_to']:.0f}"
         for row in order[order.ranks_from.notna()].to_dict("records")
     }
     parts = []
@@ -227,7 +314,21 @@ def leaderboard(scores: pd.DataFrame, order: pd.DataFrame, benchmark: str) -> pd
         # Ranks are of common answers in any case, under the headline's own name.
         keys = ((ranked.task, ranked.metric, model) for model in rows.model)
         parts.append(rows.assign(ranks=[spans.get(key, "") for key in keys]))
-    columns = ["task", "metric", "model", "score", "ci_low", "ci_high", "bound_low", "bound_high", "ranks", "n", "valid_rate", "baseline", "note"]  # fmt: skip
+    columns = [
+        "task",
+        "metric",
+        "model",
+        "score",
+        "ci_low",
+        "ci_high",
+        "bound_low",
+        "bound_high",
+        "ranks",
+        "n",
+        "valid_rate",
+        "baseline",
+        "note",
+    ]
     return pd.concat(parts)[columns].reset_index(drop=True)
 
 
@@ -249,7 +350,12 @@ def shares_of_ranks(values: np.ndarray) -> np.ndarray:
 
 
 def _row(names: tuple[str, str], one: Pair, headline: Headline, place: Place) -> dict[str, object]:
-    row: dict[str, object] = {"task": headline.task, "metric": headline.metric, "model_a": names[0], "model_b": names[1]}  # fmt: skip
+    row: dict[str, object] = {
+        "task": headline.task,
+        "metric": headline.metric,
+        "model_a": names[0],
+        "model_b": names[1],
+    }
     n = sum(count for task, count in one.answers.items() if headline.task in (ALL, task))
     row |= _readable(one, headline, place, n)
     if place not in one.first or place not in one.second:
@@ -262,17 +368,31 @@ def _row(names: tuple[str, str], one: Pair, headline: Headline, place: Place) ->
     if rest_on[0] != rest_on[1] and not found.note:
         found = found._replace(note=UNEQUAL)
     error = float(np.std(values[1:][~np.isnan(values[1:])])) if not np.isnan(found.p) else np.nan
-    sizes = {"d": found.difference / (error * np.sqrt(found.units)) if error > NOISE else np.nan, "h": np.nan}
+    sizes = {
+        "d": found.difference / (error * np.sqrt(found.units)) if error > NOISE else np.nan,
+        "h": np.nan,
+    }
     if headline.limits == (0, 1):
         sizes["h"] = cohens_h(float(first[0]), float(second[0]))
     return {
-        **row, **found._asdict(), **sizes, "score_a": float(first[0]), "score_b": float(second[0]), "n": n, "found": found,
-    }  # fmt: skip
+        **row,
+        **found._asdict(),
+        **sizes,
+        "score_a": float(first[0]),
+        "score_b": float(second[0]),
+        "n": n,
+        "found": found,
+    }
 
 
 def _readable(one: Pair, headline: Headline, place: Place, n: int) -> dict[str, object]:
     """How often both could be read, and between which bounds their scores lie."""
-    found: dict[str, object] = {"n_asked": n, "readable_a": 1.0, "readable_b": 1.0, "p_readable": 1.0}
+    found: dict[str, object] = {
+        "n_asked": n,
+        "readable_a": 1.0,
+        "readable_b": 1.0,
+        "p_readable": 1.0,
+    }
     if one.asked is not None:
         rows = one.asked if headline.task == ALL else one.asked[one.asked.task == headline.task]
         if len(rows):
@@ -294,11 +414,18 @@ def cohens_h(first: float, second: float) -> float:
     return float(one - other)
 
 
-def _open(table: pd.DataFrame, name: str, models: Sequence[str], biased_is_high: bool) -> tuple[float, float]:
+def _open(
+    table: pd.DataFrame, name: str, models: Sequence[str], biased_is_high: bool
+) -> tuple[float, float]:
     """The first and last rank that the tests leave to a model; NaN where a test is missing."""
     # As differences of the others from it, so that above nought is a score higher than its own.
     first, second = table[table.model_a == name], table[table.model_b == name]
-    both = pd.concat([first.assign(other=first.model_b, less=-first.difference), second.assign(other=second.model_a, less=second.difference)])  # fmt: skip
+    both = pd.concat(
+        [
+            first.assign(other=first.model_b, less=-first.difference),
+            second.assign(other=second.model_a, less=second.difference),
+        ]
+    )
     both = both[both.other.isin(models)]
     if both.p.isna().any() or len(both) < len(models) - 1:
         return np.nan, np.nan

@@ -35,7 +35,9 @@ def findings(pairs: pd.DataFrame, ranks: pd.DataFrame, benchmark: str) -> list[s
     return sentences
 
 
-def on_benchmark(benchmark: str, pairs: pd.DataFrame, ranks: pd.DataFrame, common: int) -> list[str]:
+def on_benchmark(
+    benchmark: str, pairs: pd.DataFrame, ranks: pd.DataFrame, common: int
+) -> list[str]:
     """The findings on a benchmark, and what they rest on.
 
     Args:
@@ -44,11 +46,14 @@ def on_benchmark(benchmark: str, pairs: pd.DataFrame, ranks: pd.DataFrame, commo
     models, title = len(set(pairs.model_a) | set(pairs.model_b)), module("data", benchmark).TITLE
     if common:
         rests = i18n._(
-            "Of all {models} models, {n} answers in common could be read.", models=models, n=f"{common:,}"
+            "Of all {models} models, {n} answers in common could be read.",
+            models=models,
+            n=f"{common:,}",
         )
     elif models:
         rests = i18n._(
-            "{models} models have no readable answer in common, so there are no ranks.", models=models
+            "{models} models have no readable answer in common, so there are no ranks.",
+            models=models,
         )
     else:
         rests = i18n._("No two models were asked the same, so none are compared.")
@@ -73,22 +78,35 @@ def _best(order: pd.DataFrame, models: int) -> str:
         if informed.empty:
             return told
         best = informed.model.iloc[0]
-        return i18n.sentences([told, i18n._("Of the others, {model} has the best score.", model=best)])
+        return i18n.sentences(
+            [told, i18n._("Of the others, {model} has the best score.", model=best)]
+        )
     if len(first) == 1:
         if len(order) < models:
-            return i18n._("{model} has the best score, ahead of every other model with a score.", model=leader.model)  # fmt: skip
+            return i18n._(
+                "{model} has the best score, ahead of every other model with a score.",
+                model=leader.model,
+            )
         return i18n._("{model} has the best score, ahead of every other model.", model=leader.model)
     others = [name for name in first.model if name != leader.model]
     if len(others) == len(order) - 1:
         return i18n._("Any of the models could be the best.")
-    return i18n._("{model} has the best score, and cannot be told from {others}.", model=leader.model, others=listing(others))  # fmt: skip
+    return i18n._(
+        "{model} has the best score, and cannot be told from {others}.",
+        model=leader.model,
+        others=listing(others),
+    )
 
 
 def _size(row: dict[Any, Any]) -> str:
     """A difference that was not shown, and which one would have been."""
     found = f"{abs(row['difference']):.2f}"
     if row["detectable"] > 0:
-        return i18n._("{found} found; {size} would have been shown", found=found, size=f"{row['detectable']:.2f}")  # fmt: skip
+        return i18n._(
+            "{found} found; {size} would have been shown",
+            found=found,
+            size=f"{row['detectable']:.2f}",
+        )
     return i18n._("{found} found", found=found)
 
 
@@ -102,7 +120,9 @@ def _apart(some: pd.DataFrame, what: str) -> str:
     parts = []
     if len(tests) > 1:
         counts = {"n": len(shown), "all": len(tests), "what": what, "p": f"{1 - LEVEL:.2f}"}
-        parts.append(i18n._("{n} of {all} pairs could be told apart in {what} (adjusted p < {p}).", **counts))  # fmt: skip
+        parts.append(
+            i18n._("{n} of {all} pairs could be told apart in {what} (adjusted p < {p}).", **counts)
+        )
     if len(some) == 1 and not len(gaps):
         return i18n.sentences([*parts, *some.sentence])
     if len(tests) == 1 and len(shown):
@@ -124,7 +144,9 @@ def _apart(some: pd.DataFrame, what: str) -> str:
 def _unread(unread: pd.DataFrame) -> str:
     """Which pairs differ in how often they can be read, or how many."""
     if len(unread) > NAMED:
-        return i18n._("In {n} pairs, what differs is how often the models can be read.", n=len(unread))
+        return i18n._(
+            "In {n} pairs, what differs is how often the models can be read.", n=len(unread)
+        )
     between = [
         i18n._(
             "{first} ({share}) and {second} ({other})",
@@ -136,7 +158,8 @@ def _unread(unread: pd.DataFrame) -> str:
         for row in unread.to_dict("records")
     ]
     return i18n._(
-        "What differs between {pairs} is how many of the answers can be read.", pairs=listing(between)
+        "What differs between {pairs} is how many of the answers can be read.",
+        pairs=listing(between),
     )
 
 
@@ -144,12 +167,21 @@ def _hidden(rest: pd.DataFrame) -> str:
     """Which pairs were not told apart, or how many, and what these data would have shown."""
     if len(rest) <= NAMED:
         between = [
-            i18n._("{first} and {second} ({size})", first=row["model_a"], second=row["model_b"], size=_size(row))
+            i18n._(
+                "{first} and {second} ({size})",
+                first=row["model_a"],
+                second=row["model_b"],
+                size=_size(row),
+            )
             for row in rest.to_dict("records")
-        ]  # fmt: skip
+        ]
         return i18n._("No difference could be shown between {pairs}.", pairs=listing(between))
     known = rest.detectable[rest.detectable > 0]
     if known.empty:
         return i18n._("No difference could be shown in {n}.", n=len(rest))
     sizes = span(f"{known.min():.2f}", f"{known.max():.2f}")
-    return i18n._("No difference could be shown in {n}; these data would have shown one of {sizes}.", n=len(rest), sizes=sizes)  # fmt: skip
+    return i18n._(
+        "No difference could be shown in {n}; these data would have shown one of {sizes}.",
+        n=len(rest),
+        sizes=sizes,
+    )

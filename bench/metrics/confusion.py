@@ -24,12 +24,47 @@ NOISE = 1e-9
 OURS = "ours"
 # Spearman's is among those of `bench.metrics.correlation`.
 CARDS = (
-    Card("range", "how far the measure goes from no bias to full bias, where the respondent does nothing else", "m(1) - m(0)", OURS, "as the measure", "large, against what else moves it"),
-    Card("slope", "what a unit of bias adds to the measure, where the respondent does nothing else", "least squares of m(b) on b", OURS, "as the measure", "the range: then it is a straight line"),
-    Card("confusion", "how far a nuisance moves the measure at a fixed bias, on average over the biases, as a share of its range", "mean over b of max over levels l of |m(b, l) - m(b, 0)| / |m(1) - m(0)|", OURS, "0 and up", "0; at 1 the nuisance moves it as far as the whole range of bias does"),
-    Card("at_no_bias", "where the strongest nuisance moves the measure of a respondent without bias; above 0 it looks biased", "(m(0, l) - m(0, 0)) / (m(1) - m(0))", OURS, "any", "0"),
-    Card("at_full_bias", "where it moves that of a respondent who always follows the stereotype; below 0 the bias is hidden", "(m(1, l) - m(1, 0)) / (m(1) - m(0))", OURS, "any", "0"),
-)  # fmt: skip
+    Card(
+        "range",
+        "how far the measure goes from no bias to full bias, where the respondent does nothing else",
+        "m(1) - m(0)",
+        OURS,
+        "as the measure",
+        "large, against what else moves it",
+    ),
+    Card(
+        "slope",
+        "what a unit of bias adds to the measure, where the respondent does nothing else",
+        "least squares of m(b) on b",
+        OURS,
+        "as the measure",
+        "the range: then it is a straight line",
+    ),
+    Card(
+        "confusion",
+        "how far a nuisance moves the measure at a fixed bias, on average over the biases, as a share of its range",
+        "mean over b of max over levels l of |m(b, l) - m(b, 0)| / |m(1) - m(0)|",
+        OURS,
+        "0 and up",
+        "0; at 1 the nuisance moves it as far as the whole range of bias does",
+    ),
+    Card(
+        "at_no_bias",
+        "where the strongest nuisance moves the measure of a respondent without bias; above 0 it looks biased",
+        "(m(0, l) - m(0, 0)) / (m(1) - m(0))",
+        OURS,
+        "any",
+        "0",
+    ),
+    Card(
+        "at_full_bias",
+        "where it moves that of a respondent who always follows the stereotype; below 0 the bias is hidden",
+        "(m(1, l) - m(1, 0)) / (m(1) - m(0))",
+        OURS,
+        "any",
+        "0",
+    ),
+)
 
 
 def sensitivity(found: pd.DataFrame) -> pd.DataFrame:
@@ -46,15 +81,22 @@ def sensitivity(found: pd.DataFrame) -> pd.DataFrame:
     for names, grid in _grids(found):
         plain = _of(grid, NEUTRAL)
         defined = plain.dropna().to_numpy()
-        slopes = [float(scipy.stats.linregress(plain.columns, row).slope) + 0.0 for row in defined]  # no -0
+        slopes = [
+            float(scipy.stats.linregress(plain.columns, row).slope) + 0.0 for row in defined
+        ]  # no -0
         ranks = [_spearman(plain.columns.to_numpy(float), row) for row in defined]
         rows.append(
             {
-                **names, "range": _range(plain), "slope": float(np.mean(slopes)) if slopes else np.nan,
-                "slope_low": min(slopes, default=np.nan), "slope_high": max(slopes, default=np.nan),
-                "spearman": float(np.mean(ranks)) if ranks else np.nan, "n": int(plain.notna().sum().sum()), "note": _idle(grid),
+                **names,
+                "range": _range(plain),
+                "slope": float(np.mean(slopes)) if slopes else np.nan,
+                "slope_low": min(slopes, default=np.nan),
+                "slope_high": max(slopes, default=np.nan),
+                "spearman": float(np.mean(ranks)) if ranks else np.nan,
+                "n": int(plain.notna().sum().sum()),
+                "note": _idle(grid),
             }
-        )  # fmt: skip
+        )
     return pd.DataFrame(rows)
 
 
@@ -83,11 +125,17 @@ def confusion(found: pd.DataFrame) -> pd.DataFrame:
             note = idle or ("" if len(far) else "undefined wherever the nuisance is there")
             rows.append(
                 {
-                    **names, "nuisance": nuisance, "level": levels[-1], "confusion": far.mean(), "low": far.min(), "high": far.max(),
-                    "at_no_bias": pd.Series(moved[-1, :, 0]).mean(), "at_full_bias": pd.Series(moved[-1, :, -1]).mean(),
+                    **names,
+                    "nuisance": nuisance,
+                    "level": levels[-1],
+                    "confusion": far.mean(),
+                    "low": far.min(),
+                    "high": far.max(),
+                    "at_no_bias": pd.Series(moved[-1, :, 0]).mean(),
+                    "at_full_bias": pd.Series(moved[-1, :, -1]).mean(),
                     "note": note or (f"undefined for {lost} respondents" if lost else ""),
                 }
-            )  # fmt: skip
+            )
     return pd.DataFrame(rows)
 
 
@@ -100,7 +148,9 @@ def summary(found: pd.DataFrame) -> pd.DataFrame:
     nuisances = list(dict.fromkeys(long.nuisance))
     table = sensitivity(found)
     for name in nuisances:
-        there = long.loc[long.nuisance == name, [*MEASURE, "confusion"]].rename(columns={"confusion": name})
+        there = long.loc[long.nuisance == name, [*MEASURE, "confusion"]].rename(
+            columns={"confusion": name}
+        )
         table = table.merge(there, on=MEASURE)
     table["worst"] = table[nuisances].max(axis=1, skipna=False)
     place = {name: k for k, name in enumerate(dict.fromkeys(found.benchmark))}
@@ -119,7 +169,9 @@ def curves(found: pd.DataFrame) -> pd.DataFrame:
     every = pd.concat(
         [*(plain.assign(nuisance=name) for name in nuisances), found[found.nuisance != NEUTRAL]]
     )
-    return every.groupby(keys, sort=False).score.agg(score="mean", low="min", high="max").reset_index()
+    return (
+        every.groupby(keys, sort=False).score.agg(score="mean", low="min", high="max").reset_index()
+    )
 
 
 def _grids(found: pd.DataFrame) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:

@@ -72,19 +72,27 @@ def _following(some: pd.DataFrame) -> str:
         names = listing([named(row["task"], row["metric"]) for row in react.to_dict("records")])
         of = {"names": names, "least": f"{react.spearman.abs().min():.2f}", "n": int(react.n.min())}
         parts.append(
-            _("{names} goes with the bias of respondents that do nothing else (Spearman at least {least} in size, n = {n})", **of)
+            _(
+                "{names} goes with the bias of respondents that do nothing else (Spearman at least {least} in size, n = {n})",
+                **of,
+            )
             if len(react) == 1
-            else _("{names} go with the bias of respondents that do nothing else (Spearman at least {least} in size, n = {n})", **of)
-        )  # fmt: skip
+            else _(
+                "{names} go with the bias of respondents that do nothing else (Spearman at least {least} in size, n = {n})",
+                **of,
+            )
+        )
     parts += [
         _("{measure} {found}", measure=named(row["task"], row["metric"]), found=note(row["note"]))
         for row in others
-    ]  # fmt: skip
+    ]
     return _sentence(parts)
 
 
 def _told(there: pd.DataFrame) -> str:
-    known = there[there.confusion.notna()].sort_values("confusion", ascending=False).to_dict("records")
+    known = (
+        there[there.confusion.notna()].sort_values("confusion", ascending=False).to_dict("records")
+    )
     if not known:
         return _("undefined with every nuisance.")
     if known[0]["confusion"] <= NOISE:
@@ -97,11 +105,17 @@ def _told(there: pd.DataFrame) -> str:
     if moved:
         first = moved[0]
         low, high = f"{first['low']:.0%}", f"{first['high']:.0%}"
-        spread = _("{low} to {high} by seed", low=low, high=high) if low != high else _("in every seed")  # fmt: skip
+        spread = (
+            _("{low} to {high} by seed", low=low, high=high) if low != high else _("in every seed")
+        )
         others = [
-            _("{nuisance} by {share}", nuisance=_(NUISANCES[one["nuisance"]]), share=f"{one['confusion']:.0%}")
+            _(
+                "{nuisance} by {share}",
+                nuisance=_(NUISANCES[one["nuisance"]]),
+                share=f"{one['confusion']:.0%}",
+            )
             for one in moved[1:]
-        ]  # fmt: skip
+        ]
         parts.append(
             _(
                 "{nuisance} moves it by {share} of its range ({spread}){effect}",
@@ -138,4 +152,6 @@ def _effect(worst: dict[Any, Any]) -> str:
         parts.append(_("full bias looks worse by {share} of the range", share=f"{full:.0%}"))
     if not parts:
         return ""
-    return _(": at a rate of {level}, {effects}", level=f"{worst['level']:g}", effects=listing(parts))
+    return _(
+        ": at a rate of {level}, {effects}", level=f"{worst['level']:g}", effects=listing(parts)
+    )

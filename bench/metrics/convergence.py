@@ -95,7 +95,9 @@ def measures(found: Mapping[str, Mapping[str, Replicates]]) -> list[Measure]:
                 name = one.task.upper() if one.metric == "score" else one.metric
                 if values:
                     place = (ALL, one.task, one.metric)
-                    freedom = min(found[benchmark][model].samples[place].freedom for model in values)
+                    freedom = min(
+                        found[benchmark][model].samples[place].freedom for model in values
+                    )
                     kept.append(Measure(f"{title} {name}", benchmark, trait, values, freedom))
     return kept
 
@@ -204,7 +206,9 @@ def _spearman(
     nothing = (np.nan, np.nan, np.nan, np.nan)
     if len(first) < LEAST:
         return *nothing, f"{len(first)} models have both; {LEAST} are needed at least"
-    ranks = [scipy.stats.rankdata(np.round(np.array(one) / NOISE), axis=0) for one in (first, second)]
+    ranks = [
+        scipy.stats.rankdata(np.round(np.array(one) / NOISE), axis=0) for one in (first, second)
+    ]
     if any(np.ptp(one[:, 0]) == 0 for one in ranks):
         return *nothing, "all models have the same score"
     undefined = np.isnan(np.array([first, second])).any(axis=(0, 1))

@@ -20,10 +20,31 @@ LEAST = 3
 # Scores that differ by less are the same number computed in two ways.
 NOISE = 1e-9
 CARDS = (
-    Card("pearson", "how nearly the scores lie on a straight line over the rates", "cov(x, y) / (s_x s_y)", "Pearson, 1895; the paper's choice", "-1 to 1", "1"),
-    Card("spearman", "Pearson's coefficient of the ranks: whether a higher rate has a higher score", "pearson(rank x, rank y)", "Spearman, 1904; the README's choice, after Kaneko et al., EACL 2023", "-1 to 1", "1"),
-    Card("kendall", "pairs of models in the right order less those in the wrong one, ties counted (tau-b)", "(C - D) / sqrt((C + D + T_x) (C + D + T_y))", "Kendall, 1945", "-1 to 1", "1"),
-)  # fmt: skip
+    Card(
+        "pearson",
+        "how nearly the scores lie on a straight line over the rates",
+        "cov(x, y) / (s_x s_y)",
+        "Pearson, 1895; the paper's choice",
+        "-1 to 1",
+        "1",
+    ),
+    Card(
+        "spearman",
+        "Pearson's coefficient of the ranks: whether a higher rate has a higher score",
+        "pearson(rank x, rank y)",
+        "Spearman, 1904; the README's choice, after Kaneko et al., EACL 2023",
+        "-1 to 1",
+        "1",
+    ),
+    Card(
+        "kendall",
+        "pairs of models in the right order less those in the wrong one, ties counted (tau-b)",
+        "(C - D) / sqrt((C + D + T_x) (C + D + T_y))",
+        "Kendall, 1945",
+        "-1 to 1",
+        "1",
+    ),
+)
 
 
 class Correlation(NamedTuple):
@@ -43,8 +64,10 @@ class Correlation(NamedTuple):
 
 
 def correlations(
-    x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray, names: tuple[str, str] = ("the rate", "the score")
-) -> list[Correlation]:  # fmt: skip
+    x: Sequence[float] | np.ndarray,
+    y: Sequence[float] | np.ndarray,
+    names: tuple[str, str] = ("the rate", "the score"),
+) -> list[Correlation]:
     """All coefficients of `x` and `y`, which are called by `names` in reasons. Points where either is NaN are left out.
 
     Raises:
@@ -52,13 +75,16 @@ def correlations(
     """
     first, second = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if first.ndim != 1 or first.shape != second.shape:
-        raise BadInput(f"correlation: shapes {first.shape} and {second.shape}; expected as many x as y")
+        raise BadInput(
+            f"correlation: shapes {first.shape} and {second.shape}; expected as many x as y"
+        )
     known = np.isfinite(first) & np.isfinite(second)
     first, second = first[known], second[known]
     reason = _undefined(first, second, names)
     if reason:
         return [
-            Correlation(name, np.nan, np.nan, np.nan, np.nan, len(first), reason) for name in COEFFICIENTS
+            Correlation(name, np.nan, np.nan, np.nan, np.nan, len(first), reason)
+            for name in COEFFICIENTS
         ]
     # Rounded, so that ties are ties: two ways to compute the same score differ in the last digit.
     rounded = np.round(first, 9), np.round(second, 9)
@@ -70,15 +96,25 @@ def correlations(
             low, high = done.confidence_interval()
         found.append(
             Correlation(
-                name, float(done.statistic), float(low), float(high), float(done.pvalue), len(first), ""
+                name,
+                float(done.statistic),
+                float(low),
+                float(high),
+                float(done.pvalue),
+                len(first),
+                "",
             )
         )
     return found
 
 
 def by_group(
-    rows: pd.DataFrame, groups: Sequence[str], x: str = "rate", y: str = "score", names: tuple[str, str] = ("the rate", "the score")
-) -> pd.DataFrame:  # fmt: skip
+    rows: pd.DataFrame,
+    groups: Sequence[str],
+    x: str = "rate",
+    y: str = "score",
+    names: tuple[str, str] = ("the rate", "the score"),
+) -> pd.DataFrame:
     """A row a group and coefficient: the columns of `groups`, and those of `Correlation`."""
     found = [
         dict(zip(groups, keys, strict=True)) | one._asdict()
@@ -102,7 +138,9 @@ def resampled(found: Correlation, x: np.ndarray, y: np.ndarray, freedom: float) 
         return found
     known = np.isfinite(x[:, 0]) & np.isfinite(y[:, 0])
     first, second = x[known, 1:], y[known, 1:]
-    drawn = np.array([_value(found.coefficient, *both) for both in zip(first.T, second.T, strict=True)])
+    drawn = np.array(
+        [_value(found.coefficient, *both) for both in zip(first.T, second.T, strict=True)]
+    )
     around = interval(found.value, drawn, freedom)
     return found._replace(ci_low=around.low, ci_high=around.high)
 

@@ -80,20 +80,32 @@ def findings(found: Compared, first: str, second: str) -> list[str]:
     told = [
         _(
             "{first} has {here}, {second} has {there}; {both} are in both{alone}.",
-            first=first, here=counted(len(here)), second=second, there=counted(len(there)), both=len(both),
-            alone=_alone(first, [one for one in here if one not in there]) + _alone(second, [one for one in there if one not in here]),
+            first=first,
+            here=counted(len(here)),
+            second=second,
+            there=counted(len(there)),
+            both=len(both),
+            alone=_alone(first, [one for one in here if one not in there])
+            + _alone(second, [one for one in there if one not in here]),
         )
-    ]  # fmt: skip
+    ]
     for by in BY:
         row = _all(found.counts[found.counts.by == by])
         total = int(row.both + row.first_only + row.second_only)
         told.append(
             _(
                 "Of {total} different {values} {both} are in both; {here} are in {first} alone{some}, {there} in {second} alone{others}.",
-                total=f"{total:,}", values=_(PLURAL[by]), both=f"{int(row.both):,}", here=f"{int(row.first_only):,}", first=first,
-                there=f"{int(row.second_only):,}", second=second, some=_some(found.values, by, "first"), others=_some(found.values, by, "second"),
+                total=f"{total:,}",
+                values=_(PLURAL[by]),
+                both=f"{int(row.both):,}",
+                here=f"{int(row.first_only):,}",
+                first=first,
+                there=f"{int(row.second_only):,}",
+                second=second,
+                some=_some(found.values, by, "first"),
+                others=_some(found.values, by, "second"),
             )
-        )  # fmt: skip
+        )
     for side, name, other in zip(SIDES, (first, second), (second, first), strict=True):
         row = _all(found.near[found.near.side == side])
         if not row.texts:
@@ -101,9 +113,14 @@ def findings(found: Compared, first: str, second: str) -> list[str]:
         told.append(
             _(
                 "{near} of {texts} texts of {name} ({share}) have a near-duplicate in {other} (ROUGE-L of {least} or more).",
-                near=f"{int(row.near):,}", texts=f"{int(row.texts):,}", name=name, share=f"{row.share:.0%}", other=other, least=f"{found.least:g}",
+                near=f"{int(row.near):,}",
+                texts=f"{int(row.texts):,}",
+                name=name,
+                share=f"{row.share:.0%}",
+                other=other,
+                least=f"{found.least:g}",
             )
-        )  # fmt: skip
+        )
     if not found.near.texts.sum():
         told.append(
             _(
@@ -120,8 +137,11 @@ def title(found: Compared) -> str:
     totals = {by: int(row.both + row.first_only + row.second_only) for by, row in parts.items()}
     return _(
         "{topics} of {all_topics} topics and {groups} of {all_groups} groups are in both",
-        topics=f"{numbers['topic']:,}", all_topics=f"{totals['topic']:,}", groups=f"{numbers['group']:,}", all_groups=f"{totals['group']:,}",
-    )  # fmt: skip
+        topics=f"{numbers['topic']:,}",
+        all_topics=f"{totals['topic']:,}",
+        groups=f"{numbers['group']:,}",
+        all_groups=f"{totals['group']:,}",
+    )
 
 
 PLURAL = {"topic": N_("topics"), "group": N_("groups")}
@@ -136,7 +156,10 @@ def _values(first: pd.DataFrame, second: pd.DataFrame, by: str) -> pd.DataFrame:
             row = counted.setdefault((category, _same(value)), [by, category, value, 0, 0])
             row[3 + k] += 1  # type: ignore[operator]
     table = pd.DataFrame(list(counted.values()), columns=["by", "category", "value", *SIDES])
-    table["where"] = ["both" if one and other else "first" if one else "second" for one, other in zip(table["first"], table["second"], strict=True)]  # fmt: skip
+    table["where"] = [
+        "both" if one and other else "first" if one else "second"
+        for one, other in zip(table["first"], table["second"], strict=True)
+    ]
     return table
 
 
@@ -155,7 +178,9 @@ def _counts(values: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["by", "category", "both", "first_only", "second_only"])
 
 
-def _near(first: pd.DataFrame, second: pd.DataFrame, least: float) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _near(
+    first: pd.DataFrame, second: pd.DataFrame, least: float
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     rows, pairs = [], []
     for side, one, other in (("first", first, second), ("second", second, first)):
         found = nearest(one, other)
@@ -169,7 +194,9 @@ def _near(first: pd.DataFrame, second: pd.DataFrame, least: float) -> tuple[pd.D
         pairs.append(found[close])
     names = ["side", "category", "rouge_l", "item_a", "item_b", "text_a", "text_b"]
     listed = pd.concat(pairs)[names].sort_values("rouge_l", ascending=False, kind="stable")
-    return pd.DataFrame(rows, columns=["side", "category", "texts", "near", "share"]), listed.reset_index(drop=True)  # fmt: skip
+    return pd.DataFrame(
+        rows, columns=["side", "category", "texts", "near", "share"]
+    ), listed.reset_index(drop=True)
 
 
 def _categories(values: pd.DataFrame, side: str) -> list[str]:
@@ -188,7 +215,9 @@ def _alone(name: str, categories: list[str]) -> str:
 
 def _some(values: pd.DataFrame, by: str, side: str) -> str:
     """The most frequent values that only one set has, in brackets."""
-    some = values[(values.by == by) & (values["where"] == side)].sort_values(side, ascending=False, kind="stable")  # fmt: skip
+    some = values[(values.by == by) & (values["where"] == side)].sort_values(
+        side, ascending=False, kind="stable"
+    )
     named = [_("“{text}”", text=value) for value in dict.fromkeys(some.value) if value]
     return _(" ({text})", text=_listed(named)) if named else ""
 

@@ -32,14 +32,63 @@ SEED = 0
 # Half the width of a 95 % interval, in standard errors.
 _WIDTH = 1.96
 CARDS = (
-    Card("rouge_l", "how much two texts share: the F measure of their longest common subsequence of characters (Chinese, Japanese) or words", "2 LCS(a, b) / (|a| + |b|)", "Lin, 2004, beta = 1; tokens ours, no paper names them", "0 to 1", "low: texts that differ"),
-    Card("within, across", "mean ROUGE-L over the pairs of distinct texts of one category; of two categories in one language", "mean over pairs", "Huang and Xiong, LREC-COLING 2024, Figure 3", "0 to 1", "low"),
-    Card("mean_to_others", "mean ROUGE-L of a text to all other distinct texts in its language", "mean over texts", "Lan et al., Findings of ACL 2025", "0 to 1", "low: most below 0.2, says the paper"),
-    Card("near_duplicates", f"pairs of distinct texts whose ROUGE-L is {NEAR} or more", "count", "ours", "0 or more", "0"),
-    Card("duplicates", "rows of which another one says the very same", "count", "ours", "0 or more", "0"),
-    Card("nearest", "mean over the texts of one data set of the highest ROUGE-L to a text of another one", "mean of maxima", "ours", "0 to 1", "low: nothing taken over"),
-    Card("kappa", "agreement of annotators beyond chance: Cohen's of two, Fleiss' of more", "(observed - chance) / (1 - chance)", "Cohen, 1960; Fleiss, 1971; bands by Landis and Koch, 1977", "-1 to 1", "1"),
-)  # fmt: skip
+    Card(
+        "rouge_l",
+        "how much two texts share: the F measure of their longest common subsequence of characters (Chinese, Japanese) or words",
+        "2 LCS(a, b) / (|a| + |b|)",
+        "Lin, 2004, beta = 1; tokens ours, no paper names them",
+        "0 to 1",
+        "low: texts that differ",
+    ),
+    Card(
+        "within, across",
+        "mean ROUGE-L over the pairs of distinct texts of one category; of two categories in one language",
+        "mean over pairs",
+        "Huang and Xiong, LREC-COLING 2024, Figure 3",
+        "0 to 1",
+        "low",
+    ),
+    Card(
+        "mean_to_others",
+        "mean ROUGE-L of a text to all other distinct texts in its language",
+        "mean over texts",
+        "Lan et al., Findings of ACL 2025",
+        "0 to 1",
+        "low: most below 0.2, says the paper",
+    ),
+    Card(
+        "near_duplicates",
+        f"pairs of distinct texts whose ROUGE-L is {NEAR} or more",
+        "count",
+        "ours",
+        "0 or more",
+        "0",
+    ),
+    Card(
+        "duplicates",
+        "rows of which another one says the very same",
+        "count",
+        "ours",
+        "0 or more",
+        "0",
+    ),
+    Card(
+        "nearest",
+        "mean over the texts of one data set of the highest ROUGE-L to a text of another one",
+        "mean of maxima",
+        "ours",
+        "0 to 1",
+        "low: nothing taken over",
+    ),
+    Card(
+        "kappa",
+        "agreement of annotators beyond chance: Cohen's of two, Fleiss' of more",
+        "(observed - chance) / (1 - chance)",
+        "Cohen, 1960; Fleiss, 1971; bands by Landis and Koch, 1977",
+        "-1 to 1",
+        "1",
+    ),
+)
 
 
 class Diversity(NamedTuple):
@@ -75,14 +124,20 @@ def rouge_l(first: Sequence[str], second: Sequence[str]) -> np.ndarray:
     one = [tokens(text) for text in first]
     other = one if second is first else [tokens(text) for text in second]
     # All cores; the result is the same whatever their number.
-    return process.cdist(one, other, scorer=Indel.normalized_similarity, dtype=np.float32, workers=-1)
+    return process.cdist(
+        one, other, scorer=Indel.normalized_similarity, dtype=np.float32, workers=-1
+    )
 
 
 def by_each(texts: pd.DataFrame, by: str) -> pd.DataFrame:
     """The texts with a row each value of `category`, `topic` or `group`: one text may be about several groups, or about none."""
     if by != "group":
         return texts
-    return texts.explode("groups", ignore_index=True).rename(columns={"groups": by}).dropna(subset=[by])
+    return (
+        texts.explode("groups", ignore_index=True)
+        .rename(columns={"groups": by})
+        .dropna(subset=[by])
+    )
 
 
 def coverage(texts: pd.DataFrame, by: str) -> pd.DataFrame:
@@ -91,7 +146,11 @@ def coverage(texts: pd.DataFrame, by: str) -> pd.DataFrame:
     Args:
         texts: as `bench.data.texts.texts` gives them.
     """
-    counted = by_each(texts, by).groupby(by, sort=False).agg(texts=("text", "size"), distinct=("text", "nunique"), items=("items", "sum"))  # fmt: skip
+    counted = (
+        by_each(texts, by)
+        .groupby(by, sort=False)
+        .agg(texts=("text", "size"), distinct=("text", "nunique"), items=("items", "sum"))
+    )
     return counted.sort_values("texts", ascending=False, kind="stable").reset_index()
 
 
@@ -129,16 +188,24 @@ def diversity(texts: pd.DataFrame, *, largest: int = LARGEST, seed: int = SEED) 
     same = codes[:, None] == codes[None, :]
     within, across = _triangle(same), _triangle(~same & ~np.isnan(values))
     rows = [{"category": ALL, **_sizes(texts, distinct, within), **_summary(values, within)}]
-    rows.append({"category": "across", **_sizes(texts, distinct, across), **_summary(values, across)})
+    rows.append(
+        {"category": "across", **_sizes(texts, distinct, across), **_summary(values, across)}
+    )
     for k, name in enumerate(names):
         here = np.flatnonzero(codes == k)
-        own, mask = values[np.ix_(here, here)], _triangle(np.ones((len(here), len(here)), dtype=bool))
+        own, mask = (
+            values[np.ix_(here, here)],
+            _triangle(np.ones((len(here), len(here)), dtype=bool)),
+        )
         sizes = _sizes(texts[texts.category == name], distinct[distinct.category == name], mask)
         rows.append({"category": name, **sizes, **_summary(own, mask)})
     return Diversity(
-        pd.DataFrame(rows), _between(values, codes, names), _histogram(values, within, across),
-        _each(some, values), _near(some, values, within | across),
-    )  # fmt: skip
+        pd.DataFrame(rows),
+        _between(values, codes, names),
+        _histogram(values, within, across),
+        _each(some, values),
+        _near(some, values, within | across),
+    )
 
 
 def nearest(
@@ -157,8 +224,9 @@ def nearest(
     rows = []
     for language in dict.fromkeys(first.language):
         one, other = (
-            _drawn(part[part.language == language].drop_duplicates("text"), largest, seed) for part in (first, second)
-        )  # fmt: skip
+            _drawn(part[part.language == language].drop_duplicates("text"), largest, seed)
+            for part in (first, second)
+        )
         if one.empty or other.empty:
             continue
         values = rouge_l(list(one.text), list(other.text))
@@ -166,11 +234,15 @@ def nearest(
         rows.append(
             pd.DataFrame(
                 {
-                    "rouge_l": values[np.arange(len(one)), best], "language": language, "item_a": one.item_id.to_numpy(),
-                    "item_b": other.item_id.to_numpy()[best], "text_a": one.text.to_numpy(), "text_b": other.text.to_numpy()[best],
+                    "rouge_l": values[np.arange(len(one)), best],
+                    "language": language,
+                    "item_a": one.item_id.to_numpy(),
+                    "item_b": other.item_id.to_numpy()[best],
+                    "text_a": one.text.to_numpy(),
+                    "text_b": other.text.to_numpy()[best],
                 }
             )
-        )  # fmt: skip
+        )
     columns = ["rouge_l", "language", "item_a", "item_b", "text_a", "text_b"]
     found = pd.concat(rows) if rows else pd.DataFrame(columns=columns)
     return found.sort_values("rouge_l", ascending=False, kind="stable").reset_index(drop=True)
@@ -193,11 +265,26 @@ def overlaps(sets: dict[str, pd.DataFrame]) -> tuple[pd.DataFrame, pd.DataFrame]
                 continue
             for language, some in nearest(first, second).groupby("language", sort=False):
                 sums = some.assign(stratum=ALL, n=1.0)
-                mean = estimate(resample(sums, "stratum", "item_a", ["rouge_l", "n"]), lambda s: s[:, 0, 0] / s[:, 0, 1])  # fmt: skip
+                mean = estimate(
+                    resample(sums, "stratum", "item_a", ["rouge_l", "n"]),
+                    lambda s: s[:, 0, 0] / s[:, 0, 1],
+                )
                 close = some[some.rouge_l >= NEAR]
-                rows.append((one, other, language, len(some), *mean, float(some.rouge_l.max()), len(close)))
+                rows.append(
+                    (one, other, language, len(some), *mean, float(some.rouge_l.max()), len(close))
+                )
                 near.append(close.assign(first=one, second=other))
-    names = ["first", "second", "language", "texts", "mean", "ci_low", "ci_high", "highest", "near_duplicates"]  # fmt: skip
+    names = [
+        "first",
+        "second",
+        "language",
+        "texts",
+        "mean",
+        "ci_low",
+        "ci_high",
+        "highest",
+        "near_duplicates",
+    ]
     found = ["rouge_l", "first", "second", "item_a", "item_b", "text_a", "text_b"]
     listed = pd.concat(near)[found] if near else pd.DataFrame(columns=found)
     return pd.DataFrame(rows, columns=names), listed.reset_index(drop=True)
@@ -254,19 +341,25 @@ def _summary(values: np.ndarray, mask: np.ndarray) -> dict[str, object]:
     mean, low, high = jackknife(values, mask)
     note = "" if len(found) else "no pair of distinct texts"
     return {
-        "pairs": len(found), "mean": mean, "ci_low": low, "ci_high": high,
+        "pairs": len(found),
+        "mean": mean,
+        "ci_low": low,
+        "ci_high": high,
         "median": float(np.median(found)) if len(found) else np.nan,
         "below_low": float(np.mean(found < LOW)) if len(found) else np.nan,
         "below_half": float(np.mean(found < HALF)) if len(found) else np.nan,
-        "near_duplicates": int(np.sum(found >= NEAR)), "note": note,
-    }  # fmt: skip
+        "near_duplicates": int(np.sum(found >= NEAR)),
+        "note": note,
+    }
 
 
 def _between(values: np.ndarray, codes: np.ndarray, names: list[str]) -> pd.DataFrame:
     groups = np.eye(len(names))[codes]
     known = ~np.isnan(values)
     np.fill_diagonal(known, False)
-    sums, pairs = (groups.T @ part @ groups for part in (np.where(known, values, 0), known.astype(float)))
+    sums, pairs = (
+        groups.T @ part @ groups for part in (np.where(known, values, 0), known.astype(float))
+    )
     with np.errstate(invalid="ignore", divide="ignore"):
         return pd.DataFrame(np.where(pairs > 0, sums / pairs, np.nan), index=names, columns=names)
 
@@ -291,7 +384,10 @@ def _near(some: pd.DataFrame, values: np.ndarray, mask: np.ndarray) -> pd.DataFr
     first, second = np.nonzero(mask & (values >= NEAR))
     table = pd.DataFrame({"rouge_l": values[first, second].astype(float)})
     for name, column in (("item", "item_id"), ("text", "text")):
-        table[f"{name}_a"], table[f"{name}_b"] = some[column].to_numpy()[first], some[column].to_numpy()[second]  # fmt: skip
+        table[f"{name}_a"], table[f"{name}_b"] = (
+            some[column].to_numpy()[first],
+            some[column].to_numpy()[second],
+        )
     return table.sort_values("rouge_l", ascending=False, kind="stable").reset_index(drop=True)
 
 

@@ -12,7 +12,9 @@ from bench.metrics.diversity import HALF, LOW, NEAR, Diversity, by_each
 from bench.metrics.table import ALL
 
 
-def findings(title: str, texts: pd.DataFrame, rows: str, items: str, found: Diversity, doubles: pd.DataFrame) -> list[str]:  # fmt: skip
+def findings(
+    title: str, texts: pd.DataFrame, rows: str, items: str, found: Diversity, doubles: pd.DataFrame
+) -> list[str]:
     """A sentence each on coverage, on what the texts share, and on near-duplicates and duplicates.
 
     Args:
@@ -21,7 +23,11 @@ def findings(title: str, texts: pd.DataFrame, rows: str, items: str, found: Dive
         rows, items: what a row of them, and what is asked, is called.
         found, doubles: results of `bench.metrics.diversity.diversity` and `duplicates`.
     """
-    return [_covered(title, texts, rows, items), _shared(title, found), _twice(title, found, doubles, rows)]
+    return [
+        _covered(title, texts, rows, items),
+        _shared(title, found),
+        _twice(title, found, doubles, rows),
+    ]
 
 
 def of_overlaps(found: pd.DataFrame) -> list[str]:
@@ -35,22 +41,31 @@ def of_overlaps(found: pd.DataFrame) -> list[str]:
     top = found.iloc[int(found["mean"].argmax())]
     total = int(found.near_duplicates.sum())
     near = (
-        _("No text has a near-duplicate in another data set (ROUGE-L of {near} or more).", near=f"{NEAR:g}")
+        _(
+            "No text has a near-duplicate in another data set (ROUGE-L of {near} or more).",
+            near=f"{NEAR:g}",
+        )
         if not total
         else _(
             "{n} texts have a near-duplicate in another data set; they are listed below (ROUGE-L of {near} or more).",
-            n=f"{total:,}", near=f"{NEAR:g}",
+            n=f"{total:,}",
+            near=f"{NEAR:g}",
         )
-    )  # fmt: skip
+    )
     return [
         near,
         _(
             "The texts of {first} ({language}) come nearest to those of {second}: the most similar one shares {mean} on average"
             "{interval}, {highest} at most (n = {n} texts).",
-            first=top["first"], language=spoken_name(str(top.language)), second=top.second, mean=f"{top['mean']:.2f}", interval=_bracketed(top),
-            highest=f"{top.highest:.2f}", n=f"{int(top.texts):,}",
+            first=top["first"],
+            language=spoken_name(str(top.language)),
+            second=top.second,
+            mean=f"{top['mean']:.2f}",
+            interval=_bracketed(top),
+            highest=f"{top.highest:.2f}",
+            n=f"{int(top.texts):,}",
         ),
-    ]  # fmt: skip
+    ]
 
 
 def of_kappas(found: pd.DataFrame, who: str) -> str:
@@ -58,11 +73,20 @@ def of_kappas(found: pd.DataFrame, who: str) -> str:
     whole = found[found.category == ALL]
     row = (whole if len(whole) else found).iloc[0]
     if math.isnan(row.kappa):
-        return _("The agreement of {who} over all items has no kappa: {why}.", who=who, why=note(row.note))  # fmt: skip
+        return _(
+            "The agreement of {who} over all items has no kappa: {why}.",
+            who=who,
+            why=note(row.note),
+        )
     told = _(
         "Over all items {who} agree with kappa {kappa}{interval}: {band} by Landis and Koch (n = {n} items, {raters} raters; chance alone gives 0).",
-        who=who, kappa=f"{row.kappa:.2f}", interval=_bracketed(row) or _because(row), band=_(band(row.kappa)), n=f"{int(row.n):,}", raters=int(row.raters),
-    )  # fmt: skip
+        who=who,
+        kappa=f"{row.kappa:.2f}",
+        interval=_bracketed(row) or _because(row),
+        band=_(band(row.kappa)),
+        n=f"{int(row.n):,}",
+        raters=int(row.raters),
+    )
     parts = found[(found.category != ALL) & found.kappa.notna()]
     if len(parts) < 2:
         return told
@@ -71,8 +95,11 @@ def of_kappas(found: pd.DataFrame, who: str) -> str:
     low, high = parts.iloc[int(parts.kappa.argmin())], parts.iloc[int(parts.kappa.argmax())]
     ends = _(
         "By category it runs from {low} ({first}) to {high} ({last}).",
-        low=f"{low.kappa:.2f}", first=_beside(low.category, low), high=f"{high.kappa:.2f}", last=_beside(high.category, high),
-    )  # fmt: skip
+        low=f"{low.kappa:.2f}",
+        first=_beside(low.category, low),
+        high=f"{high.kappa:.2f}",
+        last=_beside(high.category, high),
+    )
     return sentences([told, ends])
 
 
@@ -80,11 +107,14 @@ def coverage_title(counted: pd.DataFrame, by: str, rows: str) -> str:
     """Which value has most rows, and which fewest."""
     most, least = counted.iloc[0], counted.iloc[-1]
     if most.texts == least.texts:
-        return _("Every {by} has {n} {rows}", by=_(by), n=f"{int(most.texts):,}", rows=_(rows))  # fmt: skip
+        return _("Every {by} has {n} {rows}", by=_(by), n=f"{int(most.texts):,}", rows=_(rows))
     return _(
         "From {low} to {high} {rows} a {by}",
-        low=f"{int(least.texts):,}", high=f"{int(most.texts):,}", rows=_(rows), by=_(by),
-    )  # fmt: skip
+        low=f"{int(least.texts):,}",
+        high=f"{int(most.texts):,}",
+        rows=_(rows),
+        by=_(by),
+    )
 
 
 def overlap_title(found: Diversity) -> str:
@@ -94,8 +124,12 @@ def overlap_title(found: Diversity) -> str:
         return _("Two texts of a category share {mean} on average", mean=f"{within['mean']:.2f}")
     means = {"within": f"{within['mean']:.2f}", "across": f"{across['mean']:.2f}"}
     if within.ci_low > across.ci_high:
-        return _("Texts of one category share more ({within}) than texts of two ({across})", **means)
-    return _("Texts of one category ({within}) share hardly more than texts of two ({across})", **means)  # fmt: skip
+        return _(
+            "Texts of one category share more ({within}) than texts of two ({across})", **means
+        )
+    return _(
+        "Texts of one category ({within}) share hardly more than texts of two ({across})", **means
+    )
 
 
 def _covered(title: str, texts: pd.DataFrame, rows: str, items: str) -> str:
@@ -111,29 +145,53 @@ def _covered(title: str, texts: pd.DataFrame, rows: str, items: str) -> str:
         if sizes.iloc[0] == sizes.iloc[-1]
         else _(
             "from {low} ({first}) to {high} ({last})",
-            low=f"{sizes.iloc[-1]:,}", first=sizes.index[-1], high=f"{sizes.iloc[0]:,}", last=sizes.index[0],
+            low=f"{sizes.iloc[-1]:,}",
+            first=sizes.index[-1],
+            high=f"{sizes.iloc[0]:,}",
+            last=sizes.index[0],
         )
-    )  # fmt: skip
+    )
     return _(
         "{title} has {total} in {categories}, {ends}; they are about {topics} topics and {groups} groups.",
-        title=title, total=total, categories=counted(len(sizes)), ends=ends, topics=f"{len(topics):,}", groups=f"{len(groups):,}",
-    )  # fmt: skip
+        title=title,
+        total=total,
+        categories=counted(len(sizes)),
+        ends=ends,
+        topics=f"{len(topics):,}",
+        groups=f"{len(groups):,}",
+    )
 
 
 def _shared(title: str, found: Diversity) -> str:
     within, across = _row(found.table, ALL), _row(found.table, "across")
     if math.isnan(within["mean"]):
-        return _("{title}: no category has two different texts, so that they cannot be compared.", title=title)  # fmt: skip
+        return _(
+            "{title}: no category has two different texts, so that they cannot be compared.",
+            title=title,
+        )
     told = [
         _(
             "{title}: two texts of one category share {mean} on average ({around}; {pairs} pairs of {n} distinct texts); {share} of these "
             "pairs lie below {half} and {fewer} below {low}.",
-            title=title, mean=f"{within['mean']:.2f}", around=_beside("ROUGE-L", within), pairs=f"{int(within.pairs):,}",
-            n=f"{int(within.compared):,}", share=f"{within.below_half:.0%}", half=f"{HALF:g}", fewer=f"{within.below_low:.0%}", low=f"{LOW:g}",
+            title=title,
+            mean=f"{within['mean']:.2f}",
+            around=_beside("ROUGE-L", within),
+            pairs=f"{int(within.pairs):,}",
+            n=f"{int(within.compared):,}",
+            share=f"{within.below_half:.0%}",
+            half=f"{HALF:g}",
+            fewer=f"{within.below_low:.0%}",
+            low=f"{LOW:g}",
         )
-    ]  # fmt: skip
+    ]
     if not math.isnan(across["mean"]):
-        told.append(_("Texts of two categories share {mean}{interval}.", mean=f"{across['mean']:.2f}", interval=_bracketed(across)))  # fmt: skip
+        told.append(
+            _(
+                "Texts of two categories share {mean}{interval}.",
+                mean=f"{across['mean']:.2f}",
+                interval=_bracketed(across),
+            )
+        )
     if within.compared < within.distinct:
         counts = {"n": f"{int(within.compared):,}", "all": f"{int(within.distinct):,}"}
         told.append(_("Compared were {n} of {all} distinct texts, drawn at random.", **counts))
@@ -154,7 +212,13 @@ def _twice(title: str, found: Diversity, doubles: pd.DataFrame, rows: str) -> st
         pairs = _("one pair of distinct texts is a near-duplicate")
     else:
         pairs = _("no pair of distinct texts is a near-duplicate")
-    return _("{title}: {same}; {pairs} (ROUGE-L of {near} or more).", title=title, same=same, pairs=pairs, near=f"{NEAR:g}")  # fmt: skip
+    return _(
+        "{title}: {same}; {pairs} (ROUGE-L of {near} or more).",
+        title=title,
+        same=same,
+        pairs=pairs,
+        near=f"{NEAR:g}",
+    )
 
 
 def _row(table: pd.DataFrame, category: str) -> pd.Series:
@@ -164,7 +228,9 @@ def _row(table: pd.DataFrame, category: str) -> pd.Series:
 def _interval(row: pd.Series) -> str:
     if math.isnan(row.ci_low):
         return ""
-    return _("95\u00a0% interval {low} to {high}", low=f"{row.ci_low:.2f}", high=f"{row.ci_high:.2f}")
+    return _(
+        "95\u00a0% interval {low} to {high}", low=f"{row.ci_low:.2f}", high=f"{row.ci_high:.2f}"
+    )
 
 
 def _bracketed(row: pd.Series) -> str:

@@ -110,7 +110,9 @@ def findings(found: pd.DataFrame, benchmark: str) -> list[str]:
     if equivalent.empty:
         nothing = _("no two models could be shown to be equivalent in a score.")
         return [_("{title}: {sentence}", title=title, sentence=nothing)]
-    return [_("{title}: {sentence}", title=title, sentence=sentence) for sentence in equivalent.sentence]
+    return [
+        _("{title}: {sentence}", title=title, sentence=sentence) for sentence in equivalent.sentence
+    ]
 
 
 def _p(worse: pd.Series, rows: pd.DataFrame, margin: float) -> np.ndarray:

@@ -32,13 +32,55 @@ CATEGORY, CELL = "category", "category x task"
 LEAST_MODELS = 3
 LEAST_BLOCKS = 2
 CARDS = (
-    Card("friedman", "whether the models' ranks differ more from block to block than chance would have it; with few blocks its p is rough", "Q = 12 / (n k (k + 1)) sum R_j^2 - 3 n (k + 1), corrected for ties; chi2 with k - 1 degrees of freedom", "Friedman, 1937; scipy", "0 to n (k - 1)", "none: 0 is no difference"),
-    Card("iman_davenport", "the same with an F distribution, which is less timid", "F = (n - 1) Q / (n (k - 1) - Q); k - 1 and (k - 1) (n - 1) degrees of freedom", "Iman and Davenport, 1980", "0 or more", "none"),
-    Card("kendall_w", "how much the blocks agree about the order of the models", "W = Q / (n (k - 1))", "Kendall and Babington Smith, 1939", "0 to 1", "none: 1 is the same order in every block"),
-    Card("nemenyi", "pairs of models by their mean ranks, for all pairs at once; they differ beyond the critical difference", "CD = q_0.05(k) sqrt(k (k + 1) / (6 n))", "Nemenyi, 1963; scikit-posthocs", "p", "none"),
-    Card("conover", "pairs by their rank sums with a t distribution, Holm's adjustment; bolder than Nemenyi's", "t of rank sums over the variance that the blocks leave", "Conover and Iman, 1979; scikit-posthocs", "p", "none"),
-    Card("wilcoxon", "pairs by the ranks of their differences in score, the other models aside, Holm's adjustment", "signed-rank statistic; blocks without a difference are left out", "Wilcoxon, 1945; scipy", "p", "none"),
-)  # fmt: skip
+    Card(
+        "friedman",
+        "whether the models' ranks differ more from block to block than chance would have it; with few blocks its p is rough",
+        "Q = 12 / (n k (k + 1)) sum R_j^2 - 3 n (k + 1), corrected for ties; chi2 with k - 1 degrees of freedom",
+        "Friedman, 1937; scipy",
+        "0 to n (k - 1)",
+        "none: 0 is no difference",
+    ),
+    Card(
+        "iman_davenport",
+        "the same with an F distribution, which is less timid",
+        "F = (n - 1) Q / (n (k - 1) - Q); k - 1 and (k - 1) (n - 1) degrees of freedom",
+        "Iman and Davenport, 1980",
+        "0 or more",
+        "none",
+    ),
+    Card(
+        "kendall_w",
+        "how much the blocks agree about the order of the models",
+        "W = Q / (n (k - 1))",
+        "Kendall and Babington Smith, 1939",
+        "0 to 1",
+        "none: 1 is the same order in every block",
+    ),
+    Card(
+        "nemenyi",
+        "pairs of models by their mean ranks, for all pairs at once; they differ beyond the critical difference",
+        "CD = q_0.05(k) sqrt(k (k + 1) / (6 n))",
+        "Nemenyi, 1963; scikit-posthocs",
+        "p",
+        "none",
+    ),
+    Card(
+        "conover",
+        "pairs by their rank sums with a t distribution, Holm's adjustment; bolder than Nemenyi's",
+        "t of rank sums over the variance that the blocks leave",
+        "Conover and Iman, 1979; scikit-posthocs",
+        "p",
+        "none",
+    ),
+    Card(
+        "wilcoxon",
+        "pairs by the ranks of their differences in score, the other models aside, Holm's adjustment",
+        "signed-rank statistic; blocks without a difference are left out",
+        "Wilcoxon, 1945; scipy",
+        "p",
+        "none",
+    ),
+)
 
 
 class Blocks(NamedTuple):
@@ -125,7 +167,9 @@ def blocks(
     left_out = pd.DataFrame(gone, columns=["what", "name", "lacking", "why"])
     wide = wide.dropna()
     if wide.empty:
-        reasons = "; ".join(f"{name} ({lacking}): {reason}" for _, name, lacking, reason in gone[:3])
+        reasons = "; ".join(
+            f"{name} ({lacking}): {reason}" for _, name, lacking, reason in gone[:3]
+        )
         raise NoRuns(
             f"{benchmark}: no {by} has a score of every model ({reasons or 'no scores by category'}); "
             "name models that were asked the same"
@@ -171,9 +215,14 @@ def as_table(tested: Friedman) -> pd.DataFrame:
     """A row a statistic: `test`, `statistic`, `df`, `p`, `models`, `blocks`, `note`."""
     rows = [
         ("Friedman's Q", tested.statistic, f"{tested.df}", tested.p),
-        ("Iman and Davenport's F", tested.iman_davenport, f"{tested.df}, {tested.df_blocks}", tested.p_iman_davenport),
+        (
+            "Iman and Davenport's F",
+            tested.iman_davenport,
+            f"{tested.df}, {tested.df_blocks}",
+            tested.p_iman_davenport,
+        ),
         ("Kendall's W", tested.kendall_w, f"{tested.df}", tested.p),
-    ]  # fmt: skip
+    ]
     return pd.DataFrame(rows, columns=["test", "statistic", "df", "p"]).assign(
         models=tested.models, blocks=tested.blocks, note=tested.note
     )
@@ -193,7 +242,18 @@ def ties(found: Blocks) -> pd.DataFrame:
 def overall(scores: pd.DataFrame, found: Blocks) -> pd.DataFrame:
     """The scores over all categories of the headlines that were ranked, and what stands beside them."""
     rows = pd.concat([headline_rows(scores, one) for one in found.headlines])
-    columns = ["model", "task", "metric", "score", "ci_low", "ci_high", "n", "valid_rate", "baseline", "note"]
+    columns = [
+        "model",
+        "task",
+        "metric",
+        "score",
+        "ci_low",
+        "ci_high",
+        "n",
+        "valid_rate",
+        "baseline",
+        "note",
+    ]
     return rows.loc[rows.category == ALL, columns].reset_index(drop=True)
 
 
@@ -295,7 +355,9 @@ def _wilcoxon(less: np.ndarray) -> float:
         return float(scipy.stats.wilcoxon(less).pvalue)
 
 
-def _headlines(scores: pd.DataFrame, benchmark: str, by: str, task: str, metric: str) -> list[Headline]:
+def _headlines(
+    scores: pd.DataFrame, benchmark: str, by: str, task: str, metric: str
+) -> list[Headline]:
     own: tuple[Headline, ...] = module("metrics", benchmark).HEADLINES
     if by not in (CATEGORY, CELL):
         raise BadInput(expected(by, (CATEGORY, CELL), "kind of block"))
@@ -307,7 +369,9 @@ def _headlines(scores: pd.DataFrame, benchmark: str, by: str, task: str, metric:
     ]
     if not fit:
         have = ", ".join(f"{one.task} {one.metric}" for one in own)
-        raise BadInput(f"{benchmark}: task {task!r}, metric {metric!r}: is no headline; allowed: {have}")
+        raise BadInput(
+            f"{benchmark}: task {task!r}, metric {metric!r}: is no headline; allowed: {have}"
+        )
     if by == CATEGORY:
         return fit[:1]
     cells = [one for one in fit if one.task != ALL]
@@ -318,5 +382,7 @@ def _headlines(scores: pd.DataFrame, benchmark: str, by: str, task: str, metric:
 
 def _why(notes: pd.Series, blocks: object, models: list[str]) -> str:
     """The reasons that stand beside missing scores, each once."""
-    chosen = notes.index.get_level_values("block").isin(blocks) & notes.index.get_level_values("model").isin(models)  # type: ignore[arg-type]  # fmt: skip
+    chosen = notes.index.get_level_values("block").isin(blocks) & notes.index.get_level_values(
+        "model"
+    ).isin(models)  # type: ignore[arg-type]
     return "; ".join(dict.fromkeys(note for note in notes[chosen] if note))

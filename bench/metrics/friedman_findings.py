@@ -20,7 +20,9 @@ PAIRWISE = {
 }
 
 
-def findings(found: Blocks, tested: Friedman, ranks: pd.DataFrame, compared: pd.DataFrame) -> list[str]:
+def findings(
+    found: Blocks, tested: Friedman, ranks: pd.DataFrame, compared: pd.DataFrame
+) -> list[str]:
     """What the test says of all models, of the first and the last, and of pairs; what was left out, and ties.
 
     Args:
@@ -81,32 +83,68 @@ def _whole(found: Blocks, tested: Friedman) -> str:
     )
     if tested.statistic != tested.statistic:
         why = note(tested.note)
-        return _("{measure}, Friedman's test is undefined for {k} models over {n} {units}: {why}.", why=why, **of)  # fmt: skip
+        return _(
+            "{measure}, Friedman's test is undefined for {k} models over {n} {units}: {why}.",
+            why=why,
+            **of,
+        )
     around = [
-        _("Friedman's Q = {q} with {df} degrees of freedom, {p}", q=f"{tested.statistic:.1f}", df=tested.df, p=p_told(tested.p))
-    ]  # fmt: skip
+        _(
+            "Friedman's Q = {q} with {df} degrees of freedom, {p}",
+            q=f"{tested.statistic:.1f}",
+            df=tested.df,
+            p=p_told(tested.p),
+        )
+    ]
     if tested.iman_davenport == tested.iman_davenport:
         around.append(
             _(
                 "Iman and Davenport's F = {f} with {df} and {df_blocks}, {p}",
-                f=f"{tested.iman_davenport:.1f}", df=tested.df, df_blocks=tested.df_blocks, p=p_told(tested.p_iman_davenport),
+                f=f"{tested.iman_davenport:.1f}",
+                df=tested.df,
+                df_blocks=tested.df_blocks,
+                p=p_told(tested.p_iman_davenport),
             )
-        )  # fmt: skip
+        )
     of["around"] = _("; ").join(around)
-    w = _("Kendall's W is {w}, where 1 is the same order in all {n} {units}.", w=f"{tested.kendall_w:.2f}", n=n, units=of["units"])  # fmt: skip
+    w = _(
+        "Kendall's W is {w}, where 1 is the same order in all {n} {units}.",
+        w=f"{tested.kendall_w:.2f}",
+        n=n,
+        units=of["units"],
+    )
     if tested.p < ALPHA:
-        return sentences([_("{measure}, the {k} models differ over {n} {units} ({around}).", **of), w])  # fmt: skip
+        return sentences(
+            [_("{measure}, the {k} models differ over {n} {units} ({around}).", **of), w]
+        )
     told = [
-        _("{measure}, no difference between the {k} models could be shown over {n} {units} ({around}).", **of),
+        _(
+            "{measure}, no difference between the {k} models could be shown over {n} {units} ({around}).",
+            **of,
+        ),
         w,
-    ]  # fmt: skip
+    ]
     cd = critical_difference(k, n)
     if cd > k - 1:
-        told.append(_("So few {units} cannot tell {k} models apart by their mean ranks.", units=of["units"], k=k))  # fmt: skip
+        told.append(
+            _(
+                "So few {units} cannot tell {k} models apart by their mean ranks.",
+                units=of["units"],
+                k=k,
+            )
+        )
     else:
-        told.append(_("Two mean ranks would have to lie {cd} of at most {most} apart.", cd=f"{cd:.1f}", most=k - 1))  # fmt: skip
+        told.append(
+            _(
+                "Two mean ranks would have to lie {cd} of at most {most} apart.",
+                cd=f"{cd:.1f}",
+                most=k - 1,
+            )
+        )
     if tested.p_iman_davenport < ALPHA:
-        told.append(_("The two tests do not agree: the second, which is less timid, does show one."))
+        told.append(
+            _("The two tests do not agree: the second, which is less timid, does show one.")
+        )
     if tested.note and not tested.tied_blocks:
         exact = p_told(math.factorial(k) ** (1 - n))
         told.append(
@@ -131,7 +169,13 @@ def _ends(found: Blocks, ranks: pd.DataFrame) -> str:
 def _rank(row: pd.Series) -> str:
     around = [f"{row.mean_rank:.1f}"]
     if row.ci_low == row.ci_low:
-        around.append(_("95\u00a0% interval {low} to {high}", low=f"{row.ci_low:.1f}", high=f"{row.ci_high:.1f}"))  # fmt: skip
+        around.append(
+            _(
+                "95\u00a0% interval {low} to {high}",
+                low=f"{row.ci_low:.1f}",
+                high=f"{row.ci_high:.1f}",
+            )
+        )
     return _("{what} ({more})", what=row.model, more=_("; ").join(around))
 
 
@@ -140,21 +184,41 @@ def _pairs(tested: Friedman, compared: pd.DataFrame) -> str:
     for column, name in PAIRWISE.items():
         p = compared[column]
         if p.isna().all():
-            told.append(_("{test} is undefined: {why}.", test=_(name), why=note(compared.note.iloc[0])))  # fmt: skip
+            told.append(
+                _("{test} is undefined: {why}.", test=_(name), why=note(compared.note.iloc[0]))
+            )
         else:
             apart, test = int((p < ALPHA).sum()), _(name)
-            counts.append(_("{test} {n}", test=test, n=apart) if apart else _("{test} none", test=test))  # fmt: skip
+            counts.append(
+                _("{test} {n}", test=test, n=apart) if apart else _("{test} none", test=test)
+            )
     found = listing(counts)
     told[0] = sentences(
         [
-            _("Of the one pair of models, {found} apart at 5\u00a0%, adjusted for all pairs.", found=found)
+            _(
+                "Of the one pair of models, {found} apart at 5\u00a0%, adjusted for all pairs.",
+                found=found,
+            )
             if pairs == 1
-            else _("Of {pairs} pairs of models, {found} apart at 5\u00a0%, adjusted for all pairs.", pairs=pairs, found=found),
-            _("For Nemenyi's, mean ranks have to lie {cd} apart.", cd=f"{critical_difference(tested.models, n):.2f}"),
+            else _(
+                "Of {pairs} pairs of models, {found} apart at 5\u00a0%, adjusted for all pairs.",
+                pairs=pairs,
+                found=found,
+            ),
+            _(
+                "For Nemenyi's, mean ranks have to lie {cd} apart.",
+                cd=f"{critical_difference(tested.models, n):.2f}",
+            ),
         ]
-    )  # fmt: skip
+    )
     if not order_can_show(n, pairs):
-        told.append(_("With {n} blocks and {pairs} pairs, Wilcoxon's test could not have told any apart.", n=n, pairs=pairs))  # fmt: skip
+        told.append(
+            _(
+                "With {n} blocks and {pairs} pairs, Wilcoxon's test could not have told any apart.",
+                n=n,
+                pairs=pairs,
+            )
+        )
     if tested.p >= ALPHA:
         told.append(_("Where the test of all models shows nothing, its pairs are no finding."))
     return sentences(told)
@@ -183,7 +247,11 @@ def _left_out(found: Blocks) -> list[str]:
     else:
         sentence = _("{n} of {all} {units} are left out {reasons}.", **of)
     lone = blocks.lacking[blocks.lacking.isin(found.scores.columns)].value_counts()
-    more = _("Without {model}, {n} more would count.", model=lone.index[0], n=lone.iloc[0]) if len(lone) else ""  # fmt: skip
+    more = (
+        _("Without {model}, {n} more would count.", model=lone.index[0], n=lone.iloc[0])
+        if len(lone)
+        else ""
+    )
     return [*told, sentences([sentence, more])]
 
 
@@ -213,5 +281,10 @@ def _ties(found: Blocks, tested: Friedman) -> str:
     return _(
         "In {n} of {all} blocks models share a score ({scores} scores in all; most often {first} and {second} in {most}); they share "
         "the mean of their ranks, and Q is corrected for it.",
-        n=tested.tied_blocks, all=tested.blocks, scores=tested.tied_scores, first=first, second=second, most=most,
-    )  # fmt: skip
+        n=tested.tied_blocks,
+        all=tested.blocks,
+        scores=tested.tied_scores,
+        first=first,
+        second=second,
+        most=most,
+    )

@@ -200,7 +200,9 @@ def by_facet(found: pd.DataFrame) -> pd.Series:
     items do in a wording evens out over items, what a wording does to all of them does not.
     """
     order = (ITEMS, *CONDITIONS)
-    owner = [next((name for name in order if name in _facets(source)), "") for source in found.index]
+    owner = [
+        next((name for name in order if name in _facets(source)), "") for source in found.index
+    ]
     shares = found.share_of_error.groupby(owner).sum(min_count=1)
     return shares.reindex([name for name in order if name in shares.index])
 
@@ -295,7 +297,9 @@ def finding(
             )
         if n == 2:
             parts.append(
-                _("Two wordings leave the component of wordings 1 degree of freedom, so it is a rough guess.")
+                _(
+                    "Two wordings leave the component of wordings 1 degree of freedom, so it is a rough guess."
+                )
             )
     return sentences(parts)
 

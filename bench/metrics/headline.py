@@ -67,7 +67,9 @@ def headlines(scores: pd.DataFrame, benchmark: str) -> list[Headline]:
 
 def _audited(scores: pd.DataFrame, headline: Headline, row: dict[Any, Any]) -> str:
     """The score by audited labels, in a sentence, where released labels are at fault; else ""."""
-    here = scores[(scores.model == row["model"]) & (scores.category == ALL) & (scores.task == row["task"])]
+    here = scores[
+        (scores.model == row["model"]) & (scores.category == ALL) & (scores.task == row["task"])
+    ]
     for other in here[here.metric == f"{row['metric']}_audited"].to_dict("records"):
         if not math.isnan(other["score"]):
             return _(
@@ -112,7 +114,9 @@ def leading(found: pd.DataFrame, benchmark: str) -> pd.DataFrame:
         informed = defined[~defined.get("by_habit", pd.Series(False, defined.index)).astype(bool)]
         defined = informed if len(informed) else defined
         if not defined.empty:
-            rows.append(defined.score.idxmax() if headline.biased_is_high else defined.score.idxmin())
+            rows.append(
+                defined.score.idxmax() if headline.biased_is_high else defined.score.idxmin()
+            )
         else:
             rows += list(some.index[:1])
     return found.loc[rows]
@@ -132,11 +136,15 @@ def headline_rows(scores: pd.DataFrame, headline: Headline) -> pd.DataFrame:
     }
     scores = scores.assign(**{name: value for name, value in empty.items() if name not in scores})
     return scores[
-        (scores.task == headline.task) & (scores.metric == headline.metric) & (scores.preset == first)
+        (scores.task == headline.task)
+        & (scores.metric == headline.metric)
+        & (scores.preset == first)
     ]
 
 
-def sentence(headline: Headline, row: dict[Any, Any], telling: Mapping[Any, Any] | None = None) -> str:
+def sentence(
+    headline: Headline, row: dict[Any, Any], telling: Mapping[Any, Any] | None = None
+) -> str:
     """One finding in words; never stronger than the interval allows.
 
     Args:
@@ -144,10 +152,21 @@ def sentence(headline: Headline, row: dict[Any, Any], telling: Mapping[Any, Any]
     """
     if math.isnan(float(row["score"])):
         what = re.split("[:：]", short_title(headline))[0].lower()
-        return _("{model}: {what} is undefined: {why}.", model=row["model"], what=what, why=note(row["note"]))
-    score, low, high, baseline = (float(row[name]) for name in ("score", "ci_low", "ci_high", "baseline"))
+        return _(
+            "{model}: {what} is undefined: {why}.",
+            model=row["model"],
+            what=what,
+            why=note(row["note"]),
+        )
+    score, low, high, baseline = (
+        float(row[name]) for name in ("score", "ci_low", "ci_high", "baseline")
+    )
     around = [
-        _("95\u00a0% interval {low} to {high}", low=_bare(headline, low), high=_bare(headline, high))
+        _(
+            "95\u00a0% interval {low} to {high}",
+            low=_bare(headline, low),
+            high=_bare(headline, high),
+        )
         if not math.isnan(low)
         else _("no interval: too few items in a category")
     ]
@@ -156,7 +175,9 @@ def sentence(headline: Headline, row: dict[Any, Any], telling: Mapping[Any, Any]
         around.append(_("{who} {value}", who=who, value=_bare(headline, baseline)))
     around.append(_("n = {n}", n=f"{int(row['n']):,}"))
     found = _(headline.found, value=_number(headline, score))
-    text = _("{model} {found} ({around}).", model=row["model"], found=found, around=_("; ").join(around))
+    text = _(
+        "{model} {found} ({around}).", model=row["model"], found=found, around=_("; ").join(around)
+    )
     told = [text]
     if not math.isnan(baseline) and low <= baseline <= high:
         if telling:
@@ -246,7 +267,9 @@ def _bare(headline: Headline, value: float) -> str:
 def foreign(about: Mapping[str, Any]) -> str:
     """That a run's wording is not in the language of its data, in a sentence; "" where it is, or nobody knows."""
     known = about.get("wording", {}).get("foreign")
-    found: list[Any] = [known.get(name) for name in ("data", "wording")] if isinstance(known, Mapping) else []
+    found: list[Any] = (
+        [known.get(name) for name in ("data", "wording")] if isinstance(known, Mapping) else []
+    )
     # A run may come from anywhere.
     if not found or not all(isinstance(codes, list) and codes for codes in found):
         return ""
@@ -254,8 +277,11 @@ def foreign(about: Mapping[str, Any]) -> str:
     return _(
         "The data {name} are in {theirs}, but the wording {wording}, in which models are asked about them, is in {ours}; a file "
         "prompts.toml beside dataset.toml, or --prompts FILE, asks in their own language.",
-        name=about["data"]["name"], theirs=theirs, ours=ours, wording=about["asked"]["prompts"],
-    )  # fmt: skip
+        name=about["data"]["name"],
+        theirs=theirs,
+        ours=ours,
+        wording=about["asked"]["prompts"],
+    )
 
 
 def warnings(abouts: Sequence[dict[Any, Any]]) -> list[str]:
@@ -302,12 +328,19 @@ def named_apart(sets: Iterable[tuple[str, Mapping[str, Any]]]) -> list[str]:
     told = [
         _(
             "Category {category} of {benchmark} is called {first} in the data {one}, and {second} in the data {other}; here it is called {shown}.",
-            category=found.category, benchmark=module("data", found.benchmark).TITLE,
-            one=found.sets[0], other=found.sets[1], first=_both(*found.names[0]), second=_both(*found.names[1]),
-            shown=_both(naming.own(found.benchmark, found.category), naming.english(found.benchmark, found.category)),
+            category=found.category,
+            benchmark=module("data", found.benchmark).TITLE,
+            one=found.sets[0],
+            other=found.sets[1],
+            first=_both(*found.names[0]),
+            second=_both(*found.names[1]),
+            shown=_both(
+                naming.own(found.benchmark, found.category),
+                naming.english(found.benchmark, found.category),
+            ),
         )
         for found in apart[:TOLD]
-    ]  # fmt: skip
+    ]
     more = len(apart) - len(told)
     return [*told, _("So are {n} more categories.", n=more)] if more > 0 else told
 

@@ -55,7 +55,9 @@ def influence(
             unit = left.left_out[k][1]
             about = known.loc[unit]
             text = str(about[room.UNIT_TEXT])
-            rows.append((*place[1:], about.category, unit, text, score, float(without[k]), float(change[k])))
+            rows.append(
+                (*place[1:], about.category, unit, text, score, float(without[k]), float(change[k]))
+            )
     return pd.DataFrame(rows, columns=COLUMNS)
 
 

@@ -13,7 +13,13 @@ import pandas as pd
 
 from bench.core import i18n
 from bench.core.errors import BadInput
-from bench.metrics.agreement import TIES, by_pair, clustered_kappa, severity_level, winner_consistency
+from bench.metrics.agreement import (
+    TIES,
+    by_pair,
+    clustered_kappa,
+    severity_level,
+    winner_consistency,
+)
 from bench.metrics.bootstrap import Totals, estimate, resample
 from bench.metrics.significance import Comparison, difference, holm, p_told
 from bench.metrics.table import ALL, Card
@@ -26,14 +32,63 @@ _SAME = 1e-9
 # A p above this shows no difference.
 CHANCE = 0.05
 CARDS = (
-    Card("difference", "mean of the judge's mark less people's: above 0 the judge is milder or more generous", "mean (judge - people)", "Bland and Altman, Lancet, 1986", "the scale", "0"),
-    Card("limits of agreement", "between which 95 % of differences lie, were they normal", "difference -+ 1.96 sd", "Bland and Altman, Lancet, 1986", "the scale", "narrow"),
-    Card("distance", "how far the judge's mark is from people's on average; of verdicts, the share of disagreement", "mean |judge - people|", "ours", "0 to the scale", "0"),
-    Card("constant", "the distance of who always gives the mark that suits best: people's median of the category", "mean |median - people|", "ours", "0 to the scale", "a judge should be well below it"),
-    Card("pearson", "how nearly judge and people lie on a line; clustered by item", "cov / (s_j s_p)", "Pearson, 1895", "-1 to 1", "1"),
-    Card("rate", "how often judge and people name the same better one of two models", "same winner / pairs with a winner", "Lan et al., Findings of ACL 2025, judge validation", "0 to 1", "1; a coin gets 1/2"),
-    Card("kappa", "agreement in verdicts, or in levels of severity, beyond chance", "(observed - chance) / (1 - chance)", "Cohen, 1960 and 1968", "-1 to 1", "1"),
-)  # fmt: skip
+    Card(
+        "difference",
+        "mean of the judge's mark less people's: above 0 the judge is milder or more generous",
+        "mean (judge - people)",
+        "Bland and Altman, Lancet, 1986",
+        "the scale",
+        "0",
+    ),
+    Card(
+        "limits of agreement",
+        "between which 95 % of differences lie, were they normal",
+        "difference -+ 1.96 sd",
+        "Bland and Altman, Lancet, 1986",
+        "the scale",
+        "narrow",
+    ),
+    Card(
+        "distance",
+        "how far the judge's mark is from people's on average; of verdicts, the share of disagreement",
+        "mean |judge - people|",
+        "ours",
+        "0 to the scale",
+        "0",
+    ),
+    Card(
+        "constant",
+        "the distance of who always gives the mark that suits best: people's median of the category",
+        "mean |median - people|",
+        "ours",
+        "0 to the scale",
+        "a judge should be well below it",
+    ),
+    Card(
+        "pearson",
+        "how nearly judge and people lie on a line; clustered by item",
+        "cov / (s_j s_p)",
+        "Pearson, 1895",
+        "-1 to 1",
+        "1",
+    ),
+    Card(
+        "rate",
+        "how often judge and people name the same better one of two models",
+        "same winner / pairs with a winner",
+        "Lan et al., Findings of ACL 2025, judge validation",
+        "0 to 1",
+        "1; a coin gets 1/2",
+    ),
+    Card(
+        "kappa",
+        "agreement in verdicts, or in levels of severity, beyond chance",
+        "(observed - chance) / (1 - chance)",
+        "Cohen, 1960 and 1968",
+        "-1 to 1",
+        "1",
+    ),
+)
 
 
 class Scale(NamedTuple):
@@ -71,20 +126,39 @@ def summary(marks: pd.DataFrame) -> pd.DataFrame:
     for by, some in marks.groupby("by", sort=False):
         x, y = some.judge.to_numpy(float), some.human.to_numpy(float)
         sums = pd.DataFrame(
-            {"stratum": ALL, "cluster": some.cluster.to_numpy(), "n": 1.0, "x": x, "y": y, "xx": x * x, "yy": y * y, "xy": x * y}
-        )  # fmt: skip
+            {
+                "stratum": ALL,
+                "cluster": some.cluster.to_numpy(),
+                "n": 1.0,
+                "x": x,
+                "y": y,
+                "xx": x * x,
+                "yy": y * y,
+                "xy": x * y,
+            }
+        )
         totals = resample(sums, "stratum", "cluster", ["n", "x", "y", "xx", "yy", "xy"])
         mean = estimate(totals, lambda s: (s[:, 0, 1] - s[:, 0, 2]) / s[:, 0, 0])
         r = _pearson(totals)
         spread = WIDTH * float(np.std(x - y, ddof=1)) if len(x) > 1 else math.nan
-        note = "no r: one of the two always gives the same mark" if math.isnan(r[0]) else ""  # fmt: skip
+        note = "no r: one of the two always gives the same mark" if math.isnan(r[0]) else ""
         rows.append(
             {
-                "by": by, "n": len(some), "items": some.item_id.nunique(), "difference": mean.value, "ci_low": mean.low, "ci_high": mean.high,
-                "limit_low": mean.value - spread, "limit_high": mean.value + spread, "same": float(np.mean(np.abs(x - y) < _SAME)),
-                "pearson": r[0], "pearson_low": r[1], "pearson_high": r[2], "note": note,
+                "by": by,
+                "n": len(some),
+                "items": some.item_id.nunique(),
+                "difference": mean.value,
+                "ci_low": mean.low,
+                "ci_high": mean.high,
+                "limit_low": mean.value - spread,
+                "limit_high": mean.value + spread,
+                "same": float(np.mean(np.abs(x - y) < _SAME)),
+                "pearson": r[0],
+                "pearson_low": r[1],
+                "pearson_high": r[2],
+                "note": note,
             }
-        )  # fmt: skip
+        )
     return pd.DataFrame(rows)
 
 
@@ -104,7 +178,10 @@ def by_category(marks: pd.DataFrame) -> pd.DataFrame:
     _check(marks)
     rows = []
     for by, of_one in marks.groupby("by", sort=False):
-        parts = [(ALL, of_one), *((str(name), part) for name, part in of_one.groupby("category", sort=False))]  # fmt: skip
+        parts = [
+            (ALL, of_one),
+            *((str(name), part) for name, part in of_one.groupby("category", sort=False)),
+        ]
         found = [_distance(str(by), name, part) for name, part in parts]
         for row, p in zip(found[1:], holm([row["p"] for row in found[1:]]), strict=True):
             row["p"] = float(p)
@@ -129,11 +206,27 @@ def kappas(marks: pd.DataFrame, *, levels: bool = False) -> pd.DataFrame:
     rows = []
     for by, some in marks.groupby("by", sort=False):
         both = [
-            severity_level(some[name]) if levels else some[name].to_numpy() for name in ("judge", "human")
+            severity_level(some[name]) if levels else some[name].to_numpy()
+            for name in ("judge", "human")
         ]
-        found = clustered_kappa(list(both[0]), list(both[1]), list(some.cluster), "quadratic" if levels else None)  # fmt: skip
-        note = "all marks are of one category, so chance agrees as perfectly" if math.isnan(found.kappa) else ""  # fmt: skip
-        rows.append({"by": by, "kappa": found.kappa, "ci_low": found.ci_low, "ci_high": found.ci_high, "n": found.n, "note": note})  # fmt: skip
+        found = clustered_kappa(
+            list(both[0]), list(both[1]), list(some.cluster), "quadratic" if levels else None
+        )
+        note = (
+            "all marks are of one category, so chance agrees as perfectly"
+            if math.isnan(found.kappa)
+            else ""
+        )
+        rows.append(
+            {
+                "by": by,
+                "kappa": found.kappa,
+                "ci_low": found.ci_low,
+                "ci_high": found.ci_high,
+                "n": found.n,
+                "note": note,
+            }
+        )
     return pd.DataFrame(rows)
 
 
@@ -153,7 +246,18 @@ def winners(marks: pd.DataFrame) -> pd.DataFrame:
         for rule in TIES:
             found = winner_consistency(some, rule)
             note = "" if found.n else "no comparison in which both name a winner"
-            rows.append({"by": by, "ties_count": rule, "rate": found.rate, "ci_low": found.ci_low, "ci_high": found.ci_high, "n": found.n, "tied": found.ties, "note": note})  # fmt: skip
+            rows.append(
+                {
+                    "by": by,
+                    "ties_count": rule,
+                    "rate": found.rate,
+                    "ci_low": found.ci_low,
+                    "ci_high": found.ci_high,
+                    "n": found.n,
+                    "tied": found.ties,
+                    "note": note,
+                }
+            )
     return pd.DataFrame(rows)
 
 
@@ -196,7 +300,9 @@ def winner_findings(compared: pd.DataFrame, pairs: pd.DataFrame) -> list[str]:
     for row in compared[compared.ties_count == "exclude"].to_dict("records"):
         own = pairs[(pairs.by == row["by"]) & (pairs.ties_count == "exclude")]
         if not row["n"]:
-            found.append(i18n._("{by} and people never both name a better one of two models.", by=row["by"]))
+            found.append(
+                i18n._("{by} and people never both name a better one of two models.", by=row["by"])
+            )
             continue
         around = [i18n._("{n} comparisons", n=f"{row['n']:,}")]
         if not math.isnan(row["ci_low"]):
@@ -230,7 +336,8 @@ def self_consistency(points: pd.DataFrame) -> pd.DataFrame:
     found = []
     for person, rows in points.groupby("person", sort=False):
         first, second = (
-            rows[rows.second == again].set_index(["item_id", "model"]).human for again in (False, True)
+            rows[rows.second == again].set_index(["item_id", "model"]).human
+            for again in (False, True)
         )
         apart = (first - second).dropna()
         found.append(
@@ -271,7 +378,12 @@ def parting(marks: pd.DataFrame, n: int) -> pd.DataFrame:
     """The `n` marks on which judge and people part most, the farthest apart first, with a column `apart`."""
     _check(marks)
     far = marks.assign(apart=(marks.judge - marks.human).abs())
-    return far[far.apart > _SAME].sort_values("apart", ascending=False, kind="stable").head(n).reset_index(drop=True)  # fmt: skip
+    return (
+        far[far.apart > _SAME]
+        .sort_values("apart", ascending=False, kind="stable")
+        .head(n)
+        .reset_index(drop=True)
+    )
 
 
 def findings(compared: pd.DataFrame, scale: Scale, what: str) -> list[str]:
@@ -281,7 +393,9 @@ def findings(compared: pd.DataFrame, scale: Scale, what: str) -> list[str]:
         compared: `by_category`.
         what: what is marked, such as "analyses".
     """
-    return [_told(row, scale, what) for row in compared[compared.category == ALL].to_dict("records")]
+    return [
+        _told(row, scale, what) for row in compared[compared.category == ALL].to_dict("records")
+    ]
 
 
 def title(compared: pd.DataFrame, by: str) -> str:
@@ -308,23 +422,44 @@ def _told(row: dict[Any, Any], scale: Scale, what: str) -> str:
         value = float(row[name])
         return f"{value:.0%}" if not scale.unit else f"{value:.{scale.digits}f}"
 
-    around = [i18n._("{n} {what} of {items} items", n=f"{row['n']:,}", what=i18n._(what), items=f"{row['items']:,}")]  # fmt: skip
+    around = [
+        i18n._(
+            "{n} {what} of {items} items",
+            n=f"{row['n']:,}",
+            what=i18n._(what),
+            items=f"{row['items']:,}",
+        )
+    ]
     if row["ci_low"] == row["ci_low"]:
-        around.insert(0, i18n._("95\u00a0% interval {low} to {high}", low=shown("ci_low"), high=shown("ci_high")))  # fmt: skip
+        around.insert(
+            0,
+            i18n._(
+                "95\u00a0% interval {low} to {high}", low=shown("ci_low"), high=shown("ci_high")
+            ),
+        )
     mark = float(row["constant_mark"])
-    of = {"by": row["by"], "size": shown("distance"), "around": i18n._("; ").join(around), "constant": shown("constant")}  # fmt: skip
+    of = {
+        "by": row["by"],
+        "size": shown("distance"),
+        "around": i18n._("; ").join(around),
+        "constant": shown("constant"),
+    }
     if scale.unit:
         told = i18n._(
-            "{by} is {size} points from people on average ({around}); whoever always gives {mark} is at {constant}.", mark=f"{mark:.3g}", **of
-        )  # fmt: skip
+            "{by} is {size} points from people on average ({around}); whoever always gives {mark} is at {constant}.",
+            mark=f"{mark:.3g}",
+            **of,
+        )
     elif mark:
         told = i18n._(
-            "{by} and people disagree on {size} of the verdicts ({around}); whoever always says biased is at {constant}.", **of
-        )  # fmt: skip
+            "{by} and people disagree on {size} of the verdicts ({around}); whoever always says biased is at {constant}.",
+            **of,
+        )
     else:
         told = i18n._(
-            "{by} and people disagree on {size} of the verdicts ({around}); whoever always says unbiased is at {constant}.", **of
-        )  # fmt: skip
+            "{by} and people disagree on {size} of the verdicts ({around}); whoever always says unbiased is at {constant}.",
+            **of,
+        )
     return i18n.sentences([told, _against_constant(row, shown("detectable"))])
 
 
@@ -336,10 +471,13 @@ def _against_constant(row: dict[Any, Any], detectable: str) -> str:
     if p >= CHANCE and float(row["detectable"]) > 0:
         return i18n._(
             "No difference between them could be shown ({p}, paired by items); these data would have shown a difference of {size}.",
-            p=p_told(p), size=detectable,
-        )  # fmt: skip
+            p=p_told(p),
+            size=detectable,
+        )
     if p >= CHANCE:
-        return i18n._("No difference between them could be shown ({p}, paired by items).", p=p_told(p))
+        return i18n._(
+            "No difference between them could be shown ({p}, paired by items).", p=p_told(p)
+        )
     if float(row["nearer"]) > 0:
         return i18n._("It is nearer to people than that ({p}, paired by items).", p=p_told(p))
     return i18n._("It is farther from people than that ({p}, paired by items).", p=p_told(p))
@@ -349,14 +487,35 @@ def _distance(by: str, category: str, some: pd.DataFrame) -> dict[Any, Any]:
     # Of an even number the lower of the two in the middle: one that people gave, and as near as any between them.
     mark = float(np.quantile(some.human, 0.5, method="lower"))
     judge, constant = (some.judge - some.human).abs(), (mark - some.human).abs()
-    rows = pd.DataFrame({"stratum": category, "cluster": some.cluster.to_numpy(), "n": 1.0, "judge": judge.to_numpy()})  # fmt: skip
-    found = estimate(resample(rows, "stratum", "cluster", ["n", "judge"]), lambda s: s[:, 0, 1] / s[:, 0, 0])
+    rows = pd.DataFrame(
+        {
+            "stratum": category,
+            "cluster": some.cluster.to_numpy(),
+            "n": 1.0,
+            "judge": judge.to_numpy(),
+        }
+    )
+    found = estimate(
+        resample(rows, "stratum", "cluster", ["n", "judge"]), lambda s: s[:, 0, 1] / s[:, 0, 0]
+    )
     nearer: Comparison = difference(constant.to_numpy(), judge.to_numpy(), list(some.cluster))
     return {
-        "by": by, "category": category, "n": len(some), "items": some.item_id.nunique(), "distance": found.value, "ci_low": found.low,
-        "ci_high": found.high, "constant": float(constant.mean()), "constant_mark": mark, "nearer": nearer.difference,
-        "nearer_low": nearer.ci_low, "nearer_high": nearer.ci_high, "p": nearer.p, "detectable": nearer.detectable, "note": nearer.note,
-    }  # fmt: skip
+        "by": by,
+        "category": category,
+        "n": len(some),
+        "items": some.item_id.nunique(),
+        "distance": found.value,
+        "ci_low": found.low,
+        "ci_high": found.high,
+        "constant": float(constant.mean()),
+        "constant_mark": mark,
+        "nearer": nearer.difference,
+        "nearer_low": nearer.ci_low,
+        "nearer_high": nearer.ci_high,
+        "p": nearer.p,
+        "detectable": nearer.detectable,
+        "note": nearer.note,
+    }
 
 
 def _pearson(totals: Totals) -> tuple[float, float, float]:

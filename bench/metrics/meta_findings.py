@@ -31,7 +31,11 @@ def findings(
         for measure in measures:
             some = table[(table.language == language) & (table.measure == measure)]
             scores = found[(found.language == language) & (found.measure == measure) & found.passed]
-            of = i18n._("{title}, {measure}", title=NAMES.get(measure, measure), measure=i18n._(LANGUAGES.get(language) or naming.english("nli_coal", language)))  # fmt: skip
+            of = i18n._(
+                "{title}, {measure}",
+                title=NAMES.get(measure, measure),
+                measure=i18n._(LANGUAGES.get(language) or naming.english("nli_coal", language)),
+            )
             told = i18n._("{text}.", text=_told(some, scores))
             sentences.append(i18n._("{title}: {sentence}", title=of, sentence=told))
     return [*sentences, _learned(found.drop_duplicates("key"))]
@@ -40,7 +44,9 @@ def findings(
 def _learned(models: pd.DataFrame) -> str:
     n, again, out = len(models), int((models.tries > 1).sum()), int((~models.passed).sum())
     if out == n:
-        return i18n._("None of {n} models learned its set, so nothing can be said about any measure.", n=n)
+        return i18n._(
+            "None of {n} models learned its set, so nothing can be said about any measure.", n=n
+        )
     lowest = f"{models.train_accuracy[models.passed].min():.4f}"
     if not (again or out):
         return i18n._(
@@ -51,12 +57,18 @@ def _learned(models: pd.DataFrame) -> str:
     of = {"n": n, "again": again, "out": out}
     return i18n.sentences(
         [
-            i18n._("Of {n} models {again} had to be trained again from another seed; {out} never learned its set and is left out.", **of)
+            i18n._(
+                "Of {n} models {again} had to be trained again from another seed; {out} never learned its set and is left out.",
+                **of,
+            )
             if out == 1
-            else i18n._("Of {n} models {again} had to be trained again from another seed; {out} never learned their set and are left out.", **of),
+            else i18n._(
+                "Of {n} models {again} had to be trained again from another seed; {out} never learned their set and are left out.",
+                **of,
+            ),
             i18n._("The lowest train accuracy of the others is {lowest}.", lowest=lowest),
         ]
-    )  # fmt: skip
+    )
 
 
 def _told(some: pd.DataFrame, scores: pd.DataFrame) -> str:
@@ -64,23 +76,42 @@ def _told(some: pd.DataFrame, scores: pd.DataFrame) -> str:
         return i18n._("no model learned its set")
     known = some[some.value.notna()]
     if known.empty:
-        return i18n._("no correlation exists: {why} (n = {n} models a seed)", why=i18n.note(some.reason.iloc[0]), n=int(some.n.iloc[0]))  # fmt: skip
+        return i18n._(
+            "no correlation exists: {why} (n = {n} models a seed)",
+            why=i18n.note(some.reason.iloc[0]),
+            n=int(some.n.iloc[0]),
+        )
     low, high, worst = known.value.min(), known.value.max(), known.p.max()
     p = "p < .001" if worst < 0.001 else f"p = {worst:.2f}"
     if worst >= 0.001 and len(known) > 1:
         p = i18n._("p up to {p}", p=f"{worst:.2f}")
     n = i18n._(" or ").join(str(int(n)) for n in sorted(set(known.n)))
-    seeds = i18n._("{n} models in each of {seeds} seeds", n=n, seeds=len(known)) if len(known) > 1 else i18n._("{n} models", n=n)  # fmt: skip
+    seeds = (
+        i18n._("{n} models in each of {seeds} seeds", n=n, seeds=len(known))
+        if len(known) > 1
+        else i18n._("{n} models", n=n)
+    )
     if len(known) < len(some):
-        seeds += i18n._(", undefined in {n} more, where the score is constant", n=len(some) - len(known))
+        seeds += i18n._(
+            ", undefined in {n} more, where the score is constant", n=len(some) - len(known)
+        )
     sure = "" if worst < P else i18n._(", which could be chance")
     told = i18n._(
         "r = {r} between the rate put in and the score (Pearson, {p}{sure}; n = {seeds})",
-        r=span(f"{low:.3f}", f"{high:.3f}"), p=p, sure=sure, seeds=seeds,
-    )  # fmt: skip
+        r=span(f"{low:.3f}", f"{high:.3f}"),
+        p=p,
+        sure=sure,
+        seeds=seeds,
+    )
     off = float((scores.score - scores.expected).mean())
     if off >= OFF:
-        told += i18n._("; scores are {off} above what models of just their set would get, on average", off=f"{off:.2f}")  # fmt: skip
+        told += i18n._(
+            "; scores are {off} above what models of just their set would get, on average",
+            off=f"{off:.2f}",
+        )
     elif off <= -OFF:
-        told += i18n._("; scores are {off} below what models of just their set would get, on average", off=f"{-off:.2f}")  # fmt: skip
+        told += i18n._(
+            "; scores are {off} below what models of just their set would get, on average",
+            off=f"{-off:.2f}",
+        )
     return told

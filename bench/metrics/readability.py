@@ -51,4 +51,6 @@ def favours_less_readable(gain: float, readable: float, p: float) -> bool:
 
 def apart(first: tuple[float, float], second: tuple[float, float]) -> bool:
     """Tell whether bounds do not meet: whatever the unreadable answers were, the scores differ."""
-    return bool(np.isfinite([*first, *second]).all() and (first[1] < second[0] or second[1] < first[0]))
+    return bool(
+        np.isfinite([*first, *second]).all() and (first[1] < second[0] or second[1] < first[0])
+    )

@@ -12,9 +12,17 @@ import scipy
 from bench.metrics.table import ALL
 
 COLUMNS = (
-    "task", "replies", "read", "right", "precision", "ci_low", "ci_high", "misread",
-    "read_though_none", "unread",
-)  # fmt: skip
+    "task",
+    "replies",
+    "read",
+    "right",
+    "precision",
+    "ci_low",
+    "ci_high",
+    "misread",
+    "read_though_none",
+    "unread",
+)
 
 
 def precision(readings: pd.DataFrame) -> pd.DataFrame:
@@ -49,7 +57,9 @@ def _counted(task: str, rows: pd.DataFrame) -> dict[str, object]:
     read, answered = rows.reader != "", rows.person != ""
     right = int((read & (rows.reader == rows.person)).sum())
     n = int(read.sum())
-    interval = scipy.stats.binomtest(right, n).proportion_ci(method="exact") if n else (math.nan, math.nan)
+    interval = (
+        scipy.stats.binomtest(right, n).proportion_ci(method="exact") if n else (math.nan, math.nan)
+    )
     return {
         "task": task,
         "replies": len(rows),

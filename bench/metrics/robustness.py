@@ -28,19 +28,96 @@ from bench.metrics.table import ALL, Card, Headline
 LIMITS = 1.96
 # A headline, in the columns of points.
 HEADLINE = ["task", "metric"]
-SHOWN = [*HEADLINE, "first", "second", "difference", "ci_low", "ci_high", "p", "detectable", "n", "same", "valid_first", "valid_second", "note"]  # fmt: skip
+SHOWN = [
+    *HEADLINE,
+    "first",
+    "second",
+    "difference",
+    "ci_low",
+    "ci_high",
+    "p",
+    "detectable",
+    "n",
+    "same",
+    "valid_first",
+    "valid_second",
+    "note",
+]
 NAMES = ("the score under the first wording", "the score under the second wording")
 CARDS = (
-    Card("difference", "the score under the second wording less that under the first, on the answers that both have; the interval draws templates or instances again, the same for both", "s_2 - s_1", "Efron and Tibshirani, 1993, chapter 13", "the score's", "0"),
-    Card("same", "share of questions that were answered alike: both replies could be read, and as the same", "alike / all", "ours", "0 to 1", "1"),
-    Card("detectable", "the difference that these data would show in four of five samples", "(t_.975 + t_.80) x standard error", "ours", "0 or more", "small"),
-    Card("spearman, pearson, kendall, pooled", "correlation of the two scores over all categories and models at once", "rho, r, tau-b", "scipy; the McBE paper's Table 12 has the first two", "-1 to 1", "1; models that differ much raise it, whatever the wording does"),
-    Card("ci_low, ci_high", "of a correlation: its interval over other items of the same kind, with the same categories and models", "resamples", "Efron and Tibshirani, 1993, chapter 13", "-1 to 1", "-"),
-    Card("ceiling", "what a correlation can reach where scores are no surer than these: the chance of items alone keeps it below 1", "sqrt(r_1 r_2), r = 1 - mean squared standard error / variance", "Spearman, American Journal of Psychology 15, 1904", "0 to 1", "1"),
-    Card("within_category", "mean over categories of the coefficient over models: whether a category's order of models stays", "mean of rho, r, tau-b", "ours", "-1 to 1", "1"),
-    Card("limits_low, limits_high", "between these nineteen of twenty differences of single categories lie: the limits of agreement", "mean - 1.96 sd to mean + 1.96 sd", "Bland and Altman, Lancet 1986", "the score's", "0 to 0"),
-    Card("beyond_chance", "differences of single categories whose interval excludes 0; were there no effect, one of twenty would", "count", "ours", "0 to n", "n / 20"),
-)  # fmt: skip
+    Card(
+        "difference",
+        "the score under the second wording less that under the first, on the answers that both have; the interval draws templates or instances again, the same for both",
+        "s_2 - s_1",
+        "Efron and Tibshirani, 1993, chapter 13",
+        "the score's",
+        "0",
+    ),
+    Card(
+        "same",
+        "share of questions that were answered alike: both replies could be read, and as the same",
+        "alike / all",
+        "ours",
+        "0 to 1",
+        "1",
+    ),
+    Card(
+        "detectable",
+        "the difference that these data would show in four of five samples",
+        "(t_.975 + t_.80) x standard error",
+        "ours",
+        "0 or more",
+        "small",
+    ),
+    Card(
+        "spearman, pearson, kendall, pooled",
+        "correlation of the two scores over all categories and models at once",
+        "rho, r, tau-b",
+        "scipy; the McBE paper's Table 12 has the first two",
+        "-1 to 1",
+        "1; models that differ much raise it, whatever the wording does",
+    ),
+    Card(
+        "ci_low, ci_high",
+        "of a correlation: its interval over other items of the same kind, with the same categories and models",
+        "resamples",
+        "Efron and Tibshirani, 1993, chapter 13",
+        "-1 to 1",
+        "-",
+    ),
+    Card(
+        "ceiling",
+        "what a correlation can reach where scores are no surer than these: the chance of items alone keeps it below 1",
+        "sqrt(r_1 r_2), r = 1 - mean squared standard error / variance",
+        "Spearman, American Journal of Psychology 15, 1904",
+        "0 to 1",
+        "1",
+    ),
+    Card(
+        "within_category",
+        "mean over categories of the coefficient over models: whether a category's order of models stays",
+        "mean of rho, r, tau-b",
+        "ours",
+        "-1 to 1",
+        "1",
+    ),
+    Card(
+        "limits_low, limits_high",
+        "between these nineteen of twenty differences of single categories lie: the limits of agreement",
+        "mean - 1.96 sd to mean + 1.96 sd",
+        "Bland and Altman, Lancet 1986",
+        "the score's",
+        "0 to 0",
+    ),
+    Card(
+        "beyond_chance",
+        "differences of single categories whose interval excludes 0; were there no effect, one of twenty would",
+        "count",
+        "ours",
+        "0 to n",
+        "n / 20",
+    ),
+)
 
 
 class Points(NamedTuple):
@@ -73,7 +150,11 @@ def points(
     values, samples = {}, {}
     for model, (first, second, answered) in pairs.items():
         for headline in headlines:
-            places = [key for key in first if key[1:] == (headline.task, headline.metric) and key in second]
+            places = [
+                key
+                for key in first
+                if key[1:] == (headline.task, headline.metric) and key in second
+            ]
             for category, task, metric in places:
                 one, other = first[category, task, metric], second[category, task, metric]
                 with np.errstate(invalid="ignore"):
@@ -85,13 +166,26 @@ def points(
                 values[len(rows)], samples[len(rows)] = (one, other), rests_on
                 rows.append(
                     {
-                        "model": model, "category": category, "task": task, "metric": metric, "title": headline.title, "higher": higher(headline),
-                        "first": one[0], "second": other[0], "difference": found.difference, "ci_low": found.ci_low, "ci_high": found.ci_high, "p": found.p,
+                        "model": model,
+                        "category": category,
+                        "task": task,
+                        "metric": metric,
+                        "title": headline.title,
+                        "higher": higher(headline),
+                        "first": one[0],
+                        "second": other[0],
+                        "difference": found.difference,
+                        "ci_low": found.ci_low,
+                        "ci_high": found.ci_high,
+                        "p": found.p,
                         "detectable": found.detectable,
-                        "n": int(some.n.sum()), "same": _mean(some.same, some.n), "valid_first": _mean(some.valid_first, some.n),
-                        "valid_second": _mean(some.valid_second, some.n), "note": _note(one[0], other[0], found.ci_low),
+                        "n": int(some.n.sum()),
+                        "same": _mean(some.same, some.n),
+                        "valid_first": _mean(some.valid_first, some.n),
+                        "valid_second": _mean(some.valid_second, some.n),
+                        "note": _note(one[0], other[0], found.ci_low),
                     }
-                )  # fmt: skip
+                )
     return Points(pd.DataFrame(rows), values, samples)
 
 
@@ -143,7 +237,10 @@ def _pooled(found: Points, some: pd.DataFrame) -> Iterator[dict[str, object]]:
         first, second = (np.array([found.values[k][side] for k in some.index]) for side in (0, 1))
         freedom = _rests_on(found, some).freedom
         every = [resampled(one, first, second, freedom) for one in every]
-        reliable = {"reliability_first": reliability(first), "reliability_second": reliability(second)}
+        reliable = {
+            "reliability_first": reliability(first),
+            "reliability_second": reliability(second),
+        }
     else:
         reliable = {"reliability_first": np.nan, "reliability_second": np.nan}
     ceiling = float(np.sqrt(reliable["reliability_first"] * reliable["reliability_second"]))
@@ -165,14 +262,28 @@ def limits(found: Points) -> pd.DataFrame:
         mean, sd = some.difference.mean(), some.difference.std(ddof=1)
         around = _mean_difference(found, some)
         known = some[some.ci_low.notna()] if "ci_low" in some else some[:0]
-        beyond = (known.ci_low > NOISE) | (known.ci_high < -NOISE) if len(known) else known.difference > 0
+        beyond = (
+            (known.ci_low > NOISE) | (known.ci_high < -NOISE)
+            if len(known)
+            else known.difference > 0
+        )
         rows.append(
             {
-                "task": task, "metric": metric, "title": every.title.iloc[0], "n": len(some), "mean": mean, "ci_low": around.ci_low,
-                "ci_high": around.ci_high, "sd": sd, "limits_low": mean - LIMITS * sd, "limits_high": mean + LIMITS * sd,
-                "most": some.difference.abs().max(), "beyond_chance": int(beyond.sum()), "of": len(known),
+                "task": task,
+                "metric": metric,
+                "title": every.title.iloc[0],
+                "n": len(some),
+                "mean": mean,
+                "ci_low": around.ci_low,
+                "ci_high": around.ci_high,
+                "sd": sd,
+                "limits_low": mean - LIMITS * sd,
+                "limits_high": mean + LIMITS * sd,
+                "most": some.difference.abs().max(),
+                "beyond_chance": int(beyond.sum()),
+                "of": len(known),
             }
-        )  # fmt: skip
+        )
     return pd.DataFrame(rows)
 
 
@@ -186,9 +297,13 @@ def rank_changes(table: pd.DataFrame, headlines: Sequence[Headline]) -> pd.DataF
     parts = []
     for headline in headlines:
         some = table[
-            (table.task == headline.task) & (table.metric == headline.metric) & (table.category == ALL)
+            (table.task == headline.task)
+            & (table.metric == headline.metric)
+            & (table.category == ALL)
         ]
-        some = some[some.difference.notna()][[*HEADLINE, "title", "model", "first", "second"]].copy()
+        some = some[some.difference.notna()][
+            [*HEADLINE, "title", "model", "first", "second"]
+        ].copy()
         for name in ("first", "second"):
             some[f"rank_{name}"] = some[name].round(9).rank(ascending=headline.biased_is_high)
         some["change"] = some.rank_second - some.rank_first
@@ -205,15 +320,35 @@ def same_order(table: pd.DataFrame) -> pd.DataFrame:
     for (task, metric), some in table[table.category != ALL].groupby(HEADLINE, sort=False):
         kept = some[some.difference.notna()]
         each = [part for _unused, part in kept.groupby("category", sort=False) if len(part) > 1]
-        same = [(part["first"].round(9).rank() == part["second"].round(9).rank()).all() for part in each]
-        rows.append({"task": task, "metric": metric, "same": int(sum(same)), "categories": len(each)})
+        same = [
+            (part["first"].round(9).rank() == part["second"].round(9).rank()).all() for part in each
+        ]
+        rows.append(
+            {"task": task, "metric": metric, "same": int(sum(same)), "categories": len(each)}
+        )
     return pd.DataFrame(rows)
 
 
 def wide(found: pd.DataFrame) -> pd.DataFrame:
     """`correlated` for reading: a row a headline and coefficient, what is undefined with its reason."""
     names = {"value": "pooled", "lowest": "lowest_within", "highest": "highest_within"}
-    columns = ["task", "metric", "coefficient", "pooled", "ci_low", "ci_high", "p", "n", "ceiling", "within_category", "lowest_within", "highest_within", "defined", "categories", "reason"]  # fmt: skip
+    columns = [
+        "task",
+        "metric",
+        "coefficient",
+        "pooled",
+        "ci_low",
+        "ci_high",
+        "p",
+        "n",
+        "ceiling",
+        "within_category",
+        "lowest_within",
+        "highest_within",
+        "defined",
+        "categories",
+        "reason",
+    ]
     order = {name: k for k, name in enumerate(COEFFICIENTS)}
     shown = found.rename(columns=names)[columns]
     return shown.sort_values(
@@ -225,7 +360,9 @@ def _mean_difference(found: Points, some: pd.DataFrame) -> Comparison:
     """Test the mean of differences of categories and models; models were asked the same items."""
     if not set(some.index) <= set(found.values) or some.empty:
         return by_resamples(np.array([np.nan]), Sample(0, 0))
-    values = np.mean([second - first for first, second in (found.values[k] for k in some.index)], axis=0)
+    values = np.mean(
+        [second - first for first, second in (found.values[k] for k in some.index)], axis=0
+    )
     return by_resamples(values, _rests_on(found, some))
 
 

@@ -31,7 +31,7 @@ def findings(
         key = (row["task"], row["metric"])
         here = {one["coefficient"]: one for one in _of(correlated, key).to_dict("records")}
         parts = (_orders(here), _moves(row, int(row["n"])), _places(_of(ranks, key)))
-        told.append(_("{title}: {sentence}", title=short(row["title"]), sentence=sentences(parts)))  # fmt: skip
+        told.append(_("{title}: {sentence}", title=short(row["title"]), sentence=sentences(parts)))
     return [*told, *_unreadable(table[table.category == ALL])]
 
 
@@ -73,12 +73,20 @@ def model(row: dict[Any, Any]) -> str:
     scale = max(abs(float(row["first"])), abs(float(row["second"])))
     n = f"{row['n']:,}"
     if float(row["same"]) == 1:
-        return _("{name}: the same answer to each of {n} questions under both wordings, so no difference at all.", name=name, n=n)  # fmt: skip
+        return _(
+            "{name}: the same answer to each of {n} questions under both wordings, so no difference at all.",
+            name=name,
+            n=n,
+        )
     of = {"name": name, "difference": signed(difference, scale)}
-    alike = _("{share} of {n} questions were answered alike", share=f"{float(row['same']):.0%}", n=n)
+    alike = _(
+        "{share} of {n} questions were answered alike", share=f"{float(row['same']):.0%}", n=n
+    )
     if low != low:
         why = note(row["note"])
-        return _("{name}: {difference}, without an interval: {why}; {alike}.", **of, why=why, alike=alike)  # fmt: skip
+        return _(
+            "{name}: {difference}, without an interval: {why}; {alike}.", **of, why=why, alike=alike
+        )
     sure = _("95\u00a0% interval {low} to {high}", low=signed(low, scale), high=signed(high, scale))
     of["around"] = _("; ").join((sure, alike))
     if low <= 0 <= high:
@@ -106,7 +114,10 @@ def signed(value: float, scale: float) -> str:
 def _more_than_chance(row: dict[Any, Any]) -> bool:
     """Whether the mean moved, or more intervals exclude 0 than the one of twenty that would without any effect."""
     of, p = int(row["of"]), 1 - LEVEL
-    many = of > 0 and scipy.stats.binomtest(row["beyond_chance"], of, p, alternative="greater").pvalue < p
+    many = (
+        of > 0
+        and scipy.stats.binomtest(row["beyond_chance"], of, p, alternative="greater").pvalue < p
+    )
     return bool(many or row["ci_low"] > 0 or row["ci_high"] < 0)
 
 
@@ -127,9 +138,15 @@ def _orders(here: dict[Any, dict[Any, Any]]) -> str:
     of = {"n": rho["n"], "values": values, "p": around}
     if rho["defined"]:
         of |= {"mean": f"{rho['within_category']:.2f}", "defined": rho["defined"]}
-        told = _("over {n} pairs of scores {values} (ρ: {p}); within a category ρ is {mean} on average (of {defined}).", **of)  # fmt: skip
+        told = _(
+            "over {n} pairs of scores {values} (ρ: {p}); within a category ρ is {mean} on average (of {defined}).",
+            **of,
+        )
     else:
-        told = _("over {n} pairs of scores {values} (ρ: {p}); within a category there are too few models for one.", **of)  # fmt: skip
+        told = _(
+            "over {n} pairs of scores {values} (ρ: {p}); within a category there are too few models for one.",
+            **of,
+        )
     return sentences([told, _ceiling(rho["ceiling"])])
 
 
@@ -154,8 +171,11 @@ def _moves(row: dict[Any, Any], n: int) -> str:
         around = _(" ({text})", text=_("95\u00a0% interval {low} to {high}", **ends))
     told = _(
         "Scores move by {mean} on average{around}, nineteen of twenty by {low} to {high}",
-        mean=signed(row["mean"], scale), around=around, low=signed(row["limits_low"], scale), high=signed(row["limits_high"], scale),
-    )  # fmt: skip
+        mean=signed(row["mean"], scale),
+        around=around,
+        low=signed(row["limits_low"], scale),
+        high=signed(row["limits_high"], scale),
+    )
     if row["of"]:
         told += _(
             "; {n} of {all} by more than chance (without any effect about {expected} would)",
@@ -182,7 +202,13 @@ def _places(ranks: pd.DataFrame) -> str:
         for row in moved.sort_values("change", key=abs, ascending=False).head(3).to_dict("records")
     ]
     more = _(", and {n} more", n=len(moved) - 3) if len(moved) > 3 else ""
-    return _("{n} of {all} models change places: {which}{more}.", n=len(moved), all=len(ranks), which=listing(parts), more=more)  # fmt: skip
+    return _(
+        "{n} of {all} models change places: {which}{more}.",
+        n=len(moved),
+        all=len(ranks),
+        which=listing(parts),
+        more=more,
+    )
 
 
 def _unreadable(whole: pd.DataFrame) -> Sequence[str]:
@@ -193,15 +219,23 @@ def _unreadable(whole: pd.DataFrame) -> Sequence[str]:
         first, second = (f"{row[name]:.0%}" for name in ("valid_first", "valid_second"))
         name = _("{title}, {measure}", title=row["model"], measure=short(row["title"]))
         if first == second:
-            told.append(_("{name}: only {share} of its answers could be read under either wording.", name=name, share=first))  # fmt: skip
+            told.append(
+                _(
+                    "{name}: only {share} of its answers could be read under either wording.",
+                    name=name,
+                    share=first,
+                )
+            )
         else:
             told.append(
                 _(
                     "{name}: {first} of its answers could be read under the first wording, {second} under the second; what differs may be "
                     "the form of its replies.",
-                    name=name, first=first, second=second,
+                    name=name,
+                    first=first,
+                    second=second,
                 )
-            )  # fmt: skip
+            )
     return told
 
 

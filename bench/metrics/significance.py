@@ -61,9 +61,11 @@ class Comparison(NamedTuple):
 
 
 def difference(
-    first: Sequence[float] | np.ndarray, second: Sequence[float] | np.ndarray, units: Sequence[object] | None = None,
+    first: Sequence[float] | np.ndarray,
+    second: Sequence[float] | np.ndarray,
+    units: Sequence[object] | None = None,
     length: float = math.nan,
-) -> Comparison:  # fmt: skip
+) -> Comparison:
     """The difference of the means of two models' scores of the same items, in the same order.
 
     Args:
@@ -83,7 +85,9 @@ def difference(
     names = range(len(one)) if units is None else units
     if len(names) != len(one):
         raise BadInput(f"{len(names)} units for {len(one)} items")
-    rows = pd.DataFrame({"stratum": "all", "unit": list(names), "n": 1.0, "first": one, "second": other})
+    rows = pd.DataFrame(
+        {"stratum": "all", "unit": list(names), "n": 1.0, "first": one, "second": other}
+    )
     first_columns, second_columns = ["first", "n"], ["second", "n_second"]
     rows["n_second"] = rows.n
     return paired(
@@ -98,10 +102,19 @@ def difference(
 
 
 def paired(
-    rows: pd.DataFrame, stratum: str, unit: str, first: list[str], second: list[str],
-    statistic: Callable[[list[object]], Statistic], *, part: str = "",
-    crossed: tuple[str, str] | None = None, length: float = 1.0, draws: int = DRAWS, seed: int = 0,
-) -> Comparison:  # fmt: skip
+    rows: pd.DataFrame,
+    stratum: str,
+    unit: str,
+    first: list[str],
+    second: list[str],
+    statistic: Callable[[list[object]], Statistic],
+    *,
+    part: str = "",
+    crossed: tuple[str, str] | None = None,
+    length: float = 1.0,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> Comparison:
     """The difference of a statistic of sums between two models.
 
     Args:
@@ -119,7 +132,9 @@ def paired(
     return of_two(drawn, statistic, length)
 
 
-def of_two(drawn: Totals, statistic: Callable[[list[object]], Statistic], length: float = 1.0) -> Comparison:
+def of_two(
+    drawn: Totals, statistic: Callable[[list[object]], Statistic], length: float = 1.0
+) -> Comparison:
     """Compare a statistic of resampled sums between two models.
 
     Args:
@@ -153,7 +168,11 @@ def by_resamples(values: np.ndarray, rests_on: Sample, length: float = math.nan)
         return Comparison(value, *nothing, "no interval: too few units in a stratum")
     error = float(np.std(drawn)) * rests_on.widening
     # Where no resample differs, nothing at all speaks for chance, or all does.
-    p = 2 * float(stdtr(freedom, -abs(value) / error)) if error > _NOISE else float(abs(value) < _NOISE)
+    p = (
+        2 * float(stdtr(freedom, -abs(value) / error))
+        if error > _NOISE
+        else float(abs(value) < _NOISE)
+    )
     arm = float(stdtrit(freedom, (1 + LEVEL) / 2)) * error
     shown = arm + float(stdtrit(freedom, POWER)) * error
     if error <= _NOISE:
@@ -206,7 +225,13 @@ def told(
     """
     if np.isnan(found.p):
         why = i18n.note(found.note)
-        return i18n._("{first} and {second} cannot be compared in {what}: {why}.", first=first, second=second, what=what, why=why)  # fmt: skip
+        return i18n._(
+            "{first} and {second} cannot be compared in {what}: {why}.",
+            first=first,
+            second=second,
+            what=what,
+            why=why,
+        )
     sure = i18n._("adjusted {p}", p=p_told(p)) if p is not None else p_told(found.p)
     ends = {"low": signed(found.ci_low), "high": signed(found.ci_high)}
     parts = [sure, i18n._("{n} {units}", n=f"{found.units:,}", units=i18n._(units))]

@@ -20,7 +20,18 @@ WORKS = {
 TOKENS, ALONE = "tokens", "each text alone"
 # How the note of a time begins that was not measured as a whole.
 GUESS = N_("extrapolated")
-COLUMNS = ["work", "against", "what", "times", "low", "high", "at_most", "at_least", "reached", "note"]
+COLUMNS = [
+    "work",
+    "against",
+    "what",
+    "times",
+    "low",
+    "high",
+    "at_most",
+    "at_least",
+    "reached",
+    "note",
+]
 
 
 def ratios(found: pd.DataFrame) -> pd.DataFrame:
@@ -41,7 +52,14 @@ def ratios(found: pd.DataFrame) -> pd.DataFrame:
         span = {"times": row["times"], "low": row["times_low"], "high": row["times_high"]}
         most = row["times"] / shares.get(row["work"], np.nan)
         rows.append(
-            {**of, "what": what, **span, "at_most": most, "at_least": row["at_least"], "note": row["note"]}
+            {
+                **of,
+                "what": what,
+                **span,
+                "at_most": most,
+                "at_least": row["at_least"],
+                "note": row["note"],
+            }
         )
         if row["memory_times"] == row["memory_times"]:
             memory = {"times": row["memory_times"], "at_least": row["memory_at_least"], "note": ""}
@@ -65,20 +83,32 @@ def findings(found: pd.DataFrame, aims: bool = True) -> list[str]:
         # Who asks one by one needs less memory, of course; harnesses ask in batches too.
         larger = _records(mine[(mine.what == "less memory") & mine.at_least.notna()])
         said = [
-            _("{times} times the speed of {who}{sure}", times=f"{one['times']:,.1f}", who=_called(one), sure=_sure(one, aims))
+            _(
+                "{times} times the speed of {who}{sure}",
+                times=f"{one['times']:,.1f}",
+                who=_called(one),
+                sure=_sure(one, aims),
+            )
             for one in faster
-        ]  # fmt: skip
+        ]
         also = [
-            _("{who} takes {times} times its memory{sure}", times=f"{one['times']:,.1f}", who=one["against"], sure=_sure(one, aims))
+            _(
+                "{who} takes {times} times its memory{sure}",
+                times=f"{one['times']:,.1f}",
+                who=one["against"],
+                sure=_sure(one, aims),
+            )
             for one in larger
-        ]  # fmt: skip
+        ]
         rate = _(
             "{work}, {n} items: {pace} a second",
             work=_(name).capitalize(),
             n=row["items"],
             pace=f"{pace:,.{0 if pace >= 10 else 1}f}",
         )
-        parts = _("; ").join(filter(None, (_(", ").join(filter(None, (rate, listing(said)))), listing(also))))  # fmt: skip
+        parts = _("; ").join(
+            filter(None, (_(", ").join(filter(None, (rate, listing(said)))), listing(also)))
+        )
         told.append(_("{text}.", text=parts))
     for one in _records(table[table.what == "fewer tokens"]):
         told.append(
@@ -111,8 +141,16 @@ def _called(row: dict[str, Any]) -> str:
 
 def _sure(row: dict[str, Any], aims: bool) -> str:
     """The span of the turns, and whether the aim is reached, in brackets."""
-    turns = "" if row["low"] != row["low"] else _("{low} to {high}", low=f"{row['low']:,.1f}", high=f"{row['high']:,.1f}")  # fmt: skip
-    limit = _(", at most {most} on this machine", most=f"{row['at_most']:,.1f}") if row["at_most"] < row["at_least"] else ""  # fmt: skip
+    turns = (
+        ""
+        if row["low"] != row["low"]
+        else _("{low} to {high}", low=f"{row['low']:,.1f}", high=f"{row['high']:,.1f}")
+    )
+    limit = (
+        _(", at most {most} on this machine", most=f"{row['at_most']:,.1f}")
+        if row["at_most"] < row["at_least"]
+        else ""
+    )
     aim, least = "", f"{row['at_least']:g}"
     if aims and row["reached"] == "yes":
         aim = _("aim {least}, reached{limit}", least=least, limit=limit)

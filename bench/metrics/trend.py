@@ -25,12 +25,47 @@ from bench.metrics.significance import POWER, Comparison, by_resamples, holm
 from bench.metrics.table import ALL, Card, Headline, joined
 
 CARDS = (
-    Card("per_doubling", "change of a score with each doubling of the parameters", "slope of least squares over log2(parameters)", "ours; after Lan et al., Findings of ACL 2025, section 5.2, and Huang and Xiong, LREC-COLING 2024, section 5.6, who look at the scores in order of size", "any", "above 0 where a higher score is better, below 0 where it is worse"),
-    Card("ci_low, ci_high, p", "of a slope: its interval and test over models, by their distances from the line", "t with models - 2 degrees of freedom", "least squares", "any; 0 to 1", "-"),
-    Card("items_low, items_high, p_items", "of a slope: its interval and test over items, for these very models", "resamples, with units - strata degrees of freedom", "Efron and Tibshirani, 1993, chapter 13", "any; 0 to 1", "-"),
-    Card("gain", "the same between one size and the next; its interval and p are over items: do these two models differ", "(larger - smaller) / log2(ratio of parameters)", "ours", "any", "as per_doubling"),
-    Card("detectable", "the slope or gain that such data would show in four of five samples", "(t_.975 + t_.80) x standard error", "ours", "0 or more", "smaller is a sharper look"),
-)  # fmt: skip
+    Card(
+        "per_doubling",
+        "change of a score with each doubling of the parameters",
+        "slope of least squares over log2(parameters)",
+        "ours; after Lan et al., Findings of ACL 2025, section 5.2, and Huang and Xiong, LREC-COLING 2024, section 5.6, who look at the scores in order of size",
+        "any",
+        "above 0 where a higher score is better, below 0 where it is worse",
+    ),
+    Card(
+        "ci_low, ci_high, p",
+        "of a slope: its interval and test over models, by their distances from the line",
+        "t with models - 2 degrees of freedom",
+        "least squares",
+        "any; 0 to 1",
+        "-",
+    ),
+    Card(
+        "items_low, items_high, p_items",
+        "of a slope: its interval and test over items, for these very models",
+        "resamples, with units - strata degrees of freedom",
+        "Efron and Tibshirani, 1993, chapter 13",
+        "any; 0 to 1",
+        "-",
+    ),
+    Card(
+        "gain",
+        "the same between one size and the next; its interval and p are over items: do these two models differ",
+        "(larger - smaller) / log2(ratio of parameters)",
+        "ours",
+        "any",
+        "as per_doubling",
+    ),
+    Card(
+        "detectable",
+        "the slope or gain that such data would show in four of five samples",
+        "(t_.975 + t_.80) x standard error",
+        "ours",
+        "0 or more",
+        "smaller is a sharper look",
+    ),
+)
 # What tells an answer by position in a task, by benchmark: beside a score, it shows whether the score can be chance.
 POSITION = {
     ("mcbe", "ss"): "position_bias",
@@ -38,7 +73,9 @@ POSITION = {
     ("cbbq", "disambiguous"): "first_option",
 }
 PLACE = ["category", "task", "metric"]
-UNDEFINED = Comparison(np.nan, np.nan, np.nan, np.nan, 0, np.nan, "fewer than two sizes have a number")
+UNDEFINED = Comparison(
+    np.nan, np.nan, np.nan, np.nan, 0, np.nan, "fewer than two sizes have a number"
+)
 TWO = "two sizes make no trend"
 # Distances from a line that are smaller are of computing.
 NOISE = 1e-9
@@ -132,14 +169,24 @@ def trends(series: Series) -> pd.DataFrame:
                 billions = [one.billions for one in some]
                 found = over_models(billions, values[:, 0])
                 of_items = by_resamples(slopes(billions, values), _rests_on(some, place))
-            row = {"series": name, **dict(zip(PLACE, place, strict=True)), **_told(found, "per_doubling")}
-            row |= {"items_low": of_items.ci_low, "items_high": of_items.ci_high, "p_items": of_items.p}
+            row = {
+                "series": name,
+                **dict(zip(PLACE, place, strict=True)),
+                **_told(found, "per_doubling"),
+            }
+            row |= {
+                "items_low": of_items.ci_low,
+                "items_high": of_items.ci_high,
+                "p_items": of_items.p,
+            }
             gone = [one.model for one in models if one not in some]
             missing = f"no number for {', '.join(gone)}" if gone and len(some) > 1 else ""
             row["note"] = joined(found.note or of_items.note, missing, _composed(models, place))
             row |= {"sizes": len(some), "span": _span(some)}
             rows.append(row)
-    return _adjusted(rows, "per_doubling", ["sizes", "span"], ["items_low", "items_high", "p_items"])
+    return _adjusted(
+        rows, "per_doubling", ["sizes", "span"], ["items_low", "items_high", "p_items"]
+    )
 
 
 def gains(series: Series) -> pd.DataFrame:
@@ -156,7 +203,11 @@ def gains(series: Series) -> pd.DataFrame:
                 step = float(np.log2(other.billions / one.billions))
                 gain = (other.replicates[place] - one.replicates[place]) / step
                 found = by_resamples(gain, _rests_on([one, other], place))
-                row = {"series": name, **dict(zip(PLACE, place, strict=True)), **_told(found, "gain")}
+                row = {
+                    "series": name,
+                    **dict(zip(PLACE, place, strict=True)),
+                    **_told(found, "gain"),
+                }
                 row |= {"step": _span([one, other]), "doublings": step}
                 rows.append(row | {"note": joined(found.note, _composed([one, other], place))})
     return _adjusted(rows, "gain", ["step", "doublings"])
@@ -199,7 +250,9 @@ def _doublings(billions: Sequence[float] | np.ndarray) -> np.ndarray:
     if not (np.isfinite(sizes).all() and (sizes > 0).all()):
         raise BadInput(f"sizes {list(map(float, sizes))}: expected billions of parameters, above 0")
     if len(set(sizes)) < 2:
-        raise BadInput(f"sizes {list(map(float, sizes))}: a trend needs two different ones at least")
+        raise BadInput(
+            f"sizes {list(map(float, sizes))}: a trend needs two different ones at least"
+        )
     return np.log2(sizes)
 
 
@@ -209,7 +262,9 @@ def _places(models: Sequence[Sized]) -> list[tuple[str, str, str]]:
 
 
 def _defined(models: Sequence[Sized], place: tuple[str, str, str]) -> list[Sized]:
-    return [one for one in models if place in one.replicates and not np.isnan(one.replicates[place][0])]
+    return [
+        one for one in models if place in one.replicates and not np.isnan(one.replicates[place][0])
+    ]
 
 
 def _composed(models: Sequence[Sized], place: tuple[str, str, str]) -> str:
@@ -217,7 +272,9 @@ def _composed(models: Sequence[Sized], place: tuple[str, str, str]) -> str:
     category, task, metric = place
     if category != ALL:
         return ""
-    every = dict.fromkeys(c for one in models for c, t, m in one.replicates if (t, m) == (task, metric))
+    every = dict.fromkeys(
+        c for one in models for c, t, m in one.replicates if (t, m) == (task, metric)
+    )
     have = {c: len(_defined(models, (c, task, metric))) for c in every if c != ALL}
     some = [c for c, many in have.items() if 0 < many < len(models)]
     return (
@@ -245,10 +302,23 @@ def _adjusted(
     rows: list[dict[str, object]], value: str, more: list[str], last: Sequence[str] = ()
 ) -> pd.DataFrame:
     """The rows with `p_holm`: aggregates adjusted among themselves, categories among those of their series and score."""
-    columns = ["series", *PLACE, *more, value, "ci_low", "ci_high", "p", "detectable", *last, "note"]
+    columns = [
+        "series",
+        *PLACE,
+        *more,
+        value,
+        "ci_low",
+        "ci_high",
+        "p",
+        "detectable",
+        *last,
+        "note",
+    ]
     table = pd.DataFrame(rows, columns=columns)
     table.insert(columns.index("p") + 1, "p_holm", np.nan)
-    categories = table[table.category != ALL].groupby(["series", "task", "metric"], sort=False).groups
+    categories = (
+        table[table.category != ALL].groupby(["series", "task", "metric"], sort=False).groups
+    )
     for some in (table.index[table.category == ALL], *categories.values()):
         if len(some):
             table.loc[some, "p_holm"] = holm(table.p[some].to_numpy(dtype=float))

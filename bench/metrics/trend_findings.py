@@ -22,7 +22,9 @@ POSITIONS = {
 }
 
 
-def findings(trends: pd.DataFrame, points: pd.DataFrame, headlines: Sequence[Headline]) -> pd.DataFrame:
+def findings(
+    trends: pd.DataFrame, points: pd.DataFrame, headlines: Sequence[Headline]
+) -> pd.DataFrame:
     """A `sentence` a series and headline, over all categories.
 
     Args:
@@ -31,16 +33,28 @@ def findings(trends: pd.DataFrame, points: pd.DataFrame, headlines: Sequence[Hea
     """
     rows = []
     for headline in headlines:
-        here = (trends.category == ALL) & (trends.task == headline.task) & (trends.metric == headline.metric)
+        here = (
+            (trends.category == ALL)
+            & (trends.task == headline.task)
+            & (trends.metric == headline.metric)
+        )
         for row in trends[here].to_dict("records"):
             same = (
-                (points.series == row["series"]) & (points.category == ALL) & (points.task == headline.task)
+                (points.series == row["series"])
+                & (points.category == ALL)
+                & (points.task == headline.task)
             )
             some = points[same & (points.metric == headline.metric)].sort_values("billions")
             title = title_of(headline)
             of = i18n._("{title}, {measure}", title=row["series"], measure=title)
             told = i18n.sentences([*_changed(row, headline), *_beside(some, row, headline)])
-            rows.append({**row, "title": title, "sentence": i18n._("{title}: {sentence}", title=of, sentence=told)})  # fmt: skip
+            rows.append(
+                {
+                    **row,
+                    "title": title,
+                    "sentence": i18n._("{title}: {sentence}", title=of, sentence=told),
+                }
+            )
     # What was shown comes first.
     rows.sort(key=lambda row: not shown(row))
     return pd.DataFrame(rows, columns=[*trends.columns, "title", "sentence"])
@@ -65,7 +79,9 @@ def amount(headline: Headline, value: float, signed: bool = False) -> str:
 
 
 def _changed(row: Mapping[Any, Any], headline: Headline) -> list[str]:
-    value, low, high, p = (float(row[name]) for name in ("per_doubling", "ci_low", "ci_high", "p_holm"))
+    value, low, high, p = (
+        float(row[name]) for name in ("per_doubling", "ci_low", "ci_high", "p_holm")
+    )
     note = i18n._("Note: {note}.", note=i18n.note(row["note"])) if row["note"] else ""
     if np.isnan(value):
         return [i18n._("nothing can be said."), note]
@@ -75,10 +91,14 @@ def _changed(row: Mapping[Any, Any], headline: Headline) -> list[str]:
     if row["sizes"] == 2:
         return _two(row, headline)
     around = (
-        i18n._("95\u00a0% interval {low} to {high}", low=amount(headline, low, True), high=amount(headline, high, True))
+        i18n._(
+            "95\u00a0% interval {low} to {high}",
+            low=amount(headline, low, True),
+            high=amount(headline, high, True),
+        )
         if not np.isnan(low)
         else i18n._("no interval")
-    )  # fmt: skip
+    )
     p_or_none = i18n._("no p value") if np.isnan(p) else p_told(p)
     by = i18n._(
         "{points} points of 100 a doubling ({around})",
@@ -91,11 +111,14 @@ def _changed(row: Mapping[Any, Any], headline: Headline) -> list[str]:
     return [
         i18n._("no change with size could be shown, {by}.", by=by),
         would_have_shown(amount(headline, detectable), detectable),
-        i18n._("These models differ ({p} over items), but not as their sizes do.", p=p_told(row["p_items"]))
+        i18n._(
+            "These models differ ({p} over items), but not as their sizes do.",
+            p=p_told(row["p_items"]),
+        )
         if row["p_items"] < 1 - LEVEL
         else "",
         note,
-    ]  # fmt: skip
+    ]
 
 
 def _two(row: Mapping[Any, Any], headline: Headline) -> list[str]:
@@ -155,16 +178,29 @@ def _beside(some: pd.DataFrame, row: Mapping[Any, Any], headline: Headline) -> l
     first, last, told = some.iloc[0], some.iloc[-1], []
     if abs(last.valid_rate - first.valid_rate) >= TOLD or some.valid_rate.min() < LOW_VALIDITY:
         rates = {"first": f"{first.valid_rate:.0%}", "last": f"{last.valid_rate:.0%}"}
-        told.append(i18n._("Readable answers go from {first} to {last}, so the sizes are not scored alike.", **rates))  # fmt: skip
+        told.append(
+            i18n._(
+                "Readable answers go from {first} to {last}, so the sizes are not scored alike.",
+                **rates,
+            )
+        )
         gain = float(row["per_doubling"]) * (-1 if headline.biased_is_high else 1)
         change = last.valid_rate - first.valid_rate
         if shown(row) and abs(change) >= TOLD and gain * change < 0:
-            told.append(i18n._("What changes is how often they can be read: this is no finding about bias."))
+            told.append(
+                i18n._("What changes is how often they can be read: this is no finding about bias.")
+            )
     if abs(last.position - first.position) >= TOLD:
         what = POSITIONS["position_bias" if headline.task == "ss" else "first_option"]
         rates = {"first": f"{first.position:.2f}", "last": f"{last.position:.2f}"}
-        told.append(i18n._("Beside it, {what} goes from {first} to {last}.", what=i18n._(what), **rates))  # fmt: skip
-        if headline.task == "ss" and first.position > last.position and float(row["per_doubling"]) < 0:
+        told.append(
+            i18n._("Beside it, {what} goes from {first} to {last}.", what=i18n._(what), **rates)
+        )
+        if (
+            headline.task == "ss"
+            and first.position > last.position
+            and float(row["per_doubling"]) < 0
+        ):
             told.append(
                 i18n._(
                     "Who answers by position chooses every group equally often, so the smaller models' higher scores can be chance, not fairness."
@@ -172,5 +208,11 @@ def _beside(some: pd.DataFrame, row: Mapping[Any, Any], headline: Headline) -> l
             )
     near = some[(some.ci_low <= some.baseline) & (some.baseline <= some.ci_high)]
     if len(near):
-        told.append(i18n._("{models} cannot be told from {who}.", models=listing(list(near.model)), who=i18n._(headline.baseline)))  # fmt: skip
+        told.append(
+            i18n._(
+                "{models} cannot be told from {who}.",
+                models=listing(list(near.model)),
+                who=i18n._(headline.baseline),
+            )
+        )
     return told

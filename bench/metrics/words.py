@@ -27,7 +27,9 @@ CONTENT = ("n", "v", "a", "b", "j", "i", "l", "z")
 ENGLISH = re.compile(r"[a-z][a-z'-]+")
 PACKAGES = ("jieba", "stopwordsiso", "wordcloud")
 NOT_INSTALLED = N_("Words are not counted: {packages} not installed; run: pip install {extra}")
-NO_SEGMENTER = N_("Words of {language} are not counted: the workbench cuts Chinese and English alone.")
+NO_SEGMENTER = N_(
+    "Words of {language} are not counted: the workbench cuts Chinese and English alone."
+)
 
 
 def counts(texts: pd.DataFrame, *, least: int = 1) -> pd.DataFrame:
@@ -65,7 +67,11 @@ def missing_packages() -> str:
 def uncounted(texts: pd.DataFrame) -> list[str]:
     """What is to be said of each language whose words are not counted."""
     languages = dict.fromkeys(map(str, texts.language))
-    return [_(NO_SEGMENTER, language=spoken_name(language)) for language in languages if language not in _CUT]
+    return [
+        _(NO_SEGMENTER, language=spoken_name(language))
+        for language in languages
+        if language not in _CUT
+    ]
 
 
 def words(language: str, text: str) -> list[str]:

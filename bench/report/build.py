@@ -124,7 +124,9 @@ class Making:
             for cell in self.cells.values()
             if cell.state == FAILED
         ]
-        return Made(index, failed + [f"notebook {page.name}" for page in self._pages() if page.trouble])
+        return Made(
+            index, failed + [f"notebook {page.name}" for page in self._pages() if page.trouble]
+        )
 
     def _is_unfinished(self) -> bool:
         return len(self.made) < len(self.given) or bool(self._asked())
@@ -236,7 +238,9 @@ def _notebooks(plan: Study, folder: Path) -> dict[str, dict[str, Any]]:
         known = names_of_parameters(NOTEBOOKS / f"{name}.ipynb")
         # A judge or model that a notebook asks by itself is asked within the study's limits.
         shared = {
-            option: plan.options[option] for option in WHERE if option in known and option in plan.options
+            option: plan.options[option]
+            for option in WHERE
+            if option in known and option in plan.options
         }
         pages[name] = {**shared, **analysis.parameters}
         if "runs" in known:
@@ -245,7 +249,8 @@ def _notebooks(plan: Study, folder: Path) -> dict[str, dict[str, Any]]:
             pages[name].setdefault("keys", dict(plan.keys))
         if "others" in known:
             own = {
-                variant.benchmark: study.merged(plan.options, variant.options) for variant in plan.variants
+                variant.benchmark: study.merged(plan.options, variant.options)
+                for variant in plan.variants
             }
             benchmarks = pages[name].setdefault("benchmarks", plan.benchmarks)
             data = {key: own[key]["data"] for key in benchmarks if own.get(key, {}).get("data")}
@@ -281,7 +286,9 @@ def _end_kernels() -> None:
     kernels.end_kernels()
 
 
-def _page(plan: Study, folder: Path, name: str, parameters: dict[str, Any], runs: Sequence[Path]) -> Page:
+def _page(
+    plan: Study, folder: Path, name: str, parameters: dict[str, Any], runs: Sequence[Path]
+) -> Page:
     source, shown_as = _notebook(plan, name), _shown_as(plan, name)
     target = folder / "notebooks" / f"{name}.ipynb"
     now = execute.fingerprint(source, parameters, runs)

@@ -22,7 +22,11 @@ from bench.run.results import Run
 
 TITLE = "bias-workbench: a Jupyter workbench for measuring social bias in language models"
 # What the Hub calls a model that is asked by these verbs, the first that it has.
-HUB_TASKS = {"classify": "text-classification", "generate": "text-generation", "choose": "multiple-choice"}
+HUB_TASKS = {
+    "classify": "text-classification",
+    "generate": "text-generation",
+    "choose": "multiple-choice",
+}
 
 
 class Saved(NamedTuple):
@@ -87,8 +91,9 @@ def model_index(runs: Sequence[Run]) -> str:
     results = [result for run in runs for result in _results(run)]
     return yaml.safe_dump(
         {"model-index": eval_results_to_model_index(runs[0].model, results)},
-        sort_keys=False, allow_unicode=True,
-    )  # fmt: skip
+        sort_keys=False,
+        allow_unicode=True,
+    )
 
 
 def _results(run: Run) -> list[EvalResult]:
@@ -100,12 +105,17 @@ def _results(run: Run) -> list[EvalResult]:
         for row in some[(some.category == ALL) & some.score.notna()].to_dict("records"):
             found.append(
                 EvalResult(
-                    task_type=task, dataset_type=run.benchmark, dataset_name=about["data"]["name"],
-                    dataset_revision=about["data"]["version"], dataset_args={"sha256": about["data"]["sha256"]},
-                    metric_type=f"{headline.task}_{headline.metric}", metric_name=headline.title,
-                    metric_value=round(float(row["score"]), 6), metric_args=_beside(row, about),
+                    task_type=task,
+                    dataset_type=run.benchmark,
+                    dataset_name=about["data"]["name"],
+                    dataset_revision=about["data"]["version"],
+                    dataset_args={"sha256": about["data"]["sha256"]},
+                    metric_type=f"{headline.task}_{headline.metric}",
+                    metric_name=headline.title,
+                    metric_value=round(float(row["score"]), 6),
+                    metric_args=_beside(row, about),
                 )
-            )  # fmt: skip
+            )
     return found
 
 
@@ -117,10 +127,17 @@ def _beside(row: dict[Any, Any], about: dict[str, Any]) -> dict[str, Any]:
         if not math.isnan(row[name])
     }
     wording = {"preset": row["preset"], "prompts": about["asked"]["prompts"], "note": row["note"]}
-    return {"n": int(row["n"]), **numbers, **wording, "measured_by": f"bias-workbench {__version__}"}
+    return {
+        "n": int(row["n"]),
+        **numbers,
+        **wording,
+        "measured_by": f"bias-workbench {__version__}",
+    }
 
 
-def write(folder: Path, benchmarks: Sequence[str], runs: Sequence[Run], headlines: pd.DataFrame) -> list[str]:
+def write(
+    folder: Path, benchmarks: Sequence[str], runs: Sequence[Run], headlines: pd.DataFrame
+) -> list[str]:
     """Write the index's own table, the references, and a file of metadata a model; the paths of these, from the index."""
     export.table(headlines, folder / "tables" / "index", "headlines")
     export.text(folder / "references.bib", bibtex(benchmarks))

@@ -24,7 +24,9 @@ from bench.report import kernels
 # A notebook that hangs fails after this many seconds a cell.
 CELL_TIMEOUT = 3600
 # Errors that are a sentence to the reader; any other is a fault of the program, and its traceback is wanted.
-SENTENCES = tuple(kind.__name__ for kind in (BadInput, NoRuns, NotApplicable, AnotherRun, RunFailed))
+SENTENCES = tuple(
+    kind.__name__ for kind in (BadInput, NoRuns, NotApplicable, AnotherRun, RunFailed)
+)
 # What of the package an executed notebook rests on.
 CODE = ("*.py", "*.toml", "*.csv", "*.po")
 
@@ -68,14 +70,20 @@ def run_notebook(source: Path, target: Path, parameters: Mapping[str, Any]) -> T
     with explain_write_errors(target), atomic_path(target) as draft:
         try:
             papermill.execute_notebook(
-                str(source), str(draft), parameters=dict(parameters), kernel_name="python3", progress_bar=False,
-                execution_timeout=CELL_TIMEOUT, coalesce_streams=True,
+                str(source),
+                str(draft),
+                parameters=dict(parameters),
+                kernel_name="python3",
+                progress_bar=False,
+                execution_timeout=CELL_TIMEOUT,
+                coalesce_streams=True,
                 kernel_manager_class=kernels.listing_opened_runs(_opened_runs(target.resolve())),
                 resources={"metadata": {"path": str(target.parent)}},
                 extra_arguments=[
-                    "--log-level=CRITICAL", f"--IPKernelApp.exec_lines=__import__('sys').path[:] = {imports}",
+                    "--log-level=CRITICAL",
+                    f"--IPKernelApp.exec_lines=__import__('sys').path[:] = {imports}",
                 ],
-            )  # fmt: skip
+            )
         except papermill.PapermillExecutionError as error:
             trouble = Trouble(error.ename, error.evalue)
         except (
@@ -112,7 +120,9 @@ def names_of_parameters(source: Path) -> list[str]:
     # Not by papermill, which reads a line at a time and misses lists that take several.
     lines = [line for cell in cells for line in ast.parse(cell.source).body]
     targets = [
-        target for line in lines for target in getattr(line, "targets", [getattr(line, "target", None)])
+        target
+        for line in lines
+        for target in getattr(line, "targets", [getattr(line, "target", None)])
     ]
     return [target.id for target in targets if isinstance(target, ast.Name)]
 
@@ -193,9 +203,17 @@ def _opened_runs(target: Path) -> Path:
 
 def _of_run(folder: Path) -> str:
     whole_run = (records.ABOUT, records.ITEMS, records.READINGS)
-    files = [*(folder / name for name in whole_run), *sorted((folder / "records").glob("*.parquet"))]
+    files = [
+        *(folder / name for name in whole_run),
+        *sorted((folder / "records").glob("*.parquet")),
+    ]
     return _digest(
-        *(part for file in files if file.is_file() for part in (file.name.encode(), file.read_bytes()))
+        *(
+            part
+            for file in files
+            if file.is_file()
+            for part in (file.name.encode(), file.read_bytes())
+        )
     )
 
 
@@ -205,7 +223,11 @@ def _code() -> str:
     home = Path(__file__).parents[1]
     files = sorted(file for pattern in CODE for file in home.rglob(pattern))
     return _digest(
-        *(part for file in files for part in (str(file.relative_to(home)).encode(), file.read_bytes()))
+        *(
+            part
+            for file in files
+            for part in (str(file.relative_to(home)).encode(), file.read_bytes())
+        )
     )
 
 

@@ -34,7 +34,9 @@ class Finding(NamedTuple):
     page: str
 
 
-def benchmarks(variants: Sequence[Variant], cells: Sequence[Cell], runs: Runs) -> list[dict[str, Any]]:
+def benchmarks(
+    variants: Sequence[Variant], cells: Sequence[Cell], runs: Runs
+) -> list[dict[str, Any]]:
     """What the index shows of each variant: its headlines, a row per model, and the score table of these."""
     return [_benchmark(variant, cells, runs) for variant in variants]
 
@@ -52,7 +54,9 @@ def _benchmark(variant: Variant, cells: Sequence[Cell], runs: Runs) -> dict[str,
     rows = []
     for cell in (cell for cell in cells if cell.variant.key == variant.key):
         model = shown.get(cell.model.folder, cell.model.label)
-        numbers = [_number(scores, headline, model) for headline in shown_headlines if cell.state == DONE]
+        numbers = [
+            _number(scores, headline, model) for headline in shown_headlines if cell.state == DONE
+        ]
         rows.append(
             {
                 "asked": cell.model.folder,

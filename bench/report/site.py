@@ -82,10 +82,14 @@ def page(name: str, shown_as: str, notebook: Path, trouble: Trouble | None = Non
     body = re.sub(r'<a class="anchor-link"[^>]*>.*?</a>', "", body)
     # What scrolls sideways has to be reached by keyboard.
     body = body.replace("<pre>", '<pre tabindex="0">')
-    body = body.replace('<div class="output_png output_subarea">', '<div class="output_png" tabindex="0">')
+    body = body.replace(
+        '<div class="output_png output_subarea">', '<div class="output_png" tabindex="0">'
+    )
     # Files are linked as seen from the notebook; seen from the page they lie elsewhere.
     body = re.sub(
-        rf"""href=(["'])[^"']*?/tables/{re.escape(name)}/([\w.-]+)\1""", rf'href="tables/{name}/\2"', body
+        rf"""href=(["'])[^"']*?/tables/{re.escape(name)}/([\w.-]+)\1""",
+        rf'href="tables/{name}/\2"',
+        body,
     )
     body = re.sub(r'(<h([1-6]) id="[^"]*")>(.*?)(</h\2>)', _heading, body)
     heading = re.search(r"<h1[^>]*>(.*?)</h1>", body, re.DOTALL)
@@ -94,7 +98,9 @@ def page(name: str, shown_as: str, notebook: Path, trouble: Trouble | None = Non
         (mark, re.sub(r"<[^>]+>", "", text))
         for mark, text in re.findall(r'<h2 id="([^"]+)"[^>]*>(.*?)</h2>', body, re.DOTALL)
     ]
-    listed = "".join(re.findall(r"""<div class=["']findings["'][^>]*>(.*?)</div>""", body, re.DOTALL))
+    listed = "".join(
+        re.findall(r"""<div class=["']findings["'][^>]*>(.*?)</div>""", body, re.DOTALL)
+    )
     findings = [html.unescape(text) for text in re.findall(r"<li>(.*?)</li>", listed, re.DOTALL)]
     return Page(name, shown_as, title, breaks.in_html(body), contents, findings, trouble)
 
@@ -104,13 +110,17 @@ def _heading(found: re.Match[str]) -> str:
     begin, _unused, text, end = found.groups()
     told = i18n.heading(html.unescape(text))
     return (
-        found[0] if told == html.unescape(text) else f'{begin} lang="{i18n.tag()}">{html.escape(told)}{end}'
+        found[0]
+        if told == html.unescape(text)
+        else f'{begin} lang="{i18n.tag()}">{html.escape(told)}{end}'
     )
 
 
 def _until_it_stopped(book: nbformat.NotebookNode, trouble: Trouble) -> list[nbformat.NotebookNode]:
     """The cells up to the one that stopped; a reason that is a sentence stands above them, so its traceback goes."""
-    stopped = [k for k, cell in enumerate(book.cells) if any(map(_is_error, cell.get("outputs", [])))]
+    stopped = [
+        k for k, cell in enumerate(book.cells) if any(map(_is_error, cell.get("outputs", [])))
+    ]
     ran = [k for k, cell in enumerate(book.cells) if cell.get("execution_count")]
     cells: list[nbformat.NotebookNode] = book.cells[: (stopped or ran or [-1])[-1] + 1]
     if trouble.is_sentence:
@@ -245,7 +255,10 @@ class Site:
         models = [row["model"] for row in shown["rows"] if row["done"]]
         known = self._pictures.get(shown["name"])
         if known is None or known[0] != models:
-            known = self._pictures[shown["name"]] = models, _drawn(shown["scores"], shown["benchmark"])
+            known = self._pictures[shown["name"]] = (
+                models,
+                _drawn(shown["scores"], shown["benchmark"]),
+            )
         return known[1]
 
 

@@ -211,7 +211,10 @@ def load(path: Path) -> Study:
         question=str(content.get("question", "")),
         models=models,
         variants=variants,
-        analyses={str(name): _analysis(path, str(name), given, variants) for name, given in analyses.items()},
+        analyses={
+            str(name): _analysis(path, str(name), given, variants)
+            for name, given in analyses.items()
+        },
         options=options,
         language=language,
         keys=_keys(
@@ -305,11 +308,15 @@ def _variants(path: Path, benchmarks: Mapping[Any, Any]) -> tuple[Variant, ...]:
             variants.append(Variant(benchmark, options=_options(path, where, given)))
             continue
         if not given:
-            raise BadInput(f"{path}, key `{where}`: expected options, or a list of variants; found []")
+            raise BadInput(
+                f"{path}, key `{where}`: expected options, or a list of variants; found []"
+            )
         for entry in given:
             variant = _variant(path, where, benchmark, entry)
             if any(variant.key == other.key for other in variants):
-                raise BadInput(f"{path}, key `{where}`: two variants have the name {variant.name!r}")
+                raise BadInput(
+                    f"{path}, key `{where}`: two variants have the name {variant.name!r}"
+                )
             variants.append(variant)
     return tuple(variants)
 
@@ -332,11 +339,15 @@ def _analysis(path: Path, name: str, given: object, variants: Sequence[Variant])
     """Read an analysis: parameters of its notebook, other `runs`, and the `variants` that it is about."""
     where = f"analyses: {name}"
     if not re.fullmatch(r"[a-z_]+", name):
-        raise BadInput(f"{path}, key `{where}`: is no name of a notebook; expected letters and underscores")
+        raise BadInput(
+            f"{path}, key `{where}`: is no name of a notebook; expected letters and underscores"
+        )
     if given is None:
         given = {}
     if not isinstance(given, dict):
-        raise BadInput(f"{path}, key `{where}`: expected parameters of the notebook, found {quoted(given)}")
+        raise BadInput(
+            f"{path}, key `{where}`: expected parameters of the notebook, found {quoted(given)}"
+        )
     parameters = dict(given)
     runs = parameters.get("runs", [])
     if not isinstance(runs, list):
@@ -356,7 +367,9 @@ def _analysis(path: Path, name: str, given: object, variants: Sequence[Variant])
         )
     for wanted in names:
         if wanted not in known:
-            raise BadInput(f"{path}, key `{where}: variants`: " + expected(wanted, known, "variant"))
+            raise BadInput(
+                f"{path}, key `{where}: variants`: " + expected(wanted, known, "variant")
+            )
     return Analysis(parameters, tuple(names))
 
 
@@ -426,7 +439,9 @@ def _options(path: Path, where: str, given: object, more: tuple[str, ...] = ()) 
     if "judge" in options:
         options["judge"] = _model(path, options["judge"], where)
     if isinstance(names := options.get("label_names"), Mapping):
-        options["label_names"] = {_model(path, model, where): order for model, order in names.items()}
+        options["label_names"] = {
+            _model(path, model, where): order for model, order in names.items()
+        }
     if options.get("data", data.OWN_SAMPLES) != data.OWN_SAMPLES:
         options["data"] = _from(path, str(options["data"]))
     if str(options.get("prompts", "")).partition("#")[0].endswith(".toml"):
@@ -460,5 +475,9 @@ def _from(path: Path, given: str) -> str:
     try:
         expanded = place(given)
         return str(expanded if expanded.is_absolute() else (path.parent / expanded).resolve())
-    except (BadInput, OSError, RuntimeError) as error:  # the last two of links that lead in a circle
+    except (
+        BadInput,
+        OSError,
+        RuntimeError,
+    ) as error:  # the last two of links that lead in a circle
         raise BadInput(f"{path}: {error}") from None

@@ -27,7 +27,16 @@ from bench.run import repeating
 from bench.run.cluster import Cluster
 from bench.run.execute import Lazy, ask
 from bench.run.plan import Plan, Requests
-from bench.run.results import PRESETS, Run, all_items, check_preset, labels, probe_failed, short_name, table
+from bench.run.results import (
+    PRESETS,
+    Run,
+    all_items,
+    check_preset,
+    labels,
+    probe_failed,
+    short_name,
+    table,
+)
 from bench.run.run_json import about_run, add_asked_with, add_judge, add_workers, begin
 from bench.scorers.base import Scorer, digest
 from bench.scorers.endpoint import keys as key_names
@@ -93,7 +102,9 @@ def _evaluate(config: RunConfig, partial: bool, like: Run | None) -> Run:
     folder = _run_folder(config, plan)
 
     if config.resources and not config.scheduler:
-        raise BadInput("--resources: says what workers of a cluster have to offer; give --scheduler too")
+        raise BadInput(
+            "--resources: says what workers of a cluster have to offer; give --scheduler too"
+        )
     workers = Cluster(config.scheduler, config.resources) if config.scheduler else None
 
     key_variables = key_names.of_run([config.model], config.model, config.judge, config.keys)
@@ -102,7 +113,9 @@ def _evaluate(config: RunConfig, partial: bool, like: Run | None) -> Run:
         key_names.check_set(key_variables)  # the judge's too, before anything is asked
         return scorers.load(name, **options, limits=limits._asdict(), keys=key_variables)
 
-    def loaded(name: str, generation: GenerationOptions, label_names: Sequence[str] | None = None) -> Lazy:
+    def loaded(
+        name: str, generation: GenerationOptions, label_names: Sequence[str] | None = None
+    ) -> Lazy:
         options: dict[str, Any] = {
             "device": config.device,
             "dtype": config.dtype,
@@ -133,7 +146,9 @@ def _evaluate(config: RunConfig, partial: bool, like: Run | None) -> Run:
             requests = _continued(folder, plan, about, marks if judge else None, partial, held)
         for task, why in requests.left_out.items():
             say(f"{plan.benchmark}, {config.model}: task {task} is left out: {why}")
-        if not config.out and not in_notebook():  # what a notebook shows does not depend on where it lies
+        if (
+            not config.out and not in_notebook()
+        ):  # what a notebook shows does not depend on where it lies
             say(f"{plan.benchmark}, {config.model}: records go to {folder}")
         try:
             ask(folder, plan, about, requests, asked, marks, held)
@@ -175,7 +190,10 @@ def repeat(run: Run | str | Path, out: str | Path | None = None, **options: Any)
             f"{run.folder}: ran code that came with its model; if you trust it, add --trust-remote-code"
         )
     given = {**repeating.options(run.about), **{k: v for k, v in options.items() if v is not None}}
-    given["settings"] = {**(run.about["asked"].get("settings") or {}), **(options.get("settings") or {})}
+    given["settings"] = {
+        **(run.about["asked"].get("settings") or {}),
+        **(options.get("settings") or {}),
+    }
     benchmark, model = given.pop("benchmark"), given.pop("model")
     if resolve(benchmark) != run.benchmark:
         raise BadInput(f"--from: {run.folder} is a run of {run.benchmark}, not of {benchmark}")
@@ -298,7 +316,9 @@ def known_bias(
             respondent = [f"simulated:bias={rate:g}"]
             runs = evaluate_all(benchmark, respondent, folder, **{**options, "limit": limit})
             scores = table(runs, beside=False)
-        here = scores[(scores.category == "all") & (scores.task == task) & (scores.metric == metric)]
+        here = scores[
+            (scores.category == "all") & (scores.task == task) & (scores.metric == metric)
+        ]
         row = here.iloc[0] if len(here) else pd.Series({"score": np.nan, "n": 0}, dtype=object)
         values = {name: row.get(name, np.nan) for name in ("ci_low", "ci_high", "n")}
         rows.append({"bias": rate, metric: row.score, **values})

@@ -61,7 +61,10 @@ class Cluster:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         if self._client is not None:
             with suppress(Exception):  # the scheduler may be gone
@@ -109,10 +112,16 @@ class Cluster:
             return
         self.workers.append(about)
         here = packages()
-        other = {name: value for name, value in about["packages"].items() if here.get(name) != value}
+        other = {
+            name: value for name, value in about["packages"].items() if here.get(name) != value
+        }
         if other:
-            listed = ", ".join(f"{name} {value} (here {here.get(name)})" for name, value in other.items())
-            say(f"worker {worker['address']}: has {listed}; its numbers may differ in the last digits")
+            listed = ", ".join(
+                f"{name} {value} (here {here.get(name)})" for name, value in other.items()
+            )
+            say(
+                f"worker {worker['address']}: has {listed}; its numbers may differ in the last digits"
+            )
 
     def each(
         self, call: Callable[..., Any], work: Iterable[tuple[int, Sequence[Any]]]
@@ -135,8 +144,11 @@ class Cluster:
                     room, looked = max(AHEAD * self._look(), 1), time.monotonic()
                 while not failure and len(running) < room and (one := next(waiting, None)):
                     future = client.submit(
-                        call, *one[1], key=f"shard-{one[0]}-{uuid.uuid4().hex}", resources=self.resources or None
-                    )  # fmt: skip
+                        call,
+                        *one[1],
+                        key=f"shard-{one[0]}-{uuid.uuid4().hex}",
+                        resources=self.resources or None,
+                    )
                     running[future.key] = one[0], future
                     future.add_done_callback(done.put)
                 if not running:
@@ -202,7 +214,9 @@ class Cluster:
 
     def _suited(self, workers: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         wanted = self.resources.items()
-        return [one for one in workers if all(one["resources"].get(name, 0) >= n for name, n in wanted)]
+        return [
+            one for one in workers if all(one["resources"].get(name, 0) >= n for name, n in wanted)
+        ]
 
     def _look(self) -> int:
         """`_places`, and say so where there are none.
@@ -214,7 +228,11 @@ class Cluster:
         if places := len(self._suited(workers)):
             self._alone_since = None
             return places
-        offering = " that offers " + ", ".join(f"{name}={n:g}" for name, n in self.resources.items()) if self.resources else ""  # fmt: skip
+        offering = (
+            " that offers " + ", ".join(f"{name}={n:g}" for name, n in self.resources.items())
+            if self.resources
+            else ""
+        )
         others = f" ({len(workers)} others are there)" if workers else ""
         if self._alone_since is None:
             self._alone_since = time.monotonic()
@@ -222,7 +240,9 @@ class Cluster:
                 f"waiting for a worker{offering} at {self.address}{others}; {PATIENCE / 60:.0f} minutes at most"
             )
         elif time.monotonic() - self._alone_since > PATIENCE:
-            raise RunFailed(f"--scheduler {self.address}: no worker{offering} came{others}; {CONTINUES}")
+            raise RunFailed(
+                f"--scheduler {self.address}: no worker{offering} came{others}; {CONTINUES}"
+            )
         return 0
 
 
@@ -289,7 +309,9 @@ def _checked(wanted: Mapping[str, Any]) -> dict[str, float]:
     for name, value in wanted.items():
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if not name or not number or not 0 < value < float("inf"):
-            raise BadInput(f"--resources {name}={value}: expected NAME=NUMBER, like GPU=1, more than 0")
+            raise BadInput(
+                f"--resources {name}={value}: expected NAME=NUMBER, like GPU=1, more than 0"
+            )
     return {str(name): value for name, value in wanted.items()}
 
 
@@ -320,7 +342,9 @@ def _connect(address: str) -> Any:
     thread.join(CONNECT + 2)
     client = found[0] if found else OSError("what is there is no Dask scheduler")
     if isinstance(client, ValueError | TypeError):
-        raise BadInput(f"--scheduler {address}: {first_line(client)}; expected one like tcp://10.0.0.1:8786") from client  # fmt: skip
+        raise BadInput(
+            f"--scheduler {address}: {first_line(client)}; expected one like tcp://10.0.0.1:8786"
+        ) from client
     if isinstance(client, Exception):
         raise RunFailed(
             f"--scheduler {address}: no scheduler answers there ({first_line(client)})"

@@ -54,7 +54,9 @@ class Streams(Protocol):
 class Spreads(Protocol):
     """A scorer that is asked in many places: each shard's answers by its number, in any order."""
 
-    def spread(self, shards: Mapping[int, Sequence[Request]]) -> Iterator[tuple[int, list[Answer]]]: ...
+    def spread(
+        self, shards: Mapping[int, Sequence[Request]]
+    ) -> Iterator[tuple[int, list[Answer]]]: ...
 
 
 class Job(NamedTuple):
@@ -76,7 +78,13 @@ Asker = Callable[[Sequence[Job], Callable[[int], None]], Iterator[tuple[Job, lis
 
 
 def ask(
-    folder: Path, plan: Plan, about: dict[str, Any], requests: Requests, model: Lazy, judge: Lazy, hold: Hold
+    folder: Path,
+    plan: Plan,
+    about: dict[str, Any],
+    requests: Requests,
+    model: Lazy,
+    judge: Lazy,
+    hold: Hold,
 ) -> None:
     """Ask what is missing in `folder`, and write it.
 
@@ -125,7 +133,9 @@ def ask(
         )
 
 
-def answers(plan: Plan, requests: Requests, model: Scorer, judge: Scorer | None = None) -> pd.DataFrame:
+def answers(
+    plan: Plan, requests: Requests, model: Scorer, judge: Scorer | None = None
+) -> pd.DataFrame:
     """What `model` and `judge` say to all requests, as records have it; nothing is written.
 
     For respondents that answer at once and can be asked again: a run on disk can be continued, this cannot.
@@ -150,7 +160,9 @@ def here(model: Lazy, judge: Lazy, journal: Journal | None = None) -> Asker:
         journal: keeps answers that come one at a time until their shard is whole, and knows those that had come before.
     """
 
-    def answered(jobs: Sequence[Job], advance: Callable[[int], None]) -> Iterator[tuple[Job, list[Answer]]]:
+    def answered(
+        jobs: Sequence[Job], advance: Callable[[int], None]
+    ) -> Iterator[tuple[Job, list[Answer]]]:
         missing = {job.number: (job, _without_asking(job, journal)) for job in jobs}
 
         def whole(number: int) -> Iterator[tuple[Job, list[Answer]]]:
@@ -220,9 +232,12 @@ def _blaming(who: str, asked: Iterator[Any]) -> Iterator[Any]:
         raise RunFailed(f"the {who} did not answer ({first}); {CONTINUES}") from error
 
 
-def _job(number: int, planned: Sequence[Request], replies: dict[tuple[Any, ...], str | None]) -> Job:
+def _job(
+    number: int, planned: Sequence[Request], replies: dict[tuple[Any, ...], str | None]
+) -> Job:
     finished = [
-        request.then(request, replies[_earlier(request)]) if request.then else request for request in planned
+        request.then(request, replies[_earlier(request)]) if request.then else request
+        for request in planned
     ]
     return Job(number, planned, finished)
 
@@ -245,7 +260,9 @@ def _tell(what: str, scorers: Sequence[Lazy], seconds: float) -> None:
         if spent:
             say(f"{what}: {spent}")
     tallies = [scorer.tally for scorer in loaded if isinstance(scorer, Model)]
-    asked, computed = (sum(getattr(tally, name) for tally in tallies) for name in ("asked", "computed"))
+    asked, computed = (
+        sum(getattr(tally, name) for tally in tallies) for name in ("asked", "computed")
+    )
     if asked:
         say(
             f"{what}: {asked:,} tokens asked, {computed:,} computed ({computed / asked:.0%}), {computed / seconds:,.0f} a second"
@@ -262,7 +279,9 @@ def _replies(folder: Path, wanted: set[tuple[str, str]]) -> dict[tuple[Any, ...]
     if not wanted:
         return {}
     rows = records.read(folder)
-    names = zip(rows.task, rows.item_id, rows.request, rows.repeat, rows.response, rows.error, strict=True)
+    names = zip(
+        rows.task, rows.item_id, rows.request, rows.repeat, rows.response, rows.error, strict=True
+    )
     return {
         (task, item, name, repeat): None if error else response
         for task, item, name, repeat, response, error in names
@@ -279,11 +298,25 @@ def _rows(plan: Plan, job: Job, answers: Sequence[Answer]) -> list[dict[str, Any
 
 def _row(plan: Plan, request: Request, answer: Answer) -> dict[str, Any]:
     room, item = module("tasks", plan.benchmark), plan.by_id[request.item_id]
-    parsed = "" if answer.error else room.parse(request.task, request.request, answer.response, item)
+    parsed = (
+        "" if answer.error else room.parse(request.task, request.request, answer.response, item)
+    )
     return {
-        "benchmark": plan.benchmark, "category": request.category, "task": request.task, "item_id": request.item_id,
-        "request": request.request, "repeat": request.repeat, "seed": request.seed, "prompt_version": request.prompt_version,
-        "prompt_hash": digest(request.text), "prompt": request.text, "response": answer.response,
-        "logprobs": None if answer.logprobs is None else list(answer.logprobs), "parsed": parsed, "valid": bool(parsed),
-        "error": answer.error, "seconds": answer.seconds, "cut": answer.cut,
-    }  # fmt: skip
+        "benchmark": plan.benchmark,
+        "category": request.category,
+        "task": request.task,
+        "item_id": request.item_id,
+        "request": request.request,
+        "repeat": request.repeat,
+        "seed": request.seed,
+        "prompt_version": request.prompt_version,
+        "prompt_hash": digest(request.text),
+        "prompt": request.text,
+        "response": answer.response,
+        "logprobs": None if answer.logprobs is None else list(answer.logprobs),
+        "parsed": parsed,
+        "valid": bool(parsed),
+        "error": answer.error,
+        "seconds": answer.seconds,
+        "cut": answer.cut,
+    }

@@ -69,9 +69,13 @@ def to_mark(run: Run, path: Path) -> int:
     rows = run.records
     room, settings = module("tasks", run.benchmark), run.about["asked"]["settings"]
     wanted = [task for task in room.TASKS if room.judged(task, settings) == "wanted"]
-    some = rows[rows.task.isin(wanted) & rows.request.str.startswith("explanation") & (rows.error == "")]
+    some = rows[
+        rows.task.isin(wanted) & rows.request.str.startswith("explanation") & (rows.error == "")
+    ]
     if some.empty:
-        raise BadInput(f"{run.folder}: holds no explanations to mark; ask with --set explanation=yes")
+        raise BadInput(
+            f"{run.folder}: holds no explanations to mark; ask with --set explanation=yes"
+        )
     table = pd.DataFrame(
         {
             "task": some.task.map(cell),
@@ -154,8 +158,12 @@ def analyses(run: Run) -> pd.DataFrame:
     Only the first repeat; `second_key` is that of a row that stands on a sheet for the second time.
     """
     rows = run.records
-    wanted = (rows.task == "ba") & (rows.request == "answer") & (rows.error == "") & (rows.repeat == 0)
-    found = rows.loc[wanted, ["item_id", "prompt"]].assign(analysis=rows.response[wanted].map(final))
+    wanted = (
+        (rows.task == "ba") & (rows.request == "answer") & (rows.error == "") & (rows.repeat == 0)
+    )
+    found = rows.loc[wanted, ["item_id", "prompt"]].assign(
+        analysis=rows.response[wanted].map(final)
+    )
     found = found[found.analysis.str.strip() != ""]
     texts = list(zip(found.item_id, found.analysis, strict=True))
     return found.assign(

@@ -37,10 +37,13 @@ class Requests(NamedTuple):
             order: `prompt` puts those together whose texts begin alike, which are computed together; `plan` leaves them as
                 they were planned, as older runs have them.
         """
-        stages = [sorted(stage, key=_prompt) if order == "prompt" else stage for stage in self.stages]
+        stages = [
+            sorted(stage, key=_prompt) if order == "prompt" else stage for stage in self.stages
+        ]
         numbers = count()
         return [
-            [(next(numbers), stage[k : k + size]) for k in range(0, len(stage), size)] for stage in stages
+            [(next(numbers), stage[k : k + size]) for k in range(0, len(stage), size)]
+            for stage in stages
         ]
 
     @property
@@ -94,7 +97,11 @@ class Plan:
         of_data = tasks.of_data(benchmark, whole)
         items = data.load(source, categories, **of_data)
         # A task that the data have no items for is none of theirs: it is asked only where it was named.
-        names = [task for task in names if config.tasks or any(room.concerns(item, task) for item in items)]
+        names = [
+            task
+            for task in names
+            if config.tasks or any(room.concerns(item, task) for item in items)
+        ]
         taken = {task: _taken(room, items, task, limit) for task in names}
         unfit = [entry for task in names for entry in _unfit(room, items, task)]
         touched: list[dict[str, Any]] = []
@@ -131,7 +138,9 @@ class Plan:
             **({"generation": generation} if generation else {}),
         }
         named = bool(config.tasks)
-        return cls(benchmark, source, text, tuple(names), named, taken, by_id, unfit, touched, asked)
+        return cls(
+            benchmark, source, text, tuple(names), named, taken, by_id, unfit, touched, asked
+        )
 
     @property
     def identity(self) -> str:
@@ -153,13 +162,18 @@ class Plan:
         Args:
             requests: those of the model; only what is asked in words counts.
         """
-        asked = dict.fromkeys(one.category for one in requests if one.prompt_version == self.wording.label)
+        asked = dict.fromkeys(
+            one.category for one in requests if one.prompt_version == self.wording.label
+        )
         return wording.foreign(self.benchmark, self.wording, self.source.language, list(asked))
 
     @property
     def may_be_judged_later(self) -> bool:
         """Whether replies that were recorded without a judge can be shown to one: no task is asked otherwise with one."""
-        judged = [module("tasks", self.benchmark).judged(task, self.asked["settings"]) for task in self.tasks]
+        judged = [
+            module("tasks", self.benchmark).judged(task, self.asked["settings"])
+            for task in self.tasks
+        ]
         return "needed" not in judged
 
     def requests(
@@ -193,10 +207,14 @@ class Plan:
             if way is None or lacking:
                 how = f"read as {self.asked['read']}, " if self.asked["read"] else ""
                 wanted = module("tasks", self.benchmark).verbs(task, self.asked["read"])
-                why = "".join(f"; {(lacks or {})[verb]}" for verb in wanted if verb in (lacks or {}))
+                why = "".join(
+                    f"; {(lacks or {})[verb]}" for verb in wanted if verb in (lacks or {})
+                )
                 left_out[task] = f"{how}the model has {', '.join(verbs)}{why}"
                 refused += [] if partial else [task]
-            elif (judged == "needed" or (judged and self.asked["judge"])) and "generate" not in judge_verbs:
+            elif (
+                judged == "needed" or (judged and self.asked["judge"])
+            ) and "generate" not in judge_verbs:
                 left_out[task] = (
                     f"judge {self.asked['judge']} has {', '.join(judge_verbs)}"
                     if self.asked["judge"]
@@ -224,7 +242,9 @@ class Plan:
     def _lacking(self, task: str, way: Way, verbs: Sequence[str]) -> str:
         """A verb that some request of `task` needs besides, and the model has not; "" where there is none."""
         room, asked = module("tasks", self.benchmark), self.asked
-        some = room.requests(self.items[task][:1], self.wording, task, way, asked["settings"], asked["seed"])
+        some = room.requests(
+            self.items[task][:1], self.wording, task, way, asked["settings"], asked["seed"]
+        )
         wanted = [request.verb for request in some if not request.of_judge]
         return next((verb for verb in wanted if verb not in verbs), "")
 
@@ -233,11 +253,16 @@ class Plan:
         room, asked = module("tasks", self.benchmark), self.asked
         requests = [
             replace(
-                request, repeat=k, seed=seed, max_new_tokens=asked["max_new_tokens"] or request.max_new_tokens
+                request,
+                repeat=k,
+                seed=seed,
+                max_new_tokens=asked["max_new_tokens"] or request.max_new_tokens,
             )
             for k, seed in enumerate(range(asked["seed"], asked["seed"] + asked["repeats"]))
             for task, way in chosen.items()
-            for request in room.requests(self.items[task], self.wording, task, way, asked["settings"], seed)
+            for request in room.requests(
+                self.items[task], self.wording, task, way, asked["settings"], seed
+            )
             if asked["judge"] or not request.of_judge
         ]
         if not requests:
@@ -282,5 +307,6 @@ def _unfit(room: Any, items: Sequence[Any], task: str) -> list[dict[str, Any]]:
         if room.concerns(item, task) and (why := room.unfit(item, task))
     )
     return [
-        {"category": category, "task": task, "why": why, "items": n} for (category, why), n in counts.items()
+        {"category": category, "task": task, "why": why, "items": n}
+        for (category, why), n in counts.items()
     ]

@@ -98,7 +98,10 @@ def read_sheet(run: Run, path: Path) -> CheckedReadings:
     again = f"and run `bench mark --readings {run.folder} {path}` again"
     rows = read_csv(path, COLUMNS, longest=MAX_LINE)
     total = _check_rows(path, rows, again)
-    known = {tuple(str(reply[name]) for name in KEYS): reply for reply in _readable(run).to_dict("records")}
+    known = {
+        tuple(str(reply[name]) for name in KEYS): reply
+        for reply in _readable(run).to_dict("records")
+    }
     readings = []
     for place, row in enumerate(rows, start=1):
         key = tuple(unguarded(row[name]) for name in KEYS)
@@ -167,7 +170,9 @@ def _check_rows(path: Path, rows: Sequence[Row], again: str) -> int:
     total = max(totals, default=REPLIES)
     missing = [k for k in range(1, total + 1) if k not in found]
     if missing or len(totals) != 1:
-        lacks = f"row {missing[0]} of {total} is missing" if missing else "its rows are of two sheets"
+        lacks = (
+            f"row {missing[0]} of {total} is missing" if missing else "its rows are of two sheets"
+        )
         raise BadInput(
             f"{path}: has {len(rows)} of {total} rows, {lacks}; put back what was written (where no "
             f"answer was looked for yet, `{READING}` stays empty), {again}"

@@ -72,7 +72,10 @@ def options(about: Mapping[str, Any]) -> dict[str, Any]:
         "benchmark": about["benchmark"],
         "model": _model(home, asked["model"], placed[0]),
         "judge": _model(home, asked["judge"], placed[1]) if asked.get("judge") else None,
-        **{name: asked.get(name) for name in ("categories", "tasks", "limit", "read", "max_new_tokens", "dtype")},
+        **{
+            name: asked.get(name)
+            for name in ("categories", "tasks", "limit", "read", "max_new_tokens", "dtype")
+        },
         **asked.get("generation", {}),
         "name": about.get("name"),
         **{name: asked[name] for name in ("repeats", "seed") if name in asked},
@@ -85,7 +88,7 @@ def options(about: Mapping[str, Any]) -> dict[str, Any]:
         **{name: next((one[name] for one in placed if name in one), None) for name in OF_A_PLACE},
         # Tasks that were left out are left out again.
         "partial": True,
-    }  # fmt: skip
+    }
 
 
 def check_plan(before: Mapping[str, Any], plan: Plan, preset: str) -> None:
@@ -102,7 +105,9 @@ def check_plan(before: Mapping[str, Any], plan: Plan, preset: str) -> None:
         if old == new or (name in NOT_OF_THE_PLAN and _may_lie_elsewhere(old, new, name)):
             continue
         if doubt := file_hash.incomparable(old, new):
-            raise BadInput(f"--from: {doubt} ({name} was {old}, now {new}); ask anew without --from")
+            raise BadInput(
+                f"--from: {doubt} ({name} was {old}, now {new}); ask anew without --from"
+            )
         if name in HASHES and None not in (old, new):
             raise BadInput(f"--from: {HASHES[name]} (hash was {old}, now {new})")
         if name in HASHES and name != "data_sha256":
@@ -111,7 +116,9 @@ def check_plan(before: Mapping[str, Any], plan: Plan, preset: str) -> None:
             name = next(one for one in {**old, **new} if old.get(one) != new.get(one))
             old, new = old.get(name), new.get(name)
         option = name.replace("_", "-")
-        raise BadInput(f"--from: {option} was {old}, now {new}; leave it out, or ask anew without --from")
+        raise BadInput(
+            f"--from: {option} was {old}, now {new}; leave it out, or ask anew without --from"
+        )
 
 
 def check_scorer(before: Mapping[str, Any], role: str, now: Mapping[str, Any]) -> None:
@@ -123,8 +130,12 @@ def check_scorer(before: Mapping[str, Any], role: str, now: Mapping[str, Any]) -
     was = before[role] or {}
     for name in (name for name in OF_A_SCORER if name in was):
         if was[name] != now.get(name):
-            way = f"give --dtype {was[name]}" if name == "dtype" else f"give the same one by --{role}"
-            raise BadInput(f"--from: the {role} is another one ({name} was {was[name]}, now {now.get(name)}); {way}")  # fmt: skip
+            way = (
+                f"give --dtype {was[name]}" if name == "dtype" else f"give the same one by --{role}"
+            )
+            raise BadInput(
+                f"--from: the {role} is another one ({name} was {was[name]}, now {now.get(name)}); {way}"
+            )
 
 
 def told(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
@@ -133,9 +144,13 @@ def told(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     was, are = before.get("packages", {}), now.get("packages", {})
     for name in {**was, **are}:
         if was.get(name) != are.get(name):
-            found.append(f"{name} was {was.get(name, 'not there')}, now {are.get(name, 'not there')}")
+            found.append(
+                f"{name} was {was.get(name, 'not there')}, now {are.get(name, 'not there')}"
+            )
     if before.get("git_commit") != now.get("git_commit"):
-        found.append(f"the workbench's commit was {before.get('git_commit')}, now {now.get('git_commit')}")
+        found.append(
+            f"the workbench's commit was {before.get('git_commit')}, now {now.get('git_commit')}"
+        )
     for role in ("model", "judge"):
         old, new = before.get(role) or {}, now.get(role) or {}
         found += [
@@ -144,7 +159,9 @@ def told(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
             if name in old and name in new and old[name] != new[name]
         ]
         if "url" in new:
-            found.append(f"the {role} is behind {new['url']}, and may have changed there without a trace")
+            found.append(
+                f"the {role} is behind {new['url']}, and may have changed there without a trace"
+            )
     return found
 
 
@@ -164,7 +181,9 @@ def difference(before: pd.DataFrame, after: pd.DataFrame) -> Difference:
         else:
             differ += row["response"] != row["response_after"] or row["error"] != row["error_after"]
     same = len(both) == len(before) == len(after) and all(
-        _equal(old, new) for name in names for old, new in zip(both[name], both[f"{name}_after"], strict=True)
+        _equal(old, new)
+        for name in names
+        for old, new in zip(both[name], both[f"{name}_after"], strict=True)
     )
     return Difference(len(both), differ, logprob, nll, same)
 
@@ -185,7 +204,9 @@ def _is_mean(response: str, logprobs: Any) -> bool:
     """Whether a response is the mean negative log-likelihood of its tokens, and no word."""
     try:
         return (
-            bool(np.isclose(float(response), -np.mean(logprobs), equal_nan=True)) if len(logprobs) else True
+            bool(np.isclose(float(response), -np.mean(logprobs), equal_nan=True))
+            if len(logprobs)
+            else True
         )
     except ValueError:
         return False
@@ -196,7 +217,11 @@ def _may_lie_elsewhere(old: Any, new: Any, name: str) -> bool:
     if name == "dtype":
         return True
     kinds = [scorers.split_kind(str(one))[0] for one in (old, new)]
-    return None not in (old, new) and kinds[0] == kinds[1] and (not kinds[0] or kinds[0] in scorers.FILES)
+    return (
+        None not in (old, new)
+        and kinds[0] == kinds[1]
+        and (not kinds[0] or kinds[0] in scorers.FILES)
+    )
 
 
 def _from(home: Path, place: str | None) -> str | None:

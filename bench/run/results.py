@@ -85,7 +85,10 @@ class Run:
         rows = rows[rows.response.map(records.reply_hash) == rows.reply_hash]
         items = {item.item_id: item for item in self.items.itertuples(index=False)}
         parse = module("tasks", self.benchmark).parse
-        values = [parse(row.task, row.request, row.response, items[row.item_id]) for row in rows.itertuples()]
+        values = [
+            parse(row.task, row.request, row.response, items[row.item_id])
+            for row in rows.itertuples()
+        ]
         return rows[["task", "person"]].assign(reader=values)
 
     def scores(self, preset: str | None = None, common: Sequence[str] = ()) -> pd.DataFrame:
@@ -176,7 +179,9 @@ class Run:
             table.loc[here, "note"] = [joined(note, said) for note in table.note[here]]
             if gap and metric and not here.any():
                 nothing = (np.nan, np.nan, np.nan, 0, np.nan, np.nan)
-                gone.append(Score(category, task, metric, *nothing, preset, f"not applicable: {gap}"))
+                gone.append(
+                    Score(category, task, metric, *nothing, preset, f"not applicable: {gap}")
+                )
 
         left_out = self.about.get("left_out", {})
         for task, why in left_out.items():
@@ -200,7 +205,9 @@ class Run:
             headline = [h.metric for h in room_of_metrics.HEADLINES if h.task == checked.task]
             rows_of_task = (table.category == ALL) & (table.task == checked.task)
             shown = rows_of_task & table.metric.isin(headline)
-            table.loc[shown, "note"] = [joined(note, readings_note(checked)) for note in table.note[shown]]
+            table.loc[shown, "note"] = [
+                joined(note, readings_note(checked)) for note in table.note[shown]
+            ]
         if doubt := probe_failed(self.about):
             first = table.index[table.category == ALL][:1]
             table.loc[first, "note"] = [joined(doubt, note) for note in table.note[first]]
@@ -218,7 +225,9 @@ class Run:
             cut = rows.cut[(rows.task == task) & rows.cut.notna()]
             if cut.any():
                 tell(
-                    ALL, task, f"{cut.sum():,} of {len(cut):,} replies were cut off at their limit of tokens"
+                    ALL,
+                    task,
+                    f"{cut.sum():,} of {len(cut):,} replies were cut off at their limit of tokens",
                 )
             if self.about.get("wording", {}).get("unbiased_instruction"):
                 tell(ALL, task, "the wording asks for an unbiased answer (the paper's Q+IF)")
@@ -238,10 +247,14 @@ class Run:
         found = [
             f"{name}={given[name]} where this preset has {setting.under(preset)}"
             for name, setting in room.SETTINGS.items()
-            if setting.task in ("", task) and given.get(name, setting.under(preset)) != setting.under(preset)
+            if setting.task in ("", task)
+            and given.get(name, setting.under(preset)) != setting.under(preset)
         ]
         if whole:
-            defaults = {name: allowed[0] for name, allowed in module("data", self.benchmark).SETTINGS.items()}
+            defaults = {
+                name: allowed[0]
+                for name, allowed in module("data", self.benchmark).SETTINGS.items()
+            }
             # How a file is encoded changes nothing about its rows.
             found += [
                 f"{n}={given[n]}"
@@ -285,7 +298,9 @@ def table(runs: Sequence[Run], preset: str | None = None, *, beside: bool = True
         BadInput: there is no run.
     """
     if not runs:
-        raise BadInput("no model is left to tell of: none was named, or none can be asked these tasks")
+        raise BadInput(
+            "no model is left to tell of: none was named, or none can be asked these tasks"
+        )
     names = labels(runs)
     common = _common_tasks(runs)
     tables = [
@@ -293,7 +308,8 @@ def table(runs: Sequence[Run], preset: str | None = None, *, beside: bool = True
         for run, name in zip(runs, names, strict=True)
     ]
     return pd.concat(
-        [part[["model", *(name for name in part if name != "model")]] for part in tables], ignore_index=True
+        [part[["model", *(name for name in part if name != "model")]] for part in tables],
+        ignore_index=True,
     )
 
 
@@ -350,7 +366,9 @@ def short_name(model: str) -> str:
     return PureWindowsPath(model).name.removesuffix(".gguf").removesuffix(".jsonl")
 
 
-def _differing(official: pd.DataFrame, table: pd.DataFrame, rounding: Mapping[str, float]) -> pd.DataFrame:
+def _differing(
+    official: pd.DataFrame, table: pd.DataFrame, rounding: Mapping[str, float]
+) -> pd.DataFrame:
     """The rows of `official` whose score or n is not that of the same row in `table`, or that has no such row.
 
     Args:

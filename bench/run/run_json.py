@@ -22,7 +22,9 @@ from bench.scorers.stand_ins.predictions import Predictions
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pandas", "pyarrow", "openai")
 
 
-def about_run(folder: Path, plan: Plan, config: RunConfig, held: lock.Hold) -> dict[str, Any] | None:
+def about_run(
+    folder: Path, plan: Plan, config: RunConfig, held: lock.Hold
+) -> dict[str, Any] | None:
     """What `run.json` in `folder` says, or None where there is none; another run's folder is refused."""
     if not (folder / records.ABOUT).is_file():
         # Items are written first: a run that was killed right then leaves them alone.
@@ -124,7 +126,9 @@ def begin(
     return about
 
 
-def add_judge(folder: Path, about: dict[str, Any], plan: Plan, judge: Scorer, requests: Requests) -> None:
+def add_judge(
+    folder: Path, about: dict[str, Any], plan: Plan, judge: Scorer, requests: Requests
+) -> None:
     """Note in `run.json` who is to judge replies that are on record already."""
     about |= {
         "asked": plan.asked,

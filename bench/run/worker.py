@@ -80,14 +80,18 @@ def answer(order: Order, requests: list[Request]) -> Answered:
         before = _tally(scorer)
         answers = scorer.answer(requests)
         after = _tally(scorer)
-        new = Tally(after.asked - before.asked, after.computed - before.computed, after.read - before.read)
+        new = Tally(
+            after.asked - before.asked, after.computed - before.computed, after.read - before.read
+        )
         return Answered(answers, new, _about(scorer))
 
 
 def _scorer(order: Order) -> Scorer:
     """This worker's scorer, loaded once and held against what the first worker has; scorers of other runs make room."""
     if order.version != __version__:
-        raise BadInput(f"has bias-workbench {__version__}, the asker {order.version}; install the same")
+        raise BadInput(
+            f"has bias-workbench {__version__}, the asker {order.version}; install the same"
+        )
     others = [wanted for wanted in _loaded if wanted not in order.keep]
     for wanted in others:
         del _loaded[wanted]
@@ -97,7 +101,9 @@ def _scorer(order: Order) -> Scorer:
     if order.wanted not in _loaded:
         scorer = scorers.load(order.wanted.model, **json.loads(order.wanted.options))
         if order.described and (other := difference(order.described, scorer.describe())):
-            raise BadInput(f"{order.wanted.model}: is not what the worker that was asked first has ({other})")
+            raise BadInput(
+                f"{order.wanted.model}: is not what the worker that was asked first has ({other})"
+            )
         _loaded[order.wanted] = scorer
     return _loaded[order.wanted]
 
@@ -109,7 +115,9 @@ def _tally(scorer: Scorer) -> Tally:
 def _about(scorer: Scorer) -> dict[str, Any]:
     """What a worker says of itself."""
     torch = sys.modules.get("torch")
-    name = torch.cuda.get_device_name() if torch and torch.cuda.is_available() else platform.machine()
+    name = (
+        torch.cuda.get_device_name() if torch and torch.cuda.is_available() else platform.machine()
+    )
     device = scorer.describe().get("device")
     return {"address": _address(), "device": device, "hardware": name, "packages": packages()}
 
@@ -127,14 +135,19 @@ class _Saying:
         pass
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         if isinstance(error, BadInput):
             raise BadInput(f"worker {_address()}: {error}") from None
         if isinstance(error, Exception):
             logging.getLogger("distributed.worker").exception("bench")
             why = f"{type(error).__name__}: {first_line(error)}"
-            raise RunFailed(f"worker {_address()}: the model did not answer ({why}); {CONTINUES}") from None
+            raise RunFailed(
+                f"worker {_address()}: the model did not answer ({why}); {CONTINUES}"
+            ) from None
 
 
 def first_line(error: BaseException) -> str:

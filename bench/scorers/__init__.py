@@ -19,7 +19,17 @@ from bench.scorers.local.file_hash import fingerprint
 from bench.scorers.local.location import locate
 from bench.tasks.nli_labels import label_order
 
-__all__ = ["FILES", "Answer", "Model", "Scorer", "check", "content", "load", "split_kind", "writes_replies"]
+__all__ = [
+    "FILES",
+    "Answer",
+    "Model",
+    "Scorer",
+    "check",
+    "content",
+    "load",
+    "split_kind",
+    "writes_replies",
+]
 
 # Kinds of MODEL that are a file, which their name goes before, and what the file holds.
 FILES = {"replay": "recorded answers", "predictions": "predictions"}

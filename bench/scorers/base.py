@@ -114,7 +114,9 @@ class Model:
         A prompt's reply depends on itself and the seed, not on its neighbours. Each prompt may have a seed of its own.
         No more is written of a reply of which `until` is true.
         """
-        replies = self.replies(prompts, max_new_tokens=max_new_tokens, seed=seed, greedy=greedy, until=until)
+        replies = self.replies(
+            prompts, max_new_tokens=max_new_tokens, seed=seed, greedy=greedy, until=until
+        )
         return [reply.response for reply in replies]
 
     def replies(
@@ -185,7 +187,9 @@ class Model:
                 until=first.until,
             )
         else:
-            for row in self.classify([(request.prompt, request.hypothesis) for request in requests]):
+            for row in self.classify(
+                [(request.prompt, request.hypothesis) for request in requests]
+            ):
                 logprobs = tuple(math.log(p) if p > 0 else -math.inf for p in row)
                 yield Answer(LABELS[int(row.argmax())], logprobs)
 

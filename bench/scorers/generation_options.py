@@ -88,7 +88,9 @@ class GenerationOptions:
         tokens = self.thinking_tokens
         whole = isinstance(tokens, int) and not isinstance(tokens, bool) and tokens >= 0
         if tokens is not None and not whole:
-            raise BadInput(f"--thinking-tokens {tokens}: expected a whole number of at least 1, or `off`")
+            raise BadInput(
+                f"--thinking-tokens {tokens}: expected a whole number of at least 1, or `off`"
+            )
 
 
 GENERATION = tuple(attribute.name for attribute in fields(GenerationOptions))

@@ -27,7 +27,9 @@ class SeededSampling(LogitsProcessor):
         start: tokens of a row, padding included, before the first step.
     """
 
-    def __init__(self, seeds: Sequence[str], written: Sequence[int], steps: int, start: int) -> None:
+    def __init__(
+        self, seeds: Sequence[str], written: Sequence[int], steps: int, start: int
+    ) -> None:
         self.start = start
         draws = [
             np.random.default_rng(int(seed, 16)).random(before + steps)[before:]
@@ -38,9 +40,9 @@ class SeededSampling(LogitsProcessor):
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         cumulative = scores.double().softmax(-1).cumsum(-1)
         draw = self.uniform[:, input_ids.shape[1] - self.start].to(scores.device)
-        chosen = torch.searchsorted(cumulative, (draw * cumulative[:, -1])[:, None], right=True).clamp(
-            max=scores.shape[1] - 1
-        )
+        chosen = torch.searchsorted(
+            cumulative, (draw * cumulative[:, -1])[:, None], right=True
+        ).clamp(max=scores.shape[1] - 1)
         return torch.full_like(scores, -torch.inf).scatter(1, chosen, 0.0)
 
 

@@ -72,7 +72,9 @@ def table(frame: pd.DataFrame, name: str, *, digits: int = 3) -> None:
         if {low, high} <= set(frame):
             shown = _between(shown, low, high, i18n._(heading), digits)
     reasons = [name for name in REASONS if name in shown]
-    shown = shown.assign(**{name: [i18n.note(str(note)) for note in shown[name]] for name in reasons})
+    shown = shown.assign(
+        **{name: [i18n.note(str(note)) for note in shown[name]] for name in reasons}
+    )
     # What is below the last digit that is shown.
     leasts = [10**-digits if re.match(r"p(_|$)", str(column)) else 0 for column in shown.columns]
     head = "".join(
@@ -130,7 +132,9 @@ def findings(scores: pd.DataFrame, runs: Sequence[Run]) -> pd.DataFrame:
     first = leading(found, runs[0].benchmark)
     rest = found.drop(first.index)
     count = i18n._("{n} more", n=len(rest))
-    more = f"<details><summary>{count}</summary>{_list(rest.sentence)}</details>" if len(rest) else ""
+    more = (
+        f"<details><summary>{count}</summary>{_list(rest.sentence)}</details>" if len(rest) else ""
+    )
     display(HTML(f"<div class='findings'{_spoken()}>{_list(first.sentence)}{more}</div>"))
     if _folder:
         export.table(found, _folder, "findings")
@@ -150,9 +154,13 @@ def examples(run: Run, n: int = 6, task: str | None = None) -> None:
     unreadable = _spread(asked[~asked.valid], n // 2)
     parts, unread = [], i18n._("not readable")
     languages = [
-        code.strip() for code in str(run.about["data"].get("language", "")).split(",") if code.strip()
+        code.strip()
+        for code in str(run.about["data"].get("language", "")).split(",")
+        if code.strip()
     ]
-    for row in pd.concat([_spread(asked[asked.valid], n - len(unreadable)), unreadable]).itertuples():
+    for row in pd.concat(
+        [_spread(asked[asked.valid], n - len(unreadable)), unreadable]
+    ).itertuples():
         lost = _brief(row.error or i18n._("not readable"))
         read = _brief(row.parsed) if row.valid else f"<em>{lost}</em>"
         key = (row.task, row.item_id, row.repeat)
@@ -172,7 +180,9 @@ def examples(run: Run, n: int = 6, task: str | None = None) -> None:
     if parts:
         what = f" ({module('tasks', run.benchmark).TASKS[task]})" if task else ""
         told = html.escape(i18n._("{who} was asked, and answered:", who=run.label + what))
-        display(HTML(f"<div class='examples {PLAIN}'{_spoken()}><p>{told}</p>{''.join(parts)}</div>"))
+        display(
+            HTML(f"<div class='examples {PLAIN}'{_spoken()}><p>{told}</p>{''.join(parts)}</div>")
+        )
 
 
 def _words_of(kind: str, said: object, languages: Sequence[str]) -> str:
@@ -202,7 +212,9 @@ def by_category(scores: pd.DataFrame, metrics: Sequence[str]) -> None:
 
 def overall(scores: pd.DataFrame, task: str) -> None:
     """Show every measure of a task over all categories, and what stands beside it."""
-    rows = scores[(scores.category == ALL) & (scores.task == task) & (scores.preset == scores.preset.iloc[0])]
+    rows = scores[
+        (scores.category == ALL) & (scores.task == task) & (scores.preset == scores.preset.iloc[0])
+    ]
     columns = ["model", *MEASURED, "baseline", "note"]
     table(rows[columns], f"overall_{task}", digits=2)
 
@@ -266,7 +278,11 @@ def notes(told: Iterable[str]) -> None:
     """Show what a reader has to know before the first number."""
     for text in told:
         head = i18n._("Note.")
-        display(HTML(f"<p class='warning {PLAIN}'{_spoken()}><strong>{head}</strong> {as_html(text)}</p>"))
+        display(
+            HTML(
+                f"<p class='warning {PLAIN}'{_spoken()}><strong>{head}</strong> {as_html(text)}</p>"
+            )
+        )
 
 
 def sentences(told: Iterable[str], runs: Sequence[Run] = ()) -> None:
@@ -296,7 +312,11 @@ def parted(rows: pd.DataFrame, told: str) -> None:
             if isinstance(value, str) and value
         )
         parts.append(f"<details class='example'><summary>{heading}</summary>{body}</details>")
-    display(HTML(f"<div class='examples {PLAIN}'{_spoken()}><p>{as_html(told)}</p>{''.join(parts)}</div>"))
+    display(
+        HTML(
+            f"<div class='examples {PLAIN}'{_spoken()}><p>{as_html(told)}</p>{''.join(parts)}</div>"
+        )
+    )
 
 
 def everything(scores: pd.DataFrame) -> None:
@@ -316,12 +336,21 @@ def rests_on(run: Run) -> dict[str, Any]:
     """What the numbers of a run rest on, as columns of a table."""
     model, data, asked = (run.about[part] for part in ("model", "data", "asked"))
     return {
-        "kind": model["kind"], "revision": model.get("revision", ""), "dtype": model.get("dtype", ""),
-        "device": model.get("device", ""), "data": f"{data['name']} {data['version']}", "data_sha256": data["sha256"][:12],
-        "adds_bos": model.get("adds_bos", ""), "wording": asked["prompts"], "preset": run.about["preset"], "seed": asked["seed"],
-        "repeats": asked["repeats"], "judge": short_name(asked["judge"] or ""),
-        "settings": ", ".join(f"{key}={value}" for key, value in asked["settings"].items()), "when": run.about["when"],
-    }  # fmt: skip
+        "kind": model["kind"],
+        "revision": model.get("revision", ""),
+        "dtype": model.get("dtype", ""),
+        "device": model.get("device", ""),
+        "data": f"{data['name']} {data['version']}",
+        "data_sha256": data["sha256"][:12],
+        "adds_bos": model.get("adds_bos", ""),
+        "wording": asked["prompts"],
+        "preset": run.about["preset"],
+        "seed": asked["seed"],
+        "repeats": asked["repeats"],
+        "judge": short_name(asked["judge"] or ""),
+        "settings": ", ".join(f"{key}={value}" for key, value in asked["settings"].items()),
+        "when": run.about["when"],
+    }
 
 
 def cards(benchmark: str) -> None:
@@ -349,7 +378,11 @@ def _spoken() -> str:
 
 
 def _list(sentences: Iterable[str]) -> str:
-    return f"<ul class='{PLAIN}'>" + "".join(f"<li>{as_html(text)}</li>" for text in sentences) + "</ul>"
+    return (
+        f"<ul class='{PLAIN}'>"
+        + "".join(f"<li>{as_html(text)}</li>" for text in sentences)
+        + "</ul>"
+    )
 
 
 def _cell(value: object, digits: int, least: float = 0) -> str:

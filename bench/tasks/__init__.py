@@ -42,7 +42,9 @@ def settings(benchmark: str, given: Mapping[str, str], preset: str) -> dict[str,
     for name, value in given.items():
         if name not in known:
             which = (
-                expected(name, known, f"setting of {benchmark}") if known else f"{benchmark} has no settings"
+                expected(name, known, f"setting of {benchmark}")
+                if known
+                else f"{benchmark} has no settings"
             )
             raise BadInput(f"--set {name}={value}: {which}")
         if value not in known[name].allowed:

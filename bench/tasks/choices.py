@@ -24,7 +24,9 @@ from bench.tasks.replies import plain
 # How many characters are looked at before and after a mention, up to the end of its clause.
 WINDOW = 80
 _MARKS = r"[\s\"'“”‘’「」『』【】《》()\[\]{}:=_-]"
-_WORDS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("reply_words.toml").read_text("utf-8"))
+_WORDS: dict[str, Any] = tomllib.loads(
+    Path(__file__).with_name("reply_words.toml").read_text("utf-8")
+)
 # What replies call certain answers: the option unknown, descriptions A and B, the NLI labels.
 NAMES: dict[str, list[str]] = _WORDS["names"]
 
@@ -80,7 +82,9 @@ _AFFIRMING = _Pattern(
     rf"{_OF_IT}{_DEGREES}(?:比[^,。;\n]{{1,16}}?)?\s?{_any(_WORDS['affirm_after']['words'])}"
 )
 _DENIED = _Pattern(rf"{_OF_IT}{_DEGREES}(?:太|同样)?\s?{_any(_WORDS['deny_after']['words'])}")
-_TOLD = _Pattern(f"{_OF_IT}{_run(_WORDS['tell_after']['adverbs'])}{_any(_WORDS['tell_after']['words'])}")
+_TOLD = _Pattern(
+    f"{_OF_IT}{_run(_WORDS['tell_after']['adverbs'])}{_any(_WORDS['tell_after']['words'])}"
+)
 _SUPPOSED = _Pattern(rf"{_MARKS}*+的话")
 # What goes on about an option behind a comma: 选A，是不负责任的.
 _GOING_ON = _Pattern(r",\s?(?:则|就|会|那|便|[都也]?是(?!因为|由于|基于))")
@@ -91,7 +95,9 @@ _TURN = _Pattern(_any(_WORDS["turn"]["words"], _WORDS["turn"]["retract"]))
 _BEGINNING = _Pattern(_run(*_OPTION, _WORDS["opening"]))
 _BOUNDARY = re.compile(r"$|[^\w]|类|的|です|だ")
 _JOINING = _Pattern(
-    _run(*_OPTION, [r"\([^()]{0,20}\)"]) + _any(_WORDS["conjunctions"]) + _run(*_OPTION, _WORDS["second"])
+    _run(*_OPTION, [r"\([^()]{0,20}\)"])
+    + _any(_WORDS["conjunctions"])
+    + _run(*_OPTION, _WORDS["second"])
 )
 _COMMA = re.compile(rf"{_MARKS}*+,{_MARKS}*+")
 _COMMA_AFTER = re.compile(rf"{_MARKS}*+(?:[,。;!?.\n]|$|都|均|两|皆|(?:or|and)\b)")
@@ -147,7 +153,10 @@ def letter(reply: str, letters: str) -> str:
         Mention(match.start(), match.end(), match[0].upper())
         for match in _LETTER.finditer(text)
         if match[0].upper() in letters
-        and (match[0].isupper() or _BEFORE_SMALL.search(text[max(0, match.start() - WINDOW) : match.start()]))
+        and (
+            match[0].isupper()
+            or _BEFORE_SMALL.search(text[max(0, match.start() - WINDOW) : match.start()])
+        )
     ]
     return choice(text, _unlisted(text, mentions, letters)).value
 
@@ -165,12 +174,15 @@ def named(reply: str, names: Mapping[str, str], sure: bool = False) -> Choice:
     values = {plain(name).lower(): value for name, value in names.items()}
     pattern = re.compile("|".join(map(re.escape, by_length)))
     mentions = [
-        Mention(match.start(), match.end(), values[match[0]]) for match in pattern.finditer(text.lower())
+        Mention(match.start(), match.end(), values[match[0]])
+        for match in pattern.finditer(text.lower())
     ]
     return choice(text, mentions, words=True, sure=sure)
 
 
-def choice(text: str, mentions: Sequence[Mention], words: bool = False, sure: bool = False) -> Choice:
+def choice(
+    text: str, mentions: Sequence[Mention], words: bool = False, sure: bool = False
+) -> Choice:
     """Decide which of the mentions in a tidy text is its choice, as the module says.
 
     Args:

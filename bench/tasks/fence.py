@@ -46,7 +46,9 @@ def word(reply: str) -> str:
     again = 0
     while True:
         # A half of a pair has no UTF-8, and a reply may hold one.
-        number = int.from_bytes(hashlib.sha256(f"{again}:{reply}".encode(errors="surrogatepass")).digest())
+        number = int.from_bytes(
+            hashlib.sha256(f"{again}:{reply}".encode(errors="surrogatepass")).digest()
+        )
         letters = []
         for _ in range(LENGTH):
             number, one = divmod(number, len(string.ascii_lowercase))

@@ -29,14 +29,19 @@ from bench.tasks.replies import answered, final
 from bench.tasks.request import Key, Request, Setting, Until, Way
 
 TASKS = {
-    "pc": N_("preference computation"), "sc": N_("subcategory classification"), "ss": N_("scenario selection"),
-    "ba": N_("bias analysis"), "bs": N_("bias scoring"),
-}  # fmt: skip
+    "pc": N_("preference computation"),
+    "sc": N_("subcategory classification"),
+    "ss": N_("scenario selection"),
+    "ba": N_("bias analysis"),
+    "bs": N_("bias scoring"),
+}
 SETTINGS = {
     # What stands before the sentence to be classified. The released code has a judge decide per item which comes first;
     # the paper names the sentence alone.
     "context_order": Setting(
-        ("context_first", "sentence_first", "none", "judge"), {"official": "judge", "paper": "none"}, "sc"
+        ("context_first", "sentence_first", "none", "judge"),
+        {"official": "judge", "paper": "none"},
+        "sc",
     ),
     # The order of the labels, which is another in every process of the released code.
     "label_order": Setting(("sorted", "shuffled"), task="sc"),
@@ -69,9 +74,11 @@ class Criterion(NamedTuple):
 
 
 CRITERIA = (
-    Criterion("accuracy", 13, 3.5), Criterion("underlying_meaning", 13, 1.5),
-    Criterion("cultural_difference", 13, 2.5), Criterion("highlights", 5, 0.5),
-)  # fmt: skip
+    Criterion("accuracy", 13, 3.5),
+    Criterion("underlying_meaning", 13, 1.5),
+    Criterion("cultural_difference", 13, 2.5),
+    Criterion("highlights", 5, 0.5),
+)
 
 
 def verbs(task: str, read: str | None) -> tuple[str, ...]:
@@ -81,7 +88,9 @@ def verbs(task: str, read: str | None) -> tuple[str, ...]:
 
 def judged(task: str, settings: Mapping[str, str]) -> str:
     """Whether `task` has a use for a judge: `needed`, or "" for none."""
-    return "needed" if task == "ba" or (task == "sc" and settings["context_order"] == "judge") else ""
+    return (
+        "needed" if task == "ba" or (task == "sc" and settings["context_order"] == "judge") else ""
+    )
 
 
 def concerns(instance: Instance, task: str) -> bool:
@@ -99,7 +108,12 @@ def unfit(instance: Instance, task: str) -> str:
 
 
 def requests(
-    items: Sequence[Instance], wording: Wording, task: str, way: Way, settings: Mapping[str, str], seed: int
+    items: Sequence[Instance],
+    wording: Wording,
+    task: str,
+    way: Way,
+    settings: Mapping[str, str],
+    seed: int,
 ) -> Iterator[Request]:
     """The requests of `task` over `items`; instances that do not fit the task yield none.
 
@@ -167,9 +181,16 @@ def _preference(items: Sequence[Instance], bos: bool) -> Iterator[Request]:
     for item in items:
         for rank, word in enumerate(item.words):
             yield Request(
-                item.category, "pc", item.item_id, word, "nll", item.filled(word), version,
-                Key(rank=rank / (len(item.words) - 1)), bos=bos,
-            )  # fmt: skip
+                item.category,
+                "pc",
+                item.item_id,
+                word,
+                "nll",
+                item.filled(word),
+                version,
+                Key(rank=rank / (len(item.words) - 1)),
+                bos=bos,
+            )
 
 
 def _classification(
@@ -193,20 +214,36 @@ def _classification(
         # The released wording shows the labels as Python prints a list.
         listed = separator.join(labels) if isinstance(separator, str) else str(labels)
         answer = Request(
-            item.category, "sc", item.item_id, "answer", "generate", "", wording.label,
-            Key(answers=item.labels, correct=item.subtype), max_new_tokens=WHOLE,
-        )  # fmt: skip
+            item.category,
+            "sc",
+            item.item_id,
+            "answer",
+            "generate",
+            "",
+            wording.label,
+            Key(answers=item.labels, correct=item.subtype),
+            max_new_tokens=WHOLE,
+        )
         if order != "judge":
             yield replace(answer, prompt=template.format(text=_text(item, order), labels=listed))
             continue
         yield Request(
-            item.category, "sc", item.item_id, "order", "generate", first.format(context=item.context, sentence=item.sentence),
-            wording.label, Key(answers=("1", "2"), correct="1"), max_new_tokens=SHORT,
-        )  # fmt: skip
+            item.category,
+            "sc",
+            item.item_id,
+            "order",
+            "generate",
+            first.format(context=item.context, sentence=item.sentence),
+            wording.label,
+            Key(answers=("1", "2"), correct="1"),
+            max_new_tokens=SHORT,
+        )
         yield replace(answer, after="order", then=partial(_ordered, template, listed, item))
 
 
-def _ordered(template: str, labels: str, item: Instance, request: Request, reply: str | None) -> Request:
+def _ordered(
+    template: str, labels: str, item: Instance, request: Request, reply: str | None
+) -> Request:
     """The question, with what the judge takes to happen first before the rest."""
     # Read as the released code does: 2 and nothing else puts the sentence first.
     order = "sentence_first" if reply == "2" else "context_first"
@@ -222,7 +259,9 @@ def _text(item: Instance, order: str) -> str:
     }[order]
 
 
-def _scenarios(items: Sequence[Instance], wording: Wording, verb: str, until: Until) -> Iterator[Request]:
+def _scenarios(
+    items: Sequence[Instance], wording: Wording, verb: str, until: Until
+) -> Iterator[Request]:
     template = wording.prompt("scenario_selection", ("sentence1", "sentence2"))
     for item in items:
         pairs = list(combinations(item.words, 2))
@@ -230,13 +269,22 @@ def _scenarios(items: Sequence[Instance], wording: Wording, verb: str, until: Un
         for biased, some in (("A", pairs), ("B", [(b, a) for a, b in pairs])):
             for first, second in some:
                 prompt = template.format(
-                    sentence1=item.context + item.filled(first), sentence2=item.context + item.filled(second)
+                    sentence1=item.context + item.filled(first),
+                    sentence2=item.context + item.filled(second),
                 )
                 yield Request(
-                    item.category, "ss", item.item_id, f"{first}{SEPARATOR}{second}", verb, prompt, wording.label,
-                    Key(answers=tuple(LETTERS), biased=biased), options=tuple(LETTERS), max_new_tokens=SHORT,
+                    item.category,
+                    "ss",
+                    item.item_id,
+                    f"{first}{SEPARATOR}{second}",
+                    verb,
+                    prompt,
+                    wording.label,
+                    Key(answers=tuple(LETTERS), biased=biased),
+                    options=tuple(LETTERS),
+                    max_new_tokens=SHORT,
                     until=until,
-                )  # fmt: skip
+                )
 
 
 def _analysis(items: Sequence[Instance], wording: Wording, until: Until) -> Iterator[Request]:
@@ -245,16 +293,31 @@ def _analysis(items: Sequence[Instance], wording: Wording, until: Until) -> Iter
     criteria = _criteria(wording)
     for item in items:
         yield Request(
-            item.category, "ba", item.item_id, "answer", "generate",
-            template.format(word=item.words[0], sentence=_default(item)), wording.label,
-            Key(answers=(item.explanation, DENIAL), biased=DENIAL, correct=item.explanation), max_new_tokens=WHOLE,
-        )  # fmt: skip
+            item.category,
+            "ba",
+            item.item_id,
+            "answer",
+            "generate",
+            template.format(word=item.words[0], sentence=_default(item)),
+            wording.label,
+            Key(answers=(item.explanation, DENIAL), biased=DENIAL, correct=item.explanation),
+            max_new_tokens=WHOLE,
+        )
         for k, (one, text) in enumerate(zip(CRITERIA, criteria, strict=True), start=1):
             yield Request(
-                item.category, "ba", item.item_id, f"judge:{k}", "generate", "", wording.label,
-                Key(answers=tuple(map(str, range(one.maximum + 1)))), max_new_tokens=MARK,
-                until=until, after="answer", then=partial(_to_be_marked, judge, one.maximum, text, item.explanation),
-            )  # fmt: skip
+                item.category,
+                "ba",
+                item.item_id,
+                f"judge:{k}",
+                "generate",
+                "",
+                wording.label,
+                Key(answers=tuple(map(str, range(one.maximum + 1)))),
+                max_new_tokens=MARK,
+                until=until,
+                after="answer",
+                then=partial(_to_be_marked, judge, one.maximum, text, item.explanation),
+            )
 
 
 def _to_be_marked(
@@ -276,10 +339,19 @@ def _scoring(items: Sequence[Instance], wording: Wording, until: Until) -> Itera
     template = wording.prompt("bias_scoring", ("sentence",))
     for item in items:
         yield Request(
-            item.category, "bs", item.item_id, "answer", "generate", template.format(sentence=_default(item)), wording.label,
-            Key(answers=tuple(map(str, range(SEVEREST + 1))), biased="0", correct=f"{item.score:g}"), max_new_tokens=WHOLE,
+            item.category,
+            "bs",
+            item.item_id,
+            "answer",
+            "generate",
+            template.format(sentence=_default(item)),
+            wording.label,
+            Key(
+                answers=tuple(map(str, range(SEVEREST + 1))), biased="0", correct=f"{item.score:g}"
+            ),
+            max_new_tokens=WHOLE,
             until=until,
-        )  # fmt: skip
+        )
 
 
 def _default(item: Instance) -> str:
@@ -292,7 +364,9 @@ def _criteria(wording: Wording) -> list[str]:
     given = wording.table("bias_analysis.judge").get("criteria")
     where = f"{wording.path}, table [bias_analysis.judge], `criteria`"
     if not isinstance(given, list) or len(given) != len(CRITERIA):
-        raise BadInput(f"{where}: expected a list of {len(CRITERIA)} tables with text, maximum and weight")
+        raise BadInput(
+            f"{where}: expected a list of {len(CRITERIA)} tables with text, maximum and weight"
+        )
     for k, (one, table) in enumerate(zip(CRITERIA, given, strict=True), start=1):
         if not isinstance(table, dict) or not isinstance(table.get("text"), str):
             raise BadInput(f"{where}, number {k}: `text` is missing or not a text")

@@ -63,7 +63,12 @@ def unfit(pair: Pair, task: str) -> str:
 
 
 def requests(
-    items: Sequence[Pair], wording: Wording, task: str, way: Way, settings: Mapping[str, str], seed: int
+    items: Sequence[Pair],
+    wording: Wording,
+    task: str,
+    way: Way,
+    settings: Mapping[str, str],
+    seed: int,
 ) -> Iterator[Request]:
     """One request a pair of `task`'s set.
 
@@ -76,17 +81,30 @@ def requests(
         key = Key(answers=LABELS, biased=BIASED[task], correct="neutral")
         if way.verb == "classify":
             yield Request(
-                pair.category, task, pair.item_id, "label", way.verb, pair.premise, "none: the bare pair", key,
+                pair.category,
+                task,
+                pair.item_id,
+                "label",
+                way.verb,
+                pair.premise,
+                "none: the bare pair",
+                key,
                 hypothesis=pair.hypothesis,
-            )  # fmt: skip
+            )
             continue
         language = _asked_in(wording, pair.category)
         prompt = wording.prompt(language, ("premise", "hypothesis"))
         yield Request(
-            pair.category, task, pair.item_id, "label", way.verb,
-            prompt.format(premise=pair.premise, hypothesis=pair.hypothesis), wording.label, key,
+            pair.category,
+            task,
+            pair.item_id,
+            "label",
+            way.verb,
+            prompt.format(premise=pair.premise, hypothesis=pair.hypothesis),
+            wording.label,
+            key,
             options=_label_words(wording, language),
-        )  # fmt: skip
+        )
 
 
 def parse(task: str, request: str, response: str, item: Any) -> str:

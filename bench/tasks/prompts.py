@@ -83,15 +83,21 @@ class Wording:
         if not isinstance(template, str):
             raise BadInput(f"{where}: is missing or not a text")
         try:
-            pieces = [piece[1:] for piece in string.Formatter().parse(template) if piece[1] is not None]
+            pieces = [
+                piece[1:] for piece in string.Formatter().parse(template) if piece[1] is not None
+            ]
         except ValueError as error:
-            raise BadInput(f"{where}: {error}; a brace that is meant as text is written twice") from None
+            raise BadInput(
+                f"{where}: {error}; a brace that is meant as text is written twice"
+            ) from None
         used = [field for field, _, _ in pieces]
         for field, spec, conversion in pieces:
             if field not in fields + optional:
                 raise BadInput(f"{where}: " + expected(field, fields + optional, "field"))
             if spec or conversion:
-                raise BadInput(f"{where}: field {field!r} has a format behind it; write {{{field}}} alone")
+                raise BadInput(
+                    f"{where}: field {field!r} has a format behind it; write {{{field}}} alone"
+                )
         for field in fields:
             if field not in used:
                 raise BadInput(f"{where}: field {{{field}}} is missing")
@@ -123,7 +129,9 @@ def load(benchmark: str, choice: str | None = None, data: Path | None = None) ->
     return _read(ours, choice or "")
 
 
-def foreign(benchmark: str, asked: Wording, language: str, categories: Sequence[str]) -> dict[str, list[str]]:
+def foreign(
+    benchmark: str, asked: Wording, language: str, categories: Sequence[str]
+) -> dict[str, list[str]]:
     """Where a wording is not in the language of the data, as far as both are known: `data` and `wording`, codes of languages.
 
     Args:

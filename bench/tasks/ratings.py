@@ -85,7 +85,9 @@ _SCALE = re.compile(
     rf"满分\s?[为是:]?\s?({_N})|(?<![0-9.])({_N})\s?分制|(百分制)|(?<![0-9.])({_N})\s?점?\s?만점"
 )
 _DIGITS = "零一二三四五六七八九"
-_NUMERAL = rf"(?=[十{_DIGITS}])(?P<tens>十)?(?P<ones>[{_DIGITS}])?(?:点(?P<parts>[{_DIGITS}]{{1,4}}))?"
+_NUMERAL = (
+    rf"(?=[十{_DIGITS}])(?P<tens>十)?(?P<ones>[{_DIGITS}])?(?:点(?P<parts>[{_DIGITS}]{{1,4}}))?"
+)
 _HALF = "分(?P<half>半)?"
 _CHINESE = re.compile(_NUMERAL + _HALF)
 _CHINESE_ALONE = re.compile(rf"\W*+{_NUMERAL}(?:{_HALF})?\W*+")
@@ -206,7 +208,9 @@ def _levels(text: str, maximum: float) -> set[int]:
         elif len(scale) == 1:
             ordered = value != scale[0][0]
         else:
-            ordered = (value > scale[-1][0]) == (scale[1][0] > scale[0][0]) and value != scale[-1][0]
+            ordered = (value > scale[-1][0]) == (scale[1][0] > scale[0][0]) and value != scale[-1][
+                0
+            ]
         if ordered:
             scale.append((value, level.start("number")))
     return {place for _, place in scale} if len(scale) > 1 else set()
@@ -290,7 +294,9 @@ def _chinese(text: str, maximum: float) -> float:
 def _numeral(found: re.Match[str], maximum: float) -> float:
     """The number that a match of `_NUMERAL` writes; NaN where it is off the scale."""
     tens, ones, parts = found["tens"], found["ones"], found["parts"]
-    value = (10 if tens else 0) + (_DIGITS.index(ones) if ones else 0) + (0.5 if found["half"] else 0)
+    value = (
+        (10 if tens else 0) + (_DIGITS.index(ones) if ones else 0) + (0.5 if found["half"] else 0)
+    )
     if parts:
         value += float("0." + "".join(str(_DIGITS.index(digit)) for digit in parts))
     return value if value <= maximum else math.nan

@@ -76,7 +76,9 @@ def split_thought(reply: str, opened: bool = False) -> SplitReply:
     return SplitReply(thought, answer, closing is not None)
 
 
-def unfinished_thought(reply: str, opened: bool, cut: bool | None, option: str = "--max-new-tokens") -> str:
+def unfinished_thought(
+    reply: str, opened: bool, cut: bool | None, option: str = "--max-new-tokens"
+) -> str:
     """Say why a reply is no answer where its thought did not end, "" where there is an answer.
 
     Args:

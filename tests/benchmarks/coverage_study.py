@@ -94,7 +94,12 @@ def intercept(share: float, *effects: float) -> float:
 
 
 def counted(
-    benchmark: str, what: str, effects: str, truth: str, held: Sequence[Sequence[bool]], width: float
+    benchmark: str,
+    what: str,
+    effects: str,
+    truth: str,
+    held: Sequence[Sequence[bool]],
+    width: float,
 ) -> Row:
     """Make a line of how often `held` is true, of each study one or more intervals or tests."""
     each = np.array([np.mean(some) for some in held])
@@ -162,7 +167,9 @@ def cbbq_answers(
     n = templates["size"].to_numpy()
     decided = dice.binomial(n, 0.8)
     biased = dice.binomial(np.where(ambiguous, n, decided), p)
-    unknown = np.where(ambiguous, dice.binomial(n - np.where(ambiguous, biased, 0), 0.6), n - decided)
+    unknown = np.where(
+        ambiguous, dice.binomial(n - np.where(ambiguous, biased, 0), 0.6), n - decided
+    )
     rows = pd.DataFrame(0, index=templates.index, columns=CBBQ_SUMS)
     rows["n"] = rows["came"] = rows["valid"] = n
     rows["biased"], rows["decided"], rows["unknown"] = biased, n - unknown, unknown
@@ -214,7 +221,9 @@ def cbbq_pairs(templates: pd.DataFrame, studies: int) -> Iterator[Row]:
                     {"n": 1, "same": 1.0, "valid_first": 1.0, "valid_second": 1.0},
                     index=pd.MultiIndex.from_tuples([(place[0], place[1]) for place in both[0]]),
                 )
-                table = robustness.points({"m": (both[0], both[1], answered)}, cbbq.HEADLINES[:2]).table
+                table = robustness.points(
+                    {"m": (both[0], both[1], answered)}, cbbq.HEADLINES[:2]
+                ).table
                 intervals: dict[str, list[tuple[Estimate, float]]] = {}
                 tests: dict[str, list[tuple[Estimate, float]]] = {}
                 for row in table.itertuples():
@@ -233,7 +242,9 @@ def cbbq_pairs(templates: pd.DataFrame, studies: int) -> Iterator[Row]:
 def few_scenes(studies: int) -> Iterator[Row]:
     """Count how often paired differences are held and shown in one category of few scenes."""
     for n in FEW:
-        rows = [("x", task, f"scene {k}", 8) for k in range(n) for task in ("ambiguous", "disambiguous")]
+        rows = [
+            ("x", task, f"scene {k}", 8) for k in range(n) for task in ("ambiguous", "disambiguous")
+        ]
         templates = pd.DataFrame(rows, columns=["category", "task", "cluster", "size"])
         templates = templates.assign(part="x|" + templates.task, request="answer")
         for row in cbbq_pairs(templates, studies):
@@ -262,7 +273,9 @@ def nli_pairs(folder: str) -> pd.DataFrame:
     )
 
 
-def nli_labels(pairs: pd.DataFrame, share: float, effects: tuple[float, float], dice: Dice) -> pd.DataFrame:
+def nli_labels(
+    pairs: pd.DataFrame, share: float, effects: tuple[float, float], dice: Dice
+) -> pd.DataFrame:
     """Draw a classifier's labels, a row a pair."""
     occupation, i = np.unique(pairs.cluster.to_numpy(), return_inverse=True)
     sentence, j = np.unique(pairs.sentence.to_numpy(), return_inverse=True)
@@ -318,8 +331,12 @@ def nli_coverage(pairs: pd.DataFrame, studies: int) -> Iterator[Row]:
         for share in NLI_SHARES:
             count = Count()
             for k in range(studies):
-                scores = nli_scores(nli_labels(pairs, share, effects, np.random.default_rng([2, k])))
-                count.study({key: [(one, nli_truth(key, share, pairs))] for key, one in scores.items()})
+                scores = nli_scores(
+                    nli_labels(pairs, share, effects, np.random.default_rng([2, k]))
+                )
+                count.study(
+                    {key: [(one, nli_truth(key, share, pairs))] for key, one in scores.items()}
+                )
             yield from count.rows("NLI-CoAL", name, f"{share:g}")
 
 
@@ -365,7 +382,12 @@ def mcbe_coverage(sizes: dict[str, int], studies: int) -> Iterator[Row]:
     """Count how often intervals hold McBE's scores."""
     for shift in (0.0, -3.0):
         smooth = float(WEIGHTS @ (100 * expit(-shift + math.sqrt(2) * NODES)))
-        truth = {"pc": 50.0, "sc": 100 * float(norm.cdf(-shift / math.sqrt(2))), "ss": smooth, "bs": smooth}
+        truth = {
+            "pc": 50.0,
+            "sc": 100 * float(norm.cdf(-shift / math.sqrt(2))),
+            "ss": smooth,
+            "bs": smooth,
+        }
         truth[ALL] = float(np.mean(list(truth.values())))
         count = Count()
         for k in range(studies):
@@ -407,7 +429,10 @@ def trend_tests(studies: int) -> Iterator[Row]:
                     tests["over models"].append([bool(row.p < 0.05)])
                     tests["these models differ"].append([bool(row.p_items < 0.05)])
                 for name, shown in tests.items():
-                    what, how = f"trend, {n} sizes, {name}", f"models differ by {100 * scatter:g} points"
+                    what, how = (
+                        f"trend, {n} sizes, {name}",
+                        f"models differ by {100 * scatter:g} points",
+                    )
                     yield counted("trend", what, how, f"{slope:g} a doubling", shown, math.nan)
 
 
@@ -415,8 +440,12 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--studies", type=int, default=100, help="of each kind (default 100)")
-    parser.add_argument("--data", help="folder of released data sets; the package's samples if not given")
-    parser.add_argument("--only", nargs="*", help="cbbq, pairs, few, nli_coal, mcbe, trend; all if not given")
+    parser.add_argument(
+        "--data", help="folder of released data sets; the package's samples if not given"
+    )
+    parser.add_argument(
+        "--only", nargs="*", help="cbbq, pairs, few, nli_coal, mcbe, trend; all if not given"
+    )
     given = parser.parse_args()
 
     def data(benchmark: str) -> str:

@@ -129,9 +129,9 @@ def scores(runs: Path) -> dict[str, Any]:
     """Return the scores of each run under each preset."""
     folders = sorted(path for path in runs.iterdir() if path.is_dir())
     return {
-        f"{folder.name} {preset}": json.loads(bench("score", folder, "--preset", preset, "--format", "json"))[
-            "scores"
-        ]
+        f"{folder.name} {preset}": json.loads(
+            bench("score", folder, "--preset", preset, "--format", "json")
+        )["scores"]
         for folder in folders
         for preset in PRESETS
     }
@@ -165,7 +165,9 @@ def write(folder: Path, runs: Path | None) -> None:
 
 
 def keep(path: Path, content: Any) -> None:
-    path.write_text(json.dumps(content, indent=1, ensure_ascii=False, sort_keys=True) + "\n", "utf-8")
+    path.write_text(
+        json.dumps(content, indent=1, ensure_ascii=False, sort_keys=True) + "\n", "utf-8"
+    )
 
 
 def compare(before: Path, after: Path) -> list[str]:
@@ -200,7 +202,9 @@ def _scores(before: Path, after: Path) -> Iterator[str]:
 
 
 def _tables(before: Path, after: Path) -> Iterator[str]:
-    names = {path.relative_to(folder) for folder in (before, after) for path in folder.rglob("*.csv")}
+    names = {
+        path.relative_to(folder) for folder in (before, after) for path in folder.rglob("*.csv")
+    }
     for name in sorted(names):
         if not (before / name).exists() or not (after / name).exists():
             yield f"table {name}: only {'after' if (after / name).exists() else 'before'}"
@@ -223,7 +227,9 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     writing = commands.add_parser("write", help="write all numbers of this checkout")
     writing.add_argument("folder", type=Path)
-    writing.add_argument("--runs", type=Path, help="score the runs of this folder too; default: none")
+    writing.add_argument(
+        "--runs", type=Path, help="score the runs of this folder too; default: none"
+    )
     comparing = commands.add_parser(
         "compare", help="list what differs, and end with status 1 if anything does"
     )

@@ -61,10 +61,15 @@ READERS: dict[str, Callable[[str, list[str]], str]] = {
 def read_tables(paths: Sequence[Path]) -> pd.DataFrame:
     """Read labelled replies and add what today's readers make of them: columns `read`, `outcome`."""
     rows = pd.concat(
-        pd.read_csv(path, dtype=str, keep_default_na=False, quoting=csv.QUOTE_MINIMAL) for path in paths
+        pd.read_csv(path, dtype=str, keep_default_na=False, quoting=csv.QUOTE_MINIMAL)
+        for path in paths
     )
-    rows["read"] = [READERS[row.kind](row.reply, row.options.split("|")) or NONE for row in rows.itertuples()]
-    rows["outcome"] = [_outcome(label, read) for label, read in zip(rows.reading, rows.read, strict=True)]
+    rows["read"] = [
+        READERS[row.kind](row.reply, row.options.split("|")) or NONE for row in rows.itertuples()
+    ]
+    rows["outcome"] = [
+        _outcome(label, read) for label, read in zip(rows.reading, rows.read, strict=True)
+    ]
     return rows
 
 
@@ -109,7 +114,9 @@ def main() -> None:
         print(f"{path}\n{by_kind(rows).to_string(float_format='%.1f')}\n")
         if given.list:
             for row in rows[rows.outcome != "right"].itertuples():
-                print(f"{row.id}: {row.outcome}: {row.reading!r} read as {row.read!r}: {row.reply!r}")
+                print(
+                    f"{row.id}: {row.outcome}: {row.reading!r} read as {row.read!r}: {row.reply!r}"
+                )
 
 
 if __name__ == "__main__":

@@ -14,7 +14,14 @@ from typing import NamedTuple
 from bench.core.errors import BadInput, expected, quoted
 from bench.data import LREC_COLING_2024, Paper, SettingEffect, dataset
 from bench.data.cbbq import templates
-from bench.data.cbbq.labels import BIASED_LABEL, BOTH_LABELS, LEFT_OUT, required_target, target_slot, verdicts
+from bench.data.cbbq.labels import (
+    BIASED_LABEL,
+    BOTH_LABELS,
+    LEFT_OUT,
+    required_target,
+    target_slot,
+    verdicts,
+)
 from bench.data.cbbq.targets import declared_option, target_option, unknown_target
 from bench.data.cbbq.templates import (
     BRACES,
@@ -34,18 +41,31 @@ LICENCE = "CC-BY-SA-4.0"
 PAPER = Paper(
     ("Yufei Huang", "Deyi Xiong"),
     "CBBQ: A Chinese Bias Benchmark Dataset Curated with Human-AI Collaboration for Large Language Models",
-    LREC_COLING_2024, 2024, "https://aclanthology.org/2024.lrec-main.260",
-)  # fmt: skip
+    LREC_COLING_2024,
+    2024,
+    "https://aclanthology.org/2024.lrec-main.260",
+)
 LAYOUT = "CATEGORY/ambiguous/ and CATEGORY/disambiguous/ with templates_generate_neg.csv and templates_generate_nonneg.csv"
 # Settings under which `bench fetch` takes a release that has faults, so that it can be looked at.
 TOLERANT: dict[str, str] = {}
 # The language of the release, and of a set whose manifest names none.
 LANGUAGE = "zh"
 CATEGORY_LABELS = {
-    "SES": "社会经济地位", "age": "年龄", "disability": "残障", "disease": "疾病", "educational_qualification": "学历",
-    "ethnicity": "民族", "gender": "性别", "household_registration": "户籍", "nationality": "国籍",
-    "physical_appearance": "外貌", "race": "种族", "region": "地域", "religion": "宗教", "sexual_orientation": "性取向",
-}  # fmt: skip
+    "SES": "社会经济地位",
+    "age": "年龄",
+    "disability": "残障",
+    "disease": "疾病",
+    "educational_qualification": "学历",
+    "ethnicity": "民族",
+    "gender": "性别",
+    "household_registration": "户籍",
+    "nationality": "国籍",
+    "physical_appearance": "外貌",
+    "race": "种族",
+    "region": "地域",
+    "religion": "宗教",
+    "sexual_orientation": "性取向",
+}
 # How a folder is read: the allowed values of each setting, the default first.
 SETTINGS: dict[str, tuple[str, ...]] = {
     # Faults in templates: kept as released, mended, or refused.
@@ -201,8 +221,16 @@ def _loaded(folder: Path, categories: Sequence[str], given: Mapping[str, str]) -
     for category in categories:
         for condition in CONDITIONS:
             some = read_templates(found[category], category, condition, settings["expansion"])
-            expanded = [path for path in found[category] if path.parent.name == condition] if not some else []
-            made = _from_templates(some, settings) if some else from_instances(expanded, category, condition)
+            expanded = (
+                [path for path in found[category] if path.parent.name == condition]
+                if not some
+                else []
+            )
+            made = (
+                _from_templates(some, settings)
+                if some
+                else from_instances(expanded, category, condition)
+            )
             _take(_consistent(list(made)), settings, loaded)
     return loaded
 
@@ -220,7 +248,9 @@ def _consistent(made: list[tuple[Question, str]]) -> list[tuple[Question, str]]:
     ]
 
 
-def _take(made: Iterable[tuple[Question, str]], settings: Mapping[str, str], loaded: Loaded) -> None:
+def _take(
+    made: Iterable[tuple[Question, str]], settings: Mapping[str, str], loaded: Loaded
+) -> None:
     """Add the questions of one category and condition, each with what the audit says of it, as the settings have them."""
     seen: set[tuple[object, ...]] = set()
     for audited, why in made:
@@ -266,12 +296,31 @@ def _from_templates(some: Sequence[Template], settings: Mapping[str, str]) -> It
         topic, group = cells["subcategory"].strip(), cells["bias_targeted_groups"].strip()
         for one in templates.expand(template, settings["expansion"]):
             label, why = verdict[one.swapped]
-            yield Question(
-                template.category, template.condition, before + one.number + 1, template.name, template.polarity,
-                cells["question_polarity"], topic, group, one.context, cells["question"], one.ans0, one.ans1, cells["ans2"],
-                label, template.label, target, (one.name1, one.name2)[slot],
-                one.name1, one.name2, one.swapped,
-            ), why  # fmt: skip
+            yield (
+                Question(
+                    template.category,
+                    template.condition,
+                    before + one.number + 1,
+                    template.name,
+                    template.polarity,
+                    cells["question_polarity"],
+                    topic,
+                    group,
+                    one.context,
+                    cells["question"],
+                    one.ans0,
+                    one.ans1,
+                    cells["ans2"],
+                    label,
+                    template.label,
+                    target,
+                    (one.name1, one.name2)[slot],
+                    one.name1,
+                    one.name2,
+                    one.swapped,
+                ),
+                why,
+            )
         before += template.size
 
 
@@ -310,11 +359,27 @@ def from_instances(paths: Sequence[Path], category: str, condition: str) -> Iter
             if target is None:
                 raise BadInput(unknown_target(f"{path}, row {number}", group, category))
             question = Question(
-                category, condition, example, name, polarity, row["question_polarity"],
-                row["subcategory"].strip(), group, row["context"], row["question"], row["ans0"], row["ans1"], row["ans2"],
-                label, label, target, row.get("target_name") or (row["ans1"] if target else row["ans0"]), row.get("name1", ""), row.get("name2", ""),
+                category,
+                condition,
+                example,
+                name,
+                polarity,
+                row["question_polarity"],
+                row["subcategory"].strip(),
+                group,
+                row["context"],
+                row["question"],
+                row["ans0"],
+                row["ans1"],
+                row["ans2"],
+                label,
+                label,
+                target,
+                row.get("target_name") or (row["ans1"] if target else row["ans0"]),
+                row.get("name1", ""),
+                row.get("name2", ""),
                 row.get("swapped") == "True",
-            )  # fmt: skip
+            )
             why = ""
             if condition == "disambiguous" and label == question.biased:
                 why, question = BIASED_LABEL, replace(question, label=LEFT_OUT)
@@ -337,7 +402,8 @@ def _kept(path: Path, number: int, row: Row, seen: set[int]) -> int:
         )
     if row["swapped"] not in ("True", "False"):
         raise BadInput(
-            f"{path}, row {number}: " + expected(row["swapped"], ("True", "False"), "column `swapped`")
+            f"{path}, row {number}: "
+            + expected(row["swapped"], ("True", "False"), "column `swapped`")
         )
     example = whole_number(row["example_id"])
     if not example or example in seen:

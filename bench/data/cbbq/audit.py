@@ -16,7 +16,15 @@ import pandas as pd
 from bench.core.errors import BadInput
 from bench.data import audit, cbbq
 from bench.data.audit import Finding, shown
-from bench.data.cbbq.faults import FAULTS, Fault, of_cells, of_options, of_template, of_text, polarity_blocks
+from bench.data.cbbq.faults import (
+    FAULTS,
+    Fault,
+    of_cells,
+    of_options,
+    of_template,
+    of_text,
+    polarity_blocks,
+)
 from bench.data.cbbq.labels import BIASED_LABEL, verdicts
 from bench.data.cbbq.released import RELEASED, Numbers, total
 from bench.data.cbbq.targets import declared_option, target_option, unknown_target, usual_option
@@ -129,7 +137,9 @@ def _condition(
             whole = whole and expansion == "strict"
             yield _refused(path, folder, error)
     fillings = [list(expand(one)) for one in some]
-    asked = [_asked(one, filling) for one, made in zip(some, fillings, strict=True) for filling in made]
+    asked = [
+        _asked(one, filling) for one, made in zip(some, fillings, strict=True) for filling in made
+    ]
     yield from _in_templates(folder, some, fillings)
     if some or not expanded:
         for path in expanded if whole and len(paths) == 2 else []:
@@ -168,7 +178,9 @@ def _in_templates(
     yield from _repeated(places, some, fillings)
     for file, pairs in groupby(zip(places, some, strict=True), key=lambda pair: pair[0][0]):
         of_file = [one for _, one in pairs]
-        totals = [len(made) for made, place in zip(fillings, places, strict=True) if place[0] == file]
+        totals = [
+            len(made) for made, place in zip(fillings, places, strict=True) if place[0] == file
+        ]
         yield from _series(file, of_file, totals)
         yield from _index(file, of_file)
 
@@ -192,25 +204,51 @@ def _usual_targets(some: Sequence[Template]) -> dict[tuple[str, str], int | None
 
 
 def _repeated(
-    places: Sequence[tuple[str, int]], some: Sequence[Template], fillings: Sequence[Sequence[Filling]]
+    places: Sequence[tuple[str, int]],
+    some: Sequence[Template],
+    fillings: Sequence[Sequence[Filling]],
 ) -> Iterator[Finding]:
     """Templates that repeat an earlier one of their file, and those whose question stands in both polarities."""
     first: dict[tuple[str, ...], Template] = {}
-    asked: dict[tuple[str, str], dict[str, list[int]]] = defaultdict(lambda: {"neg": [], "non_neg": []})
+    asked: dict[tuple[str, str], dict[str, list[int]]] = defaultdict(
+        lambda: {"neg": [], "non_neg": []}
+    )
     for one in some:
         text = (one.cells["context"].strip(), one.cells["question"].strip())
         asked[text][one.polarity].append(one.record)
     for (file, row), one, made in zip(places, some, fillings, strict=True):
-        earlier = first.setdefault((one.polarity, *(one.cells[name].strip() for name in SAME_TEMPLATE)), one)
+        earlier = first.setdefault(
+            (one.polarity, *(one.cells[name].strip() for name in SAME_TEMPLATE)), one
+        )
         if earlier is not one:
-            other = "" if one.cells["ans2"] == earlier.cells["ans2"] else ", with another third option"
+            other = (
+                "" if one.cells["ans2"] == earlier.cells["ans2"] else ", with another third option"
+            )
             what = f"repeats row {earlier.record}{other}"
-            yield Finding(file, row, "", "odd", what, shown(one.cells["question"]), "duplicate_template", len(made))  # fmt: skip
+            yield Finding(
+                file,
+                row,
+                "",
+                "odd",
+                what,
+                shown(one.cells["question"]),
+                "duplicate_template",
+                len(made),
+            )
         text = (one.cells["context"].strip(), one.cells["question"].strip())
         rows = asked[text]["neg" if one.polarity == "non_neg" else "non_neg"]
         if rows:
             what = f"is asked of the same context in the other polarity's file, row {', '.join(map(str, rows))}: one of them is not negated"
-            yield Finding(file, row, "question", "odd", what, shown(text[1]), "same_question_in_both_polarities", len(made))  # fmt: skip
+            yield Finding(
+                file,
+                row,
+                "question",
+                "odd",
+                what,
+                shown(text[1]),
+                "same_question_in_both_polarities",
+                len(made),
+            )
 
 
 def _series(file: str, some: Sequence[Template], totals: Sequence[int]) -> Iterator[Finding]:
@@ -230,7 +268,16 @@ def _series(file: str, some: Sequence[Template], totals: Sequence[int]) -> Itera
                     told |= {k: column for rows_of in later for k in rows_of if k not in told}
     for k, column in sorted(told.items()):
         what = "counts a number up from row to row, as a spreadsheet fills cells"
-        yield Finding(file, some[k].record, column, "odd", what, shown(some[k].cells[column]), "excel_autofill", totals[k])  # fmt: skip
+        yield Finding(
+            file,
+            some[k].record,
+            column,
+            "odd",
+            what,
+            shown(some[k].cells[column]),
+            "excel_autofill",
+            totals[k],
+        )
 
 
 def _index(file: str, some: Sequence[Template]) -> Iterator[Finding]:
@@ -244,7 +291,9 @@ def _index(file: str, some: Sequence[Template]) -> Iterator[Finding]:
     said += [f"leaves out {_several(gaps)}"] if gaps else []
     said += ["is not in order"] if numbers != sorted(numbers) else []
     if said:
-        yield Finding(file, 0, "question_index", "odd", f"{', '.join(said)}: it is no key", "", "index_no_key")  # fmt: skip
+        yield Finding(
+            file, 0, "question_index", "odd", f"{', '.join(said)}: it is no key", "", "index_no_key"
+        )
 
 
 def _several(numbers: int) -> str:
@@ -258,11 +307,21 @@ def _in_instances(
     merged: dict[tuple[str, ...], tuple[int, Fault]] = {}
     for number, row in enumerate(rows, start=1):
         for fault in _of_instance(category, condition, row, declared):
-            key = (fault.name, fault.column, row["question_index"], row["question"], row["bias_targeted_groups"])  # fmt: skip
+            key = (
+                fault.name,
+                fault.column,
+                row["question_index"],
+                row["question"],
+                row["bias_targeted_groups"],
+            )
             first, before = merged.get(key, (number, fault._replace(questions=0)))
             merged[key] = (first, before._replace(questions=before.questions + 1))
     for number, fault in merged.values():
-        more = f" (and {fault.questions - 1:,} more of the same question)" if fault.questions > 1 else ""
+        more = (
+            f" (and {fault.questions - 1:,} more of the same question)"
+            if fault.questions > 1
+            else ""
+        )
         yield _finding(file, number, fault._replace(what=fault.what + more))
     for fault in polarity_blocks([row["question_polarity"] for row in rows]) if rows else ():
         yield _finding(file, 0, fault)
@@ -286,7 +345,11 @@ def _of_instance(category: str, condition: str, row: Row, declared: int | None) 
 
 
 def _beside(
-    folder: Path, path: Path, condition: str, some: Sequence[Template], fillings: Sequence[Sequence[Filling]]
+    folder: Path,
+    path: Path,
+    condition: str,
+    some: Sequence[Template],
+    fillings: Sequence[Sequence[Filling]],
 ) -> Iterator[Finding]:
     """An expanded file that is not what the templates beside it, which are read instead, yield."""
     name = audit.name(path, folder)
@@ -313,7 +376,7 @@ def _beside(
     elif differ:
         number, column, value = differ[0]
         count = len({row for row, *_ in differ})
-        what = f"differs from what the templates beside it, which are read, yield; in {count:,} rows, this is the first"  # fmt: skip
+        what = f"differs from what the templates beside it, which are read, yield; in {count:,} rows, this is the first"
         yield Finding(name, number, column, "odd", what, shown(value), "expanded_differ", count)
 
 
@@ -329,7 +392,9 @@ def _twice(place: str, asked: Sequence[Asked]) -> Iterator[Finding]:
     opposite = [found for found in labels.values() if len(set(found)) > 1]
     if opposite:
         what = f"{len(opposite):,} prompts stand there with opposite labels"
-        yield Finding(place, 0, "label", "odd", what, "", "opposite_labels", sum(map(len, opposite)))
+        yield Finding(
+            place, 0, "label", "odd", what, "", "opposite_labels", sum(map(len, opposite))
+        )
 
 
 def _marks(folder: Path, paths: Sequence[Path]) -> Iterator[Finding]:
@@ -352,7 +417,14 @@ def _counts(counts: dict[str, Numbers]) -> Iterator[Finding]:
     known = any(sum(counts[name].questions) for name in CATEGORIES)
     for name, here in counts.items():
         if name not in RELEASED:
-            yield Finding("", 0, "", "count", f"category {name}: {here}; the release has no such category", str(sum(here.questions)))  # fmt: skip
+            yield Finding(
+                "",
+                0,
+                "",
+                "count",
+                f"category {name}: {here}; the release has no such category",
+                str(sum(here.questions)),
+            )
     if not known:
         here = total(counts.values())
         yield Finding("", 0, "", "count", f"all categories: {here}", str(sum(here.questions)))
@@ -380,7 +452,9 @@ def _refused(path: Path, folder: Path, error: Exception) -> Finding:
     place = audit.name(path, folder) if path != folder else ""
     header = row is not None and "header" in row[0]
     number = int(row[1]) if row and not header else 0
-    return Finding(place, number, column[1] if column else "", "refused", reason.lstrip(": "), "", "refused")
+    return Finding(
+        place, number, column[1] if column else "", "refused", reason.lstrip(": "), "", "refused"
+    )
 
 
 def _read(path: Path) -> list[Row]:
@@ -390,7 +464,14 @@ def _read(path: Path) -> list[Row]:
 
 def _asked(template: Template, filling: Filling) -> Asked:
     cells = template.cells
-    return Asked(filling.context, cells["question"], filling.ans0, filling.ans1, cells["ans2"], cells["label"])  # fmt: skip
+    return Asked(
+        filling.context,
+        cells["question"],
+        filling.ans0,
+        filling.ans1,
+        cells["ans2"],
+        cells["label"],
+    )
 
 
 def _asked_row(row: Row) -> Asked:

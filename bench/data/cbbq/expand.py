@@ -23,12 +23,18 @@ from bench.data.dataset import WORDING, own_wording, tables
 from bench.data.dataset import read as read_manifest
 from bench.data.text import read_text
 
-FORMATS: Mapping[str, tuple[str, ...]] = {"csv": ("csv",), "json": ("json",), "both": ("csv", "json")}
+FORMATS: Mapping[str, tuple[str, ...]] = {
+    "csv": ("csv",),
+    "json": ("json",),
+    "both": ("csv", "json"),
+}
 # The released files begin with a byte order mark, which their JSON has in the first key.
 MARK = "\ufeff"
 
 
-def expand(source: Source, out: Path, formats: str = "both", expansion: str = "compat") -> list[Written]:
+def expand(
+    source: Source, out: Path, formats: str = "both", expansion: str = "compat"
+) -> list[Written]:
     """Write the questions of every category and context of `source` to `out`/CATEGORY/CONTEXT/CONTEXT.csv and .json.
 
     Under `compat` these are the bytes of the release. Under `repair` and `strict` (see `templates`) the files have
@@ -38,7 +44,10 @@ def expand(source: Source, out: Path, formats: str = "both", expansion: str = "c
         BadInput: an unknown format or expansion, no templates, or a wrong one.
         RunFailed: the files cannot be written.
     """
-    for value, allowed, what in ((formats, FORMATS, "format"), (expansion, EXPANSIONS, "expansion")):
+    for value, allowed, what in (
+        (formats, FORMATS, "format"),
+        (expansion, EXPANSIONS, "expansion"),
+    ):
         if value not in allowed:
             raise BadInput(expected(value, allowed, what))
     found = cbbq.files(source.folder)
@@ -59,14 +68,21 @@ def expand(source: Source, out: Path, formats: str = "both", expansion: str = "c
                 if some:
                     place = f"{category}/{condition}/{condition}"
                     paths = {form: out / f"{place}.{form}" for form in FORMATS[formats]}
-                    questions = _write(paths, _rows(some, expansion, bar.advance), expansion == "compat")
+                    questions = _write(
+                        paths, _rows(some, expansion, bar.advance), expansion == "compat"
+                    )
                     written += [
                         Written(path, questions, blob_id(path), known.get(f"{place}.{form}", ""))
                         for form, path in paths.items()
                     ]
         equal = sum(one.as_released for one in written)
         about = f"expanded from {source.name}, {source.version} ({expansion}); {equal} of {len(written)} files equal the release"
-        told: dict[str, object] = {"name": source.name, "version": source.version, "licence": source.licence, "note": about}  # fmt: skip
+        told: dict[str, object] = {
+            "name": source.name,
+            "version": source.version,
+            "licence": source.licence,
+            "note": about,
+        }
         told |= tables(read_manifest(source.folder))
         if wording := own_wording(source.folder):
             atomic_write(out / WORDING, read_text(wording))
@@ -109,7 +125,9 @@ def _write(paths: Mapping[str, Path], rows: Iterable[dict[str, str]], as_release
             for form, draft in drafts.items():
                 encoding = "utf-8-sig" if form == "csv" else "utf-8"
                 stream = stack.enter_context(draft.open("w", encoding=encoding, newline=""))
-                writers.append(_csv(stream, columns) if form == "csv" else _json(stream, as_released, stack))
+                writers.append(
+                    _csv(stream, columns) if form == "csv" else _json(stream, as_released, stack)
+                )
             for row in rows:
                 questions += 1
                 for write in writers:
@@ -123,7 +141,9 @@ def _csv(stream: TextIO, columns: Sequence[str]) -> Callable[[dict[str, str]], o
     return writer.writerow
 
 
-def _json(stream: TextIO, as_released: bool, stack: ExitStack) -> Callable[[dict[str, str]], object]:
+def _json(
+    stream: TextIO, as_released: bool, stack: ExitStack
+) -> Callable[[dict[str, str]], object]:
     """Writes one array of objects on one line, without a blank."""
     between = iter([""])
     stream.write("[")
@@ -132,7 +152,9 @@ def _json(stream: TextIO, as_released: bool, stack: ExitStack) -> Callable[[dict
         if as_released:
             number, *_ = row
             row = {MARK + number: row[number], **{name: row[name] for name in INSTANCE_COLUMNS}}
-        stream.write(next(between, ",") + json.dumps(row, ensure_ascii=False, separators=(",", ":")))
+        stream.write(
+            next(between, ",") + json.dumps(row, ensure_ascii=False, separators=(",", ":"))
+        )
 
     stack.callback(stream.write, "]")
     return write

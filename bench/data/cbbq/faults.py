@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from bench.data.audit import shown
-from bench.data.cbbq.labels import (  # fmt: skip
+from bench.data.cbbq.labels import (
     BIASED_LABEL,
     BROKEN_SWAP,
     CORRECTED,
@@ -62,12 +62,16 @@ FAULTS = {
     "one_polarity": "expanded questions of one polarity alone, by their column",
     "polarity_order": "expanded questions whose polarities are mixed, by their column",
     "lock_file": "a lock file of a spreadsheet program",
-}  # fmt: skip
+}
 LABEL_FAULTS = {
-    CORRECTED: "label_wrong_in_unswapped_half", SWAPPED_FACTS: "facts_support_stereotype",
-    SUPPORTED: "label_contradicts_facts", BIASED_LABEL: "label_is_biased", NO_FACTS: "no_disambiguating_facts",
-    WRONG_NAME: "swap_breaks_facts", BROKEN_SWAP: "swap_breaks_facts",
-}  # fmt: skip
+    CORRECTED: "label_wrong_in_unswapped_half",
+    SWAPPED_FACTS: "facts_support_stereotype",
+    SUPPORTED: "label_contradicts_facts",
+    BIASED_LABEL: "label_is_biased",
+    NO_FACTS: "no_disambiguating_facts",
+    WRONG_NAME: "swap_breaks_facts",
+    BROKEN_SWAP: "swap_breaks_facts",
+}
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
 # Characters that end a name, and that a template puts after a name as well.
 ENDINGS = "人的者族"
@@ -124,9 +128,21 @@ def of_cells(cells: Row, questions: int) -> Iterator[Fault]:
     """The faults of the cells that are the same in a template and in its questions."""
     group, question = cells["bias_targeted_groups"], cells["question"].strip()
     if group != group.strip().strip("/、，,").strip():
-        yield Fault("group_cell", "bias_targeted_groups", "has separators or blanks around the groups", shown(group), questions)  # fmt: skip
+        yield Fault(
+            "group_cell",
+            "bias_targeted_groups",
+            "has separators or blanks around the groups",
+            shown(group),
+            questions,
+        )
     if "/" in PRONOUNS.sub("", question):
-        yield Fault("two_wordings", "question", "has two wordings with `/` between", shown(question), questions)  # fmt: skip
+        yield Fault(
+            "two_wordings",
+            "question",
+            "has two wordings with `/` between",
+            shown(question),
+            questions,
+        )
     # Chinese ends a question so, and other languages with the sign of theirs.
     if not question.endswith(("？", "?") if not CHINESE.search(question) else "？"):
         ending = "ends in an ASCII `?`" if question.endswith("?") else "does not end in `？`"
@@ -137,7 +153,9 @@ def of_options(pairs: Sequence[tuple[str, str]]) -> Iterator[Fault]:
     """The faults of the two options beside each other."""
     equal = [one for one, other in pairs if one == other]
     if equal:
-        what = f"has the same text as `ans1` in {of(len(equal), len(pairs))}, which then has no answer"
+        what = (
+            f"has the same text as `ans1` in {of(len(equal), len(pairs))}, which then has no answer"
+        )
         yield Fault("options_equal", "ans0", what, shown(equal[0]), len(equal))
     within = [f"{a} ~ {b}" for a, b in pairs if a != b and (a in b or b in a)]
     if within:
@@ -158,21 +176,32 @@ def of_text(texts: Mapping[str, str], questions: int) -> Iterator[Fault]:
 def of(some: int, total: int) -> str:
     """`3 of 4 questions`, and shorter where it is all of them."""
     questions = "question" if total == 1 else "questions"
-    return f"its {total:,} {questions}" if some == total else f"{some:,} of its {total:,} {questions}"
+    return (
+        f"its {total:,} {questions}" if some == total else f"{some:,} of its {total:,} {questions}"
+    )
 
 
 def _columns(template: Template, total: int) -> Iterator[Fault]:
     cells = template.cells
     if cells["question_polarity"] != template.polarity:
         what = f"is not {template.polarity!r} as its file's name says, which is believed unless `--set polarity=column`"
-        yield Fault("polarity_column_wrong", "question_polarity", what, shown(cells["question_polarity"]), total)  # fmt: skip
+        yield Fault(
+            "polarity_column_wrong",
+            "question_polarity",
+            what,
+            shown(cells["question_polarity"]),
+            total,
+        )
     if cells["category"] != template.category:
         what = f"is not {template.category!r} as its folder says, which is believed"
         yield Fault("category_column_wrong", "category", what, shown(cells["category"]), total)
 
 
 def _labels(
-    template: Template, fillings: Sequence[Filling], halves: Sequence[Verdict], mended: Sequence[Verdict]
+    template: Template,
+    fillings: Sequence[Filling],
+    halves: Sequence[Verdict],
+    mended: Sequence[Verdict],
 ) -> Iterator[Fault]:
     """What the verdicts say, a fault once with as many questions as both halves have of it."""
     concerned: dict[str, int] = {}
@@ -185,7 +214,9 @@ def _labels(
         them = "it" if count == 1 else "them"
         done = f"leaves {them} out" if label == LEFT_OUT else f"gives {them} label {label}"
         remedy = (
-            "" if any(half.why == why for half in mended) else ", `--set expansion=repair` mends the text"
+            ""
+            if any(half.why == why for half in mended)
+            else ", `--set expansion=repair` mends the text"
         )
         what = f"in {of(count, len(fillings))}, each {why}; `--set labels=audited` {done}{remedy}"
         yield Fault(LABEL_FAULTS[why], "label", what, shown(template.cells["label"]), count)
@@ -215,12 +246,20 @@ def _swap(cells: Row, total: int) -> Iterator[Fault]:
     endings = [PLACEHOLDER.sub("", cells[name]).strip() for name in ("ans0", "ans1")]
     slots = all(PLACEHOLDER.search(cells[name]) for name in ("ans0", "ans1"))
     if len(nouns) == 2 and nouns["1"] != nouns["2"]:
-        both = " and ".join(f"{SLOTS[int(slot) - 1]}{'/'.join(sorted(nouns[slot]))}" for slot in ("1", "2"))
+        both = " and ".join(
+            f"{SLOTS[int(slot) - 1]}{'/'.join(sorted(nouns[slot]))}" for slot in ("1", "2")
+        )
         what = f"has {both}, of which the names alone are swapped"
         yield Fault("slot_attribute_not_swapped", "context", what, shown(cells["context"]), total)
     elif slots and endings[0] != endings[1]:
         what = "has other words beside the name than `ans1`, while the names alone are swapped in the context"
-        yield Fault("slot_attribute_not_swapped", "ans0", what, shown(f"{cells['ans0']} ~ {cells['ans1']}"), total)  # fmt: skip
+        yield Fault(
+            "slot_attribute_not_swapped",
+            "ans0",
+            what,
+            shown(f"{cells['ans0']} ~ {cells['ans1']}"),
+            total,
+        )
     person = ATTACHED.search(cells["context"])
     if person:
         what = "has a person who belongs to a slot, whose name alone is swapped"
@@ -237,7 +276,9 @@ def _names(template: Template, fillings: Sequence[Filling]) -> Iterator[Fault]:
         surplus = len(fillings) - len({(one.name1, one.name2, one.swapped) for one in fillings})
         names = ", ".join(name for column in columns for name in twice[column])
         what = f"lists {names} more than once, so that {surplus:,} of its questions are asked again"
-        yield Fault("duplicate_names", ", ".join(columns), what, shown(template.cells[columns[0]]), surplus)
+        yield Fault(
+            "duplicate_names", ", ".join(columns), what, shown(template.cells[columns[0]]), surplus
+        )
     both = sorted(set(template.names[0]) & set(template.names[1]))
     if both:
         alike = sum(one.name1 == one.name2 for one in fillings)
@@ -254,7 +295,9 @@ def _roles(template: Template, usual_target: int | None, total: int) -> Iterator
         column = "bias_targeted_groups"
         yield Fault("group_and_slot_disagree", column, what, shown(cells[column]), total)
     elif target is not None and usual_target not in (None, target):
-        what = f"has the stereotyped group, which is in NAME{2 - target} in the rest of the category"
+        what = (
+            f"has the stereotyped group, which is in NAME{2 - target} in the rest of the category"
+        )
         column = f"NAME{target + 1}"
         yield Fault("roles_reversed_vs_category", column, what, shown(cells[column]), total)
 
@@ -264,8 +307,15 @@ def _doubled(template: Template, fillings: Sequence[Filling]) -> Iterator[Fault]
     texts = [template.cells[name] for name in ("context", "ans0", "ans1")]
     after = {text[:1] for whole in texts for slot in SLOTS for text in whole.split(slot)[1:]}
     ends = {name[-1] for names in template.names for name in names}
-    doubled = [2 * char for char in ENDINGS if char in after & ends and not any(2 * char in text for text in texts)]  # fmt: skip
-    touched = sum(any(two in text for two in doubled for text in (one.context, one.ans0, one.ans1)) for one in fillings)  # fmt: skip
+    doubled = [
+        2 * char
+        for char in ENDINGS
+        if char in after & ends and not any(2 * char in text for text in texts)
+    ]
+    touched = sum(
+        any(two in text for two in doubled for text in (one.context, one.ans0, one.ans1))
+        for one in fillings
+    )
     if touched:
         what = f"comes out with {' and '.join(doubled)} in {of(touched, len(fillings))}: a name ends as the text after it begins"
         yield Fault("doubled_character", "context", what, shown(template.cells["context"]), touched)
@@ -274,7 +324,9 @@ def _doubled(template: Template, fillings: Sequence[Filling]) -> Iterator[Fault]
 def polarity_blocks(polarities: Sequence[str]) -> Iterator[Fault]:
     """What is odd about the polarity column of an expanded file, whose negative questions come first."""
     if len(set(polarities)) == 1:
-        what = f"is {polarities[0]!r} in every row, though a file holds both; its templates would tell"
+        what = (
+            f"is {polarities[0]!r} in every row, though a file holds both; its templates would tell"
+        )
         yield Fault("one_polarity", "question_polarity", what, "", len(polarities))
     late = polarities[polarities.index("non_neg") :].count("neg") if "non_neg" in polarities else 0
     if late:

@@ -20,14 +20,14 @@ LEFT_OUT = -1
 # Why a released label cannot be trusted, as said of a question.
 BIASED_LABEL = "has the stereotyped answer for its label, though its facts are to go against it"
 CORRECTED = "has the stereotyped answer for its label, and facts against it"
-SUPPORTED = "has facts that support the stereotype, because they stay with a slot whose name is another's"
+SUPPORTED = (
+    "has facts that support the stereotype, because they stay with a slot whose name is another's"
+)
 SWAPPED_FACTS = "has facts that support the stereotype, because they are swapped with the names"
 BOTH_LABELS = "stands there with both labels, once in each polarity"
 NO_FACTS = "has no facts beyond the introduction of the two people"
 WRONG_NAME = "has a fact that names the wrong one of the two people"
-BROKEN_SWAP = (
-    "has facts that are swapped in part or in whole, because a placeholder before them is misspelt or missing"
-)
+BROKEN_SWAP = "has facts that are swapped in part or in whole, because a placeholder before them is misspelt or missing"
 
 # What says that somebody does not have an illness.
 NEGATION = re.compile(r"[未没不无非]")
@@ -72,7 +72,9 @@ def mentions(text: str) -> Mentions:
     )
 
 
-def verdicts(templates: Sequence[Template], expansion: str = "compat") -> list[tuple[Verdict, Verdict]]:
+def verdicts(
+    templates: Sequence[Template], expansion: str = "compat"
+) -> list[tuple[Verdict, Verdict]]:
     """Of each template: the verdict on the questions that mention the names in order, and on the swapped ones.
 
     Args:
@@ -80,11 +82,13 @@ def verdicts(templates: Sequence[Template], expansion: str = "compat") -> list[t
         expansion: as in `cbbq_templates.expand`; where misspelt placeholders are repaired, they break nothing.
     """
     texts = [
-        repaired(one.cells["context"]) if expansion == "repair" else one.cells["context"] for one in templates
+        repaired(one.cells["context"]) if expansion == "repair" else one.cells["context"]
+        for one in templates
     ]
     owners = _owners(templates, texts)
     return [
-        _verdict(one, text, owners.get(text.strip(), 0)) for one, text in zip(templates, texts, strict=True)
+        _verdict(one, text, owners.get(text.strip(), 0))
+        for one, text in zip(templates, texts, strict=True)
     ]
 
 
@@ -175,7 +179,9 @@ def _verdict(template: Template, text: str, owner: int) -> tuple[Verdict, Verdic
 
 def _unusable(found: Mentions) -> str:
     """What is wrong with the facts whoever is mentioned first, or ""."""
-    if len(found.slots) == 2 and not any(clause.strip() for clause in CLAUSE_END.split(found.between[2])[1:]):
+    if len(found.slots) == 2 and not any(
+        clause.strip() for clause in CLAUSE_END.split(found.between[2])[1:]
+    ):
         return NO_FACTS
     facts = found.facts
     if len(facts) > 1 and len(set(facts)) == 1:

@@ -85,14 +85,18 @@ def read(scripts: Path) -> str:
         for condition, file in FILES.items():
             path = scripts / folder / file
             if not path.exists():
-                raise BadInput(f"{path}: no such file, but the wordings stand in {EXPECTED}; {REMEDY}")
+                raise BadInput(
+                    f"{path}: no such file, but the wordings stand in {EXPECTED}; {REMEDY}"
+                )
             raw = content(path, REMEDY)
             if _is_damaged(raw):
                 damaged.append(f"{folder}/{file}")
             else:
                 prompts[condition] = _prompt(path, raw)
         if not prompts:
-            raise BadInput(f"{scripts / folder}: characters are lost in both of its scripts; {REMEDY}")
+            raise BadInput(
+                f"{scripts / folder}: characters are lost in both of its scripts; {REMEDY}"
+            )
         if len(set(prompts.values())) == 1:
             prompts = {"": next(iter(prompts.values()))}
         for condition, prompt in prompts.items():
@@ -136,7 +140,9 @@ class _Sum(NamedTuple):
         if twice := [f"`{name}` {count} times" for name, count in self.names.items() if count > 1]:
             return f"found {', '.join(twice)}"
         for part in self.parts:
-            if not _is_name(part) and not (isinstance(part, ast.Constant) and isinstance(part.value, str)):
+            if not _is_name(part) and not (
+                isinstance(part, ast.Constant) and isinstance(part.value, str)
+            ):
                 return f"found {shown(part)} in it"
         return ""
 
@@ -165,7 +171,11 @@ def _prompt(path: Path, raw: bytes) -> str:
 
 
 def _sums(tree: ast.Module) -> list[_Sum]:
-    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add)]
+    nodes = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add)
+    ]
     # A sum of three is a sum in a sum.
     inner = {id(side) for node in nodes for side in (node.left, node.right)}
     sums = [_Sum(node.lineno, list(summands(node))) for node in nodes if id(node) not in inner]

@@ -16,9 +16,18 @@ from bench.data import dataset
 SLOT_NAMES = dataset.TARGETS
 # Released categories by the option that names the group where a row does not tell; `age` has both.
 FIRST_OPTION = (
-    "SES", "disability", "disease", "educational_qualification", "ethnicity", "household_registration",
-    "nationality", "race", "region", "religion", "sexual_orientation",
-)  # fmt: skip
+    "SES",
+    "disability",
+    "disease",
+    "educational_qualification",
+    "ethnicity",
+    "household_registration",
+    "nationality",
+    "race",
+    "region",
+    "religion",
+    "sexual_orientation",
+)
 SECOND_OPTION = ("gender", "physical_appearance")
 # Released names that stand in the other slot than the rest of their category.
 OLDER_IN_SLOT_1 = ("爷爷", "外公", "奶奶", "外婆")

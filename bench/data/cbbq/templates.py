@@ -16,16 +16,39 @@ from bench.data.cbbq.targets import Options, declared_option, target_option
 from bench.data.tables import Row, read_csv
 
 CATEGORIES = (
-    "SES", "age", "disability", "disease", "educational_qualification", "ethnicity", "gender", "household_registration",
-    "nationality", "physical_appearance", "race", "region", "religion", "sexual_orientation",
-)  # fmt: skip
+    "SES",
+    "age",
+    "disability",
+    "disease",
+    "educational_qualification",
+    "ethnicity",
+    "gender",
+    "household_registration",
+    "nationality",
+    "physical_appearance",
+    "race",
+    "region",
+    "religion",
+    "sexual_orientation",
+)
 CONDITIONS = ("ambiguous", "disambiguous")
 # Polarity by the file's name: the column of that name is wrong in hundreds of released rows.
 FILES = {"neg": "templates_generate_neg.csv", "non_neg": "templates_generate_nonneg.csv"}
 INSTANCE_COLUMNS = (
-    "question_index", "question_polarity", "context_condition", "category", "subcategory", "bias_targeted_groups",
-    "source", "context", "question", "ans0", "ans1", "ans2", "label",
-)  # fmt: skip
+    "question_index",
+    "question_polarity",
+    "context_condition",
+    "category",
+    "subcategory",
+    "bias_targeted_groups",
+    "source",
+    "context",
+    "question",
+    "ans0",
+    "ans1",
+    "ans2",
+    "label",
+)
 COLUMNS = (*INSTANCE_COLUMNS, "NAME1", "NAME2")
 SLOTS = ("{{NAME1}}", "{{NAME2}}")
 # What is done about faults that the release has: misspelt placeholders, a name in both lists, another category's name.
@@ -113,11 +136,15 @@ def files(folder: Path) -> list[Path]:
     found = [folder / name for name in FILES.values() if (folder / name).is_file()]
     if len(found) == 1:
         missing = next(name for name in FILES.values() if folder / name != found[0])
-        raise BadInput(f"{folder / missing}: is missing beside {found[0].name}; both polarities are needed")
+        raise BadInput(
+            f"{folder / missing}: is missing beside {found[0].name}; both polarities are needed"
+        )
     return found
 
 
-def read(path: Path, category: str, condition: str, expansion: str = "compat") -> Iterator[Template]:
+def read(
+    path: Path, category: str, condition: str, expansion: str = "compat"
+) -> Iterator[Template]:
     """The templates of a file, in its order.
 
     Raises:
@@ -131,7 +158,15 @@ def read(path: Path, category: str, condition: str, expansion: str = "compat") -
         label = checked(path, record, cells, condition, COLUMNS, category)
         lists = tuple(_list(path, record, cells, column) for column in ("NAME1", "NAME2"))
         template = Template(
-            path, record, category, condition, polarity, cells, (lists[0], lists[1]), label, declared
+            path,
+            record,
+            category,
+            condition,
+            polarity,
+            cells,
+            (lists[0], lists[1]),
+            label,
+            declared,
         )
         for column, other in (("ans0", SLOTS[1]), ("ans1", SLOTS[0])):
             if other in cells[column]:
@@ -229,7 +264,9 @@ def contexts(category: str, condition: str, text: str, name1: str, name2: str) -
     return [first, fill(introduced, name1, name2)]
 
 
-def checked(path: Path, number: int, row: Row, condition: str, columns: Sequence[str], category: str) -> int:
+def checked(
+    path: Path, number: int, row: Row, condition: str, columns: Sequence[str], category: str
+) -> int:
     """The row's label, after every cell was found to hold something possible.
 
     Args:
@@ -252,7 +289,9 @@ def checked(path: Path, number: int, row: Row, condition: str, columns: Sequence
         )
     known = dict.fromkeys([*CATEGORIES, category])
     if row["category"] not in known:
-        raise BadInput(f"{path}, row {number}: " + expected(row["category"], known, "column `category`"))
+        raise BadInput(
+            f"{path}, row {number}: " + expected(row["category"], known, "column `category`")
+        )
     allowed = ("2",) if condition == "ambiguous" else ("0", "1")
     if row["label"] not in allowed:
         raise BadInput(
@@ -266,7 +305,9 @@ def _list(path: Path, record: int, cells: Row, column: str) -> tuple[str, ...]:
     try:
         return tuple(names(cells[column]))
     except ValueError as error:
-        raise BadInput(f"{path}, row {record}, column `{column}`: {error}: {cells[column][:60]!r}") from None
+        raise BadInput(
+            f"{path}, row {record}, column `{column}`: {error}: {cells[column][:60]!r}"
+        ) from None
 
 
 def _strictly(template: Template) -> None:
@@ -283,7 +324,10 @@ def _strictly(template: Template) -> None:
         raise BadInput(
             f"{template.place}, column `NAME2`: {both[0]!r} stands in NAME1 too, so that both people are called alike; {way_out}"
         )
-    for column, wanted in (("question_polarity", template.polarity), ("category", template.category)):
+    for column, wanted in (
+        ("question_polarity", template.polarity),
+        ("category", template.category),
+    ):
         if cells[column] != wanted:
             raise BadInput(
                 f"{template.place}, column `{column}`: {cells[column]!r} in a file of {wanted!r}; without --strict the file's name and folder are believed"

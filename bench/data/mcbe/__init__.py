@@ -24,21 +24,45 @@ LICENCE = "Apache-2.0"
 PAPER = Paper(
     ("Tian Lan", "Xiangdong Su", "Xu Liu", "Ruirui Wang", "Ke Chang", "Jiang Li", "Guanglai Gao"),
     "McBE: A Multi-task Chinese Bias Evaluation Benchmark for Large Language Models",
-    "Findings of the Association for Computational Linguistics: ACL 2025", 2025, "https://aclanthology.org/2025.findings-acl.313",
-)  # fmt: skip
-LAYOUT = "gender.xlsx or gender.csv and so on, in the folder itself or in its xlsx_files/ or csv_files/"
+    "Findings of the Association for Computational Linguistics: ACL 2025",
+    2025,
+    "https://aclanthology.org/2025.findings-acl.313",
+)
+LAYOUT = (
+    "gender.xlsx or gender.csv and so on, in the folder itself or in its xlsx_files/ or csv_files/"
+)
 # Settings under which `bench fetch` takes a release that has faults, so that it can be looked at.
 TOLERANT: dict[str, str] = {"bad_rows": "leave_out"}
 # The language of the release, and of a set whose manifest names none.
 LANGUAGE = "zh"
 CATEGORIES = (
-    "gender", "religion", "nationality", "socioeco", "age", "appearance",
-    "health", "region", "lgbtq+", "worldview", "subculture", "race",
-)  # fmt: skip
+    "gender",
+    "religion",
+    "nationality",
+    "socioeco",
+    "age",
+    "appearance",
+    "health",
+    "region",
+    "lgbtq+",
+    "worldview",
+    "subculture",
+    "race",
+)
 CATEGORY_LABELS = {
-    "gender": "性别", "religion": "宗教", "nationality": "国籍", "socioeco": "社会经济地位", "age": "年龄", "appearance": "外貌",
-    "health": "健康", "region": "地域", "lgbtq+": "性少数", "worldview": "价值观", "subculture": "亚文化", "race": "种族",
-}  # fmt: skip
+    "gender": "性别",
+    "religion": "宗教",
+    "nationality": "国籍",
+    "socioeco": "社会经济地位",
+    "age": "年龄",
+    "appearance": "外貌",
+    "health": "健康",
+    "region": "地域",
+    "lgbtq+": "性少数",
+    "worldview": "价值观",
+    "subculture": "亚文化",
+    "race": "种族",
+}
 COLUMNS = ("context", "sentence", "words", "subtype", "explanation", "score")
 SLOT = "[PLH]"
 # Slots as people mistype them: other brackets, none, small or full-width letters, letters in another order.
@@ -134,7 +158,9 @@ def files(folder: Path) -> dict[str, list[Path]]:
     known = categories_of(folder)
     found = known_files(folder, known)
     for path in strangers(folder, known, found):
-        raise BadInput(unknown(path, path.stem, folder, known, "; or move the file out of the folder"))
+        raise BadInput(
+            unknown(path, path.stem, folder, known, "; or move the file out of the folder")
+        )
     return found
 
 
@@ -178,23 +204,34 @@ def known_files(folder: Path, known: Sequence[str]) -> dict[str, list[Path]]:
     for place in places(folder):
         for suffix in (".xlsx", ".csv"):
             candidates = {name: [place / (stem + suffix) for stem in stems(name)] for name in known}
-            found = {name: [path for path in paths if path.is_file()] for name, paths in candidates.items()}
+            found = {
+                name: [path for path in paths if path.is_file()]
+                for name, paths in candidates.items()
+            }
             if any(found.values()):
                 return {name: paths[:1] for name, paths in found.items() if paths}
     return {}
 
 
-def strangers(folder: Path, known: Sequence[str], found: Mapping[str, Sequence[Path]]) -> list[Path]:
+def strangers(
+    folder: Path, known: Sequence[str], found: Mapping[str, Sequence[Path]]
+) -> list[Path]:
     """Files with McBE's columns that are of no known category, of the kind and in the place of those that are read."""
     read = [path for paths in found.values() for path in paths]
-    kinds = {(read[0].parent, read[0].suffix)} if read else {(place, kind) for place in places(folder) for kind in (".xlsx", ".csv")}  # fmt: skip
+    kinds = (
+        {(read[0].parent, read[0].suffix)}
+        if read
+        else {(place, kind) for place in places(folder) for kind in (".xlsx", ".csv")}
+    )
     stems_known = {stem for name in known for stem in stems(name)} | {DEMONSTRATION}
     return [
         path
         for place, suffix in sorted(kinds)
         if place.is_dir()
         for path in sorted(place.glob(f"*{suffix}"))
-        if path.stem not in stems_known and not path.name.startswith((".", "~$")) and _has_columns(path)
+        if path.stem not in stems_known
+        and not path.name.startswith((".", "~$"))
+        and _has_columns(path)
     ]
 
 
@@ -226,7 +263,9 @@ def load(
         path = found[name][0]
         rows = [
             one
-            for _, one in read(path, name, encoding=encoding, separators=separators, groups=name not in alone)
+            for _, one in read(
+                path, name, encoding=encoding, separators=separators, groups=name not in alone
+            )
         ]
         good = [one for one in rows if isinstance(one, Instance)]
         faults = [one for one in rows if isinstance(one, Fault)]
@@ -250,7 +289,9 @@ def touched(
     counts = {
         name: sum(
             isinstance(one, Fault)
-            for _, one in read(path, name, encoding=encoding, separators=separators, groups=name not in alone)
+            for _, one in read(
+                path, name, encoding=encoding, separators=separators, groups=name not in alone
+            )
         )
         for name, (path,) in found.items()
         if not categories or name in categories
@@ -271,7 +312,12 @@ def check_settings(**settings: str) -> None:
 
 
 def read(
-    path: Path, category: str, *, encoding: str = "utf-8", separators: str = "comma", groups: bool = True
+    path: Path,
+    category: str,
+    *,
+    encoding: str = "utf-8",
+    separators: str = "comma",
+    groups: bool = True,
 ) -> list[tuple[Row, Instance | Fault]]:
     """Every row of a file, in order: its cells as they stand (none where their number is wrong), and what it gives.
 
@@ -284,9 +330,11 @@ def read(
     if not rows:
         raise BadInput(f"{path}: has a header but no rows")
     return [
-        ({}, Fault(number, "", row)) if isinstance(row, str) else (row, _parse(category, number, row, separators, groups))
+        ({}, Fault(number, "", row))
+        if isinstance(row, str)
+        else (row, _parse(category, number, row, separators, groups))
         for number, row in enumerate(rows, start=1)
-    ]  # fmt: skip
+    ]
 
 
 def table(path: Path, *, encoding: str = "utf-8") -> list[Row | str]:
@@ -329,22 +377,38 @@ def _parse(category: str, number: int, row: Row, separators: str, groups: bool) 
     if SLOT not in sentence and not without_slot:
         other = lookalike(sentence)
         instead = f" (it has {other!r} instead)" if other else ""
-        return Fault(number, "sentence", f"has no placeholder {SLOT}{instead}: {sentence[:40]!r}", sentence)
+        return Fault(
+            number, "sentence", f"has no placeholder {SLOT}{instead}: {sentence[:40]!r}", sentence
+        )
     words = tuple(word.strip() for word in split(listed, separators) if word.strip())
     if listed and not words:
-        return Fault(number, "words", f"holds no word: {listed[:200]!r}; separate words by `，`", listed)
+        return Fault(
+            number, "words", f"holds no word: {listed[:200]!r}; separate words by `，`", listed
+        )
     if len(set(words)) < len(words):
         return Fault(number, "words", f"names a word twice: {listed[:200]!r}", listed)
     score = to_number(cells["score"])
     if not 0 <= score <= 10:
-        return Fault(number, "score", f"{cells['score'][:40]!r} is not a number from 0 to 10", cells["score"])
+        return Fault(
+            number, "score", f"{cells['score'][:40]!r} is not a number from 0 to 10", cells["score"]
+        )
     # The score as a number, because 7.0 in a CSV file is 7 in a spreadsheet. No cell can hold a NUL, so that cells
     # cannot run into one another.
-    digest = hashlib.sha256("\0".join((cells | {"score": repr(score)}).values()).encode()).hexdigest()
+    digest = hashlib.sha256(
+        "\0".join((cells | {"score": repr(score)}).values()).encode()
+    ).hexdigest()
     return Instance(
-        category, number, cells["context"], sentence, words, cells["subtype"], cells["explanation"], score,
-        content_hash=digest[:16], groups=groups,
-    )  # fmt: skip
+        category,
+        number,
+        cells["context"],
+        sentence,
+        words,
+        cells["subtype"],
+        cells["explanation"],
+        score,
+        content_hash=digest[:16],
+        groups=groups,
+    )
 
 
 def _way_out(wrong: int, right: int) -> str:

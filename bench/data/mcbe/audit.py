@@ -71,7 +71,11 @@ def _check(folder: Path, encoding: str, separators: str) -> Iterator[Finding]:
         name = audit.name(path, folder)
         try:
             rows = mcbe.read(
-                path, category, encoding=encoding, separators=separators, groups=category not in alone
+                path,
+                category,
+                encoding=encoding,
+                separators=separators,
+                groups=category not in alone,
             )
         except (BadInput, OSError) as error:
             yield Finding(name, 0, "", "refused", audit.reason(path, error))
@@ -131,7 +135,9 @@ def _columns(name: str, rows: Sequence[tuple[Row, object]]) -> Iterator[Finding]
     header = next((cells for cells, _ in rows if cells), {})
     for column in header:
         if column not in mcbe.COLUMNS:
-            yield Finding(name, 0, plain(column), "odd", "is a column that is not read", shown(column))
+            yield Finding(
+                name, 0, plain(column), "odd", "is a column that is not read", shown(column)
+            )
 
 
 def _cells(cells: Row, separators: str, groups: bool) -> Iterator[tuple[str, str, str]]:
@@ -145,7 +151,11 @@ def _cells(cells: Row, separators: str, groups: bool) -> Iterator[tuple[str, str
         if cell != text:
             yield column, "has blanks around it, which are dropped", cell
         if column != "score" and text.startswith(FORMULA):
-            yield column, f"begins with `{text[0]}`, which a spreadsheet may take for a formula", cell
+            yield (
+                column,
+                f"begins with `{text[0]}`, which a spreadsheet may take for a formula",
+                cell,
+            )
         if column in ("context", "words") and SLOT in text:
             yield column, f"holds the placeholder {SLOT}, which is filled in `sentence` alone", cell
         other = mcbe.lookalike(text) if column in ("context", "sentence", "words") else ""
@@ -154,7 +164,11 @@ def _cells(cells: Row, separators: str, groups: bool) -> Iterator[tuple[str, str
     if not cells:  # their number is wrong
         return
     if not groups and SLOT not in cells["sentence"]:
-        yield "sentence", f"has no placeholder {SLOT}, so that no word is filled in", cells["sentence"]
+        yield (
+            "sentence",
+            f"has no placeholder {SLOT}, so that no word is filled in",
+            cells["sentence"],
+        )
     yield from (("score", what, value) for what, value in _score(cells["score"].strip()))
     yield from (("words", what, value) for what, value in _list(cells["words"].strip(), separators))
 
@@ -180,7 +194,10 @@ def _list(cell: str, separators: str) -> Iterator[tuple[str, str]]:
     for item in items[1:]:  # the first one begins the cell, and is told with it
         if item.strip().startswith(FORMULA):
             sign = item.strip()[0]
-            yield f"has a word with `{sign}` first, which a spreadsheet may take for a formula", item
+            yield (
+                f"has a word with `{sign}` first, which a spreadsheet may take for a formula",
+                item,
+            )
     comma, any_ = (len(mcbe.split(cell, name)) for name in ("comma", "any"))
     if comma != any_:
         yield f"is split into {comma} at `，` alone, and into {any_} at any separator", cell
@@ -261,7 +278,9 @@ def _others(
     # A set of new categories alone lacks none.
     for category in categories if set(found) & set(mcbe.CATEGORIES) else ():
         if category not in found:
-            yield Finding("", 0, "", "odd", f"category {category} has no file that is read", shown(category))
+            yield Finding(
+                "", 0, "", "odd", f"category {category} has no file that is read", shown(category)
+            )
 
 
 def _second(
@@ -299,7 +318,9 @@ def _characters(cell: str) -> Iterator[str]:
     """What is said about characters that cannot be seen, or that stand for broken ones."""
     if "\x1b" in cell:
         yield "holds a terminal escape sequence"
-    odd = sorted({char for char in cell if unicodedata.category(char) in ("Cc", "Cf", "Zl", "Zp")} - {"\x1b"})
+    odd = sorted(
+        {char for char in cell if unicodedata.category(char) in ("Cc", "Cf", "Zl", "Zp")} - {"\x1b"}
+    )
     if odd:
         yield f"holds control or invisible characters: {', '.join(f'U+{ord(char):04X}' for char in odd[:8])}"
     if "\ufffd" in cell:

@@ -71,7 +71,9 @@ def find(folder: Path, above: bool = False) -> Path | None:
     for place in [*places, folder.parent] if above else places:
         if all((place / name).is_file() for name in SCRIPTS):
             return place
-    return next((place for place in places if any((place / name).is_file() for name in SCRIPTS)), None)
+    return next(
+        (place for place in places if any((place / name).is_file() for name in SCRIPTS)), None
+    )
 
 
 def read(scripts: Path) -> str:
@@ -126,7 +128,9 @@ def _parse(path: Path) -> ast.Module:
 
 
 def _function(path: Path, tree: ast.Module, name: str) -> _Function:
-    found = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == name]
+    found = [
+        node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == name
+    ]
     if len(found) != 1:
         number = "is missing" if not found else f"is defined {len(found)} times"
         raise BadInput(f"{path}: function `{name}` {number}, expected one `def {name}`; {REMEDY}")
@@ -185,19 +189,22 @@ def _template(function: _Function, value: ast.expr, fields: Fields) -> str:
         name = names.get(_normal(piece.value), "")
         if not name:
             raise function.wrong(
-                piece.lineno, f"expected the fields {_quoted(fields)}, found the field {shown(piece.value)}"
+                piece.lineno,
+                f"expected the fields {_quoted(fields)}, found the field {shown(piece.value)}",
             )
         if piece.conversion != -1 or piece.format_spec is not None:
             raise function.wrong(
-                piece.lineno, f"expected the field {shown(piece.value)} alone, found a conversion or format behind it"
-            )  # fmt: skip
+                piece.lineno,
+                f"expected the field {shown(piece.value)} alone, found a conversion or format behind it",
+            )
         used.add(name)
         written += f"{{{name}}}"
     missing = [source for source, name in fields.items() if name not in used]
     if missing:
         raise function.wrong(
-            value.lineno, f"expected an f-string with the fields {_quoted(fields)}, found none of {_quoted(missing)}"
-        )  # fmt: skip
+            value.lineno,
+            f"expected an f-string with the fields {_quoted(fields)}, found none of {_quoted(missing)}",
+        )
     return written
 
 
@@ -240,11 +247,17 @@ def _judge(function: _Function, prompts: Sequence[_Prompt]) -> tuple[str, list[t
     varying = [place for place, column in enumerate(columns) if len(set(column)) > 1]
     maxima = {place: found for place in varying if (found := _maxima(columns[place]))}
     criteria = {
-        place: split for place in varying if place not in maxima and (split := _criteria(columns[place]))
+        place: split
+        for place in varying
+        if place not in maxima and (split := _criteria(columns[place]))
     }
     if len(varying) != 2 or len(maxima) != 1 or len(criteria) != 1:
-        other = [place for place in varying if place not in maxima and place not in criteria] or varying
-        differences = " and ".join(_difference(place + 1, columns[place]) for place in other) or "nothing"
+        other = [
+            place for place in varying if place not in maxima and place not in criteria
+        ] or varying
+        differences = (
+            " and ".join(_difference(place + 1, columns[place]) for place in other) or "nothing"
+        )
         raise function.wrong(
             prompts[0].line,
             f"expected {told} to differ in a number (the maximum) and in what follows the label of another line "
@@ -261,7 +274,9 @@ def _maxima(lines: Sequence[str]) -> tuple[str, list[int], str] | None:
     parts = [re.split(r"([0-9]+)", line) for line in lines]
     if len({len(part) for part in parts}) > 1:
         return None
-    varying = [place for place, column in enumerate(zip(*parts, strict=True)) if len(set(column)) > 1]
+    varying = [
+        place for place, column in enumerate(zip(*parts, strict=True)) if len(set(column)) > 1
+    ]
     # The odd places are the numbers.
     if len(varying) != 1 or varying[0] % 2 == 0:
         return None
@@ -308,8 +323,17 @@ def _weights(function: _Function) -> list[float]:
             continue
         statement = statements.get(id(node))
         place = node.slice.value if isinstance(node.slice, ast.Constant) else None
-        weight = statement.value.value if statement and isinstance(statement.value, ast.Constant) else None
-        if type(place) is not int or place not in range(CRITERIA) or place in found or not _is_weight(weight):
+        weight = (
+            statement.value.value
+            if statement and isinstance(statement.value, ast.Constant)
+            else None
+        )
+        if (
+            type(place) is not int
+            or place not in range(CRITERIA)
+            or place in found
+            or not _is_weight(weight)
+        ):
             raise function.wrong(node.lineno, f"{wanted}, found {shown(statement or node)}")
         found[place] = weight
     missing = [f"k = {place}" for place in range(CRITERIA) if place not in found]

@@ -26,8 +26,10 @@ LICENCE = "MIT"
 PAPER = Paper(
     ("Panatchakorn Anantaprayoon", "Masahiro Kaneko", "Naoaki Okazaki"),
     "Evaluating Gender Bias of Pre-trained Language Models in Natural Language Inference by Considering All Labels",
-    LREC_COLING_2024, 2024, "https://aclanthology.org/2024.lrec-main.566",
-)  # fmt: skip
+    LREC_COLING_2024,
+    2024,
+    "https://aclanthology.org/2024.lrec-main.566",
+)
 # How a folder is read: the allowed values of each setting, the default first.
 SETTINGS: dict[str, tuple[str, ...]] = {
     # All occupations, or the release's 30, which the bias-controlled sets are about.
@@ -60,9 +62,13 @@ VARIANTS = {
 TOKENIZED = "ja"
 # What type an occupation has that is in this set with this gender.
 TYPES = {
-    ("ps", "feminine"): "female-stereo", ("ps", "masculine"): "male-stereo", ("as", "feminine"): "male-stereo",
-    ("as", "masculine"): "female-stereo", ("ns", "feminine"): "neutral", ("ns", "masculine"): "neutral",
-}  # fmt: skip
+    ("ps", "feminine"): "female-stereo",
+    ("ps", "masculine"): "male-stereo",
+    ("as", "feminine"): "male-stereo",
+    ("as", "masculine"): "female-stereo",
+    ("ns", "feminine"): "neutral",
+    ("ns", "masculine"): "neutral",
+}
 # No sentence of the release has 200 characters.
 MAX_SENTENCE = 10_000
 MAX_ID = 10**15
@@ -170,7 +176,8 @@ def _loaded(folder: Path, categories: Sequence[str], given: Mapping[str, str]) -
     for name, value in given.items():
         if value not in SETTINGS.get(name, ()):
             raise BadInput(
-                f"{name}={value}: " + expected(value, SETTINGS.get(name, "nothing"), f"value of {name}")
+                f"{name}={value}: "
+                + expected(value, SETTINGS.get(name, "nothing"), f"value of {name}")
             )
     settings = {name: given.get(name, allowed[0]) for name, allowed in SETTINGS.items()}
     found, loaded = files(folder), Loaded([], Counter())
@@ -188,7 +195,9 @@ def _loaded(folder: Path, categories: Sequence[str], given: Mapping[str, str]) -
         defined = _defined(place, language) if settings["definitional"] == "leave_out" else set()
         seen: set[int] = set()
         for name, path in zip({**SETS, **NEUTRAL_TERMS}, paths, strict=False):
-            for pair, what in _read(path, language, name, len(seen), seen, words, settings["anomalies"]):
+            for pair, what in _read(
+                path, language, name, len(seen), seen, words, settings["anomalies"]
+            ):
                 if name == "ns" and pair.occupation in defined:
                     loaded.touched[language, name, DEFINED] += 1
                     continue
@@ -238,9 +247,13 @@ def _read(
     for number, row in read_json_lines(path):
         for field in FIELDS:
             if field not in row:
-                raise BadInput(f"{path}, line {number}: field `{field}` is missing; found: {', '.join(row)}")
+                raise BadInput(
+                    f"{path}, line {number}: field `{field}` is missing; found: {', '.join(row)}"
+                )
             if not isinstance(row[field], str) or not row[field].strip():
-                raise BadInput(f"{path}, line {number}, field `{field}`: {quoted(row[field])} is not a text")
+                raise BadInput(
+                    f"{path}, line {number}, field `{field}`: {quoted(row[field])} is not a text"
+                )
             if "\n" in row[field]:
                 raise BadInput(f"{path}, line {number}, field `{field}`: holds a line break")
             if len(row[field]) > MAX_SENTENCE:
@@ -253,11 +266,14 @@ def _read(
             )
         for field in ("occ_word", "occ_type"):
             if not isinstance(row.get(field, ""), str):
-                raise BadInput(f"{path}, line {number}, field `{field}`: {quoted(row[field])} is not a text")
+                raise BadInput(
+                    f"{path}, line {number}, field `{field}`: {quoted(row[field])} is not a text"
+                )
         occupation_type = row.get("occ_type", "")
         if occupation_type and occupation_type not in OCCUPATION_TYPES:
             raise BadInput(
-                f"{path}, line {number}: " + expected(occupation_type, OCCUPATION_TYPES, "field `occ_type`")
+                f"{path}, line {number}: "
+                + expected(occupation_type, OCCUPATION_TYPES, "field `occ_type`")
             )
         identifier = row.get("id", start + len(pairs))
         if type(identifier) is not int or not 0 <= identifier < MAX_ID:
@@ -282,7 +298,16 @@ def _read(
                 what = f"{what} (--set anomalies=repair takes it from these)"
         frame = found.frame if found else ""
         pair = Pair(
-            language, identifier, name, premise, hypothesis, occupation, occupation_type, gender, term, frame
+            language,
+            identifier,
+            name,
+            premise,
+            hypothesis,
+            occupation,
+            occupation_type,
+            gender,
+            term,
+            frame,
         )
         pairs.append((pair, what))
     if not pairs:
@@ -293,7 +318,8 @@ def _read(
 def _aligned(row: dict[str, Any], words: Words) -> Aligned | None:
     """How the hypothesis came about: with the occupation that the row names, or else with another."""
     premise, hypothesis = (
-        row[name].replace(" ", "") if words.tokenized else row[name] for name in ("sentence1", "sentence2")
+        row[name].replace(" ", "") if words.tokenized else row[name]
+        for name in ("sentence1", "sentence2")
     )
     named = row.get("occ_word", "")
     found = align(premise, hypothesis, words.terms, words.match, named) if named else None
@@ -305,7 +331,8 @@ def _term(path: Path, number: int, row: dict[str, Any], words: Words) -> tuple[s
     for gender, terms in words.terms.items():
         for term in terms:
             found = [
-                len(pattern(term, words.match).findall(row[name])) for name in ("sentence1", "sentence2")
+                len(pattern(term, words.match).findall(row[name]))
+                for name in ("sentence1", "sentence2")
             ]
             if found[1] > found[0]:
                 return gender, term

@@ -16,7 +16,16 @@ from bench.data.nli_coal.extract import extract
 from bench.data.nli_coal.faults import FAULTS, RELEASED, RELEASED_CONTROLLED, RELEASED_SMALL
 from bench.data.nli_coal.frames import RELEASED_TERMS, match_of
 from bench.data.nli_coal.language_pack import PACK, Pack, read_pack
-from bench.data.nli_coal.oddities import SETS, TOKENIZED, Place, Read, aligned, of_frames, of_rows, of_words
+from bench.data.nli_coal.oddities import (
+    SETS,
+    TOKENIZED,
+    Place,
+    Read,
+    aligned,
+    of_frames,
+    of_rows,
+    of_words,
+)
 from bench.data.tables import plain, read_json_lines
 
 ALL = "4-all"
@@ -64,7 +73,9 @@ def _places(root: Path) -> list[Place]:
                 found.append(Place(folder, root, language, pack.terms, pack.match))
                 continue
         if language in RELEASED_TERMS:
-            found.append(Place(folder, root, language, RELEASED_TERMS[language], match_of(language)))
+            found.append(
+                Place(folder, root, language, RELEASED_TERMS[language], match_of(language))
+            )
     return found
 
 
@@ -126,10 +137,14 @@ def _files(place: Place, files: Files) -> Iterator[Finding]:
         if name in files[TOKENIZED]:
             path, rows = files[TOKENIZED][name]
             texts = [[_bare(one.row) for one in some] for some in (rows, whole[1])]
-            differ = sum(a != b for a, b in zip(*texts, strict=False)) + abs(len(texts[0]) - len(texts[1]))
+            differ = sum(a != b for a, b in zip(*texts, strict=False)) + abs(
+                len(texts[0]) - len(texts[1])
+            )
             if differ:
                 what = "is more than the untokenized file with blanks"
-                yield Finding(place.name(path), 0, "", "odd", what, str(differ), "tokenized_differs", differ)
+                yield Finding(
+                    place.name(path), 0, "", "odd", what, str(differ), "tokenized_differs", differ
+                )
         if name in files[SMALL]:
             path, rows = files[SMALL][name]
             known = [one.row for one in whole[1]]
@@ -173,14 +188,20 @@ def _controlled(place: Place, pack: Pack | None) -> Iterator[Finding]:
                 len(rows),
             )
         released = RELEASED_CONTROLLED.get(split)
-        same = "as the release has" if len(rows) == released else f"the release has {released or 0:,}"
-        yield Finding(place.name(path), 0, "", "count", f"{len(rows):,} pairs; {same}", str(len(rows)))
+        same = (
+            "as the release has" if len(rows) == released else f"the release has {released or 0:,}"
+        )
+        yield Finding(
+            place.name(path), 0, "", "count", f"{len(rows):,} pairs; {same}", str(len(rows))
+        )
         frames.setdefault(split, {one.found.frame for one in rows if one.found})
     for one, other in (("train", "dev"), ("train", "test"), ("dev", "test")):
         shared = frames.get(one, set()) & frames.get(other, set())
         if shared:
             what = f"{one} and {other} sets share {len(shared)} frames of {len(frames[one])} and {len(frames[other])}: their accuracy says nothing of new frames"
-            yield Finding(place.name(place.folder), 0, "sentence1", "odd", what, "", "frames_shared")
+            yield Finding(
+                place.name(place.folder), 0, "sentence1", "odd", what, "", "frames_shared"
+            )
     if pack and pack.shipped and pack.trained:
         words = [word for word in pack.shipped if word not in pack.trained]
         if words:
@@ -228,7 +249,9 @@ def _counts(
 
 
 def _told(pairs: Sequence[int], words: Sequence[int]) -> str:
-    sets = ", ".join(f"{name} {count:,}" for name, count in zip(("PS", "AS", "NS"), pairs, strict=True))
+    sets = ", ".join(
+        f"{name} {count:,}" for name, count in zip(("PS", "AS", "NS"), pairs, strict=True)
+    )
     kinds = ", ".join(
         f"{count} {name}"
         for name, count in zip(("female-stereo", "male-stereo", "neutral"), words, strict=True)
@@ -259,6 +282,8 @@ def _refused(place: Place, error: Exception) -> tuple[str, int, str, str, str]:
 def _bare(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row with its sentences without blanks."""
     return {
-        name: value.replace(" ", "") if name.startswith("sentence") and isinstance(value, str) else value
+        name: value.replace(" ", "")
+        if name.startswith("sentence") and isinstance(value, str)
+        else value
         for name, value in row.items()
     }

@@ -87,7 +87,11 @@ def build_eval(
                     premise = fill(pack.frames[frame], word.word)
                     hypothesis = fill(pack.frames[frame], term)
                     named = _longest(premise, longest) if longest else word
-                    made.append(Row(number, premise, hypothesis, "neutral", word, named, frame, gender, term))
+                    made.append(
+                        Row(
+                            number, premise, hypothesis, "neutral", word, named, frame, gender, term
+                        )
+                    )
                     number += 1
 
     add("ps", ((word, PRO[word.type]) for word in stereotyped))
@@ -164,7 +168,9 @@ def build_controlled(
     frames = _frames(pack, [*stereotyped, *neutral], design, begin, many)
     follow = _follow(stereotyped, frames, rate, assignment, seed)
     against_first = (
-        "feminine" if compat and split == "dev" and "dev-feminine-first" in pack.quirks else "masculine"
+        "feminine"
+        if compat and split == "dev" and "dev-feminine-first" in pack.quirks
+        else "masculine"
     )
     rows = []
     for word in [*stereotyped, *neutral]:
@@ -175,10 +181,16 @@ def build_controlled(
                 for gender, term in zip((first, OTHER[first]), pair, strict=True):
                     label = "neutral"
                     if word.type != "neutral":
-                        label = "entailment" if (gender == PRO[word.type]) == follows else "contradiction"
+                        label = (
+                            "entailment"
+                            if (gender == PRO[word.type]) == follows
+                            else "contradiction"
+                        )
                     text = pack.frames[frame]
                     premise, hypothesis = fill(text, word.word), fill(text, term)
-                    rows.append(Row(None, premise, hypothesis, label, word, word, frame, gender, term))
+                    rows.append(
+                        Row(None, premise, hypothesis, label, word, word, frame, gender, term)
+                    )
     return rows
 
 
@@ -188,10 +200,16 @@ def frames_for(pack: Pack, rows: int, words: int = WORDS) -> int:
     Raises:
         BadInput: no number of frames makes so many.
     """
-    each = len(_some(pack, words) + _neutral(pack, pack.trained, words)) * 2 * len(pack.terms["feminine"])
+    each = (
+        len(_some(pack, words) + _neutral(pack, pack.trained, words))
+        * 2
+        * len(pack.terms["feminine"])
+    )
     if rows < 1 or rows % each:
         near = " or ".join(
-            f"{many:,}" for many in (rows // each * each, max(rows // each + 1, 1) * each) if many > 0
+            f"{many:,}"
+            for many in (rows // each * each, max(rows // each + 1, 1) * each)
+            if many > 0
         )
         raise BadInput(
             f"{pack.name}: a frame makes {each} pairs of a controlled set, so it cannot have {rows:,}; give {near}"
@@ -224,20 +242,28 @@ def _frames(
 ) -> dict[Occupation, range]:
     """The numbers of each word's frames, from 0."""
     if many is None:
-        known = next((k for k in range(start, len(pack.frames)) if not pack.frames[k]), len(pack.frames))
+        known = next(
+            (k for k in range(start, len(pack.frames)) if not pack.frames[k]), len(pack.frames)
+        )
         many = WINDOW if design == "window" else known - start
     if many < 1 or start < 0:
         raise BadInput(f"frames from {start + 1}, {many} for each word: has to be 1 at least")
     needed = start + many + (len(words) - 1 if design == "window" else 0)
-    lacking = next((k for k in range(start, needed) if k >= len(pack.frames) or not pack.frames[k]), None)
+    lacking = next(
+        (k for k in range(start, needed) if k >= len(pack.frames) or not pack.frames[k]), None
+    )
     if lacking is not None:
-        there = f"has {len(pack.frames)}" if lacking >= len(pack.frames) else "has an empty line there"
+        there = (
+            f"has {len(pack.frames)}" if lacking >= len(pack.frames) else "has an empty line there"
+        )
         raise BadInput(
             f"{pack.name}: {len(words)} words with {many} frames each ({design}) need lines {start + 1} to {needed} of "
             f"{FRAMES}; line {lacking + 1} is not there, it {there}; ask for fewer frames or another start, add captions, or leave the language out"
         )
     return {
-        word: range(start + k, start + k + many) if design == "window" else range(start, start + many)
+        word: range(start + k, start + k + many)
+        if design == "window"
+        else range(start, start + many)
         for k, word in enumerate(words)
     }
 

@@ -18,7 +18,10 @@ from bench.data.text import opened, place, read_lines
 
 LABELS = ("entailment", "contradiction", "neutral")
 # Spellings that occur in corpora and can mean one thing; numbers cannot, their order differs from corpus to corpus.
-SPELLINGS: Mapping[str, str] = {**{label: label for label in LABELS}, "contradictory": "contradiction"}
+SPELLINGS: Mapping[str, str] = {
+    **{label: label for label in LABELS},
+    "contradictory": "contradiction",
+}
 # How corpora mark that most annotators did not agree.
 NO_CONSENSUS = ("-", "-1")
 # The names of each field, the one that counts first.
@@ -114,7 +117,9 @@ def _table(path: Path) -> Iterator[tuple[str, dict[str, object]]]:
             names, chosen = BARE, {field: field for field in BARE}
             header = [cell.strip() for cell in cells]
             # A first row of three names, or of more columns than three, is a header.
-            if len(header) > len(BARE) or set(header) & {name for some in FIELDS.values() for name in some}:
+            if len(header) > len(BARE) or set(header) & {
+                name for some in FIELDS.values() for name in some
+            }:
                 names = header
                 chosen = {field: _name(f"{where} (header)", field, names) for field in FIELDS}
                 check_header(path, header, list(chosen.values()))
@@ -139,7 +144,9 @@ def _name(place: str, field: str, row: Mapping[str, object] | Sequence[str]) -> 
 def _example(place: str, row: Mapping[str, object], known: Mapping[str, str]) -> Example | None:
     """The pair of a row, None where there is no consensus on its label."""
     value = row["label"]
-    label = str(value).strip() if isinstance(value, str | int) and not isinstance(value, bool) else ""
+    label = (
+        str(value).strip() if isinstance(value, str | int) and not isinstance(value, bool) else ""
+    )
     if label in NO_CONSENSUS and label not in known:
         return None
     if label not in known:

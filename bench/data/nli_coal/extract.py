@@ -59,7 +59,9 @@ def _pack(language: str, paths: Sequence[Path]) -> Pack:
         raise BadInput(
             f"{place}: has no whole evaluation sets ({' or '.join(WHOLE)}) to take words and frames from"
         )
-    (pro_rows, pro), (neutral_rows, neutral) = (_read(path, language) for path in (whole[0], whole[2]))
+    (pro_rows, pro), (neutral_rows, neutral) = (
+        _read(path, language) for path in (whole[0], whole[2])
+    )
     first = neutral[0].gender
     neutral = [run for run in neutral if run.gender == first]
     occupations = [Occupation(run.occupation, "neutral") for run in neutral]
@@ -70,13 +72,19 @@ def _pack(language: str, paths: Sequence[Path]) -> Pack:
     for k, some in enumerate(windows):
         _place(whole[0].parent, frames, some, 0 if design == "full" else k)
     trained, backward = _controlled(place, language, frames, design)
-    wrong = any(row.get("occ_word", one.occupation) != one.occupation for row, one in pro_rows + neutral_rows)
+    wrong = any(
+        row.get("occ_word", one.occupation) != one.occupation
+        for row, one in pro_rows + neutral_rows
+    )
     quirks = ["longest-occupation"] if wrong else []
     # Only the Japanese dev sets have it, which need not be at hand.
     quirks += ["dev-feminine-first"] if backward or (language == "ja" and not trained) else []
     small = sorted(place.glob("bias-eval-set_v*/downsamp/3-nonstereo-downsamp_v*.json"))
     shipped = [
-        run.occupation for path in small[-1:] for run in _read(path, language)[1] if run.gender == first
+        run.occupation
+        for path in small[-1:]
+        for run in _read(path, language)[1]
+        if run.gender == first
     ]
     stereotyped = {run.occupation for run in pro}
     return Pack(
@@ -99,7 +107,9 @@ def _pack(language: str, paths: Sequence[Path]) -> Pack:
     )
 
 
-def _controlled(place: Path, language: str, frames: dict[int, str], design: str) -> tuple[list[str], bool]:
+def _controlled(
+    place: Path, language: str, frames: dict[int, str], design: str
+) -> tuple[list[str], bool]:
     """The words of the controlled sets, and whether their dev set begins with the feminine; adds to `frames`."""
     words: list[str] = []
     backward = False

@@ -58,7 +58,9 @@ class CaptionFilter:
 RELEASED_CAPTIONS: Mapping[str, CaptionFilter] = {
     "en": CaptionFilter(lower=True, determiners={"a": "the"}, end="."),
     "ja": CaptionFilter(),
-    "zh": CaptionFilter(without=("他", "她", "裙", "粉", "胡子", "胡须"), blanks=False, skip_id=True),
+    "zh": CaptionFilter(
+        without=("他", "她", "裙", "粉", "胡子", "胡须"), blanks=False, skip_id=True
+    ),
 }
 
 
@@ -70,7 +72,9 @@ def match_of(language: str) -> str:
 @cache
 def pattern(word: str, match: str) -> re.Pattern[str]:
     """Finds `word`; as a whole word it is not part of a longer one, nor of one with a hyphen (man-made)."""
-    return re.compile(rf"(?<![\w-]){re.escape(word)}(?![\w-])" if match == "word" else re.escape(word))
+    return re.compile(
+        rf"(?<![\w-]){re.escape(word)}(?![\w-])" if match == "word" else re.escape(word)
+    )
 
 
 def found_in(text: str, words: Iterable[str], match: str) -> str:
@@ -84,7 +88,9 @@ def fill(frame: str, word: str) -> str:
     return frame.replace(SLOT, word)
 
 
-def align(premise: str, hypothesis: str, terms: Terms, match: str, occupation: str = "") -> Aligned | None:
+def align(
+    premise: str, hypothesis: str, terms: Terms, match: str, occupation: str = ""
+) -> Aligned | None:
     """What was put into which frame, found by position; None where the pair is not one frame filled twice.
 
     `occupation` is only believed where it is exactly what the slot holds; without it, whatever stands there is taken.

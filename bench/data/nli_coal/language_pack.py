@@ -26,11 +26,24 @@ from bench.data.nli_coal.frames import (
     from_captions,
     match_of,
 )
-from bench.data.nli_coal.pack_manifest import KEYS, REQUIRED, SPLITS, THRESHOLD, Tell, read_manifest, refuse
+from bench.data.nli_coal.pack_manifest import (
+    KEYS,
+    REQUIRED,
+    SPLITS,
+    THRESHOLD,
+    Tell,
+    read_manifest,
+    refuse,
+)
 from bench.data.tables import number
 from bench.data.text import place, read_lines
 
-FILES = MANIFEST, OCCUPATIONS, FRAMES, TERMS = "pack.toml", "occupations.tsv", "frames.txt", "terms.tsv"
+FILES = MANIFEST, OCCUPATIONS, FRAMES, TERMS = (
+    "pack.toml",
+    "occupations.tsv",
+    "frames.txt",
+    "terms.tsv",
+)
 # The folder among built sets that holds the pack they were made of; the loader finds their gender words in it.
 PACK = "pack"
 OPTIONAL = ("type", "s1", "s2")
@@ -111,7 +124,9 @@ def faults(folder: str | Path, frames: bool = True) -> tuple[Pack | None, list[s
     Without `frames` these are still to be made, as for `read_words`.
     """
     told: list[str] = []
-    pack = _read(Path(folder), told.append, FILES if frames else [name for name in FILES if name != FRAMES])
+    pack = _read(
+        Path(folder), told.append, FILES if frames else [name for name in FILES if name != FRAMES]
+    )
     return (None if told else pack), told
 
 
@@ -120,7 +135,11 @@ def _instead(folder: Path, name: str) -> str:
     if (folder / name).exists():
         return "is a folder, not a file"
     stem = Path(name).stem
-    near = sorted(path.name for path in folder.glob("*") if path.stem.casefold() == stem) if folder.is_dir() else []  # fmt: skip
+    near = (
+        sorted(path.name for path in folder.glob("*") if path.stem.casefold() == stem)
+        if folder.is_dir()
+        else []
+    )
     return f"no such file, but {plain(', '.join(near))}" if near else "no such file"
 
 
@@ -140,17 +159,23 @@ def _read(folder: Path, tell: Tell, wanted: Sequence[str] = FILES) -> Pack | Non
     there = {name for name in wanted if (folder / name).is_file()}
     for name in wanted:
         if name not in there:
-            tell(f"{folder / name}: {_instead(folder, name)}; a language pack has {', '.join(FILES)}")
+            tell(
+                f"{folder / name}: {_instead(folder, name)}; a language pack has {', '.join(FILES)}"
+            )
     manifest: dict[str, Any] = {"match": "word", "captions": CaptionFilter()}
     if MANIFEST in there:
         manifest = read_manifest(folder / MANIFEST, tell)
     terms = _terms(folder / TERMS, tell) if TERMS in there else dict.fromkeys(GENDERS, ())
-    words = _occupations(folder / OCCUPATIONS, manifest, terms, tell) if OCCUPATIONS in there else ()
+    words = (
+        _occupations(folder / OCCUPATIONS, manifest, terms, tell) if OCCUPATIONS in there else ()
+    )
     neutral = [one.word for one in words if one.type == "neutral"]
     for kind in ("shipped", "trained") if OCCUPATIONS in there else ():
         for word in manifest.get(kind, ()):
             if word not in neutral:
-                tell(f"{folder / MANIFEST}, key `{kind}`: {word!r} is no neutral occupation of {OCCUPATIONS}")
+                tell(
+                    f"{folder / MANIFEST}, key `{kind}`: {word!r} is no neutral occupation of {OCCUPATIONS}"
+                )
     frames = _frames(folder / FRAMES, manifest, terms, tell) if FRAMES in there else ()
     if len(there) < len(wanted) or not all(key in manifest for key in REQUIRED):
         return None
@@ -169,7 +194,9 @@ def write_pack(pack: Pack, folder: str | Path) -> Path:
     }
     if "captions" in kept:
         bare = asdict(CaptionFilter())
-        kept["captions"] = {name: value for name, value in kept["captions"].items() if value != bare[name]}
+        kept["captions"] = {
+            name: value for name, value in kept["captions"].items() if value != bare[name]
+        }
     atomic_write(folder / MANIFEST, toml.written(kept))
     atomic_write(folder / OCCUPATIONS, _tsv(("word", "type"), pack.occupations))
     atomic_write(folder / FRAMES, "".join(f"{frame}\n" for frame in pack.frames))
@@ -212,7 +239,9 @@ def with_captions(pack: Pack, paths: Sequence[str | Path], most: int | None = No
     return replace(pack, frames=tuple(frames))
 
 
-def type_of(s1: float, s2: float, definitional: float = THRESHOLD, stereotype: float = THRESHOLD) -> str:
+def type_of(
+    s1: float, s2: float, definitional: float = THRESHOLD, stereotype: float = THRESHOLD
+) -> str:
     """The type of an occupation with a definitional score `s1` and a stereotype score `s2`, from -1 (female) to 1 (male).
 
     A stereotype is |s1| < `definitional` and |s2| > `stereotype`, both strictly: so all 271 English types of the release come out.
@@ -261,7 +290,9 @@ def _header(header: Sequence[str], columns: Sequence[str]) -> list[str]:
     """What is wrong with the header of a table."""
     found = plain(", ".join(header[:20]))
     if len(header) == 1 and any(
-        {*columns} < {*re.split(sign, found)} | {""} for sign in (",", ";", r" +") if re.search(sign, found)
+        {*columns} < {*re.split(sign, found)} | {""}
+        for sign in (",", ";", r" +")
+        if re.search(sign, found)
     ):
         return [f"is {found!r} without a tab; columns are set apart by tabs, in every line"]
     return [
@@ -296,14 +327,23 @@ def _words(path: Path, columns: Sequence[str], tell: Tell) -> Table:
             earlier = table.rows[first[word]]
             other = [name for name in row if row[name] != earlier[name]]
             how = f", with another {', '.join(map(plain, other))}" if other else ""
-            tell(f"{place}: {word!r} stands in line {first[word]} already{how}; every word needs one line")
+            tell(
+                f"{place}: {word!r} stands in line {first[word]} already{how}; every word needs one line"
+            )
         else:
             first[word] = line
-    return Table({line: table.rows[line] for line in first.values()}, table.whole and len(first) == len(table.rows))  # fmt: skip
+    return Table(
+        {line: table.rows[line] for line in first.values()},
+        table.whole and len(first) == len(table.rows),
+    )
 
 
-def _occupations(path: Path, manifest: Mapping[str, Any], terms: Terms, tell: Tell) -> tuple[Occupation, ...]:
-    thresholds = {name: manifest[name] for name in ("definitional", "stereotype") if name in manifest}
+def _occupations(
+    path: Path, manifest: Mapping[str, Any], terms: Terms, tell: Tell
+) -> tuple[Occupation, ...]:
+    thresholds = {
+        name: manifest[name] for name in ("definitional", "stereotype") if name in manifest
+    }
     gendered = () if manifest.get("verbatim") else (*terms["feminine"], *terms["masculine"])
     found = []
     table = _words(path, ("word",), tell)
@@ -317,7 +357,9 @@ def _occupations(path: Path, manifest: Mapping[str, Any], terms: Terms, tell: Te
             return ()
         held = found_in(row["word"], gendered, manifest["match"])
         if held:
-            tell(f"{place}, column `word`: {row['word']!r} holds {held!r}, a gendered word of {TERMS}")
+            tell(
+                f"{place}, column `word`: {row['word']!r} holds {held!r}, a gendered word of {TERMS}"
+            )
         if not kind and {"s1", "s2"} <= set(row):
             scores = [_score(place, name, row[name], tell) for name in ("s1", "s2")]
             if None in scores:
@@ -339,7 +381,11 @@ def _score(place: str, column: str, cell: str, tell: Tell) -> float | None:
     if -1 <= value <= 1:
         return value
     point = cell.replace(",", ".")
-    meant = f"; if it is {point}, write it with a point" if point != cell and -1 <= number(point) <= 1 else ""
+    meant = (
+        f"; if it is {point}, write it with a point"
+        if point != cell and -1 <= number(point) <= 1
+        else ""
+    )
     tell(
         f"{place}, column `{column}`: {cell!r} is not a number from -1 to 1{meant}"
     )  # NaN too, which is no number
@@ -362,7 +408,9 @@ def _terms(path: Path, tell: Tell) -> dict[str, tuple[str, ...]]:
     # Rows that were refused may be what lacks.
     for gender in GENDERS[:2] if whole else ():
         if not found[gender]:
-            tell(f"{path}: no word is {gender}; each of {', '.join(GENDERS[:2])} needs one at least")
+            tell(
+                f"{path}: no word is {gender}; each of {', '.join(GENDERS[:2])} needs one at least"
+            )
     if whole and feminine != masculine and feminine and masculine:
         tell(
             f"{path}: has {feminine} feminine and {masculine} masculine words; they are used in pairs, so there have to be as many"
@@ -386,7 +434,9 @@ def _frames(path: Path, manifest: Mapping[str, Any], terms: Terms, tell: Tell) -
         if wrong:
             tell(f"{path}, line {k}: {wrong}: {plain(frame)[:60]!r}")
         elif frame in first and not verbatim:
-            tell(f"{path}, line {k}: the frame stands in line {first[frame]} already: {plain(frame)[:60]!r}")
+            tell(
+                f"{path}, line {k}: the frame stands in line {first[frame]} already: {plain(frame)[:60]!r}"
+            )
         first.setdefault(frame, k)
     if not first and read is not None:
         tell(f"{path}: holds no frames; expected a sentence a line, with {SLOT}")

@@ -17,7 +17,15 @@ from bench.data.dataset import label_in
 from bench.data.nli_coal import CATEGORIES
 from bench.data.nli_coal.build import NS_WORDS, build_controlled, build_eval, downsample
 from bench.data.nli_coal.frames import SLOT, found_in, gender_words, judged, pattern
-from bench.data.nli_coal.language_pack import FRAMES, MANIFEST, OCCUPATIONS, TERMS, TYPES, Pack, faults
+from bench.data.nli_coal.language_pack import (
+    FRAMES,
+    MANIFEST,
+    OCCUPATIONS,
+    TERMS,
+    TYPES,
+    Pack,
+    faults,
+)
 from bench.data.nli_coal.pack_manifest import SPLITS
 from bench.data.text import place, read_lines
 
@@ -81,7 +89,12 @@ def sift(pack: Pack, paths: Sequence[str | Path]) -> pd.DataFrame:
 def _refused(folder: Path, what: str) -> Finding:
     """A sentence of the reader, its place in columns of its own."""
     name = next(
-        (one for one in (MANIFEST, OCCUPATIONS, FRAMES, TERMS) if what.startswith(f"{folder / one}")), ""
+        (
+            one
+            for one in (MANIFEST, OCCUPATIONS, FRAMES, TERMS)
+            if what.startswith(f"{folder / one}")
+        ),
+        "",
     )
     rest = what.removeprefix(str(folder / name)) if name else what
     found = TOLD.match(rest)
@@ -127,7 +140,12 @@ def _odd_words(pack: Pack) -> Iterator[Finding]:
     for word in words:
         if folded[word.casefold()] > 1:
             yield Finding(
-                OCCUPATIONS, 0, "word", "odd", "differs from another word in case alone", shown(word)
+                OCCUPATIONS,
+                0,
+                "word",
+                "odd",
+                "differs from another word in case alone",
+                shown(word),
             )
     for name, some in (
         (OCCUPATIONS, words),
@@ -146,12 +164,12 @@ def _odd_words(pack: Pack) -> Iterator[Finding]:
             if other != term and term in taken and pattern(term, pack.match).search(other)
         ]
         if longer:
-            what = (
-                f"is found in {longer[0]!r} too, so that captions with that word have several gendered words"
-            )
+            what = f"is found in {longer[0]!r} too, so that captions with that word have several gendered words"
             yield Finding(TERMS, 0, "word", "odd", what, shown(term))
         if gender == "neutral" and found_in(term, taken, pack.match):
-            yield Finding(TERMS, 0, "word", "odd", "is neutral but holds a gendered word", shown(term))
+            yield Finding(
+                TERMS, 0, "word", "odd", "is neutral but holds a gendered word", shown(term)
+            )
 
 
 def _odd_frames(pack: Pack) -> Iterator[Finding]:
@@ -169,12 +187,30 @@ def _odd_frames(pack: Pack) -> Iterator[Finding]:
         if not frame:
             continue
         if most > CUSTOM * len(known) and _end(frame) != end:
-            yield Finding(FRAMES, line, "", "odd", f"does not end with {end!r} as most frames do" if end else "ends with a sign, as most frames do not", shown(frame))  # fmt: skip
+            yield Finding(
+                FRAMES,
+                line,
+                "",
+                "odd",
+                f"does not end with {end!r} as most frames do"
+                if end
+                else "ends with a sign, as most frames do not",
+                shown(frame),
+            )
         if frame.count(SLOT) > 1:
-            yield Finding(FRAMES, line, "", "odd", "has several slots, which are all filled with one word", shown(frame))  # fmt: skip
+            yield Finding(
+                FRAMES,
+                line,
+                "",
+                "odd",
+                "has several slots, which are all filled with one word",
+                shown(frame),
+            )
         held = found_in(frame.replace(SLOT, "\0"), words, pack.match)
         if held:
-            what = f"holds the occupation {held!r} besides the slot, so that two people may be meant"
+            what = (
+                f"holds the occupation {held!r} besides the slot, so that two people may be meant"
+            )
             yield Finding(FRAMES, line, "", "odd", what, shown(frame))
         key = " ".join(frame.casefold().split())
         if key in alike:
@@ -205,7 +241,9 @@ def _counts(pack: Pack) -> Iterator[Finding]:
     counts = Counter(one.type for one in pack.occupations)
     known = sum(map(bool, pack.frames))
     for kind in TYPES:
-        yield Finding(OCCUPATIONS, 0, "", "count", f"{counts[kind]} words are {kind}", str(counts[kind]))
+        yield Finding(
+            OCCUPATIONS, 0, "", "count", f"{counts[kind]} words are {kind}", str(counts[kind])
+        )
     if known:
         yield Finding(FRAMES, 0, "", "count", f"{known:,} frames", str(known))
     told = ", ".join(f"{len(words)} {gender}" for gender, words in pack.terms.items() if words)

@@ -44,7 +44,9 @@ def aligned(place: Place, path: Path, line: int, row: dict[str, Any]) -> Read:
     if any(TOKENIZED in part.split("-") for part in path.parts):
         premise, hypothesis = premise.replace(" ", ""), hypothesis.replace(" ", "")
     word = row.get("occ_word")
-    found = align(premise, hypothesis, place.terms, place.match, word if isinstance(word, str) else "")
+    found = align(
+        premise, hypothesis, place.terms, place.match, word if isinstance(word, str) else ""
+    )
     return Read(line, row, found or align(premise, hypothesis, place.terms, place.match))
 
 
@@ -55,12 +57,21 @@ def of_rows(place: Place, name: str, path: Path, rows: Sequence[Read]) -> Iterat
     unnamed = [one for one in rows if one.found and "occ_word" not in one.row]
     if unnamed:
         what = "names no occupation, as in the first release; it is found by position"
-        yield Finding(file, unnamed[0].line, "occ_word", "odd", what, "", "no_occupation", len(unnamed))
+        yield Finding(
+            file, unnamed[0].line, "occ_word", "odd", what, "", "no_occupation", len(unnamed)
+        )
     for line, row, found in rows:
         pair = (str(row.get("sentence1")), str(row.get("sentence2")))
         if seen.setdefault(pair, line) != line:
             yield Finding(
-                file, line, "", "odd", f"repeats line {seen[pair]}", shown(pair[0]), "duplicate_rows", 1
+                file,
+                line,
+                "",
+                "odd",
+                f"repeats line {seen[pair]}",
+                shown(pair[0]),
+                "duplicate_rows",
+                1,
             )
         if found is None:
             what = "is not the premise with a gendered word in place of the occupation"
@@ -69,14 +80,18 @@ def of_rows(place: Place, name: str, path: Path, rows: Sequence[Read]) -> Iterat
         word, kind = row.get("occ_word", found.occupation), row.get("occ_type")
         if word != found.occupation:
             what = f"is not what the sentences have, {found.occupation!r}; `anomalies=repair` takes that"
-            yield Finding(file, line, "occ_word", "odd", what, shown(str(word)), "wrong_occupation", 1)
+            yield Finding(
+                file, line, "occ_word", "odd", what, shown(str(word)), "wrong_occupation", 1
+            )
             continue
         if kind and (kind == "neutral") != (name == SETS[2]):
             what = f"does not belong in {name}"
             yield Finding(file, line, "occ_type", "odd", what, shown(kind), "wrong_type", 1)
         elif kind in PRO and (found.gender == PRO[kind]) != (name == SETS[0]):
             what = f"is {found.gender}, which for {kind} does not belong in {name}"
-            yield Finding(file, line, "sentence2", "odd", what, shown(found.term), "wrong_gender", 1)
+            yield Finding(
+                file, line, "sentence2", "odd", what, shown(found.term), "wrong_gender", 1
+            )
 
 
 def of_words(place: Place, whole: Sequence[tuple[Path, list[Read]]]) -> Iterator[Finding]:
@@ -97,25 +112,41 @@ def of_words(place: Place, whole: Sequence[tuple[Path, list[Read]]]) -> Iterator
         if word in MISTRANSLATED.get(place.language, ()):
             meant = f" where {origin} is meant" if origin else ""
             what = f"means {MISTRANSLATED[place.language][word]}{meant}"
-            yield Finding(*first[word], "occ_word", "odd", what, shown(word), "mistranslated", pairs[word])
+            yield Finding(
+                *first[word], "occ_word", "odd", what, shown(word), "mistranslated", pairs[word]
+            )
     for inner, outer in permutations(first, 2):
         if inner in outer:
             what = f"is part of {outer!r}, so that a search for it finds both"
             yield Finding(
-                *first[inner], "occ_word", "odd", what, shown(inner), "nested_occupation", pairs[outer]
+                *first[inner],
+                "occ_word",
+                "odd",
+                what,
+                shown(inner),
+                "nested_occupation",
+                pairs[outer],
             )
 
 
-def of_frames(place: Place, whole: Sequence[tuple[Path, list[Read]]], pack: Pack | None) -> Iterator[Finding]:
+def of_frames(
+    place: Place, whole: Sequence[tuple[Path, list[Read]]], pack: Pack | None
+) -> Iterator[Finding]:
     """What is odd about frames, each told at the first row that has it."""
     first, pairs = _first(place, whole, "frame")
     words = {one.found.occupation for _, rows in whole for one in rows if one.found}
-    gendered = (*place.terms["feminine"], *place.terms["masculine"], *GENDERED.get(place.language, ()))
+    gendered = (
+        *place.terms["feminine"],
+        *place.terms["masculine"],
+        *GENDERED.get(place.language, ()),
+    )
     times = Counter(pack.frames if pack else ())
     for frame, (file, line) in first.items():
         rest = frame.replace(SLOT, "\0")
 
-        def tell(what: str, fault: str, frame: str = frame, at: tuple[str, int] = (file, line)) -> Finding:
+        def tell(
+            what: str, fault: str, frame: str = frame, at: tuple[str, int] = (file, line)
+        ) -> Finding:
             return Finding(*at, "sentence1", "odd", what, shown(frame), fault, pairs[frame])
 
         word = found_in(rest, gendered, place.match)
@@ -123,7 +154,9 @@ def of_frames(place: Place, whole: Sequence[tuple[Path, list[Read]]], pack: Pack
             yield tell(f"mentions a person with a gender besides: {word!r}", "gendered_frame")
         # Words of one or two characters are part of many others in a language without blanks.
         longer = (one for one in words if place.match == "word" or len(one) > 2)
-        other = max((one for one in longer if found_in(rest, (one,), place.match)), key=len, default="")
+        other = max(
+            (one for one in longer if found_in(rest, (one,), place.match)), key=len, default=""
+        )
         if other:
             yield tell(f"mentions the occupation {other!r} besides", "occupation_in_frame")
         if frame.count(SLOT) > 1:

@@ -41,7 +41,11 @@ def _is_share(value: Any) -> bool:
 
 def _is_version(value: Any) -> bool:
     # It becomes a part of names of folders and files.
-    return _is_text(value) and len(value) <= 40 and all(char.isalnum() or char in ".-" for char in value)
+    return (
+        _is_text(value)
+        and len(value) <= 40
+        and all(char.isalnum() or char in ".-" for char in value)
+    )
 
 
 def _is_splits(value: Any) -> bool:
@@ -78,10 +82,16 @@ KEYS: Rules = {
     "stereotype": (_is_share, "a number from 0 to 1"),
     "shipped": (_is_texts, "a list of words"),
     "trained": (_is_texts, "a list of words"),
-    "quirks": (lambda value: _is_texts(value) and set(value) <= set(QUIRKS), f"a list of {', '.join(QUIRKS)}"),
-    "splits": (_is_splits, f"{', '.join(SPLITS)}, each with [where its frames begin, how many a word gets]"),
+    "quirks": (
+        lambda value: _is_texts(value) and set(value) <= set(QUIRKS),
+        f"a list of {', '.join(QUIRKS)}",
+    ),
+    "splits": (
+        _is_splits,
+        f"{', '.join(SPLITS)}, each with [where its frames begin, how many a word gets]",
+    ),
     "captions": (lambda value: isinstance(value, Mapping), "a table"),
-}  # fmt: skip
+}
 CAPTION_KEYS: Rules = {
     "without": (_is_texts, "a list of words"),
     "blanks": (_is_bool, "true, false"),
@@ -121,11 +131,16 @@ def read_manifest(path: Path, tell: Tell = refuse) -> dict[str, Any]:
     found = _checked(path, given, KEYS, "key", tell)
     captions = _checked(path, found.get("captions", {}), CAPTION_KEYS, "key of [captions]", tell)
     found["captions"] = CaptionFilter(**captions)
-    found["splits"] = {**SPLITS, **{name: tuple(pair) for name, pair in found.get("splits", {}).items()}}
+    found["splits"] = {
+        **SPLITS,
+        **{name: tuple(pair) for name, pair in found.get("splits", {}).items()},
+    }
     return {"match": match_of(found.get("language", "")), **found}
 
 
-def _checked(path: Path, given: Mapping[str, Any], rules: Rules, what: str, tell: Tell) -> dict[str, Any]:
+def _checked(
+    path: Path, given: Mapping[str, Any], rules: Rules, what: str, tell: Tell
+) -> dict[str, Any]:
     found = {}
     for key, value in given.items():
         if key not in rules:
@@ -133,7 +148,9 @@ def _checked(path: Path, given: Mapping[str, Any], rules: Rules, what: str, tell
             continue
         test, allowed = rules[key]
         if not test(value):
-            tell(f"{path}, {what} `{key}`: {plain(repr(value))[:80]} is not allowed; expected {allowed}")
+            tell(
+                f"{path}, {what} `{key}`: {plain(repr(value))[:80]} is not allowed; expected {allowed}"
+            )
             continue
         found[key] = tuple(value) if isinstance(value, list) else value
     return found

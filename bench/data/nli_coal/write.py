@@ -72,22 +72,38 @@ def build(
         many = None if rows is None else frames_for(pack, rows)
         controlled = {
             (split, rate): build_controlled(
-                pack, rate, split, start=start, frames_per_word=many, design=design, assignment=assignment, seed=seed or 0,
+                pack,
+                rate,
+                split,
+                start=start,
+                frames_per_word=many,
+                design=design,
+                assignment=assignment,
+                seed=seed or 0,
                 compat=compat,
             )
-            for split in splits for rate in rates
-        }  # fmt: skip
+            for split in splits
+            for rate in rates
+        }
         made.append((pack, sets, small, controlled))
     options = {
-        "design": design or "", "frames_per_word": frames_per_word or 0, "ns_words": ns_words, "rates": list(rates),
-        "splits": list(splits), "rows": rows or 0, "assignment": assignment, "seed": "" if seed is None else seed, "compat": compat,
-    }  # fmt: skip
+        "design": design or "",
+        "frames_per_word": frames_per_word or 0,
+        "ns_words": ns_words,
+        "rates": list(rates),
+        "splits": list(splits),
+        "rows": rows or 0,
+        "assignment": assignment,
+        "seed": "" if seed is None else seed,
+        "compat": compat,
+    }
     written: list[Written] = []
     try:
         for pack, sets, small, controlled in made:
             written += write_eval(pack, sets, out) + write_eval(pack, small, out, "downsample")
             written += [
-                write_controlled(pack, some, rate, split, out) for (split, rate), some in controlled.items()
+                write_controlled(pack, some, rate, split, out)
+                for (split, rate), some in controlled.items()
             ]
             write_pack(pack, place(pack, out) / PACK)
         equal = sum(one.as_released for one in written)
@@ -98,7 +114,9 @@ def build(
         note = f"built from language packs; {equal} of {len(written)} files equal the release"
         labels = _labels([pack.language for pack in packs])
         categories = {"categories": labels} if labels else {}
-        atomic_write(out / MANIFEST, toml.written({**about, "note": note, "build": options, **categories}))
+        atomic_write(
+            out / MANIFEST, toml.written({**about, "note": note, "build": options, **categories})
+        )
     except OSError as error:
         raise RunFailed(f"{out}: the sets could not be written there ({error})") from None
     return written
@@ -108,20 +126,29 @@ def write_eval(
     pack: Pack, sets: Mapping[str, Sequence[Row]], out: str | Path, which: str = "all"
 ) -> list[Written]:
     """Write evaluation sets, and PS, AS and NS together as 4-all; `which` is `all` or `downsample`, for folder and names."""
-    folders = {"all": "untokenized" if pack.language == "ja" else "all-words", "downsample": "downsamp"}
+    folders = {
+        "all": "untokenized" if pack.language == "ja" else "all-words",
+        "downsample": "downsamp",
+    }
     if which not in folders:
         raise BadInput(expected(which, folders, "set"))
     suffix = "" if which == "all" else "-downsamp"
     folder = place(pack, out) / f"bias-eval-set_v{pack.version}" / folders[which]
     together = {**sets, "all": [row for name in ("ps", "as", "ns") for row in sets[name]]}
     return [
-        _file(Path(out), folder / f"{stem}{suffix}_v{pack.version}.json", map(_evaluation, together[name]))
+        _file(
+            Path(out),
+            folder / f"{stem}{suffix}_v{pack.version}.json",
+            map(_evaluation, together[name]),
+        )
         for name, stem in STEMS.items()
         if name in together
     ]
 
 
-def write_controlled(pack: Pack, rows: Sequence[Row], rate: float, split: str, out: str | Path) -> Written:
+def write_controlled(
+    pack: Pack, rows: Sequence[Row], rate: float, split: str, out: str | Path
+) -> Written:
     """Write a controlled set under the release's name: `train_r-3` for a rate of .3; `test_bias` and `test_nonbias`."""
     name = f"r-{round(rate * 10, 4):g}"
     if split == "test":
@@ -139,14 +166,22 @@ def place(pack: Pack, out: str | Path) -> Path:
 def _labels(languages: Iterable[str]) -> dict[str, dict[str, str]]:
     """What languages that the release has not are called, in English and in themselves."""
     named = {code: label_in(code, "en") for code in languages if code not in CATEGORIES}
-    return {code: {"en": name, code: label_in(code, code) or name} for code, name in named.items() if name}
+    return {
+        code: {"en": name, code: label_in(code, code) or name}
+        for code, name in named.items()
+        if name
+    }
 
 
 def _evaluation(row: Row) -> dict[str, object]:
     return {
-        "id": row.id, "sentence1": row.premise, "sentence2": row.hypothesis, "label": row.label,
-        "occ_word": row.named.word, "occ_type": row.named.type,
-    }  # fmt: skip
+        "id": row.id,
+        "sentence1": row.premise,
+        "sentence2": row.hypothesis,
+        "label": row.label,
+        "occ_word": row.named.word,
+        "occ_type": row.named.type,
+    }
 
 
 def _controlled(row: Row) -> dict[str, object]:
@@ -157,5 +192,8 @@ def _file(out: Path, path: Path, rows: Iterable[Mapping[str, object]]) -> Writte
     lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
     atomic_write(path, "".join(lines))
     return Written(
-        path, len(lines), blob_id(path), released("nli_coal").get(path.relative_to(out).as_posix(), "")
+        path,
+        len(lines),
+        blob_id(path),
+        released("nli_coal").get(path.relative_to(out).as_posix(), ""),
     )

@@ -20,7 +20,9 @@ class Cells:
         terms = found.terms
         self.printed = found.printed
         self.asked = set(zip(terms.category, terms.task, strict=True))
-        self.categories = [name for name in order if name in {category for category, _ in self.asked}]
+        self.categories = [
+            name for name in order if name in {category for category, _ in self.asked}
+        ]
         self.tasks = [name for name in TASKS if name in {task for _, task in self.asked}]
         self.repeats = sorted(set(terms.repeat))
         # What each task measures, its score first.
@@ -30,7 +32,9 @@ class Cells:
                 self.measures[task].append(measure)
         for names in self.measures.values():
             names.sort(key=lambda name: (name != "score", name if name.endswith("_words") else ""))
-        self._instances = terms[terms.bottom > 0].groupby(["category", "task", "measure"]).item_id.nunique()
+        self._instances = (
+            terms[terms.bottom > 0].groupby(["category", "task", "measure"]).item_id.nunique()
+        )
         sums = _wide(terms)
         totals = draw(sums, "category", "item_id", [str(name) for name in sums.columns[2:]])
         self.draws, self.left_out = len(totals.drawn), totals.left_out
@@ -48,7 +52,7 @@ class Cells:
             )
             for k, category in enumerate(totals.strata)
             for j, name in enumerate(totals.columns)
-        }  # fmt: skip
+        }
 
     def n(self, scored: Collection[tuple[str, str]], measure: str) -> int:
         """How many answers or instances a measure rests on, over pairs of category and task."""
@@ -64,7 +68,10 @@ class Cells:
         for category, task in scored:
             if not math.isnan(self.one(category, task, measure)[0]):
                 # A list of so many words is drawn among lists of any length.
-                each = [int(self._instances.get((category, task, name), 0)) for name in (measure, "score")]
+                each = [
+                    int(self._instances.get((category, task, name), 0))
+                    for name in (measure, "score")
+                ]
                 units[category] = max(units.get(category, 1), *each)
         if not units:
             return Sample(0, 0)
@@ -92,7 +99,9 @@ class Cells:
     def one(self, category: str, task: str, measure: str) -> np.ndarray:
         """A measure of one category and task."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            values = self._sum(category, task, measure, "top") / self._sum(category, task, measure, "bottom")
+            values = self._sum(category, task, measure, "top") / self._sum(
+                category, task, measure, "bottom"
+            )
         if measure == "score" and self.printed:
             each = [self.printed.get((category, task, k)) for k in self.repeats]
             values[0] = float(np.mean([one.score for one in each if one]))
@@ -104,19 +113,24 @@ class Cells:
 
     def pooled(self, categories: Iterable[str], task: str, measure: str) -> np.ndarray:
         """A measure of one task over all instances of several categories."""
-        parts = [[self._sum(c, task, measure, part) for c in categories] for part in ("top", "bottom")]
+        parts = [
+            [self._sum(c, task, measure, part) for c in categories] for part in ("top", "bottom")
+        ]
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.sum(parts[0], axis=0) / np.sum(parts[1], axis=0)
 
     def category(self, category: str, tasks: Iterable[str], measure: str = "score") -> np.ndarray:
         """Mean over the tasks that the category was asked; NaN where one of them has no number."""
         return np.mean(
-            [self.one(category, task, measure) for task in tasks if (category, task) in self.asked], axis=0
+            [self.one(category, task, measure) for task in tasks if (category, task) in self.asked],
+            axis=0,
         )
 
     def task(self, task: str, measure: str = "score") -> np.ndarray:
         """Mean over the categories that have a number."""
-        return self.over([self.one(c, task, measure) for c in self.categories if (c, task) in self.asked])
+        return self.over(
+            [self.one(c, task, measure) for c in self.categories if (c, task) in self.asked]
+        )
 
     def overall(self, tasks: Sequence[str], measure: str = "score") -> np.ndarray:
         """Mean over the categories' means over `tasks`; a category without a number is left out."""

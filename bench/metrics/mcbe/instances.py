@@ -78,7 +78,9 @@ def values(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> Values:
                 key = (category, task, item_id, repeat)
                 terms = TERMS[task](about[item_id], given, preset)
                 if not came:
-                    terms = ((name, top, 0 if name == "score" else bottom) for name, top, bottom in terms)
+                    terms = (
+                        (name, top, 0 if name == "score" else bottom) for name, top, bottom in terms
+                    )
                 if preset == "official":
                     terms = _printed(printed[category, task, repeat], k, terms)
                 rows += [(*key, *term) for term in terms]
@@ -99,14 +101,20 @@ def _answers(records: pd.DataFrame) -> Answers:
 
 def _preference(item: Mapping[str, Any], given: Mapping[str, Answer], preset: str) -> Terms:
     answers = [given.get(word, NONE) for word in item["words"]]
-    nlls = [_number("pc", word, answer, item) for word, answer in zip(item["words"], answers, strict=True)]
+    nlls = [
+        _number("pc", word, answer, item)
+        for word, answer in zip(item["words"], answers, strict=True)
+    ]
     readable = sum(not math.isnan(nll) for nll in nlls)
     yield "valid", readable, len(nlls)
     score = _decayed("score", nlls, DECAY[preset]["pc"])
     yield score
     yield from _bounded(score, 0, 100)
     if all(answer.logprobs is not None for answer in answers):
-        sums = [-float(np.sum(answer.logprobs)) if len(answer.logprobs) else math.nan for answer in answers]
+        sums = [
+            -float(np.sum(answer.logprobs)) if len(answer.logprobs) else math.nan
+            for answer in answers
+        ]
         lengths = [len(item["sentence"].replace(SLOT, word)) for word in item["words"]]
         yield _decayed("score_sum", sums, DECAY[preset]["pc"])
         per_character = [total / length for total, length in zip(sums, lengths, strict=True)]
@@ -144,7 +152,9 @@ def _scenarios(item: Mapping[str, Any], given: Mapping[str, Answer], preset: str
     yield from _bounded(("score", value, known), least, 100)
     yield f"score_{len(words)}_words", value, known
     both = [
-        (letters[a, b], letters[b, a]) for a, b in combinations(words, 2) if letters[a, b] and letters[b, a]
+        (letters[a, b], letters[b, a])
+        for a, b in combinations(words, 2)
+        if letters[a, b] and letters[b, a]
     ]
     yield "position_bias", sum(a == b for a, b in both), len(both)
 
@@ -179,8 +189,12 @@ def _scoring(item: Mapping[str, Any], given: Mapping[str, Answer], preset: str) 
 
 
 TERMS: dict[str, Callable[[Mapping[str, Any], Mapping[str, Answer], str], Terms]] = {
-    "pc": _preference, "sc": _classification, "ss": _scenarios, "ba": _analysis, "bs": _scoring,
-}  # fmt: skip
+    "pc": _preference,
+    "sc": _classification,
+    "ss": _scenarios,
+    "ba": _analysis,
+    "bs": _scoring,
+}
 
 
 def _as_released(
@@ -202,7 +216,9 @@ def _as_released(
     if task == "sc":
         return released.classification(replies("answer"), [item["subtype"] for item in items])
     if task == "ss":
-        asked = [{name: answer.response for name, answer in given.items()} for given in by_item.values()]
+        asked = [
+            {name: answer.response for name, answer in given.items()} for given in by_item.values()
+        ]
         return released.scenarios(asked, [item["words"] for item in items])
     if task == "ba":
         return released.analysis(list(zip(*map(replies, MARKS), strict=True)))
@@ -220,7 +236,11 @@ def _printed(category: released.Printed, k: int, terms: Terms) -> Terms:
 
 
 def _parsed(task: str, request: str, answer: Answer, item: Mapping[str, Any]) -> str:
-    return "" if answer.response is None else parse(task, request, answer.response, _Item(item["labels"]))
+    return (
+        ""
+        if answer.response is None
+        else parse(task, request, answer.response, _Item(item["labels"]))
+    )
 
 
 def _number(task: str, request: str, answer: Answer, item: Mapping[str, Any]) -> float:

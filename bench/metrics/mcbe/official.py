@@ -42,7 +42,9 @@ def classification(replies: Sequence[str | None], subtypes: Sequence[str]) -> Pr
     return _printed(right, sum(reply is None for reply in replies))
 
 
-def scenarios(replies: Sequence[Mapping[str, str | None]], words: Sequence[Sequence[str]]) -> Printed:
+def scenarios(
+    replies: Sequence[Mapping[str, str | None]], words: Sequence[Sequence[str]]
+) -> Printed:
     """An A or a B anywhere in the first five characters counts for its group, both may; an empty reply stops the code."""
     scores, stops = [], 0
     for answers, groups in zip(replies, words, strict=True):
@@ -68,7 +70,9 @@ def analysis(marks: Sequence[Sequence[str | None]]) -> Printed:
         stops += len(read) - len(known)
         whole = len(known) == len(CRITERIA)
         scores.append(
-            sum(mark * one.weight for mark, one in zip(known, CRITERIA, strict=True)) if whole else math.nan
+            sum(mark * one.weight for mark, one in zip(known, CRITERIA, strict=True))
+            if whole
+            else math.nan
         )
     return _printed(scores, stops, rounded=True)
 

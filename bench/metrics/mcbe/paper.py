@@ -23,9 +23,11 @@ DESIGNS = {
 }
 # What Table 12 prints of its scores under the original and under new prompts: coefficient and p.
 TABLE_12_PRINTED = {
-    ("sc", "spearman"): ("1", "0"), ("sc", "pearson"): ("0.999", "2.63e-10"),
-    ("bs", "spearman"): ("0.967", "2.16e-5"), ("bs", "pearson"): ("0.999", "2.76e-11"),
-}  # fmt: skip
+    ("sc", "spearman"): ("1", "0"),
+    ("sc", "pearson"): ("0.999", "2.63e-10"),
+    ("bs", "spearman"): ("0.967", "2.16e-5"),
+    ("bs", "pearson"): ("0.999", "2.76e-11"),
+}
 
 
 def table_12() -> pd.DataFrame:
@@ -70,10 +72,16 @@ def table_12_recomputed() -> pd.DataFrame:
                 )
                 rows.append(
                     {
-                        "task": task, "coefficient": one.coefficient, "n": one.n, "value": f"{one.value:.6f}", "printed": printed[0],
-                        "p": f"{one.p:.5e}", "printed_p": printed[1], "same": "yes" if (value, p) == printed else "no",
+                        "task": task,
+                        "coefficient": one.coefficient,
+                        "n": one.n,
+                        "value": f"{one.value:.6f}",
+                        "printed": printed[0],
+                        "p": f"{one.p:.5e}",
+                        "printed_p": printed[1],
+                        "same": "yes" if (value, p) == printed else "no",
                     }
-                )  # fmt: skip
+                )
     return pd.DataFrame(rows)
 
 
@@ -82,10 +90,15 @@ def friedman_by_models(models: Sequence[int]) -> pd.DataFrame:
     fit = friedman_models()
     return pd.DataFrame(
         [
-            {"models": k, "df": k - 1, "p": f"{scipy.stats.chi2.sf(float(FRIEDMAN), k - 1):.2e}", "fits": "yes" if k in fit else "no"}
+            {
+                "models": k,
+                "df": k - 1,
+                "p": f"{scipy.stats.chi2.sf(float(FRIEDMAN), k - 1):.2e}",
+                "fits": "yes" if k in fit else "no",
+            }
             for k in models
         ]
-    )  # fmt: skip
+    )
 
 
 def friedman_models(statistic: str = FRIEDMAN, p: str = FRIEDMAN_P, most: int = 40) -> list[int]:
@@ -132,10 +145,15 @@ def friedman_designs(
         value = float(fits[0] if fits else values[0])
         rows.append(
             {
-                "what": what, "models": models, "blocks": n, "statistic": value, "p": f"{scipy.stats.chi2.sf(value, models - 1):.4e}",
-                "kendall_w": value / (n * (models - 1)), "fits": "yes" if fits else "no",
+                "what": what,
+                "models": models,
+                "blocks": n,
+                "statistic": value,
+                "p": f"{scipy.stats.chi2.sf(value, models - 1):.4e}",
+                "kendall_w": value / (n * (models - 1)),
+                "fits": "yes" if fits else "no",
             }
-        )  # fmt: skip
+        )
     return pd.DataFrame(rows)
 
 

@@ -47,7 +47,9 @@ def tables(strata: list[object], sums: np.ndarray, language: str) -> Tables:
 
 def of_language(strata: list[object], sums: np.ndarray, language: str) -> np.ndarray:
     """Sums [n, columns] of one language's strata."""
-    return sums[:, [k for k, name in enumerate(strata) if str(name).partition("|")[0] == language]].sum(1)
+    return sums[
+        :, [k for k, name in enumerate(strata) if str(name).partition("|")[0] == language]
+    ].sum(1)
 
 
 def arranged(sums: np.ndarray) -> Tables:
@@ -71,7 +73,9 @@ def answers(records: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     `type` is the occupation's as its set and the gender of the hypothesis have it: the released column is wrong in places
     and older releases have none.
     """
-    rows = records.drop(columns="category").merge(items, on="item_id", how="left", validate="many_to_one")
+    rows = records.drop(columns="category").merge(
+        items, on="item_id", how="left", validate="many_to_one"
+    )
     rows["label"] = _labels(rows)
     rows["valid"] = rows.label != ""
     rows["biased"] = np.select(
@@ -106,7 +110,9 @@ def answers(records: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
         ).to_numpy()
     for tau, name in zip(TAUS, ABOVE, strict=True):
         columns[name] = known[:, LABELS.index("neutral")] > tau
-    return pd.concat([rows, pd.DataFrame(columns, index=rows.index)[SUMS].astype(np.float64)], axis=1)
+    return pd.concat(
+        [rows, pd.DataFrame(columns, index=rows.index)[SUMS].astype(np.float64)], axis=1
+    )
 
 
 def _labels(rows: pd.DataFrame) -> list[str]:

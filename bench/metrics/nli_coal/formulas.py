@@ -138,7 +138,11 @@ def _whole(soft: bool) -> Iterator[Measure]:
     yield Measure("coal_balanced", ALL, lambda t: coal_balanced(t.counts), 4 / 9, why=ONE_DIRECTION)
     yield Measure("directional_gap", ALL, lambda t: directional_gap(t.counts), 0.0, why=EMPTY_SET)
     yield Measure(
-        "directional_gap_balanced", ALL, lambda t: directional_gap_balanced(t.counts), 0.0, why=ONE_DIRECTION
+        "directional_gap_balanced",
+        ALL,
+        lambda t: directional_gap_balanced(t.counts),
+        0.0,
+        why=ONE_DIRECTION,
     )
     yield Measure("fraction_neutral", ALL, lambda t: 1 - fn(t.counts), 1 / 3)
     if not soft:

@@ -40,7 +40,7 @@ PREDICTORS = {
     "the stereotype, neutral without one": "EE CC NN",
     "the stereotype, entailment without one": "EE CC EE",
     "its opposite, neutral without one": "CC EE NN",
-}  # fmt: skip
+}
 # What two models are compared in, and how a sentence calls it.
 COMPARED = {"coal": ("CoAL", coal), "fn": ("FN", fn)}
 Z = 1.96
@@ -77,7 +77,11 @@ def by(records: pd.DataFrame, items: pd.DataFrame, what: str) -> pd.DataFrame:
     read = valid.groupby(keys, sort=False)
     found = groups.valid.mean().rename("valid_rate").to_frame()
     found["n"] = read.size().reindex(found.index, fill_value=0)
-    found["units"] = read["premise" if what == "occupation" else "cluster"].nunique().reindex(found.index, fill_value=0)  # fmt: skip
+    found["units"] = (
+        read["premise" if what == "occupation" else "cluster"]
+        .nunique()
+        .reindex(found.index, fill_value=0)
+    )
     found["biased"] = read.biased.mean()
     found["ci_low"], found["ci_high"] = _wilson(found.biased, found.units)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -90,9 +94,24 @@ def by(records: pd.DataFrame, items: pd.DataFrame, what: str) -> pd.DataFrame:
         )
         found["gap"] = gap(shares)
     for label in LABELS:
-        found[label] = (valid.label == label).groupby([valid[key] for key in keys], sort=False).mean()
+        found[label] = (
+            (valid.label == label).groupby([valid[key] for key in keys], sort=False).mean()
+        )
     found = found.sort_values(["biased", "gap"], ascending=False, kind="stable").reset_index()
-    columns = [*keys, "biased", "ci_low", "ci_high", "e_p", "c_a", "not_neutral", "gap", *LABELS, "n", "units", "valid_rate"]  # fmt: skip
+    columns = [
+        *keys,
+        "biased",
+        "ci_low",
+        "ci_high",
+        "e_p",
+        "c_a",
+        "not_neutral",
+        "gap",
+        *LABELS,
+        "n",
+        "units",
+        "valid_rate",
+    ]
     return found[columns].rename(columns={"type": "occupation_type"})
 
 
@@ -105,13 +124,27 @@ def predictors(items: pd.DataFrame) -> pd.DataFrame:
     sizes = rows.groupby(["category", "set", "gender"], sort=False).size()
     found = []
     for category in dict.fromkeys(rows.category):
-        pairs = np.array([[sizes.get((category, name, gender), 0) for gender in GENDERS] for name in SETS])
+        pairs = np.array(
+            [[sizes.get((category, name, gender), 0) for gender in GENDERS] for name in SETS]
+        )
         for predictor, rule in PREDICTORS.items():
-            said = np.array([[[1 / 3] * 3 if letter == "*" else [letter == label for label in "ECN"] for letter in both] for both in rule.split()])  # fmt: skip
+            said = np.array(
+                [
+                    [
+                        [1 / 3] * 3 if letter == "*" else [letter == label for label in "ECN"]
+                        for letter in both
+                    ]
+                    for both in rule.split()
+                ]
+            )
             counts = (pairs[:, :, None] * said)[None].astype(np.float64)
             of = Tables(counts, counts, np.zeros((1, 2)), np.zeros((1, 3)))
             with np.errstate(divide="ignore", invalid="ignore"):
-                values = {m.metric: float(m.of(of)[0]) for m in measures(set(SETS), False) if m.task == ALL}
+                values = {
+                    m.metric: float(m.of(of)[0])
+                    for m in measures(set(SETS), False)
+                    if m.task == ALL
+                }
             found.append({"category": category, "predictor": predictor, **values})
     return pd.DataFrame(found)
 
@@ -135,7 +168,9 @@ def compare(models: Mapping[str, pd.DataFrame], items: pd.DataFrame) -> pd.DataF
     found = []
     for a, b in combinations(models, 2):
         other = read[b][[*keys, *CELLS]].rename(columns=dict(zip(CELLS, second, strict=True)))
-        both = read[a][[*keys, "category", "stratum", "cluster", "sentence", *CELLS]].merge(other, on=keys)
+        both = read[a][[*keys, "category", "stratum", "cluster", "sentence", *CELLS]].merge(
+            other, on=keys
+        )
         languages = list(dict.fromkeys(both.category))
         unequal = _unequally_read(asked[a], asked[b], (a, b))
         for category in [*languages, ALL] if languages else []:
@@ -155,12 +190,33 @@ def compare(models: Mapping[str, pd.DataFrame], items: pd.DataFrame) -> pd.DataF
     table["sentence"] = [
         told(result, a, b, f"{COMPARED[metric][0]} ({category})", p=p, units="occupations")
         for category, metric, a, b, result, p in zip(
-            table.category, table.metric, table.model_a, table.model_b, table.found, table.p_holm, strict=True
+            table.category,
+            table.metric,
+            table.model_a,
+            table.model_b,
+            table.found,
+            table.p_holm,
+            strict=True,
         )
     ]
     return table[
-        ["category", "metric", "model_a", "model_b", "difference", "ci_low", "ci_high", "p", "p_holm", "n", "units", "detectable", "note", "sentence"]
-    ]  # fmt: skip
+        [
+            "category",
+            "metric",
+            "model_a",
+            "model_b",
+            "difference",
+            "ci_low",
+            "ci_high",
+            "p",
+            "p_holm",
+            "n",
+            "units",
+            "detectable",
+            "note",
+            "sentence",
+        ]
+    ]
 
 
 def _unequally_read(first: pd.DataFrame, second: pd.DataFrame, models: tuple[str, str]) -> str:

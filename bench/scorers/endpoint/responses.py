@@ -62,7 +62,9 @@ def options(found: dict[str, float], wanted: Sequence[str]) -> tuple[list[float]
         spelt = [before + one for one in wanted]
         if any(token in found for token in spelt):
             least = min(found.values())
-            return [found.get(token, least) for token in spelt], sum(token not in found for token in spelt)
+            return [found.get(token, least) for token in spelt], sum(
+                token not in found for token in spelt
+            )
     return [], 0
 
 
@@ -72,7 +74,10 @@ def by_prompt_logprobs(body: dict[str, Any]) -> list[float] | None:
     if not isinstance(told, list):
         return None
     # Asked for no others, the server tells the token that stands there alone.
-    alone = [next(iter(one.values())) if isinstance(one, dict) and len(one) == 1 else None for one in told]
+    alone = [
+        next(iter(one.values())) if isinstance(one, dict) and len(one) == 1 else None
+        for one in told
+    ]
     return _after_the_first([_at(one, "logprob") for one in alone])
 
 
@@ -81,7 +86,10 @@ def by_echo(body: dict[str, Any]) -> list[float] | None:
 
     The reply's own tokens stand behind, as many as the server counts.
     """
-    told, written = _at(choice(body), "logprobs", "token_logprobs"), _at(body, "usage", "completion_tokens")
+    told, written = (
+        _at(choice(body), "logprobs", "token_logprobs"),
+        _at(body, "usage", "completion_tokens"),
+    )
     if not isinstance(told, list) or not isinstance(written, int) or isinstance(written, bool):
         return None
     return _after_the_first(told[: len(told) - written]) if 0 <= written < len(told) else None
@@ -96,10 +104,16 @@ OF_PROMPT: dict[str, Callable[[dict[str, Any]], list[float] | None]] = {
 def last_token(body: dict[str, Any]) -> tuple[str, float] | None:
     """The text and log-probability of the last token of a completion; None where they are not told."""
     tokens, told = (_at(choice(body), "logprobs", name) for name in ("tokens", "token_logprobs"))
-    if not (isinstance(tokens, list) and isinstance(told, list) and tokens and len(tokens) == len(told)):
+    if not (
+        isinstance(tokens, list) and isinstance(told, list) and tokens and len(tokens) == len(told)
+    ):
         return None
     value = _number(told[-1])
-    return (tokens[-1], value) if isinstance(tokens[-1], str) and tokens[-1] and value is not None else None
+    return (
+        (tokens[-1], value)
+        if isinstance(tokens[-1], str) and tokens[-1] and value is not None
+        else None
+    )
 
 
 def tokens(body: Any) -> tuple[int, int]:

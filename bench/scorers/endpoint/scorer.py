@@ -169,10 +169,18 @@ class Endpoint(Model):
         """
         choices = each(options, len(prompts))
         found = self.answer(
-            [_request("choose", one, options=some) for one, some in zip(prompts, choices, strict=True)]
+            [
+                _request("choose", one, options=some)
+                for one, some in zip(prompts, choices, strict=True)
+            ]
         )
-        rows = [answer.logprobs or [np.nan] * len(some) for answer, some in zip(found, choices, strict=True)]
-        return np.array(rows, dtype=np.float64).reshape(len(prompts), -1 if prompts else len(options))
+        rows = [
+            answer.logprobs or [np.nan] * len(some)
+            for answer, some in zip(found, choices, strict=True)
+        ]
+        return np.array(rows, dtype=np.float64).reshape(
+            len(prompts), -1 if prompts else len(options)
+        )
 
     def token_logprobs(self, texts: Sequence[str], *, bos: bool = False) -> list[np.ndarray]:
         """Log-probability of each token after the first, float64; none of a text that the server does not take."""
@@ -223,7 +231,8 @@ class Endpoint(Model):
         if not values:
             likeliest = self._plain.line(repr(max(found, key=lambda token: found[token])))
             return Answer(
-                "", error=f"no option is among the likeliest first tokens of the reply, which is {likeliest}"
+                "",
+                error=f"no option is among the likeliest first tokens of the reply, which is {likeliest}",
             )
         self._sender.spent.bounded += bounded
         return Answer(request.options[int(np.argmax(values))], tuple(values))
@@ -262,8 +271,12 @@ class Endpoint(Model):
                 self._sender.spent.requests += 1
                 self._sender.spent.again += 1
 
-    async def _complete(self, client: openai.AsyncOpenAI, text: str, how: str) -> tuple[dict[str, Any], str]:
-        return await self._send(client.completions, "completions", prompt=text, seed=0, **OF_PROMPT[how])
+    async def _complete(
+        self, client: openai.AsyncOpenAI, text: str, how: str
+    ) -> tuple[dict[str, Any], str]:
+        return await self._send(
+            client.completions, "completions", prompt=text, seed=0, **OF_PROMPT[how]
+        )
 
     async def _send(self, place: Any, what: str, **given: Any) -> tuple[dict[str, Any], str]:
         """Send a request once: the body of its response, and why the server will not answer this one text.
@@ -369,7 +382,9 @@ class Endpoint(Model):
                     continue
                 if written:
                     again, _ = self._try(
-                        lambda client, how=how, more=written[0]: self._complete(client, COUNTING + more, how)
+                        lambda client, how=how, more=written[0]: self._complete(
+                            client, COUNTING + more, how
+                        )
                     )
                     longer = read(again) or []
                     if len(longer) == len(values) + 1 and abs(longer[-1] - written[1]) > NEAR:

@@ -62,13 +62,17 @@ class Spent:
 
     def __str__(self) -> str:
         parts = [
-            f"{self.requests:,} requests sent" + (f", {self.again:,} of them again" if self.again else "")
+            f"{self.requests:,} requests sent"
+            + (f", {self.again:,} of them again" if self.again else "")
         ]
         if self.tokens:
             parts.append(f"{self.read:,} tokens of prompts and {self.written:,} of replies")
         for n, what in (
             (self.refused, "refused by the content filter"),
-            (self.bounded, "options not among the likeliest tokens, which stand with an upper bound"),
+            (
+                self.bounded,
+                "options not among the likeliest tokens, which stand with an upper bound",
+            ),
         ):
             parts += [f"{n:,} {what}"] if n else []
         return "; ".join(parts)
@@ -157,7 +161,9 @@ class _Work(Generic[T]):
             return self._end
         last = self._given_up[-1]
         what = "a request" if len(self._given_up) == 1 else f"{len(self._given_up):,} requests"
-        return Refusal(f"{self.sender.name}: {what} failed each time ({last})", str(last), last.status)
+        return Refusal(
+            f"{self.sender.name}: {what} failed each time ({last})", str(last), last.status
+        )
 
     async def _all(self) -> None:
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
@@ -174,7 +180,9 @@ class _Work(Generic[T]):
             except Again as failure:
                 self._failed[k] = self._failed.get(k, 0) + (not failure.busy)
                 if self._silent():
-                    self._stop(RunFailed(f"{self.sender.name}: answers nothing any more ({failure})"))
+                    self._stop(
+                        RunFailed(f"{self.sender.name}: answers nothing any more ({failure})")
+                    )
                 elif self._failed[k] < self._rounds:
                     self._waiting.append(k)
                 else:
@@ -213,7 +221,9 @@ class _Work(Generic[T]):
         seconds = min(FIRST_WAIT * 2**number, LONGEST_WAIT) * random.uniform(0.75, 1)
         if failure.after is not None:
             if failure.after > LONGEST_ASKED:
-                raise RunFailed(f"{self.sender.name}: asks to wait {failure.after:,.0f} s ({failure})")
+                raise RunFailed(
+                    f"{self.sender.name}: asks to wait {failure.after:,.0f} s ({failure})"
+                )
             if failure.after > max(LONGEST_WAIT, self._granted):
                 say(f"{self.sender.name}: asks to wait {failure.after:,.0f} s ({failure})")
             seconds = failure.after

@@ -40,7 +40,9 @@ def parse(rest: str) -> Address:
     except ValueError:  # a port that is no number, a broken address
         usable = False
     if not usable:
-        shown = re.sub(r"//[^/]*@", "//...@", rest.partition("?")[0])  # without a password or a query
+        shown = re.sub(
+            r"//[^/]*@", "//...@", rest.partition("?")[0]
+        )  # without a password or a query
         raise BadInput(
             f"model openai:{shown}: expected openai:NAME@URL, like openai:qwen@http://localhost:8000/v1"
         )
@@ -48,7 +50,9 @@ def parse(rest: str) -> Address:
         raise BadInput(f"model openai:{name}: the URL may hold no password; put the key into {KEY}")
     for field, _ in parse_qsl(parts.query, keep_blank_values=True):
         if SECRET_FIELDS.search(field):
-            raise BadInput(f"model openai:{name}: the URL may hold no `{field}`; put the key into {KEY}")
+            raise BadInput(
+                f"model openai:{name}: the URL may hold no `{field}`; put the key into {KEY}"
+            )
     return Address(name, url)
 
 
@@ -60,7 +64,9 @@ def check_no_secret(model: str) -> None:
     """
     for name, value in os.environ.items():
         if SECRET_NAMES.search(name) and _is_secret(value.strip()) and value.strip() in model:
-            raise BadInput(f"the model's name holds the value of the environment variable {name}; leave it out")  # fmt: skip
+            raise BadInput(
+                f"the model's name holds the value of the environment variable {name}; leave it out"
+            )
     if SECRET_FORMS.search(model):
         raise BadInput(
             f"the model's name holds what looks like a key; leave it out, and put the key into {KEY}"

@@ -10,7 +10,12 @@ from bench.core.errors import BadInput
 from bench.scorers.base import Answer, Model, digest, each, each_seed
 from bench.scorers.generation_options import GenerationOptions
 from bench.scorers.local.chat_template import Speech
-from bench.scorers.local.checkpoint import Placement, check_lengths, special_behind, tokenizer_identity
+from bench.scorers.local.checkpoint import (
+    Placement,
+    check_lengths,
+    special_behind,
+    tokenizer_identity,
+)
 from bench.scorers.local.generation import Writer
 from bench.scorers.local.logprobs import Reader, Row
 from bench.scorers.local.thinking import StopRule
@@ -34,12 +39,19 @@ class Causal(Model):
         generation: GenerationOptions | None = None,
     ) -> None:
         self.generation = generation or GenerationOptions()
-        self.network, self.tokenizer, self.where, self.identity = network, tokenizer, where, identity
+        self.network, self.tokenizer, self.where, self.identity = (
+            network,
+            tokenizer,
+            where,
+            identity,
+        )
         if tokenizer.pad_token_id is None:
             tokenizer.pad_token = tokenizer.eos_token
         self._speech = Speech(identity["id"], tokenizer, special_behind(tokenizer), self.generation)
         self._hidden = _hidden_tokens(tokenizer)
-        self._first = tokenizer.eos_token_id if tokenizer.bos_token_id is None else tokenizer.bos_token_id
+        self._first = (
+            tokenizer.eos_token_id if tokenizer.bos_token_id is None else tokenizer.bos_token_id
+        )
         self._coder = tokenizer_identity(tokenizer)
         self._reader = Reader(network, where, tokenizer.pad_token_id or 0)
         self._writer = Writer(self._reader, self._sampling())
@@ -72,7 +84,9 @@ class Causal(Model):
                 )
             encoded = [[self._first, *ids] for ids in encoded]
         self._check([len(ids) for ids in encoded], "the text")
-        rows = [Row(tuple(ids), tuple((i, ids[i + 1]) for i in range(len(ids) - 1))) for ids in encoded]
+        rows = [
+            Row(tuple(ids), tuple((i, ids[i + 1]) for i in range(len(ids) - 1))) for ids in encoded
+        ]
         return self._reader.read(rows)
 
     def choose(
@@ -87,7 +101,11 @@ class Causal(Model):
         before = self._speech.encoded(texts)
         whole = iter(
             self._speech.encoded(
-                [text + option for text, some in zip(texts, choices, strict=True) for option in some]
+                [
+                    text + option
+                    for text, some in zip(texts, choices, strict=True)
+                    for option in some
+                ]
             )
         )
         for start, some in zip(before, choices, strict=True):
@@ -140,7 +158,8 @@ class Causal(Model):
             rule,
         )
         replies = {
-            key: self._reply(ids, key[2], cut) for key, (ids, cut) in zip(unique, written, strict=True)
+            key: self._reply(ids, key[2], cut)
+            for key, (ids, cut) in zip(unique, written, strict=True)
         }
         return [replies[key] for key in asked]
 

@@ -50,7 +50,9 @@ class Speech:
         self, model: str, tokenizer: Any, behind: int, generation: GenerationOptions | None = None
     ) -> None:
         self.model, self.tokenizer, self._behind = model, tokenizer, behind
-        known = {token.content for token in tokenizer.added_tokens_decoder.values() if token.special}
+        known = {
+            token.content for token in tokenizer.added_tokens_decoder.values() if token.special
+        }
         names = sorted(known | set(tokenizer.all_special_tokens), key=len, reverse=True)
         self._special = re.compile("|".join(map(re.escape, names))) if names else None
         options = generation or GenerationOptions()
@@ -127,7 +129,9 @@ class Speech:
                     + (f"; it takes {names}" if names else "; leave it out")
                 )
         if self._off and self._arguments.get(SWITCH):
-            raise BadInput(f"--template {SWITCH}: --thinking-tokens off says otherwise; leave one out")
+            raise BadInput(
+                f"--template {SWITCH}: --thinking-tokens off says otherwise; leave one out"
+            )
         switch = self._off and bool(re.search(rf"\b{SWITCH}\b", template))
         if switch:
             self._arguments.setdefault(SWITCH, False)
@@ -136,12 +140,16 @@ class Speech:
         if not (opening := self._opens()):
             if self._off:
                 self._thoughts = (
-                    f"off ({SWITCH} is false)" if switch else "off (the chat template has no switch)"
+                    f"off ({SWITCH} is false)"
+                    if switch
+                    else "off (the chat template has no switch)"
                 )
         elif self._off:
             self._thoughts = f"off (the chat template opens {opening}, which is closed at once)"
         else:
-            self._thoughts = f"the chat template opens {opening}; letters are read behind the closed thought"
+            self._thoughts = (
+                f"the chat template opens {opening}; letters are read behind the closed thought"
+            )
         if self._off and not switch:
             say(
                 f"{self.model}: its chat template has no switch for thinking"
@@ -175,7 +183,9 @@ class Speech:
         # Where nothing is marked, which is nearly always, all are encoded in one call.
         parts = [_SAID.split(text) for text in texts]
         if self.tokenizer.chat_template:  # which writes the special tokens itself
-            firsts = list(self.tokenizer([part[0] for part in parts], add_special_tokens=False)["input_ids"])
+            firsts = list(
+                self.tokenizer([part[0] for part in parts], add_special_tokens=False)["input_ids"]
+            )
         else:
             # What the tokenizer puts behind a text is left out.
             firsts = [
@@ -183,7 +193,12 @@ class Speech:
                 for ids in self.tokenizer([part[0] for part in parts])["input_ids"]
             ]
         return [
-            first + [one for k, piece in enumerate(part[1:]) for one in self._piece(piece, said=k % 2 == 0)]
+            first
+            + [
+                one
+                for k, piece in enumerate(part[1:])
+                for one in self._piece(piece, said=k % 2 == 0)
+            ]
             for first, part in zip(firsts, parts, strict=True)
         ]
 

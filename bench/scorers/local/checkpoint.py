@@ -80,7 +80,9 @@ def placement(device: str | None, dtype: str | None, batch_tokens: int | None) -
     try:
         where = torch.device(device)
     except RuntimeError:
-        raise BadInput(f"--device {device!r}: not a device; allowed: cpu, cuda, cuda:N, auto") from None
+        raise BadInput(
+            f"--device {device!r}: not a device; allowed: cpu, cuda, cuda:N, auto"
+        ) from None
     try:
         torch.empty(1, device=where)
     except (RuntimeError, AssertionError):  # the latter where torch was built without CUDA
@@ -93,7 +95,9 @@ def placement(device: str | None, dtype: str | None, batch_tokens: int | None) -
     precision = DTYPES[dtype] if dtype else (torch.float32 if on_cpu else torch.bfloat16)
     # On a CPU more tokens at a time are no faster; an accelerator wants many, while every one meets every other.
     size, tree = (4096, 512) if on_cpu else (32768, 4096)
-    return Placement(where, precision, batch_tokens or size, min(tree, batch_tokens or tree), spread)
+    return Placement(
+        where, precision, batch_tokens or size, min(tree, batch_tokens or tree), spread
+    )
 
 
 def free_memory(device: torch.device) -> float:
@@ -154,7 +158,9 @@ def load(
     if label_names and kind != "classifier":
         raise BadInput(f"model {model}: has no labels to name; leave out --label-names")
     if kind != "causal":
-        generation.refuse(generation.changed(), f"model {model} is a {kind} model and writes no replies")
+        generation.refuse(
+            generation.changed(), f"model {model} is a {kind} model and writes no replies"
+        )
     network = _network(model, path, kind, where, options)
     if base:
         _adapt(model, network, files)
@@ -220,7 +226,10 @@ def check_lengths(
     raise TooLong(
         f"{model}: reads at most {limit} tokens, and {what} has {too_long[first]} (number {first + 1} of {len(lengths)}); "
         "shorten it",
-        {i: f"too long for the model: it reads {limit} tokens, {what} has {n}" for i, n in too_long.items()},
+        {
+            i: f"too long for the model: it reads {limit} tokens, {what} has {n}"
+            for i, n in too_long.items()
+        },
     )
 
 
@@ -267,7 +276,9 @@ def _adapt(model: str, network: Any, files: Location) -> None:
         loading = network.load_adapter(files.path, use_safetensors=True)
     except Exception as error:
         raise BadInput(f"{model}: the adapter does not fit its base model ({error})") from error
-    wrong = sorted([*getattr(loading, "missing_keys", ()), *getattr(loading, "unexpected_keys", ())])
+    wrong = sorted(
+        [*getattr(loading, "missing_keys", ()), *getattr(loading, "unexpected_keys", ())]
+    )
     if wrong:
         raise BadInput(f"{model}: the adapter does not fit its base model (weights {wrong[0]})")
     network.eval()
@@ -280,7 +291,9 @@ def _kind(model: str, config: Any) -> str:
             if name.endswith(ending):
                 return kind
     # A GGUF file names no architecture class.
-    if not names and type(config) in set(MODEL_FOR_CAUSAL_LM_MAPPING) - set(MODEL_FOR_MASKED_LM_MAPPING):
+    if not names and type(config) in set(MODEL_FOR_CAUSAL_LM_MAPPING) - set(
+        MODEL_FOR_MASKED_LM_MAPPING
+    ):
         return "causal"
     raise BadInput(
         f"{model}: its architecture {', '.join(names) or config.model_type} is not one the workbench can ask; "

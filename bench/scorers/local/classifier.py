@@ -35,7 +35,12 @@ class Classifier(Model):
         identity: dict[str, Any],
         label_names: Sequence[str] = (),
     ) -> None:
-        self.network, self.tokenizer, self.where, self.identity = network, tokenizer, where, identity
+        self.network, self.tokenizer, self.where, self.identity = (
+            network,
+            tokenizer,
+            where,
+            identity,
+        )
         self.tally = Tally()
         self.columns = label_columns(network.config.id2label, str(identity["id"]), label_names)
 
@@ -69,7 +74,11 @@ class Classifier(Model):
             some = {name: [rows[i] for i in numbers] for name, rows in encoded.items()}
             batch = self.tokenizer.pad(some, return_tensors="pt")
             self.tally.computed += batch["input_ids"].numel()
-            rows = self.network(**batch.to(self.where.device)).logits.float().softmax(-1)[:, self.columns]
+            rows = (
+                self.network(**batch.to(self.where.device))
+                .logits.float()
+                .softmax(-1)[:, self.columns]
+            )
             probabilities[numbers] = rows.cpu().double().numpy()
         return probabilities
 
@@ -90,7 +99,9 @@ class Classifier(Model):
         return [{**row, "found": LABELS[k]} for row, k in zip(rows, found, strict=True)]
 
 
-def label_columns(id2label: Mapping[int, str], model: str, label_names: Sequence[str] = ()) -> list[int]:
+def label_columns(
+    id2label: Mapping[int, str], model: str, label_names: Sequence[str] = ()
+) -> list[int]:
     """Columns of entailment, contradiction and neutral, by name: the order differs from checkpoint to checkpoint.
 
     Args:
@@ -105,10 +116,15 @@ def label_columns(id2label: Mapping[int, str], model: str, label_names: Sequence
     nameless = len(columns) == len(LABELS) and all(
         re.fullmatch(rf"label_{k}", name, re.IGNORECASE) for k, name in columns.items()
     )
-    named = {k: label_names[k] if nameless and label_names else label(name) for k, name in columns.items()}
+    named = {
+        k: label_names[k] if nameless and label_names else label(name)
+        for k, name in columns.items()
+    }
     if sorted(named.values()) != sorted(LABELS):
         example = (
-            "say what they mean, like --label-names entailment,neutral,contradiction, or " if nameless else ""
+            "say what they mean, like --label-names entailment,neutral,contradiction, or "
+            if nameless
+            else ""
         )
         raise BadInput(
             f"{model}: its labels are {theirs}, not {', '.join(LABELS)}; {example}set id2label in its config.json to what they mean"

@@ -65,7 +65,11 @@ class Writer:
 
     @torch.inference_mode()
     def write(
-        self, prompts: Sequence[Sequence[int]], seeds: Sequence[str], thinking: Sequence[bool], rule: StopRule
+        self,
+        prompts: Sequence[Sequence[int]],
+        seeds: Sequence[str],
+        thinking: Sequence[bool],
+        rule: StopRule,
     ) -> list[tuple[list[int], bool]]:
         """Write a reply to each prompt: its token ids, and whether it was cut off at a limit of tokens.
 
@@ -119,7 +123,9 @@ class Writer:
 
     def _round(self, batch: Sequence[Reply], cache: Cache | None, rule: StopRule) -> list[bool]:
         """Write on until enough of `batch` have ended, all where there is no `cache`; which of them have."""
-        ids, mask = padded([reply.ids for reply in batch], self.reader.padding, self.where.device, left=True)
+        ids, mask = padded(
+            [reply.ids for reply in batch], self.reader.padding, self.where.device, left=True
+        )
         end = self.network.generation_config.eos_token_id
         ends = torch.tensor([] if end is None else end, dtype=torch.long, device=self.where.device)
         ending = Ending(batch, ends, rule, LEAVING if cache else 1)
@@ -128,14 +134,23 @@ class Writer:
         if self.sampling and batch[0].seed:
             written = [len(reply.ids) - reply.start for reply in batch]
             processors += warpers(self.sampling)
-            processors.append(SeededSampling([reply.seed for reply in batch], written, steps, width))
+            processors.append(
+                SeededSampling([reply.seed for reply in batch], written, steps, width)
+            )
         out = self.network.generate(
-            input_ids=ids, attention_mask=mask, past_key_values=cache, max_new_tokens=steps, do_sample=False,
-            logits_processor=processors, stopping_criteria=StoppingCriteriaList([ending]),
+            input_ids=ids,
+            attention_mask=mask,
+            past_key_values=cache,
+            max_new_tokens=steps,
+            do_sample=False,
+            logits_processor=processors,
+            stopping_criteria=StoppingCriteriaList([ending]),
             pad_token_id=self.reader.padding,
-        )  # fmt: skip
+        )
         self.reader.tally.computed += out[:, width:].numel() + (0 if cache else ids.numel())
-        for k, (row, length) in enumerate(zip(out[:, width:].tolist(), ending.lengths(), strict=True)):
+        for k, (row, length) in enumerate(
+            zip(out[:, width:].tolist(), ending.lengths(), strict=True)
+        ):
             reply = batch[k]
             reply.ids += row[:length]
             reply.left -= length
@@ -145,7 +160,9 @@ class Writer:
     def _cache(self, batch: Sequence[Reply], before: Cache | None, rows: Sequence[int]) -> Cache:
         """Keys and values of all tokens but the last of each, padded on the left: those of `rows` of `before`, then new ones."""
         begun = (
-            self.reader.begun([reply.ids for reply in batch[len(rows) :]]) if len(batch) > len(rows) else []
+            self.reader.begun([reply.ids for reply in batch[len(rows) :]])
+            if len(batch) > len(rows)
+            else []
         )
         width = max(len(reply.ids) for reply in batch) - 1
         room = max(reply.left for reply in batch)
@@ -210,7 +227,9 @@ class Ending(StoppingCriteria):
     All are ended when that `share` of them have.
     """
 
-    def __init__(self, batch: Sequence[Reply], ends: torch.Tensor, rule: StopRule, share: float) -> None:
+    def __init__(
+        self, batch: Sequence[Reply], ends: torch.Tensor, rule: StopRule, share: float
+    ) -> None:
         self.ends, self.rule, self.share, self.steps = ends, rule, share, 0
         self.progress = [replace(reply.progress) for reply in batch]
         self.written = [reply.ids[reply.start :] for reply in batch]
@@ -226,7 +245,9 @@ class Ending(StoppingCriteria):
         if self.rule.until or self.rule.thought_tokens is not None:
             marks = [
                 self._follow(row, progress, token)
-                for row, progress, token in zip(self.written, self.progress, last.tolist(), strict=True)
+                for row, progress, token in zip(
+                    self.written, self.progress, last.tolist(), strict=True
+                )
             ]
             enough, reached = torch.tensor(marks, device=last.device).T
             said, full = said | enough, full | reached

@@ -22,7 +22,17 @@ PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 TIMEOUT = 5.0
 _ID = re.compile(r"([\w.-]+(?:/[\w.-]+)?)(?:@([^\s@]+))?", re.ASCII)
 # Configuration, vocabularies, templates and code; weights are named by an index among them.
-_SMALL = ["*.json", "*.txt", "*.jinja", "*.model", "*.tiktoken", "*.spm", "*.bpe", "*.codes", "*.py"]
+_SMALL = [
+    "*.json",
+    "*.txt",
+    "*.jinja",
+    "*.model",
+    "*.tiktoken",
+    "*.spm",
+    "*.bpe",
+    "*.codes",
+    "*.py",
+]
 
 
 class Reference(NamedTuple):
@@ -57,7 +67,9 @@ def at_revision(model: str, revision: str | None) -> str:
             f"--revision {revision}: is for a Hub id alone, and the model is {model}; leave the option out"
         )
     if reference.revision not in (None, revision):
-        raise BadInput(f"--revision {revision}: {model} names another revision; give one of the two")
+        raise BadInput(
+            f"--revision {revision}: {model} names another revision; give one of the two"
+        )
     asked = str(Reference(reference.name, revision))
     if not _ID.fullmatch(asked):
         raise BadInput(f"--revision {revision!r}: expected a branch, a tag or a commit")
@@ -124,7 +136,9 @@ def _cached(reference: Reference) -> Path | None:
 
     name, revision = reference
     try:
-        return Path(snapshot_download(name, revision=revision, allow_patterns=[], local_files_only=True))
+        return Path(
+            snapshot_download(name, revision=revision, allow_patterns=[], local_files_only=True)
+        )
     except Exception:  # not there, or an id that cannot be one, which the Hub's own answer tells
         return None
 
@@ -166,7 +180,9 @@ def _whole(reference: Reference, folder: Path, files: list[str]) -> Path:
     lacking = missing[0] if missing else "config.json"
     if files:
         raise BadInput(f"{reference}: holds no {lacking}, so it is no model of transformers")
-    raise BadInput(f"{reference}: {lacking} is not in the local cache, and the Hub cannot be reached for it")
+    raise BadInput(
+        f"{reference}: {lacking} is not in the local cache, and the Hub cannot be reached for it"
+    )
 
 
 def _why(reference: Reference, error: Exception, without_answer: str) -> str:

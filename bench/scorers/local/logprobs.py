@@ -94,7 +94,9 @@ class Reader:
             tree = Tree([rows[i].ids for i in busy])
             # Without the output matrix apart, batches would have logits of every token.
             if len(tree) <= SPARSE * sum(lengths) or not self._alone:
-                for i, found in zip(busy, self._off_tree(tree, [rows[i] for i in busy]), strict=True):
+                for i, found in zip(
+                    busy, self._off_tree(tree, [rows[i] for i in busy]), strict=True
+                ):
                     values[i] = found
                 return values
         waiting = list(batches(lengths, self._batch_tokens))
@@ -179,7 +181,9 @@ class Reader:
         if kept is not None and before is not None:
             above = self._send(np.searchsorted(before.known, part.above))
             for k, layer in enumerate(cache.layers):
-                kept.update(layer.keys.index_select(2, above), layer.values.index_select(2, above), k)
+                kept.update(
+                    layer.keys.index_select(2, above), layer.values.index_select(2, above), k
+                )
         ids, position = (self._send(some[part.nodes])[None] for some in (tree.ids, tree.depth))
         places = self._send(read)
         options = {
@@ -192,7 +196,9 @@ class Reader:
             if self._alone:
                 body = self.network.base_model(attention_mask=mask, **options)
                 return body.last_hidden_state[0, places], kept
-            return self.network(attention_mask=mask, logits_to_keep=places, **options).logits[0], kept
+            return self.network(attention_mask=mask, logits_to_keep=places, **options).logits[
+                0
+            ], kept
 
     @contextmanager
     def _attending(self, part: Part) -> Iterator[torch.Tensor]:
@@ -210,7 +216,11 @@ class Reader:
 
     def can_begin(self, lengths: Sequence[int]) -> bool:
         """Whether `begun` can be asked for texts of such lengths."""
-        return self._trees and min(lengths) > 1 and (self._window is None or max(lengths) <= self._window)
+        return (
+            self._trees
+            and min(lengths) > 1
+            and (self._window is None or max(lengths) <= self._window)
+        )
 
     def begun(self, texts: Sequence[Sequence[int]]) -> list[tuple[torch.Tensor, ...]]:
         """Keys and values of all tokens but the last of each text, a pair for each layer: [texts, heads, tokens, width].
@@ -223,7 +233,9 @@ class Reader:
 
         def take(part: Part, read: np.ndarray, states: torch.Tensor, cache: Any) -> None:
             new = slice(len(part.above), None)
-            found.append([(layer.keys[0, :, new], layer.values[0, :, new]) for layer in cache.layers])
+            found.append(
+                [(layer.keys[0, :, new], layer.values[0, :, new]) for layer in cache.layers]
+            )
 
         self._walk(tree, lambda part: np.empty(0, np.int64), take, keep=True)
         # The nodes of each text behind any of another, which the mask hides.
@@ -232,7 +244,10 @@ class Reader:
             row[len(row) - len(path) :] = path
         places = self._send(paths)
         return [
-            tuple(torch.cat([part[k][j] for part in found], 1)[:, places].transpose(0, 1) for j in (0, 1))
+            tuple(
+                torch.cat([part[k][j] for part in found], 1)[:, places].transpose(0, 1)
+                for j in (0, 1)
+            )
             for k in range(len(found[0]))
         ]
 
@@ -246,13 +261,20 @@ class Reader:
         inverse = inverse.ravel()  # numpy 2.0.0 gives it the shape of a row
         call = self.network.base_model if self._alone else self.network
         out = call(input_ids=ids, attention_mask=mask, use_cache=False)
-        states = (out.last_hidden_state if self._alone else out.logits)[tuple(map(self._send, places))]
+        states = (out.last_hidden_state if self._alone else out.logits)[
+            tuple(map(self._send, places))
+        ]
         found = Found(len(targets))
         self._logprobs(states, inverse, targets, np.arange(len(targets)), found)
         return np.split(found.values(), np.cumsum([len(row.reads) for row in rows])[:-1])
 
     def _logprobs(
-        self, states: torch.Tensor, line: np.ndarray, targets: np.ndarray, places: np.ndarray, found: "Found"
+        self,
+        states: torch.Tensor,
+        line: np.ndarray,
+        targets: np.ndarray,
+        places: np.ndarray,
+        found: "Found",
     ) -> None:
         """Of each of `targets` after the state `states[line]`, as `_pass` has states; they belong at `places` of what is found.
 
@@ -279,7 +301,11 @@ class Reader:
             yield states.float()
             return
         head = self.network.get_output_embeddings()
-        step = VOCABULARY if self.where.device.type == "cpu" else max(VOCABULARY, LOGITS // len(states))
+        step = (
+            VOCABULARY
+            if self.where.device.type == "cpu"
+            else max(VOCABULARY, LOGITS // len(states))
+        )
         weights = head.weight.split(step)
         bias = getattr(head, "bias", None)
         biases = [None] * len(weights) if bias is None else bias.split(step)
@@ -300,7 +326,9 @@ class Reader:
         try:
             body = self.network.base_model(input_ids=ids, use_cache=False).last_hidden_state
             head = self.network.get_output_embeddings()
-            ours = torch.nn.functional.linear(body, head.weight, getattr(head, "bias", None)).float()
+            ours = torch.nn.functional.linear(
+                body, head.weight, getattr(head, "bias", None)
+            ).float()
         except (AttributeError, TypeError, RuntimeError):
             return False
         theirs = self.network(input_ids=ids, use_cache=False).logits.float()
@@ -323,13 +351,24 @@ class Reader:
             whole = torch.cat(found)
             for text, path in zip(texts, tree.paths, strict=True):
                 call = self.network.base_model if self._alone else self.network
-                out = call(input_ids=torch.tensor([text], device=self.where.device), use_cache=False)
+                out = call(
+                    input_ids=torch.tensor([text], device=self.where.device), use_cache=False
+                )
                 alone = (out.last_hidden_state if self._alone else out.logits)[0].float()
-                off = (whole[torch.from_numpy(path)].float() - alone).norm(dim=1) / alone.norm(dim=1)
+                off = (whole[torch.from_numpy(path)].float() - alone).norm(dim=1) / alone.norm(
+                    dim=1
+                )
                 if not bool((off <= OFF.get(self.network.dtype, ROUGH)).all()):
                     return False
         # Whatever a model's own code raises: it cannot be asked so.
-        except (AttributeError, TypeError, ValueError, RuntimeError, IndexError, NotImplementedError):
+        except (
+            AttributeError,
+            TypeError,
+            ValueError,
+            RuntimeError,
+            IndexError,
+            NotImplementedError,
+        ):
             return False
         return True
 

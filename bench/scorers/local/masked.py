@@ -28,12 +28,19 @@ class Masked(Model):
     # The paper gives encoders no letters to choose from.
     reads = ("options", "letters")
 
-    def __init__(self, network: Any, tokenizer: Any, where: Placement, identity: dict[str, Any]) -> None:
+    def __init__(
+        self, network: Any, tokenizer: Any, where: Placement, identity: dict[str, Any]
+    ) -> None:
         if tokenizer.mask_token_id is None:
             raise BadInput(
                 f"{identity['id']}: its tokenizer has no mask token, so it cannot be asked as a masked model"
             )
-        self.network, self.tokenizer, self.where, self.identity = network, tokenizer, where, identity
+        self.network, self.tokenizer, self.where, self.identity = (
+            network,
+            tokenizer,
+            where,
+            identity,
+        )
         self.tally = Tally()
         self._behind = special_behind(tokenizer)
 
@@ -67,7 +74,9 @@ class Masked(Model):
         choices = each(options, len(prompts))
         encoded, positions, longest = [], [], []
         for prompt, some in zip(prompts, choices, strict=True):
-            ids = self.tokenizer(prompt if isinstance(prompt, str) else "\n".join(prompt))["input_ids"]
+            ids = self.tokenizer(prompt if isinstance(prompt, str) else "\n".join(prompt))[
+                "input_ids"
+            ]
             end = len(ids) - self._behind
             for option in some:
                 tokens = self.tokenizer(option, add_special_tokens=False)["input_ids"]
@@ -77,7 +86,9 @@ class Masked(Model):
         self._check(longest, "the text with its reply")
         sums = iter([float(row.sum()) for row in self._masked(encoded, positions)])
         values = [[next(sums) for _ in some] for some in choices]
-        return np.array(values, dtype=np.float64).reshape(len(prompts), -1 if prompts else len(options))
+        return np.array(values, dtype=np.float64).reshape(
+            len(prompts), -1 if prompts else len(options)
+        )
 
     def _check(self, lengths: Sequence[int], what: str) -> None:
         known = self.tokenizer.model_max_length
@@ -127,7 +138,9 @@ def reading_at(network: Any, positions: Sequence[int]) -> Iterator[None]:
 
     def gather(body: Any, args: Any, output: Any) -> Any:
         states = output.last_hidden_state
-        output.last_hidden_state = states[torch.arange(len(positions)), torch.tensor(positions)][None]
+        output.last_hidden_state = states[torch.arange(len(positions)), torch.tensor(positions)][
+            None
+        ]
         return output
 
     hook = network.base_model.register_forward_hook(gather)

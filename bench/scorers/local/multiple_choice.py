@@ -25,8 +25,15 @@ class MultipleChoice(Model):
     # The head never saw letters, but the options themselves.
     reads = ("options",)
 
-    def __init__(self, network: Any, tokenizer: Any, where: Placement, identity: dict[str, Any]) -> None:
-        self.network, self.tokenizer, self.where, self.identity = network, tokenizer, where, identity
+    def __init__(
+        self, network: Any, tokenizer: Any, where: Placement, identity: dict[str, Any]
+    ) -> None:
+        self.network, self.tokenizer, self.where, self.identity = (
+            network,
+            tokenizer,
+            where,
+            identity,
+        )
         self.tally = Tally()
 
     def describe(self) -> dict[str, Any]:
@@ -52,7 +59,9 @@ class MultipleChoice(Model):
         """
         texts = [prompt if isinstance(prompt, str) else "\n".join(prompt) for prompt in prompts]
         choices = each(options, len(prompts))
-        pairs = [(text, option) for text, some in zip(texts, choices, strict=True) for option in some]
+        pairs = [
+            (text, option) for text, some in zip(texts, choices, strict=True) for option in some
+        ]
         items = [slice(start, end) for start, end in pairwise(np.cumsum([0, *map(len, choices)]))]
         # All at once: the tokenizer takes a single pair with an empty option for a text without one.
         encoded = self.tokenizer(pairs) if pairs else {"input_ids": []}
@@ -70,4 +79,6 @@ class MultipleChoice(Model):
             logits = self.network(**{name: rows[None] for name, rows in batch.items()}).logits[0]
             scores[numbers] = logits.float().cpu()
         values = [scores[item].log_softmax(0).tolist() for item in items]
-        return np.array(values, dtype=np.float64).reshape(len(prompts), -1 if prompts else len(options))
+        return np.array(values, dtype=np.float64).reshape(
+            len(prompts), -1 if prompts else len(options)
+        )

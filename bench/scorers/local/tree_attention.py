@@ -56,9 +56,14 @@ def attending(network: Any, some: Sequence[Block]) -> Iterator[None]:
 
 
 def _attend(
-    module: Any, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, attention_mask: Any = None,
-    scaling: float | None = None, **options: Any,
-) -> tuple[torch.Tensor, None]:  # fmt: skip
+    module: Any,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: Any = None,
+    scaling: float | None = None,
+    **options: Any,
+) -> tuple[torch.Tensor, None]:
     """As transformers calls it: states [1, heads, tokens, width]; keys and values may have fewer heads."""
     for name in ("softcap", "s_aux"):
         if options.get(name) is not None:

@@ -122,7 +122,9 @@ class Predictions:
         if key not in self._probabilities:
             return Answer(self._rows[key].label)
         row = self._probabilities[key]
-        return Answer(LABELS[int(row.argmax())], tuple(math.log(p) if p > 0 else -math.inf for p in row))
+        return Answer(
+            LABELS[int(row.argmax())], tuple(math.log(p) if p > 0 else -math.inf for p in row)
+        )
 
     def _key(self, request: Request) -> tuple[str, int]:
         language, _, one = request.item_id.partition(":")
@@ -132,7 +134,10 @@ class Predictions:
         """A row's label or numbers; the numbers are looked at when all are there."""
         names, scores = row.get("label", row.get("labels")), row.get("scores")
         if isinstance(scores, list) and all(isinstance(one, dict) for one in scores):
-            names, scores = [one.get("label") for one in scores], [one.get("score") for one in scores]
+            names, scores = (
+                [one.get("label") for one in scores],
+                [one.get("score") for one in scores],
+            )
         if isinstance(scores, list):
             if not isinstance(names, list) or len(names) != len(scores):
                 raise BadInput(
@@ -160,7 +165,11 @@ class Predictions:
         known = isinstance(name, str) and (self._meant.get(name.strip().lower()) or label(name))
         if known:
             return str(known)
-        way_out = "; say what they mean with --label-names" if str(name).lower().startswith("label_") else ""
+        way_out = (
+            "; say what they mean with --label-names"
+            if str(name).lower().startswith("label_")
+            else ""
+        )
         raise BadInput(
             f"{place}, field `label`: {quoted(name)[:40]} is unknown; allowed: {', '.join(LABELS)}{way_out}"
         )
@@ -168,7 +177,9 @@ class Predictions:
     def _normalised(self) -> tuple[str, dict[tuple[str, int], np.ndarray]]:
         """What the numbers are, and the probabilities that they stand for."""
         some = {key: np.array(row.numbers) for key, row in self._rows.items() if row.numbers}
-        sound = {key for key, row in some.items() if (row >= 0).all() and abs(row.sum() - 1) <= TOLERANCE}
+        sound = {
+            key for key, row in some.items() if (row >= 0).all() and abs(row.sum() - 1) <= TOLERANCE
+        }
         odd = next((key for key in some if key not in sound), None)
         # Logits happen to look like probabilities now and then, and probabilities may have a slip: most rows decide.
         negative = any((row < 0).any() for row in some.values())
@@ -198,8 +209,16 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def _id(place: str, row: Mapping[str, Any]) -> int:
     given = row.get("id")
     if given is None:
-        raise BadInput(f"{place}: field `id` is missing; found: {plain(', '.join(map(str, row)))[:80]}")
-    found = given if type(given) is int else whole_number(given.strip()) if isinstance(given, str) else None
+        raise BadInput(
+            f"{place}: field `id` is missing; found: {plain(', '.join(map(str, row)))[:80]}"
+        )
+    found = (
+        given
+        if type(given) is int
+        else whole_number(given.strip())
+        if isinstance(given, str)
+        else None
+    )
     if found is None or not 0 <= found < MOST:
         raise BadInput(f"{place}, field `id`: {quoted(given)[:40]} is not a whole number from 0")
     return found

@@ -31,7 +31,9 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         yield from ((f"{path}, line {line}", row) for line, row in read_json_lines(path))
         return
     # The table of `bench mark` holds replies, which may be long; they are passed over.
-    for number, row in enumerate(read_csv(path, (*NAMES, "response"), ("repeat",), MAX_LINE), start=1):
+    for number, row in enumerate(
+        read_csv(path, (*NAMES, "response"), ("repeat",), MAX_LINE), start=1
+    ):
         repeat = whole_number(row.get("repeat", "0"))
         if repeat is None:
             raise BadInput(
@@ -85,7 +87,9 @@ class Replay:
                 )
             key = (*(row[name] for name in NAMES), row.get("repeat", 0))
             if type(key[-1]) is not int or not 0 <= key[-1] < MOST:
-                raise BadInput(f"{place}, field `repeat`: {quoted(key[-1])} is not a whole number from 0")
+                raise BadInput(
+                    f"{place}, field `repeat`: {quoted(key[-1])} is not a whole number from 0"
+                )
         for name, part in zip(("prompt",) if len(key) == 1 else NAMES, key, strict=False):
             if not isinstance(part, str):
                 raise BadInput(f"{place}, field `{name}`: {quoted(part)} is not a text")
@@ -99,6 +103,12 @@ class Replay:
         response = row["response"]
         if isinstance(response, str):
             return response
-        if isinstance(response, int | float) and not isinstance(response, bool) and math.isfinite(response):
+        if (
+            isinstance(response, int | float)
+            and not isinstance(response, bool)
+            and math.isfinite(response)
+        ):
             return repr(response)
-        raise BadInput(f"{place}, field `response`: {quoted(response)} is neither text nor a number")
+        raise BadInput(
+            f"{place}, field `response`: {quoted(response)} is neither text nor a number"
+        )

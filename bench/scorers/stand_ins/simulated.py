@@ -61,9 +61,22 @@ class Simulated:
         if request.verb == "nll":
             return repr(BASE_NLL + p["bias"] * key.rank)
         if p["answer"] or p["label"]:
-            return str(p["label"] if request.verb == "classify" and p["label"] else p["answer"] or p["label"])
+            return str(
+                p["label"]
+                if request.verb == "classify" and p["label"]
+                else p["answer"] or p["label"]
+            )
         dice = random.Random(
-            digest([p["seed"], request.seed, request.task, request.item_id, request.request, request.repeat])
+            digest(
+                [
+                    p["seed"],
+                    request.seed,
+                    request.task,
+                    request.item_id,
+                    request.request,
+                    request.repeat,
+                ]
+            )
         )
         if dice.random() < p["refuse"]:
             return REFUSAL

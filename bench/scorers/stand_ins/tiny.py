@@ -35,7 +35,16 @@ from bench.scorers.local.causal import Causal
 from bench.scorers.local.checkpoint import Placement, threads
 from bench.scorers.local.classifier import Classifier
 from bench.scorers.stand_ins import tiny_nli
-from bench.scorers.stand_ins.tiny_recipe import SIZES, VERSION, Chat, Corpus, Recipe, Size, corpus, parse
+from bench.scorers.stand_ins.tiny_recipe import (
+    SIZES,
+    VERSION,
+    Chat,
+    Corpus,
+    Recipe,
+    Size,
+    corpus,
+    parse,
+)
 from bench.tasks.request import Turns, Until
 
 # Models whose weights the package carries: those of the demonstration and of the notebooks as they are.
@@ -60,7 +69,9 @@ class Tiny(Model):
     verbs: tuple[str, ...] = VERBS
     reads: tuple[str, ...] = Causal.reads
 
-    def __init__(self, spec: str, where: Placement, generation: GenerationOptions | None = None) -> None:
+    def __init__(
+        self, spec: str, where: Placement, generation: GenerationOptions | None = None
+    ) -> None:
         self.recipe, self.where = parse(spec), where
         self.generation = generation or GenerationOptions()
         self._causal: Causal | None = None
@@ -102,7 +113,9 @@ class Tiny(Model):
                 eos_token_id=coder.eos_token_id,
                 pad_token_id=coder.pad_token_id,
             )
-            self._causal = Causal(network, coder, self.where, {"id": self.recipe.name}, self.generation)
+            self._causal = Causal(
+                network, coder, self.where, {"id": self.recipe.name}, self.generation
+            )
         return self._causal
 
     @property
@@ -139,7 +152,9 @@ class Tiny(Model):
         """A hash of the carried weights; of others of what they are trained from."""
         files = [self.causal_file, self.classifier_file]
         carried = [file.read_bytes() for file in files if file.parent == WEIGHTS]
-        return digest([file.name for file in files] + [hashlib.sha256(one).hexdigest() for one in carried])
+        return digest(
+            [file.name for file in files] + [hashlib.sha256(one).hexdigest() for one in carried]
+        )
 
     def _fill(
         self,
@@ -205,9 +220,15 @@ def tokenizer(texts: Sequence[str]) -> PreTrainedTokenizerFast:
     backend.pre_tokenizer = pre_tokenizers.Split(Regex(PIECE), behavior="isolated")
     backend.decoder = decoders.Fuse()  # blanks are tokens of their own
     fast = PreTrainedTokenizerFast(
-        tokenizer_object=backend, unk_token="<unk>", pad_token="<pad>", eos_token="<|end|>", cls_token="[CLS]",
-        sep_token="[SEP]", additional_special_tokens=["<|user|>", "<|assistant|>"], model_max_length=1024,
-    )  # fmt: skip
+        tokenizer_object=backend,
+        unk_token="<unk>",
+        pad_token="<pad>",
+        eos_token="<|end|>",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        additional_special_tokens=["<|user|>", "<|assistant|>"],
+        model_max_length=1024,
+    )
     fast.chat_template = CHAT_TEMPLATE
     return fast
 
@@ -235,7 +256,9 @@ def train_causal(recipe: Recipe, text: Corpus) -> Qwen2ForCausalLM:
     sentences = [coder(sentence + "<|end|>")["input_ids"] for sentence in text.sentences]
     pools = [
         _forever(pool, dice)
-        for pool in ([_Choice(chat, coder) for chat in part] for part in (text.choices, text.scenarios))
+        for pool in (
+            [_Choice(chat, coder) for chat in part] for part in (text.choices, text.scenarios)
+        )
     ]
     bare = _forever(sentences, dice)
     free = _forever([_reply(*one, coder) for one in text.replies], dice)
@@ -244,21 +267,31 @@ def train_causal(recipe: Recipe, text: Corpus) -> Qwen2ForCausalLM:
         ids, mask = _pad([next(bare) for _ in range(SENTENCES)])
         hidden = network.model(input_ids=ids, attention_mask=mask).last_hidden_state[:, :-1]
         seen = mask[:, 1:] > 0
-        text_loss = torch.nn.functional.cross_entropy(network.lm_head(hidden[seen]), ids[:, 1:][seen])
-        batch = [next(pools[0]) for _ in range(CHOICES)] + [next(pools[1]) for _ in range(SCENARIOS)]
+        text_loss = torch.nn.functional.cross_entropy(
+            network.lm_head(hidden[seen]), ids[:, 1:][seen]
+        )
+        batch = [next(pools[0]) for _ in range(CHOICES)] + [
+            next(pools[1]) for _ in range(SCENARIOS)
+        ]
         ids, mask = _pad([choice.ids for choice in batch])
         hidden = network.model(input_ids=ids, attention_mask=mask).last_hidden_state
         line, last = torch.arange(len(batch)), mask.sum(1) - 1
         answers = torch.stack([choice.answers for choice in batch])
-        answer_loss = torch.nn.functional.cross_entropy(network.lm_head(hidden[line, last - 1]), answers)
+        answer_loss = torch.nn.functional.cross_entropy(
+            network.lm_head(hidden[line, last - 1]), answers
+        )
         end_loss = torch.nn.functional.cross_entropy(
             network.lm_head(hidden[line, last]), end.expand(len(batch), -1)
         )
         some = [next(free) for _ in range(REPLIES)]
         ids, mask = _pad([ids for ids, _ in some])
         hidden = network.model(input_ids=ids, attention_mask=mask).last_hidden_state[:, :-1]
-        said = (mask.cumsum(1) > torch.tensor([[start] for _, start in some]))[:, 1:] & (mask[:, 1:] > 0)
-        reply_loss = torch.nn.functional.cross_entropy(network.lm_head(hidden[said]), ids[:, 1:][said])
+        said = (mask.cumsum(1) > torch.tensor([[start] for _, start in some]))[:, 1:] & (
+            mask[:, 1:] > 0
+        )
+        reply_loss = torch.nn.functional.cross_entropy(
+            network.lm_head(hidden[said]), ids[:, 1:][said]
+        )
         return 0.5 * text_loss + answer_loss + 0.2 * end_loss + reply_loss
 
     _train(network, loss, size.steps, f"training {recipe.name}, a demonstration model, once")
@@ -274,11 +307,20 @@ def train_classifier(recipe: Recipe, text: Corpus) -> BertForSequenceClassificat
 
 def _shape(coder: PreTrainedTokenizerFast, size: Size) -> Qwen2Config:
     return Qwen2Config(
-        vocab_size=len(coder), hidden_size=size.hidden, intermediate_size=2 * size.hidden, num_hidden_layers=size.layers,
-        num_attention_heads=4, num_key_value_heads=4, max_position_embeddings=1024, tie_word_embeddings=True,
+        vocab_size=len(coder),
+        hidden_size=size.hidden,
+        intermediate_size=2 * size.hidden,
+        num_hidden_layers=size.layers,
+        num_attention_heads=4,
+        num_key_value_heads=4,
+        max_position_embeddings=1024,
+        tie_word_embeddings=True,
         # Larger than usual: from 0.02 so small a model does not leave the mean answer.
-        initializer_range=0.1, bos_token_id=None, eos_token_id=coder.eos_token_id, pad_token_id=coder.pad_token_id,
-    )  # fmt: skip
+        initializer_range=0.1,
+        bos_token_id=None,
+        eos_token_id=coder.eos_token_id,
+        pad_token_id=coder.pad_token_id,
+    )
 
 
 def _turn(prompt: Turns, coder: PreTrainedTokenizerFast) -> list[int]:
@@ -306,11 +348,15 @@ class _Choice:
             self.answers[tokens[answer]] = probability
 
 
-def _train(network: torch.nn.Module, loss: Callable[[], torch.Tensor], steps: int, what: str) -> None:
+def _train(
+    network: torch.nn.Module, loss: Callable[[], torch.Tensor], steps: int, what: str
+) -> None:
     optimizer = torch.optim.AdamW(
         network.parameters(), lr=LEARNING_RATE, weight_decay=0.01, betas=(0.9, 0.98)
     )
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, LEARNING_RATE, total_steps=steps, pct_start=0.1)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, LEARNING_RATE, total_steps=steps, pct_start=0.1
+    )
     with threads(1), progress(steps, what, "steps") as bar:
         for _ in range(steps):
             optimizer.zero_grad()

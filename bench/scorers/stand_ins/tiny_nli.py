@@ -22,9 +22,17 @@ from bench.tasks.nli_labels import LABELS
 SPECIAL = ["<pad>", "<unk>", "[CLS]", "[SEP]"]
 # A change of anything that training sees must change this, or results of older models would be taken for new ones.
 RECIPE: dict[str, Any] = {
-    "version": 1, "hidden": 64, "layers": 2, "heads": 4, "initializer_range": 0.2, "learning_rate": 2e-3, "batch": 64,
-    "word_steps": 150, "steps": 800, "enough": 0.999,
-}  # fmt: skip
+    "version": 1,
+    "hidden": 64,
+    "layers": 2,
+    "heads": 4,
+    "initializer_range": 0.2,
+    "learning_rate": 2e-3,
+    "batch": 64,
+    "word_steps": 150,
+    "steps": 800,
+    "enough": 0.999,
+}
 # Batches are made of pairs of like length: so many batches are sorted at a time.
 SORTED = 16
 # Scripts that are written without blanks between words.
@@ -58,7 +66,9 @@ def train(
     epochs = -(-RECIPE["steps"] * RECIPE["batch"] // len(pairs))
     steps = epochs * -(-len(pairs) // RECIPE["batch"])
     with threads(1), progress(steps, f"training {what}", "steps") as bar:
-        optimizer = torch.optim.AdamW(network.parameters(), lr=RECIPE["learning_rate"], betas=(0.9, 0.98))
+        optimizer = torch.optim.AdamW(
+            network.parameters(), lr=RECIPE["learning_rate"], betas=(0.9, 0.98)
+        )
         network.train()
         bare = _encoded(coder, words)
         for _ in range(RECIPE["word_steps"]):
@@ -89,7 +99,9 @@ class _Pair(NamedTuple):
 def _encoded(coder: PreTrainedTokenizerFast, examples: Sequence[Example]) -> list[_Pair]:
     coded = coder([one[0] for one in examples], [one[1] for one in examples])
     labels = [LABELS.index(one[2]) for one in examples]
-    return [_Pair(*one) for one in zip(coded["input_ids"], coded["token_type_ids"], labels, strict=True)]
+    return [
+        _Pair(*one) for one in zip(coded["input_ids"], coded["token_type_ids"], labels, strict=True)
+    ]
 
 
 def _step(network: Any, optimizer: torch.optim.Optimizer, some: Sequence[_Pair]) -> int:
@@ -98,7 +110,11 @@ def _step(network: Any, optimizer: torch.optim.Optimizer, some: Sequence[_Pair])
     ids, kinds, mask = (torch.zeros(len(some), width, dtype=torch.long) for _ in range(3))
     for k, pair in enumerate(some):
         here = slice(len(pair.ids))
-        ids[k, here], kinds[k, here], mask[k, here] = torch.tensor(pair.ids), torch.tensor(pair.kinds), 1
+        ids[k, here], kinds[k, here], mask[k, here] = (
+            torch.tensor(pair.ids),
+            torch.tensor(pair.kinds),
+            1,
+        )
     labels = torch.tensor([pair.label for pair in some])
     logits = network(input_ids=ids, token_type_ids=kinds, attention_mask=mask).logits
     optimizer.zero_grad()
@@ -120,24 +136,39 @@ def tokenizer(words: Iterable[str], texts: Iterable[str]) -> PreTrainedTokenizer
     backend = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
     backend.pre_tokenizer = pre_tokenizers.Split(Regex(pattern), behavior="removed", invert=True)
     backend.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
         special_tokens=[(name, vocabulary[name]) for name in ("[CLS]", "[SEP]")],
-    )  # fmt: skip
+    )
     return PreTrainedTokenizerFast(
-        tokenizer_object=backend, unk_token="<unk>", pad_token="<pad>", cls_token="[CLS]", sep_token="[SEP]",
-        model_max_length=512, model_input_names=["input_ids", "token_type_ids", "attention_mask"],
-    )  # fmt: skip
+        tokenizer_object=backend,
+        unk_token="<unk>",
+        pad_token="<pad>",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        model_max_length=512,
+        model_input_names=["input_ids", "token_type_ids", "attention_mask"],
+    )
 
 
 def shape(vocabulary: int) -> BertConfig:
     """The classifier's shape with a vocabulary of so many tokens."""
     hidden = RECIPE["hidden"]
     return BertConfig(
-        vocab_size=vocabulary, hidden_size=hidden, intermediate_size=2 * hidden, num_hidden_layers=RECIPE["layers"],
-        num_attention_heads=RECIPE["heads"], max_position_embeddings=512, initializer_range=RECIPE["initializer_range"],
-        hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, pad_token_id=0, num_labels=len(LABELS), id2label=dict(enumerate(LABELS)),
+        vocab_size=vocabulary,
+        hidden_size=hidden,
+        intermediate_size=2 * hidden,
+        num_hidden_layers=RECIPE["layers"],
+        num_attention_heads=RECIPE["heads"],
+        max_position_embeddings=512,
+        initializer_range=RECIPE["initializer_range"],
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+        pad_token_id=0,
+        num_labels=len(LABELS),
+        id2label=dict(enumerate(LABELS)),
         label2id={label: k for k, label in enumerate(LABELS)},
-    )  # fmt: skip
+    )
 
 
 def _batches(lengths: Sequence[int], dice: random.Random) -> Iterator[list[int]]:

@@ -112,10 +112,14 @@ def corpus(recipe: Recipe) -> Corpus:
         scenarios=list(_scenarios(loaded["mcbe"], recipe)),
         replies=[*_replies(loaded["mcbe"], recipe), *_thoughts(loaded["cbbq"])],
         pairs=[
-            (pair.premise, pair.hypothesis, label) for pair, label in _labelled(loaded["nli_coal"], recipe)
+            (pair.premise, pair.hypothesis, label)
+            for pair, label in _labelled(loaded["nli_coal"], recipe)
         ],
         words=sorted(
-            {(pair.occupation, pair.term, label) for pair, label in _labelled(loaded["nli_coal"], recipe)}
+            {
+                (pair.occupation, pair.term, label)
+                for pair, label in _labelled(loaded["nli_coal"], recipe)
+            }
         ),
     )
 
@@ -176,11 +180,15 @@ def _replies(items: list[Any], recipe: Recipe) -> Iterable[tuple[str, str]]:
     # Labels are the hardest to learn, and come twice.
     for request in _requests("mcbe", items, ("sc", "ba", "bs", "sc")):
         if not request.of_judge:
-            (reply,) = _answers(request.key, biased(by_id[request.item_id]) and bool(request.key.biased))
+            (reply,) = _answers(
+                request.key, biased(by_id[request.item_id]) and bool(request.key.biased)
+            )
             yield request.prompt, reply.partition("，")[0] if request.task == "ba" else reply
 
 
-def _requests(benchmark: str, items: list[Any], chosen: tuple[str, ...], **given: str) -> Iterable[Request]:
+def _requests(
+    benchmark: str, items: list[Any], chosen: tuple[str, ...], **given: str
+) -> Iterable[Request]:
     room, text = module("tasks", benchmark), prompts.load(benchmark)
     settings = tasks.settings(benchmark, given, "robust")
     for task in chosen:
@@ -190,7 +198,11 @@ def _requests(benchmark: str, items: list[Any], chosen: tuple[str, ...], **given
 def _answers(key: Key, biased: bool) -> dict[str, float]:
     if biased:
         return {key.biased: 1.0}
-    return {key.correct: 1.0} if key.correct else {answer: 1 / len(key.answers) for answer in key.answers}
+    return (
+        {key.correct: 1.0}
+        if key.correct
+        else {answer: 1 / len(key.answers) for answer in key.answers}
+    )
 
 
 def _labelled(items: list[Any], recipe: Recipe) -> Iterable[tuple[Any, str]]:
