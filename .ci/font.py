@@ -4,7 +4,7 @@
     python .ci/font.py [NotoSansCJK-Regular.ttc]
 
 Run it where a category, a sample or a Chinese phrase brings a character that the font lacks
-(tests/test_figures_font.py says so).
+(tests/figures/test_font.py says so).
 """
 
 import sys

@@ -136,7 +136,7 @@ def refusal() -> Callable[..., str]:
 @pytest.fixture
 def serve() -> Iterator[Callable[..., Any]]:
     """`serve(behave)`: a server of OpenAI's protocol that runs until the test ends."""
-    from answering import Behave, Server
+    from tests.helpers.answering import Behave, Server
 
     servers: list[Server] = []
 
@@ -195,7 +195,7 @@ def begun(tmp_path: Path) -> Any:
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """A server of the Hub's protocol, which huggingface_hub asks, beside an empty cache."""
-    from hub_server import HubServer, connect
+    from tests.helpers.hub_server import HubServer, connect
 
     server = HubServer()
     connect(monkeypatch, server.url, tmp_path / "cache")

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
-from checkpoints import BERT, characters, save
 from transformers import (
     BertConfig,
     BertForMaskedLM,
@@ -26,6 +25,7 @@ from bench.scorers import check, load
 from bench.scorers.local.causal import Causal
 from bench.scorers.local.classifier import Classifier
 from bench.scorers.local.masked import Masked
+from tests.helpers.checkpoints import BERT, characters, save
 
 HOME = Path(__file__).parents[1]
 TEXT = (HOME / "README.md").read_text("utf-8")

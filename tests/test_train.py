@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from checkpoints import BERT, characters, save
 from safetensors.numpy import load_file
 from transformers import BertConfig, BertForMaskedLM, BertForSequenceClassification, BertModel
 
 from bench import scorers, train
 from bench.core.errors import RunFailed
+from tests.helpers.checkpoints import BERT, characters, save
 
 # Trains.
 pytestmark = pytest.mark.slow

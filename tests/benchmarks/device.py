@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import psutil
 import torch
-from checkpoints import LETTERS, characters, save
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
 from bench.scorers import load
 from bench.tasks.request import Key, Request
+from tests.helpers.checkpoints import LETTERS, characters, save
 
 # Of Qwen2.5-0.5B, but for the vocabulary, which is that of the characters.
 LARGE = {

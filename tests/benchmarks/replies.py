@@ -22,7 +22,7 @@ import pandas as pd
 
 from bench.tasks import cbbq, mcbe, nli_coal
 
-TABLES = Path(__file__).parents[1] / "replies"
+TABLES = Path(__file__).parents[1] / "tasks/replies"
 NONE = "none"
 # What can become of a reply: `read though none` has no answer for a careful person, `unread` has.
 OUTCOMES = ("right", "misread", "read though none", "unread")

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from checkpoints import BERT, LETTERS, characters, headed, save
 from transformers import (
     BertConfig,
     BertForMaskedLM,
@@ -24,6 +23,7 @@ from transformers import (
 from bench.run import evaluate
 from bench.scorers import load
 from bench.tasks.request import Key, Request
+from tests.helpers.checkpoints import BERT, LETTERS, characters, headed, save
 
 pytestmark = pytest.mark.gpu
 FLOAT32 = 1e-3

@@ -1,0 +1,256 @@
+"""People's points for bias analyses: a blind sheet of several models, and what judge_agreement makes of it."""
+
+import csv
+import hashlib
+import re
+from collections import Counter
+from itertools import combinations
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from bench.analyses import people
+from bench.core.errors import BadInput
+from bench.metrics import judges
+from bench.run import Run, evaluate
+from bench.run.human_marks import AnalysisSheet, analyses_to_mark
+from tests.helpers.recorded import command
+
+# Simulated people and a judge mark every analysis of several runs.
+pytestmark = pytest.mark.slow
+
+MODELS = [
+    "simulated:competence=0.2",
+    "simulated:competence=0.5,seed=2",
+    "simulated:competence=0.8,seed=3",
+]
+JUDGE = "simulated:competence=0.7,seed=5"
+
+
+@pytest.fixture
+def runs(own_folder: Path) -> list[Run]:
+    given = {"tasks": ["ba"], "repeats": 2}
+    return [
+        evaluate("mcbe", model, judge=JUDGE, out=f"m{k}", **given) for k, model in enumerate(MODELS)
+    ]  # type: ignore[arg-type]
+
+
+def rows_of(path: str) -> list[dict[str, str]]:
+    with Path(path).open(encoding="utf-8-sig", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def save(path: str, rows: list[dict[str, str]]) -> None:
+    with Path(path).open("w", encoding="utf-8-sig", newline="") as stream:
+        writer = csv.DictWriter(stream, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def points_for(analysis: str) -> int:
+    """Points of a simulated person that depend on the text alone: 20, 40 or 60."""
+    return 20 * (1 + int(hashlib.sha256(analysis.encode()).hexdigest(), 16) % 3)
+
+
+def fill(path: str, second: int = 0) -> None:
+    """Fill in a sheet; of a row that stands there twice one mark is higher by `second`."""
+    rows, seen = rows_of(path), set()
+    # Models may have written the same: rows are told apart by their order among equals only.
+    for row in rows:
+        same = (row["item_id"], row["analysis"])
+        row["human"] = str(points_for(row["analysis"]) + (second if same in seen else 0))
+        seen.add(same)
+    save(path, rows)
+
+
+def test_a_sheet_is_blind_stratified_and_holds_some_rows_twice(
+    runs: list[Run], monkeypatch, capsys
+) -> None:
+    status, printed, _ = command(
+        monkeypatch, capsys, "mark", "m0", "m1", "m2", "--out", "sheet.csv"
+    )
+    assert status == 0
+    assert "40 analyses to mark in column `human`" in printed
+    assert "12 instances by 3 models, 4 of them twice" in printed
+    text = Path("sheet.csv").read_text("utf-8-sig")
+    assert not re.search("simulated|competence|m[012]\\b|seed", text)
+    rows = rows_of("sheet.csv")
+    assert {row["human"] for row in rows} == {""}
+    # One of eight instances of each of twelve categories, by three models; four rows twice.
+    items = Counter(row["item_id"] for row in rows)
+    assert len({item.partition(":")[0] for item in items}) == len(items) == 12
+    assert sum(n - 3 for n in items.values()) == 4
+    assert len({row["key"] for row in rows}) == 40
+    assert not any(key.isdigit() for key in (row["key"] for row in rows)), (
+        "no number that is changed"
+    )
+    own = runs[0].records
+    asked = set(own.response[(own.request == "answer") & (own.repeat == 0)])
+    assert len({row["analysis"] for row in rows} & asked) >= 1
+    by_item = [row["item_id"] for row in rows]
+    assert any(a != b for a, b in zip(by_item[::3], by_item[1::3], strict=False)), "shuffled"
+    assert analyses_to_mark(list(reversed(runs)), Path("again.csv")) == AnalysisSheet(40, 4, 12, 3)
+    assert rows_of("again.csv") == rows
+
+
+def test_winners_by_pair_are_those_counted_by_hand(runs: list[Run]) -> None:
+    analyses_to_mark(runs, Path("sheet.csv"))
+    fill("sheet.csv")
+    marks = people.analyses(runs, "sheet.csv")
+    assert len(marks) == 36
+    assert list(marks.human) == [points_for(text) for text in marks.said]
+    judged = runs[0].records
+    first = marks[marks.model == MODELS[0]].iloc[0]
+    given = (
+        judged[(judged.item_id == first.item_id) & (judged.repeat == 0)]
+        .set_index("request")
+        .response
+    )
+    weights = {1: 3.5, 2: 1.5, 3: 2.5, 4: 0.5}
+    points = sum(weight * float(given[f"judge:{k}"]) for k, weight in weights.items())
+    assert first.judge == pytest.approx(points), (
+        "the judge's marks of the first repeat, which people saw"
+    )
+    pairs = judges.winners_by_pair(marks).set_index(["ties_count", "model_a", "model_b"])
+    same_by_means = 0
+    for a, b in combinations(sorted(MODELS), 2):
+        both = marks[marks.model == a].merge(
+            marks[marks.model == b], on="item_id", suffixes=("_a", "_b")
+        )
+        signs = []
+        for row in both.to_dict("records"):
+            of_judge = (row["judge_a"] > row["judge_b"]) - (row["judge_a"] < row["judge_b"])
+            of_people = (row["human_a"] > row["human_b"]) - (row["human_a"] < row["human_b"])
+            signs.append((of_judge, of_people))
+        ties = [sign for sign in signs if 0 in sign]
+        decided = [sign for sign in signs if 0 not in sign]
+        excluded, half, third = (pairs.loc[(rule, a, b)] for rule in ("exclude", "half", "third"))
+        assert excluded.n == len(decided)
+        assert excluded.tied == pytest.approx(len(ties) / 12)
+        assert excluded.rate == pytest.approx(sum(x == y for x, y in decided) / len(decided))
+        both_tied = sum(x == y for x, y in ties)
+        agreed = sum(x == y for x, y in decided)
+        assert third.rate == pytest.approx((agreed + both_tied) / 12)
+        assert half.rate == pytest.approx((agreed + both_tied + (len(ties) - both_tied) / 2) / 12)
+        judge_mean = both.judge_a.mean() - both.judge_b.mean()
+        assert half.judge_difference == pytest.approx(judge_mean)
+        human_mean = both.human_a.mean() - both.human_b.mean()
+        assert bool(half.same_winner) == (
+            judge_mean * human_mean > 0 or judge_mean == human_mean == 0
+        )
+        same_by_means += bool(half.same_winner)
+    assert {row[1] for row in pairs.index} | {row[2] for row in pairs.index} == set(MODELS)
+    (told,) = judges.winner_findings(judges.winners(marks), pairs.reset_index())
+    assert f"in {same_by_means} of 3 pairs of models" in told
+
+
+def test_a_person_who_gives_second_marks_is_held_against_the_first_ones(runs: list[Run]) -> None:
+    analyses_to_mark(runs, Path("ann.csv"))
+    Path("ben.csv").write_bytes(Path("ann.csv").read_bytes())
+    fill("ann.csv", second=6)
+    rows = rows_of("ben.csv")
+    save("ben.csv", [{**row, "human": "50" if k < 10 else ""} for k, row in enumerate(rows)])
+    given = people.points("*n.csv", runs)
+    assert set(given.person) == {"ann.csv", "ben.csv"}
+    told = judges.self_consistency(given).set_index("person")
+    assert told["rows"].tolist() == [40, 40]
+    assert told.marked.to_dict() == {"ann.csv": 40, "ben.csv": 10}
+    twice = given[given.second & (given.person == "ann.csv")]
+    firsts = (
+        given[~given.second & (given.person == "ann.csv")].set_index(["item_id", "model"]).human
+    )
+    apart = [abs(row.human - firsts[row.item_id, row.model]) for row in twice.itertuples()]
+    assert told.distance["ann.csv"] == pytest.approx(sum(apart) / 4)
+    assert told.distance["ann.csv"] > 0
+    sentences = judges.self_findings(told.reset_index())
+    assert sentences[0].startswith("ann.csv: 40 of 40 rows are marked; 4 of them twice, ")
+    assert "10 of 40 rows" in sentences[1]
+    # Marks of both people count: ben has given 50 points to some, and ann what she gives.
+    marks = people.analyses(runs, "*n.csv")
+    some = given.groupby(["item_id", "model"]).human.mean()
+    assert marks.human.tolist() == [some[row.item_id, row.model] for row in marks.itertuples()]
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "said"),
+    [
+        (
+            "human",
+            "101",
+            "sheet.csv, row 3, column `human`: '101' is not allowed; allowed: a number from 0 to 100",
+        ),
+        ("human", "good", "row 3, column `human`: 'good' is not allowed"),
+        (
+            "analysis",
+            "something else",
+            "row 3, column `analysis`: 'something else' is not what the model wrote",
+        ),
+    ],
+)
+def test_a_wrong_sheet_names_the_place(runs: list[Run], column: str, value: str, said: str) -> None:
+    analyses_to_mark(runs, Path("sheet.csv"))
+    fill("sheet.csv")
+    rows = rows_of("sheet.csv")
+    save("sheet.csv", [{**row, column: value} if k == 2 else row for k, row in enumerate(rows)])
+    with pytest.raises(BadInput, match=re.escape(said)):
+        people.analyses(runs, "sheet.csv")
+    save("sheet.csv", [rows[0], rows[0]])
+    with pytest.raises(BadInput, match=r"row 2, column `key`: .* stands there twice"):
+        people.analyses(runs, "sheet.csv")
+    analyses_to_mark(runs, Path("empty.csv"))
+    with pytest.raises(BadInput, match=r"empty\.csv: has no marks of these runs"):
+        people.analyses(runs, "empty.csv")
+
+
+def test_runs_that_cannot_share_a_sheet_are_refused(runs: list[Run]) -> None:
+    other = evaluate("mcbe", "simulated:", tasks=["bs"], limit=1, out="bs")
+    with pytest.raises(BadInput, match="m0, bs: have no instance that all models analysed"):
+        analyses_to_mark([runs[0], other], Path("sheet.csv"))
+    assert not Path("sheet.csv").exists()
+
+
+def test_points_are_of_the_text_that_people_saw(runs: list[Run]) -> None:
+    analyses_to_mark(runs, Path("sheet.csv"))
+    fill("sheet.csv")
+    # The first model, asked again by another seed for another judge, says something else of some instances.
+    other = "simulated:seed=9"
+    again = evaluate("mcbe", MODELS[0], judge=other, tasks=["ba"], out="again", seed=4)
+    answers, own = again.records, runs[0].records
+    first = own[(own.request == "answer") & (own.repeat == 0)].set_index("item_id").response
+    other_texts = answers[answers.request == "answer"].set_index("item_id").response
+    shown = {row["item_id"] for row in rows_of("sheet.csv")}
+    changed = {item for item in shown if other_texts[item] != first[item]}
+    assert changed, "else nothing is tested"
+    marks = people.analyses([*runs, again], "sheet.csv")
+    assert set(marks.item_id[marks.by == other]) == shown - changed
+
+
+def test_points_of_a_plain_file_have_no_second_marks(runs: list[Run]) -> None:
+    table = pd.DataFrame({"item_id": ["age:1"], "model": MODELS[0], "human": [80]})
+    table.to_csv("people.csv", index=False)
+    assert "second" not in people.points("people.csv", runs)
+    assert people.analyses(runs, "people.csv").human.tolist() == [80]
+
+
+def test_an_interval_rests_on_the_comparisons_that_count() -> None:
+    # Of twelve items four name a winner, the same for both: Clopper and Pearson's interval of 4 of 4.
+    points = [(10.0, 20.0)] * 4 + [(10.0, 10.0)] * 8
+    marks = pd.DataFrame(
+        [
+            {
+                "by": "j",
+                "model": model,
+                "category": "age",
+                "item_id": f"age:{k}",
+                "cluster": f"age:{k}",
+                "judge": given,
+                "human": given,
+            }
+            for k, pair in enumerate(points)
+            for model, given in zip("ab", pair, strict=True)
+        ]
+    )
+    found = judges.winners_by_pair(marks).set_index("ties_count").loc["exclude"]
+    assert (found.rate, found.n, found.tied) == (1, 4, pytest.approx(8 / 12))
+    assert found.ci_low == pytest.approx(0.025 ** (1 / 4))

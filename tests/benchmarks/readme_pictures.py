@@ -1,0 +1,42 @@
+"""Makes the README's pictures of a report: `bench report && python tests/pictures.py`.
+
+They are what Chromium shows of the demonstration's index and of one page, at the width of a desk, and two of its pictures.
+"""
+
+import sys
+from pathlib import Path
+
+from PIL import Image
+
+from bench.core import export
+from tests.slow.helpers.browser import visit
+
+HOME = Path(__file__).parents[2]
+TARGET = HOME / ".github" / "pictures"
+# Page, picture, and the part of the page that it begins with.
+SHOWN = (("index.html", "report.png", "body"), ("cbbq-Q.html", "page.png", ".findings"))
+WIDTH, HEIGHT = 1200, 1250
+# Pictures as the report keeps them.
+KEPT = (("cbbq-Q/categories.png", "categories.png"), ("mcbe/list_lengths.png", "mcbe.png"))
+
+
+def main(folder: Path) -> None:
+    for page, name, part in SHOWN:
+        path = TARGET / name
+        # Scroll bars are the machine's, not the page's.
+        script = f"document.documentElement.style.overflow = 'hidden'; document.querySelector('{part}').scrollIntoView()"
+        visit(folder / page, script, WIDTH, height=HEIGHT, picture=path)
+        # A third of the size. Of Pillow's ways this one keeps models' colours apart.
+        few = (
+            Image.open(path)
+            .convert("RGB")
+            .quantize(256, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+        )
+        few.save(path, optimize=True)
+        print(f"{path.relative_to(HOME)}: {path.stat().st_size // 1024} kB")
+    for kept, name in KEPT:
+        (TARGET / name).write_bytes(export.small((folder / "tables" / kept).read_bytes()))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else HOME / "reports" / "demo")

@@ -1,0 +1,85 @@
+"""The package's own font: it has every character that the package needs, and serves where the system has none."""
+
+import io
+import runpy
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from matplotlib import font_manager
+from matplotlib.figure import Figure
+
+from bench.figures import style
+from tests.helpers.drawing import drawn
+
+HOME = Path(__file__).parents[2]
+MIXED = "性别 (gender) 日本語 100 % – “好”，ア ½"
+
+
+@pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A machine without any font but matplotlib's."""
+    bundled = [font for font in font_manager.fontManager.ttflist if "mpl-data" in font.fname]
+    monkeypatch.setattr(font_manager.fontManager, "ttflist", bundled)
+    monkeypatch.setattr(font_manager, "findSystemFonts", lambda: [])
+    style._system_font.cache_clear()
+    yield
+    style._system_font.cache_clear()
+
+
+def written(weight: str = "normal") -> Figure:
+    style.style()
+    fig = Figure()
+    fig.suptitle(MIXED, fontweight=weight)
+    fig.set_label("A title.")
+    return fig
+
+
+def test_it_has_every_character_of_the_package() -> None:
+    needed = runpy.run_path(str(HOME / ".ci/font.py"))["characters"]()
+    style.fonts()
+    missing = sorted(needed - style.characters(style.OWN_FONT))
+    assert not missing, f"the font lacks {''.join(missing)}: run .ci/font.py and commit the font"
+
+
+@pytest.mark.parametrize("weight", ["normal", "bold"])
+def test_a_machine_without_fonts_draws_chinese(
+    bare: None, weight: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert style.fonts() == [style.LATIN_FONT, style.OWN_FONT]
+    assert style.can_show(MIXED)
+    drawn(written(weight))
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("form", ["svg", "pdf"])
+def test_it_can_be_exported(bare: None, form: str) -> None:
+    kept = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        written().savefig(kept, format=form)
+    if form == "svg":
+        assert MIXED in kept.getvalue().decode()
+
+
+def test_a_font_that_was_installed_lately_serves_what_ours_lacks(
+    bare: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Matplotlib's kept list does not have it; a file there that is no font does no harm."""
+    broken = tmp_path / "broken.ttf"
+    broken.write_bytes(b"no font")
+    serif = font_manager.findfont("DejaVu Serif")
+    monkeypatch.setattr(font_manager, "findSystemFonts", lambda: [str(broken), serif])
+    monkeypatch.setattr(style, "SYSTEM_FONTS", ("DejaVu Serif",))
+    listed = [font for font in font_manager.fontManager.ttflist if font.name != "DejaVu Serif"]
+    monkeypatch.setattr(font_manager.fontManager, "ttflist", listed)
+    assert style.fonts() == [style.LATIN_FONT, style.OWN_FONT, "DejaVu Serif"]
+
+
+def test_a_list_of_fonts_that_was_made_anew_gets_ours_back(bare: None) -> None:
+    style.fonts()
+    font_manager.fontManager.ttflist = [
+        font for font in font_manager.fontManager.ttflist if font.name != style.OWN_FONT
+    ]
+    drawn(written())

@@ -1,0 +1,294 @@
+"""Models of the Hub: one commit, from the server or the cache, and a sentence where there is none."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from transformers import (
+    BertConfig,
+    BertForMaskedLM,
+    BertForSequenceClassification,
+    LlamaConfig,
+    LlamaForCausalLM,
+)
+
+from bench import records, run
+from bench.core.errors import BadInput
+from bench.scorers import check, load
+from bench.train import nli
+from tests.helpers.checkpoints import BERT, characters, save
+from tests.helpers.hub_server import HubServer
+
+Refusal = Callable[..., str]
+TEXTS = ["she is a doctor", "he is a nurse"]
+LABELS = dict(enumerate(["neutral", "entailment", "contradiction"]))
+
+
+@pytest.fixture(scope="module")
+def llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    coder = characters("[CLS] $A", chat=True)
+    return save(tmp_path_factory.mktemp("llama"), LlamaForCausalLM, LlamaConfig, coder)
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    coder = characters("[CLS] $A", chat=True)
+    return save(
+        tmp_path_factory.mktemp("other"), LlamaForCausalLM, LlamaConfig, coder, num_hidden_layers=1
+    )
+
+
+@pytest.fixture
+def main(hub: HubServer, llama: Path) -> str:
+    """The commit of `acme/tiny`."""
+    return hub.add("acme/tiny", llama)
+
+
+def seen(scorer: Any) -> tuple[str, str, list[float]]:
+    about = scorer.describe()
+    return about["id"], about["revision"], scorer.nll(TEXTS).tolist()
+
+
+def test_all_files_are_of_one_commit(
+    hub: HubServer, main: str, llama: Path, other: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub.breaks.add("model.safetensors")
+    monkeypatch.setattr("huggingface_hub.constants.DOWNLOAD_CHUNK_SIZE", 1024)
+    with suppress(BadInput):  # older clients do not go on by themselves
+        load("acme/tiny")
+    first = seen(load("acme/tiny"))
+    assert first == ("acme/tiny", main, load(str(llama)).nll(TEXTS).tolist())
+    rest = [
+        part
+        for method, path, part in hub.asked
+        if method == "GET" and path.endswith("model.safetensors")
+    ]
+    assert len(rest) == 2
+    assert re.fullmatch(r"bytes=[1-9]\d+-", rest[1]), (
+        "the second download goes on where the first broke"
+    )
+
+    branch = hub.repositories["acme/tiny"].push(other, "small")
+    newer = ("acme/tiny", branch, load(str(other)).nll(TEXTS).tolist())
+    assert seen(load("acme/tiny@small")) == seen(load("acme/tiny", revision="small")) == newer
+    hub.repositories["acme/tiny"].branches["main"] = branch
+    assert seen(load("acme/tiny")) == newer
+    hub.asked.clear()
+    assert seen(load(f"acme/tiny@{main}")) == first
+    assert hub.asked == [], "a commit that is in the cache asks nobody"
+
+
+@pytest.mark.parametrize("offline", [True, False])
+def test_without_a_network_the_cache_is_read_quietly(
+    hub: HubServer,
+    main: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    refusal: Refusal,
+    offline: bool,
+) -> None:
+    capfd.readouterr()
+    before = seen(load("acme/tiny"))
+    assert capfd.readouterr().err == ""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", offline)
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
+    capfd.readouterr()
+    assert seen(load("acme/tiny")) == before
+    missing = refusal(load, "acme/other")
+    assert (
+        "HF_HUB_OFFLINE is set" if offline else "http://127.0.0.1:9 cannot be reached"
+    ) in missing
+    assert "main" not in missing
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("model", "says"),
+    [
+        ("acme/none", "shows no such repository"),
+        ("acme/tiny@elsewhere", "without revision elsewhere"),
+        (f"acme/tiny@{'0' * 40}", "without revision 000"),
+        ("acme/gated", "accept its terms at http://127.0.0.1"),
+        ("acme/pickled", "pickled (pytorch_model.bin)"),
+        ("acme/ggufs", "hf download acme/ggufs tiny-q8.gguf"),
+        ("acme/data", "holds no config.json"),
+        ("acme/--x", "is no Hub id"),
+    ],
+)
+def test_what_the_hub_does_not_give_is_a_sentence(
+    hub: HubServer, main: str, llama: Path, refusal: Refusal, model: str, says: str
+) -> None:
+    config = (llama / "config.json").read_bytes()
+    hub.add("acme/gated", llama, token="secret of the test")
+    hub.add("acme/pickled", {"config.json": config, "pytorch_model.bin": b"x"})
+    hub.add("acme/ggufs", {"tiny-q8.gguf": b"x"})
+    hub.add("acme/data", {"model.safetensors": b"x"})
+    message = refusal(load, model)
+    assert message.startswith(f"{model}: ")
+    assert says in message
+
+
+def test_a_gated_model_is_read_with_a_token(
+    hub: HubServer, llama: Path, monkeypatch: pytest.MonkeyPatch, refusal: Refusal
+) -> None:
+    commit = hub.add("acme/gated", llama, token="secret of the test")
+    monkeypatch.setenv("HF_TOKEN", "another token")
+    assert "another token" not in refusal(load, "acme/gated")
+    monkeypatch.setenv("HF_TOKEN", "secret of the test")
+    assert load("acme/gated").describe()["revision"] == commit
+
+
+@pytest.mark.parametrize(
+    ("model", "revision", "says"),
+    [
+        ("tiny:s", "main", "is for a Hub id alone"),
+        ("openai:x@http://localhost:1/v1", "main", "is for a Hub id alone"),
+        (".", "main", "is for a Hub id alone"),
+        ("acme/tiny@small", "main", "names another revision"),
+        ("acme/tiny", "a b", "expected a branch, a tag or a commit"),
+    ],
+)
+def test_a_revision_of_what_has_none(
+    refusal: Refusal, model: str, revision: str, says: str
+) -> None:
+    message = refusal(load, model, revision=revision)
+    assert message.startswith("--revision ")
+    assert says in message
+
+
+def test_what_can_be_no_hub_id_is_refused_at_once(refusal: Refusal) -> None:
+    for model in ("a/b/c", "acme/tiny@", "pretrained=acme/tiny,revision=main", "acme/tiny@a@b"):
+        assert "NAME or ORGANISATION/NAME" in refusal(check, model)
+    check("acme/tiny@refs/pr/1")
+
+
+def test_masked_models_and_classifiers_of_the_hub(hub: HubServer, tmp_path: Path) -> None:
+    save(tmp_path / "masked", BertForMaskedLM, BertConfig, characters(BERT))
+    save(
+        tmp_path / "nli",
+        BertForSequenceClassification,
+        BertConfig,
+        characters(BERT),
+        id2label=LABELS,
+    )
+    for name, kind in (("masked", "masked"), ("nli", "NLI")):
+        commit = hub.add(f"acme/{name}", tmp_path / name)
+        about = load(f"acme/{name}").describe()
+        assert (about["id"], about["revision"]) == (f"acme/{name}", commit)
+        assert kind in about["kind"]
+
+
+def test_an_adapter_is_put_on_its_base_model(
+    hub: HubServer, main: str, llama: Path, tmp_path: Path, refusal: Refusal
+) -> None:
+    peft = pytest.importorskip("peft")
+    options = peft.LoraConfig(
+        target_modules=["q_proj", "v_proj"], init_lora_weights=False, task_type="CAUSAL_LM"
+    )
+    network = peft.get_peft_model(LlamaForCausalLM.from_pretrained(llama), options)
+    network.peft_config["default"].base_model_name_or_path = "acme/tiny"
+    network.save_pretrained(tmp_path / "lora")
+    commit = hub.add("acme/lora", tmp_path / "lora")
+    about = load("acme/lora").describe()
+    assert (about["revision"], about["base"]) == (commit, {"id": "acme/tiny", "revision": main})
+
+    merged = tmp_path / "merged"
+    network.merge_and_unload().save_pretrained(merged)
+    characters("[CLS] $A", chat=True).save_pretrained(merged)
+    expected = load(str(merged)).nll(TEXTS)
+    for name in ("acme/lora", str(tmp_path / "lora")):
+        assert load(name).nll(TEXTS) == pytest.approx(expected, rel=1e-4)
+    assert load(str(llama)).nll(TEXTS) != pytest.approx(expected, rel=1e-2)
+    hub.add("acme/tiny", {"config.json": b"{}"})
+    (tmp_path / "lora" / "adapter_model.safetensors").unlink()
+    assert "adapter_model.safetensors" in refusal(load, str(tmp_path / "lora"))
+
+
+ASKED = {"categories": ["gender"], "tasks": ["ambiguous"], "limit": 2}
+
+
+def test_a_run_is_repeated_at_its_commit(
+    hub: HubServer, main: str, other: Path, own_folder: Path
+) -> None:
+    done = run.evaluate("cbbq", "acme/tiny", out="first", **ASKED)
+    assert (done.about["asked"]["model"], done.about["model"]["revision"]) == ("acme/tiny", main)
+    hub.repositories["acme/tiny"].push(other)
+    again = run.repeat("first", out="again")
+    assert again.about["asked"]["model"] == f"acme/tiny@{main}"
+    assert again.about["model"]["revision"] == main
+    assert run.repeating.difference(done.records, again.records).same
+    assert (done.label, again.label) == ("tiny", f"tiny@{main[:7]}")
+    with pytest.raises(BadInput, match="names another revision"):
+        run.repeat("first", out="third", revision="main")
+
+
+def test_a_run_continues_at_its_commit_alone(
+    hub: HubServer, main: str, other: Path, own_folder: Path
+) -> None:
+    done = run.evaluate("cbbq", "acme/tiny", revision="main", out="first", **ASKED)
+    before = done.records
+    shutil.rmtree(done.folder / "records")
+    moved = hub.repositories["acme/tiny"].push(other)
+    with pytest.raises(BadInput) as caught:
+        run.evaluate("cbbq", "acme/tiny@main", out="first", **ASKED)
+    assert f"revision was {main}, now {moved}" in str(caught.value)
+    way = re.search(r"--model (\S+) --out first continues it", str(caught.value))
+    assert way
+    whole = run.evaluate("cbbq", way[1], out="first", **ASKED)
+    assert run.repeating.difference(before, whole.records).same
+
+
+@pytest.mark.slow
+def test_a_classifier_is_trained_from_the_hub(hub: HubServer, tmp_path: Path) -> None:
+    save(tmp_path / "bert", BertForMaskedLM, BertConfig, characters(BERT))
+    commit = hub.add("acme/bert", tmp_path / "bert")
+    pairs = tmp_path / "pairs.tsv"
+    rows = [f"a doctor reads\t{text}\t{label}" for text in TEXTS for label in LABELS.values()]
+    pairs.write_text("\n".join(["sentence1\tsentence2\tgold_label", *rows]) + "\n")
+    done = nli("acme/bert", [pairs], tmp_path / "out", epochs=1, revision="main", device="cpu")
+    assert done.about["model"]["id"] == "acme/bert"
+    assert done.about["model"]["revision"] == commit
+    assert commit in (tmp_path / "out" / "README.md").read_text()
+
+
+@pytest.mark.slow
+def test_the_command_and_a_mirror(hub: HubServer, main: str, other: Path, tmp_path: Path) -> None:
+    """The whole way, as a mirror's user has it: HF_ENDPOINT in the environment."""
+    moved = hub.repositories["acme/tiny"].push(other)
+    environment = {**os.environ, "HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path / "home")}
+
+    def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "bench", "run", *arguments]
+        return subprocess.run(
+            command, env=environment, cwd=tmp_path, capture_output=True, text=True
+        )
+
+    asked = ["--categories", "gender", "--tasks", "ambiguous", "--limit", "1", "--format", "json"]
+    done = bench("cbbq", "--model", "acme/tiny", "--revision", main, "--out", "first", *asked)
+    assert done.returncode == 0, done.stderr
+    about = records.read_about(tmp_path / "first")
+    assert (about["asked"]["model"], about["model"]["revision"]) == (f"acme/tiny@{main}", main)
+    assert not re.search("warning|retry|huggingface", done.stderr, re.IGNORECASE)
+    assert bench("--from", "first", "--out", "again").returncode == 0
+    assert records.read_about(tmp_path / "again")["model"]["revision"] == main != moved
+
+    hub.stop()
+    gone = bench("cbbq", "--model", "acme/elsewhere", *asked)
+    assert (gone.returncode, gone.stderr.count("\n")) == (2, 1), gone.stderr
+    assert f"{hub.url} cannot be reached" in gone.stderr
+
+
+def test_an_adapter_without_peft_is_a_sentence(
+    tmp_path: Path, refusal: Refusal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "adapter_config.json").write_text('{"base_model_name_or_path": "acme/tiny"}')
+    (tmp_path / "adapter_model.safetensors").write_bytes(b"x")
+    monkeypatch.setattr("bench.scorers.local.location.find_spec", lambda name: None)
+    assert "pip install 'bias-workbench[adapters]'" in refusal(load, str(tmp_path))

@@ -1,0 +1,162 @@
+"""A wheel reports from any folder, and a source distribution can be tested."""
+
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import venv
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+HOME = Path(__file__).parents[2]
+STUDY = """
+title: From a wheel
+models: ["simulated:bias=0.2", "simulated:bias=0.8"]
+benchmarks: {cbbq: {categories: [gender, age], limit: 4, data: samples}}
+analyses: {compare_models: {benchmarks: [cbbq]}}
+"""
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def call(*command: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    left_out = ("PYTHONPATH", "BENCH_DATA")
+    kept = {name: value for name, value in os.environ.items() if name not in left_out}
+    return subprocess.run(
+        list(map(str, command)),
+        cwd=cwd,
+        env={**kept, **environment},
+        capture_output=True,
+        text=True,
+    )
+
+
+def names(pattern: str, folder: Path) -> set[str]:
+    return {path.name for path in folder.glob(pattern)}
+
+
+def built(kind: str, project: Path, out: Path) -> Path:
+    """The file that the project's build backend makes, as pip and build call it."""
+    code = f"import build_backend, sys; print(build_backend.build_{kind}(sys.argv[1]))"
+    done = call(sys.executable, "-c", code, out, cwd=project, PYTHONPATH=str(project / ".ci"))
+    assert done.returncode == 0, done.stderr
+    return out / done.stdout.splitlines()[-1]
+
+
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A source distribution of this project, unpacked."""
+    out = tmp_path_factory.mktemp("sdist")
+    with tarfile.open(built("sdist", HOME, out)) as archive:
+        archive.extractall(out, filter="data")
+    return next(path for path in out.iterdir() if path.is_dir())
+
+
+@pytest.fixture(scope="module")
+def installed(unpacked: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A new environment with the source distribution's wheel; it sees this one's packages."""
+    folder = tmp_path_factory.mktemp("environment")
+    wheel = built("wheel", unpacked, folder)
+    venv.create(folder / "venv")
+    python = folder / "venv/bin/python"
+    (packages,) = folder.glob("venv/lib/python*/site-packages")
+    others = [path for path in sys.path if path.endswith("-packages")]
+    (packages / "others.pth").write_text("\n".join(others))
+    pip = (
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        python,
+        "install",
+        "--no-deps",
+        "--no-index",
+        wheel,
+    )
+    done = call(*pip, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    for path in (packages, *packages.rglob("*")):
+        path.chmod(path.stat().st_mode & ~0o222)
+    return packages
+
+
+@pytest.fixture
+def bench(installed: Path, tmp_path: Path) -> Run:
+    """The installed command, where another package and kernel of the same names lie."""
+    kernel = tmp_path / "jupyter/kernels/python3"
+    kernel.mkdir(parents=True)
+    (kernel / "kernel.json").write_text(
+        json.dumps({"argv": ["false"], "display_name": "x", "language": "python"})
+    )
+    work = tmp_path / "work"
+    (work / "bench").mkdir(parents=True)
+    (work / "bench/__init__.py").write_text("raise SystemExit('the wrong package')")
+
+    # nbconvert's templates are not among the packages of an environment.
+    jupyter = os.pathsep.join([str(tmp_path / "jupyter"), f"{sys.prefix}/share/jupyter"])
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        before = sorted(installed.rglob("*"))
+        command = installed.parents[2] / "bin/bench"
+        done = call(command, *words, cwd=work, JUPYTER_PATH=jupyter)
+        assert sorted(installed.rglob("*")) == before, "something was written into site-packages"
+        return done
+
+    return run
+
+
+def test_a_study_is_reported_in_any_folder(bench: Run, tmp_path: Path) -> None:
+    (tmp_path / "work/mine.yml").write_text(STUDY)
+    done = bench("report", "mine.yml")
+    assert done.returncode == 0, done.stderr
+    folder = tmp_path / "work/reports/mine"
+    assert done.stdout == f"{folder / 'index.html'}\n"
+    assert {path.name for path in folder.glob("*.html")} == {
+        "index.html",
+        "cbbq.html",
+        "compare_models.html",
+    }
+    assert len(list(folder.glob("runs/*/cbbq/run.json"))) == 2
+
+
+def test_demo_study_and_notebooks_come_along(bench: Run, installed: Path, tmp_path: Path) -> None:
+    code = "from bench import places, study; print(study.load(places.DEMO).name, places.DEMO)"
+    done = call(installed.parents[2] / "bin/python", "-c", code, cwd=tmp_path)
+    demo = installed / "bench/shipped/reports/demo.yml"
+    assert done.stdout.split() == ["demo", str(demo)], done.stderr
+    assert "`bench notebooks DIR`" in bench("curate", "mcbe", "project").stderr
+    weights = "bench/scorers/stand_ins/tiny_weights/*"
+    assert names(weights, installed) == names(weights, HOME)
+    done = bench("notebooks", "books")
+    assert done.returncode == 0, done.stderr
+    books = sorted((tmp_path / "work/books").iterdir())
+    assert {path.name for path in books} == names("notebooks/*.ipynb", HOME)
+    cells = [cell for path in books for cell in json.loads(path.read_text("utf-8"))["cells"]]
+    assert not any(cell.get("outputs") for cell in cells)
+    assert bench("notebooks", "books").returncode == 0
+    books[0].write_text("{}")
+    done = bench("notebooks", "books")
+    assert (done.returncode, books[0].read_text()) == (2, "{}")
+    assert f"{Path('books') / books[0].name}: is there already, and differs" in done.stderr
+
+
+def test_the_version_and_the_mark_of_types_come_along(bench: Run, installed: Path) -> None:
+    (metadata,) = installed.glob("bias_workbench-*.dist-info/METADATA")
+    version = bench("--version").stdout.strip()
+    assert f"Version: {version}" in metadata.read_text("utf-8").splitlines()
+    assert (installed / "bench/py.typed").is_file()
+
+
+def test_a_source_distribution_can_be_tested(unpacked: Path) -> None:
+    for pattern in ("tests/*.py", "notebooks/*.ipynb"):
+        assert names(pattern, unpacked) == names(pattern, HOME)
+    pytest_ = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+    done = call(*pytest_, "--collect-only", cwd=unpacked)
+    assert done.returncode == 0, done.stdout[-2000:]
+    few = [f"tests/test_{name}.py" for name in ("study", "pins", "curate_begin")]
+    done = call(*pytest_, *few, cwd=unpacked)
+    assert done.returncode == 0, done.stdout[-2000:]
