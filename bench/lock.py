@@ -8,7 +8,7 @@ from typing import NamedTuple
 from filelock import FileLock, Timeout
 
 from bench.core.errors import BadInput
-from bench.records import ABOUT
+from bench.records import RUN_JSON
 
 FILE = ".lock"
 
@@ -49,7 +49,7 @@ def hold(folder: Path) -> Iterator[Hold]:
     finally:
         if lock.is_locked:
             # While it is held, so that nobody else can have begun here.
-            if not (folder / ABOUT).is_file():
+            if not (folder / RUN_JSON).is_file():
                 with suppress(OSError):
                     (folder / FILE).unlink(missing_ok=True)
                     if made:

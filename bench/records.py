@@ -45,7 +45,7 @@ SCHEMA = pa.schema(
         ("place", pa.int64()),
     ]
 )
-ABOUT = "run.json"
+RUN_JSON = "run.json"
 # Names the file in which `note_opened` lists runs.
 OPENED_RUNS = "BENCH_OPENED_RUNS"
 ITEMS = "items.parquet"
@@ -143,28 +143,28 @@ def has_items(folder: Path, items: pd.DataFrame) -> bool:
     return bool(stored.equals(pa.Table.from_pandas(items, preserve_index=False)))
 
 
-def write_about(folder: Path, about: dict[str, Any]) -> None:
+def write_run_json(folder: Path, about: dict[str, Any]) -> None:
     """Write `run.json`."""
-    with explain_write_errors(folder / ABOUT):
+    with explain_write_errors(folder / RUN_JSON):
         atomic_write(
-            folder / ABOUT, json.dumps(about, ensure_ascii=False, indent=2, default=str) + "\n"
+            folder / RUN_JSON, json.dumps(about, ensure_ascii=False, indent=2, default=str) + "\n"
         )
 
 
-def read_about(folder: Path) -> dict[str, Any]:
+def read_run_json(folder: Path) -> dict[str, Any]:
     """`run.json` of a run.
 
     Raises:
         BadInput: not a run's folder.
     """
     try:
-        about: dict[str, Any] = json.loads((folder / ABOUT).read_text("utf-8"))
+        about: dict[str, Any] = json.loads((folder / RUN_JSON).read_text("utf-8"))
     except FileNotFoundError:
         raise BadInput(
-            f"{folder}: holds no run (no {ABOUT}); give a folder that `bench run` wrote"
+            f"{folder}: holds no run (no {RUN_JSON}); give a folder that `bench run` wrote"
         ) from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise BadInput(f"{folder / ABOUT}: cannot be read ({error})") from None
+        raise BadInput(f"{folder / RUN_JSON}: cannot be read ({error})") from None
     missing = [
         name
         for name in (
@@ -181,7 +181,7 @@ def read_about(folder: Path) -> dict[str, Any]:
     ]
     if missing:
         raise BadInput(
-            f"{folder / ABOUT}: is not what a run writes (`{missing[0]}` is missing); give another folder"
+            f"{folder / RUN_JSON}: is not what a run writes (`{missing[0]}` is missing); give another folder"
         )
     return about
 
@@ -253,7 +253,7 @@ def read(folder: Path) -> pd.DataFrame:
 def is_complete(folder: Path) -> bool:
     """Say whether every request of the run in `folder` is answered; False where there is no run."""
     try:
-        return len(_all(folder)) == read_about(folder)["requests"]
+        return len(_all(folder)) == read_run_json(folder)["requests"]
     except BadInput:
         return False
 
@@ -296,7 +296,7 @@ def _all(folder: Path) -> pa.Table:
 
 def _whose(folder: Path) -> str:
     """What tells a run from others: who was asked what. A judge may come later, and is no part of it."""
-    about = read_about(folder)
+    about = read_run_json(folder)
     asked = {k: v for k, v in about["asked"].items() if v is not None and not k.startswith("judge")}
     text = json.dumps([about["benchmark"], asked], sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -95,5 +95,7 @@ def run_folders(pattern: str) -> list[Path]:
     if not glob.has_magic(pattern):
         return [Path(pattern)]
     return [
-        path for path in sorted(map(Path, glob.glob(pattern))) if (path / records.ABOUT).is_file()
+        path
+        for path in sorted(map(Path, glob.glob(pattern)))
+        if (path / records.RUN_JSON).is_file()
     ]

@@ -17,7 +17,7 @@ from bench.core import export
 from bench.data import Paper
 from bench.metrics.headline import headline_rows
 from bench.metrics.table import ALL
-from bench.run import slug
+from bench.run import path_slug
 from bench.run.results import Run
 
 TITLE = "bias-workbench: a Jupyter workbench for measuring social bias in language models"
@@ -148,5 +148,5 @@ def write(
         if not run.model.startswith("simulated:"):
             by_model.setdefault(run.model, []).append(run)
     for model, some in by_model.items():
-        export.text(place / f"{slug(model)}.yml", model_index(some))
-    return [f"model-index/{slug(model)}.yml" for model in by_model]
+        export.text(place / f"{path_slug(model)}.yml", model_index(some))
+    return [f"model-index/{path_slug(model)}.yml" for model in by_model]

@@ -202,7 +202,7 @@ def _opened_runs(target: Path) -> Path:
 
 
 def _of_run(folder: Path) -> str:
-    whole_run = (records.ABOUT, records.ITEMS, records.READINGS)
+    whole_run = (records.RUN_JSON, records.ITEMS, records.READINGS)
     files = [
         *(folder / name for name in whole_run),
         *sorted((folder / "records").glob("*.parquet")),

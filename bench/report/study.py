@@ -35,7 +35,7 @@ from bench.core.errors import BadInput, expected, quoted
 from bench.core.i18n import LANGUAGES
 from bench.data import yaml
 from bench.data.text import place
-from bench.run import PRESETS, slug
+from bench.run import PRESETS, path_slug
 from bench.run.results import short_name
 from bench.scorers.endpoint import keys as key_names
 from bench.scorers.endpoint.limits import Limits
@@ -106,7 +106,7 @@ class Variant:
     @property
     def key(self) -> str:
         """What its runs and its page are kept under."""
-        return f"{self.benchmark}-{slug(self.name)}" if self.name else self.benchmark
+        return f"{self.benchmark}-{path_slug(self.name)}" if self.name else self.benchmark
 
     @property
     def title(self) -> str:
@@ -260,7 +260,7 @@ def _models(path: Path, entries: Sequence[Any]) -> tuple[StudyModel, ...]:
         if any(name and other.label == name for other in models):
             raise BadInput(f"{path}, key `models`: two models have the name {name!r}")
         again = any(other.model == spec for other in models)
-        folder = f"{slug(spec)}-{slug(name)}" if again else slug(spec)
+        folder = f"{path_slug(spec)}-{path_slug(name)}" if again else path_slug(spec)
         models.append(StudyModel(spec, name, folder, options, key))
     return tuple(models)
 

@@ -25,7 +25,7 @@ from bench.lock import Hold, hold
 from bench.metrics.headline import foreign
 from bench.run import repeating
 from bench.run.cluster import Cluster
-from bench.run.execute import Lazy, ask
+from bench.run.execute import Lazy, execute_requests
 from bench.run.plan import Plan, Requests
 from bench.run.results import (
     PRESETS,
@@ -52,9 +52,9 @@ __all__ = [
     "evaluate_all",
     "known_bias",
     "labels",
+    "path_slug",
     "repeat",
     "short_name",
-    "slug",
     "table",
 ]
 
@@ -151,7 +151,7 @@ def _evaluate(config: RunConfig, partial: bool, like: Run | None) -> Run:
         ):  # what a notebook shows does not depend on where it lies
             say(f"{plan.benchmark}, {config.model}: records go to {folder}")
         try:
-            ask(folder, plan, about, requests, asked, marks, held)
+            execute_requests(folder, plan, about, requests, asked, marks, held)
         finally:
             for role, scorer in (("model", asked), ("judge", marks)):
                 if about[role] and scorer.loaded:
@@ -164,7 +164,7 @@ def _evaluate(config: RunConfig, partial: bool, like: Run | None) -> Run:
 def _run_folder(config: RunConfig, plan: Plan) -> Path:
     if config.out:
         return Path(config.out)
-    return _default_root() / slug(config.model) / f"{plan.benchmark}-{plan.identity}"
+    return _default_root() / path_slug(config.model) / f"{plan.benchmark}-{plan.identity}"
 
 
 def repeat(run: Run | str | Path, out: str | Path | None = None, **options: Any) -> Run:
@@ -184,7 +184,7 @@ def repeat(run: Run | str | Path, out: str | Path | None = None, **options: Any)
     """
     if not isinstance(run, Run):
         place = Path(run).expanduser()
-        run = Run.open(place.parent if place.name == records.ABOUT else place)
+        run = Run.open(place.parent if place.name == records.RUN_JSON else place)
     if run.about["model"].get("trust_remote_code") and not options.get("trust_remote_code"):
         raise BadInput(
             f"{run.folder}: ran code that came with its model; if you trust it, add --trust-remote-code"
@@ -198,7 +198,7 @@ def repeat(run: Run | str | Path, out: str | Path | None = None, **options: Any)
     if resolve(benchmark) != run.benchmark:
         raise BadInput(f"--from: {run.folder} is a run of {run.benchmark}, not of {benchmark}")
     name = f"{run.benchmark}-{run.about['identity']}-repeat"
-    folder = Path(out) if out else _default_root() / slug(run.model) / name
+    folder = Path(out) if out else _default_root() / path_slug(run.model) / name
     if folder.resolve() == run.folder.resolve():
         raise BadInput(f"--out {folder}: is the run itself; give another folder for its repeat")
     say(f"repeating {run.folder}: {run.benchmark}, {model}; records go to {folder}")
@@ -286,7 +286,7 @@ def evaluate_all(
     variables = given.pop("keys", None)
     found = []
     for model in dict.fromkeys(models):
-        out = Path(runs) / slug(model) / resolve(benchmark) if runs else None
+        out = Path(runs) / path_slug(model) / resolve(benchmark) if runs else None
         keys = key_names.of_run(models, model, given.get("judge"), variables)
         try:
             found.append(evaluate(benchmark, model, out=out, partial=True, keys=keys, **given))
@@ -325,7 +325,7 @@ def known_bias(
     return pd.DataFrame(rows)
 
 
-def slug(model: str) -> str:
+def path_slug(model: str) -> str:
     """`model` as a folder's name."""
     name = re.sub(r"[^\w.,=+-]+", "_", model).strip("._") or "model"
     return name if len(name) <= 80 else f"{name[-72:]}-{digest(model)[:7]}"
@@ -333,9 +333,9 @@ def slug(model: str) -> str:
 
 def _recorded(out: str | Path | None, benchmark: str) -> dict[str, Any]:
     """What was asked in the run that lies in `out`; nothing where there is no run of the benchmark."""
-    if not out or not (Path(out) / records.ABOUT).is_file():
+    if not out or not (Path(out) / records.RUN_JSON).is_file():
         return {}
-    about = records.read_about(Path(out))
+    about = records.read_run_json(Path(out))
     return dict(about["asked"]) if about["benchmark"] == resolve(benchmark) else {}
 
 

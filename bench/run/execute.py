@@ -19,7 +19,7 @@ from bench.core.progress import progress, say
 from bench.journal import Journal
 from bench.lock import Hold
 from bench.run.plan import Plan, Requests
-from bench.run.run_json import same
+from bench.run.run_json import check_same_scorer
 from bench.scorers.base import Answer, Model, Scorer, digest
 from bench.tasks.request import Request
 
@@ -77,7 +77,7 @@ class Job(NamedTuple):
 Asker = Callable[[Sequence[Job], Callable[[int], None]], Iterator[tuple[Job, list[Answer]]]]
 
 
-def ask(
+def execute_requests(
     folder: Path,
     plan: Plan,
     about: dict[str, Any],
@@ -107,7 +107,7 @@ def ask(
     for role, scorer in (("model", model), ("judge", judge)):
         wanted = any(request.of_judge == (role == "judge") for request in left)
         if wanted and about[role] and not scorer.loaded:
-            same(folder, role, about[role], scorer.load())
+            check_same_scorer(folder, role, about[role], scorer.load())
     if not left and hold.why_not:
         return
     what, began = f"asking {plan.asked['model']} {plan.benchmark}", time.perf_counter()

@@ -49,7 +49,7 @@ class Run:
         Raises:
             BadInput: not a run's folder.
         """
-        return cls(Path(folder), records.read_about(Path(folder)))
+        return cls(Path(folder), records.read_run_json(Path(folder)))
 
     @property
     def benchmark(self) -> str:

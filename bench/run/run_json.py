@@ -26,7 +26,7 @@ def about_run(
     folder: Path, plan: Plan, config: RunConfig, held: lock.Hold
 ) -> dict[str, Any] | None:
     """What `run.json` in `folder` says, or None where there is none; another run's folder is refused."""
-    if not (folder / records.ABOUT).is_file():
+    if not (folder / records.RUN_JSON).is_file():
         # Items are written first: a run that was killed right then leaves them alone.
         if folder.is_dir() and any(
             path.name not in (records.ITEMS, lock.FILE) and not path.name.startswith(DRAFT)
@@ -34,7 +34,7 @@ def about_run(
         ):
             raise BadInput(f"{folder}: is not empty and holds no run; give another --out")
         return None
-    about = records.read_about(folder)
+    about = records.read_run_json(folder)
     before, now = about.get("asked", {}), plan.asked
     if plan.may_be_judged_later and now["judge"] and before.get("judge", "") is None:
         # The judge's questions stand behind all others, so that the shards that are there stay as they are.
@@ -65,7 +65,7 @@ def about_run(
         about |= shown
         if not held.why_not:
             with suppress(RunFailed):  # on a full disk it is scored all the same
-                records.write_about(folder, about)
+                records.write_run_json(folder, about)
     return about
 
 
@@ -122,7 +122,7 @@ def begin(
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     records.write_items(folder, data.frame(list(plan.by_id.values())))
-    records.write_about(folder, about)
+    records.write_run_json(folder, about)
     return about
 
 
@@ -137,7 +137,7 @@ def add_judge(
         "judge_verbs": list(judge.verbs),
         "requests": requests.total,
     }
-    records.write_about(folder, about)
+    records.write_run_json(folder, about)
 
 
 def add_asked_with(folder: Path, about: dict[str, Any], role: str, scorer: Scorer) -> None:
@@ -149,7 +149,7 @@ def add_asked_with(folder: Path, about: dict[str, Any], role: str, scorer: Score
     about[role] = {**before, "asked_with": asked_with}
     if role == "judge" and "temperature=0" in asked_with:
         about[role]["decoding"] = "the server's own"
-    records.write_about(folder, about)
+    records.write_run_json(folder, about)
 
 
 def add_workers(folder: Path, about: dict[str, Any], workers: Sequence[dict[str, Any]]) -> None:
@@ -157,16 +157,16 @@ def add_workers(folder: Path, about: dict[str, Any], workers: Sequence[dict[str,
     new = [one for one in workers if one not in about.get("workers", [])]
     if new:
         about["workers"] = [*about.get("workers", []), *new]
-        records.write_about(folder, about)
+        records.write_run_json(folder, about)
 
 
-def same(folder: Path, role: str, before: dict[str, Any], scorer: Scorer) -> None:
+def check_same_scorer(folder: Path, role: str, before: dict[str, Any], scorer: Scorer) -> None:
     """Refuse to go on with another model or judge than that with which the run was begun.
 
     Raises:
         BadInput: it is another one.
     """
-    if other := difference(before, scorer.describe()):
+    if other := first_difference(before, scorer.describe()):
         commit = str(before.get("revision"))
         way = ""
         if hub.COMMIT.fullmatch(commit):
@@ -175,7 +175,7 @@ def same(folder: Path, role: str, before: dict[str, Any], scorer: Scorer) -> Non
         raise BadInput(f"{begun}; {way}give another --out")
 
 
-def difference(before: dict[str, Any], now: dict[str, Any]) -> str:
+def first_difference(before: dict[str, Any], now: dict[str, Any]) -> str:
     """Where two descriptions are not of the same scorer, the first such place; "" where they are."""
     for name in ("id", "revision", "base", "dtype", "tokenizer_hash", "chat_template_hash"):
         if before.get(name) != now.get(name):

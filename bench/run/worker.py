@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from bench import __version__, scorers
 from bench.core.errors import CONTINUES, BadInput, RunFailed
-from bench.run.run_json import difference, packages
+from bench.run.run_json import first_difference, packages
 from bench.scorers.base import Answer, Model, Scorer, Tally
 from bench.tasks.request import Request
 
@@ -100,7 +100,7 @@ def _scorer(order: Order) -> Scorer:
         torch.cuda.empty_cache()
     if order.wanted not in _loaded:
         scorer = scorers.load(order.wanted.model, **json.loads(order.wanted.options))
-        if order.described and (other := difference(order.described, scorer.describe())):
+        if order.described and (other := first_difference(order.described, scorer.describe())):
             raise BadInput(
                 f"{order.wanted.model}: is not what the worker that was asked first has ({other})"
             )

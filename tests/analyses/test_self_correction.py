@@ -160,7 +160,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for setting in ("Q", "Q+IF"):
         for model in ("simulated:bias=0.7", "simulated:bias=0.7,refuse=0.6"):
             given = {"limit": 12, "settings": {"prompting": setting}}
-            run.evaluate("cbbq", model, out=folder / setting / run.slug(model), **given)  # type: ignore[arg-type]
+            run.evaluate("cbbq", model, out=folder / setting / run.path_slug(model), **given)  # type: ignore[arg-type]
     return folder
 
 
@@ -187,7 +187,8 @@ def test_measures_are_those_of_the_score_table(runs: Path) -> None:
 
 def test_who_begins_to_refuse_corrects_nothing(runs: Path) -> None:
     biased, refusing = (
-        Run.open(runs / "Q" / run.slug(f"simulated:bias=0.7{more}")) for more in ("", ",refuse=0.6")
+        Run.open(runs / "Q" / run.path_slug(f"simulated:bias=0.7{more}"))
+        for more in ("", ",refuse=0.6")
     )
     compared = sc.compare(prompting.answers({"m": {"Q": biased, "Q+IF": refusing}}))
     found = findings(compared).set_index("metric").verdict

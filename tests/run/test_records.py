@@ -108,7 +108,7 @@ def test_a_record_file_that_is_cut_off_is_named(refusal, length: int) -> None:
 
 def test_an_older_run_has_no_places_and_goes_on_in_its_own_order() -> None:
     result = ask()
-    whole, about = result.records, records.read_about(result.folder)
+    whole, about = result.records, records.read_run_json(result.folder)
     paths = sorted((result.folder / "records").iterdir())
     assert len(paths) > 2
     schema = pa.schema([field for field in records.SCHEMA if field.name not in ("place", "cut")])
@@ -117,7 +117,7 @@ def test_an_older_run_has_no_places_and_goes_on_in_its_own_order() -> None:
         pq.write_table(some, path)
     paths[1].unlink()
     del about["order"]
-    records.write_about(result.folder, about)
+    records.write_run_json(result.folder, about)
     again = ask().records
     assert again.drop(columns="seconds").equals(whole.drop(columns="seconds"))
 

@@ -33,8 +33,8 @@ def first(own_folder: Path) -> Run:
 
 def edited(run: Run, folder: str, **about: Any) -> Path:
     """A copy of a run's `run.json` alone, with other entries."""
-    records.write_about(Path(folder), {**run.about, **about})
-    return Path(folder) / records.ABOUT
+    records.write_run_json(Path(folder), {**run.about, **about})
+    return Path(folder) / records.RUN_JSON
 
 
 def test_run_json_alone_gives_the_same_records(
@@ -206,7 +206,7 @@ def test_other_versions_are_told_and_no_hindrance(
 def test_an_older_run_that_says_less_is_repeated_too(first: Run) -> None:
     about = {name: value for name, value in first.about.items() if name != "folder"}
     about["wording"] = {name: value for name, value in about["wording"].items() if name != "file"}
-    records.write_about(Path("older"), about)
+    records.write_run_json(Path("older"), about)
     repeat("older", "again")
     pd.testing.assert_frame_equal(columns("again"), columns("first"))
 

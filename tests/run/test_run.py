@@ -113,7 +113,7 @@ def test_a_run_that_was_killed_from_outside_goes_on_where_it_was() -> None:
 
 
 def test_a_run_that_died_before_it_wrote_run_json_goes_on() -> None:
-    script = ASK + "records.write_about = lambda *a: os._exit(9)\nask('killed')"
+    script = ASK + "records.write_run_json = lambda *a: os._exit(9)\nask('killed')"
     assert (
         subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=60).returncode
         == 9

@@ -165,9 +165,9 @@ def test_a_run_of_an_earlier_version_says_why_it_does_not_go_on(
     path.write_text(json.dumps(answer) + "\n" + json.dumps(unused) + "\n")
     asked = {**ASKED, "read": None, "limit": 1}
     done = run.evaluate("cbbq", "replay:said.jsonl", out=own_folder / "run", **asked)
-    about = records.read_about(done.folder)
+    about = records.read_run_json(done.folder)
     about["asked"]["model_content"] = "sha256:0123456789abcdef"
-    records.write_about(done.folder, about)
+    records.write_run_json(done.folder, about)
     with pytest.raises(AnotherRun, match="first mebibyte"):
         run.evaluate("cbbq", "replay:said.jsonl", out=done.folder, **asked)
     assert "first mebibyte" in refusal(run.repeat, done.folder)

@@ -273,11 +273,11 @@ def test_the_command_and_a_mirror(hub: HubServer, main: str, other: Path, tmp_pa
     asked = ["--categories", "gender", "--tasks", "ambiguous", "--limit", "1", "--format", "json"]
     done = bench("cbbq", "--model", "acme/tiny", "--revision", main, "--out", "first", *asked)
     assert done.returncode == 0, done.stderr
-    about = records.read_about(tmp_path / "first")
+    about = records.read_run_json(tmp_path / "first")
     assert (about["asked"]["model"], about["model"]["revision"]) == (f"acme/tiny@{main}", main)
     assert not re.search("warning|retry|huggingface", done.stderr, re.IGNORECASE)
     assert bench("--from", "first", "--out", "again").returncode == 0
-    assert records.read_about(tmp_path / "again")["model"]["revision"] == main != moved
+    assert records.read_run_json(tmp_path / "again")["model"]["revision"] == main != moved
 
     hub.stop()
     gone = bench("cbbq", "--model", "acme/elsewhere", *asked)

@@ -74,7 +74,7 @@ class Folder:
         }
         self.scores = json.loads(self.told(".out").read_text("utf-8"))["scores"]
         self.total = sum(map(len, self.rows.values()))
-        begun = (self.place / "whole" / records.ABOUT).stat().st_mtime
+        begun = (self.place / "whole" / records.RUN_JSON).stat().st_mtime
         shards = (self.place / "whole" / "records").glob("*.parquet")
         self.asking = max(path.stat().st_mtime for path in shards) - begun
 
@@ -115,7 +115,7 @@ class Folder:
 
     def stage(self) -> str:
         out = self.place / "out"
-        if not (out / records.ABOUT).is_file():
+        if not (out / records.RUN_JSON).is_file():
             return "before run.json"
         if len(self.stamps) == len(self.rows):
             return "all recorded"
@@ -159,7 +159,7 @@ class Folder:
         left = {path.name for path in (self.place / "out").rglob("*") if path.is_file()} - set(
             self.rows
         )
-        assert left == {records.ABOUT, records.ITEMS, ".lock"}
+        assert left == {records.RUN_JSON, records.ITEMS, ".lock"}
 
 
 def shard(path: Path) -> pd.DataFrame:

@@ -18,7 +18,7 @@ import pandas as pd
 import pytest
 
 from bench import records
-from bench.run import slug
+from bench.run import path_slug
 from bench.scorers import check
 from bench.scorers.endpoint.url import redacted
 from tests.scorers.test_endpoint import Reply, Serve, fault, prompt, said
@@ -215,7 +215,7 @@ def test_a_key_is_in_nothing_that_a_report_writes(
     assert "Traceback" in (tmp_path / "made/meta_evaluation.html").read_text("utf-8")
     assert any(
         "[key]" in text
-        for text in records.read(tmp_path / "made/runs" / slug(server.model) / "cbbq").response
+        for text in records.read(tmp_path / "made/runs" / path_slug(server.model) / "cbbq").response
     )
     assert leaks(tmp_path, CORE) == []
 
