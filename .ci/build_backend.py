@@ -14,6 +14,7 @@ from setuptools.command.build_py import build_py
 SHIPPED = ("notebooks/*.ipynb", "reports/demo.yml")
 OF_TESTS = (
     "tests/**/*.py",
+    "docs/*.md",
     ".ci/*",
     ".github/**/*",
     "reports/*.yml",

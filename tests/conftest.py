@@ -44,7 +44,6 @@ SLOW_NOTEBOOKS = {
     "model_size_trends",
     "prompt_robustness",
     "self_correction",
-    "speed",
 }
 
 

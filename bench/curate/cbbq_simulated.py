@@ -118,8 +118,8 @@ def work(
                 project,
                 sheet,
                 person,
-                lambda row, last=last: _decide(row, known, row["item_id"] in last),
-            )  # type: ignore[misc]
+                lambda row, last=last: _decide(row, known, row["item_id"] in last),  # type: ignore[misc]
+            )
     cbbq_review.hand_out(project, REVIEWERS, seed)
     for sheet, person in _unfilled(project, cbbq_review.SHEET):
         _review(project, sheet, person, reliability, seed)

@@ -380,9 +380,8 @@ def _headlines(
     return list({one.task: one for one in reversed(cells)}.values())[::-1]
 
 
-def _why(notes: pd.Series, blocks: object, models: list[str]) -> str:
+def _why(notes: pd.Series, blocks: pd.Index, models: list[str]) -> str:
     """The reasons that stand beside missing scores, each once."""
-    chosen = notes.index.get_level_values("block").isin(blocks) & notes.index.get_level_values(
-        "model"
-    ).isin(models)  # type: ignore[arg-type]
+    levels = notes.index.get_level_values
+    chosen = levels("block").isin(blocks) & levels("model").isin(models)
     return "; ".join(dict.fromkeys(note for note in notes[chosen] if note))

@@ -1,4 +1,4 @@
-"""Print tables of memory and speed on a device: `python tests/benchmarks/device.py --device cuda`.
+"""Print tables of memory and speed on a device: `python -m tests.benchmarks.device --device cuda`.
 
 Without --model it asks a model with random weights that is made here: of the shape of Qwen2.5-0.5B
 on an accelerator, and a small one on the CPU. No network is needed.

@@ -18,7 +18,6 @@ from bench.analyses import (
     prompting,
     quality,
     sizes,
-    speed,
     wordings,
 )
 from bench.analyses.compare import compared as compare
@@ -52,7 +51,6 @@ from bench.metrics import (
     nli_coal,
     robustness_findings,
     self_correction_findings,
-    speed_findings,
     trend_findings,
 )
 from bench.metrics import confusion as confused
@@ -400,13 +398,6 @@ def test_models_of_known_bias() -> None:
     correlated = meta.correlations(found)
     checked(figures.meta.against_rate(found, correlated))
     told(*meta_findings.findings(found, correlated))
-
-
-@pytest.mark.slow
-def test_speed() -> None:
-    carried = speed.carried()
-    checked(figures.speed.times(speed_findings.ratios(carried)), figures.speed.growth(carried))
-    told(*speed_findings.findings(carried))
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ from bench.report.execute import drop_blank_outputs
 
 CELL = """
 import tqdm
-from bench import progress
+from bench.core import progress
 bar = tqdm.tqdm
 tqdm.tqdm = lambda **options: bar(**(options | {"delay": 0, "mininterval": 0}))
 with progress.progress(3, "outer", "models") as outer:

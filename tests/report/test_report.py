@@ -406,7 +406,7 @@ def test_a_package_of_the_same_name_in_the_working_folder_is_not_imported(tmp_pa
     script.parent.mkdir()
     script.write_text(
         "import os\n"
-        "from bench import processes\n"
+        "from bench.run import processes\n"
         "if __name__ == '__main__':\n"
         "    processes.start_server(['pandas'])\n"
         "    process = processes.start('one', os.getpid)\n"

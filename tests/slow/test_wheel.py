@@ -124,7 +124,7 @@ def test_a_study_is_reported_in_any_folder(bench: Run, tmp_path: Path) -> None:
 
 
 def test_demo_study_and_notebooks_come_along(bench: Run, installed: Path, tmp_path: Path) -> None:
-    code = "from bench import places, study; print(study.load(places.DEMO).name, places.DEMO)"
+    code = "from bench.core import places; from bench.report import study; print(study.load(places.DEMO).name, places.DEMO)"
     done = call(installed.parents[2] / "bin/python", "-c", code, cwd=tmp_path)
     demo = installed / "bench/shipped/reports/demo.yml"
     assert done.stdout.split() == ["demo", str(demo)], done.stderr

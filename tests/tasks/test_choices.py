@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.benchmarks.replies import TABLES, by_kind, read_tables
 
 from bench import data, run
 from bench.tasks.choices import letter
+from tests.benchmarks.replies import TABLES, by_kind, read_tables
 
 # Replies of the table that the readers were made on which are read otherwise, by id.
 KNOWN = {"cbbq-222", "cbbq-306"}
