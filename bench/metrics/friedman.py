@@ -380,7 +380,7 @@ def _headlines(
     return list({one.task: one for one in reversed(cells)}.values())[::-1]
 
 
-def _why(notes: pd.Series, blocks: pd.Index, models: list[str]) -> str:
+def _why(notes: pd.Series, blocks: list[str], models: list[str]) -> str:
     """The reasons that stand beside missing scores, each once."""
     levels = notes.index.get_level_values
     chosen = levels("block").isin(blocks) & levels("model").isin(models)
