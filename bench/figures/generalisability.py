@@ -5,8 +5,7 @@ import seaborn as sns
 from matplotlib.figure import Figure
 
 from bench.core.i18n import _
-from bench.figures.ranks import folded
-from bench.figures.style import MARKS, WIDTH, colours, head, style
+from bench.figures.style import MARKS, WIDTH, colours, head, style, wrap_label
 from bench.metrics.generalisability import CONDITIONS, ITEMS, by_facet
 
 # Narrower parts of a bar have no room for a number.
@@ -32,7 +31,7 @@ def uncertainty(components: pd.DataFrame, planned: pd.DataFrame) -> Figure | Non
         for (name, _unused), part in known.groupby(["title", "model"], sort=False)
     ]
     shares = pd.DataFrame(each).groupby("title", sort=False).mean().fillna(0)
-    names = {str(name): folded(_(str(name)), 24) for name in shares.index}
+    names = {str(name): wrap_label(_(str(name)), 24) for name in shares.index}
     fig = Figure(figsize=(WIDTH, 1.6 + 0.5 * len(shares)), layout="constrained")
     left, right = (
         fig.subplots(1, 2, width_ratios=(3, 2)) if len(planned) else (fig.subplots(), None)

@@ -10,8 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bench.core.i18n import N_, _, sentences
-from bench.figures.ranks import folded
-from bench.figures.style import FAINT, INK, WIDTH, colours, head, style
+from bench.figures.style import FAINT, INK, WIDTH, colours, head, style, wrap_label
 from bench.metrics.headline import short
 from bench.metrics.robustness import HEADLINE
 from bench.metrics.robustness_findings import model as told_model
@@ -73,7 +72,7 @@ def agreement(
     handles, names = grid[0, 0].get_legend_handles_labels()
     fig.legend(
         handles,
-        [folded(name, 40) for name in names],
+        [wrap_label(name, 40) for name in names],
         loc="outside lower center",
         ncols=2,
         frameon=False,
@@ -109,7 +108,7 @@ def differences(table: pd.DataFrame) -> Figure:
     models = list(dict.fromkeys(whole.model))
     palette = colours(models)
     groups = list(whole.groupby(HEADLINE, sort=False))
-    lines = sum(folded(model, 32).count("\n") + 1 for model in models)
+    lines = sum(wrap_label(model, 32).count("\n") + 1 for model in models)
     fig = Figure(figsize=(WIDTH, 0.4 + len(groups) * (0.75 + 0.26 * lines)), layout="constrained")
     for ax, (_unused, some) in zip(
         fig.subplots(len(groups), 1, squeeze=False)[:, 0], groups, strict=True
@@ -142,7 +141,7 @@ def differences(table: pd.DataFrame) -> Figure:
             np.abs(some[["difference", "ci_low", "ci_high"]].to_numpy(dtype=float)), initial=0
         )
         ax.set_xlim(-1.08 * max(span, 1e-3), 1.08 * max(span, 1e-3))
-        ax.set_yticks(range(len(models)), [folded(model, 32) for model in reversed(models)])
+        ax.set_yticks(range(len(models)), [wrap_label(model, 32) for model in reversed(models)])
         ax.set_ylim(-0.6, len(models) - 0.4)
         ax.set_title(_(some.title.dropna().iloc[0]), fontsize="small")
         ax.set_xlabel(f"{_(some.higher.dropna().iloc[0])} →", loc="right", fontsize="small")

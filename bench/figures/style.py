@@ -44,6 +44,7 @@ SYSTEM_FONTS = (
 )
 WIDTH = 6.5  # inches: the width of a text column
 DPI = 150
+LABEL = 24  # characters of a model's name in one line
 # So many colours are told apart by the colour-blind; further models get darker ones, other marks and other dashes.
 COLOURS = 10
 DARKER = 0.55
@@ -148,6 +149,16 @@ def fitted(text: str, inches: float, size: str = "medium", letters: int = 0) -> 
                 taken = 0.0
             lines[-1] += piece
             taken += wide
+    return "\n".join(lines)
+
+
+def wrap_label(name: str, width: int = LABEL) -> str:
+    """Break a long name into lines, after a comma, dash, underscore or slash where there is one."""
+    lines = [""]
+    for part in re.findall(rf"[^,\-_/ ]{{1,{width}}}[,\-_/ ]?|[,\-_/ ]", name):
+        if lines[-1] and len(lines[-1]) + len(part) > width:
+            lines.append("")
+        lines[-1] += part
     return "\n".join(lines)
 
 

@@ -1,103 +1,120 @@
-"""Pictures of ranks and of two wordings: what is drawn where, with which words."""
+"""Friedman's test of models: sentences, pictures, and what the published statistic implies."""
 
+import math
+from itertools import permutations, product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
-from bench.figures import ranks as pictures
-from bench.figures import robustness as two
-from bench.metrics import friedman, robustness
-from bench.metrics.bootstrap import Replicates, Sample
-from bench.metrics.mcbe import paper
-from bench.metrics.robustness import Points
-from bench.metrics.table import Headline
+from bench.analyses import friedman_test
+from bench.analyses.friedman_test import Result, findings, published_designs, published_models
+from bench.figures.style import LABEL, wrap_label
+from bench.metrics import friedman
+from bench.run import evaluate_all
 from tests.helpers.drawing import drawn, ticks, told
 
 LONG = "simulated:competence=0.8,position=0.3,refuse=0.1,seed=3"
 CATEGORIES = ("gender", "age", "race", "religion", "region", "SES", "disease", "ethnicity")
 
 
-def blocks(
-    models: list[str], step: float = 0.2, gap: bool = False, seed: int = 0
-) -> friedman.Blocks:
-    dice = np.random.default_rng(seed)
+def result_of(scores: Any, models: Any = "abcdefgh", categories: Any = CATEGORIES) -> Result:
+    """Test scores [categories, models], of which a higher one shows more bias."""
     rows = [
         {
             "model": model,
             "category": category,
             "task": "ambiguous",
             "metric": "s_amb",
-            "score": step * k + dice.normal(0, 0.05),
+            "score": score,
             "preset": "robust",
-            "note": "",
+            "note": "" if score == score else "no answer could be read",
         }
-        for k, model in enumerate(models)
-        for category in CATEGORIES
+        for category, line in zip(categories, np.asarray(scores, dtype=float), strict=False)
+        for model, score in zip(models, line, strict=False)
     ]
-    if gap:
-        rows[0] |= {"score": np.nan, "note": "no answer could be read"}
-    return friedman.blocks(pd.DataFrame(rows), "cbbq")
+    return Result.of(friedman.blocks(pd.DataFrame(rows), "cbbq"))
 
 
-def diagram(found: friedman.Blocks) -> Any:
-    return drawn(
-        pictures.critical_difference_diagram(found, friedman.test(found), friedman.pairs(found))
-    )
+def spread(models: int, step: float, blocks: int = 8, seed: int = 0) -> np.ndarray:
+    """Scores of models that differ by `step`, with noise."""
+    return np.random.default_rng(seed).normal(np.arange(models) * step, 0.05, (blocks, models))
+
+
+def test_findings_are_never_stronger_than_the_test() -> None:
+    clear = " ".join(findings(result_of(spread(4, 0.2))))
+    assert "the 4 models differ over 8 categories (Friedman's Q = 24.0" in clear
+    assert "p < 0.001; Kendall's W = 1.00" in clear
+    assert "By mean rank a (1.0" in clear
+    assert "comes first, which is least bias, and d (4.0" in clear
+    assert "No block is left out" in clear
+    unclear = " ".join(findings(result_of(spread(4, 0, seed=1))))
+    assert "no difference between the 4 models could be shown" in unclear
+    assert "comes first" not in unclear
+    assert "its pairs are no finding" in unclear
+    two = " ".join(findings(result_of(spread(2, 0.2))))
+    assert "Friedman's test is undefined for 2 models over 8 categories: 2 models: 3" in two
+
+
+def test_few_blocks_cannot_show_anything_by_wilcoxon() -> None:
+    # With one pair of models, the least p is 2 / 2^n: 0.0625 in five blocks, 0.031 in six.
+    few, enough = (" ".join(findings(result_of(spread(2, 0.2, n)))) for n in (5, 6))
+    assert "too few for Wilcoxon's test" in few
+    assert "too few for Wilcoxon's test" not in enough
+
+
+def test_what_is_left_out_is_counted() -> None:
+    scores = np.c_[spread(3, 0.2), np.full(8, math.nan)]
+    scores[2, 1] = math.nan
+    text = findings(result_of(scores))[-1]
+    assert text.endswith("see the table: 1 of 4 models, 1 of 8 categories.")
 
 
 @pytest.mark.parametrize("n", [2, 3, 12])
-def test_every_model_stands_at_its_mean_rank(n: int) -> None:
-    found = blocks([LONG, *(f"model-{k}" for k in range(1, n))])
-    fig = diagram(found)
+def test_every_model_is_at_its_mean_rank(n: int) -> None:
+    names = [LONG, *(f"model-{k}" for k in range(1, n))]
+    result = result_of(spread(n, 0.2), names)
+    fig = drawn(friedman_test.critical_difference_diagram(result))
     (axis,) = fig.axes
-    marks = sorted(float(one.get_offsets()[0][0]) for one in axis.collections)
-    assert marks == pytest.approx(sorted(found.ranks.mean()))
-    words = " ".join(text.replace("\n", "") for text in told(axis))
-    assert all(model in words for model in found.ranks)
-    assert f"critical difference {friedman.critical_difference(n, 8):.2f}" in words
-    assert "least bias" in fig.get_label()
+    marks = sorted(float(mark.get_offsets()[0][0]) for mark in axis.collections)
+    assert marks == pytest.approx(sorted(result.blocks.ranks.mean()))
+    text = " ".join(text.replace("\n", "") for text in told(axis))
+    assert all(name in text for name in names)
+    assert f"critical difference {friedman.critical_difference(n, 8):.2f}" in text
     # Nothing is cut off, and no two names overlap.
     boxes = [text.get_window_extent() for text in axis.texts]
     width, height = fig.canvas.get_width_height()
     assert all(
         box.x0 >= 0 and box.y0 >= 0 and box.x1 <= width and box.y1 <= height for box in boxes
     )
-    names = [box.padded(-1) for box in boxes]
-    assert not [1 for k, one in enumerate(names) for other in names[:k] if one.overlaps(other)]
+    inner = [box.padded(-1) for box in boxes]
+    assert not [1 for k, box in enumerate(inner) for other in inner[:k] if box.overlaps(other)]
 
 
 def test_a_bar_joins_those_that_cannot_be_told_apart() -> None:
-    found = blocks(["a", "b", "c"], step=0.0, seed=2)
-    title = diagram(found).get_suptitle()
-    assert title == "No difference between 3 models could be shown over 8 categories"
-    found = blocks(["a", "b", "c", "d"])
-    pairs = friedman.pairs(found)
+    result = result_of(spread(4, 0.2))
+    fig = drawn(friedman_test.critical_difference_diagram(result))
+    pairs, means = result.pairs, result.blocks.ranks.mean()
     apart = int((pairs.p_nemenyi < 0.05).sum())
-    fig = diagram(found)
-    assert (
-        fig.get_suptitle()
-        == f"4 models differ over 8 categories; {apart} of 6 pairs can be told apart"
-    )
-    means = found.ranks.mean()
-    level = {
-        (round(min(x), 6), round(max(x), 6))
-        for line in fig.axes[0].lines
-        for x, y in [line.get_data()]
+    assert fig.get_suptitle().endswith(f"8 categories; {apart} of 6 pairs can be told apart")
+    bars = [
+        (min(x), max(x))
+        for x, y in (line.get_data() for line in fig.axes[0].lines)
         if len(set(y)) == 1 and y[0] < 0
-    }
-    for row in pairs[pairs.p_nemenyi >= 0.05].itertuples():
+    ]
+    for row in pairs.itertuples():
         low, high = sorted((means[row.first], means[row.second]))
-        assert any(a <= low + 1e-5 and high <= b + 1e-5 for a, b in level)
-    for row in pairs[pairs.p_nemenyi < 0.05].itertuples():
-        low, high = sorted((means[row.first], means[row.second]))
-        assert not any(a <= low + 1e-5 and high <= b + 1e-5 for a, b in level)
+        joined = any(left <= low + 1e-5 and high <= right + 1e-5 for left, right in bars)
+        assert joined == (row.p_nemenyi >= 0.05)
 
 
 def test_ranks_by_block_are_printed_and_what_is_left_out_is_hatched() -> None:
-    found = blocks(["a", "b", LONG], gap=True)
-    fig = drawn(pictures.ranks_by_block(found, "cbbq"))
+    scores = spread(3, 0.2)
+    scores[0, 0] = math.nan
+    fig = drawn(friedman_test.ranks_by_block(result_of(scores, ["a", "b", LONG]), "cbbq"))
     (axis,) = fig.axes
     assert sorted(told(axis)) == ["1"] * 7 + ["2"] * 7 + ["3"] * 7
     assert sum(bool(patch.get_hatch()) for patch in axis.patches) == 3
@@ -106,49 +123,44 @@ def test_ranks_by_block_are_printed_and_what_is_left_out_is_hatched() -> None:
     assert "gender" in ticks(axis.get_yticklabels())[-1]
 
 
-def test_names_are_folded_and_lose_nothing() -> None:
+def test_runs_are_compared_on_what_all_answered(tmp_path: Path) -> None:
+    models = ["simulated:bias=0.1", "simulated:bias=0.5", LONG]
+    runs = evaluate_all("cbbq", models, tmp_path, limit=4)
+    result = friedman_test.compare(runs, "cbbq")
+    assert result.test.models == 3
+    tables = friedman_test.tables(result)
+    assert tables["friedman"].p[0] == result.test.p
+    assert len(tables["pairs"]) == len(friedman_test.overall(runs, result)) == 3
+
+
+def test_labels_are_wrapped_and_lose_nothing() -> None:
     for name in (LONG, "a", "x" * 60, "Qwen/Qwen2.5-0.5B-Instruct", "--", ""):
-        folded = pictures.folded(name)
-        assert folded.replace("\n", "") == name
-        assert max(map(len, folded.split("\n"))) <= pictures.LINE + 1
+        wrapped = wrap_label(name)
+        assert wrapped.replace("\n", "") == name
+        assert max(map(len, wrapped.split("\n"))) <= LABEL + 1
 
 
-def test_two_wordings_of_the_paper_s_table() -> None:
-    table = paper.table_12()
-    found = robustness.correlated(Points(table, {})), robustness.limits(Points(table, {}))
-    fig = drawn(two.agreement(table, *found))
-    left, right = fig.axes[:2]
-    marks = [line for line in left.lines if line.get_marker() != "None"]
-    assert [len(line.get_xdata()) for line in marks] == [3, 3, 3]
-    assert list(marks[0].get_xdata()) == [34.83, 38.15, 30.64]
-    assert list(right.lines[0].get_ydata()) == pytest.approx([0.42, -1.47, 1.38])
-    assert (
-        fig.get_suptitle()
-        == "Both wordings order scores alike (ρ = 0.97 to 1.00); single ones move by up to 2.6"
-    )
-    assert any(text.startswith("mean") for text in told(right))
-    assert "better →" in left.get_xlabel()
+def test_the_published_statistic_fits_eleven_models_and_twelve_categories() -> None:
+    assert friedman_test.models_that_fit() == [11]
+    designs = published_designs(11, {str(n): n for n in (5, 9, 10, 11, 12, 13, 14)})
+    assert list(designs.fits) == ["no", "no", "yes", "no", "yes", "no", "yes"]
+    twelve = designs[designs.blocks == 12].iloc[0]
+    assert twelve.statistic == pytest.approx(927 / 11)
+    assert twelve.p == "7.2613e-14"
+    assert twelve.kendall_w == pytest.approx(0.702, abs=5e-4)
+    assert designs.statistic[0] == 50  # five blocks cannot give more
+    # From the rounded statistic one would print another p.
+    by_models = published_models(range(10, 13))
+    assert list(by_models.p) == ["2.28e-14", "7.27e-14", "2.19e-13"]
+    assert list(by_models.fits) == ["no", "yes", "no"]
 
 
-@pytest.mark.parametrize("models", [["a"], ["a", LONG], [f"model-{k}" for k in range(12)]])
-def test_differences_of_whole_scores_stand_beside_nought(models: list[str]) -> None:
-    headline = Headline("ambiguous", "s_amb", "Ambiguous: share", "", True, True, (0, 1))
-    dice = np.random.default_rng(0)
-    index = pd.MultiIndex.from_product([["x", "y", "z"], ["ambiguous"]])
-    answered = pd.DataFrame(
-        {"n": 9, "same": 0.5, "valid_first": 1.0, "valid_second": 1.0}, index=index
-    )
-    pairs = {}
-    for model in models:
-        one, other = Replicates(), Replicates()
-        for category in ("x", "y", "z", "all"):
-            place, values = (category, "ambiguous", "s_amb"), dice.normal(0.5, 0.02, 1001)
-            one.add(place, values, Sample(1001, 1))
-            other.add(place, values + dice.normal(0.3, 0.01, 1001), Sample(1001, 1))
-        pairs[model] = (one, other, answered)
-    found = robustness.points(pairs, [headline])
-    fig = drawn(two.differences(found.table))
-    assert fig.get_suptitle().startswith(f"{len(models)} of {len(models)} whole scores move")
-    assert [name.replace("\n", "") for name in ticks(fig.axes[0].get_yticklabels())] == models[::-1]
-    assert "more bias →" in fig.axes[0].get_xlabel()
-    drawn(two.agreement(found.table, robustness.correlated(found), robustness.limits(found)))
+def test_no_value_that_ranks_can_have_is_ruled_out() -> None:
+    # All ways to rank three models in four blocks, by their statistic.
+    possible = set()
+    for ranks in product(permutations((1, 2, 3)), repeat=4):
+        possible.add(round(float(12 / 48 * (np.sum(ranks, axis=0) ** 2).sum() - 48), 6))
+    for value in (0.5, 0.75, 2.0, 2.25, 3.5, 4.5, 6.0):
+        p = f"{stats.chi2.sf(value, 2):.1e}"
+        designs = published_designs(3, {"x": 4}, f"{value:.2f}", p)
+        assert (designs.fits[0] == "yes") == (value in possible)

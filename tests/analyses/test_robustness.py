@@ -9,12 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from bench.figures import robustness as two
 from bench.metrics import robustness
 from bench.metrics.bootstrap import DRAWS, Replicates, Sample
 from bench.metrics.mcbe import paper
 from bench.metrics.robustness import Points
 from bench.metrics.robustness_findings import by_model, findings, title
 from bench.metrics.table import ALL, Headline
+from tests.helpers.drawing import drawn, ticks, told
+
+LONG = "simulated:competence=0.8,position=0.3,refuse=0.1,seed=3"
 
 AMBIGUOUS = Headline("ambiguous", "s_amb", "Ambiguous: share", "", True, True, (0, 1))
 SCORE = Headline(
@@ -241,3 +245,44 @@ def test_no_other_cells_give_the_printed_numbers() -> None:
     assert f"{both.pvalue:.2e}" not in ("2.63e-10", "2.76e-11")
     for _, some in table.groupby(["task", "category"]):
         assert stats.pearsonr(some["first"], some.second).pvalue > 1e-3
+
+
+def test_two_wordings_of_the_paper_s_table() -> None:
+    table = paper.table_12()
+    found = robustness.correlated(Points(table, {})), robustness.limits(Points(table, {}))
+    fig = drawn(two.agreement(table, *found))
+    left, right = fig.axes[:2]
+    marks = [line for line in left.lines if line.get_marker() != "None"]
+    assert [len(line.get_xdata()) for line in marks] == [3, 3, 3]
+    assert list(marks[0].get_xdata()) == [34.83, 38.15, 30.64]
+    assert list(right.lines[0].get_ydata()) == pytest.approx([0.42, -1.47, 1.38])
+    assert (
+        fig.get_suptitle()
+        == "Both wordings order scores alike (ρ = 0.97 to 1.00); single ones move by up to 2.6"
+    )
+    assert any(text.startswith("mean") for text in told(right))
+    assert "better →" in left.get_xlabel()
+
+
+@pytest.mark.parametrize("models", [["a"], ["a", LONG], [f"model-{k}" for k in range(12)]])
+def test_differences_of_whole_scores_stand_beside_nought(models: list[str]) -> None:
+    headline = Headline("ambiguous", "s_amb", "Ambiguous: share", "", True, True, (0, 1))
+    dice = np.random.default_rng(0)
+    index = pd.MultiIndex.from_product([["x", "y", "z"], ["ambiguous"]])
+    answered = pd.DataFrame(
+        {"n": 9, "same": 0.5, "valid_first": 1.0, "valid_second": 1.0}, index=index
+    )
+    pairs = {}
+    for model in models:
+        one, other = Replicates(), Replicates()
+        for category in ("x", "y", "z", "all"):
+            place, values = (category, "ambiguous", "s_amb"), dice.normal(0.5, 0.02, 1001)
+            one.add(place, values, Sample(1001, 1))
+            other.add(place, values + dice.normal(0.3, 0.01, 1001), Sample(1001, 1))
+        pairs[model] = (one, other, answered)
+    found = robustness.points(pairs, [headline])
+    fig = drawn(two.differences(found.table))
+    assert fig.get_suptitle().startswith(f"{len(models)} of {len(models)} whole scores move")
+    assert [name.replace("\n", "") for name in ticks(fig.axes[0].get_yticklabels())] == models[::-1]
+    assert "more bias →" in fig.axes[0].get_xlabel()
+    drawn(two.agreement(found.table, robustness.correlated(found), robustness.limits(found)))

@@ -12,6 +12,7 @@ from matplotlib.text import Text
 from bench import figures, run
 from bench.analyses import (
     explore,
+    friedman_test,
     meta,
     meta_respondents,
     people,
@@ -30,7 +31,6 @@ from bench.figures import (
     confusion,
     diversity,
     generalisability,
-    ranks,
     robustness,
     self_correction,
     style,
@@ -44,8 +44,6 @@ from bench.metrics import (
     convergence,
     diversity_findings,
     equivalence,
-    friedman,
-    friedman_findings,
     judges,
     meta_findings,
     nli_coal,
@@ -262,12 +260,12 @@ def test_models_against_each_other(runs: Any) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("blocks", ["category", "category x task"])
 def test_ranks_over_blocks(runs: Any, blocks: str) -> None:
-    found = friedman.blocks(results.table(runs["cbbq"]), "cbbq", blocks, "", "")
-    tested, pairs = friedman.test(found), friedman.pairs(found)
+    result = friedman_test.compare(runs["cbbq"], "cbbq", blocks)
     checked(
-        ranks.critical_difference_diagram(found, tested, pairs), ranks.ranks_by_block(found, "cbbq")
+        friedman_test.critical_difference_diagram(result),
+        friedman_test.ranks_by_block(result, "cbbq"),
     )
-    told(*friedman_findings.findings(found, tested, friedman.mean_ranks(found), pairs))
+    told(*friedman_test.findings(result))
 
 
 @pytest.mark.slow
