@@ -9,15 +9,25 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from bench import records
 from bench.benchmarks import NAMES, resolve
 from bench.core.errors import BadInput, NoRuns
 from bench.data import OWN_SAMPLES
+from bench.metrics.table import Card, cards
 from bench.run import evaluate_all
 from bench.run.results import Run
 
 # Analyses that compare a study's variants of one benchmark, or show all of them.
 OVER_VARIANTS = ("prompt_robustness", "self_correction", "explore")
+
+
+def metric_cards(analysis: str, *more: Card) -> pd.DataFrame:
+    """Return what each metric of an analysis means, followed by `more` cards."""
+    every = pd.read_csv(Path(__file__).parent / "metric_cards.csv", dtype=str)
+    own = every[every.analysis == analysis].drop(columns="analysis")
+    return pd.concat([own, cards(more)], ignore_index=True) if more else own
 
 
 def opened(
@@ -31,7 +41,7 @@ def opened(
     """The runs that an analysis is about, in the order in which they are named.
 
     Args:
-        runs: folders of runs, or patterns of them; folders that hold no run are passed over in a pattern.
+        runs: folders of runs, or patterns of them; folders without a run that match are ignored.
         benchmarks: only these; all if empty.
         models: only these, as they were asked for or as tables name them; all if empty.
         demo: who is asked about the package's samples in place of that, where no `runs` are given.
@@ -54,7 +64,8 @@ def opened(
     if not kept:
         have = ", ".join(dict.fromkeys(f"{run.label} on {run.benchmark}" for run in found))
         raise NoRuns(
-            f"no run of {', '.join(models) or 'any model'} on {', '.join(wanted)}: there is {have or 'none in ' + ', '.join(map(str, runs))}"
+            f"no run of {', '.join(models) or 'any model'} on {', '.join(wanted)}: there is "
+            f"{have or 'none in ' + ', '.join(map(str, runs))}"
         )
     return kept
 
@@ -86,7 +97,8 @@ def same_data(runs: Sequence[Run], whose: str) -> None:
     for run in runs[1:]:
         if run.about["data"]["sha256"] != runs[0].about["data"]["sha256"]:
             raise BadInput(
-                f"{whose}: {runs[0].folder} and {run.folder} are of different data, so their answers cannot be paired; name runs of one data set"
+                f"{whose}: {runs[0].folder} and {run.folder} are of different data, so their "
+                "answers cannot be paired; name runs of one data set"
             )
 
 

@@ -16,8 +16,8 @@ from bench.analyses import (
     meta,
     meta_respondents,
     people,
-    prompting,
     quality,
+    self_correction,
     sizes,
     wordings,
 )
@@ -32,7 +32,6 @@ from bench.figures import (
     diversity,
     generalisability,
     robustness,
-    self_correction,
     style,
     trend,
 )
@@ -48,12 +47,10 @@ from bench.metrics import (
     meta_findings,
     nli_coal,
     robustness_findings,
-    self_correction_findings,
     trend_findings,
 )
 from bench.metrics import confusion as confused
 from bench.metrics import robustness as two
-from bench.metrics import self_correction as corrected
 from bench.metrics import trend as trends
 from bench.metrics.convergence import Measure
 from bench.metrics.headline import warnings
@@ -311,10 +308,13 @@ def test_asking_for_fairness(tmp_path: Path) -> None:
         for name, more in (("a", ""), ("b", ",refuse=0.5"))
     )
     fairer = run.evaluate("cbbq", "simulated:bias=0.1,seed=1", limit=8, out=tmp_path / "c")
-    answers = prompting.answers({MODELS[0]: {"Q": biased, "Q+IF": refusing, "Q+IF+CoT": fairer}})
-    found = corrected.compare(answers)
-    checked(self_correction.differences(found), self_correction.answers(corrected.kinds(answers)))
-    told(*self_correction_findings.findings(found).sentence, prompting.under("Q"))
+    answers = self_correction.answers(
+        {MODELS[0]: {"Q": biased, "Q+IF": refusing, "Q+IF+CoT": fairer}}
+    )
+    found = self_correction.compare(answers)
+    shares = self_correction.answer_shares(answers)
+    checked(self_correction.plot_differences(found), self_correction.plot_answers(shares))
+    told(*self_correction.findings(found).sentence, self_correction.under("Q"))
     table = results.table([biased]).assign(prompting="Q")
     checked(figures.cbbq.prompt_settings(table.assign(model=MODELS[0])))
 
