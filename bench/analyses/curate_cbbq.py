@@ -33,7 +33,7 @@ from bench.curate.cbbq_write import Made
 from bench.data import Source
 from bench.data.cbbq import audit as cbbq_check
 from bench.metrics import diversity_findings
-from bench.metrics.annotators import Simulated
+from bench.metrics.annotators import SimulatedAnnotators
 from bench.metrics.diversity import NEAR
 from bench.run import curated, evaluate_all
 from bench.run.results import Run
@@ -190,7 +190,7 @@ def worked(
         for room in (cbbq_drafts, cbbq_review, cbbq_discuss):
             cbbq_sheets.resend(project, room.SHEET)
     else:
-        project, known = _example(model, reliability, seed), Simulated(reliability).kappa
+        project, known = _example(model, reliability, seed), SimulatedAnnotators(reliability).kappa
         cbbq_simulated.work(project, write, model or cbbq_simulated.MODEL, reliability, seed)
     state = cbbq_discuss.discussed(project)
     made = cbbq_write.write(project) if state.standing.ready.any() else None

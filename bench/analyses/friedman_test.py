@@ -26,8 +26,8 @@ from bench.figures.style import (
     INK,
     WIDTH,
     colours,
-    head,
     label,
+    set_title,
     style,
     wrap_label,
 )
@@ -35,7 +35,7 @@ from bench.metrics import friedman
 from bench.metrics.bootstrap import LEVEL
 from bench.metrics.friedman import CATEGORY, Blocks, Friedman, critical_difference
 from bench.metrics.headline import short_title
-from bench.metrics.significance import p_told
+from bench.metrics.significance import format_p
 from bench.metrics.table import cards
 from bench.run import results
 from bench.run.results import Run
@@ -139,7 +139,7 @@ def findings(result: Result) -> list[str]:
         "Friedman's Q = {q} with {df} degrees of freedom, {p}; Kendall's W = {w}",
         q=f"{tested.statistic:.1f}",
         df=tested.df,
-        p=p_told(tested.p),
+        p=format_p(tested.p),
         w=f"{tested.kendall_w:.2f}",
     )
     of_pairs = [
@@ -287,7 +287,7 @@ def critical_difference_diagram(result: Result) -> Figure:
     ax.grid(visible=False)
     worse = _("more bias") if result.is_bias else _("worse")
     ax.set_xlabel(_("mean rank; {worse} →", worse=worse), fontsize="small", loc="right")
-    head(fig, title(result), wrap=True)
+    set_title(fig, title(result), wrap=True)
     fig.set_label(
         _(
             "{title}. Mean ranks over {n} {units}, 1 is {best}: {ranked}. "
@@ -342,7 +342,7 @@ def ranks_by_block(result: Result, benchmark: str) -> Figure:
         all=len(blocks.ranks),
         units=result.units,
     )
-    head(fig, heading, wrap=True)
+    set_title(fig, heading, wrap=True)
     hatched = _("; hatched: {n} left out", n=len(left_out)) if left_out else ""
     legend = _("rank in each: 1 (blue) is {best}{hatched}", best=result.best, hatched=hatched)
     ax.set_title(legend, fontsize="small", fontweight="normal", color=FAINT)

@@ -24,7 +24,7 @@ from bench.metrics.generalisability import (
     finding,
     interval,
 )
-from bench.metrics.headline import short
+from bench.metrics.headline import without_brackets
 from bench.metrics.influence import deviations
 from bench.metrics.table import ALL, Headline
 from bench.run.results import Run, check_preset, labels
@@ -114,7 +114,7 @@ def generalised(runs: Sequence[Run], preset: str = "") -> Study:
             }
             found = components(table)
             parts.append(found.assign(**about).reset_index())
-            title, plan = short(headline.title), None
+            title, plan = without_brackets(headline.title), None
             if WORDINGS in table.facets:
                 plan = d_study(found, table.sizes)
                 planned.append(plan.assign(**about))

@@ -18,7 +18,7 @@ from bench.core.i18n import _
 from bench.data import SAMPLES, Source, find, spread_evenly
 from bench.data import texts as overview
 from bench.metrics import annotators, coverage, diversity, diversity_findings
-from bench.metrics.headline import named_apart
+from bench.metrics.headline import category_name_warnings
 
 # Simulated annotators rate so many items a category at most.
 RATED = 100
@@ -178,7 +178,7 @@ def of_beside(compared: Sequence[Beside]) -> list[str]:
     sets = (
         (look.benchmark, vars(look.source)) for one in compared for look in (one.first, one.second)
     )
-    return [*(text for one in compared for text in one.findings()), *named_apart(sets)]
+    return [*(text for one in compared for text in one.findings()), *category_name_warnings(sets)]
 
 
 def stacked(looked: Sequence[Look], frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
@@ -204,7 +204,7 @@ def annotated(
         reliability: how often a simulated annotator sees the truth.
     """
     if annotations:
-        given = annotators.read(Path(annotations).expanduser(), levels=levels)
+        given = annotators.read_annotations(Path(annotations).expanduser(), levels=levels)
         return [
             Annotated(
                 "",
@@ -215,7 +215,7 @@ def annotated(
         ]
     found = []
     for look in looked:
-        simulated = annotators.Simulated(reliability, raters)
+        simulated = annotators.SimulatedAnnotators(reliability, raters)
         parts = [
             some.loc[spread_evenly(list(some.index), RATED)]
             for _unused, some in look.texts.groupby("category", sort=False)

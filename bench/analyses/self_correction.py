@@ -23,12 +23,12 @@ from bench.core.errors import BadInput, NoRuns
 from bench.core.i18n import N_, _, sentences
 from bench.data import OWN_SAMPLES
 from bench.figures.cbbq import prompt_settings
-from bench.figures.style import FAINT, WIDTH, colours, head, style, wrap_label
+from bench.figures.style import FAINT, WIDTH, colours, set_title, style, wrap_label
 from bench.metrics.bootstrap import LEVEL
 from bench.metrics.cbbq.answers import answers as score_answers
 from bench.metrics.headline import listing
 from bench.metrics.readability import LESS_READABLE, favours_less_readable
-from bench.metrics.significance import Comparison, Statistic, holm, paired, told
+from bench.metrics.significance import Comparison, Statistic, comparison_sentence, holm, paired
 from bench.metrics.table import ALL
 from bench.run import evaluate_all
 from bench.run.results import Run, labels
@@ -343,7 +343,7 @@ def findings(compared: pd.DataFrame) -> pd.DataFrame:
             if row := by_measure.get(key):
                 change = Comparison(*(row[field] for field in Comparison._fields))
                 verdict = _verdict(part, by_measure, row)
-                sentence = told(
+                sentence = comparison_sentence(
                     change,
                     f"{model}, {setting}",
                     f"{model}, {BEFORE}",
@@ -465,7 +465,7 @@ def plot_differences(compared: pd.DataFrame) -> Figure | None:
     handles.append(Line2D([], [], marker="o", mfc="white", ls="none", label=hollow, **line))
     _legend(fig, handles, 3)
     found = findings(compared)
-    head(fig, _title(found), letters=78)
+    set_title(fig, _title(found), letters=78)
     fig.set_label(sentences(found.sentence))
     return fig
 
@@ -536,7 +536,7 @@ def plot_answers(shares: pd.DataFrame) -> Figure | None:
         for setting, share in means.items()
     ]
     title = _("Stereotyped answers: {shares}", shares=listing(stereotyped))
-    head(fig, title, letters=78)
+    set_title(fig, title, letters=78)
     fig.set_label(_("Shares of answers by prompt setting. {told}.", told=title))
     return fig
 

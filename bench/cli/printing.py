@@ -247,7 +247,7 @@ def _amount(value: float) -> str:
 
 def readings(run: Any, sheet: Path) -> None:
     """Write a sheet of replies to be read by hand, or print what a sheet says that is filled in."""
-    from bench.metrics.readings import note
+    from bench.metrics.readings import precision_note
     from bench.records import READINGS
     from bench.run import readings as sheets
 
@@ -264,7 +264,7 @@ def readings(run: Any, sheet: Path) -> None:
         reveal_invisible(f"{sheet}: {checked.filled:,} of {checked.rows:,} replies are filled in")
     )
     for task in checked.precision.itertuples():
-        print(f"{task.task}: {note(task)}")
+        print(f"{task.task}: {precision_note(task)}")
     print(
         reveal_invisible(
             f"kept in {run.folder / READINGS}; `bench score {run.folder}` shows it beside the scores"

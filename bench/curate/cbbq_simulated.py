@@ -19,7 +19,7 @@ from bench.curate.cbbq_drafts import ACCEPT, AGAIN, EDIT, SMALL, Writer
 from bench.curate.sheets import Sheet
 from bench.data.cbbq.templates import SLOTS
 from bench.data.tables import read_csv
-from bench.metrics.annotators import Simulated
+from bench.metrics.annotators import SimulatedAnnotators
 
 # What they do is part of the example's settings: who changes this file begins another copy.
 MODEL = "simulated drafter"
@@ -170,7 +170,7 @@ def _order(facts: str) -> list[str]:
 def _review(project: Project, sheet: Sheet, person: str, reliability: float, seed: int) -> None:
     items = cbbq_review.forms(project).set_index("item_id").loc[sheet.rows.item_id].reset_index()
     truth = items.assign(topic=[cbbq_review.LETTERS[label] for label in items.label])
-    panel = Simulated(reliability, len(sheet.people), seed).annotate(truth)
+    panel = SimulatedAnnotators(reliability, len(sheet.people), seed).annotate(truth)
     mine = (
         panel[panel.rater == f"simulated {sheet.people.index(person) + 1}"]
         .set_index("item_id")

@@ -9,7 +9,7 @@ import seaborn as sns
 from matplotlib.figure import Figure
 
 from bench.core.i18n import _
-from bench.figures.style import FAINT, INK, WIDTH, colours, head, label, legend_below, style
+from bench.figures.style import FAINT, INK, WIDTH, colours, label, legend_below, set_title, style
 from bench.metrics.judges import Scale, title
 from bench.metrics.table import ALL
 
@@ -91,7 +91,7 @@ def against_people(marks: pd.DataFrame, summed: pd.DataFrame, scale: Scale) -> F
         )
     else:
         told = _("{who} and people: r = {r}", who=_short(best["by"]), r=f"{best['pearson']:.2f}")
-    head(fig, told)
+    set_title(fig, told)
     parts = _("; ").join(
         _("{title}: {sentence}", title=row["by"], sentence=_said(row, scale))
         for row in summed.to_dict("records")
@@ -191,7 +191,7 @@ def by_category(compared: pd.DataFrame, benchmark: str, scale: Scale) -> Figure 
     shown = told.replace(str(whole.by.iloc[0]), _short(str(whole.by.iloc[0])), 1).replace(
         "; ", ";\n"
     )
-    head(fig, shown.replace("；", "；\n"))
+    set_title(fig, shown.replace("；", "；\n"))
     each = _("; ").join(
         _(
             "{who} {distance}, always the same mark {constant}",

@@ -14,18 +14,18 @@ from bench.figures.style import (
     FAINT,
     INK,
     WIDTH,
-    arms,
-    around,
     can_show,
+    cell_texts,
     colours,
+    diverging_norm,
+    error_bars,
     label,
     legend_below,
-    marked,
-    marks_of,
+    markers,
     style,
 )
 from bench.metrics.cbbq import AMBIGUOUS, DISAMBIGUOUS, WEIGHTS
-from bench.metrics.headline import span
+from bench.metrics.headline import range_text
 from bench.metrics.table import ALL
 from bench.tasks.cbbq import PROMPTING
 
@@ -66,7 +66,7 @@ def category_heatmaps(scores: pd.DataFrame) -> Figure | None:
     for ax, (task, values) in zip(axes, wide.items(), strict=True):
         metric, chance = BIAS[task]
         values = values.reindex(means.index)
-        told, starred = marked(values, _rows(scores, task, metric), "category", 2)
+        told, starred = cell_texts(values, _rows(scores, task, metric), "category", 2)
         legend |= dict.fromkeys(filter(None, [starred]))
         values = values.set_axis([label("cbbq", name) for name in means.index])
         _heat(ax, values, told, chance, size="x-small" if small else "small")
@@ -137,7 +137,7 @@ def names_by_topic(
     )
     fig = Figure(figsize=size, layout="constrained")
     ax = fig.subplots()
-    texts, starred = marked(score, some, "name", 2, columns="topic")
+    texts, starred = cell_texts(score, some, "name", 2, columns="topic")
     told = np.array(
         [
             ["" if np.isnan(k) else f"{text}\n{k:.0f}" for text, k in zip(*pair, strict=True)]
@@ -242,7 +242,7 @@ def accuracy_and_bias(scores: pd.DataFrame) -> Figure | None:
                 va="center",
             )
         for (model, colour), marker in zip(
-            colours(models).items(), marks_of(models).values(), strict=True
+            colours(models).items(), markers(models).values(), strict=True
         ):
             part = both[both.model == model]
             points, mean = part[part.category != ALL], part[part.category == ALL]
@@ -252,8 +252,8 @@ def accuracy_and_bias(scores: pd.DataFrame) -> Figure | None:
             ax.errorbar(
                 mean.score_accuracy,
                 mean.score,
-                yerr=arms(mean),
-                xerr=arms(mean, "_accuracy"),
+                yerr=error_bars(mean),
+                xerr=error_bars(mean, "_accuracy"),
                 fmt=marker,
                 ms=8,
                 mec="white",
@@ -317,12 +317,19 @@ def prompt_settings(table: pd.DataFrame) -> Figure | None:
     axes = fig.subplots(lines, 2, sharex=True, sharey=True, squeeze=False).ravel()
     for ax, (title, rows) in zip(axes, panels.items(), strict=False):
         for k, ((model, colour), marker) in enumerate(
-            zip(colours(models).items(), marks_of(models).values(), strict=True)
+            zip(colours(models).items(), markers(models).values(), strict=True)
         ):
             part = rows[rows.model == model].set_index("prompting").reindex(settings)
             x = np.arange(len(settings)) + (k - (len(models) - 1) / 2) * min(0.1, 0.5 / len(models))
             ax.errorbar(
-                x, part.score, arms(part), fmt=f"{marker}-", ms=5, lw=1.2, color=colour, label=model
+                x,
+                part.score,
+                error_bars(part),
+                fmt=f"{marker}-",
+                ms=5,
+                lw=1.2,
+                color=colour,
+                label=model,
             )
         if rows.baseline.notna().any():
             ax.axhline(rows.baseline.dropna().iloc[0], color=FAINT, ls="--", lw=1, zorder=1)
@@ -335,7 +342,7 @@ def prompt_settings(table: pd.DataFrame) -> Figure | None:
     for ax in axes[len(panels) :]:
         ax.set_visible(False)
     legend_below(fig, axes[0])
-    n = span(f"{whole.n.min():,}", f"{whole.n.max():,}")
+    n = range_text(f"{whole.n.min():,}", f"{whole.n.max():,}")
     dashed = _("dashed: a random answerer; n = {n} questions each", n=n)
     _title(fig, _("Scores by prompt setting"), dashed)
     told = _("; ").join(
@@ -478,7 +485,7 @@ def _heat(
     asked: np.ndarray | None = None,
 ) -> None:
     """A heatmap with `told` in its cells, white at `centre`; a cell that was asked and has no number is hatched."""
-    norm: Normalize = around(centre, LIMITS)
+    norm: Normalize = diverging_norm(centre, LIMITS)
     sns.heatmap(
         values.astype(float),
         ax=ax,

@@ -11,9 +11,9 @@ from matplotlib.patches import Rectangle
 
 from bench.benchmarks import module
 from bench.core.i18n import _, sentences
-from bench.figures.style import BIAS_PALETTE, FAINT, INK, WIDTH, around, head, style
+from bench.figures.style import BIAS_PALETTE, FAINT, INK, WIDTH, diverging_norm, set_title, style
 from bench.metrics.comparison import DIFFERENT
-from bench.metrics.headline import short_title, span
+from bench.metrics.headline import range_text, short_title
 from bench.metrics.table import Headline
 
 # How often a model has a rank: pale to dark.
@@ -132,7 +132,7 @@ def _differences(headline: Headline, some: pd.DataFrame, order: pd.DataFrame) ->
         values.where(~hidden),
         ax=ax,
         cmap=BIAS_PALETTE if headline.biased_is_high else BIAS_PALETTE.removesuffix("_r"),
-        norm=around(0, (-reach, reach)),
+        norm=diverging_norm(0, (-reach, reach)),
         vmin=-reach,
         vmax=reach,
         cbar=False,
@@ -176,7 +176,7 @@ def _differences(headline: Headline, some: pd.DataFrame, order: pd.DataFrame) ->
         all=len(tests),
     )
     title = short_title(headline)
-    head(fig, _("{title}:\n{told}", title=title, told=apart))
+    set_title(fig, _("{title}:\n{told}", title=title, told=apart))
     begin = _("{title}, {measure}", title=title, measure=apart)
     fig.set_label(_("{title}. {said}", title=begin, said=sentences(some.sentence)))
     return fig
@@ -224,7 +224,7 @@ def _settled(order: pd.DataFrame) -> str:
 def _span(model: str, rank: int, first: float, last: float) -> str:
     if np.isnan(first):
         return f"{model} {rank}"
-    return f"{model} {span(f'{first:.0f}', f'{last:.0f}')}"
+    return f"{model} {range_text(f'{first:.0f}', f'{last:.0f}')}"
 
 
 def _percent(value: float) -> str:

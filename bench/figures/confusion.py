@@ -9,7 +9,7 @@ from matplotlib.lines import Line2D
 
 from bench.benchmarks import module
 from bench.core.i18n import _, language
-from bench.figures.style import FAINT, INK, WIDTH, colours, head, style
+from bench.figures.style import FAINT, INK, WIDTH, colours, set_title, style
 from bench.metrics.confusion import NOISE, curves, summary
 from bench.metrics.confusion import confusion as confusions
 from bench.metrics.confusion_findings import NUISANCES, as_title, named
@@ -110,7 +110,7 @@ def against_bias(
     title = _(
         "{title}. {said}", title=module("data", benchmark).TITLE, said=as_title(confused, shown)
     )
-    head(fig, title, "small")
+    set_title(fig, title, "small")
     fig.set_label(
         _(
             "{title}. Measures against the known bias; how far each nuisance moves them, as a share of the range: {said}.",
@@ -182,7 +182,7 @@ def overview(found: pd.DataFrame, measures: Sequence[tuple[str, str, str]] = ())
         if reached
         else _("No nuisance reaches any")
     )
-    head(fig, title, "small")
+    set_title(fig, title, "small")
     told = _("; ").join(f"{name} {value:.0%}" for name, value in zip(names, worst, strict=True))
     fig.set_label(
         _(

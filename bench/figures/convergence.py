@@ -6,7 +6,7 @@ import seaborn as sns
 from matplotlib.figure import Figure
 
 from bench.core.i18n import _
-from bench.figures.style import FAINT, INK, WIDTH, head, style
+from bench.figures.style import FAINT, INK, WIDTH, set_title, style
 from bench.metrics.convergence import CONVERGENT, DISCRIMINANT
 
 # Not that of bias: neither end is the worse one.
@@ -67,7 +67,7 @@ def matrix(pairs: pd.DataFrame, reliability: pd.DataFrame) -> Figure | None:
     ax.set_yticks(np.arange(len(names)) + 0.5, rows, rotation=0, fontsize="small")
     ax.grid(visible=False)
     told = _title(pairs)
-    head(fig, told, wrap=True)
+    set_title(fig, told, wrap=True)
     listed = _("; ").join(
         _(
             "{first} and {second}: ρ = {rho}",

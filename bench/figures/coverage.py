@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from bench.core.i18n import _, sentences
-from bench.figures.style import FAINT, INK, WIDTH, colours, head, label, legend_height, style
+from bench.figures.style import FAINT, INK, WIDTH, colours, label, legend_height, set_title, style
 from bench.metrics.coverage import BY, PLURAL, SIDES, Compared, findings, title
 from bench.metrics.table import ALL
 
@@ -95,7 +95,7 @@ def shared(found: Compared, benchmark: str, names: Sequence[str]) -> Figure:
         frameon=False,
         fontsize="x-small",
     )
-    head(fig, title(found))
+    set_title(fig, title(found))
     fig.set_label(sentences(findings(found, *names)))
     return fig
 

@@ -15,9 +15,9 @@ from bench.figures.style import (
     MARKS,
     WIDTH,
     colours,
-    head,
     legend_below,
     legend_height,
+    set_title,
     style,
 )
 from bench.metrics.diversity import NEAR
@@ -105,7 +105,7 @@ def novelty(
             "No new context is a near-duplicate: the nearest shares {share}",
             share=f"{first.rouge_l:.2f}",
         )
-    head(fig, title, letters=80)
+    set_title(fig, title, letters=80)
     told = [
         _(
             "{title}. Marks by template and set; the nearest, {item}, shares {share} with {other} of {set}.",

@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 
 from bench.core.i18n import _
 from bench.curate.mcbe_findings import OF
-from bench.figures.style import FAINT, INK, WIDTH, colours, head, legend_below, style
+from bench.figures.style import FAINT, INK, WIDTH, colours, legend_below, set_title, style
 from bench.metrics.agreement import LEVELS
-from bench.metrics.headline import span
+from bench.metrics.headline import range_text
 
 # Characters of a name.
 LONGEST = 24
@@ -99,7 +99,7 @@ def severities(
     title = _("Severities of {n} of {all} items lie more than 3.5 apart", n=n, all=len(outcome))
     if len(shown) < len(outcome):
         title = _("{title}; drawn: the {n} farthest apart", title=title, n=len(shown))
-    head(fig, title)
+    set_title(fig, title)
     means = _("; ").join(f"{row['item_id']} {row['mean']:.1f}" for row in shown.to_dict("records"))
     fig.set_label(
         _(
@@ -155,13 +155,13 @@ def agreement(found: pd.DataFrame) -> Figure | None:
     ax.set_xlabel(_("agreement (more →; dashed: chance)"), fontsize="small")
     sns.despine(ax=ax, left=True)
     defined = found[found.value.notna()]
-    ends = span(f"{defined.value.min():.2f}", f"{defined.value.max():.2f}")
+    ends = range_text(f"{defined.value.min():.2f}", f"{defined.value.max():.2f}")
     title = (
         _("Agreement is {ends}; chance gives 0", ends=ends)
         if len(defined)
         else _("No agreement is defined")
     )
-    head(fig, title)
+    set_title(fig, title)
     parts = _("; ").join(
         f"{name} {value:.2f}" for name, value in zip(names, found.value, strict=True)
     )

@@ -16,11 +16,11 @@ from bench.figures.style import (
     WIDTH,
     can_show,
     colours,
-    fitted,
-    head,
     label,
     legend_below,
+    set_title,
     style,
+    wrap_cjk,
 )
 from bench.metrics.annotators import BANDS
 from bench.metrics.diversity import Diversity
@@ -74,7 +74,7 @@ def coverage(counted: pd.DataFrame, by: str, benchmark: str, rows: str) -> Figur
     others = _("; {n} more are in the table", n=f"{more:,}") if more else ""
     ax.set_xlabel(f"{_(rows)}{others}", fontsize="small")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.set_title(fitted(coverage_title(counted, by, rows), WIDTH))
+    ax.set_title(wrap_cjk(coverage_title(counted, by, rows), WIDTH))
     ax.grid(axis="y", visible=False)
     sns.despine(ax=ax, left=True)
     if (shown.distinct < shown.texts).any():
@@ -142,7 +142,7 @@ def overlap(found: Diversity, benchmark: str) -> Figure:
         ax.yaxis.label.set_size("small")
         sns.despine(ax=ax)
     title, ends = overlap_title(found), ""
-    head(fig, title)
+    set_title(fig, title)
     if len(order) > 1:
         ends = _(
             "; by category from {low} ({first}) to {high} ({last})",
@@ -198,7 +198,7 @@ def between(found: Diversity, benchmark: str) -> Figure | None:
         second=_called(benchmark, wide.columns[second]),
         mean=f"{values[first, second]:.2f}",
     )
-    head(fig, title)
+    set_title(fig, title)
     fig.set_label(
         _(
             "{title}. Heatmap of the mean ROUGE-L between {n} categories, within a category on the diagonal.",
@@ -280,7 +280,7 @@ def kappas(found: pd.DataFrame, benchmark: str, known: float = math.nan) -> Figu
             if math.isnan(known)
             else _("Simulated annotators agree with kappa {kappa} over {over}", **of)
         )
-    head(fig, title)
+    set_title(fig, title)
     parts = _("; ").join(f"{row.category} {row.kappa:.2f}" for row in defined.itertuples())
     fig.set_label(
         _(

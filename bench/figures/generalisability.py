@@ -5,7 +5,7 @@ import seaborn as sns
 from matplotlib.figure import Figure
 
 from bench.core.i18n import _
-from bench.figures.style import MARKS, WIDTH, colours, head, style, wrap_label
+from bench.figures.style import MARKS, WIDTH, colours, set_title, style, wrap_label
 from bench.metrics.generalisability import CONDITIONS, ITEMS, by_facet
 
 # Narrower parts of a bar have no room for a number.
@@ -81,7 +81,7 @@ def uncertainty(components: pd.DataFrame, planned: pd.DataFrame) -> Figure | Non
         sns.despine(ax=right)
     sns.despine(ax=left, left=True)
     told = _title(shares)
-    head(fig, told)
+    set_title(fig, told)
     parts = [
         _(
             "{title}: {sentence}",

@@ -6,7 +6,7 @@ import seaborn as sns
 from matplotlib.figure import Figure
 
 from bench.core.i18n import N_, _
-from bench.figures.style import FAINT, WIDTH, colours, head, legend_below, style
+from bench.figures.style import FAINT, WIDTH, colours, legend_below, set_title, style
 from bench.metrics.injection import HARMLESS, PLANTED
 
 # The kinds that the package plants, told in the language that is spoken; one of somebody's own is called as it is.
@@ -86,7 +86,7 @@ def kinds(summed: pd.DataFrame, judge: str, benchmark: str) -> Figure | None:
         benchmark=benchmark,
         shares=shares,
     )
-    head(fig, title, letters=75)
+    set_title(fig, title, letters=75)
     fig.set_label(
         _(
             "{title}. Dots with 95\u00a0% intervals, a row a kind of instruction, a colour a wording of the judge's question.",

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from bench.core.i18n import _, note
-from bench.figures.style import FAINT, INK, WIDTH, colours, fitted, head, style
+from bench.figures.style import FAINT, INK, WIDTH, colours, set_title, style, wrap_cjk
 
 
 def captions(sifted: pd.DataFrame) -> Figure | None:
@@ -45,7 +45,7 @@ def captions(sifted: pd.DataFrame) -> Figure | None:
             color=INK,
         )
     told = [note(name) for name in order]
-    ax.set_yticks(places, [fitted(name, 2.6, "small", 38) for name in told])
+    ax.set_yticks(places, [wrap_cjk(name, 2.6, "small", 38) for name in told])
     ax.tick_params(axis="y", labelsize="small")
     ax.set_ylim(len(order) - 0.4, -0.6)
     ax.set_xlim(0, max(numbers) * 1.1)
@@ -58,7 +58,7 @@ def captions(sifted: pd.DataFrame) -> Figure | None:
         n=f"{int(counts.get(taken, 0)):,}",
         all=f"{len(sifted):,}",
     )
-    head(fig, title)
+    set_title(fig, title)
     parts = _("; ").join(f"{name}: {count:,}" for name, count in zip(told, numbers, strict=True))
     fig.set_label(_("{title}. Bars: {parts}.", title=title, parts=parts))
     return fig

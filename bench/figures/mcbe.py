@@ -13,15 +13,15 @@ from bench.figures.style import (
     BIAS_PALETTE,
     FAINT,
     WIDTH,
-    around,
+    cell_texts,
     colours,
-    dashes_of,
-    head,
+    diverging_norm,
     label,
     legend_below,
     legend_height,
-    marked,
-    marks_of,
+    line_styles,
+    markers,
+    set_title,
     style,
 )
 from bench.metrics.mcbe.instances import DECAY, decay
@@ -51,7 +51,7 @@ def tasks_by_model(scores: pd.DataFrame) -> Figure:
         wide,
         [f"{_(TASKS[task])} ({task})" for task in wide.index],
         _("Score by task, mean over categories (100: best)"),
-        marked(wide, some, "task", 0),
+        cell_texts(wide, some, "task", 0),
     )
     means, size = wide.mean(axis=1).dropna(), {"n": len(wide), "models": len(wide.columns)}
     if means.empty:
@@ -85,7 +85,7 @@ def categories_by_task(scores: pd.DataFrame, model: str) -> Figure:
         wide,
         [label("mcbe", str(name)) for name in wide.index],
         _("{model}: score by category and task (100: best)", model=model),
-        marked(wide, some, "category", 0, columns="task"),
+        cell_texts(wide, some, "category", 0, columns="task"),
     )
     lowest = some[some.task != ALL].dropna(subset=["score"]).nsmallest(1, "score")
     told = _("without a number")
@@ -128,7 +128,7 @@ def radars(scores: pd.DataFrame) -> Figure | None:
     if not panels:
         return None
     models = _models(scores)
-    marks, lines = marks_of(models), dashes_of(models)
+    marks, lines = markers(models), line_styles(models)
     height = 4.0 if len(panels) > 1 else WIDTH - 0.4
     fig = Figure(figsize=(WIDTH, height + legend_height(models)), layout="constrained")
     axes = fig.subplots(
@@ -206,7 +206,7 @@ def list_lengths(scores: pd.DataFrame) -> Figure | None:
     lengths = sorted(set(some.groups))
     rate = DECAY[str(scores.preset.iloc[0])]["ss"]
     models = _models(scores)
-    marks = marks_of(models)
+    marks = markers(models)
     fig = Figure(
         figsize=(WIDTH, 2.4 + legend_height([*models, "coin tosser", "strict"])),
         layout="constrained",
@@ -309,7 +309,7 @@ def marks(scores: pd.DataFrame) -> Figure | None:
     if some.empty:
         return None
     models = _models(scores)
-    shapes = marks_of(models)
+    shapes = markers(models)
     # A row of dots a model in each criterion.
     tall = 1.9 + max(0.0, 0.05 * len(names) * (len(models) - 6))
     fig = Figure(figsize=(WIDTH, tall + legend_height(models)), layout="constrained")
@@ -353,7 +353,7 @@ def _rank_correlation(part: pd.DataFrame) -> str:
 def _heatmap(
     wide: pd.DataFrame, names: Sequence[str], title: str, cells: tuple[np.ndarray, str]
 ) -> Figure:
-    """A heatmap of scores; `cells` are its texts, and what their stars mean (see `style.marked`)."""
+    """A heatmap of scores; `cells` are its texts, and what their stars mean (see `style.cell_texts`)."""
     style()
     fig = Figure(
         figsize=(max(0.75 * WIDTH, 2.6 + 0.9 * len(wide.columns)), max(2.2, 1.2 + 0.3 * len(wide))),
@@ -367,7 +367,7 @@ def _heatmap(
         fmt="",
         annot_kws={"size": "small"},
         cmap=PALETTE,
-        norm=around(50, LIMITS),
+        norm=diverging_norm(50, LIMITS),
         vmin=LIMITS[0],
         vmax=LIMITS[1],
         linewidths=1,
@@ -379,7 +379,7 @@ def _heatmap(
     ax.set_yticklabels(names, rotation=0)
     ax.set_xticklabels(ax.get_xticklabels(), rotation=30, ha="right")
     ax.set(xlabel="", ylabel="")
-    head(fig, title)
+    set_title(fig, title)
     below = filter(None, [_("white: 50 of 100; hatched: no number"), cells[1]])
     ax.set_title(
         _("; ").join(below),

@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from bench.core.i18n import _
-from bench.figures.style import FAINT, INK, WIDTH, colours, head, label, style
-from bench.metrics.headline import listing, span
+from bench.figures.style import FAINT, INK, WIDTH, colours, label, set_title, style
+from bench.metrics.headline import listing, range_text
 from bench.metrics.meta_findings import NAMES
 
 # What a correlation of this much lets a title call following the rate.
@@ -96,7 +96,7 @@ def against_rate(
         fontsize="x-small",
     )
     title = _title(correlated, measures)
-    head(fig, title)
+    set_title(fig, title)
     said = _("; ").join(
         _(
             "{title}: {sentence}",
@@ -127,7 +127,7 @@ def _said(correlated: pd.DataFrame, language: str, measure: str) -> str:
         return _("no model passed")
     if known.empty:
         return _("r undefined: the score is constant")
-    told = f"r = {span(f'{known.value.min():.3f}', f'{known.value.max():.3f}')}"
+    told = f"r = {range_text(f'{known.value.min():.3f}', f'{known.value.max():.3f}')}"
     if len(known) == len(some):
         return told
     return _(

@@ -12,7 +12,17 @@ from matplotlib.patches import Rectangle
 from bench.core import i18n
 from bench.data import naming
 from bench.data.dataset import label_in
-from bench.figures.style import FAINT, INK, WIDTH, arms, can_show, colours, head, marks_of, style
+from bench.figures.style import (
+    FAINT,
+    INK,
+    WIDTH,
+    can_show,
+    colours,
+    error_bars,
+    markers,
+    set_title,
+    style,
+)
 from bench.metrics.table import ALL
 from bench.tasks.nli_labels import LABELS
 
@@ -291,7 +301,7 @@ def worst_occupations(
         if model
         else _language(category)
     )
-    head(fig, about)
+    set_title(fig, about)
     handles = [
         Line2D([], [], color=FEMALE, marker="o", ls="", label=i18n._("female-stereotyped")),
         Line2D([], [], color=MALE, marker="s", ls="", label=i18n._("male-stereotyped")),
@@ -327,7 +337,7 @@ def habits(scores: pd.DataFrame, predictors: pd.DataFrame) -> Figure | None:
     if not languages:
         return None
     models = list(dict.fromkeys(scores.model))
-    marks = marks_of(models)
+    marks = markers(models)
     gaps = some[some.metric == BALANCED]
     lowest = (
         -0.35 if not (gaps.ci_low.fillna(gaps.score) < -0.3).any() else -1.05
@@ -357,8 +367,8 @@ def habits(scores: pd.DataFrame, predictors: pd.DataFrame) -> Figure | None:
             ax.errorbar(
                 x.score,
                 y.score,
-                xerr=arms(x),
-                yerr=arms(y),
+                xerr=error_bars(x),
+                yerr=error_bars(y),
                 fmt=marks[model],
                 ms=7,
                 mec="white",
@@ -380,7 +390,7 @@ def habits(scores: pd.DataFrame, predictors: pd.DataFrame) -> Figure | None:
         ax.set(xlim=ROOM, ylim=(lowest, 1.05), xlabel=i18n._("CoAL (0 is best)"))
         ax.set_title(_language(language), fontsize="small")
         sns.despine(ax=ax)
-    head(
+    set_title(
         fig,
         i18n._("A habit lies on the line of nought, whatever its CoAL; a stereotype lies above"),
     )

@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bench.core.i18n import N_, _, sentences
-from bench.figures.style import FAINT, INK, WIDTH, colours, head, style, wrap_label
-from bench.metrics.headline import short
+from bench.figures.style import FAINT, INK, WIDTH, colours, set_title, style, wrap_label
+from bench.metrics.headline import without_brackets
 from bench.metrics.robustness import HEADLINE
 from bench.metrics.robustness_findings import model as told_model
 from bench.metrics.robustness_findings import number, signed, title
@@ -62,7 +62,7 @@ def agreement(
         of = {"wording": _(wordings[0]), "higher": _(some.higher.iloc[0])}
         left.set_xlabel(_("{wording}; {higher} →", **of), fontsize="small")
         left.set_ylabel(_(wordings[1]), fontsize="small")
-        what = re.split("[:：]", short(row["title"]))[0]
+        what = re.split("[:：]", without_brackets(row["title"]))[0]
         left.set_title(
             _("{title}: {sentence}", title=what, sentence=order),
             fontsize="small",
@@ -79,11 +79,11 @@ def agreement(
         fontsize="x-small",
     )
     told = title(correlated, limits)
-    head(fig, told, wrap=True)
+    set_title(fig, told, wrap=True)
     parts = [
         _(
             "{title}, {mean}, {low} to {high} (n = {n})",
-            title=short(row["title"]),
+            title=without_brackets(row["title"]),
             mean=signed(row["mean"], row["most"]),
             low=signed(row["limits_low"], row["most"]),
             high=signed(row["limits_high"], row["most"]),
@@ -153,7 +153,7 @@ def differences(table: pd.DataFrame) -> Figure:
         n=len(moved),
         all=len(whole),
     )
-    head(fig, told)
+    set_title(fig, told)
     said = sentences(told_model(row) for row in whole.to_dict("records"))
     fig.set_label(_("{title}. {said}", title=told, said=said))
     return fig

@@ -14,14 +14,14 @@ from bench.figures.style import (
     BIAS_PALETTE,
     FAINT,
     WIDTH,
-    around,
+    cell_texts,
     colours,
-    head,
+    diverging_norm,
     label,
     legend_below,
     legend_height,
-    marked,
-    marks_of,
+    markers,
+    set_title,
     style,
 )
 from bench.metrics.headline import LOW_VALIDITY, findings, headline_rows, headlines
@@ -171,7 +171,7 @@ def categories_by_model(scores: pd.DataFrame, benchmark: str, headline: Headline
     baseline = some.baseline[some.baseline_of == ""].dropna()
     centre = float(baseline.mean()) if len(baseline) else float(np.mean(headline.limits))
     digits = 2 if headline.limits[1] <= 1 else 0
-    told, starred = marked(wide, some, "category", digits)
+    told, starred = cell_texts(wide, some, "category", digits)
     sns.heatmap(
         wide,
         ax=ax,
@@ -179,7 +179,7 @@ def categories_by_model(scores: pd.DataFrame, benchmark: str, headline: Headline
         fmt="",
         annot_kws={"size": "small"},
         cmap=BIAS_PALETTE if headline.biased_is_high else BIAS_PALETTE.removesuffix("_r"),
-        norm=around(centre, headline.limits),
+        norm=diverging_norm(centre, headline.limits),
         vmin=headline.limits[0],
         vmax=headline.limits[1],
         linewidths=1,
@@ -191,7 +191,7 @@ def categories_by_model(scores: pd.DataFrame, benchmark: str, headline: Headline
     ax.set_yticklabels([label(benchmark, name) for name in wide.index], rotation=0)
     ax.set_xticklabels(ax.get_xticklabels(), rotation=30, ha="right")
     ax.set(xlabel="", ylabel="")
-    head(fig, _(headline.title))
+    set_title(fig, _(headline.title))
     white = _("white: {who}", who=_(headline.baseline)) if len(baseline) else ""
     if white or starred:
         below = _("; ").join(filter(None, [white, starred]))
@@ -243,7 +243,7 @@ def score_and_validity(
         prefer.rename(columns={"score": "position"}), on=["model", "category"], how="left"
     )
     models = list(dict.fromkeys(scores.model))
-    marks = marks_of(models)
+    marks = markers(models)
     fig = Figure(figsize=(WIDTH, 2.4 + legend_height(models)), layout="constrained")
     left, right = fig.subplots(1, 2, sharey=True)
     for ax, column, title in (

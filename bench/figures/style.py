@@ -115,12 +115,12 @@ def style() -> None:
     )
 
 
-def head(
+def set_title(
     fig: Figure, text: str, size: str = "medium", *, letters: int = 0, wrap: bool = False
 ) -> None:
     """A picture's title at its left edge, over as many lines as it needs; see `fitted` for `letters`."""
     fig.suptitle(
-        fitted(text, fig.get_figwidth(), size, letters),
+        wrap_cjk(text, fig.get_figwidth(), size, letters),
         x=0.01,
         ha="left",
         fontsize=size,
@@ -131,7 +131,7 @@ def head(
     )
 
 
-def fitted(text: str, inches: float, size: str = "medium", letters: int = 0) -> str:
+def wrap_cjk(text: str, inches: float, size: str = "medium", letters: int = 0) -> str:
     """Chinese in lines of so many inches, because it has no blanks at which it could be broken.
 
     English is broken into lines of so many letters, or left as it is.
@@ -192,7 +192,7 @@ def colours(models: Sequence[str]) -> dict[str, tuple[float, float, float]]:
     }
 
 
-def marks_of(models: Sequence[str]) -> dict[str, str]:
+def markers(models: Sequence[str]) -> dict[str, str]:
     """A mark a model: all the same for the first ten; thirty models differ in colour or mark.
 
     Darker colours are more alike, so each of them has another mark than those that it could be taken for.
@@ -203,18 +203,18 @@ def marks_of(models: Sequence[str]) -> dict[str, str]:
     }
 
 
-def dashes_of(models: Sequence[str]) -> dict[str, str]:
+def line_styles(models: Sequence[str]) -> dict[str, str]:
     """The kind of line of a model: another one for every ten."""
     return {model: DASHES[k // COLOURS % len(DASHES)] for k, model in enumerate(models)}
 
 
-def around(centre: float, limits: tuple[float, float]) -> mpl.colors.Normalize:
+def diverging_norm(centre: float, limits: tuple[float, float]) -> mpl.colors.Normalize:
     """Colours that are neutral at `centre` and reach their ends at the limits."""
     low, high = limits
     return mpl.colors.TwoSlopeNorm(min(max(centre, low + 1e-6), high - 1e-6), low, high)
 
 
-def marked(
+def cell_texts(
     wide: pd.DataFrame, rows: pd.DataFrame, index: str, digits: int, columns: str = "model"
 ) -> tuple[np.ndarray, str]:
     """Write the cells of a heatmap, with a star where fewer than 90 % of the answers could be read.
@@ -235,7 +235,7 @@ def marked(
     return texts, _("*: less than {share} readable", share=share) if low.any() else ""
 
 
-def arms(rows: pd.DataFrame, suffix: str = "") -> np.ndarray:
+def error_bars(rows: pd.DataFrame, suffix: str = "") -> np.ndarray:
     """How far intervals reach below and above scores, [2, rows], as error bars take it; nowhere where there is none.
 
     Args:

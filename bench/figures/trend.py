@@ -13,7 +13,18 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from bench.core.i18n import N_, _, sentences
-from bench.figures.style import FAINT, INK, MARKS, WIDTH, arms, colours, fitted, head, label, style
+from bench.figures.style import (
+    FAINT,
+    INK,
+    MARKS,
+    WIDTH,
+    colours,
+    error_bars,
+    label,
+    set_title,
+    style,
+    wrap_cjk,
+)
 from bench.metrics.headline import listing
 from bench.metrics.table import ALL, Headline
 from bench.metrics.trend import Series, band, size
@@ -81,7 +92,7 @@ def over_size(
             ax.errorbar(
                 part.billions,
                 part.score,
-                yerr=arms(part),
+                yerr=error_bars(part),
                 fmt=marks[name],
                 ms=5,
                 lw=1.2,
@@ -139,7 +150,7 @@ def over_size(
     fig.legend(
         handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize="x-small"
     )
-    head(fig, _title(trends, headlines), letters=LETTERS)
+    set_title(fig, _title(trends, headlines), letters=LETTERS)
     said = sentences(findings(trends, points, headlines).sentence)
     fig.set_label(said or _("Nothing could be scored."))
     return fig
@@ -223,7 +234,7 @@ def by_category(trends: pd.DataFrame, headline: Headline, benchmark: str) -> Fig
         n=len(found),
         all=len(here),
     )
-    head(fig, said, letters=LETTERS)
+    set_title(fig, said, letters=LETTERS)
     ends = here.sort_values("per_doubling").iloc[[0, -1]].to_dict("records")
     told = _(" to ").join(
         _(
@@ -292,7 +303,7 @@ def beside(points: pd.DataFrame, headlines: Sequence[Headline]) -> Figure | None
             ax.margins(y=0.15)
             ax.set_title(title if ax in grid[0] else "", fontsize="small")
             sns.despine(ax=ax)
-        line[0].set_ylabel(fitted(title_of(headline), 1.2, "x-small", 18), fontsize="x-small")
+        line[0].set_ylabel(wrap_cjk(title_of(headline), 1.2, "x-small", 18), fontsize="x-small")
         told += [_beside_told(row, title_of(headline)) for row in here.to_dict("records")]
     for ax in grid[-1]:
         ax.set_xlabel(_("parameters"), fontsize="small")
@@ -305,7 +316,7 @@ def beside(points: pd.DataFrame, headlines: Sequence[Headline]) -> Figure | None
     fig.legend(
         handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize="x-small"
     )
-    head(fig, _beside_title(points, headlines), letters=LETTERS)
+    set_title(fig, _beside_title(points, headlines), letters=LETTERS)
     fig.set_label(
         _(
             "Scores, readable answers and answers by position over size. {told}.",

@@ -10,15 +10,7 @@ from matplotlib.figure import Figure
 
 from bench.core.i18n import _, language
 from bench.data import naming
-from bench.figures.style import (
-    WIDTH,
-    can_show,
-    characters,
-    fonts,
-    head,
-    label,
-    style,
-)
+from bench.figures.style import WIDTH, can_show, characters, fonts, label, set_title, style
 
 # Words of a cloud.
 CLOUD = 14
@@ -77,7 +69,7 @@ def clouds(counted: pd.DataFrame, benchmark: str) -> Figure | None:
         if language() == "en"
         else label(benchmark, most.category),
     )
-    head(fig, title)
+    set_title(fig, title)
     parts = _("; ").join(
         _(
             "{category}: {word} ({n} of {all})",

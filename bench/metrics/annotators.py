@@ -35,7 +35,7 @@ COLUMNS = ("item_id", "rater", "rating")
 LEAST = 5
 
 
-class Simulated(NamedTuple):
+class SimulatedAnnotators(NamedTuple):
     """Annotators who see the truth at a known rate.
 
     Attributes:
@@ -78,7 +78,7 @@ class Simulated(NamedTuple):
         return pd.concat(parts, ignore_index=True)
 
 
-def read(path: Path, *, levels: bool = False) -> pd.DataFrame:
+def read_annotations(path: Path, *, levels: bool = False) -> pd.DataFrame:
     """Annotations of one's own: `category`, `item_id`, `rater`, `rating`.
 
     Args:

@@ -104,7 +104,7 @@ class Replicates(dict[Place, np.ndarray]):
     def estimate(self, place: Place) -> Estimate:
         """A score with its interval, as in the score table."""
         values = self[place]
-        return on_scale(float(values[0]), values[1:], self.samples[place], self.limits[place])
+        return scale_interval(float(values[0]), values[1:], self.samples[place], self.limits[place])
 
 
 class Totals(NamedTuple):
@@ -261,14 +261,14 @@ def estimate(
         limits: the ends of its scale, where it has two.
         size: see `sample`.
     """
-    values = whole(totals, statistic)
+    values = replicate(totals, statistic)
     value, drawn, rests_on = float(values[0]), values[1:], sample(totals, statistic, size)
     if limits:
-        return on_scale(value, drawn, rests_on, limits)
+        return scale_interval(value, drawn, rests_on, limits)
     return interval(value, drawn, rests_on.freedom)
 
 
-def whole(totals: Totals, statistic: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+def replicate(totals: Totals, statistic: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     """Compute `statistic` of the observed sums, and of each resample behind it: float64 [1 + draws].
 
     Resamples of the same clusters draw the same ones, so that two models' can be subtracted one by one.
@@ -354,7 +354,7 @@ def interval(value: float, drawn: np.ndarray, freedom: float) -> Estimate:
     return Estimate(value + 0.0, min(low, value) + 0.0, max(high, value) + 0.0)
 
 
-def on_scale(value: float, drawn: np.ndarray, rests_on: Sample, limits: Limits) -> Estimate:
+def scale_interval(value: float, drawn: np.ndarray, rests_on: Sample, limits: Limits) -> Estimate:
     """Give a value on a scale with two ends the interval of its resamples; it holds the value."""
     if not limits[0] <= value <= limits[1]:
         return interval(value, drawn, rests_on.freedom)

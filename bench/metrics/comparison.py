@@ -15,7 +15,7 @@ import pandas as pd
 from bench.benchmarks import module
 from bench.core.i18n import _, note, sentences
 from bench.metrics.bootstrap import LEVEL, Place, Replicates
-from bench.metrics.headline import headline_rows, headlines, span
+from bench.metrics.headline import headline_rows, headlines, range_text
 from bench.metrics.readability import (
     LESS_READABLE,
     apart,
@@ -23,7 +23,12 @@ from bench.metrics.readability import (
     favours_less_readable,
 )
 from bench.metrics.readability import difference as readable_difference
-from bench.metrics.significance import Comparison, benjamini_hochberg, by_resamples, told
+from bench.metrics.significance import (
+    Comparison,
+    benjamini_hochberg,
+    compare_resamples,
+    comparison_sentence,
+)
 from bench.metrics.table import ALL, READABLE, Card, Headline
 
 # Two ways to compute the same score differ by less.
@@ -222,7 +227,11 @@ def _verdict(row: Mapping[Any, Any], biased_is_high: bool) -> str:
 def _sentence(row: Mapping[Any, Any], units: str) -> str:
     """A pair in words, never stronger than its verdict."""
     found, what = row["found"], named(row["task"], row["metric"])
-    said = [told(found, row["model_a"], row["model_b"], what, p=row["p_adjusted"], units=units)]
+    said = [
+        comparison_sentence(
+            found, row["model_a"], row["model_b"], what, p=row["p_adjusted"], units=units
+        )
+    ]
     shares = [row["readable_a"], row["readable_b"]]
     if min(shares) < READABLE:
         said.append(
@@ -243,8 +252,10 @@ def _sentence(row: Mapping[Any, Any], units: str) -> str:
                 share=f"{min(shares):.0%}",
                 other=f"{max(shares):.0%}",
                 what=what,
-                first=span(*(f"{row[f'bound_{end}_{less}']:.2f}" for end in ("low", "high"))),
-                second=span(*(f"{row[f'bound_{end}_{more}']:.2f}" for end in ("low", "high"))),
+                first=range_text(*(f"{row[f'bound_{end}_{less}']:.2f}" for end in ("low", "high"))),
+                second=range_text(
+                    *(f"{row[f'bound_{end}_{more}']:.2f}" for end in ("low", "high"))
+                ),
             )
         )
     if found.note == UNEQUAL:
@@ -283,10 +294,10 @@ def ranks(found: Mapping[str, Replicates], table: pd.DataFrame, benchmark: str) 
         here = table[(table.task == headline.task) & (table.metric == headline.metric)]
         shares = shares_of_ranks(values[:, 1:][:, ~np.isnan(values[:, 1:]).any(0)])
         for k, name in enumerate(models):
-            span = _open(here, name, models, headline.biased_is_high)
+            ends = _open(here, name, models, headline.biased_is_high)
             rank = 1 + int((values[:, 0] < values[k, 0]).sum())
             score = float(found[name][place][0])
-            rows.append((headline.task, headline.metric, name, score, rank, *span, shares[k]))
+            rows.append((headline.task, headline.metric, name, score, rank, *ends, shares[k]))
     columns = ["task", "metric", "model", "score", "rank", "ranks_from", "ranks_to", "shares"]
     return pd.DataFrame(rows, columns=columns).assign(habit="")
 
@@ -364,7 +375,7 @@ def _row(names: tuple[str, str], one: Pair, headline: Headline, place: Place) ->
     first, second = one.first[place], one.second[place]
     values = first - second
     rest_on = [side.samples[place] for side in (one.first, one.second)]
-    found = by_resamples(values, min(rest_on), headline.limits[1] - headline.limits[0])
+    found = compare_resamples(values, min(rest_on), headline.limits[1] - headline.limits[0])
     if rest_on[0] != rest_on[1] and not found.note:
         found = found._replace(note=UNEQUAL)
     error = float(np.std(values[1:][~np.isnan(values[1:])])) if not np.isnan(found.p) else np.nan

@@ -8,7 +8,7 @@ from bench.benchmarks import module
 from bench.core import i18n
 from bench.metrics.bootstrap import LEVEL
 from bench.metrics.comparison import DIFFERENT, named
-from bench.metrics.headline import listing, short_title, span
+from bench.metrics.headline import listing, range_text, short_title
 from bench.metrics.readability import LESS_READABLE
 
 # So many pairs that could not be told apart are named; of more, their number is.
@@ -179,7 +179,7 @@ def _hidden(rest: pd.DataFrame) -> str:
     known = rest.detectable[rest.detectable > 0]
     if known.empty:
         return i18n._("No difference could be shown in {n}.", n=len(rest))
-    sizes = span(f"{known.min():.2f}", f"{known.max():.2f}")
+    sizes = range_text(f"{known.min():.2f}", f"{known.max():.2f}")
     return i18n._(
         "No difference could be shown in {n}; these data would have shown one of {sizes}.",
         n=len(rest),

@@ -124,7 +124,7 @@ def by_group(
     return pd.DataFrame(found, columns=[*groups, *Correlation._fields])
 
 
-def resampled(found: Correlation, x: np.ndarray, y: np.ndarray, freedom: float) -> Correlation:
+def with_interval(found: Correlation, x: np.ndarray, y: np.ndarray, freedom: float) -> Correlation:
     """Give a coefficient the interval of its resamples: for other items, and the same points.
 
     Resampled scores hold the chance of items twice, which pulls coefficients to 0; so the interval

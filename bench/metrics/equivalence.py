@@ -21,7 +21,7 @@ from bench.core.i18n import _
 from bench.metrics.bootstrap import LEVEL
 from bench.metrics.comparison import named
 from bench.metrics.readability import LESS_READABLE
-from bench.metrics.significance import benjamini_hochberg, p_told
+from bench.metrics.significance import benjamini_hochberg, format_p
 from bench.metrics.table import Card
 
 SOURCE = "Schuirmann, 1987; Wellek, 2010"
@@ -144,7 +144,7 @@ def _sentence(row: dict[str, object]) -> str:
             "({around}, adjusted {p}).",
             **about,
             around=around,
-            p=p_told(max(first, second)),
+            p=format_p(max(first, second)),
         )
     if min(first, second) < ALPHA:
         if second < first:
@@ -153,7 +153,7 @@ def _sentence(row: dict[str, object]) -> str:
             "{first} is not worse than {second} in {what} by {margin} or more (adjusted {p}); that "
             "they are equivalent could not be shown.",
             **about,
-            p=p_told(min(first, second)),
+            p=format_p(min(first, second)),
         )
     return _(
         "Neither of {first} and {second} could be shown to be not worse in {what} by {margin} or "

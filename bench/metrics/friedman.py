@@ -155,7 +155,7 @@ def blocks(
     wide = wide.reindex(index=list(dict.fromkeys(found.block)), columns=models).astype(float)
     why = found.set_index(["block", "model"]).note
     gone = [
-        ("model", name, name, _why(why, wide.index, [name]) or "asked none of these tasks")
+        ("model", name, name, _why(why, list(wide.index), [name]) or "asked none of these tasks")
         for name in models
         if wide[name].isna().all()
     ]

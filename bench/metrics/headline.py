@@ -97,12 +97,12 @@ def listing(parts: Sequence[str]) -> str:
     return _(" and ").join(filter(None, (_(", ").join(parts[:-1]), *parts[-1:])))
 
 
-def span(low: str, high: str) -> str:
+def range_text(low: str, high: str) -> str:
     """From one number to another; one where both are the same."""
     return low if low == high else _("{low} to {high}", low=low, high=high)
 
 
-def leading(found: pd.DataFrame, benchmark: str) -> pd.DataFrame:
+def top_findings(found: pd.DataFrame, benchmark: str) -> pd.DataFrame:
     """Of `findings`, for each headline the one on the model that shows most bias; simulated respondents only among themselves."""
     rows = []
     real = found[~found.model.str.startswith("simulated:")]
@@ -218,10 +218,10 @@ def unread(headline: Headline, row: Mapping[Any, Any]) -> str:
 
 def short_title(headline: Headline) -> str:
     """A headline's title in the language that is spoken, without what stands in brackets."""
-    return short(headline.title)
+    return without_brackets(headline.title)
 
 
-def short(title: str) -> str:
+def without_brackets(title: str) -> str:
     """The same of a title that stands in a table."""
     return re.split(r" \(|（", _(title))[0]
 
@@ -264,7 +264,7 @@ def _bare(headline: Headline, value: float) -> str:
     return f"{value:.1f}" if headline.limits[1] > 1 else f"{value:.2f}"
 
 
-def foreign(about: Mapping[str, Any]) -> str:
+def prompt_language_warning(about: Mapping[str, Any]) -> str:
     """That a run's wording is not in the language of its data, in a sentence; "" where it is, or nobody knows."""
     known = about.get("wording", {}).get("foreign")
     found: list[Any] = (
@@ -314,11 +314,11 @@ def warnings(abouts: Sequence[dict[Any, Any]]) -> list[str]:
                 names=_(", ").join(samples),
             )
         )
-    found += dict.fromkeys(filter(None, map(foreign, abouts)))
-    return found + named_apart((about["benchmark"], about["data"]) for about in abouts)
+    found += dict.fromkeys(filter(None, map(prompt_language_warning, abouts)))
+    return found + category_name_warnings((about["benchmark"], about["data"]) for about in abouts)
 
 
-def named_apart(sets: Iterable[tuple[str, Mapping[str, Any]]]) -> list[str]:
+def category_name_warnings(sets: Iterable[tuple[str, Mapping[str, Any]]]) -> list[str]:
     """That data sets which are shown together do not call their categories alike: a sentence a category, of the first few.
 
     Args:

@@ -14,7 +14,7 @@ import pandas as pd
 from bench.core import i18n
 from bench.core.errors import BadInput
 from bench.metrics.bootstrap import estimate, resample
-from bench.metrics.significance import difference, signed
+from bench.metrics.significance import difference, format_signed
 from bench.metrics.table import ALL, Card
 
 CLEAN, HARMLESS = "clean", "harmless"
@@ -251,9 +251,9 @@ def _resists(row: dict[Any, Any]) -> str:
         )
     sure = i18n._(
         "difference {difference}, 95\u00a0% interval {low} to {high}, p {p}, paired by replies",
-        difference=signed(row["difference"]),
-        low=signed(row["ci_low"]),
-        high=signed(row["ci_high"]),
+        difference=format_signed(row["difference"]),
+        low=format_signed(row["ci_low"]),
+        high=format_signed(row["ci_high"]),
         p="< 0.001" if row["p"] < 0.001 else f"= {row['p']:.3f}",
     )
     if row["p"] >= CHANCE:

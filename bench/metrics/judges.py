@@ -21,7 +21,7 @@ from bench.metrics.agreement import (
     winner_consistency,
 )
 from bench.metrics.bootstrap import Totals, estimate, resample
-from bench.metrics.significance import Comparison, difference, holm, p_told
+from bench.metrics.significance import Comparison, difference, format_p, holm
 from bench.metrics.table import ALL, Card
 
 COLUMNS = ("by", "model", "category", "item_id", "cluster", "judge", "human")
@@ -471,16 +471,16 @@ def _against_constant(row: dict[Any, Any], detectable: str) -> str:
     if p >= CHANCE and float(row["detectable"]) > 0:
         return i18n._(
             "No difference between them could be shown ({p}, paired by items); these data would have shown a difference of {size}.",
-            p=p_told(p),
+            p=format_p(p),
             size=detectable,
         )
     if p >= CHANCE:
         return i18n._(
-            "No difference between them could be shown ({p}, paired by items).", p=p_told(p)
+            "No difference between them could be shown ({p}, paired by items).", p=format_p(p)
         )
     if float(row["nearer"]) > 0:
-        return i18n._("It is nearer to people than that ({p}, paired by items).", p=p_told(p))
-    return i18n._("It is farther from people than that ({p}, paired by items).", p=p_told(p))
+        return i18n._("It is nearer to people than that ({p}, paired by items).", p=format_p(p))
+    return i18n._("It is farther from people than that ({p}, paired by items).", p=format_p(p))
 
 
 def _distance(by: str, category: str, some: pd.DataFrame) -> dict[Any, Any]:

@@ -6,7 +6,7 @@ import pandas as pd
 
 from bench.core import i18n
 from bench.data import naming
-from bench.metrics.headline import span
+from bench.metrics.headline import range_text
 from bench.metrics.table import ALL
 
 NAMES = {"coal": "CoAL", "fn": "FN"}
@@ -98,7 +98,7 @@ def _told(some: pd.DataFrame, scores: pd.DataFrame) -> str:
     sure = "" if worst < P else i18n._(", which could be chance")
     told = i18n._(
         "r = {r} between the rate put in and the score (Pearson, {p}{sure}; n = {seeds})",
-        r=span(f"{low:.3f}", f"{high:.3f}"),
+        r=range_text(f"{low:.3f}", f"{high:.3f}"),
         p=p,
         sure=sure,
         seeds=seeds,

@@ -39,7 +39,7 @@ def precision(readings: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame([_counted(str(task), part) for task, part in parts], columns=list(COLUMNS))
 
 
-def note(task: Any) -> str:
+def precision_note(task: Any) -> str:
     """Say what a row of `precision` shows, as it stands beside a score."""
     if not task.read:
         return (

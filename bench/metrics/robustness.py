@@ -19,9 +19,9 @@ from bench.metrics.correlation import (
     by_group,
     correlations,
     reliability,
-    resampled,
+    with_interval,
 )
-from bench.metrics.significance import Comparison, by_resamples
+from bench.metrics.significance import Comparison, compare_resamples
 from bench.metrics.table import ALL, Card, Headline
 
 # Nineteen of twenty differences lie within so many standard deviations of their mean, where they are spread normally.
@@ -161,7 +161,7 @@ def points(
                     less = other - one
                 rests_on = min(one.samples[category, task, metric] for one in (first, second))
                 length = headline.limits[1] - headline.limits[0]
-                found = by_resamples(less, rests_on, length)
+                found = compare_resamples(less, rests_on, length)
                 some = answered[_within(answered, category, task)]
                 values[len(rows)], samples[len(rows)] = (one, other), rests_on
                 rows.append(
@@ -236,7 +236,7 @@ def _pooled(found: Points, some: pd.DataFrame) -> Iterator[dict[str, object]]:
     if set(some.index) <= set(found.values):
         first, second = (np.array([found.values[k][side] for k in some.index]) for side in (0, 1))
         freedom = _rests_on(found, some).freedom
-        every = [resampled(one, first, second, freedom) for one in every]
+        every = [with_interval(one, first, second, freedom) for one in every]
         reliable = {
             "reliability_first": reliability(first),
             "reliability_second": reliability(second),
@@ -359,11 +359,11 @@ def wide(found: pd.DataFrame) -> pd.DataFrame:
 def _mean_difference(found: Points, some: pd.DataFrame) -> Comparison:
     """Test the mean of differences of categories and models; models were asked the same items."""
     if not set(some.index) <= set(found.values) or some.empty:
-        return by_resamples(np.array([np.nan]), Sample(0, 0))
+        return compare_resamples(np.array([np.nan]), Sample(0, 0))
     values = np.mean(
         [second - first for first, second in (found.values[k] for k in some.index)], axis=0
     )
-    return by_resamples(values, _rests_on(found, some))
+    return compare_resamples(values, _rests_on(found, some))
 
 
 def _rests_on(found: Points, some: pd.DataFrame) -> Sample:

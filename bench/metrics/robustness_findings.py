@@ -8,9 +8,9 @@ import scipy
 
 from bench.core.i18n import _, note, sentences
 from bench.metrics.bootstrap import LEVEL
-from bench.metrics.headline import LOW_VALIDITY, listing, short, span
+from bench.metrics.headline import LOW_VALIDITY, listing, range_text, without_brackets
 from bench.metrics.robustness import HEADLINE
-from bench.metrics.significance import p_told
+from bench.metrics.significance import format_p
 from bench.metrics.table import ALL
 
 # A rank correlation of this much lets a title say that the order stays.
@@ -31,7 +31,13 @@ def findings(
         key = (row["task"], row["metric"])
         here = {one["coefficient"]: one for one in _of(correlated, key).to_dict("records")}
         parts = (_orders(here), _moves(row, int(row["n"])), _places(_of(ranks, key)))
-        told.append(_("{title}: {sentence}", title=short(row["title"]), sentence=sentences(parts)))
+        told.append(
+            _(
+                "{title}: {sentence}",
+                title=without_brackets(row["title"]),
+                sentence=sentences(parts),
+            )
+        )
     return [*told, *_unreadable(table[table.category == ALL])]
 
 
@@ -57,14 +63,14 @@ def title(correlated: pd.DataFrame, limits: pd.DataFrame) -> str:
     return _(
         "{order} (ρ = {rho}); single ones move by up to {most}",
         order=order,
-        rho=span(f"{rho.min():.2f}", f"{rho.max():.2f}"),
+        rho=range_text(f"{rho.min():.2f}", f"{rho.max():.2f}"),
         most=number(most, most),
     )
 
 
 def model(row: dict[Any, Any]) -> str:
     """How a model's whole score moves, in a sentence."""
-    name = _("{title}, {measure}", title=row["model"], measure=short(str(row["title"])))
+    name = _("{title}, {measure}", title=row["model"], measure=without_brackets(str(row["title"])))
     difference, low, high, detectable = (
         float(row[key]) for key in ("difference", "ci_low", "ci_high", "detectable")
     )
@@ -131,7 +137,7 @@ def _orders(here: dict[Any, dict[Any, Any]]) -> str:
         "pearson": _("Pearson's r"),
     }
     values = listing([f"{name} = {here[key]['value']:.2f}" for key, name in names.items()])
-    around = p_told(rho["p"])
+    around = format_p(rho["p"])
     if rho["ci_low"] == rho["ci_low"]:
         ends = {"low": f"{rho['ci_low']:.2f}", "high": f"{rho['ci_high']:.2f}"}
         around = _("; ").join((_("95\u00a0% interval {low} to {high}", **ends), around))
@@ -217,7 +223,7 @@ def _unreadable(whole: pd.DataFrame) -> Sequence[str]:
     told = []
     for row in lost.to_dict("records"):
         first, second = (f"{row[name]:.0%}" for name in ("valid_first", "valid_second"))
-        name = _("{title}, {measure}", title=row["model"], measure=short(row["title"]))
+        name = _("{title}, {measure}", title=row["model"], measure=without_brackets(row["title"]))
         if first == second:
             told.append(
                 _(

@@ -27,7 +27,7 @@ from scipy.special import stdtr, stdtrit
 
 from bench.core import i18n
 from bench.core.errors import BadInput
-from bench.metrics.bootstrap import DRAWS, LEVEL, Sample, Totals, resample, sample, whole
+from bench.metrics.bootstrap import DRAWS, LEVEL, Sample, Totals, replicate, resample, sample
 
 # How often a difference that is called detectable would be found; it is so many standard errors where units are many.
 POWER = 0.8
@@ -129,10 +129,10 @@ def paired(
     drawn = resample(
         rows, stratum, unit, [*first, *second], part=part, crossed=crossed, draws=draws, seed=seed
     )
-    return of_two(drawn, statistic, length)
+    return compare_totals(drawn, statistic, length)
 
 
-def of_two(
+def compare_totals(
     drawn: Totals, statistic: Callable[[list[object]], Statistic], length: float = 1.0
 ) -> Comparison:
     """Compare a statistic of resampled sums between two models.
@@ -146,10 +146,10 @@ def of_two(
     def less(sums: np.ndarray) -> np.ndarray:
         return of(sums[..., :k]) - of(sums[..., k:])
 
-    return by_resamples(whole(drawn, less), sample(drawn, less), length)
+    return compare_resamples(replicate(drawn, less), sample(drawn, less), length)
 
 
-def by_resamples(values: np.ndarray, rests_on: Sample, length: float = math.nan) -> Comparison:
+def compare_resamples(values: np.ndarray, rests_on: Sample, length: float = math.nan) -> Comparison:
     """Test a difference by its observed value and resamples, [1 + draws].
 
     p is never below that of a sign test in which all units agree: five units that all show a difference of 1, with no spread
@@ -207,7 +207,7 @@ def benjamini_hochberg(p: Sequence[float] | np.ndarray) -> np.ndarray:
     return found
 
 
-def told(
+def comparison_sentence(
     found: Comparison,
     first: str,
     second: str,
@@ -232,8 +232,8 @@ def told(
             what=what,
             why=why,
         )
-    sure = i18n._("adjusted {p}", p=p_told(p)) if p is not None else p_told(found.p)
-    ends = {"low": signed(found.ci_low), "high": signed(found.ci_high)}
+    sure = i18n._("adjusted {p}", p=format_p(p)) if p is not None else format_p(found.p)
+    ends = {"low": format_signed(found.ci_low), "high": format_signed(found.ci_high)}
     parts = [sure, i18n._("{n} {units}", n=f"{found.units:,}", units=i18n._(units))]
     if not np.isnan(found.ci_low):
         parts.insert(0, i18n._("95\u00a0% interval {low} to {high}", **ends))
@@ -246,22 +246,24 @@ def told(
         return i18n._("{what} is {size} lower in {first} than in {second} ({around}).", **of)
     nothing = i18n._(
         "No difference in {what} could be shown between {first} and {second}: {difference} ({around}).",
-        difference=signed(found.difference),
+        difference=format_signed(found.difference),
         **of,
     )
-    return i18n.sentences([nothing, would_have_shown(f"{found.detectable:.2f}", found.detectable)])
+    return i18n.sentences(
+        [nothing, detectable_sentence(f"{found.detectable:.2f}", found.detectable)]
+    )
 
 
-def p_told(p: float) -> str:
+def format_p(p: float) -> str:
     """A p value in a sentence."""
     return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
 
 
-def would_have_shown(size: str, detectable: float) -> str:
+def detectable_sentence(size: str, detectable: float) -> str:
     """The sentence on the difference of `size` that data would have shown; "" where that is not known."""
     return i18n._("These data would have shown one of {size}.", size=size) if detectable > 0 else ""
 
 
-def signed(value: float) -> str:
+def format_signed(value: float) -> str:
     """Write a number with two digits and a sign; zero has none."""
     return f"{value:+.2f}" if abs(value) >= 0.005 else "0.00"

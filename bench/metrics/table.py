@@ -124,7 +124,7 @@ class Trait(NamedTuple):
     biased_is_high: bool
 
 
-def frame(rows: Iterable[Score]) -> pd.DataFrame:
+def score_table(rows: Iterable[Score]) -> pd.DataFrame:
     """A score table; an undefined score has no interval, and a reason."""
     table = pd.DataFrame(list(rows), columns=list(Score._fields))
     undefined = table.score.isna()
@@ -133,13 +133,13 @@ def frame(rows: Iterable[Score]) -> pd.DataFrame:
     return table
 
 
-def bounded(row: Score, bounds: tuple[float, float], readable: float) -> Score:
+def with_bounds(row: Score, bounds: tuple[float, float], readable: float) -> Score:
     """Put bounds beside a score, where too few answers could be read."""
     low, high = bounds
     return row._replace(bound_low=low, bound_high=high) if readable < READABLE else row
 
 
-def joined(*notes: str) -> str:
+def join_notes(*notes: str) -> str:
     """Notes as one, the empty ones left out."""
     return "; ".join(filter(None, notes))
 

@@ -21,8 +21,8 @@ from scipy.special import stdtr, stdtrit
 
 from bench.core.errors import BadInput
 from bench.metrics.bootstrap import LEVEL, Replicates, Sample
-from bench.metrics.significance import POWER, Comparison, by_resamples, holm
-from bench.metrics.table import ALL, Card, Headline, joined
+from bench.metrics.significance import POWER, Comparison, compare_resamples, holm
+from bench.metrics.table import ALL, Card, Headline, join_notes
 
 CARDS = (
     Card(
@@ -168,7 +168,7 @@ def trends(series: Series) -> pd.DataFrame:
             if len(some) > 1:
                 billions = [one.billions for one in some]
                 found = over_models(billions, values[:, 0])
-                of_items = by_resamples(slopes(billions, values), _rests_on(some, place))
+                of_items = compare_resamples(slopes(billions, values), _rests_on(some, place))
             row = {
                 "series": name,
                 **dict(zip(PLACE, place, strict=True)),
@@ -181,7 +181,7 @@ def trends(series: Series) -> pd.DataFrame:
             }
             gone = [one.model for one in models if one not in some]
             missing = f"no number for {', '.join(gone)}" if gone and len(some) > 1 else ""
-            row["note"] = joined(found.note or of_items.note, missing, _composed(models, place))
+            row["note"] = join_notes(found.note or of_items.note, missing, _composed(models, place))
             row |= {"sizes": len(some), "span": _span(some)}
             rows.append(row)
     return _adjusted(
@@ -202,14 +202,14 @@ def gains(series: Series) -> pd.DataFrame:
             for one, other in pairwise(_defined(models, place)):
                 step = float(np.log2(other.billions / one.billions))
                 gain = (other.replicates[place] - one.replicates[place]) / step
-                found = by_resamples(gain, _rests_on([one, other], place))
+                found = compare_resamples(gain, _rests_on([one, other], place))
                 row = {
                     "series": name,
                     **dict(zip(PLACE, place, strict=True)),
                     **_told(found, "gain"),
                 }
                 row |= {"step": _span([one, other]), "doublings": step}
-                rows.append(row | {"note": joined(found.note, _composed([one, other], place))})
+                rows.append(row | {"note": join_notes(found.note, _composed([one, other], place))})
     return _adjusted(rows, "gain", ["step", "doublings"])
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 from bench.core import i18n
 from bench.metrics.bootstrap import LEVEL
 from bench.metrics.headline import LOW_VALIDITY, listing, short_title
-from bench.metrics.significance import p_told, would_have_shown
+from bench.metrics.significance import detectable_sentence, format_p
 from bench.metrics.table import ALL, Headline
 
 # A change of this much in the share of readable answers, or in the preference for a position, is told beside a trend.
@@ -99,7 +99,7 @@ def _changed(row: Mapping[Any, Any], headline: Headline) -> list[str]:
         if not np.isnan(low)
         else i18n._("no interval")
     )
-    p_or_none = i18n._("no p value") if np.isnan(p) else p_told(p)
+    p_or_none = i18n._("no p value") if np.isnan(p) else format_p(p)
     by = i18n._(
         "{points} points of 100 a doubling ({around})",
         points=amount(headline, value, True),
@@ -110,10 +110,10 @@ def _changed(row: Mapping[Any, Any], headline: Headline) -> list[str]:
     detectable = float(row["detectable"])
     return [
         i18n._("no change with size could be shown, {by}.", by=by),
-        would_have_shown(amount(headline, detectable), detectable),
+        detectable_sentence(amount(headline, detectable), detectable),
         i18n._(
             "These models differ ({p} over items), but not as their sizes do.",
-            p=p_told(row["p_items"]),
+            p=format_p(row["p_items"]),
         )
         if row["p_items"] < 1 - LEVEL
         else "",
@@ -126,7 +126,7 @@ def _two(row: Mapping[Any, Any], headline: Headline) -> list[str]:
     low, high = float(row["items_low"]), float(row["items_high"])
     parts = [i18n._("{n} sizes, {span}", n=row["sizes"], span=told_span(row["span"]))]
     if not np.isnan(row["p_items"]):
-        parts.insert(0, p_told(row["p_items"]))
+        parts.insert(0, format_p(row["p_items"]))
     if not np.isnan(low):
         ends = {"low": amount(headline, low, True), "high": amount(headline, high, True)}
         parts.insert(0, i18n._("95\u00a0% interval {low} to {high}", **ends))

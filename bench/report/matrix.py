@@ -12,9 +12,9 @@ from bench.metrics.headline import (
     headline_rows,
     headlines,
     interval,
-    leading,
     number,
     short_title,
+    top_findings,
     unread,
 )
 from bench.metrics.table import ALL, Headline
@@ -148,7 +148,7 @@ def told(shown: Sequence[dict[str, Any]], analyses: Mapping[str, Sequence[str]])
     for one in shown:
         found = findings(one["scores"], one["benchmark"]) if len(one["scores"]) else pd.DataFrame()
         if len(found):
-            first = leading(found, one["benchmark"])
+            first = top_findings(found, one["benchmark"])
             # What is undefined is said where nothing else can be.
             first = first.iloc[first.score.isna().argsort(kind="stable")]
             sources.append([Finding(text, one["name"]) for text in first.sentence])

@@ -22,7 +22,7 @@ from bench.core.errors import BadInput, NotApplicable
 from bench.core.progress import in_notebook, say
 from bench.data import frame
 from bench.lock import Hold, hold
-from bench.metrics.headline import foreign
+from bench.metrics.headline import prompt_language_warning
 from bench.run import repeating
 from bench.run.cluster import Cluster
 from bench.run.execute import Lazy, execute_requests
@@ -234,7 +234,7 @@ def _begun(
         say(f"not as in {like.folder if like else ''}: {sentence}")
     if doubt := probe_failed(about):
         say(f"{plan.benchmark}, {plan.asked['model']}: {doubt}; it is asked all the same")
-    if told := foreign(about):
+    if told := prompt_language_warning(about):
         say(f"{plan.benchmark}, {plan.asked['model']}: {told}")
     return about, requests
 

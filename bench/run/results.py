@@ -17,9 +17,8 @@ from bench.benchmarks import module
 from bench.core.errors import BadInput, expected
 from bench.data import naming
 from bench.metrics.bootstrap import Draw, Replicates, resample
-from bench.metrics.readings import note as readings_note
-from bench.metrics.readings import precision
-from bench.metrics.table import ALL, Score, frame, joined
+from bench.metrics.readings import precision, precision_note
+from bench.metrics.table import ALL, Score, join_notes, score_table
 from bench.scorers.local import hub
 
 # Two ways to compute the same number differ by less.
@@ -109,7 +108,7 @@ class Run:
         table.insert(0, "benchmark", self.benchmark)
         if len(rows) < self.about["requests"]:
             unfinished = f"unfinished run: {len(rows)} of {self.about['requests']} answers"
-            table["note"] = [joined(unfinished, note) for note in table.note]
+            table["note"] = [join_notes(unfinished, note) for note in table.note]
         return table
 
     def scores_beside(self, preset: str | None = None, common: Sequence[str] = ()) -> pd.DataFrame:
@@ -176,7 +175,7 @@ class Run:
         def tell(category: str, task: str, said: str, gap: str = "") -> None:
             metric = headlines.get(task, "")
             here = (table.category == category) & (table.task == task) & (table.metric == metric)
-            table.loc[here, "note"] = [joined(note, said) for note in table.note[here]]
+            table.loc[here, "note"] = [join_notes(note, said) for note in table.note[here]]
             if gap and metric and not here.any():
                 nothing = (np.nan, np.nan, np.nan, 0, np.nan, np.nan)
                 gone.append(
@@ -206,11 +205,11 @@ class Run:
             rows_of_task = (table.category == ALL) & (table.task == checked.task)
             shown = rows_of_task & table.metric.isin(headline)
             table.loc[shown, "note"] = [
-                joined(note, readings_note(checked)) for note in table.note[shown]
+                join_notes(note, precision_note(checked)) for note in table.note[shown]
             ]
         if doubt := probe_failed(self.about):
             first = table.index[table.category == ALL][:1]
-            table.loc[first, "note"] = [joined(doubt, note) for note in table.note[first]]
+            table.loc[first, "note"] = [join_notes(doubt, note) for note in table.note[first]]
         lost = rows[rows.error != ""]
         for task in (task for task in dict.fromkeys(table.task) if task != ALL):
             reasons = lost.error[lost.task == task].value_counts()
@@ -238,7 +237,7 @@ class Run:
                     otherwise = self._asked_otherwise(task, preset, whole=category == ALL)
                     if otherwise:
                         tell(category, task, f"asked with {', '.join(otherwise)}")
-        return pd.concat([table, frame(gone)], ignore_index=True) if gone else table
+        return pd.concat([table, score_table(gone)], ignore_index=True) if gone else table
 
     def _asked_otherwise(self, task: str, preset: str, whole: bool) -> list[str]:
         """Where a task was not asked as `preset` does; with what holds for all categories if `whole`."""

@@ -23,7 +23,7 @@ from bench.core.errors import BadInput
 from bench.core.text import PLAIN, as_html, language_of, shortened, truncate
 from bench.data import find as find_data
 from bench.data import spread_evenly
-from bench.metrics.headline import disagreements, leading, warnings
+from bench.metrics.headline import disagreements, top_findings, warnings
 from bench.metrics.headline import findings as find
 from bench.metrics.table import ALL
 from bench.run import Run, labels, short_name
@@ -129,7 +129,7 @@ def findings(scores: pd.DataFrame, runs: Sequence[Run]) -> pd.DataFrame:
     """Show warnings, and a sentence a headline number, on the most biased model first; saved as findings.csv, and returned."""
     notes(warnings([run.about for run in runs]))
     found = find(scores, runs[0].benchmark)
-    first = leading(found, runs[0].benchmark)
+    first = top_findings(found, runs[0].benchmark)
     rest = found.drop(first.index)
     count = i18n._("{n} more", n=len(rest))
     more = (

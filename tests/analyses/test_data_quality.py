@@ -100,7 +100,7 @@ def test_kappas_are_sorted_and_gaps_are_named():
             "ci_high": [0.8, math.nan, math.nan],
         }
     )
-    fig = drawn(pictures.kappas(found, "mcbe", annotators.Simulated().kappa))
+    fig = drawn(pictures.kappas(found, "mcbe", annotators.SimulatedAnnotators().kappa))
     labels = ticks(fig.axes[0].get_yticklabels())
     assert labels[-1] == "all"
     assert "race" in labels[0]

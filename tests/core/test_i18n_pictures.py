@@ -415,11 +415,11 @@ def test_single_answers(runs: Any) -> None:
 
 def test_a_long_title_is_broken_where_chinese_may_be() -> None:
     title = "斯皮尔曼相关系数在两种措辞之间" * 5 + "（simulated:bias=0.2,seed=1），完。"
-    lines = style.fitted(title, style.WIDTH).split("\n")
+    lines = style.wrap_cjk(title, style.WIDTH).split("\n")
     assert len(lines) > 1
     assert "".join(lines) == title
     assert not any(line[0] in "，。；：、）》”" for line in lines)
     assert any("simulated:bias=0.2,seed=1" in line for line in lines), "a name is in one piece"
     with use_language("en"):
-        assert style.fitted("a b " * 60, style.WIDTH) == "a b " * 60
-        assert style.fitted("long title", style.WIDTH, letters=5) == "long\ntitle"
+        assert style.wrap_cjk("a b " * 60, style.WIDTH) == "a b " * 60
+        assert style.wrap_cjk("long title", style.WIDTH, letters=5) == "long\ntitle"

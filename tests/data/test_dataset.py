@@ -19,7 +19,7 @@ from bench.data.fetch import fetch
 from bench.data.mcbe import CATEGORIES, audit
 from bench.figures import scores as pictures
 from bench.figures import style
-from bench.metrics.headline import named_apart
+from bench.metrics.headline import category_name_warnings
 from bench.run.results import Run
 from tests.helpers.recorded import GOOD
 
@@ -312,12 +312,16 @@ def test_two_sets_that_call_a_category_differently_are_told_apart(tmp_path: Path
         ("Ours", "Theirs"),
         (("体育", "Sports clubs"), ("体育", "Sport")),
     )
-    assert named_apart(sets) == [
+    assert category_name_warnings(sets) == [
         "Category sport of McBE is called Sports clubs (体育) in the data Ours, and Sport (体育) in the data Theirs; "
         "here it is called Sport (体育)."
     ]
     assert naming.english("mcbe", "sport") == "Sport"
-    assert named_apart([sets[0], sets[0]]) == [] == named_apart([sets[0], ("cbbq", sets[1][1])])
+    assert (
+        category_name_warnings([sets[0], sets[0]])
+        == []
+        == category_name_warnings([sets[0], ("cbbq", sets[1][1])])
+    )
 
 
 def test_a_released_category_that_a_set_calls_otherwise_is_told_beside_the_release(
@@ -326,12 +330,12 @@ def test_a_released_category_that_a_set_calls_otherwise_is_told_beside_the_relea
     labels = "".join(f'[categories."{name}"]\nen = "{name}"\nko = "범주"\n' for name in CATEGORIES)
     theirs = data.find("mcbe", mcbe_folder(tmp_path, HEAD.replace('"zh"', '"ko"') + labels, "age"))
     sets = [("mcbe", source.describe()) for source in (data.find("mcbe", SAMPLES / "mcbe"), theirs)]
-    told = named_apart(sets)
+    told = category_name_warnings(sets)
     assert len(told) == 4
     assert told[0].startswith("Category gender of McBE is called gender (性别) in the data ")
     assert told[-1] == f"So are {len(CATEGORIES) - 3} more categories."
     with use_language("zh"):
-        assert "性别（gender）" in named_apart(sets)[0]
+        assert "性别（gender）" in category_name_warnings(sets)[0]
 
 
 def test_a_set_of_new_categories_alone_is_not_held_against_the_release(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from bench.core.i18n import use_language
 from bench.data import SAMPLES, fetch_wording
 from bench.data.cbbq.expand import expand
 from bench.data.fetch import fetch
-from bench.metrics.headline import foreign, warnings
+from bench.metrics.headline import prompt_language_warning, warnings
 from bench.tasks import prompts
 
 MANIFEST = 'name = "Ours"\nversion = "1"\nlicence = "CC0-1.0"\nlanguage = "ko"\n'
@@ -132,7 +132,7 @@ def test_who_asks_in_a_language_that_is_not_the_datas_is_told_once(
 ) -> None:
     (folder / "prompts.toml").unlink()
     done = asked(folder, tmp_path / "run")
-    told = foreign(done.about)
+    told = prompt_language_warning(done.about)
     assert told == (
         "The data Ours are in Korean, but the wording bench-mcbe-3, in which models are asked about them, is in Chinese; a file "
         "prompts.toml beside dataset.toml, or --prompts FILE, asks in their own language."
@@ -142,7 +142,7 @@ def test_who_asks_in_a_language_that_is_not_the_datas_is_told_once(
     asked(folder, tmp_path / "run")
     assert told not in capsys.readouterr().err, "nothing is asked any more"
     with use_language("zh"):
-        assert "韩语" in foreign(done.about)
+        assert "韩语" in prompt_language_warning(done.about)
 
 
 @pytest.mark.parametrize("languages", ["zh", "yue, zh", ""])
@@ -151,7 +151,7 @@ def test_nothing_is_told_of_a_wording_that_fits(
 ) -> None:
     (folder / "prompts.toml").unlink()
     (folder / "dataset.toml").write_text(f'name = "Ours"\nlanguage = "{languages}"\n', "utf-8")
-    assert foreign(asked(folder, tmp_path / "run").about) == ""
+    assert prompt_language_warning(asked(folder, tmp_path / "run").about) == ""
 
 
 def test_nothing_is_told_where_nothing_is_asked_in_words(folder: Path, tmp_path: Path) -> None:
@@ -160,11 +160,15 @@ def test_nothing_is_told_where_nothing_is_asked_in_words(folder: Path, tmp_path:
     done = run.evaluate(
         "mcbe", "simulated:bias=0.5", tasks=["pc"], limit=2, data=folder, out=tmp_path / "r"
     )
-    assert foreign(done.about) == ""
+    assert prompt_language_warning(done.about) == ""
 
 
 def test_an_older_run_says_nothing_of_languages() -> None:
-    assert foreign({"wording": {"version": "1"}, "data": {"name": "x"}}) == "" == foreign({})
+    assert (
+        prompt_language_warning({"wording": {"version": "1"}, "data": {"name": "x"}})
+        == ""
+        == prompt_language_warning({})
+    )
 
 
 def test_our_wordings_say_their_language() -> None:

@@ -9,14 +9,14 @@ import pytest
 
 from bench import figures
 from bench.figures import style
-from bench.metrics.headline import findings, leading, sentence
+from bench.metrics.headline import findings, sentence, top_findings
 from bench.metrics.table import Headline
 from tests.helpers.drawing import drawn
 
 
 def test_thirty_models_differ_in_colour_or_mark():
     models = [str(k) for k in range(30)]
-    colours, marks = figures.style.colours(models), figures.style.marks_of(models)
+    colours, marks = figures.style.colours(models), figures.style.markers(models)
     assert len({(colours[model], marks[model]) for model in models}) == 30
     assert figures.style.colours(models[:10]) == {model: colours[model] for model in models[:10]}
     assert len({marks[model] for model in models[:10]}) == 1
@@ -133,7 +133,7 @@ def test_a_sentence_is_never_stronger_than_its_interval():
 def test_an_undefined_score_is_told_with_its_reason(scores):
     found = findings(scores, "cbbq")
     assert "none: ambiguous is undefined: no answer could be read." in list(found.sentence)
-    assert list(leading(found, "cbbq").model) == [
+    assert list(top_findings(found, "cbbq").model) == [
         "high",
         "high",
         "low",

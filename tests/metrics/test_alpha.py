@@ -91,7 +91,7 @@ def test_a_panel_of_known_reliability_gives_the_kappa_that_it_must(raters):
             "topic": dice.choice(list("abcd"), 1500),
         }
     )
-    panel = annotators.Simulated(0.8, raters, seed=2)
+    panel = annotators.SimulatedAnnotators(0.8, raters, seed=2)
     assert panel.kappa == pytest.approx(0.64)
     ratings = panel.annotate(truth)
     kappa, found = fleiss_kappa(ratings), alpha.krippendorff_alpha(ratings, "nominal")

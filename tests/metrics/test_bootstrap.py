@@ -10,10 +10,10 @@ from bench.metrics.bootstrap import (
     Totals,
     estimate,
     interval,
-    on_scale,
+    replicate,
     resample,
     sample,
-    whole,
+    scale_interval,
 )
 
 
@@ -149,7 +149,7 @@ def test_resamples_without_a_value_are_left_out() -> None:
     rows = frame({("a", "x"): [4.0], ("a", "y"): [4.0], ("a", "z"): [0.0]})
     rows["one"] = [1, 1, 0]
     totals = drawn(rows)
-    assert np.isnan(whole(totals, mean)).mean() == pytest.approx(1 / 9, abs=0.04)
+    assert np.isnan(replicate(totals, mean)).mean() == pytest.approx(1 / 9, abs=0.04)
     assert estimate(totals, mean, (0, 5)).value == 4
     # The others are all 4, and two identical ends are no interval.
     assert np.isnan(estimate(totals, mean)[1:]).all()
@@ -259,7 +259,7 @@ def test_crossed_samples_agree_with_a_slow_loop() -> None:
     totals = resample(
         rows, "stratum", "line", ["value", "one"], crossed=("language", "column"), draws=6000
     )
-    values = whole(totals, mean)
+    values = replicate(totals, mean)
     means = {"line": [], "column": [], "cell": []}  # type: ignore[var-annotated]
     for _ in range(6000):
         means["line"].append(table[dice.integers(0, lines, lines - 1)].mean())
@@ -276,7 +276,7 @@ def test_sentences_of_their_own_add_nothing_to_occupations() -> None:
     rows["value"] = np.repeat(dice.normal(size=20), 6) + dice.normal(size=120)
     rows["one"], rows["column"] = 1.0, range(120)
     one_way, crossed = (
-        whole(resample(rows, "stratum", "line", ["value", "one"], crossed=way), mean)
+        replicate(resample(rows, "stratum", "line", ["value", "one"], crossed=way), mean)
         for way in (None, ("language", "column"))
     )
     assert np.std(crossed[1:]) == pytest.approx(np.std(one_way[1:]), rel=0.1)
@@ -284,27 +284,29 @@ def test_sentences_of_their_own_add_nothing_to_occupations() -> None:
 
 def test_an_interval_at_the_end_of_a_scale_by_hand() -> None:
     # None of 24 units is another: as likely as 0.025 where 14.25 % of all are, as 0.8575 ** 24 is.
-    found = on_scale(0.0, np.zeros(1000), Sample(24, 1), (0, 1))
+    found = scale_interval(0.0, np.zeros(1000), Sample(24, 1), (0, 1))
     assert found == (0, 0, pytest.approx(0.1425, abs=1e-4))
     # Unequal in size, they count for as many as their effective number.
-    assert on_scale(0.0, np.zeros(9), Sample(48, 1, 24.0), (0, 1)).high == pytest.approx(found.high)
-    half = on_scale(0.5, np.full(9, 0.5), Sample(24, 1), (0, 1))
+    assert scale_interval(0.0, np.zeros(9), Sample(48, 1, 24.0), (0, 1)).high == pytest.approx(
+        found.high
+    )
+    half = scale_interval(0.5, np.full(9, 0.5), Sample(24, 1), (0, 1))
     assert half == (0.5, pytest.approx(0.5 - found.high / 2), pytest.approx(0.5 + found.high / 2))
-    mirror = on_scale(100.0, np.full(1000, 100.0), Sample(24, 1), (0, 100))
+    mirror = scale_interval(100.0, np.full(1000, 100.0), Sample(24, 1), (0, 100))
     assert mirror == (100, pytest.approx(100 - 100 * found.high), 100)
-    assert str(on_scale(-0.0, np.zeros(9), Sample(24, 1), (0, 1)).value) == "0.0"
+    assert str(scale_interval(-0.0, np.zeros(9), Sample(24, 1), (0, 1)).value) == "0.0"
 
 
 def test_an_interval_on_a_scale_is_wilson_s_where_units_are_many() -> None:
     # 3,000 answers of which 30 % are yes: Wilson's interval is 0.2839 to 0.3166.
     values = np.random.default_rng(0).normal(0.3, np.sqrt(0.3 * 0.7 / 3000), 200_000)
-    found = on_scale(0.3, values, Sample(3000, 1), (0, 1))
+    found = scale_interval(0.3, values, Sample(3000, 1), (0, 1))
     assert (found.low, found.high) == pytest.approx((0.2839, 0.3166), abs=3e-4)
 
 
 def test_wilson_s_interval_near_an_end_by_hand() -> None:
     # 24 units with a mean of 0.02 and a standard error of 0.01; t has 23 degrees of freedom.
-    found = on_scale(0.02, 0.02 + np.array([-0.01, 0.01] * 500), Sample(24, 1), (0, 1))
+    found = scale_interval(0.02, 0.02 + np.array([-0.01, 0.01] * 500), Sample(24, 1), (0, 1))
     t2 = 2.0686576**2 * 0.01**2 / (0.02 * 0.98)
     middle, arm = (0.02 + t2 / 2) / (1 + t2), np.sqrt(t2 * 0.02 * 0.98 + t2**2 / 4) / (1 + t2)
     assert (found.low, found.high) == pytest.approx((middle - arm, middle + arm), rel=1e-6)
@@ -312,5 +314,5 @@ def test_wilson_s_interval_near_an_end_by_hand() -> None:
 
 def test_an_interval_holds_its_estimate() -> None:
     values = np.linspace(0.3, 0.4, 1000)
-    for found in (interval(0.2, values, 29), on_scale(0.2, values, Sample(30, 1), (0, 1))):
+    for found in (interval(0.2, values, 29), scale_interval(0.2, values, Sample(30, 1), (0, 1))):
         assert found.low <= 0.2 <= found.high

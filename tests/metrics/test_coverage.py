@@ -17,7 +17,7 @@ from bench.metrics.mcbe.cells import Cells
 from bench.metrics.mcbe.instances import Values
 from bench.metrics.nli_coal.answers import GENDERS, SETS
 from bench.metrics.nli_coal.answers import SUMS as NLI_SUMS
-from bench.metrics.significance import by_resamples
+from bench.metrics.significance import compare_resamples
 from bench.metrics.table import ALL
 from bench.tasks.nli_coal import LABELS
 
@@ -157,7 +157,7 @@ def called_different(clusters: int, studies: int) -> float:
         one, other = (
             cbbq.replicates_of(deciding(dice, clusters, often), "robust") for often in (0.9, 0.2)
         )
-        p.append(by_resamples(one[place] - other[place], one.samples[place]).p)
+        p.append(compare_resamples(one[place] - other[place], one.samples[place]).p)
     return float(np.mean(np.array(p) < 0.05))
 
 

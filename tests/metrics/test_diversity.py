@@ -231,7 +231,7 @@ def test_simulated_annotators_have_the_kappa_that_was_put_in(reliability, raters
             "topic": dice.choice(list("aaab"), 6000),
         }
     )
-    made = annotators.Simulated(reliability, raters, seed=1)
+    made = annotators.SimulatedAnnotators(reliability, raters, seed=1)
     found = annotators.kappas(made.annotate(truth)).iloc[0]
     assert made.kappa == pytest.approx(reliability**2)
     assert found.kappa == pytest.approx(made.kappa, abs=0.03)
@@ -248,7 +248,7 @@ def test_kappas_by_category_are_those_of_statsmodels(tmp_path):
     ]
     path = tmp_path / "mine.csv"
     pd.DataFrame(given, columns=["item_id", "rater", "rating"]).to_csv(path, index=False)
-    annotations = annotators.read(path)
+    annotations = annotators.read_annotations(path)
     found = annotators.kappas(annotations).set_index("category")
     for name in ("age", "race"):
         some = annotations[annotations.category == name]
@@ -289,7 +289,7 @@ def test_wrong_annotations_are_refused_by_place(tmp_path, text, levels, message)
     path = tmp_path / "mine.csv"
     path.write_text(text, "utf-8")
     with pytest.raises(BadInput, match=message):
-        annotators.kappas(annotators.read(path, levels=levels))
+        annotators.kappas(annotators.read_annotations(path, levels=levels))
 
 
 def test_a_text_counts_for_each_group_that_it_compares_and_one_without_groups_for_none() -> None:

@@ -9,7 +9,7 @@ from bench import run
 from bench.analyses.compare import compared
 from bench.metrics import cbbq
 from bench.metrics.comparison_findings import findings as comparison_findings
-from bench.metrics.headline import findings, leading
+from bench.metrics.headline import findings, top_findings
 from bench.metrics.table import LETTERS_ALONE
 from bench.run import results
 from tests.helpers.recorded import cell
@@ -85,5 +85,5 @@ def test_a_constant_answerer_is_not_the_most_biased(tmp_path: Path) -> None:
         run.evaluate("nli_coal", one, limit=20, data="samples", out=tmp_path / str(k))
         for k, one in enumerate(models)
     ]
-    first = leading(findings(results.table(runs), "nli_coal"), "nli_coal")
+    first = top_findings(findings(results.table(runs), "nli_coal"), "nli_coal")
     assert set(first.model) == {"simulated:bias=0.3"}

@@ -95,7 +95,9 @@ def test_few_units_that_all_agree_may_be_chance() -> None:
     alone = difference([1.0], [0.0])
     assert "no interval" in alone.note
     assert np.isnan(alone.p)
-    assert "cannot be compared in score: no interval" in significance.told(alone, "A", "B", "score")
+    assert "cannot be compared in score: no interval" in significance.comparison_sentence(
+        alone, "A", "B", "score"
+    )
 
 
 @pytest.mark.parametrize(
@@ -116,17 +118,21 @@ def test_an_undefined_statistic_is_no_difference() -> None:
     never = lambda strata: lambda sums: np.full(len(sums), np.nan)  # noqa: E731
     found = significance.paired(rows, "s", "u", ["a"], ["b"], never)
     assert np.isnan([found.difference, found.p, found.ci_low]).all()
-    assert "cannot be compared in score" in significance.told(found, "A", "B", "score")
+    assert "cannot be compared in score" in significance.comparison_sentence(
+        found, "A", "B", "score"
+    )
 
 
 def test_a_sentence_is_never_stronger_than_the_test() -> None:
     clear = difference(np.linspace(0.3, 0.5, 50), np.zeros(50))
-    assert significance.told(clear, "A", "B", "score").startswith(
+    assert significance.comparison_sentence(clear, "A", "B", "score").startswith(
         "score is 0.40 higher in A than in B (95"
     )
-    assert "No difference" in significance.told(clear, "A", "B", "score", p=0.3)
+    assert "No difference" in significance.comparison_sentence(clear, "A", "B", "score", p=0.3)
     unclear = difference([0.1, -0.1, 0.2, -0.2, 0.1], np.zeros(5))
-    assert "would have shown one of 0." in significance.told(unclear, "A", "B", "score")
+    assert "would have shown one of 0." in significance.comparison_sentence(
+        unclear, "A", "B", "score"
+    )
 
 
 @pytest.mark.parametrize(("adjust", "method"), [(holm, "holm"), (benjamini_hochberg, "fdr_bh")])

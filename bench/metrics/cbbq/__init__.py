@@ -15,9 +15,9 @@ from bench.metrics.bootstrap import (
     Replicates,
     Totals,
     estimate,
+    replicate,
     resample,
     sample,
-    whole,
 )
 from bench.metrics.cbbq.answers import SHOWN, SUMS, answers
 from bench.metrics.table import (
@@ -34,9 +34,9 @@ from bench.metrics.table import (
     Headline,
     Score,
     Trait,
-    bounded,
-    frame,
-    joined,
+    join_notes,
+    score_table,
+    with_bounds,
 )
 from bench.tasks.cbbq import TASKS
 
@@ -296,7 +296,7 @@ def score_records(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd
     """
     rows = answers(records, items, preset)
     totals = resample(rows, *SAMPLED, SUMS, part=PART)
-    return frame(
+    return score_table(
         _rows(
             totals,
             rows[["category", "task", "request", "shown", *SHOWN, *SUMS]],
@@ -312,7 +312,7 @@ def replicates(
     preset: str,
     draw: Draw = resample,
 ) -> Replicates:
-    """The headline scores of each category and over all, observed and resampled (see `bench.metrics.bootstrap.whole`)."""
+    """The headline scores of each category and over all, observed and resampled (see `bench.metrics.bootstrap.replicate`)."""
     return replicates_of(answers(records, items, preset), preset, draw)
 
 
@@ -330,7 +330,7 @@ def replicates_of(rows: pd.DataFrame, preset: str, draw: Draw = resample) -> Rep
                 statistics = [_statistic(totals, measure, name) for name in names]
                 of = _mean(statistics, totals.observed)
                 rests_on = sample(totals, of, measure.bottom)
-                found.add((category, task, measure.metric), whole(totals, of), rests_on)
+                found.add((category, task, measure.metric), replicate(totals, of), rests_on)
     return found
 
 
@@ -520,7 +520,7 @@ def _rows(
                 )
             # The released scripts read whatever they are given.
             if preset != "official" and valid < READABLE:
-                row = bounded(row, _bounds(some, measure), valid)
+                row = with_bounds(row, _bounds(some, measure), valid)
             yield row
 
 
@@ -601,7 +601,7 @@ def _habit(rows: pd.DataFrame) -> str:
     told = f"{shares.iloc[0]:.0%} of the readable answers are {shares.index[0]}"
     told += ", whatever is asked" if shares.iloc[0] >= CONSTANT else ""
     asked_in_orders = rows.request.str.contains(":").any()
-    return joined(told, "" if asked_in_orders else PROPOSAL)
+    return join_notes(told, "" if asked_in_orders else PROPOSAL)
 
 
 class Letters(NamedTuple):

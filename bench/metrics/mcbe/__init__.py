@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from bench.core.i18n import N_
-from bench.metrics.bootstrap import DRAWS, Draw, Place, Replicates, on_scale, resample
+from bench.metrics.bootstrap import DRAWS, Draw, Place, Replicates, resample, scale_interval
 from bench.metrics.mcbe.cells import Cells
 from bench.metrics.mcbe.instances import BOUNDS, DECAY, decay
 from bench.metrics.mcbe.instances import values as read
@@ -30,9 +30,9 @@ from bench.metrics.table import (
     Headline,
     Score,
     Trait,
-    bounded,
-    frame,
-    joined,
+    join_notes,
+    score_table,
+    with_bounds,
 )
 from bench.metrics.table import HABIT as PREFERRED
 from bench.tasks.mcbe import LETTERS
@@ -292,7 +292,9 @@ def score_records(
     told, habits = (find(found.terms, records, items) for find in (_warnings, _by_habit))
     first = _first_letter(records) if preset != "official" else EVEN
     baselines = _baselines(found.terms, items, preset, first)
-    return frame(_Rows(cells, baselines, told, preset, first, set(habits), tuple(common)).all())
+    return score_table(
+        _Rows(cells, baselines, told, preset, first, set(habits), tuple(common)).all()
+    )
 
 
 def replicates(
@@ -301,7 +303,7 @@ def replicates(
     preset: str,
     draw: Draw = resample,
 ) -> Replicates:
-    """The scores of each category and task and over all, observed and resampled (see `bench.metrics.bootstrap.whole`)."""
+    """The scores of each category and task and over all, observed and resampled (see `bench.metrics.bootstrap.replicate`)."""
     found = read(records, items, preset)
     return replicates_of(Cells(found, list(dict.fromkeys(items.category)), draw))
 
@@ -419,7 +421,7 @@ class _Rows:
         cells = self.cells
         tasks = [task for task in cells.tasks if (category, task) in cells.asked]
         for task in tasks:
-            note = joined(_note(cells, category, task), self.warnings.get((category, task), ""))
+            note = join_notes(_note(cells, category, task), self.warnings.get((category, task), ""))
             for measure in cells.measures[task]:
                 if not measure.endswith("_words"):
                     baseline = self.baselines.get((category, task, measure), math.nan)
@@ -460,8 +462,8 @@ class _Rows:
         cells = self.cells
         some = [category for category in cells.categories if (category, task) in cells.asked]
         gaps = _gaps([cells.one(category, task, "score") for category in some])
-        stops = joined(*dict.fromkeys([gaps, *(_note(cells, c, task) for c in some)]))
-        note = joined(stops, self.warnings.get((ALL, task), ""))
+        stops = join_notes(*dict.fromkeys([gaps, *(_note(cells, c, task) for c in some)]))
+        note = join_notes(stops, self.warnings.get((ALL, task), ""))
         for measure in cells.measures[task]:
             if measure.endswith("_words"):
                 values = cells.pooled(some, task, measure)
@@ -506,7 +508,9 @@ class _Rows:
         )
         if common := self.common_tasks(cells.tasks):
             missing = ", ".join(task for task in self.common if task not in common)
-            note = joined(self.gaps(common), missing and f"without {missing}, which was not asked")
+            note = join_notes(
+                self.gaps(common), missing and f"without {missing}, which was not asked"
+            )
             yield self.row(
                 ALL,
                 ALL,
@@ -558,7 +562,7 @@ class _Rows:
             note = readable if rate > 0 else "no answer could be read"
         drawn = values[1 : 1 + DRAWS] if cells.spread(scored, measure) else values[:0]
         limits = SCALES.get(metric, LIMITS)
-        found = on_scale(float(values[0]), drawn, cells.sample(scored, measure), limits)
+        found = scale_interval(float(values[0]), drawn, cells.sample(scored, measure), limits)
         row = Score(category, task, metric, *found, n, rate, baseline, self.preset, note)
         tasks = {t for _unused, t in scored}
         row = row._replace(
@@ -572,7 +576,7 @@ class _Rows:
             return row
         # A score may rest on fewer instances than answers: one unreadable answer leaves an instance out.
         whole = cells.n(scored, "score") / max(cells.n(scored, BOUNDS[0]), 1)
-        return bounded(row, bounds, min(rate, whole))
+        return with_bounds(row, bounds, min(rate, whole))
 
     def over_repeats(self, category: str, task: str, values: np.ndarray) -> Iterator[Score]:
         """The sample standard deviation of a score over repeats, where there are several."""

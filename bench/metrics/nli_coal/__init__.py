@@ -15,9 +15,9 @@ from bench.metrics.bootstrap import (
     Replicates,
     Totals,
     estimate,
+    replicate,
     resample,
     sample,
-    whole,
 )
 from bench.metrics.nli_coal.answers import (
     CROSSED,
@@ -51,8 +51,8 @@ from bench.metrics.table import (
     Headline,
     Score,
     Trait,
-    bounded,
-    frame,
+    score_table,
+    with_bounds,
 )
 from bench.tasks.nli_labels import LABELS
 
@@ -282,7 +282,7 @@ def score_records(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd
     """The score table of a run. The presets agree: there is no quirk in the release's formula to reproduce."""
     rows = answers(records, items)
     totals = resample(rows, "stratum", "cluster", SUMS, crossed=CROSSED)
-    return frame(_rows(totals, rows, preset))
+    return score_table(_rows(totals, rows, preset))
 
 
 def replicates(
@@ -291,7 +291,7 @@ def replicates(
     preset: str,
     draw: Draw = resample,
 ) -> Replicates:
-    """The headline scores of each language and over all, observed and resampled (see `bench.metrics.bootstrap.whole`)."""
+    """The headline scores of each language and over all, observed and resampled (see `bench.metrics.bootstrap.replicate`)."""
     return replicates_of(answers(records, items), draw)
 
 
@@ -306,7 +306,7 @@ def replicates_of(rows: pd.DataFrame, draw: Draw = resample) -> Replicates:
             for category in [*languages, ALL]:
                 of = _statistic(totals, measure, languages if category == ALL else [category])
                 place = (category, measure.task, measure.metric)
-                found.add(place, whole(totals, of), sample(totals, of), measure.limits)
+                found.add(place, replicate(totals, of), sample(totals, of), measure.limits)
     return found
 
 
@@ -401,7 +401,7 @@ def _rows(totals: Totals, rows: pd.DataFrame, preset: str) -> Iterator[Score]:
                 by_habit=note == warned != "",
             )
             if extremes and not measure.soft:
-                row = bounded(row, _bounds(extremes, measure), valid)
+                row = with_bounds(row, _bounds(extremes, measure), valid)
             yield row
 
 

@@ -23,8 +23,8 @@ from bench.metrics.nli_coal.answers import (
     shaped,
 )
 from bench.metrics.nli_coal.formulas import AS, NS, PS, C, E, N, by_set, coal, fn, gap, measures
-from bench.metrics.significance import Statistic, holm, of_two, told
-from bench.metrics.table import ALL, joined
+from bench.metrics.significance import Statistic, compare_totals, comparison_sentence, holm
+from bench.metrics.table import ALL, join_notes
 from bench.tasks.nli_labels import LABELS
 
 # What answers can be told apart by: a column of the items.
@@ -178,8 +178,8 @@ def compare(models: Mapping[str, pd.DataFrame], items: pd.DataFrame) -> pd.DataF
             drawn = resample(here, "stratum", "cluster", [*CELLS, *second], crossed=CROSSED)
             for metric, (_, formula) in COMPARED.items():
                 of = _mean(formula, languages if category == ALL else [category])
-                result = of_two(drawn, of)
-                result = result._replace(note=joined(result.note, unequal))
+                result = compare_totals(drawn, of)
+                result = result._replace(note=join_notes(result.note, unequal))
                 found.append((category, metric, a, b, len(here), result))
     table = pd.DataFrame(found, columns=["category", "metric", "model_a", "model_b", "n", "found"])
     for name in ("difference", "ci_low", "ci_high", "p", "units", "detectable", "note"):
@@ -188,7 +188,9 @@ def compare(models: Mapping[str, pd.DataFrame], items: pd.DataFrame) -> pd.DataF
     for some in table.groupby(["category", "metric"]).groups.values():
         table.loc[some, "p_holm"] = holm(table.p[some].to_numpy())
     table["sentence"] = [
-        told(result, a, b, f"{COMPARED[metric][0]} ({category})", p=p, units="occupations")
+        comparison_sentence(
+            result, a, b, f"{COMPARED[metric][0]} ({category})", p=p, units="occupations"
+        )
         for category, metric, a, b, result, p in zip(
             table.category,
             table.metric,

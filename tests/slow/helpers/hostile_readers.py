@@ -369,8 +369,8 @@ READERS: dict[str, Reader] = {
         both(
             lambda folder: Replay(folder / "marks.csv"),
             lambda folder: _read_verdicts(folder / "marks.csv"),
-            lambda folder: annotators.read(folder / "kappa.csv"),
-            lambda folder: annotators.read(folder / "kappa.csv", levels=True),
+            lambda folder: annotators.read_annotations(folder / "kappa.csv"),
+            lambda folder: annotators.read_annotations(folder / "kappa.csv", levels=True),
             lambda folder: agreement.read_human(folder / "human.csv"),
             lambda folder: published("mcbe", folder / "published.csv"),
         ),
