@@ -32,8 +32,8 @@ from bench.data import spread_evenly
 from bench.data.nli_coal.corpora import LABELS, Corpus, read
 from bench.scorers.base import digest
 from bench.scorers.local import hub
-from bench.scorers.local.checkpoint import DTYPES, placement
 from bench.scorers.local.classifier import label_columns
+from bench.scorers.local.device import DTYPES, placement
 from bench.train_card import card
 from bench.train_network import encode, load
 

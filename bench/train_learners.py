@@ -47,8 +47,8 @@ class FromScratch:
         return {"model": self.name, **RECIPE}
 
     def learn(self, pack: Pack, rows: Sequence[Row], seed: int, folder: Path) -> Classifies:
-        from bench.scorers.local.checkpoint import placement
         from bench.scorers.local.classifier import Classifier
+        from bench.scorers.local.device import placement
         from bench.scorers.stand_ins.tiny_nli import tokenizer, train
 
         whole = [

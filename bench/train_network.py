@@ -8,7 +8,7 @@ from transformers.utils import logging as transformers_logging
 
 from bench.core.errors import BadInput
 from bench.data.nli_coal.corpora import LABELS, Example
-from bench.scorers.local.checkpoint import tokenizer_of, why_not
+from bench.scorers.local.checkpoint import explain_load_error, tokenizer_of
 from bench.scorers.local.classifier import label_columns
 from bench.scorers.local.location import check_files, check_whole, locate
 
@@ -64,7 +64,7 @@ def load(
     except BadInput:
         raise
     except Exception as error:  # what others have written can be wrong in any way
-        raise BadInput(why_not(model, error)) from error
+        raise BadInput(explain_load_error(model, error)) from error
     body = f"{network.base_model_prefix}."
     lacking = [
         name

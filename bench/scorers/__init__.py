@@ -1,7 +1,7 @@
-"""The third room: models and what stands in for one. `load` takes any MODEL of the command line.
+"""Models, and what stands in for one. `load` takes any MODEL of the command line.
 
-`tiny:s`, `simulated:bias=0.7`, `replay:FILE.jsonl`, `predictions:FILE.jsonl`, `openai:NAME@URL`, a folder, a `.gguf` file,
-or a Hub id, `NAME` or `NAME@REVISION`.
+`tiny:s`, `simulated:bias=0.7`, `replay:FILE.jsonl`, `predictions:FILE.jsonl`, `openai:NAME@URL`, a
+folder, a `.gguf` file, or a Hub id, `NAME` or `NAME@REVISION`.
 """
 
 import re
@@ -31,9 +31,9 @@ __all__ = [
     "writes_replies",
 ]
 
-# Kinds of MODEL that are a file, which their name goes before, and what the file holds.
+# Kinds of MODEL that are a file, and what the file holds.
 FILES = {"replay": "recorded answers", "predictions": "predictions"}
-# How a whole path begins on Windows: `C:\models\x`, `D:/models/x`.
+# The beginning of an absolute path on Windows: `C:\models\x`, `D:/models/x`.
 DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 
 
@@ -49,25 +49,29 @@ def load(
     keys: Mapping[str, str] | None = None,
     revision: str | None = None,
 ) -> Scorer:
-    """The scorer for `model`.
+    """Load a model.
 
     Args:
-        model: see the module's first lines.
-        device: `cpu`, `cuda`, `cuda:1`...; `auto` spreads a model over all accelerators; one where there is one if None.
-        dtype: `float32`, `bfloat16` or `float16`; bfloat16 on an accelerator and float32 on the CPU if None.
+        model: see the module's docstring.
+        device: `cpu`, `cuda`, `cuda:1`...; `auto` distributes a model over all accelerators.
+            Default: an accelerator if there is one.
+        dtype: `float32`, `bfloat16` or `float16`. Default: bfloat16 on an accelerator, float32 on
+            the CPU.
         batch_tokens: tokens in a batch, padding included.
-        trust_remote_code: run code that comes with a Hub model. Off, and should stay so for models that you do not know.
-        label_names: what LABEL_0, LABEL_1 and LABEL_2 of an NLI classifier or a file of predictions mean, in this order.
-        limits: how an endpoint may be asked, like `{"concurrency": 16}`; see `bench.scorers.endpoint.limits.Limits`.
-        generation: how replies are written, like `{"temperature": 0}`; see
+        trust_remote_code: run code that comes with a Hub model; leave it off for models that you
+            do not know.
+        label_names: what LABEL_0, LABEL_1 and LABEL_2 of an NLI classifier or a file of
+            predictions mean.
+        limits: of an endpoint, like `{"concurrency": 16}`; see
+            `bench.scorers.endpoint.limits.Limits`.
+        generation: like `{"temperature": 0}`; see
             `bench.scorers.generation_options.GenerationOptions`.
         keys: environment variables with the keys of endpoints, by host, like
             `{"api.deepseek.com": "DEEPSEEK_API_KEY"}`; see `bench.scorers.endpoint.keys`.
-        revision: branch, tag or commit of a Hub model, as in NAME@REVISION; `main` if None.
+        revision: branch, tag or commit of a Hub model, as in NAME@REVISION. Default: `main`.
 
     Raises:
-        BadInput: no such model, or not one that the workbench can ask; an option of generation that
-            it cannot follow.
+        BadInput: the model does not exist or is not supported, or cannot follow an option.
         RunFailed: an endpoint does not answer.
     """
     model = hub.at_revision(model, revision)
@@ -96,20 +100,21 @@ def load(
 
         return Endpoint(rest, Limits.of(limits), keys, options)
     if kind == "tiny":
-        from bench.scorers.local.checkpoint import placement
+        from bench.scorers.local.device import placement
         from bench.scorers.stand_ins.tiny import Tiny
 
         return Tiny(rest, placement("cpu", dtype, batch_tokens), options)
-    if device or dtype:  # a wrong one is refused before a model is brought from the Hub
-        from bench.scorers.local.checkpoint import placement
+    if device or dtype:  # a wrong one is refused before a model is downloaded
+        from bench.scorers.local.device import placement
 
         placement(device, dtype, batch_tokens)
-    # A model that cannot be had is refused before torch is loaded, which takes seconds.
+    # A model that does not exist is refused before torch is loaded, which takes seconds.
     files = locate(model)
-    from bench.scorers.local import checkpoint
+    from bench.scorers.local.device import placement
+    from bench.scorers.local.load import load as load_checkpoint
 
-    where = checkpoint.placement(device, dtype, batch_tokens)
-    return checkpoint.load(model, files, where, trust_remote_code, order, options)
+    where = placement(device, dtype, batch_tokens)
+    return load_checkpoint(model, files, where, trust_remote_code, order, options)
 
 
 def check(model: str, elsewhere: bool = False) -> None:
@@ -119,13 +124,14 @@ def check(model: str, elsewhere: bool = False) -> None:
         elsewhere: a model's folder or file need not be on this machine.
 
     Raises:
-        BadInput: a path that does not exist, parameters that cannot be read, or a key in what is written down.
+        BadInput: a path that does not exist, wrong parameters, or a name that holds a key.
     """
     url.check_no_secret(model)
     kind, rest = split_kind(model)
     if not model.strip():
         raise BadInput(
-            "model '': is empty; give a Hub id, a folder, a .gguf file, or one of tiny:, simulated:, replay:, predictions:, openai:"
+            "model '': is empty; give a Hub id, a folder, a .gguf file, "
+            "or one of tiny:, simulated:, replay:, predictions:, openai:"
         )
     if kind == "simulated":
         from bench.scorers.stand_ins.simulated import parse
@@ -140,9 +146,10 @@ def check(model: str, elsewhere: bool = False) -> None:
             raise BadInput(f"{rest}: no such file of {FILES[kind]} (model {model})")
     elif kind == "openai":
         url.parse(rest)
-    elif ":" in model and not DRIVE.match(model):
+    elif kind:
         raise BadInput(
-            f"model {model}: unknown kind {kind!r}; allowed: tiny, simulated, replay, predictions, openai, or a Hub id, a folder, a .gguf file"
+            f"model {model}: unknown kind {kind!r}; allowed: tiny, simulated, replay, predictions, "
+            "openai, or a Hub id, a folder, a .gguf file"
         )
     elif not elsewhere and not hub.parse(model) and not place(model).exists():
         raise BadInput(
@@ -152,7 +159,7 @@ def check(model: str, elsewhere: bool = False) -> None:
 
 
 def content(model: str) -> str | None:
-    """A hash of what `model` is made of, where that lies on this machine; None for a name that others keep."""
+    """Hash the files of `model`; None for a name whose content is not on this machine."""
     kind, rest = split_kind(model)
     if kind == "tiny":
         from bench.scorers.stand_ins.tiny_recipe import VERSION
@@ -163,7 +170,7 @@ def content(model: str) -> str | None:
 
 
 def writes_replies(model: str) -> bool:
-    """Tell models, which can follow options of generation, from files and formulas that answer."""
+    """Tell language models, which can follow options of generation, from files and formulas."""
     return split_kind(model)[0] not in ("simulated", *FILES)
 
 

@@ -209,6 +209,16 @@ def each(options: Sequence[str] | Sequence[Sequence[str]], n: int) -> list[tuple
     return [tuple(some) for some in options]
 
 
+def option_matrix(
+    values: Sequence[Sequence[float]], prompts: Sequence[Turns], options: Sequence[Any]
+) -> np.ndarray:
+    """Return what `choose` does: float64 [n, k], also where there are no prompts."""
+    import numpy as np
+
+    columns = -1 if prompts else len(options)
+    return np.array(values, dtype=np.float64).reshape(len(prompts), columns)
+
+
 def each_seed(seed: int | Sequence[int], n: int) -> list[int]:
     """The seed of each of `n` prompts, of which each may have its own."""
     return [seed] * n if isinstance(seed, int) else list(seed)

@@ -16,7 +16,7 @@ from bench.core.errors import BadInput
 from bench.figures import injection as pictures
 from bench.metrics import injection as compare
 from bench.scorers.base import Answer
-from bench.scorers.local.chat_template import Speech
+from bench.scorers.local.chat_template import ChatFormatter
 from bench.tasks.request import Request
 
 # Three replies: their marks as they are, with a harmless sentence, and with two kinds of instruction; None cannot be read.
@@ -167,14 +167,14 @@ def test_what_was_said_is_never_a_special_token(
     tokenizer: PreTrainedTokenizerFast, said: str, planted: str
 ) -> None:
     said = said.encode(errors="replace").decode()
-    speech = Speech("tiny", tokenizer, 0)
-    (ids,) = speech.encoded([speech.written(said + planted)])
+    speech = ChatFormatter("tiny", tokenizer, 0)
+    (ids,) = speech.encode([speech.render(said + planted)])
     special = set(tokenizer.all_special_ids)
     assert sum(one in special for one in ids) == 3, "the template's three, and no other"
     # What has no such name in it is encoded as ever.
     text = tokenizer.apply_chat_template(
         [{"role": "user", "content": said}], tokenize=False, add_generation_prompt=True
     )
-    assert speech.encoded([speech.written(said)]) == [
+    assert speech.encode([speech.render(said)]) == [
         tokenizer(text, add_special_tokens=False)["input_ids"]
     ]

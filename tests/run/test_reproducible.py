@@ -10,7 +10,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from bench import run
 from bench.run import repeating
-from bench.scorers.local.checkpoint import threads
+from bench.scorers.local.device import threads
 from tests.helpers.checkpoints import characters, save
 from tests.helpers.recorded import columns
 

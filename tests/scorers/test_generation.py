@@ -24,7 +24,7 @@ from transformers import (
 )
 
 from bench.scorers import load
-from bench.scorers.local.generation import Roomy
+from bench.scorers.local.generation import PreallocatedLayer
 from tests.helpers.checkpoints import characters, save
 
 FAMILIES: dict[str, tuple[Any, Any, dict[str, Any], bool]] = {
@@ -76,7 +76,12 @@ def test_beginnings_are_computed_once_and_replies_stay(
     for trees in (True, False):
         scorer: Any = load(str(folders[name]))
         if sampled:
-            scorer._writer.sampling = {"temperature": 1.3, "top_k": 0, "top_p": 1.0, "min_p": 0.0}
+            scorer._generator.sampling = {
+                "temperature": 1.3,
+                "top_k": 0,
+                "top_p": 1.0,
+                "min_p": 0.0,
+            }
         scorer._reader._trees &= trees
         replies.append(scorer.generate(QUESTIONS, max_new_tokens=12, seed=5))
         tokens.append(scorer.tally)
@@ -107,7 +112,7 @@ def test_replies_that_have_ended_leave_their_places_to_others(
 ) -> None:
     scorer: Any = load(str(folders[name]), batch_tokens=40)
     if sampled:
-        scorer._writer.sampling = {"temperature": 1.5, "top_k": 0, "top_p": 1.0, "min_p": 0.0}
+        scorer._generator.sampling = {"temperature": 1.5, "top_k": 0, "top_p": 1.0, "min_p": 0.0}
     prompts = [f"{a}{b}" for a in QUESTIONS for b in ("", "?", " no.")]
     whole = [scorer.generate([one], max_new_tokens=24, seed=1)[0] for one in prompts]
     # A character that stands early in some replies and late in others ends them.
@@ -135,7 +140,7 @@ def test_replies_that_have_ended_leave_their_places_to_others(
 
 def test_each_prompt_may_have_a_seed_of_its_own(folders: dict[str, Path]) -> None:
     scorer: Any = load(str(folders["llama"]))
-    scorer._writer.sampling = {"temperature": 1.3, "top_k": 0, "top_p": 1.0, "min_p": 0.0}
+    scorer._generator.sampling = {"temperature": 1.3, "top_k": 0, "top_p": 1.0, "min_p": 0.0}
     seeds = range(len(QUESTIONS))
     apart = [
         scorer.generate([one], max_new_tokens=8, seed=k)[0]
@@ -146,7 +151,7 @@ def test_each_prompt_may_have_a_seed_of_its_own(folders: dict[str, Path]) -> Non
     repeats = scorer.generate([QUESTIONS[0]] * 5, max_new_tokens=8, seed=range(5))
     assert repeats[0] == apart[0]
     assert len(set(repeats)) > 3
-    prompt = len(scorer.tokenizer(scorer._speech.written(QUESTIONS[0]))["input_ids"])
+    prompt = len(scorer.tokenizer(scorer.chat.render(QUESTIONS[0]))["input_ids"])
     assert scorer.tally.computed - before <= prompt - 1 + 5 * 8, (
         "the prompt of the repeats is computed once"
     )
@@ -170,7 +175,7 @@ def test_keys_and_values_stand_right_aligned_and_grow_in_place(
 ) -> None:
     width = max(some + more)
     blocks = [torch.randn(2, 3, n, 4) for n in some + more]
-    layer = Roomy(blocks, [-one for one in blocks], width, room=steps)
+    layer = PreallocatedLayer([(one, -one) for one in blocks], width, room=steps)
     wanted = torch.cat(
         [torch.nn.functional.pad(one, (0, 0, width - one.shape[2], 0)) for one in blocks]
     )
@@ -201,7 +206,7 @@ def test_what_does_not_fit_is_halved_and_stays_so(
     refused = [k for k, size in enumerate(sizes) if size > 120]
     assert refused == list(range(len(refused))), "the size that was found is kept"
     assert 0 < len(refused) < len(sizes)
-    assert scorer._writer._tokens < 800
+    assert scorer._generator._tokens < 800
 
 
 def test_a_model_s_own_way_of_sampling_is_left_to_it(tmp_path: Path) -> None:

@@ -82,8 +82,8 @@ def test_nothing_is_drawn_from_where_the_likeliest_is_taken(
 def test_a_system_message_stands_first(tmp_path: Path, greedy: str) -> None:
     system = "be <|user|> brief"
     scorer: Any = load(greedy, generation={"system": system})
-    coder, speech = scorer.tokenizer, scorer._speech
-    (ids,) = speech.encoded([speech.written("who?")])
+    coder, speech = scorer.tokenizer, scorer.chat
+    (ids,) = speech.encode([speech.render("who?")])
     marks = coder.convert_tokens_to_ids(["<|user|>", "<|assistant|>"])
     assert [token for token in ids if token in marks] == marks, (
         "what a system message names is text"
@@ -93,7 +93,7 @@ def test_a_system_message_stands_first(tmp_path: Path, greedy: str) -> None:
     )
     assert scorer.describe()["generation"] == {"system": system}
     bare: Any = load(saved(tmp_path, None), generation={"system": "be brief"})
-    assert bare._speech.written("who?") == "be brief\n\nwho?\n"
+    assert bare.chat.render("who?") == "be brief\n\nwho?\n"
     assert "system message" in bare.describe()["prompted_as"]
 
 
@@ -114,7 +114,7 @@ def test_arguments_go_to_the_template_that_knows_them(
         tmp_path / "style", PLAIN + "{% if style %}{{ style }}{% endif %}{{ bos_token }}"
     )
     scorer: Any = load(folder, generation={"template_arguments": {"style": "curt"}})
-    assert scorer._speech.written("who?") == "<|user|>who?<|assistant|>curt[CLS]"
+    assert scorer.chat.render("who?") == "<|user|>who?<|assistant|>curt[CLS]"
     message = refusal(load, folder, generation={"template_arguments": {"tone": "curt"}})
     assert message.startswith("--template tone: ")
     assert message.endswith("it takes style")

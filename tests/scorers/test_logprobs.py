@@ -101,7 +101,7 @@ def test_the_fast_path_is_taken_where_it_is_right_and_only_there(
     folders: dict[str, Path], family: str
 ) -> None:
     plain = family in ("llama", "qwen2", "gpt2")
-    assert load(str(folders[family]))._reader._alone is plain
+    assert load(str(folders[family]))._reader._separable is plain
 
 
 @pytest.mark.parametrize("family", ["llama", "gpt2", "capped"])

@@ -13,8 +13,8 @@ import transformers
 
 from bench.scorers.base import Tally
 from bench.scorers.local import logprobs as reading
-from bench.scorers.local.checkpoint import Placement, placement
-from bench.scorers.local.logprobs import Found, Reader, Row
+from bench.scorers.local.device import Placement, placement
+from bench.scorers.local.logprobs import LogprobReader, Row, TokenLogprobs
 from tests.helpers.checkpoints import SHAPE
 
 VOCABULARY = 61
@@ -83,9 +83,9 @@ def rows(some: list[list[int]]) -> list[Row]:
     ]
 
 
-def reader(model: Any, tree_tokens: int = 64, dtype: str = "float32") -> Reader:
+def reader(model: Any, tree_tokens: int = 64, dtype: str = "float32") -> LogprobReader:
     where = placement("cpu", dtype, None)
-    return Reader(
+    return LogprobReader(
         model, where.__class__(where.device, where.dtype, where.batch_tokens, tree_tokens), 0
     )
 
@@ -186,7 +186,7 @@ def test_a_stretch_whose_logits_do_not_fit_is_computed_again_from_the_one_before
 ) -> None:
     model = network("llama, grouped queries")
     asked = reader(model, 16)
-    logprobs, calls = asked._logprobs, []
+    logprobs, calls = asked._add_logprobs, []
 
     def small(*args: Any) -> Any:
         calls.append(args)
@@ -194,7 +194,7 @@ def test_a_stretch_whose_logits_do_not_fit_is_computed_again_from_the_one_before
             raise torch.OutOfMemoryError("too much")
         return logprobs(*args)
 
-    monkeypatch.setattr(asked, "_logprobs", small)
+    monkeypatch.setattr(asked, "_add_logprobs", small)
     for ids, found in zip(texts(), asked.read(rows(texts())), strict=True):
         np.testing.assert_allclose(found, slow(model, ids), atol=1e-5)
     assert asked._tree_tokens == 8
@@ -232,17 +232,17 @@ def test_nothing_waits_for_an_accelerator_before_all_is_asked(monkeypatch: Any) 
     # transformers 5.0 asks whether autocast is on, which torch does not know of this device.
     monkeypatch.setattr(torch, "is_autocast_enabled", lambda *_: False)
     model: Any = network("qwen2, tied").to(device="meta", dtype=torch.bfloat16)
-    reader = object.__new__(Reader)
+    reader = object.__new__(LogprobReader)
     reader.network, reader.where = model, Placement(torch.device("meta"), torch.bfloat16, 64, 16)
     reader.padding, reader.tally, reader._tree_tokens, reader._batch_tokens = 0, Tally(), 16, 64
-    reader._alone, reader._trees, reader._by_block, reader._window = True, True, False, None
+    reader._separable, reader._trees, reader._by_block, reader._window = True, True, False, None
     given: list[tuple[Any, torch.Tensor]] = []
 
-    def values(found: Found) -> np.ndarray:
-        given.extend(found._some)
-        return np.zeros(found.n)
+    def split(found: TokenLogprobs, rows: list[Row]) -> list[np.ndarray]:
+        given.extend(found._parts)
+        return [np.zeros(len(row.reads)) for row in rows]
 
-    monkeypatch.setattr(Found, "values", values)
+    monkeypatch.setattr(TokenLogprobs, "split", split)
     rows = [Row(tuple(ids), tuple(enumerate(ids[1:]))) for ids in texts()]
     assert [len(found) for found in reader.read(rows)] == [len(row.reads) for row in rows]
     assert len(given) > 5
@@ -251,7 +251,7 @@ def test_nothing_waits_for_an_accelerator_before_all_is_asked(monkeypatch: Any) 
         range(sum(len(row.reads) for row in rows))
     )
     longest = max(map(len, texts())) - 1
-    (keys, values_), *_ = reader.begun(texts())
+    (keys, values_), *_ = reader.prefill(texts())
     assert (
         keys.shape
         == values_.shape
@@ -264,7 +264,7 @@ def test_on_an_accelerator_as_many_words_meet_as_there_is_room_for(monkeypatch: 
     monkeypatch.setattr(reading, "VOCABULARY", 8)
     monkeypatch.setattr(reading, "LOGITS", 100)
     model: Any = network("qwen2, tied")
-    reader = Reader(model, placement("cpu", None, None), 0)
+    reader = LogprobReader(model, placement("cpu", None, None), 0)
     pieces = []
     for kind, n in (("cpu", 3), ("meta", 3), ("meta", 5), ("meta", 99)):
         reader.where = replace(reader.where, device=torch.device(kind))

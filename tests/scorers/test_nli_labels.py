@@ -9,7 +9,7 @@ from transformers import BertConfig, BertForSequenceClassification, LlamaConfig,
 
 from bench.run import evaluate
 from bench.scorers import load
-from bench.scorers.local.classifier import Classifier, _probes, label_columns
+from bench.scorers.local.classifier import Classifier, label_columns, probe_pairs
 from bench.tasks.nli_coal import LABELS
 from tests.helpers.checkpoints import BERT, characters, save
 
@@ -39,7 +39,7 @@ def test_label_names_say_what_label_0_means(tmp_path: Path) -> None:
 def test_label_0_is_refused_with_the_way_out(tmp_path: Path, refusal: Any) -> None:
     folder = classifier(tmp_path, NAMELESS)
     assert refusal(load, folder) == (
-        f"{folder}: its labels are LABEL_0, LABEL_1, LABEL_2, not entailment, contradiction, neutral; say what they mean, like "
+        f"{folder}: its labels are LABEL_0, LABEL_1, LABEL_2, not entailment, contradiction, neutral; give their meaning, like "
         "--label-names entailment,neutral,contradiction, or set id2label in its config.json to what they mean"
     )
 
@@ -109,7 +109,7 @@ def test_label_names_are_part_of_the_run_and_may_be_given_by_model(
 
 
 def test_probes_are_three_of_each_kind_in_every_language() -> None:
-    rows = _probes()
+    rows = probe_pairs()
     for language in ("en", "ja", "zh"):
         some = [row for row in rows if row["language"] == language]
         assert [row["expected"] for row in some] == ["entailment"] * 3 + ["contradiction"] * 3

@@ -44,10 +44,10 @@ def saved(folder: Path, template: str | None, special: bool = False, **options: 
 
 def write(scorer: Any, replies: Mapping[str, str]) -> None:
     """Have a model write these replies to these questions, token by token, whatever its weights are."""
-    coder, speech = scorer.tokenizer, scorer._speech
+    coder, speech = scorer.tokenizer, scorer.chat
     scripts = {}
     for question, reply in replies.items():
-        (prompt,) = speech.encoded([speech.written(question)])
+        (prompt,) = speech.encode([speech.render(question)])
         scripts[tuple(prompt)] = coder(reply, add_special_tokens=False)["input_ids"]
 
     def generate(input_ids: Any, attention_mask: Any, max_new_tokens: int, **given: Any) -> Any:
@@ -232,9 +232,9 @@ def test_thinking_is_switched_off_where_it_can_be(tmp_path: Path, capsys: Any) -
     scorers: dict[str, Any] = {
         name: load(folder, generation=off) for name, folder in folders.items()
     }
-    shown = {name: scorer._speech.written("who?") for name, scorer in scorers.items()}
+    shown = {name: scorer.chat.render("who?") for name, scorer in scorers.items()}
     assert shown["switch"] == shown["opens"] == shown["shut"]
-    assert shown["plain"] == load(folders["plain"])._speech.written("who?")
+    assert shown["plain"] == load(folders["plain"]).chat.render("who?")
     thoughts = {name: scorer.describe()["thoughts"] for name, scorer in scorers.items()}
     assert thoughts["switch"] == "off (enable_thinking is false)"
     assert "closed at once" in thoughts["opens"]

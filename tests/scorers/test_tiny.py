@@ -14,7 +14,8 @@ from bench import data, run
 from bench.core import places
 from bench.report import study
 from bench.scorers import load
-from bench.scorers.local.checkpoint import placement, tokenizer_identity
+from bench.scorers.local.checkpoint import tokenizer_identity
+from bench.scorers.local.device import placement
 from bench.scorers.stand_ins import tiny, tiny_nli
 from bench.scorers.stand_ins.tiny import CARRIED, WEIGHTS, Tiny
 from bench.scorers.stand_ins.tiny_recipe import SIZES, Corpus, Recipe, biased_share, corpus, parse

@@ -1,12 +1,14 @@
-"""A conversation as a causal model reads it: by its chat template where it has one, what was said taken as text alone.
+"""Write conversations as a causal model reads them, by its chat template if it has one.
 
-A tokenizer takes the name of a special token for that token wherever it stands. So a text that holds `<|im_end|>` would end
-the user's turn and begin another, and say what it likes there. Here such names within what was said are marked before the
-template is filled in, and each is read as the characters that it is made of. The template's own stay special.
+A tokenizer reads the name of a special token as that token wherever it stands: a text with
+`<|im_end|>` would end the user's turn and begin another. So such names inside messages are marked
+before the template is filled in, and encoded as the characters they are made of. The template's
+own special tokens stay special.
 """
 
 import re
 from collections.abc import Sequence
+from itertools import cycle
 from typing import Any
 
 import jinja2
@@ -19,11 +21,13 @@ from bench.scorers.generation_options import GenerationOptions
 from bench.tasks.replies import THOUGHT_TAGS
 from bench.tasks.request import Turns
 
-# Around the name of a special token that was said. Unicode assigns these to no character, ever.
+# Put around the name of a special token in a message. Unicode assigns these to no character.
 OPEN, CLOSE = "\ufdd0", "\ufdd1"
-# The argument by which chat templates switch thinking off, and those that are not the user's to give.
+MARKED = re.compile(f"{OPEN}([^{OPEN}{CLOSE}]*){CLOSE}")
+# The argument by which chat templates switch thinking off.
 SWITCH = "enable_thinking"
-TAKEN = {
+# Arguments of chat templates that users cannot give.
+RESERVED = {
     "messages",
     "add_generation_prompt",
     "bos_token",
@@ -31,211 +35,185 @@ TAKEN = {
     "raise_exception",
     "strftime_now",
 }
-_SAID = re.compile(f"{OPEN}([^{OPEN}{CLOSE}]*){CLOSE}")
 
 
-class Speech:
-    """Writes conversations as text, and encodes that.
+class ChatFormatter:
+    """Writes conversations as text, and encodes it.
 
     Args:
-        model: whose tokenizer it is, for errors.
-        behind: how many special tokens the tokenizer puts behind a text.
-        generation: a system message, arguments of the chat template, and whether the model may think.
+        model: the tokenizer's model, for errors.
+        n_trailing: how many special tokens the tokenizer puts after a text.
+        generation: a system message, arguments of the chat template, and whether to think.
 
     Raises:
         BadInput: the chat template cannot do what `generation` asks for.
     """
 
     def __init__(
-        self, model: str, tokenizer: Any, behind: int, generation: GenerationOptions | None = None
+        self,
+        model: str,
+        tokenizer: Any,
+        n_trailing: int,
+        generation: GenerationOptions | None = None,
     ) -> None:
-        self.model, self.tokenizer, self._behind = model, tokenizer, behind
-        known = {
-            token.content for token in tokenizer.added_tokens_decoder.values() if token.special
-        }
-        names = sorted(known | set(tokenizer.all_special_tokens), key=len, reverse=True)
-        self._special = re.compile("|".join(map(re.escape, names))) if names else None
+        self.model, self.tokenizer, self._n_trailing = model, tokenizer, n_trailing
+        added = tokenizer.added_tokens_decoder.values()
+        names = {token.content for token in added if token.special}
+        names |= set(tokenizer.all_special_tokens)
+        longest_first = sorted(names, key=len, reverse=True)
+        self._special = re.compile("|".join(map(re.escape, longest_first))) if names else None
         options = generation or GenerationOptions()
         self._system, self._arguments = options.system, dict(options.template_arguments)
-        self._off = options.thinking_tokens == 0
+        self._thinking_off = options.thinking_tokens == 0
         self._thoughts = ""
         options.refuse(["request_fields"], f"{model} is no endpoint, and is sent no requests")
         if tokenizer.chat_template:
-            self._check_template(_source(tokenizer))
+            self._check_template()
         else:
             options.refuse(["template_arguments"], f"{model} has no chat template")
 
     def describe(self) -> dict[str, Any]:
-        """Say in `run.json` how prompts are written, where that is another way than the usual one."""
+        """Return the fields of `run.json` that differ from the usual ones."""
         about = {"thoughts": self._thoughts} if self._thoughts else {}
         if self._system and not self.tokenizer.chat_template:
             about["prompted_as"] = (
-                "bare text behind the system message and a blank line (the model has no chat template)"
+                "bare text behind the system message and a blank line "
+                "(the model has no chat template)"
             )
         return about
 
-    def written(self, prompt: Turns, closed: bool = False) -> str:
-        """The text that the model continues: turns of user and model, or bare with a line break after each.
+    def render(self, prompt: Turns, close_thought: bool = False) -> str:
+        """Write the text that the model continues; without a template, one line per turn.
 
         Args:
-            closed: close a thought that the chat template opens.
+            close_thought: close a thought that the chat template opens.
 
         Raises:
             BadInput: the model's chat template cannot be used.
         """
-        said = [prompt] if isinstance(prompt, str) else list(prompt)
+        turns = [prompt] if isinstance(prompt, str) else list(prompt)
         if not self.tokenizer.chat_template:
-            system = [self._marked(self._system), ""] if self._system else []
-            return "\n".join([*system, *map(self._marked, said), ""])
-        text = self._rendered(said)
-        if (closed or self._off) and self.opens_thought(prompt, text):
-            return _closed(text)
+            system = [self._mark(self._system), ""] if self._system else []
+            return "\n".join([*system, *map(self._mark, turns), ""])
+        text = self._fill_template(turns)
+        if (close_thought or self._thinking_off) and self.opens_thought(prompt, text):
+            # As templates write an empty thought.
+            return f"{text.rstrip()}\n\n{dict(THOUGHT_TAGS)[_opening(text)]}\n\n"
         return text
 
     def opens_thought(self, prompt: Turns, text: str) -> bool:
-        """Whether the chat template ended `text`, the written `prompt`, with the opening tag of a thought."""
+        """Tell whether the chat template ended `text`, the rendered `prompt`, inside a thought."""
         if not self.tokenizer.chat_template or not _opening(text):
             return False
-        said = [prompt] if isinstance(prompt, str) else list(prompt)
-        # A prompt that ends so by itself shows what the template does only without that end.
-        return not _opening(said[-1]) or bool(_opening(self._rendered([*said[:-1], "?"])))
+        turns = [prompt] if isinstance(prompt, str) else list(prompt)
+        # The prompt itself may end with the tag; then another prompt shows what the template does.
+        return not _opening(turns[-1]) or bool(_opening(self._fill_template([*turns[:-1], "?"])))
 
-    def _rendered(self, said: Sequence[str]) -> str:
-        conversation = messages(tuple(map(self._marked, said)), self._marked(self._system))
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the token ids of texts that are to be continued."""
+        if not texts:
+            return []
+        # Every second part is the name of a special token; nearly always there is one part.
+        parts = [MARKED.split(text) for text in texts]
+        # Chat templates write the special tokens themselves.
+        bare = not self.tokenizer.chat_template
+        encoded = self.tokenizer([part[0] for part in parts], add_special_tokens=bare)["input_ids"]
+        n = self._n_trailing if bare else 0
+        return [
+            sum(map(self._encode_part, part[1:], cycle((True, False))), ids[: len(ids) - n])
+            for ids, part in zip(encoded, parts, strict=True)
+        ]
+
+    def _encode_part(self, text: str, special_name: bool) -> list[int]:
+        if not text:
+            return []
+        encoded = self.tokenizer(text, add_special_tokens=False, split_special_tokens=special_name)
+        return list(encoded["input_ids"])
+
+    def _fill_template(self, turns: Sequence[str]) -> str:
+        conversation = messages(tuple(map(self._mark, turns)), self._mark(self._system))
         try:
             # In Jinja's sandbox, so that a template can neither run code nor read files.
-            return str(
-                self.tokenizer.apply_chat_template(
-                    conversation, tokenize=False, add_generation_prompt=True, **self._arguments
-                )
+            text = self.tokenizer.apply_chat_template(
+                conversation, tokenize=False, add_generation_prompt=True, **self._arguments
             )
-        except Exception as error:  # what others have written can be wrong in any way
+        except Exception as error:  # templates of others can be wrong in any way
             raise BadInput(
                 f"{self.model}: its chat template cannot be used ({type(error).__name__}: {error})"
             ) from error
+        return str(text)
 
-    def _marked(self, text: str) -> str:
+    def _mark(self, text: str) -> str:
         if not self._special:
             return text
         return self._special.sub(lambda name: f"{OPEN}{name[0]}{CLOSE}", text)
 
-    def _check_template(self, template: str) -> None:
+    def _check_template(self) -> None:
         """Find out what the chat template does with the options, and refuse what it cannot do."""
+        try:
+            template = str(self.tokenizer.get_chat_template())
+        except ValueError:  # there are several; asking the model says so
+            template = ""
         for name in self._arguments:
-            if name in TAKEN or not re.search(rf"\b{re.escape(name)}\b", template):
+            if name in RESERVED or not re.search(rf"\b{re.escape(name)}\b", template):
                 names = ", ".join(_variables(template))
                 raise BadInput(
-                    f"--template {name}: the chat template of {self.model} takes no such argument"
-                    + (f"; it takes {names}" if names else "; leave it out")
+                    f"--template {name}: the chat template of {self.model} takes no such argument; "
+                    + (f"it takes {names}" if names else "leave it out")
                 )
-        if self._off and self._arguments.get(SWITCH):
+        if self._thinking_off and self._arguments.get(SWITCH):
             raise BadInput(
                 f"--template {SWITCH}: --thinking-tokens off says otherwise; leave one out"
             )
-        switch = self._off and bool(re.search(rf"\b{SWITCH}\b", template))
-        if switch:
+        has_switch = bool(re.search(rf"\b{SWITCH}\b", template))
+        if self._thinking_off and has_switch:
             self._arguments.setdefault(SWITCH, False)
         if self._system:
             self._check_system()
-        if not (opening := self._opens()):
-            if self._off:
-                self._thoughts = (
-                    f"off ({SWITCH} is false)"
-                    if switch
-                    else "off (the chat template has no switch)"
-                )
-        elif self._off:
-            self._thoughts = f"off (the chat template opens {opening}, which is closed at once)"
-        else:
+        try:
+            opening = _opening(self._fill_template(["?"]))
+        except BadInput:  # asking the model says so
+            opening = ""
+        if self._thinking_off:
+            how = "the chat template has no switch"
+            if opening:
+                how = f"the chat template opens {opening}, which is closed at once"
+            elif has_switch:
+                how = f"{SWITCH} is false"
+            self._thoughts = f"off ({how})"
+            if not has_switch:
+                closed = f"; the {opening} that it opens is closed at once" if opening else ""
+                say(f"{self.model}: its chat template has no switch for thinking{closed}")
+        elif opening:
             self._thoughts = (
                 f"the chat template opens {opening}; letters are read behind the closed thought"
             )
-        if self._off and not switch:
-            say(
-                f"{self.model}: its chat template has no switch for thinking"
-                + (f"; the {opening} that it opens is closed at once" if opening else "")
-            )
-
-    def _opens(self) -> str:
-        """The tag of a thought that the chat template opens, as far as an everyday question shows."""
-        try:
-            return _opening(self._rendered(["?"]))
-        except BadInput:  # which is said when something is asked
-            return ""
 
     def _check_system(self) -> None:
         try:
-            written = self._rendered(["?"])
+            text = self._fill_template(["?"])
         except BadInput as error:
             raise BadInput(
-                f"--system: the chat template of {self.model} takes no system message ({error.__cause__}); "
-                "leave it out"
+                f"--system: the chat template of {self.model} takes no system message "
+                f"({error.__cause__}); leave it out"
             ) from error
-        if self._marked(self._system).strip() not in written:
+        if self._mark(self._system).strip() not in text:
             raise BadInput(
-                f"--system: the chat template of {self.model} leaves out the system message; leave it out"
+                f"--system: the chat template of {self.model} leaves out the system message; "
+                "leave it out"
             )
-
-    def encoded(self, texts: Sequence[str]) -> list[list[int]]:
-        """Token ids of texts that go on."""
-        if not texts:
-            return []
-        # Where nothing is marked, which is nearly always, all are encoded in one call.
-        parts = [_SAID.split(text) for text in texts]
-        if self.tokenizer.chat_template:  # which writes the special tokens itself
-            firsts = list(
-                self.tokenizer([part[0] for part in parts], add_special_tokens=False)["input_ids"]
-            )
-        else:
-            # What the tokenizer puts behind a text is left out.
-            firsts = [
-                ids[: len(ids) - self._behind]
-                for ids in self.tokenizer([part[0] for part in parts])["input_ids"]
-            ]
-        return [
-            first
-            + [
-                one
-                for k, piece in enumerate(part[1:])
-                for one in self._piece(piece, said=k % 2 == 0)
-            ]
-            for first, part in zip(firsts, parts, strict=True)
-        ]
-
-    def _piece(self, text: str, said: bool) -> list[int]:
-        """Token ids of a piece of a text; those of a name that was `said` are of its characters."""
-        if not text:
-            return []
-        ids: list[int] = self.tokenizer(text, add_special_tokens=False, split_special_tokens=said)[
-            "input_ids"
-        ]
-        return ids
-
-
-def _source(tokenizer: Any) -> str:
-    """The chat template that is used, "" where there are several and none is the usual one."""
-    try:
-        return str(tokenizer.get_chat_template())
-    except ValueError:  # which is said when something is asked
-        return ""
 
 
 def _opening(text: str) -> str:
-    """The tag of a thought that a text ends with, "" where it ends otherwise."""
+    """Return the tag of a thought that a text ends with, "" if it ends otherwise."""
     return next((tag for tag, _ in THOUGHT_TAGS if text.rstrip().endswith(tag)), "")
 
 
-def _closed(text: str) -> str:
-    """Close the thought at the end of a text as templates write an empty one."""
-    closing = dict(THOUGHT_TAGS)[_opening(text)]
-    return f"{text.rstrip()}\n\n{closing}\n\n"
-
-
 def _variables(template: str) -> list[str]:
-    """The names that a chat template takes from outside, as far as its source can be read."""
+    """List the arguments that a chat template takes; none if its source cannot be parsed."""
     environment = jinja2.Environment(extensions=["jinja2.ext.loopcontrols"], autoescape=True)
     try:
         names = jinja2.meta.find_undeclared_variables(environment.parse(template))
     except jinja2.TemplateError:
         return []
-    return sorted(names - TAKEN - set(environment.globals))
+    return sorted(names - RESERVED - set(environment.globals))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from bench.tasks.replies import THOUGHT_TAGS
 from bench.tasks.request import Until
 
-# The last tokens of a reply in which a tag that was just completed stands, a byte a token at most.
+# How many last tokens hold a tag that was just completed, at one byte per token.
 WINDOW = 2 * max(len(tag.encode()) for pair in THOUGHT_TAGS for tag in pair)
 
 
@@ -16,7 +16,7 @@ class Progress:
 
     Attributes:
         thinking: whether a thought is open.
-        answer_start: how many tokens stand before the answer, those of a closed thought.
+        answer_start: tokens before the answer, those of a closed thought.
     """
 
     thinking: bool = False
@@ -28,13 +28,13 @@ class StopRule:
     """Ends replies before their last token.
 
     Attributes:
-        text: decodes tokens.
-        answer_tokens: limit of an answer, counted behind a thought where there is one.
-        thought_tokens: limit of a thought; None where thought and answer share that of the answer.
-        until: whether the text of a reply says enough; never asked while a thought is open.
+        decode: decodes tokens.
+        answer_tokens: limit of an answer, counted from the end of a thought.
+        thought_tokens: limit of a thought; None: thought and answer share that of the answer.
+        until: whether the text of a reply says enough; not called while a thought is open.
     """
 
-    text: Callable[[Sequence[int]], str]
+    decode: Callable[[Sequence[int]], str]
     answer_tokens: int
     thought_tokens: int | None
     until: Until
@@ -45,8 +45,8 @@ class StopRule:
         return self.answer_tokens + (self.thought_tokens or 0)
 
     def follow(self, progress: Progress, ids: Sequence[int]) -> None:
-        """Note in `progress` whether the last token of `ids` opened or closed a thought."""
-        text = self.text(ids[-WINDOW:])
+        """Update `progress` where the last token of `ids` opened or closed a thought."""
+        text = self.decode(ids[-WINDOW:])
         opening, closing = (max(text.rfind(pair[k]) for pair in THOUGHT_TAGS) for k in (0, 1))
         if progress.thinking and closing > opening:
             progress.thinking, progress.answer_start = False, len(ids)
@@ -54,7 +54,7 @@ class StopRule:
             progress.thinking = True
 
     def full(self, progress: Progress, ids: Sequence[int]) -> bool:
-        """Whether the thought or the answer has reached its limit."""
+        """Tell whether the thought or the answer has reached its limit."""
         if self.thought_tokens is None:
             return len(ids) >= self.answer_tokens
         if progress.thinking:
@@ -62,5 +62,5 @@ class StopRule:
         return len(ids) - progress.answer_start >= self.answer_tokens
 
     def enough(self, progress: Progress, ids: Sequence[int]) -> bool:
-        """Whether the answer says enough already."""
-        return self.until is not None and not progress.thinking and self.until(self.text(ids))
+        """Tell whether the answer says enough already."""
+        return self.until is not None and not progress.thinking and self.until(self.decode(ids))

@@ -32,8 +32,8 @@ from bench.core.progress import progress
 from bench.scorers.base import VERBS, Answer, Model, Tally, digest, messages
 from bench.scorers.generation_options import GenerationOptions
 from bench.scorers.local.causal import Causal
-from bench.scorers.local.checkpoint import Placement, threads
 from bench.scorers.local.classifier import Classifier
+from bench.scorers.local.device import Placement, threads
 from bench.scorers.stand_ins import tiny_nli
 from bench.scorers.stand_ins.tiny_recipe import (
     SIZES,

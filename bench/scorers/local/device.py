@@ -1,0 +1,125 @@
+"""Choose the device and dtype of local models, and how many texts a batch holds."""
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import psutil
+import torch
+
+from bench.core.errors import BadInput, expected
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Device, precision and batch sizes of a model.
+
+    Attributes:
+        device: where texts go in.
+        batch_tokens: tokens in a batch, padding included.
+        tree_tokens: tokens of a pass over a prefix tree, in which every token meets every other.
+        spread: whether accelerate distributes the model over all devices.
+    """
+
+    device: torch.device
+    dtype: torch.dtype
+    batch_tokens: int
+    tree_tokens: int
+    spread: bool = False
+
+    def describe(self) -> dict[str, Any]:
+        """Return the fields of `run.json`."""
+        return {
+            "device": "auto" if self.spread else str(self.device),
+            "dtype": str(self.dtype).removeprefix("torch."),
+            "batch_tokens": self.batch_tokens,
+        }
+
+
+def placement(device: str | None, dtype: str | None, batch_tokens: int | None) -> Placement:
+    """Choose where a model runs.
+
+    Args:
+        device: default: the accelerator if there is one; `auto` distributes the model.
+        dtype: default: bfloat16 on an accelerator, float32 on the CPU.
+        batch_tokens: default: 4,096 on the CPU, 32,768 on an accelerator.
+
+    Raises:
+        BadInput: an unknown dtype, a device that is not available, or an empty batch.
+    """
+    spread = device == "auto"
+    if device is None or spread:
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        where = torch.device(device)
+    except RuntimeError:
+        raise BadInput(
+            f"--device {device!r}: not a device; allowed: cpu, cuda, cuda:N, auto"
+        ) from None
+    try:
+        torch.empty(1, device=where)
+    except (RuntimeError, AssertionError):  # the latter where torch was built without CUDA
+        raise BadInput(f"--device {device}: is not available here; use --device cpu") from None
+    if dtype is not None and dtype not in DTYPES:
+        raise BadInput("--dtype: " + expected(dtype, DTYPES, "dtype"))
+    if batch_tokens is not None and batch_tokens < 1:
+        raise BadInput(f"--batch-tokens {batch_tokens}: a batch holds at least one token")
+    on_cpu = where.type == "cpu"
+    precision = DTYPES[dtype] if dtype else (torch.float32 if on_cpu else torch.bfloat16)
+    # Larger batches are no faster on a CPU.
+    size, tree = (4096, 512) if on_cpu else (32768, 4096)
+    return Placement(
+        where, precision, batch_tokens or size, min(tree, batch_tokens or tree), spread
+    )
+
+
+def free_memory(device: torch.device) -> float:
+    """Return the bytes that are free for tensors on `device`; infinite where this is unknown."""
+    if device.type == "cpu":
+        return float(psutil.virtual_memory().available)
+    if device.type != "cuda":
+        return math.inf
+    # Memory that torch has reserved and does not use is free, too.
+    unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return float(torch.cuda.mem_get_info(device)[0] + unused)
+
+
+@contextmanager
+def threads(n: int) -> Iterator[None]:
+    """Run torch on `n` threads.
+
+    Small models are faster on one, and give the same numbers on every machine with the same
+    processor.
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(n)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def batch_size(lengths: Sequence[int], budget: int) -> int:
+    """Count how many of the first texts fit into a batch of `budget` tokens, at least one."""
+    longest = 0
+    for n, length in enumerate(lengths):
+        longest = max(longest, length)
+        if n and longest * (n + 1) > budget:
+            return n
+    return len(lengths)
+
+
+def batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
+    """Group positions, longest first, so that a batch stays within `budget` tokens."""
+    batch: list[int] = []
+    for i in sorted(range(len(lengths)), key=lambda i: (-lengths[i], i)):
+        if batch and lengths[batch[0]] * (len(batch) + 1) > budget:
+            yield batch
+            batch = []
+        batch.append(i)
+    if batch:
+        yield batch
