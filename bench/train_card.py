@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bench.data.tables import plain
+from bench.core.errors import plain
 
 
 def card(about: Mapping[str, Any], name: str) -> str:

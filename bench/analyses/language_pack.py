@@ -16,12 +16,12 @@ from bench.core.errors import BadInput
 from bench.core.files import atomic_write
 from bench.core.i18n import _
 from bench.curate.begin import EXAMPLES
-from bench.data.dataset import WORDING, both_names
+from bench.data.dataset import PROMPTS_FILE, both_language_names
 from bench.data.nli_coal.build import build_eval
 from bench.data.nli_coal.language_pack import FRAMES, Pack, read_pack, read_words, write_pack
 from bench.data.nli_coal.language_pack_audit import check, sift
 from bench.data.nli_coal.write import build
-from bench.data.text import place, read_text
+from bench.data.readers import as_path, read_text
 from bench.run import curated
 
 # Words and captions of our own in a language that the releases have not.
@@ -50,13 +50,13 @@ class Made(NamedTuple):
 
 def given(folder: str = "") -> Path:
     """The folder of the pack, or our own start of one."""
-    return place(folder) if folder else START
+    return as_path(folder) if folder else START
 
 
 def captions_of(folder: Path, captions: Sequence[str] = ()) -> list[Path]:
     """The files of captions: those named, else captions*.txt beside the words, where no frames stand there already."""
     if captions:
-        return [place(one) for one in captions]
+        return [as_path(one) for one in captions]
     return [] if (folder / FRAMES).is_file() else sorted(folder.glob("captions*.txt"))
 
 
@@ -93,7 +93,7 @@ def make(folder: str = "", captions: Sequence[str] = (), out: str = "") -> Made:
             )
         pack = replace(pack, frames=frames)
     made = place_ / MADE if folder else curated(f"nli_{pack.language}")
-    target = place(out) if out else made
+    target = as_path(out) if out else made
     written = write_pack(pack, target / "pack")
     looked = check(written)
     refused = looked[looked.kind == "refused"]
@@ -103,8 +103,8 @@ def make(folder: str = "", captions: Sequence[str] = (), out: str = "") -> Made:
         )
     build([pack], target / "sets")
     # What language models are asked in, where our wording has no prompt for the language.
-    if (place_ / WORDING).is_file():
-        atomic_write(target / "sets" / WORDING, read_text(place_ / WORDING))
+    if (place_ / PROMPTS_FILE).is_file():
+        atomic_write(target / "sets" / PROMPTS_FILE, read_text(place_ / PROMPTS_FILE))
     return Made(pack, written, target / "sets", sifted, looked)
 
 
@@ -152,7 +152,7 @@ def findings(made: Made) -> list[str]:
         _(
             "{name} has {n} occupations in {language}: {female} with a female stereotype, {male} with a male one, {neutral} without.",
             name=made.pack.name,
-            language=both_names(made.pack.language),
+            language=both_language_names(made.pack.language),
             n=len(made.pack.occupations),
             female=counts["female-stereo"],
             male=counts["male-stereo"],

@@ -15,10 +15,10 @@ import pandas as pd
 from rapidfuzz.distance import LCSseq
 
 from bench.analyses import opened
+from bench.core.cells import to_whole_number
 from bench.core.errors import BadInput, NoRuns, quoted
 from bench.core.i18n import _
-from bench.data.tables import read_csv, whole_number
-from bench.data.text import MAX_LINE
+from bench.data.readers import MAX_LINE, read_csv
 from bench.metrics import mcbe
 from bench.metrics.agreement import read_human
 from bench.metrics.judges import COLUMNS
@@ -340,7 +340,7 @@ def _read_verdicts(path: Path) -> pd.DataFrame:
             raise BadInput(
                 f"{path}, row {place}, column `response`: {quoted(row['response'])} is no verdict; write 有 (biased) or 无, or nothing"
             )
-        repeat = whole_number(row["repeat"])
+        repeat = to_whole_number(row["repeat"])
         if repeat is None:
             raise BadInput(
                 f"{path}, row {place}, column `repeat`: {quoted(row['repeat'])} is no whole number"

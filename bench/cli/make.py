@@ -90,9 +90,9 @@ def notebooks(
 ) -> None:
     """Copy the notebooks to a folder, for JupyterLab; changed files there are not overwritten."""
     from bench.core.places import copy_notebooks
-    from bench.data.text import place
+    from bench.data.readers import as_path
 
-    for path in copy_notebooks(place(folder)):
+    for path in copy_notebooks(as_path(folder)):
         print(path)
     say(f"open them by `jupyter lab {folder}`")
 
@@ -244,12 +244,12 @@ def _paths(given: list[str] | None) -> list[Path]:
 
 def _rates(text: str) -> list[float]:
     """The rates of one --rate: numbers set apart by commas, or all 11 of the release."""
+    from bench.core.cells import to_number
     from bench.data.nli_coal.write import RATES
-    from bench.data.tables import number
 
     if text.strip() == "all":
         return list(RATES)
-    found = [number(one) for one in listed(text) or [text]]
+    found = [to_number(one) for one in listed(text) or [text]]
     if any(math.isnan(one) for one in found):
         raise BadInput(f"--rate {text}: expected numbers from 0 to 1, like 0,.5,1, or all")
     return found

@@ -11,13 +11,13 @@ from bench.benchmarks import module
 from bench.core.errors import BadInput
 from bench.core.progress import say
 from bench.core.text import as_json, reveal_invisible
-from bench.data.dataset import own_wording
+from bench.data.dataset import own_prompts
 
 if TYPE_CHECKING:
     import pandas as pd
     from rich.console import Console
 
-    from bench.data.blobs import Written
+    from bench.data.fetch import WrittenFile
 
 
 def check(benchmark: str, found: "pd.DataFrame", format: str) -> None:
@@ -27,9 +27,9 @@ def check(benchmark: str, found: "pd.DataFrame", format: str) -> None:
         BadInput: some of them are refused.
     """
     if format == "csv":
-        from bench.core.export import csv
+        from bench.core.export import to_csv
 
-        _out(csv(found))
+        _out(to_csv(found))
     elif format == "json":
         _json(found.to_dict("records"))
     else:
@@ -81,13 +81,13 @@ def _own_wording(benchmark: str, folder: Path) -> str:
     """The wording that a data set brings, "" where it brings none."""
     from bench.tasks import prompts
 
-    found = own_wording(folder)
+    found = own_prompts(folder)
     return f"{prompts.load(benchmark, None, folder).label}: {found}" if found else ""
 
 
 def scores(runs: list[Any], preset: str | None, format: str) -> None:
     """Print the score tables of `runs`; what a reader has to know first goes to standard error."""
-    from bench.core.export import csv, latex
+    from bench.core.export import to_csv, to_latex
     from bench.metrics.headline import warnings
     from bench.run import table
 
@@ -103,9 +103,9 @@ def scores(runs: list[Any], preset: str | None, format: str) -> None:
         ]
         _json(found[0] if len(found) == 1 else found)
     elif format == "csv":
-        _out(csv(table(runs, preset)))
+        _out(to_csv(table(runs, preset)))
     elif format == "latex":
-        _out(latex(table(runs, preset)))
+        _out(to_latex(table(runs, preset)))
     else:
         for run in runs:
             _print_table(run, run.scores_beside(preset))
@@ -207,7 +207,7 @@ def planned(
     benchmark: str, table: "pd.DataFrame", difference: float, power: float, format: str
 ) -> None:
     """Print how many units a difference needs."""
-    from bench.core.export import csv, latex
+    from bench.core.export import to_csv, to_latex
 
     units = module("metrics", benchmark).UNITS
     say(
@@ -217,7 +217,7 @@ def planned(
     if format == "json":
         _json(_records(table))
     elif format in ("csv", "latex"):
-        _out(csv(table) if format == "csv" else latex(table))
+        _out(to_csv(table) if format == "csv" else to_latex(table))
     else:
         from rich.table import Table
 
@@ -272,7 +272,7 @@ def readings(run: Any, sheet: Path) -> None:
     )
 
 
-def written(files: "Sequence[Written]", what: str) -> None:
+def written(files: "Sequence[WrittenFile]", what: str) -> None:
     """Print which files were made, with how many rows of `what`, and whether they are the released ones."""
     for one in files:
         same = ", as released" if one.as_released else ", not as released" if one.released else ""

@@ -9,11 +9,11 @@ import math
 import re
 from typing import TYPE_CHECKING
 
-from bench.data.tables import number
-
 if TYPE_CHECKING:
     import pandas as pd
 
+NUMBER = re.compile(r"[+-]?(\d++(\.\d*+)?|\.\d++)([eE][+-]?\d{1,3})?", re.ASCII)
+WHOLE_NUMBER = re.compile("[0-9]{1,15}")
 # What a spreadsheet program takes for the beginning of a formula.
 FORMULA = ("=", "+", "-", "@")
 # With the full-width forms, which some languages' programs take for the same, and what they may drop before one.
@@ -25,7 +25,7 @@ def guarded(cell: str) -> str:
     """A cell that no spreadsheet program takes for a formula. A plain number, such as -1.5, is harmless and stays."""
     risky = cell.startswith(RISKY) or GUARDED.match(cell)
     # What has apostrophes already gets one more, so that `unguarded` can tell.
-    return f"'{cell}" if risky and math.isnan(number(cell)) else cell
+    return f"'{cell}" if risky and math.isnan(to_number(cell)) else cell
 
 
 def unguarded(cell: str) -> str:
@@ -44,3 +44,13 @@ def as_csv(table: "pd.DataFrame") -> str:
         index=False, quoting=csv.QUOTE_NONNUMERIC if bare else csv.QUOTE_MINIMAL
     )
     return text
+
+
+def to_number(text: str) -> float:
+    """Return the value of a plain decimal number; NaN for anything else, such as `1_000` or `inf`."""
+    return float(text) if NUMBER.fullmatch(text) else math.nan
+
+
+def to_whole_number(text: str) -> int | None:
+    """Return the value of 1 to 15 ASCII digits; None for anything else."""
+    return int(text) if WHOLE_NUMBER.fullmatch(text) else None

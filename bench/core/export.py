@@ -41,30 +41,30 @@ TEX = str.maketrans(
 )
 
 
-def table(frame: pd.DataFrame, folder: Path, name: str) -> None:
+def write_table(frame: pd.DataFrame, folder: Path, name: str) -> None:
     """Write NAME.csv and NAME.parquet with full precision, and NAME.tex with three digits."""
     with _file(folder / f"{name}.csv") as draft:
-        draft.write_text(csv(frame), "utf-8", newline="")
+        draft.write_text(to_csv(frame), "utf-8", newline="")
     with _file(folder / f"{name}.parquet") as draft:
         _of_one_kind(frame).to_parquet(draft, index=False)
     long = ", longtable" if len(frame) > LONG else ""
     head = f"% needs \\usepackage{{booktabs{long}}}; Chinese needs XeLaTeX or LuaLaTeX with ctex\n"
     with _file(folder / f"{name}.tex") as draft:
-        draft.write_text(head + latex(frame, bool(long)), "utf-8")
+        draft.write_text(head + to_latex(frame, bool(long)), "utf-8")
 
 
-def text(path: Path, content: str) -> None:
+def write_text(path: Path, content: str) -> None:
     """Write a page or another file of text."""
     with _file(path) as draft:
         draft.write_text(content, "utf-8")
 
 
-def csv(frame: pd.DataFrame) -> str:
+def to_csv(frame: pd.DataFrame) -> str:
     """A table as CSV; a text that a spreadsheet program would take for a formula stands behind an apostrophe."""
     return as_csv(_texts(frame, guarded))
 
 
-def latex(frame: pd.DataFrame, long: bool = False) -> str:
+def to_latex(frame: pd.DataFrame, long: bool = False) -> str:
     """A table as LaTeX with the rules of booktabs; what is undefined is a dash, and a long one goes on over pages.
 
     Every text is shown as it is: none of it is a command to TeX.
@@ -95,13 +95,13 @@ def _tex(text: str) -> str:
     return f"{{{shown[0]}}}{shown[1:]}" if shown.startswith(("[", "*")) else shown
 
 
-def picture(fig: "Figure", folder: Path, name: str) -> bytes:
+def write_picture(fig: "Figure", folder: Path, name: str) -> bytes:
     """Write NAME.png and NAME.svg; the figure's label, which says what is seen, is kept in both.
 
     Returns:
         The bytes of the PNG file.
     """
-    drawn = png(fig)
+    drawn = to_png(fig)
     with _file(folder / f"{name}.png") as draft:
         draft.write_bytes(drawn)
     words = {"Title": str(fig.get_label()), "Date": None}
@@ -112,7 +112,7 @@ def picture(fig: "Figure", folder: Path, name: str) -> bytes:
     return drawn
 
 
-def png(fig: "Figure", dpi: int | None = None) -> bytes:
+def to_png(fig: "Figure", dpi: int | None = None) -> bytes:
     """A figure as the bytes of a PNG file; without `dpi` as fine as the style of pictures says."""
     words = {"Description": str(fig.get_label())}
     stream = io.BytesIO()
@@ -126,7 +126,7 @@ def _file(path: Path) -> Iterator[Path]:
         yield draft
 
 
-def small(png: bytes) -> bytes:
+def quantize_png(png: bytes) -> bytes:
     """The same picture in few colours, a third as large, in which the eye sees no difference."""
     from PIL import Image
     from PIL.PngImagePlugin import PngInfo

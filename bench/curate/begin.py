@@ -4,7 +4,7 @@ from pathlib import Path
 
 from bench.core.errors import BadInput
 from bench.core.files import atomic_write, explain_write_errors
-from bench.data.text import place as path_of
+from bench.data.readers import as_path as path_of
 
 EXAMPLES = Path(__file__).parent / "examples"
 # What people write before anything is asked of anybody. Other files of an example are for the simulated people.

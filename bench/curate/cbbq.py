@@ -22,18 +22,18 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from bench.core.cells import as_csv, guarded, unguarded
+from bench.core.cells import as_csv, guarded, to_whole_number, unguarded
 from bench.core.errors import BadInput
 from bench.core.files import atomic_write, explain_write_errors
 from bench.curate import begin
 from bench.curate.record import unfit
 from bench.data import dataset
-from bench.data.audit import shown
+from bench.data.audit import show_cell
 from bench.data.cbbq.targets import SLOT_NAMES, target_option
 from bench.data.cbbq.templates import CATEGORIES, CONDITIONS, SLOTS, malformed, names
-from bench.data.dataset import MANIFEST, Manifest, name_fault
-from bench.data.tables import Row, read_csv, whole_number
-from bench.data.text import place as path_of
+from bench.data.dataset import MANIFEST, Manifest, category_name_error
+from bench.data.readers import Row, read_csv
+from bench.data.readers import as_path as path_of
 
 SHEETS = "sheets"
 TABLES: Mapping[str, tuple[str, ...]] = {
@@ -91,7 +91,7 @@ class Project:
     @property
     def manifest(self) -> Manifest:
         """What `dataset.toml` says."""
-        return dataset.read(self.folder)
+        return dataset.read_manifest(self.folder)
 
     def table(self, name: str) -> list[Row]:
         """The rows of a table; none where it has not come into being yet.
@@ -104,9 +104,11 @@ class Project:
             return []
         rows = read_csv(path, TABLES[name])
         for number, row in enumerate(rows if name == "drafts" else (), start=1):
-            if wrong := next((column for column in COUNTED if not whole_number(row[column])), None):
+            if wrong := next(
+                (column for column in COUNTED if not to_whole_number(row[column])), None
+            ):
                 raise BadInput(
-                    f"{path}, row {number}, column `{wrong}`: {shown(row[wrong])} is not a whole number from 1; put back what was written"
+                    f"{path}, row {number}, column `{wrong}`: {show_cell(row[wrong])} is not a whole number from 1; put back what was written"
                 )
         return [{column: unguarded(row[column]).strip() for column in TABLES[name]} for row in rows]
 
@@ -216,7 +218,7 @@ def opened(folder: str | Path) -> Project:
     place = path_of(folder)
     begin.check("cbbq", place)
     # A wrong one is refused here, and not halfway.
-    dataset.read(place)
+    dataset.read_manifest(place)
     return Project(place)
 
 
@@ -272,7 +274,7 @@ def _faults(project: Project) -> Iterator[Fault]:
     for bias, told in scenarios.items():
         if len(told) < SCENARIOS:
             what = f"has templates in {len(told)} scenario{'' if len(told) == 1 else 's'}; at least {SCENARIOS} are needed, so that no situation stands for the bias"
-            yield Fault("biases.csv", 0, "bias", what, shown(bias))
+            yield Fault("biases.csv", 0, "bias", what, show_cell(bias))
 
 
 def _cells(table: str, number: int, row: Row) -> Iterator[Fault]:
@@ -285,13 +287,13 @@ def _cells(table: str, number: int, row: Row) -> Iterator[Fault]:
                 number,
                 column,
                 "holds a control character, which no sheet can",
-                shown(row[column]),
+                show_cell(row[column]),
             )
 
 
 def _of_bias(number: int, row: Row, known: Collection[str], twice: Counter[str]) -> Iterator[Fault]:
     def fault(column: str, what: str) -> Fault:
-        return Fault("biases.csv", number, column, what, shown(row[column]))
+        return Fault("biases.csv", number, column, what, show_cell(row[column]))
 
     yield from (fault("bias", what) for what in _of_id(row["bias"], twice))
     category = row["category"]
@@ -300,7 +302,7 @@ def _of_bias(number: int, row: Row, known: Collection[str], twice: Counter[str])
             "category",
             "has fixed words for options and rules of its own in the release; choose another name",
         )
-    elif category and (why := name_fault(category)):
+    elif category and (why := category_name_error(category)):
         yield fault("category", f"cannot be a category's name: {why}")
     elif category and category not in known and category not in CATEGORIES:
         yield fault("category", f"has no table [categories.{category}] in {MANIFEST}")
@@ -322,14 +324,14 @@ def _of_target(number: int, one: Scenario) -> Iterator[Fault]:
             f"{one.bias['group']!r}; "
             f'add target = "NAME1" or target = "NAME2" to [categories.{one.category}] in {MANIFEST}'
         )
-        yield Fault("templates.csv", number, "NAME1", what, shown(one.cells["NAME1"]))
+        yield Fault("templates.csv", number, "NAME1", what, show_cell(one.cells["NAME1"]))
 
 
 def _of_template(
     number: int, row: Row, biases: Mapping[str, Row], twice: Counter[str]
 ) -> Iterator[Fault]:
     def fault(column: str, what: str, value: str = "") -> Fault:
-        return Fault("templates.csv", number, column, what, value or shown(row[column]))
+        return Fault("templates.csv", number, column, what, value or show_cell(row[column]))
 
     yield from (fault("template", what) for what in _of_id(row["template"], twice))
     if row["bias"] and row["bias"] not in biases:
@@ -339,7 +341,7 @@ def _of_template(
             yield fault(
                 column,
                 f"holds what is no placeholder; expected {SLOTS[0]} or {SLOTS[1]}",
-                shown(token),
+                show_cell(token),
             )
     for slot in SLOTS:
         if row["context"] and (times := row["context"].count(slot)) != 1:
@@ -358,7 +360,7 @@ def _of_template(
             except ValueError as error:
                 yield fault(column, str(error))
     if len(lists) == 2 and (both := sorted({*lists[0]} & {*lists[1]})):
-        yield fault("NAME2", "holds a name that stands in NAME1 too", shown(both[0]))
+        yield fault("NAME2", "holds a name that stands in NAME1 too", show_cell(both[0]))
     for column in QUESTIONS.values():
         if row[column] and not row[column].endswith(("？", "?")):
             yield fault(column, "does not end in a question mark")

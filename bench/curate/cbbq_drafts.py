@@ -24,10 +24,10 @@ from bench.curate.cbbq import Project, Scenario, holdable
 from bench.curate.cbbq_sheets import hand_over, sent
 from bench.curate.record import unfit
 from bench.curate.workbook import Question
-from bench.data import toml
-from bench.data.audit import shown
+from bench.data import readers
+from bench.data.audit import show_cell
 from bench.data.cbbq.templates import SLOTS, malformed
-from bench.data.tables import Row
+from bench.data.readers import Row
 
 # Replies to prompts, called as `write(prompts, max_new_tokens=..., seed=...)` with a seed a prompt: what scorers have as `generate`.
 Writer = Callable[..., Sequence[str]]
@@ -103,7 +103,7 @@ def wordings(path: Path = WORDINGS) -> Wordings:
         BadInput: no version, no wording, a text for sheets is missing, or a field in braces is none of those that are
             filled in.
     """
-    found = toml.read(path)
+    found = readers.read_toml(path)
     said = found.get("sheet")
     if not isinstance(said, dict) or not all(isinstance(said.get(name), str) for name in ON_SHEETS):
         raise BadInput(f"{path}, table [sheet]: expected the texts {', '.join(ON_SHEETS)}")
@@ -136,7 +136,7 @@ def on_sheets(project: Project) -> Mapping[str, str]:
     """
     path = wording_file(project)
     wordings(path)
-    said: Mapping[str, str] = toml.read(path)["sheet"]
+    said: Mapping[str, str] = readers.read_toml(path)["sheet"]
     return said
 
 
@@ -180,7 +180,7 @@ def wrong_facts(facts: str) -> str:
     if not facts:
         return "says nothing"
     if wrong := malformed(facts):
-        return f"holds {shown(wrong[0])}, which is no placeholder"
+        return f"holds {show_cell(wrong[0])}, which is no placeholder"
     if not holdable(facts):
         return "holds a control character, which no sheet can"
     missing = [slot for slot in SLOTS if slot not in facts]

@@ -18,7 +18,7 @@ from bench.curate.cbbq_discuss import KEEP, LEAVE_OUT
 from bench.curate.cbbq_drafts import ACCEPT, AGAIN, EDIT, SMALL, Writer
 from bench.curate.sheets import Sheet
 from bench.data.cbbq.templates import SLOTS
-from bench.data.tables import read_csv
+from bench.data.readers import read_csv
 from bench.metrics.annotators import SimulatedAnnotators
 
 # What they do is part of the example's settings: who changes this file begins another copy.

@@ -19,12 +19,11 @@ from bench.curate.cbbq_discuss import Discussed, discussed
 from bench.curate.cbbq_drafts import decided, each
 from bench.curate.cbbq_review import forms, reviewed
 from bench.data import MANIFEST as DATASET
-from bench.data import Source, cbbq, toml
+from bench.data import Source, cbbq, readers
 from bench.data.cbbq.targets import SLOT_NAMES
 from bench.data.cbbq.templates import CONDITIONS, FILES
-from bench.data.dataset import WORDING, own_wording, tables
-from bench.data.tables import Row
-from bench.data.text import read_text
+from bench.data.dataset import PROMPTS_FILE, manifest_tables, own_prompts
+from bench.data.readers import Row, read_text
 
 FOLDER = "release"
 PROVENANCE = "provenance.csv"
@@ -121,8 +120,8 @@ def write(project: Project, out: Path | None = None) -> Made:
         )
         for path, rows in made.items():
             atomic_write(place / path, MARK + as_csv(pd.DataFrame(rows, columns=list(COLUMNS))))
-        if wording := own_wording(project.folder):
-            atomic_write(place / WORDING, read_text(wording))
+        if wording := own_prompts(project.folder):
+            atomic_write(place / PROMPTS_FILE, read_text(wording))
         atomic_write(place / DATASET, _manifest(project, some))
     left_out = state.standing[~state.standing.ready][
         ["template", "objections", "decision", "reason", "note"]
@@ -178,7 +177,7 @@ def counts(source: Source) -> pd.DataFrame:
 def _clear(place: Path, keep: Collection[Path]) -> None:
     """Remove what makes a folder a data set, and its tables but those to `keep`."""
     (place / DATASET).unlink(missing_ok=True)
-    (place / WORDING).unlink(missing_ok=True)
+    (place / PROMPTS_FILE).unlink(missing_ok=True)
     for path in place.glob("*/*/templates_generate_*.csv"):
         if path.relative_to(place) not in keep:
             path.unlink()
@@ -198,7 +197,7 @@ def _manifest(project: Project, some: Collection[Scenario]) -> str:
     }
     if categories == said.categories:
         return read_text(project.folder / DATASET)
-    return toml.written({**said.told, **tables(said._replace(categories=categories))})
+    return readers.to_toml({**said.told, **manifest_tables(said._replace(categories=categories))})
 
 
 def _row(one: Scenario, form: Any, index: int) -> Row:

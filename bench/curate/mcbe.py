@@ -29,10 +29,10 @@ from bench.curate.mcbe_rules import LEAVE_OUT
 from bench.curate.record import NAME, is_column, unfit, wrong_name
 from bench.curate.workbook import simple
 from bench.data import dataset as manifest
-from bench.data import mcbe, toml
+from bench.data import mcbe, readers
 from bench.data.dataset import Manifest
-from bench.data.tables import read_csv
-from bench.data.text import place as path_of
+from bench.data.readers import as_path as path_of
+from bench.data.readers import read_csv
 
 WORDING = Path(__file__).parent / "wordings" / "mcbe.toml"
 MANIFEST, DRAFTS, SHEETS = "project.toml", "drafts.csv", "sheets"
@@ -105,7 +105,7 @@ def opened(folder: str | Path) -> Project:
     folder = path_of(folder)
     begin.check("mcbe", folder)
     path = folder / MANIFEST
-    found = toml.read(path)
+    found = readers.read_toml(path)
     categories = found.get("categories")
     if not isinstance(categories, dict) or len(categories) != 1:
         raise BadInput(
@@ -122,7 +122,7 @@ def opened(folder: str | Path) -> Project:
         raise BadInput(f"{where}: {LEAVE_OUT!r} is what leaves a draft out; name it otherwise")
     # What the finished set will say of itself has to be right from the beginning.
     one = {key: value for key, value in about.items() if key != "subcategories"}
-    said = manifest.parsed(path, found | {"categories": {category: one}})
+    said = manifest.parse_manifest(path, found | {"categories": {category: one}})
     people = found.get("people")
     if not isinstance(people, dict):
         raise BadInput(f"{path}: expected a table [people] with the names of {', '.join(ROLES)}")
@@ -144,7 +144,7 @@ def opened(folder: str | Path) -> Project:
             for role, least in ROLES.items()
         },
         seed=seed,
-        wording=_wording(own) if own.exists() else toml.read(WORDING),
+        wording=_wording(own) if own.exists() else readers.read_toml(WORDING),
     )
 
 
@@ -220,8 +220,8 @@ def _wording(path: Path) -> Mapping[str, Any]:
     Raises:
         BadInput: a text is missing.
     """
-    found = toml.read(path)
-    for table, texts in toml.read(WORDING).items():
+    found = readers.read_toml(path)
+    for table, texts in readers.read_toml(WORDING).items():
         for name in texts if isinstance(texts, dict) and table != "quality" else ():
             if not isinstance(found.get(table), dict) or not isinstance(
                 found[table].get(name), str

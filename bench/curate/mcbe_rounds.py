@@ -26,7 +26,7 @@ from bench.curate.mcbe import FIELD, Project
 from bench.curate.mcbe_rules import LEAVE_OUT, NO, UNSURE, VERDICTS, YES
 from bench.curate.workbook import LONGEST as CELL
 from bench.curate.workbook import Question
-from bench.data.tables import read_json_lines
+from bench.data.readers import read_json_lines
 
 SUBCATEGORY, DISCUSSION = "1-subcategory", "1-discussion"
 EXPLANATION, REVIEW, SETTLING = "2-explanation", "2-review", "2-discussion"

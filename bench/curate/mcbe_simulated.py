@@ -19,7 +19,7 @@ from bench.curate.begin import EXAMPLES
 from bench.curate.mcbe_rounds import AGAIN, QUALITY, Rounds
 from bench.curate.mcbe_rules import ACCEPT, EDIT, NO, REJECT, YES
 from bench.curate.workbook import ANSWERS
-from bench.data.tables import Row, read_csv
+from bench.data.readers import Row, read_csv
 
 TRUTH = "truth.csv"
 CLAUSE = re.compile(r"[^，。；]+[，。；]?")

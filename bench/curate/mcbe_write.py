@@ -19,9 +19,9 @@ from bench.core.errors import BadInput
 from bench.core.files import atomic_write, explain_write_errors
 from bench.curate import provenance
 from bench.curate.mcbe_rounds import Rounds
-from bench.data import dataset, mcbe, toml
-from bench.data.dataset import MANIFEST, WORDING
-from bench.data.text import read_text
+from bench.data import dataset, mcbe, readers
+from bench.data.dataset import MANIFEST, PROMPTS_FILE
+from bench.data.readers import read_text
 
 
 def finish(found: Rounds, *others: Rounds, out: str | Path = "") -> Path:
@@ -122,14 +122,14 @@ def _files(every: Sequence[Rounds]) -> dict[str, str]:
     }
     said = every[0].project.manifest._replace(categories=categories)
     # What models are asked in a language that is not ours.
-    wording = every[0].project.folder / WORDING
+    wording = every[0].project.folder / PROMPTS_FILE
     return {
-        **({WORDING: read_text(wording)} if wording.is_file() else {}),
+        **({PROMPTS_FILE: read_text(wording)} if wording.is_file() else {}),
         **{
             f"{name}.csv": as_csv(rows[list(mcbe.COLUMNS)].assign(score=rows.score.astype(float)))
             for name, rows in whole.items()
             if len(rows)
         },
         provenance.LOG: provenance.as_lines(lines),
-        MANIFEST: toml.written({**said.told, **dataset.tables(said)}),
+        MANIFEST: readers.to_toml({**said.told, **dataset.manifest_tables(said)}),
     }

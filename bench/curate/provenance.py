@@ -13,7 +13,7 @@ import pandas as pd
 
 from bench.core.errors import BadInput, quoted
 from bench.core.files import atomic_write
-from bench.data.tables import read_json_lines
+from bench.data.readers import read_json_lines
 
 LOG = "provenance.jsonl"
 COLUMNS = (

@@ -18,8 +18,7 @@ import pandas as pd
 from bench.core.errors import BadInput, plain, quoted
 from bench.core.files import atomic_write
 from bench.curate.workbook import KEY, LONGEST, UNFIT, Question, simple
-from bench.data.tables import DECODER
-from bench.data.text import MARK, read_text
+from bench.data.readers import BOM, parse_json, read_text
 
 MANIFEST = "sheet.json"
 NAME = re.compile(r"\w[\w .+-]{0,60}")
@@ -88,7 +87,7 @@ def opened(folder: Path, name: str) -> Sheet:
     path = Path(folder) / name / MANIFEST
     text = read_text(path)
     try:
-        found = DECODER.decode(text)
+        found = parse_json(text)
         sheet = _sheet(**found)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise BadInput(
@@ -157,7 +156,7 @@ def texts(name: str, rows: pd.DataFrame) -> pd.DataFrame:
 
 def unfit(cell: str) -> str:
     """Why no cell of a sheet can hold a text, or ""."""
-    if cell.startswith(MARK):
+    if cell.startswith(BOM):
         return "begins with a byte order mark, which nobody sees; remove it"
     if UNFIT.search(cell) or len(cell) > LONGEST:
         return f"holds a control character or more than {LONGEST:,} characters, which no cell can"

@@ -23,7 +23,7 @@ from bench.curate import workbook
 from bench.curate.record import MANIFEST, Sheet, keep, opened, texts
 from bench.curate.record import check as check_sheet
 from bench.curate.workbook import ANSWERS, KEY, Question, plain, shown, text
-from bench.data.sheets import WAY_OUT, check
+from bench.data.readers import XLSX_ADVICE, check_xlsx
 
 # What other programs and menus make of a sheet, and is not read.
 OTHERS = (".xls", ".xlsm", ".xlsb", ".ods", ".numbers", ".et", ".csv", ".tsv")
@@ -256,13 +256,13 @@ class _Reader:
         try:
             if not path.is_file():
                 raise BadInput(f"{path}: is no file")
-            check(path)
+            check_xlsx(path)
             lines, when = workbook.load(path)
         except (BadInput, OSError) as error:
             person = path.stem if path.stem in self.sheet.people else ""
             self.broken.add(person)
             # The way out of the message is for tables of one's own.
-            what = str(error).removeprefix(str(path)).lstrip(":, ").removesuffix(f"; {WAY_OUT}")
+            what = str(error).removeprefix(str(path)).lstrip(":, ").removesuffix(f"; {XLSX_ADVICE}")
             what = what if what.startswith("cannot be read") else f"cannot be read: {what}"
             self._note(person, path, 0, "", "", what, "", "an xlsx file that was sent")
             return

@@ -19,10 +19,9 @@ from openpyxl.worksheet.datavalidation import DataValidation
 from openpyxl.worksheet.worksheet import Worksheet
 from openpyxl.xml.constants import ARC_CORE
 
-from bench.core.cells import guarded, unguarded
+from bench.core.cells import guarded, to_number, unguarded
 from bench.core.errors import BadInput, quoted
-from bench.data.tables import number
-from bench.data.text import opened
+from bench.data.readers import open_file, xlsx_rows
 
 READ_ME, ANSWERS, CHOICES = "read me", "answers", "choices"
 KEY = "key"
@@ -65,7 +64,9 @@ class Question(NamedTuple):
         if self.choices:
             return next((one for one in self.choices if simple(one) == simple(given)), None)
         if self.lowest is not None and self.highest is not None:
-            return simple(given) if self.lowest <= number(simple(given)) <= self.highest else None
+            return (
+                simple(given) if self.lowest <= to_number(simple(given)) <= self.highest else None
+            )
         # What nobody sees is no fault of the person's, and would stop the sheets that show this text to others.
         text = UNFIT.sub(" ", plain(given)).strip("\ufeff \n\t")
         return text if text and len(text) <= LONGEST else None
@@ -133,14 +134,13 @@ def load(path: Path) -> tuple[list[list[tuple[Any, bool]]], str]:
             # Excel writes a list of choices in a way that openpyxl passes over, and says so.
             warnings.catch_warnings(action="ignore"),
             # A broken file would stay open, and could not be put right.
-            opened(path) as stream,
+            open_file(path) as stream,
             closing(load_workbook(stream, read_only=True, keep_links=False)) as book,
         ):
             if ANSWERS not in book.sheetnames:
                 raise BadInput(f"{path}: has no page `{ANSWERS}`")
             page = book[ANSWERS]
-            page.reset_dimensions()
-            lines = [[_read(cell) for cell in row] for row in page.iter_rows()]
+            lines = [[_read(cell) for cell in row] for row in xlsx_rows(path, page)]
             # Google's sheets do not say when they were saved, and openpyxl then says now.
             with zipfile.ZipFile(path) as zipped:
                 told = ARC_CORE in zipped.namelist()

@@ -19,9 +19,9 @@ import platformdirs
 
 from bench.benchmarks import module, resolve
 from bench.core.errors import BadInput, expected
-from bench.data import dataset, naming
+from bench.data import dataset
 from bench.data.dataset import MANIFEST
-from bench.data.text import opened, place
+from bench.data.readers import as_path, open_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -107,9 +107,9 @@ def find(benchmark: str, folder: str | Path | None = None) -> Source:
     if folder == OWN_SAMPLES:
         return _source(benchmark, SAMPLES / benchmark, FOUND_SAMPLES)
     if folder:
-        return _source(benchmark, place(folder), "--data")
+        return _source(benchmark, as_path(folder), "--data")
     if os.environ.get(ENVIRONMENT):
-        candidate = place(os.environ[ENVIRONMENT])
+        candidate = as_path(os.environ[ENVIRONMENT])
         if not candidate.is_dir():
             raise BadInput(f"{candidate}: the folder that ${ENVIRONMENT} names does not exist")
         if (candidate / benchmark).is_dir():
@@ -191,7 +191,7 @@ def _source(benchmark: str, folder: Path, found: str) -> Source:
         "licence": room.LICENCE,
         "note": "",
     }
-    said = dataset.read(folder)
+    said = dataset.read_manifest(folder)
     source = Source(
         benchmark,
         folder,
@@ -200,7 +200,7 @@ def _source(benchmark: str, folder: Path, found: str) -> Source:
         language=", ".join(said.languages),
         labels=said.labels,
     )
-    naming.learn(benchmark, {"language": source.language, "labels": source.labels})
+    dataset.remember_names(benchmark, {"language": source.language, "labels": source.labels})
     return source
 
 
@@ -214,7 +214,7 @@ def _hash(benchmark: str, folder: Path) -> str:
         content = _file_hash(path, state.st_mtime_ns, state.st_size)
         digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + content)
     # Without groups, rows are asked in fewer tasks.
-    categories = dataset.read(folder).categories
+    categories = dataset.read_manifest(folder).categories
     alone = [name for name, one in categories.items() if not one.groups]
     digest.update("".join(f"\0{name} without groups" for name in sorted(alone)).encode())
     targets = sorted((name, one.target) for name, one in categories.items() if one.target)
@@ -225,5 +225,5 @@ def _hash(benchmark: str, folder: Path) -> str:
 @cache
 def _file_hash(path: Path, modified: int, size: int) -> bytes:
     """The hash of a file as it was then: an edited file is another one."""
-    with opened(path) as stream:
+    with open_file(path) as stream:
         return hashlib.file_digest(stream, "sha256").digest()

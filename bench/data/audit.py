@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from bench.data.tables import plain
+from bench.core.errors import plain
 
 SHOWN = 60
 
@@ -28,7 +28,7 @@ class Finding(NamedTuple):
     items: int = 0
 
 
-def table(findings: Iterable[Finding], items: str = "") -> pd.DataFrame:
+def to_table(findings: Iterable[Finding], items: str = "") -> pd.DataFrame:
     """The findings, a row each. `items` is what the benchmark calls them; without it there are no faults and no counts."""
     found = pd.DataFrame(list(findings), columns=list(Finding._fields)).astype(
         {"row": int, "items": int}
@@ -38,16 +38,16 @@ def table(findings: Iterable[Finding], items: str = "") -> pd.DataFrame:
     )
 
 
-def shown(cell: str) -> str:
+def show_cell(cell: str) -> str:
     """The beginning of a cell in quotes and with escapes, which neither a terminal nor a spreadsheet acts on; "" of nothing."""
     return cell and repr(cell if len(cell) <= SHOWN else cell[: SHOWN - 1] + "…")
 
 
-def reason(path: Path, error: Exception) -> str:
+def error_reason(path: Path, error: Exception) -> str:
     """A message without the name of the file, which stands beside it."""
     return plain(str(error).removeprefix(str(path)).lstrip(":, /\\"))
 
 
-def name(path: Path, folder: Path) -> str:
+def file_name(path: Path, folder: Path) -> str:
     """A file as a report names it, whatever folder it lies in."""
     return plain(path.relative_to(folder).as_posix())

@@ -24,13 +24,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bench.benchmarks import module
 from bench.core import i18n
 from bench.core.errors import LONGEST, BadInput, plain, quoted
-from bench.data import toml
+from bench.data import readers
 
 MANIFEST = "dataset.toml"
 # A wording beside the data: the set's own, or the released one that `bench fetch` keeps there.
-WORDING = "prompts.toml"
+PROMPTS_FILE = "prompts.toml"
 # By this key `bench fetch` says which released wording it brought.
 FETCHED = "wording"
 TEXTS = ("name", "version", "licence", "note")
@@ -70,7 +71,7 @@ class Manifest(NamedTuple):
         return {name: dict(one.labels) for name, one in self.categories.items()}
 
 
-def tables(said: Manifest) -> dict[str, Any]:
+def manifest_tables(said: Manifest) -> dict[str, Any]:
     """What a manifest says of languages and categories, as it is written into that of a copy."""
     categories = {
         name: one.labels
@@ -83,17 +84,17 @@ def tables(said: Manifest) -> dict[str, Any]:
     )
 
 
-def read(folder: Path) -> Manifest:
+def read_manifest(folder: Path) -> Manifest:
     """The manifest of `folder`; one that says nothing where there is none.
 
     Raises:
         BadInput: it cannot be read, or says something that is not allowed; with the key.
     """
     path = folder / MANIFEST
-    return parsed(path, toml.read(path)) if path.is_file() else Manifest({}, (), {})
+    return parse_manifest(path, readers.read_toml(path)) if path.is_file() else Manifest({}, (), {})
 
 
-def parsed(path: Path, given: Mapping[str, Any]) -> Manifest:
+def parse_manifest(path: Path, given: Mapping[str, Any]) -> Manifest:
     """What a manifest says that was read from `path`.
 
     Raises:
@@ -119,19 +120,21 @@ def parsed(path: Path, given: Mapping[str, Any]) -> Manifest:
     return Manifest(told, languages, found)
 
 
-def own_wording(folder: Path) -> Path | None:
+def own_prompts(folder: Path) -> Path | None:
     """The wording that a set carries for itself; None where there is none, or it is the released one that was fetched.
 
     Raises:
         BadInput: the manifest cannot be read.
     """
-    path = folder / WORDING
+    path = folder / PROMPTS_FILE
     if not path.exists() or not (folder / MANIFEST).is_file():
         return None
-    return None if FETCHED in toml.read(folder / MANIFEST) else path
+    return None if FETCHED in readers.read_toml(folder / MANIFEST) else path
 
 
-def unknown(place: Path, name: str, folder: Path, known: Iterable[str], more: str = "") -> str:
+def unknown_category(
+    place: Path, name: str, folder: Path, known: Iterable[str], more: str = ""
+) -> str:
     """The sentence about data of a category that neither the release nor the manifest of `folder` knows.
 
     Args:
@@ -140,20 +143,20 @@ def unknown(place: Path, name: str, folder: Path, known: Iterable[str], more: st
         more: another way out, behind a comma.
     """
     known = list(known)
-    wrong = name_fault(name)
+    wrong = category_name_error(name)
     if wrong:
         return f"{place}: {quoted(name)} cannot be a category's name: {wrong}"
     meant = next((one for one in known if one.casefold() == name.casefold()), "")
     if meant:
         return f"{place}: category {quoted(name)} is unknown; if it is {meant}, write its name so"
-    heading = f"[categories.{toml.as_key(name)}]"
+    heading = f"[categories.{readers.toml_key(name)}]"
     return (
         f"{place}: category {quoted(name)} is unknown; allowed: {', '.join(known)}; a new one needs lines like these in "
         f'{folder / MANIFEST}, below language = "zh" or another: {heading}, en = "its English label", zh = "its own label"{more}'
     )
 
 
-def name_fault(name: str) -> str:
+def category_name_error(name: str) -> str:
     """Why a category cannot be called so, or ""."""
     if name in RESERVED:
         return f"{' and '.join(RESERVED)} mean something else"
@@ -180,7 +183,7 @@ def is_language(code: Any) -> bool:
     return len(code) == 3 or code in i18n.LANGUAGES or (len(code) == 2 and code in _codes())
 
 
-def label_in(code: str, language: str) -> str:
+def cldr_name(code: str, language: str) -> str:
     """What the language `code` is called in `language`, as Unicode's CLDR has it (by babel); "" where it does not say."""
     from babel import Locale, UnknownLocaleError
 
@@ -190,14 +193,14 @@ def label_in(code: str, language: str) -> str:
         return ""
 
 
-def spoken_name(code: str) -> str:
+def language_name(code: str) -> str:
     """What the language `code` is called in the language that is spoken, or its code where nobody says."""
-    return label_in(code, i18n.language()) or code
+    return cldr_name(code, i18n.language()) or code
 
 
-def both_names(code: str) -> str:
+def both_language_names(code: str) -> str:
     """What the language `code` is called in the language that is spoken, and in itself where that is another name."""
-    spoken, own = spoken_name(code), label_in(code, code)
+    spoken, own = language_name(code), cldr_name(code, code)
     return i18n._("{name} ({own})", name=spoken, own=own) if own and own != spoken else spoken
 
 
@@ -220,7 +223,7 @@ def _languages(path: Path, given: Any) -> tuple[str, ...]:
 
 
 def _category(path: Path, name: str, given: Any, languages: tuple[str, ...]) -> Category:
-    if wrong := name_fault(name):
+    if wrong := category_name_error(name):
         raise BadInput(
             f"{path}, key `categories`: {quoted(name)} cannot be a category's name: {wrong}"
         )
@@ -251,3 +254,90 @@ def _category(path: Path, name: str, given: Any, languages: tuple[str, ...]) -> 
 
 def _refused(path: Path, key: str, value: Any, allowed: str) -> str:
     return f"{path}, key `{key}`: {quoted(value)} is not allowed; expected {allowed}"
+
+
+# By benchmark and category: the label in the data's own language, and the English one. The last that was told stands; where
+# sets that are shown together do not call a category alike, `apart` finds it, and pages say so.
+_told: dict[tuple[str, str], tuple[str, str]] = {}
+
+
+class Apart(NamedTuple):
+    """A category that two data sets call differently: both sets and their names of it, in its own language and in English."""
+
+    benchmark: str
+    category: str
+    sets: tuple[str, str]
+    names: tuple[tuple[str, str], tuple[str, str]]
+
+
+def remember_names(benchmark: str, told: Any) -> None:
+    """Take over what a data set says of its categories; what is no label is passed over, for runs may come from anywhere.
+
+    Args:
+        told: what `run.json` says of the data: `labels` by category and by the code of their language, and `language`.
+    """
+    for category, names in _names(told).items():
+        _told[benchmark, category] = names
+
+
+def differing_names(sets: Iterable[tuple[str, Any]]) -> list[Apart]:
+    """The categories that data sets call differently; a set that says nothing of a released category calls it as the release.
+
+    Args:
+        sets: the benchmark of each, and what `run.json` says of it.
+    """
+    found: dict[tuple[str, str], Apart] = {}
+    first: dict[tuple[str, str], tuple[str, tuple[str, str]]] = {}
+    for benchmark, told in sets:
+        name = str(told.get("name", "")) if isinstance(told, Mapping) else ""
+        for category, names in {**_released(benchmark), **_names(told)}.items():
+            key = benchmark, category
+            other, theirs = first.setdefault(key, (name, names))
+            if theirs != names:
+                found.setdefault(key, Apart(*key, (other, name), (theirs, names)))
+    return list(found.values())
+
+
+def native_name(benchmark: str, category: str) -> str:
+    """A category's name in the language of its data; "" where it has none but the English one."""
+    return _known(benchmark, category)[0]
+
+
+def english_name(benchmark: str, category: str) -> str:
+    """A category's name in English."""
+    return _known(benchmark, category)[1]
+
+
+def _known(benchmark: str, category: str) -> tuple[str, str]:
+    if (benchmark, category) in _told:
+        return _told[benchmark, category]
+    return module("data", benchmark).CATEGORY_LABELS.get(category, ""), category.replace("_", " ")
+
+
+def _released(benchmark: str) -> dict[str, tuple[str, str]]:
+    labels = module("data", benchmark).CATEGORY_LABELS
+    return {name: (label, name.replace("_", " ")) for name, label in labels.items()}
+
+
+def _names(told: Any) -> dict[str, tuple[str, str]]:
+    """The labels of the categories of which a data set says any, in its own language and in English."""
+    said = told if isinstance(told, Mapping) else {}
+    labels, languages = said.get("labels"), str(said.get("language", "")).split(",")
+    found = {}
+    for category, some in labels.items() if isinstance(labels, Mapping) else ():
+        fit = (
+            {code: text for code, text in some.items() if is_label(text)}
+            if isinstance(some, Mapping)
+            else {}
+        )
+        own_label = next(
+            (
+                fit[code.strip()]
+                for code in languages
+                if code.strip() in fit and code.strip() != "en"
+            ),
+            "",
+        )
+        if "en" in fit:
+            found[category] = (own_label, fit["en"])
+    return found

@@ -5,16 +5,18 @@ tables are kept, with licence and readme; none of its code is kept or run. The w
 authors, comes along: see `bench.data.fetch_wording`.
 """
 
+import hashlib
 import os
 import shutil
 import tempfile
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from filelock import FileLock, Timeout
 
@@ -22,13 +24,12 @@ from bench import data
 from bench.benchmarks import module, resolve
 from bench.core.errors import BadInput, RunFailed
 from bench.core.progress import say
-from bench.data import MANIFEST, Source, fetch_wording, toml
+from bench.data import MANIFEST, Source, fetch_wording, readers
 from bench.data.archive import MAX_BYTES, unpack
-from bench.data.blobs import blob_id, released
-from bench.data.dataset import FETCHED, WORDING, tables
-from bench.data.dataset import read as read_manifest
+from bench.data.dataset import FETCHED, PROMPTS_FILE, manifest_tables
+from bench.data.dataset import read_manifest as read_manifest
 from bench.data.download import download
-from bench.data.text import place
+from bench.data.readers import as_path
 
 GITHUB = {
     "cbbq": ("YFHuangxxxx/CBBQ", "95eaf2eeaa0b936f3e97e3424f134e9d7655da98"),
@@ -44,6 +45,8 @@ HUB = {"mcbe": "Velikaya/McBE"}
 HUB_TIMEOUT = 10.0
 # With the texts of the language packs among sets of our own.
 TABLES = (".csv", ".json", ".tsv", ".xlsx", ".txt", ".toml")
+# The ids of released files, as far as they are known, by benchmark and path in the release.
+CHECKSUMS = Path(__file__).with_name("checksums.toml")
 TEXTS = ("LICENSE", "LICENCE", "README")
 
 
@@ -63,7 +66,7 @@ def fetch(benchmark: str, source: str | Path | None = None, to: Path | None = No
         RunFailed: the download failed or is not the known release; or the disk refused.
     """
     benchmark = resolve(benchmark)
-    target = (place(to) if to else data.user_folder() / benchmark).resolve()
+    target = (as_path(to) if to else data.user_folder() / benchmark).resolve()
     try:
         if to and target.exists() and not (target / MANIFEST).is_file() and _holds_others(target):
             raise BadInput(f"{target}: holds other things than fetched data; name another folder")
@@ -71,7 +74,7 @@ def fetch(benchmark: str, source: str | Path | None = None, to: Path | None = No
         with FileLock(target.parent / f".{target.name}.lock", timeout=0):
             work = _workspace(target)
             try:
-                _fetch(benchmark, place(source) if source else None, target, work)
+                _fetch(benchmark, as_path(source) if source else None, target, work)
             finally:
                 _clear(work, target)
         told = fetch_wording.told(benchmark, target)
@@ -106,16 +109,16 @@ def _fetch(benchmark: str, source: Path | None, target: Path, work: Path) -> Non
         for name, path in {**taken, **{path.name: path for path in texts}}.items():
             (staged / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, staged / name)
-        known = released(benchmark)
+        known = released_ids(benchmark)
         checked = [name for name in taken if name in known]
-        wrong = [name for name in checked if blob_id(staged / name) != known[name]]
+        wrong = [name for name in checked if git_blob_id(staged / name) != known[name]]
         if source is None and (wrong or known.keys() - taken.keys()):
             first = min([*wrong, *(known.keys() - taken.keys())])
             raise RunFailed(
                 _instead(benchmark, f"{origin}: {first} is missing or is not the released file")
             )
         # Without it, categories of its own are not known.
-        own = tables(read_manifest(root))
+        own = manifest_tables(read_manifest(root))
         (staged / MANIFEST).write_bytes(_toml(own))
         brought = data.find(benchmark, staged)
         try:
@@ -342,17 +345,45 @@ def _is_text(name: str) -> bool:
 def _is_wanted(name: str) -> bool:
     last = name.rsplit("/", 1)[-1]
     return not last.startswith(".") and (
-        last.endswith(TABLES) or last in (MANIFEST, WORDING) or _is_text(last)
+        last.endswith(TABLES) or last in (MANIFEST, PROMPTS_FILE) or _is_text(last)
     )
 
 
 def _holds_others(path: Path) -> bool:
     """Whether anything but a wording that came alone is there."""
-    return not path.is_dir() or any(entry.name != WORDING for entry in path.iterdir())
+    return not path.is_dir() or any(entry.name != PROMPTS_FILE for entry in path.iterdir())
 
 
 def _toml(manifest: dict[str, Any]) -> bytes:
     # Names that are not UTF-8 have surrogates, which TOML cannot hold.
-    return toml.written({key: value for key, value in manifest.items() if value != ""}).encode(
+    return readers.to_toml({key: value for key, value in manifest.items() if value != ""}).encode(
         "utf-8", "replace"
     )
+
+
+class WrittenFile(NamedTuple):
+    """A file that was written: how many rows it holds, its id, and the one of the release, if known."""
+
+    path: Path
+    rows: int
+    blob: str
+    released: str
+
+    @property
+    def as_released(self) -> bool:
+        return self.blob == self.released
+
+
+def git_blob_id(path: Path) -> str:
+    """The id by which git knows the content of a file: SHA-1 of `blob`, its length, and its bytes."""
+    digest = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
+    with path.open("rb") as stream:
+        while some := stream.read(2**20):
+            digest.update(some)
+    return digest.hexdigest()
+
+
+def released_ids(name: str) -> dict[str, str]:
+    """Path to id of the released files in the table `name` of the list; nothing where it has none."""
+    known: dict[str, dict[str, str]] = tomllib.loads(CHECKSUMS.read_text("utf-8"))
+    return known.get(name, {})

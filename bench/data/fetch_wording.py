@@ -14,9 +14,9 @@ from types import ModuleType
 from typing import Any
 
 from bench.core.errors import BadInput, RunFailed
-from bench.data import MANIFEST, toml
+from bench.data import MANIFEST, readers
 from bench.data.cbbq import official_wording as cbbq_wording
-from bench.data.dataset import FETCHED, WORDING, own_wording
+from bench.data.dataset import FETCHED, PROMPTS_FILE, own_prompts
 from bench.data.download import download
 from bench.data.mcbe import official_wording as mcbe_wording
 from bench.data.official_wording import SCRIPT_BYTES
@@ -44,9 +44,9 @@ def beside(
     failure, each "" where there is none.
     """
     new = work / "new"
-    if brought := own_wording(root):
-        toml.read(brought)
-        shutil.copyfile(brought, new / WORDING)
+    if brought := own_prompts(root):
+        readers.read_toml(brought)
+        shutil.copyfile(brought, new / PROMPTS_FILE)
         return "", ""
     module = MODULES.get(benchmark)
     if module is None:
@@ -61,11 +61,11 @@ def beside(
     except (OSError, BadInput, RunFailed) as error:
         fault = f"the data came without the wording: {error}"
     if wording:
-        (new / WORDING).write_bytes(wording.encode())
-    elif (target / WORDING).is_file():
-        shutil.copyfile(target / WORDING, new / WORDING)
+        (new / PROMPTS_FILE).write_bytes(wording.encode())
+    elif (target / PROMPTS_FILE).is_file():
+        shutil.copyfile(target / PROMPTS_FILE, new / PROMPTS_FILE)
         fault = f"{fault}; the older wording is kept" if fault else ""
-        if own_wording(target):
+        if own_prompts(target):
             return "", fault
     return version(new), fault
 
@@ -85,17 +85,17 @@ def alone(benchmark: str, folder: Path, target: Path, work: Path) -> bool:
     wording = module.read(scripts)
     manifest: dict[str, Any] = {}
     if (target / MANIFEST).is_file():
-        manifest = toml.read(target / MANIFEST)
-    if own := own_wording(target):
+        manifest = readers.read_toml(target / MANIFEST)
+    if own := own_prompts(target):
         raise BadInput(
             f"{own}: is a set's own wording, which the released one would replace; give another --to"
         )
     target.mkdir(exist_ok=True)
-    (work / WORDING).write_bytes(wording.encode())
-    os.replace(work / WORDING, target / WORDING)
+    (work / PROMPTS_FILE).write_bytes(wording.encode())
+    os.replace(work / PROMPTS_FILE, target / PROMPTS_FILE)
     if manifest:
         manifest[FETCHED] = version(target)
-        (work / MANIFEST).write_bytes(toml.written(manifest).encode())
+        (work / MANIFEST).write_bytes(readers.to_toml(manifest).encode())
         os.replace(work / MANIFEST, target / MANIFEST)
     return True
 
@@ -108,7 +108,7 @@ def version(folder: Path) -> str:
 def told(benchmark: str, folder: Path) -> str:
     """How to use the wording in a folder of data, in a sentence; "" where there is none."""
     module, here = MODULES.get(benchmark), version(folder)
-    if own := own_wording(folder):
+    if own := own_prompts(folder):
         return f"wording {here}: {own}; the set is asked in it unless --prompts says otherwise"
     if module is None or not here:
         return ""
@@ -117,7 +117,9 @@ def told(benchmark: str, folder: Path) -> str:
         [name for name, value in _content(folder).items() if isinstance(value, dict)]
     )
     which = f"#NAME`, where NAME is one of {', '.join(names)}" if names else "`"
-    return f"wording {here}{changed}: {folder / WORDING}; use it with `--prompts official{which}"
+    return (
+        f"wording {here}{changed}: {folder / PROMPTS_FILE}; use it with `--prompts official{which}"
+    )
 
 
 def _released(module: ModuleType, folder: Path, into: Path) -> str:
@@ -150,6 +152,6 @@ def _download(module: ModuleType, into: Path) -> Path:
 
 def _content(folder: Path) -> dict[str, Any]:
     try:
-        return toml.read(folder / WORDING)
+        return readers.read_toml(folder / PROMPTS_FILE)
     except BadInput:
         return {}

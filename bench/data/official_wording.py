@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from bench.core.errors import BadInput
-from bench.data import toml
-from bench.data.text import read_bytes
+from bench.data import readers
+from bench.data.readers import read_bytes
 
 # The scripts have a few thousand.
 SCRIPT_BYTES = 2**20
 
 
-def content(path: Path, remedy: str) -> bytes:
+def read_script(path: Path, remedy: str) -> bytes:
     """The bytes of a script.
 
     Raises:
@@ -30,7 +30,7 @@ def content(path: Path, remedy: str) -> bytes:
         raise BadInput(f"{error}; {remedy}") from None
 
 
-def parse(path: Path, raw: bytes, remedy: str, encoding: str = "UTF-8") -> ast.Module:
+def parse_script(path: Path, raw: bytes, remedy: str, encoding: str = "UTF-8") -> ast.Module:
     """The syntax tree of the script `path`, which holds `raw`; an encoding that the script names itself is not looked at.
 
     Raises:
@@ -63,7 +63,7 @@ def summands(node: ast.expr) -> Iterator[ast.expr]:
             yield node
 
 
-def literal(text: str) -> str:
+def escape_braces(text: str) -> str:
     """`text` as it stands in a template, where braces have a meaning.
 
     Raises:
@@ -74,7 +74,7 @@ def literal(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
 
-def shown(node: ast.AST) -> str:
+def show_code(node: ast.AST) -> str:
     """A piece of a script on one line, cut where it is long."""
     try:
         text = " ".join(ast.unparse(node).split())
@@ -91,10 +91,10 @@ def digest(tables: Mapping[str, Any]) -> str:
     ).hexdigest()
 
 
-def document(
+def prompts_toml(
     about: str, version: str, released: str, source: str, tables: Mapping[str, Any]
 ) -> str:
     """A wording file. Tables with another digest than `released` do not bear the release's version."""
     told = version if digest(tables) == released else f"{version}+changed"
     comment = "".join(f"# {line}\n" for line in about.splitlines())
-    return f"{comment}\n{toml.written({'version': told, 'source': source, **tables})}"
+    return f"{comment}\n{readers.to_toml({'version': told, 'source': source, **tables})}"

@@ -9,8 +9,7 @@ import pandas as pd
 from bench.benchmarks import resolve
 from bench.core.errors import BadInput
 from bench.data import SAMPLES
-from bench.data.tables import check_header
-from bench.data.text import Lines, place
+from bench.data.readers import as_path, check_header, read_lines
 
 PATH = SAMPLES / "published.csv"
 COLUMNS = (
@@ -47,7 +46,7 @@ def published(benchmark: str, path: str | Path = "") -> pd.DataFrame:
         BadInput: the file is no such table.
     """
     path = Path(path or PATH)
-    text = "".join(line for line in Lines(place(path)) if not line.startswith("#"))
+    text = "".join(f"{line}\n" for _, line in read_lines(as_path(path)) if not line.startswith("#"))
     try:
         table = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False)
     except ValueError as error:

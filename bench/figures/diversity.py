@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from bench.core.i18n import _, language
-from bench.data import naming
+from bench.data import dataset
 from bench.figures.style import (
     FAINT,
     INK,
@@ -301,4 +301,8 @@ def _name(benchmark: str, by: str, value: str, place: int) -> str:
 
 def _called(benchmark: str, category: str) -> str:
     """A category within a title."""
-    return naming.english(benchmark, category) if language() == "en" else label(benchmark, category)
+    return (
+        dataset.english_name(benchmark, category)
+        if language() == "en"
+        else label(benchmark, category)
+    )

@@ -10,8 +10,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
 from bench.core import i18n
-from bench.data import naming
-from bench.data.dataset import label_in
+from bench.data import dataset
+from bench.data.dataset import cldr_name
 from bench.figures.style import (
     FAINT,
     INK,
@@ -461,11 +461,11 @@ def _dot(ax: Axes, row, y: float, colour: str, marker: str, score: str = "score"
 
 def _language(code: str, plain: bool = False) -> str:
     """A language's name, with its own before it where a font shows that; `plain`: in the language that is spoken alone."""
-    name, own = LANGUAGES.get(code) or ("", naming.own("nli_coal", code))
+    name, own = LANGUAGES.get(code) or ("", dataset.native_name("nli_coal", code))
     told = (
         i18n._(name)
         if name
-        else label_in(code, i18n.language()) or naming.english("nli_coal", code)
+        else cldr_name(code, i18n.language()) or dataset.english_name("nli_coal", code)
     )
     return f"{own} ({told})" if own and own != told and not plain and can_show(own) else told
 

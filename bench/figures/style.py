@@ -18,7 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bench.core.i18n import _, language
-from bench.data import naming
+from bench.data import dataset
 from bench.metrics.headline import LOW_VALIDITY
 
 # Comes with matplotlib, and has the letters of most alphabets.
@@ -164,7 +164,10 @@ def wrap_label(name: str, width: int = LABEL) -> str:
 
 def label(benchmark: str, category: str) -> str:
     """A category's name: in the language of its data with English in brackets where a font can show it, else English."""
-    own, english = naming.own(benchmark, category), naming.english(benchmark, category)
+    own, english = (
+        dataset.native_name(benchmark, category),
+        dataset.english_name(benchmark, category),
+    )
     return f"{own} ({english})" if own and can_show(own) else english
 
 

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bench.core.i18n import _, language
-from bench.data import naming
+from bench.data import dataset
 from bench.figures.style import WIDTH, can_show, characters, fonts, label, set_title, style
 
 # Words of a cloud.
@@ -65,7 +65,7 @@ def clouds(counted: pd.DataFrame, benchmark: str) -> Figure | None:
         "The commonest word of a category: “{word}” in {category}, in {share} of its texts",
         word=most.word,
         share=f"{most.texts / most.of:.0%}",
-        category=naming.english(benchmark, most.category)
+        category=dataset.english_name(benchmark, most.category)
         if language() == "en"
         else label(benchmark, most.category),
     )

@@ -10,8 +10,9 @@ import numpy.typing as npt
 import pandas as pd
 from statsmodels.stats import inter_rater  # type: ignore[import-untyped]
 
+from bench.core.cells import to_number
 from bench.core.errors import BadInput, expected
-from bench.data.tables import number, read_csv
+from bench.data.readers import read_csv
 from bench.metrics.bootstrap import Estimate, estimate, resample
 
 # Lower bounds of McBE's five levels of severity, [0, 1), [1, 3), [3, 5), [5, 8) and [8, 10] (its prompt of bias scoring).
@@ -89,7 +90,7 @@ def read_human(path: Path) -> pd.DataFrame:
         for name, cell in (("item_id", item), ("model", model)):
             if not cell:
                 raise BadInput(f"{path}, row {place}, column `{name}`: is empty")
-        value = number(score)
+        value = to_number(score)
         if not 0 <= value <= 100:
             raise BadInput(
                 f"{path}, row {place}, column `human`: {score!r} is no number from 0 to 100"

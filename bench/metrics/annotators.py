@@ -10,9 +10,10 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from bench.core.cells import to_number
 from bench.core.errors import BadInput
 from bench.core.i18n import N_
-from bench.data.tables import number, read_csv
+from bench.data.readers import read_csv
 from bench.metrics.agreement import (
     Kappa,
     clustered_kappa,
@@ -96,7 +97,7 @@ def read_annotations(path: Path, *, levels: bool = False) -> pd.DataFrame:
             if not cell:
                 raise BadInput(f"{path}, row {place}, column `{name}`: is empty")
         if levels:
-            value = number(cells["rating"])
+            value = to_number(cells["rating"])
             if not 0 <= value <= 10:
                 raise BadInput(
                     f"{path}, row {place}, column `rating`: {cells['rating']!r} is no severity from 0 to 10"

@@ -5,7 +5,7 @@ import math
 import pandas as pd
 
 from bench.core.i18n import _, note, sentences
-from bench.data.dataset import spoken_name
+from bench.data.dataset import language_name
 from bench.metrics.annotators import band
 from bench.metrics.coverage import counted
 from bench.metrics.diversity import HALF, LOW, NEAR, Diversity, by_each
@@ -58,7 +58,7 @@ def of_overlaps(found: pd.DataFrame) -> list[str]:
             "The texts of {first} ({language}) come nearest to those of {second}: the most similar one shares {mean} on average"
             "{interval}, {highest} at most (n = {n} texts).",
             first=top["first"],
-            language=spoken_name(str(top.language)),
+            language=language_name(str(top.language)),
             second=top.second,
             mean=f"{top['mean']:.2f}",
             interval=_bracketed(top),

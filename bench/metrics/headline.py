@@ -9,8 +9,8 @@ import pandas as pd
 
 from bench.benchmarks import module
 from bench.core.i18n import LANGUAGES, N_, _, language, note, sentences
-from bench.data import naming
-from bench.data.dataset import spoken_name
+from bench.data import dataset
+from bench.data.dataset import language_name
 from bench.metrics.table import ALL, Headline
 
 # Below this share of readable answers, a score says more about the format of replies than about bias.
@@ -273,7 +273,7 @@ def prompt_language_warning(about: Mapping[str, Any]) -> str:
     # A run may come from anywhere.
     if not found or not all(isinstance(codes, list) and codes for codes in found):
         return ""
-    theirs, ours = (listing([spoken_name(str(code)) for code in codes]) for codes in found)
+    theirs, ours = (listing([language_name(str(code)) for code in codes]) for codes in found)
     return _(
         "The data {name} are in {theirs}, but the wording {wording}, in which models are asked about them, is in {ours}; a file "
         "prompts.toml beside dataset.toml, or --prompts FILE, asks in their own language.",
@@ -324,7 +324,7 @@ def category_name_warnings(sets: Iterable[tuple[str, Mapping[str, Any]]]) -> lis
     Args:
         sets: the benchmark of each, and what `run.json` says of it.
     """
-    apart = naming.apart(sets)
+    apart = dataset.differing_names(sets)
     told = [
         _(
             "Category {category} of {benchmark} is called {first} in the data {one}, and {second} in the data {other}; here it is called {shown}.",
@@ -335,8 +335,8 @@ def category_name_warnings(sets: Iterable[tuple[str, Mapping[str, Any]]]) -> lis
             first=_both(*found.names[0]),
             second=_both(*found.names[1]),
             shown=_both(
-                naming.own(found.benchmark, found.category),
-                naming.english(found.benchmark, found.category),
+                dataset.native_name(found.benchmark, found.category),
+                dataset.english_name(found.benchmark, found.category),
             ),
         )
         for found in apart[:TOLD]

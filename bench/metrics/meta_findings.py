@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from bench.core import i18n
-from bench.data import naming
+from bench.data import dataset
 from bench.metrics.headline import range_text
 from bench.metrics.table import ALL
 
@@ -34,7 +34,9 @@ def findings(
             of = i18n._(
                 "{title}, {measure}",
                 title=NAMES.get(measure, measure),
-                measure=i18n._(LANGUAGES.get(language) or naming.english("nli_coal", language)),
+                measure=i18n._(
+                    LANGUAGES.get(language) or dataset.english_name("nli_coal", language)
+                ),
             )
             told = i18n._("{text}.", text=_told(some, scores))
             sentences.append(i18n._("{title}: {sentence}", title=of, sentence=told))

@@ -17,7 +17,7 @@ import platformdirs
 
 from bench.core.errors import BadInput
 from bench.core.i18n import N_, _
-from bench.data.dataset import spoken_name
+from bench.data.dataset import language_name
 
 # The four that McBE's paper leaves out beside a common list (appendix, word clouds).
 EXTRA = {"zh": ("然后", "一些", "那些", "可能")}
@@ -68,7 +68,7 @@ def uncounted(texts: pd.DataFrame) -> list[str]:
     """What is to be said of each language whose words are not counted."""
     languages = dict.fromkeys(map(str, texts.language))
     return [
-        _(NO_SEGMENTER, language=spoken_name(language))
+        _(NO_SEGMENTER, language=language_name(language))
         for language in languages
         if language not in _CUT
     ]

@@ -139,8 +139,8 @@ def write(
     folder: Path, benchmarks: Sequence[str], runs: Sequence[Run], headlines: pd.DataFrame
 ) -> list[str]:
     """Write the index's own table, the references, and a file of metadata a model; the paths of these, from the index."""
-    export.table(headlines, folder / "tables" / "index", "headlines")
-    export.text(folder / "references.bib", bibtex(benchmarks))
+    export.write_table(headlines, folder / "tables" / "index", "headlines")
+    export.write_text(folder / "references.bib", bibtex(benchmarks))
     place = folder / "model-index"
     by_model: dict[str, list[Run]] = {}
     for run in runs:
@@ -148,5 +148,5 @@ def write(
         if not run.model.startswith("simulated:"):
             by_model.setdefault(run.model, []).append(run)
     for model, some in by_model.items():
-        export.text(place / f"{path_slug(model)}.yml", model_index(some))
+        export.write_text(place / f"{path_slug(model)}.yml", model_index(some))
     return [f"model-index/{path_slug(model)}.yml" for model in by_model]

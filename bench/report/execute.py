@@ -189,7 +189,7 @@ def remember(target: Path, now: Mapping[str, Any]) -> None:
     named = listing.read_text("utf-8").splitlines() if listing.is_file() else []
     opened = {folder: _of_run(Path(folder)) for folder in named if Path(folder).is_dir()}
     rests_on = {**now, "runs": {**opened, **now["runs"]}}
-    export.text(_beside(target), json.dumps(rests_on, indent=2) + "\n")
+    export.write_text(_beside(target), json.dumps(rests_on, indent=2) + "\n")
     listing.unlink(missing_ok=True)
 
 

@@ -181,7 +181,7 @@ class Site:
 
     def write_page(self, page: Page, pages: Sequence[Page]) -> None:
         """Write a page, with `pages` in its navigation."""
-        export.text(self._folder / page.file, self._text("page.html.j2", pages, page=page))
+        export.write_text(self._folder / page.file, self._text("page.html.j2", pages, page=page))
 
     def write(
         self,
@@ -247,7 +247,7 @@ class Site:
         for name in left_out:
             (folder / f"{name}.html").unlink(missing_ok=True)
         index = folder / "index.html"
-        export.text(index, text)
+        export.write_text(index, text)
         return index
 
     def _picture(self, shown: Mapping[str, Any]) -> Picture | None:
@@ -269,5 +269,5 @@ def _drawn(scores: pd.DataFrame, benchmark: str) -> Picture | None:
     figure = scores_by_model(rows[rows.category == ALL], benchmark)
     if figure is None:
         return None
-    source = f"data:image/png;base64,{base64.b64encode(export.small(export.png(figure))).decode()}"
+    source = f"data:image/png;base64,{base64.b64encode(export.quantize_png(export.to_png(figure))).decode()}"
     return Picture(source, str(figure.get_label()), round(figure.get_size_inches()[0] * 96))

@@ -33,8 +33,8 @@ from bench.benchmarks import module, resolve
 from bench.config import RunConfig, explain
 from bench.core.errors import BadInput, expected, quoted
 from bench.core.i18n import LANGUAGES
-from bench.data import yaml
-from bench.data.text import place
+from bench.data import readers
+from bench.data.readers import as_path
 from bench.run import PRESETS, path_slug
 from bench.run.results import short_name
 from bench.scorers.endpoint import keys as key_names
@@ -189,7 +189,7 @@ def load(path: Path) -> Study:
     """
     if not path.exists():
         raise BadInput(f"{path}: no such study file")
-    content = yaml.read(path)
+    content = readers.read_yaml(path)
     if not isinstance(content, dict):
         raise BadInput(f"{path}: expected keys {', '.join(KEYS)}, found {type(content).__name__}")
     _check_keys(path, "study", content, KEYS)
@@ -473,7 +473,7 @@ def _check_keys(path: Path, where: str, given: Mapping[Any, Any], allowed: tuple
 
 def _from(path: Path, given: str) -> str:
     try:
-        expanded = place(given)
+        expanded = as_path(given)
         return str(expanded if expanded.is_absolute() else (path.parent / expanded).resolve())
     except (
         BadInput,

@@ -15,13 +15,12 @@ from typing import NamedTuple
 import pandas as pd
 
 from bench.benchmarks import module
-from bench.core.cells import as_csv, guarded
+from bench.core.cells import as_csv, guarded, to_number
 from bench.core.errors import BadInput, RunFailed, quoted
 from bench.core.files import atomic_path
 from bench.core.i18n import _
 from bench.core.text import reveal_invisible
-from bench.data.tables import number, read_csv
-from bench.data.text import MAX_LINE
+from bench.data.readers import MAX_LINE, read_csv
 from bench.run.results import Run
 from bench.tasks.mcbe import CRITERIA
 from bench.tasks.replies import final
@@ -190,7 +189,7 @@ def read_analyses(runs: Sequence[Run], path: Path) -> pd.DataFrame:
     rows, keys = [], set()
     for place, row in enumerate(read_csv(path, ANALYSIS_COLUMNS, longest=MAX_LINE), start=1):
         key, given = row["key"].strip(), row[MARK].strip()
-        points = number(given)
+        points = to_number(given)
         if given and not 0 <= points <= HIGHEST_POINTS:
             raise BadInput(
                 f"{path}, row {place}, column `{MARK}`: {quoted(given)} is not allowed; allowed: a "

@@ -15,10 +15,9 @@ import pandas as pd
 
 from bench import records
 from bench.benchmarks import module
-from bench.core.cells import unguarded
+from bench.core.cells import to_number, unguarded
 from bench.core.errors import BadInput, quoted
-from bench.data.tables import Row, number, read_csv
-from bench.data.text import MAX_LINE
+from bench.data.readers import MAX_LINE, Row, read_csv
 from bench.metrics.readings import precision
 from bench.run.human_marks import cell, check_new, same_cell, shortened, write_table
 from bench.run.results import Run
@@ -186,7 +185,7 @@ def _person(given: str, values: Mapping[str, str] | range) -> str | None:
     if text == NO_ANSWER:
         return ""
     if isinstance(values, range):
-        rating = number(text)
+        rating = to_number(text)
         return f"{rating:g}" if values[0] <= rating <= values[-1] else None
     return {plain(name).strip().casefold(): value for name, value in values.items()}.get(text)
 

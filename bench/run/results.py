@@ -15,7 +15,7 @@ import pandas as pd
 from bench import records
 from bench.benchmarks import module
 from bench.core.errors import BadInput, expected
-from bench.data import naming
+from bench.data import dataset
 from bench.metrics.bootstrap import Draw, Replicates, resample
 from bench.metrics.readings import precision, precision_note
 from bench.metrics.table import ALL, Score, join_notes, score_table
@@ -38,7 +38,7 @@ class Run:
     about: dict[str, Any]
 
     def __post_init__(self) -> None:
-        naming.learn(self.benchmark, self.about.get("data"))
+        dataset.remember_names(self.benchmark, self.about.get("data"))
         records.note_opened(self.folder)
 
     @classmethod

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bench.core.errors import BadInput
-from bench.data.text import place
+from bench.data.readers import as_path
 from bench.scorers.base import Answer, Model, Scorer
 from bench.scorers.endpoint import url
 from bench.scorers.endpoint.limits import Limits
@@ -86,7 +86,7 @@ def load(
     if kind == "predictions":
         from bench.scorers.stand_ins.predictions import Predictions
 
-        return Predictions(place(rest), order)
+        return Predictions(as_path(rest), order)
     if kind == "simulated":
         from bench.scorers.stand_ins.simulated import Simulated
 
@@ -94,7 +94,7 @@ def load(
     if kind == "replay":
         from bench.scorers.stand_ins.replay import Replay
 
-        return Replay(place(rest))
+        return Replay(as_path(rest))
     if kind == "openai":
         from bench.scorers.endpoint.scorer import Endpoint
 
@@ -142,7 +142,7 @@ def check(model: str, elsewhere: bool = False) -> None:
 
         parse_tiny(rest)
     elif kind in FILES:
-        if not place(rest).is_file():
+        if not as_path(rest).is_file():
             raise BadInput(f"{rest}: no such file of {FILES[kind]} (model {model})")
     elif kind == "openai":
         url.parse(rest)
@@ -151,7 +151,7 @@ def check(model: str, elsewhere: bool = False) -> None:
             f"model {model}: unknown kind {kind!r}; allowed: tiny, simulated, replay, predictions, "
             "openai, or a Hub id, a folder, a .gguf file"
         )
-    elif not elsewhere and not hub.parse(model) and not place(model).exists():
+    elif not elsewhere and not hub.parse(model) and not as_path(model).exists():
         raise BadInput(
             f"{model}: no such model folder or file; a Hub id has the form NAME or "
             "ORGANISATION/NAME, and may end in @REVISION"
@@ -165,7 +165,7 @@ def content(model: str) -> str | None:
         from bench.scorers.stand_ins.tiny_recipe import VERSION
 
         return f"recipe {VERSION}"
-    path = place(rest if kind in FILES else model)
+    path = as_path(rest if kind in FILES else model)
     return fingerprint(path) if path.exists() else None
 
 

@@ -63,7 +63,7 @@ def table(frame: pd.DataFrame, name: str, *, digits: int = 3) -> None:
     Bounds in columns `ci_low` and `ci_high` are shown as one; a p value (`p`, `p_...`) is never shown as nought.
     """
     if _folder:
-        export.table(frame, _folder, _file_name(name))
+        export.write_table(frame, _folder, _file_name(name))
     if frame.empty:
         display(HTML(f"<p{_spoken()}>{i18n._('No rows.')}</p>"))
         return
@@ -115,9 +115,13 @@ def figure(fig: Figure | None, name: str) -> None:
         return
     # A report's pages show the fine picture. A notebook, which is committed with its outputs, needs
     # no more than the pixels that it is shown with.
-    fine = export.picture(fig, _folder, _file_name(name)) if _folder else export.png(fig, PIXELS)
+    fine = (
+        export.write_picture(fig, _folder, _file_name(name))
+        if _folder
+        else export.to_png(fig, PIXELS)
+    )
     alt = str(fig.get_label())
-    shown = {"image/png": base64.b64encode(export.small(fine)).decode(), "text/plain": alt}
+    shown = {"image/png": base64.b64encode(export.quantize_png(fine)).decode(), "text/plain": alt}
     width = round(fig.get_size_inches()[0] * PIXELS)
     display(shown, metadata={"image/png": {"alt": alt, "width": width}}, raw=True)
     if _folder:
@@ -137,7 +141,7 @@ def findings(scores: pd.DataFrame, runs: Sequence[Run]) -> pd.DataFrame:
     )
     display(HTML(f"<div class='findings'{_spoken()}>{_list(first.sentence)}{more}</div>"))
     if _folder:
-        export.table(found, _folder, "findings")
+        export.write_table(found, _folder, "findings")
     return found
 
 
@@ -291,7 +295,7 @@ def sentences(told: Iterable[str], runs: Sequence[Run] = ()) -> None:
     notes(warnings([run.about for run in runs]))
     display(HTML(f"<div class='findings'{_spoken()}>{_list(found)}</div>"))
     if _folder and runs:
-        export.table(pd.DataFrame({"sentence": found}), _folder, "findings")
+        export.write_table(pd.DataFrame({"sentence": found}), _folder, "findings")
 
 
 def parted(rows: pd.DataFrame, told: str) -> None:
@@ -322,7 +326,7 @@ def parted(rows: pd.DataFrame, told: str) -> None:
 def everything(scores: pd.DataFrame) -> None:
     """Keep all rows of the score table as scores.csv; they are too many to show."""
     if _folder:
-        export.table(scores, _folder, "scores")
+        export.write_table(scores, _folder, "scores")
         display(HTML(_saved("scores", export.TABLES, i18n._("All numbers"))))
 
 

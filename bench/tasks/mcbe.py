@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 
 from rapidfuzz.distance import LCSseq
 
+from bench.core.cells import to_number
 from bench.core.errors import BadInput, quoted
 from bench.core.i18n import N_
 from bench.data.mcbe import Instance
-from bench.data.tables import number
 from bench.tasks import fence, reading
 from bench.tasks.choices import NAMES, letter, named
 from bench.tasks.prompts import Wording
@@ -138,7 +138,7 @@ def requests(
 def parse(task: str, request: str, response: str, item: Any) -> str:
     """What a reply says, read with care: a letter, a label, a number, an analysis; "" where it says nothing of the kind."""
     if task == "pc":
-        return response if 0 <= number(response) < math.inf else ""
+        return response if 0 <= to_number(response) < math.inf else ""
     if request == "order":
         return response if response in ("1", "2") else ""
     response = final(response)

@@ -8,9 +8,9 @@ from typing import Any
 
 from bench.benchmarks import module, resolve
 from bench.core.errors import BadInput, expected, quoted
-from bench.data import toml, user_folder
-from bench.data.dataset import WORDING, is_language, own_wording
-from bench.data.text import place
+from bench.data import readers, user_folder
+from bench.data.dataset import PROMPTS_FILE, is_language, own_prompts
+from bench.data.readers import as_path
 
 PROMPTS = Path(__file__).parent / "prompts"
 # What the released wording is called, which `bench fetch` brings.
@@ -116,15 +116,15 @@ def load(benchmark: str, choice: str | None = None, data: Path | None = None) ->
         BadInput: no such file or variant, or not a wording file.
     """
     ours = PROMPTS / f"{resolve(benchmark)}.toml"
-    brought = own_wording(data) if data else None
+    brought = own_prompts(data) if data else None
     name, _, variant = (choice or "").partition("#")
     if name == OFFICIAL:
         return _read(_official(benchmark, data if not brought else None), variant, RELEASED_IN)
     if name.endswith(".toml"):
-        return _read(place(name), variant)
+        return _read(as_path(name), variant)
     if name == OURS:
         return _read(ours, variant)
-    if brought and (not choice or choice in _variants(toml.read(brought))):
+    if brought and (not choice or choice in _variants(readers.read_toml(brought))):
         return _read(brought, choice or "")
     return _read(ours, choice or "")
 
@@ -154,9 +154,9 @@ def foreign(
 
 def _official(benchmark: str, data: Path | None) -> Path:
     """Where the released wording lies: beside the data, else in the user's folder."""
-    places = [folder / WORDING for folder in (data, user_folder() / benchmark) if folder]
+    places = [folder / PROMPTS_FILE for folder in (data, user_folder() / benchmark) if folder]
     for path in places:
-        if path.is_file() and own_wording(path.parent) is None:
+        if path.is_file() and own_prompts(path.parent) is None:
             return path
     raise BadInput(
         f"{places[-1]}: the released wording is not there; `bench fetch {benchmark}` brings it, or give --prompts FILE"
@@ -168,7 +168,7 @@ def _read(path: Path, variant: str, languages: tuple[str, ...] = ()) -> Wording:
         raise BadInput(f"{path}: no such wording file")
     if path.is_dir():
         raise BadInput(f"{path}: is a folder, not a wording file")
-    content = toml.read(path)
+    content = readers.read_toml(path)
     tables = {name: value for name, value in content.items() if isinstance(value, dict)}
     version = content.get("version")
     if not isinstance(version, str) or not tables:

@@ -35,7 +35,7 @@ def main(folder: Path) -> None:
         few.save(path, optimize=True)
         print(f"{path.relative_to(HOME)}: {path.stat().st_size // 1024} kB")
     for kept, name in KEPT:
-        (TARGET / name).write_bytes(export.small((folder / "tables" / kept).read_bytes()))
+        (TARGET / name).write_bytes(export.quantize_png((folder / "tables" / kept).read_bytes()))
 
 
 if __name__ == "__main__":

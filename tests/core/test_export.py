@@ -60,7 +60,7 @@ def test_a_guarded_cell_is_harmless_and_comes_back_without_loss(text: str) -> No
 @given(st.lists(st.tuples(texts, texts, st.floats(allow_nan=False)), min_size=1, max_size=5))
 def test_a_table_as_csv_comes_back_without_loss(rows: list[tuple[str, str, float]]) -> None:
     frame = pd.DataFrame(rows, columns=["=model", "note", "score"])
-    written = export.csv(frame)
+    written = export.to_csv(frame)
     header, *read = list(csv.reader(io.StringIO(written, newline="")))
     assert [unguarded(name) for name in header] == list(frame.columns)
     found = [(unguarded(a), unguarded(b), float(c)) for a, b, c in read]
@@ -70,14 +70,14 @@ def test_a_table_as_csv_comes_back_without_loss(rows: list[tuple[str, str, float
 
 def test_numbers_are_never_guarded() -> None:
     frame = pd.DataFrame({"score": [-1.5, 2.0], "n": [-3, 4], "mixed": [-0.5, "-x"]})
-    assert export.csv(frame) == "score,n,mixed\n-1.5,-3,-0.5\n2.0,4,'-x\n"
+    assert export.to_csv(frame) == "score,n,mixed\n-1.5,-3,-0.5\n2.0,4,'-x\n"
 
 
 def test_the_files_of_a_table(tmp_path: Path) -> None:
     frame = pd.DataFrame(
         {"model": ["=HYPERLINK(1)", "\\input{/etc/passwd}%^^41"], "score": [-0.5, 1.0]}
     )
-    export.table(frame, tmp_path, "scores")
+    export.write_table(frame, tmp_path, "scores")
     assert (tmp_path / "scores.csv").read_text("utf-8") == (
         "model,score\n'=HYPERLINK(1),-0.5\n\\input{/etc/passwd}%^^41,1.0\n"
     )
@@ -100,7 +100,7 @@ SAFE = re.compile(
 
 @given(texts | st.text(st.sampled_from("\\{}%$&#_^~<>|[]*\n\r\x1b\u202eab1")))
 def test_no_text_is_a_command_to_tex(text: str) -> None:
-    lines = export.latex(pd.DataFrame({"a": [text], "b": [1.0]})).splitlines()
+    lines = export.to_latex(pd.DataFrame({"a": [text], "b": [1.0]})).splitlines()
     row = lines[lines.index(r"\midrule") + 1]
     assert row.endswith(r" & 1.000 \\")
     shown = row.removesuffix(r" & 1.000 \\")
@@ -110,7 +110,7 @@ def test_no_text_is_a_command_to_tex(text: str) -> None:
 
 
 def test_a_name_of_a_column_is_no_command_either() -> None:
-    written = export.latex(pd.DataFrame({"%_x": ["[1em]"], "y": [float("nan")]}))
+    written = export.to_latex(pd.DataFrame({"%_x": ["[1em]"], "y": [float("nan")]}))
     assert "\\%\\_x & y" in written
     assert r"{[}1em] & -- \\" in written
 

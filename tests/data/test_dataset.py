@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from bench import data, run
 from bench.core.errors import BadInput
 from bench.core.i18n import use_language
-from bench.data import SAMPLES, dataset, naming
+from bench.data import SAMPLES, dataset
+from bench.data import dataset as naming
 from bench.data.cbbq.expand import expand
 from bench.data.cbbq.labels import NO_FACTS, _unusable, mentions
 from bench.data.fetch import fetch
@@ -196,9 +197,12 @@ def test_the_hash_of_data_without_own_words_is_that_of_before(tmp_path: Path) ->
 def test_a_released_category_may_be_called_otherwise_in_another_language(tmp_path: Path) -> None:
     told = 'name = "한국"\nversion = "1"\nlicence = "MIT"\nlanguage = "ko"\n[categories.age]\nen = "Age"\nko = "나이"\n'
     data.find("mcbe", mcbe_folder(tmp_path, told, name="race"))
-    assert (naming.own("mcbe", "age"), naming.english("mcbe", "age")) == ("나이", "Age")
-    assert naming.own("mcbe", "race") == "种族"
-    assert naming.own("cbbq", "age") == "年龄"
+    assert (naming.native_name("mcbe", "age"), naming.english_name("mcbe", "age")) == (
+        "나이",
+        "Age",
+    )
+    assert naming.native_name("mcbe", "race") == "种族"
+    assert naming.native_name("cbbq", "age") == "年龄"
 
 
 @pytest.mark.parametrize(
@@ -279,7 +283,7 @@ def test_a_run_of_before_and_a_hostile_one_are_opened(tmp_path: Path) -> None:
 
 @given(st.text(max_size=60))
 def test_a_name_is_a_name_of_a_file_or_is_refused(name: str) -> None:
-    if dataset.name_fault(name):
+    if dataset.category_name_error(name):
         with pytest.raises(BadInput):
             dataset._category(Path("dataset.toml"), name, {"en": "a", "zh": "b"}, ("zh",))
     else:
@@ -289,12 +293,16 @@ def test_a_name_is_a_name_of_a_file_or_is_refused(name: str) -> None:
 
 
 def test_all_names_of_the_releases_would_be_taken() -> None:
-    assert not any(dataset.name_fault(name) for name in CATEGORIES)
+    assert not any(dataset.category_name_error(name) for name in CATEGORIES)
 
 
 def test_labels_are_shown_where_a_font_has_them() -> None:
-    naming.learn("mcbe", {"language": "ar", "labels": {"sport": {"en": "Sport", "ar": "رياضة"}}})
-    naming.learn("mcbe", {"language": "es", "labels": {"city": {"en": "City", "es": "Peñón"}}})
+    naming.remember_names(
+        "mcbe", {"language": "ar", "labels": {"sport": {"en": "Sport", "ar": "رياضة"}}}
+    )
+    naming.remember_names(
+        "mcbe", {"language": "es", "labels": {"city": {"en": "City", "es": "Peñón"}}}
+    )
     assert style.label("mcbe", "sport") == "Sport"
     assert style.label("mcbe", "city") == "Peñón (City)"
 
@@ -305,7 +313,7 @@ def test_two_sets_that_call_a_category_differently_are_told_apart(tmp_path: Path
     told = HEAD.replace('"Ours"', '"Theirs"') + SPORT.replace("Sports clubs", "Sport")
     other = data.find("mcbe", mcbe_folder(tmp_path / "other", told))
     sets = [("mcbe", source.describe()) for source in (one, other)]
-    (found,) = naming.apart(sets)
+    (found,) = naming.differing_names(sets)
     assert found == (
         "mcbe",
         "sport",
@@ -316,7 +324,7 @@ def test_two_sets_that_call_a_category_differently_are_told_apart(tmp_path: Path
         "Category sport of McBE is called Sports clubs (体育) in the data Ours, and Sport (体育) in the data Theirs; "
         "here it is called Sport (体育)."
     ]
-    assert naming.english("mcbe", "sport") == "Sport"
+    assert naming.english_name("mcbe", "sport") == "Sport"
     assert (
         category_name_warnings([sets[0], sets[0]])
         == []

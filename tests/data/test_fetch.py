@@ -17,7 +17,7 @@ import pytest
 
 from bench import data
 from bench.core.errors import BadInput, RunFailed
-from bench.data import blobs
+from bench.data import fetch as blobs
 from bench.data import fetch as module
 from bench.data.fetch import fetch
 from tests.data.mcbe.test_official_wording import INVENTED, scripts
@@ -32,7 +32,7 @@ Refusal = Callable[..., str]
 def write_checksums(path: Path, root: Path) -> None:
     """The ids of all tables below `root`, as if these were the released files."""
     ids = {
-        file.relative_to(root).as_posix(): blobs.blob_id(file)
+        file.relative_to(root).as_posix(): blobs.git_blob_id(file)
         for file in sorted(root.rglob("templates_*.csv"))
     }
     path.write_text(

@@ -10,8 +10,9 @@ import pytest
 
 from bench import data
 from bench.core.errors import RunFailed
-from bench.data import blobs, fetch_wording
+from bench.data import fetch as blobs
 from bench.data import fetch as module
+from bench.data import fetch_wording
 from bench.data.cbbq import official_wording
 from bench.data.fetch import fetch
 from bench.data.official_wording import digest

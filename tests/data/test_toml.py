@@ -5,7 +5,7 @@ import tomllib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.data.toml import written
+from bench.data.readers import to_toml
 
 # Characters that mean something to TOML, among any others.
 TEXT = st.text(
@@ -28,7 +28,7 @@ TABLE = st.recursive(
 
 @given(TABLE)
 def test_whatever_is_written_is_read_back(table: dict[str, object]) -> None:
-    text = written(table)
+    text = to_toml(table)
     assert tomllib.loads(text) == table
 
 
@@ -38,7 +38,7 @@ def test_people_can_read_it() -> None:
         "version": "1",
         "judge": {"criteria": [{"weight": 0.5}, {}]},
     }
-    assert written(table).splitlines() == [
+    assert to_toml(table).splitlines() == [
         'version = "1"',
         "",
         '["gpt-3.5"]',

@@ -223,8 +223,8 @@ def test_a_picture_in_a_notebook_has_few_colours_and_looks_the_same(shown):
     ax = fig.subplots()
     ax.imshow(np.linspace(0, 1, 64).reshape(8, 8), cmap="RdBu")
     fig.set_label("Squares from red to blue 年龄.")
-    whole = export.png(fig)
-    small = export.small(whole)
+    whole = export.to_png(fig)
+    small = export.quantize_png(whole)
     few, many = (Image.open(io.BytesIO(one)) for one in (small, whole))
     assert few.mode == "P"
     assert few.info["Description"] == "Squares from red to blue 年龄."

@@ -11,9 +11,9 @@ import pytest
 import scipy.stats
 
 from bench import run
+from bench.core.cells import to_number
 from bench.core.errors import BadInput
 from bench.core.i18n import use_language
-from bench.data.tables import number
 from bench.metrics.headline import sentence
 from bench.metrics.mcbe import HEADLINES
 from bench.metrics.readings import precision
@@ -56,7 +56,7 @@ def read_by_person(row: dict[str, str]) -> str:
     """What a person reads in the reply of a simulated respondent, which is an answer and nothing else."""
     reply = row[REPLY]
     if "number" in row["allowed"]:
-        return reply if number(reply) == number(reply) else "none"
+        return reply if to_number(reply) == to_number(reply) else "none"
     return reply if reply in row["allowed"].split(", ") else "none"
 
 

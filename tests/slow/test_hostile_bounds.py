@@ -22,7 +22,7 @@ MEMORY = 500  # MB, the imported libraries among them
 CODE = """
 import json, sys
 from pathlib import Path
-import bench.data.archive, bench.data.cbbq, bench.data.mcbe, bench.data.tables, bench.data.toml, bench.data.yaml, openpyxl
+import bench.data.archive, bench.data.cbbq, bench.data.mcbe, bench.data.readers, bench.data.readers, bench.data.readers, openpyxl
 from bench.core.errors import BadInput
 path = Path(sys.argv[2])
 try:
@@ -105,7 +105,7 @@ def test_a_sheet_that_reaches_far(tmp_path: Path, rows: str, size: int, said: st
 
 
 def test_other_workbooks(tmp_path: Path, refusal: Callable[..., str]) -> None:
-    from bench.data.sheets import read_xlsx
+    from bench.data.readers import read_xlsx
 
     path = sheet(tmp_path / "a.xlsx", "<row><c><v>1</v></c></row>", shared=f"{LOL}<sst>&b;</sst>")
     assert "has a document type" in refusal(read_xlsx, path, ["a"])
@@ -127,7 +127,7 @@ def test_other_workbooks(tmp_path: Path, refusal: Callable[..., str]) -> None:
 def test_formulas_count_as_what_was_stored_with_them(
     tmp_path: Path, refusal: Callable[..., str]
 ) -> None:
-    from bench.data.sheets import read_xlsx
+    from bench.data.readers import read_xlsx
 
     head = '<row r="1"><c t="inlineStr"><is><t>a</t></is></c></row>'
     path = sheet(
@@ -197,8 +197,8 @@ def test_templates_that_would_yield_more_than_could_be_asked(
     assert said in refused(call, path)
 
 
-LINES = "[one for one in bench.data.tables.read_json_lines(path)]"
-ARRAY = "bench.data.tables.read_json_array(path, ['a'])"
+LINES = "[one for one in bench.data.readers.read_json_lines(path)]"
+ARRAY = "bench.data.readers.read_json_array(path, ['a'])"
 
 
 @pytest.mark.parametrize(
@@ -226,8 +226,8 @@ def test_json_that_is_deep_or_long(tmp_path: Path, call: str, content: str, said
     assert said in refused(call, path)
 
 
-YAML = "bench.data.yaml.read(path)"
-TOML = "bench.data.toml.read(path)"
+YAML = "bench.data.readers.read_yaml(path)"
+TOML = "bench.data.readers.read_toml(path)"
 ALIASES = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"a{k}: &a{k} [{', '.join([f'*a{k - 1}'] * 9)}]\n" for k in range(1, 12)
 )

@@ -19,7 +19,7 @@ from bench.analyses import explore
 from bench.cli import printing
 from bench.core import progress
 from bench.core.text import INVISIBLE, as_html, as_json, reveal_invisible, shortened, truncate
-from bench.data.tables import read_csv
+from bench.data.readers import read_csv
 from bench.run.human_marks import cell, to_mark
 from bench.tasks import cbbq, fence, mcbe, nli_coal
 from bench.tasks.ratings import released_mark, released_rating

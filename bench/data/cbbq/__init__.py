@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from bench.core.cells import to_whole_number
 from bench.core.errors import BadInput, expected, quoted
 from bench.data import LREC_COLING_2024, Paper, SettingEffect, dataset
 from bench.data.cbbq import templates
@@ -32,8 +33,8 @@ from bench.data.cbbq.templates import (
     Template,
     checked,
 )
-from bench.data.dataset import unknown
-from bench.data.tables import Row, read_csv, read_json_array, whole_number
+from bench.data.dataset import unknown_category
+from bench.data.readers import Row, read_csv, read_json_array
 
 TITLE = "CBBQ"
 HOMEPAGE = "https://github.com/YFHuangxxxx/CBBQ"
@@ -164,7 +165,7 @@ def files(folder: Path) -> dict[str, list[Path]]:
     for place in sorted(folder.iterdir()):
         paths = [path for condition in CONDITIONS for path in _condition_files(place / condition)]
         if paths and place.name not in known:
-            raise BadInput(unknown(place, place.name, top, known))
+            raise BadInput(unknown_category(place, place.name, top, known))
         if paths:
             found[place.name] = paths
     return found
@@ -172,7 +173,7 @@ def files(folder: Path) -> dict[str, list[Path]]:
 
 def categories_of(folder: Path) -> tuple[str, ...]:
     """The categories that a folder may have: the benchmark's, and those of its manifest."""
-    return tuple(dict.fromkeys([*CATEGORIES, *dataset.read(folder).categories]))
+    return tuple(dict.fromkeys([*CATEGORIES, *dataset.read_manifest(folder).categories]))
 
 
 def root(folder: Path, known: Sequence[str]) -> Path:
@@ -396,7 +397,7 @@ def _kept(path: Path, number: int, row: Row, seen: set[int]) -> int:
         if name not in row:
             raise BadInput(f"{path}, row {number}: column `{name}` is missing beside `template`")
     polarity, _, record = row["template"].partition(":")
-    if polarity not in FILES or not whole_number(record):
+    if polarity not in FILES or not to_whole_number(record):
         raise BadInput(
             f"{path}, row {number}, column `template`: {quoted(row['template'])} is none; expected {' or '.join(FILES)}, a colon and a number from 1"
         )
@@ -405,7 +406,7 @@ def _kept(path: Path, number: int, row: Row, seen: set[int]) -> int:
             f"{path}, row {number}: "
             + expected(row["swapped"], ("True", "False"), "column `swapped`")
         )
-    example = whole_number(row["example_id"])
+    example = to_whole_number(row["example_id"])
     if not example or example in seen:
         raise BadInput(
             f"{path}, row {number}, column `example_id`: {quoted(row['example_id'])} is not a number from 1 that no other row has"

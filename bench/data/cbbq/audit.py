@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from bench.core.errors import BadInput
+from bench.core.errors import BadInput, plain
 from bench.data import audit, cbbq
-from bench.data.audit import Finding, shown
+from bench.data.audit import Finding, show_cell
 from bench.data.cbbq.faults import (
     FAULTS,
     Fault,
@@ -38,7 +38,7 @@ from bench.data.cbbq.templates import (
     expand,
     read,
 )
-from bench.data.tables import Row, plain, read_csv, read_json_array
+from bench.data.readers import Row, read_csv, read_json_array
 
 # What makes a template the same as another; the wording of its third option does not.
 SAME_TEMPLATE = ("context", "NAME1", "NAME2", "question", "ans0", "ans1")
@@ -71,7 +71,7 @@ def check(folder: Path, **settings: str) -> pd.DataFrame:
     Source: the faults that the authors' files were found to have (their repository, commit 95eaf2e).
     """
     folder = Path(folder)
-    return audit.table(_check(folder, settings.get("expansion", "compat")), "questions")
+    return audit.to_table(_check(folder, settings.get("expansion", "compat")), "questions")
 
 
 def summary(found: pd.DataFrame) -> pd.DataFrame:
@@ -154,15 +154,15 @@ def _condition(
             rows = []
         asked = [_asked_row(row) for row in rows]
         declared = declared_option(path, category)
-        yield from _in_instances(audit.name(path, folder), category, condition, rows, declared)
-    yield from _twice(audit.name(place, folder), asked)
+        yield from _in_instances(audit.file_name(path, folder), category, condition, rows, declared)
+    yield from _twice(audit.file_name(place, folder), asked)
     return some, asked
 
 
 def _in_templates(
     folder: Path, some: Sequence[Template], fillings: Sequence[Sequence[Filling]]
 ) -> Iterator[Finding]:
-    places = [(audit.name(one.path, folder), one.record) for one in some]
+    places = [(audit.file_name(one.path, folder), one.record) for one in some]
     usual = _usual_targets(some)
     for one in some:
         if one.target is None:
@@ -231,7 +231,7 @@ def _repeated(
                 "",
                 "odd",
                 what,
-                shown(one.cells["question"]),
+                show_cell(one.cells["question"]),
                 "duplicate_template",
                 len(made),
             )
@@ -245,7 +245,7 @@ def _repeated(
                 "question",
                 "odd",
                 what,
-                shown(text[1]),
+                show_cell(text[1]),
                 "same_question_in_both_polarities",
                 len(made),
             )
@@ -274,7 +274,7 @@ def _series(file: str, some: Sequence[Template], totals: Sequence[int]) -> Itera
             column,
             "odd",
             what,
-            shown(some[k].cells[column]),
+            show_cell(some[k].cells[column]),
             "excel_autofill",
             totals[k],
         )
@@ -286,7 +286,7 @@ def _index(file: str, some: Sequence[Template]) -> Iterator[Finding]:
     numbers = [int(cell) for cell in cells if cell.isdecimal()]
     twice = sum(count > 1 for count in Counter(numbers).values())
     gaps = len(set(range(1, max(numbers, default=0) + 1)) - set(numbers))
-    said = [f"holds {shown(wrong)}"] if wrong is not None else []
+    said = [f"holds {show_cell(wrong)}"] if wrong is not None else []
     said += [f"has {_several(twice)} more than once"] if twice else []
     said += [f"leaves out {_several(gaps)}"] if gaps else []
     said += ["is not in order"] if numbers != sorted(numbers) else []
@@ -333,7 +333,7 @@ def _of_instance(category: str, condition: str, row: Row, declared: int | None) 
     yield from of_options([(row["ans0"], row["ans1"])])
     if row["category"] != category:
         what = f"is not {category!r} as its folder says, which is believed"
-        yield Fault("category_column_wrong", "category", what, shown(row["category"]), 1)
+        yield Fault("category_column_wrong", "category", what, show_cell(row["category"]), 1)
     options = (frozenset([row["ans0"]]), frozenset([row["ans1"]]))
     target = target_option(category, row["bias_targeted_groups"].strip(), options, declared)
     if target is None:
@@ -341,7 +341,7 @@ def _of_instance(category: str, condition: str, row: Row, declared: int | None) 
     biased = target if row["question_polarity"] == "neg" else 1 - target
     if condition == "disambiguous" and row["label"] == str(biased):
         what = f"a question {BIASED_LABEL}; `--set labels=audited` leaves it out"
-        yield Fault("label_is_biased", "label", what, shown(row["label"]), 1)
+        yield Fault("label_is_biased", "label", what, show_cell(row["label"]), 1)
 
 
 def _beside(
@@ -352,7 +352,7 @@ def _beside(
     fillings: Sequence[Sequence[Filling]],
 ) -> Iterator[Finding]:
     """An expanded file that is not what the templates beside it, which are read instead, yield."""
-    name = audit.name(path, folder)
+    name = audit.file_name(path, folder)
     wanted = [
         one.cells | {"context": each.context, "ans0": each.ans0, "ans1": each.ans1}
         for one, made in zip(some, fillings, strict=True)
@@ -361,7 +361,7 @@ def _beside(
     try:
         rows = _read(path)
     except (BadInput, OSError) as error:
-        what = f"cannot be compared with the templates beside it: {audit.reason(path, error)}"
+        what = f"cannot be compared with the templates beside it: {audit.error_reason(path, error)}"
         yield Finding(name, 0, "", "odd", what, "", "expanded_differ")
         return
     differ = [
@@ -377,7 +377,7 @@ def _beside(
         number, column, value = differ[0]
         count = len({row for row, *_ in differ})
         what = f"differs from what the templates beside it, which are read, yield; in {count:,} rows, this is the first"
-        yield Finding(name, number, column, "odd", what, shown(value), "expanded_differ", count)
+        yield Finding(name, number, column, "odd", what, show_cell(value), "expanded_differ", count)
 
 
 def _twice(place: str, asked: Sequence[Asked]) -> Iterator[Finding]:
@@ -403,13 +403,15 @@ def _marks(folder: Path, paths: Sequence[Path]) -> Iterator[Finding]:
     if len(bare) < len(paths):
         for path in bare:
             what = "has no byte order mark, while the file beside it has one"
-            yield Finding(audit.name(path, folder), 0, "", "odd", what, "", "no_byte_order_mark")
+            yield Finding(
+                audit.file_name(path, folder), 0, "", "odd", what, "", "no_byte_order_mark"
+            )
 
 
 def _others(folder: Path, root: Path) -> Iterator[Finding]:
     for path in sorted(root.rglob(f"{LOCK}*")):
         what = "is a lock file that a spreadsheet program left there, and is not read"
-        yield Finding(audit.name(path, folder), 0, "", "odd", what, "", "lock_file")
+        yield Finding(audit.file_name(path, folder), 0, "", "odd", what, "", "lock_file")
 
 
 def _counts(counts: dict[str, Numbers]) -> Iterator[Finding]:
@@ -444,12 +446,12 @@ def _finding(file: str, row: int, fault: Fault) -> Finding:
 
 def _refused(path: Path, folder: Path, error: Exception) -> Finding:
     """What the loader says, with the place it names in columns of its own."""
-    reason = audit.reason(path, error)
+    reason = audit.error_reason(path, error)
     row = re.match(r"row (\d+)(?: \(header\))?[,:] ", reason)
     reason = reason[row.end() :] if row else reason
     column = re.match(r"(?:column|field) `(\w+)`(?:: )?", reason)
     reason = reason[column.end() :] if column else reason
-    place = audit.name(path, folder) if path != folder else ""
+    place = audit.file_name(path, folder) if path != folder else ""
     header = row is not None and "header" in row[0]
     number = int(row[1]) if row and not header else 0
     return Finding(

@@ -13,15 +13,15 @@ from typing import TextIO
 from bench.core.errors import BadInput, RunFailed, expected
 from bench.core.files import atomic_path, atomic_write
 from bench.core.progress import progress
-from bench.data import MANIFEST, Source, cbbq, toml
-from bench.data.blobs import Written, blob_id, released
+from bench.data import MANIFEST, Source, cbbq, readers
 from bench.data.cbbq import KEPT
 from bench.data.cbbq.labels import target_slot
 from bench.data.cbbq.templates import CONDITIONS, EXPANSIONS, INSTANCE_COLUMNS, Template
 from bench.data.cbbq.templates import expand as fillings
-from bench.data.dataset import WORDING, own_wording, tables
-from bench.data.dataset import read as read_manifest
-from bench.data.text import read_text
+from bench.data.dataset import PROMPTS_FILE, manifest_tables, own_prompts
+from bench.data.dataset import read_manifest as read_manifest
+from bench.data.fetch import WrittenFile, git_blob_id, released_ids
+from bench.data.readers import read_text
 
 FORMATS: Mapping[str, tuple[str, ...]] = {
     "csv": ("csv",),
@@ -34,7 +34,7 @@ MARK = "\ufeff"
 
 def expand(
     source: Source, out: Path, formats: str = "both", expansion: str = "compat"
-) -> list[Written]:
+) -> list[WrittenFile]:
     """Write the questions of every category and context of `source` to `out`/CATEGORY/CONTEXT/CONTEXT.csv and .json.
 
     Under `compat` these are the bytes of the release. Under `repair` and `strict` (see `templates`) the files have
@@ -60,7 +60,7 @@ def expand(
         raise BadInput(
             f"{source.folder}: holds no templates of CBBQ, so there is nothing to expand; expected {cbbq.LAYOUT}"
         )
-    known = released("cbbq_expanded")
+    known = released_ids("cbbq_expanded")
     written = []
     try:
         with progress(sum(map(len, parts.values())), "expanding", "templates") as bar:
@@ -72,7 +72,9 @@ def expand(
                         paths, _rows(some, expansion, bar.advance), expansion == "compat"
                     )
                     written += [
-                        Written(path, questions, blob_id(path), known.get(f"{place}.{form}", ""))
+                        WrittenFile(
+                            path, questions, git_blob_id(path), known.get(f"{place}.{form}", "")
+                        )
                         for form, path in paths.items()
                     ]
         equal = sum(one.as_released for one in written)
@@ -83,10 +85,10 @@ def expand(
             "licence": source.licence,
             "note": about,
         }
-        told |= tables(read_manifest(source.folder))
-        if wording := own_wording(source.folder):
-            atomic_write(out / WORDING, read_text(wording))
-        atomic_write(out / MANIFEST, toml.written(told))
+        told |= manifest_tables(read_manifest(source.folder))
+        if wording := own_prompts(source.folder):
+            atomic_write(out / PROMPTS_FILE, read_text(wording))
+        atomic_write(out / MANIFEST, readers.to_toml(told))
     except OSError as error:
         raise RunFailed(f"{out}: the questions could not be written there ({error})") from None
     return written

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from bench.data.audit import shown
+from bench.data.audit import show_cell
 from bench.data.cbbq.labels import (
     BIASED_LABEL,
     BROKEN_SWAP,
@@ -24,7 +24,7 @@ from bench.data.cbbq.labels import (
 )
 from bench.data.cbbq.targets import named_option
 from bench.data.cbbq.templates import PLACEHOLDER, SLOTS, Filling, Template, malformed
-from bench.data.tables import Row
+from bench.data.readers import Row
 
 # The name of each fault, and what is said of the templates that have it; names as in the audit that the rules follow.
 FAULTS = {
@@ -132,7 +132,7 @@ def of_cells(cells: Row, questions: int) -> Iterator[Fault]:
             "group_cell",
             "bias_targeted_groups",
             "has separators or blanks around the groups",
-            shown(group),
+            show_cell(group),
             questions,
         )
     if "/" in PRONOUNS.sub("", question):
@@ -140,13 +140,13 @@ def of_cells(cells: Row, questions: int) -> Iterator[Fault]:
             "two_wordings",
             "question",
             "has two wordings with `/` between",
-            shown(question),
+            show_cell(question),
             questions,
         )
     # Chinese ends a question so, and other languages with the sign of theirs.
     if not question.endswith(("？", "?") if not CHINESE.search(question) else "？"):
         ending = "ends in an ASCII `?`" if question.endswith("?") else "does not end in `？`"
-        yield Fault("question_mark", "question", ending, shown(question), questions)
+        yield Fault("question_mark", "question", ending, show_cell(question), questions)
 
 
 def of_options(pairs: Sequence[tuple[str, str]]) -> Iterator[Fault]:
@@ -156,11 +156,11 @@ def of_options(pairs: Sequence[tuple[str, str]]) -> Iterator[Fault]:
         what = (
             f"has the same text as `ans1` in {of(len(equal), len(pairs))}, which then has no answer"
         )
-        yield Fault("options_equal", "ans0", what, shown(equal[0]), len(equal))
+        yield Fault("options_equal", "ans0", what, show_cell(equal[0]), len(equal))
     within = [f"{a} ~ {b}" for a, b in pairs if a != b and (a in b or b in a)]
     if within:
         what = f"is part of `ans1`, or has it as a part, in {of(len(within), len(pairs))}: a reply that quotes one holds both"
-        yield Fault("option_in_option", "ans0", what, shown(within[0]), len(within))
+        yield Fault("option_in_option", "ans0", what, show_cell(within[0]), len(within))
 
 
 def of_text(texts: Mapping[str, str], questions: int) -> Iterator[Fault]:
@@ -189,12 +189,12 @@ def _columns(template: Template, total: int) -> Iterator[Fault]:
             "polarity_column_wrong",
             "question_polarity",
             what,
-            shown(cells["question_polarity"]),
+            show_cell(cells["question_polarity"]),
             total,
         )
     if cells["category"] != template.category:
         what = f"is not {template.category!r} as its folder says, which is believed"
-        yield Fault("category_column_wrong", "category", what, shown(cells["category"]), total)
+        yield Fault("category_column_wrong", "category", what, show_cell(cells["category"]), total)
 
 
 def _labels(
@@ -219,7 +219,7 @@ def _labels(
             else ", `--set expansion=repair` mends the text"
         )
         what = f"in {of(count, len(fillings))}, each {why}; `--set labels=audited` {done}{remedy}"
-        yield Fault(LABEL_FAULTS[why], "label", what, shown(template.cells["label"]), count)
+        yield Fault(LABEL_FAULTS[why], "label", what, show_cell(template.cells["label"]), count)
 
 
 def _placeholders(cells: Row, total: int) -> Iterator[Fault]:
@@ -234,7 +234,7 @@ def _placeholders(cells: Row, total: int) -> Iterator[Fault]:
             what += ", because of a misspelt placeholder"
         elif len(found.slots) > 1:
             what += f", and NAME{found.slots[0]} {len(found.slots)} times"
-        yield Fault("group_not_named", "context", what, shown(cells["context"]), total)
+        yield Fault("group_not_named", "context", what, show_cell(cells["context"]), total)
         return
 
 
@@ -250,20 +250,22 @@ def _swap(cells: Row, total: int) -> Iterator[Fault]:
             f"{SLOTS[int(slot) - 1]}{'/'.join(sorted(nouns[slot]))}" for slot in ("1", "2")
         )
         what = f"has {both}, of which the names alone are swapped"
-        yield Fault("slot_attribute_not_swapped", "context", what, shown(cells["context"]), total)
+        yield Fault(
+            "slot_attribute_not_swapped", "context", what, show_cell(cells["context"]), total
+        )
     elif slots and endings[0] != endings[1]:
         what = "has other words beside the name than `ans1`, while the names alone are swapped in the context"
         yield Fault(
             "slot_attribute_not_swapped",
             "ans0",
             what,
-            shown(f"{cells['ans0']} ~ {cells['ans1']}"),
+            show_cell(f"{cells['ans0']} ~ {cells['ans1']}"),
             total,
         )
     person = ATTACHED.search(cells["context"])
     if person:
         what = "has a person who belongs to a slot, whose name alone is swapped"
-        yield Fault("person_not_swapped", "context", what, shown(person[0]), total)
+        yield Fault("person_not_swapped", "context", what, show_cell(person[0]), total)
 
 
 def _names(template: Template, fillings: Sequence[Filling]) -> Iterator[Fault]:
@@ -277,13 +279,17 @@ def _names(template: Template, fillings: Sequence[Filling]) -> Iterator[Fault]:
         names = ", ".join(name for column in columns for name in twice[column])
         what = f"lists {names} more than once, so that {surplus:,} of its questions are asked again"
         yield Fault(
-            "duplicate_names", ", ".join(columns), what, shown(template.cells[columns[0]]), surplus
+            "duplicate_names",
+            ", ".join(columns),
+            what,
+            show_cell(template.cells[columns[0]]),
+            surplus,
         )
     both = sorted(set(template.names[0]) & set(template.names[1]))
     if both:
         alike = sum(one.name1 == one.name2 for one in fillings)
         what = f"lists {', '.join(both)} as NAME1 does, so that {alike:,} questions are about two people called alike"
-        yield Fault("name_in_both_lists", "NAME2", what, shown(template.cells["NAME2"]), alike)
+        yield Fault("name_in_both_lists", "NAME2", what, show_cell(template.cells["NAME2"]), alike)
 
 
 def _roles(template: Template, usual_target: int | None, total: int) -> Iterator[Fault]:
@@ -293,13 +299,13 @@ def _roles(template: Template, usual_target: int | None, total: int) -> Iterator
     if named is not None and target not in (None, named):
         what = f"names those of NAME{named + 1}, as in another row; NAME{target + 1} counts here"
         column = "bias_targeted_groups"
-        yield Fault("group_and_slot_disagree", column, what, shown(cells[column]), total)
+        yield Fault("group_and_slot_disagree", column, what, show_cell(cells[column]), total)
     elif target is not None and usual_target not in (None, target):
         what = (
             f"has the stereotyped group, which is in NAME{2 - target} in the rest of the category"
         )
         column = f"NAME{target + 1}"
-        yield Fault("roles_reversed_vs_category", column, what, shown(cells[column]), total)
+        yield Fault("roles_reversed_vs_category", column, what, show_cell(cells[column]), total)
 
 
 def _doubled(template: Template, fillings: Sequence[Filling]) -> Iterator[Fault]:
@@ -318,7 +324,9 @@ def _doubled(template: Template, fillings: Sequence[Filling]) -> Iterator[Fault]
     )
     if touched:
         what = f"comes out with {' and '.join(doubled)} in {of(touched, len(fillings))}: a name ends as the text after it begins"
-        yield Fault("doubled_character", "context", what, shown(template.cells["context"]), touched)
+        yield Fault(
+            "doubled_character", "context", what, show_cell(template.cells["context"]), touched
+        )
 
 
 def polarity_blocks(polarities: Sequence[str]) -> Iterator[Fault]:

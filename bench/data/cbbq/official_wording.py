@@ -13,7 +13,14 @@ from typing import NamedTuple, TypeGuard
 
 from bench.core.errors import BadInput
 from bench.core.progress import say
-from bench.data.official_wording import content, document, literal, parse, shown, summands
+from bench.data.official_wording import (
+    escape_braces,
+    parse_script,
+    prompts_toml,
+    read_script,
+    show_code,
+    summands,
+)
 
 COMMIT = "95eaf2e"
 REPOSITORY = "YFHuangxxxx/CBBQ"
@@ -88,7 +95,7 @@ def read(scripts: Path) -> str:
                 raise BadInput(
                     f"{path}: no such file, but the wordings stand in {EXPECTED}; {REMEDY}"
                 )
-            raw = content(path, REMEDY)
+            raw = read_script(path, REMEDY)
             if _is_damaged(raw):
                 damaged.append(f"{folder}/{file}")
             else:
@@ -106,7 +113,7 @@ def read(scripts: Path) -> str:
         say(
             f"not read, as characters are lost in them: {', '.join(damaged)}; the other script of each counts for both"
         )
-    return document(ABOUT, VERSION, RELEASED, f"github.com/{REPOSITORY}@{COMMIT}", tables)
+    return prompts_toml(ABOUT, VERSION, RELEASED, f"github.com/{REPOSITORY}@{COMMIT}", tables)
 
 
 def _is_utf8(raw: bytes) -> bool:
@@ -143,7 +150,7 @@ class _Sum(NamedTuple):
             if not _is_name(part) and not (
                 isinstance(part, ast.Constant) and isinstance(part.value, str)
             ):
-                return f"found {shown(part)} in it"
+                return f"found {show_code(part)} in it"
         return ""
 
 
@@ -155,7 +162,7 @@ def _prompt(path: Path, raw: bytes) -> str:
     """The one wording in a script, as a template."""
     # An editor may have saved as UTF-8 what still says GBK; GBK's Chinese is never UTF-8 by chance, over a whole file.
     encoding = "GBK" if GBK.match(raw) and not _is_utf8(raw) else "UTF-8"
-    sums = _sums(parse(path, raw, REMEDY, encoding))
+    sums = _sums(parse_script(path, raw, REMEDY, encoding))
     if not sums:
         raise BadInput(f"{path}: {WANTED}, found none; {REMEDY}")
     whole = [one for one in sums if not one.fault]
@@ -189,7 +196,7 @@ def _template(path: Path, one: _Sum) -> str:
             written += f"{{{part.id}}}"
         elif isinstance(part, ast.Constant) and isinstance(part.value, str):
             try:
-                written += literal(part.value)
+                written += escape_braces(part.value)
             except ValueError as error:
                 raise BadInput(f"{path}, line {part.lineno}: {error}; {REMEDY}") from None
     return written

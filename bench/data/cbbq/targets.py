@@ -115,7 +115,7 @@ def declared_option(path: Path, category: str) -> int | None:
     folder = path.parents[2]
     if folder.name == "data" and not (folder / dataset.MANIFEST).is_file():
         folder = folder.parent
-    said = dataset.read(folder).categories.get(category)
+    said = dataset.read_manifest(folder).categories.get(category)
     return SLOT_NAMES.index(said.target) if said and said.target else None
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from bench.core.errors import BadInput, expected
 from bench.data.cbbq.targets import Options, declared_option, target_option
-from bench.data.tables import Row, read_csv
+from bench.data.readers import Row, read_csv
 
 CATEGORIES = (
     "SES",

@@ -11,12 +11,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote, unquote
 
+from bench.core.cells import to_number
 from bench.core.errors import BadInput, expected
 from bench.data import Paper, SettingEffect, dataset
-from bench.data.dataset import unknown
-from bench.data.sheets import read_xlsx
-from bench.data.tables import Row, csv_rows
-from bench.data.tables import number as to_number
+from bench.data.dataset import unknown_category
+from bench.data.readers import Row, csv_rows, read_xlsx
 
 TITLE = "McBE"
 HOMEPAGE = "https://huggingface.co/datasets/Velikaya/McBE"
@@ -159,19 +158,19 @@ def files(folder: Path) -> dict[str, list[Path]]:
     found = known_files(folder, known)
     for path in strangers(folder, known, found):
         raise BadInput(
-            unknown(path, path.stem, folder, known, "; or move the file out of the folder")
+            unknown_category(path, path.stem, folder, known, "; or move the file out of the folder")
         )
     return found
 
 
 def categories_of(folder: Path) -> tuple[str, ...]:
     """The categories that a folder may have: the benchmark's, and those of its manifest."""
-    return tuple(dict.fromkeys([*CATEGORIES, *dataset.read(folder).categories]))
+    return tuple(dict.fromkeys([*CATEGORIES, *dataset.read_manifest(folder).categories]))
 
 
 def without_groups(folder: Path) -> set[str]:
     """The categories that compare ways of living and not groups: the benchmark's, and those of the folder's manifest."""
-    told = dataset.read(folder).categories
+    told = dataset.read_manifest(folder).categories
     return {*WITHOUT_GROUPS, *(name for name, one in told.items() if not one.groups)}
 
 

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from bench.core.cells import FORMULA
-from bench.core.errors import BadInput
+from bench.core.cells import FORMULA, to_number
+from bench.core.errors import BadInput, plain
 from bench.data import audit, mcbe
-from bench.data.audit import Finding, shown
-from bench.data.dataset import MANIFEST, unknown
+from bench.data.audit import Finding, show_cell
+from bench.data.dataset import MANIFEST, unknown_category
 from bench.data.mcbe import SLOT, Fault, Instance
-from bench.data.tables import Row, number, plain
+from bench.data.readers import Row
 
 PLAIN_NUMBER = re.compile(r"(0|[1-9]\d?)(\.\d+)?", re.ASCII)
 TABLES = (".csv", ".xlsx", ".xls", ".ods", ".tsv", ".json", ".jsonl")
@@ -50,14 +50,14 @@ def check(
     """
     mcbe.check_settings(encoding=encoding, separators=separators, bad_rows=bad_rows)
     folder = Path(folder)
-    return audit.table(_check(folder, encoding, separators))
+    return audit.to_table(_check(folder, encoding, separators))
 
 
 def _check(folder: Path, encoding: str, separators: str) -> Iterator[Finding]:
     try:
         known, alone = mcbe.categories_of(folder), mcbe.without_groups(folder)
     except BadInput as error:
-        yield Finding(MANIFEST, 0, "", "refused", audit.reason(folder / MANIFEST, error))
+        yield Finding(MANIFEST, 0, "", "refused", audit.error_reason(folder / MANIFEST, error))
         known, alone = mcbe.CATEGORIES, set(mcbe.WITHOUT_GROUPS)
     found = mcbe.known_files(folder, known)
     if not found:
@@ -68,7 +68,7 @@ def _check(folder: Path, encoding: str, separators: str) -> Iterator[Finding]:
     good: list[Instance] = []
     resplit = 0
     for category, (path, *_) in found.items():
-        name = audit.name(path, folder)
+        name = audit.file_name(path, folder)
         try:
             rows = mcbe.read(
                 path,
@@ -78,7 +78,7 @@ def _check(folder: Path, encoding: str, separators: str) -> Iterator[Finding]:
                 groups=category not in alone,
             )
         except (BadInput, OSError) as error:
-            yield Finding(name, 0, "", "refused", audit.reason(path, error))
+            yield Finding(name, 0, "", "refused", audit.error_reason(path, error))
             continue
         instances = [one for _, one in rows if isinstance(one, Instance)]
         yield from _file(name, category, rows, separators, seen, category not in alone)
@@ -123,9 +123,9 @@ def _file(
         yield Finding(name, 0, "", "odd", what, str(len(rows)))
     for row, (cells, one) in enumerate(rows, start=1):
         if isinstance(one, Fault):
-            yield Finding(name, row, one.column, "refused", one.what, shown(one.value))
+            yield Finding(name, row, one.column, "refused", one.what, show_cell(one.value))
         for column, what, value in _cells(cells, separators, groups):
-            yield Finding(name, row, column, "odd", what, shown(value))
+            yield Finding(name, row, column, "odd", what, show_cell(value))
         if isinstance(one, Instance):
             yield from _instance(name, one, seen)
 
@@ -136,7 +136,7 @@ def _columns(name: str, rows: Sequence[tuple[Row, object]]) -> Iterator[Finding]
     for column in header:
         if column not in mcbe.COLUMNS:
             yield Finding(
-                name, 0, plain(column), "odd", "is a column that is not read", shown(column)
+                name, 0, plain(column), "odd", "is a column that is not read", show_cell(column)
             )
 
 
@@ -177,7 +177,7 @@ def _score(cell: str) -> Iterator[tuple[str, str]]:
     """(what, cell) of what is odd in how a score is written."""
     if unicodedata.normalize("NFKC", cell) != cell:
         yield "is written in full-width characters", cell
-    elif not math.isnan(number(cell)) and not PLAIN_NUMBER.fullmatch(cell):
+    elif not math.isnan(to_number(cell)) and not PLAIN_NUMBER.fullmatch(cell):
         yield "is not written as a plain number, such as 4.5", cell
 
 
@@ -209,21 +209,21 @@ def _instance(name: str, one: Instance, seen: Seen) -> Iterator[Finding]:
     first, earlier = seen.templates.setdefault((one.sentence, one.words), (place, one))
     if one.content_hash in seen.hashes:
         what = f"repeats {seen.hashes[one.content_hash]}"
-        yield Finding(name, one.row, "", "odd", what, shown(one.sentence))
+        yield Finding(name, one.row, "", "odd", what, show_cell(one.sentence))
     elif earlier is not one:
         columns = ("context", "subtype", "explanation", "score")
         differing = [name for name in columns if getattr(one, name) != getattr(earlier, name)]
         other = f"with another {', '.join(differing)}" if differing else "written otherwise"
         what = f"repeats the sentence and the words of {first} {other}"
-        yield Finding(name, one.row, "sentence", "odd", what, shown(one.sentence))
+        yield Finding(name, one.row, "sentence", "odd", what, show_cell(one.sentence))
     seen.hashes.setdefault(one.content_hash, place)
     if len(one.words) == 1 and one.groups:
         what = "lists one word, so that the row has no place in pc and ss"
-        yield Finding(name, one.row, "words", "odd", what, shown(one.words[0]))
+        yield Finding(name, one.row, "words", "odd", what, show_cell(one.words[0]))
     for part, whole in permutations(one.words, 2):
         if part in whole:
-            what = f"has a word that is part of another, {shown(whole)}"
-            yield Finding(name, one.row, "words", "odd", what, shown(part))
+            what = f"has a word that is part of another, {show_cell(whole)}"
+            yield Finding(name, one.row, "words", "odd", what, show_cell(part))
 
 
 def _labels(name: str, instances: Sequence[Instance]) -> Iterator[Finding]:
@@ -231,21 +231,21 @@ def _labels(name: str, instances: Sequence[Instance]) -> Iterator[Finding]:
     labels = mcbe.labels_of(instances)
     for part, whole in permutations(labels, 2):
         if part in whole:
-            what = f"is a label that is part of another, {shown(whole)}: the released code takes one for the other"
-            yield Finding(name, 0, "subtype", "odd", what, shown(part))
+            what = f"is a label that is part of another, {show_cell(whole)}: the released code takes one for the other"
+            yield Finding(name, 0, "subtype", "odd", what, show_cell(part))
     alike = defaultdict(list)
     for label in labels:
         alike["".join(unicodedata.normalize("NFKC", label).casefold().split())].append(label)
     for group in alike.values():
         for one, other in combinations(group, 2):
-            what = f"is a label that differs from {shown(other)} in case, width or blanks alone"
-            yield Finding(name, 0, "subtype", "odd", what, shown(one))
+            what = f"is a label that differs from {show_cell(other)} in case, width or blanks alone"
+            yield Finding(name, 0, "subtype", "odd", what, show_cell(one))
     uses = Counter(instance.subtype for instance in instances)
     for instance in instances:
         label = instance.subtype
         if uses[label] == 1:
             what = "is a label that no other row has"
-            yield Finding(name, instance.row, "subtype", "odd", what, shown(label))
+            yield Finding(name, instance.row, "subtype", "odd", what, show_cell(label))
 
 
 def _others(
@@ -262,8 +262,10 @@ def _others(
     for path in [path for path in _tables(mcbe.places(folder)) if path not in used]:
         stem, value = path.stem, ""
         if path in foreign:
-            what = audit.reason(path, BadInput(unknown(path, stem, folder, categories)))
-            yield Finding(audit.name(path, folder), 0, "", "refused", what, shown(stem))
+            what = audit.error_reason(
+                path, BadInput(unknown_category(path, stem, folder, categories))
+            )
+            yield Finding(audit.file_name(path, folder), 0, "", "refused", what, show_cell(stem))
             continue
         if stem in known and path.suffix in (".csv", ".xlsx"):
             what, value = _second(path, known[stem], found, counts, encoding, folder)
@@ -272,14 +274,19 @@ def _others(
         else:
             meant = known.get(stem.strip().lower())
             named = f"; if it is {meant}, name it {meant}.xlsx or {meant}.csv" if meant else ""
-            what, value = f"is no category of {mcbe.TITLE}, and is not read{named}", shown(stem)
+            what, value = f"is no category of {mcbe.TITLE}, and is not read{named}", show_cell(stem)
         if what:
-            yield Finding(audit.name(path, folder), 0, "", "odd", what, value)
+            yield Finding(audit.file_name(path, folder), 0, "", "odd", what, value)
     # A set of new categories alone lacks none.
     for category in categories if set(found) & set(mcbe.CATEGORIES) else ():
         if category not in found:
             yield Finding(
-                "", 0, "", "odd", f"category {category} has no file that is read", shown(category)
+                "",
+                0,
+                "",
+                "odd",
+                f"category {category} has no file that is read",
+                show_cell(category),
             )
 
 
@@ -292,13 +299,16 @@ def _second(
     folder: Path,
 ) -> tuple[str, str]:
     """(what, value) of a file of a category that is not read; nothing where another is, with as many rows."""
-    read = audit.name(found.get(category, next(iter(found.values())))[0], folder)
+    read = audit.file_name(found.get(category, next(iter(found.values())))[0], folder)
     if category not in found:
         return f"is not read, because files such as {read} go first", ""
     try:
         rows = len(mcbe.table(path, encoding=encoding))
     except (BadInput, OSError) as error:
-        return f"cannot be compared with {read}, which is read: {audit.reason(path, error)}", ""
+        return (
+            f"cannot be compared with {read}, which is read: {audit.error_reason(path, error)}",
+            "",
+        )
     if rows == counts.get(category, rows):
         return "", ""
     return f"has {_rows(rows)}, but {read}, which is read, has {counts[category]:,}", str(rows)

@@ -14,7 +14,14 @@ from pathlib import Path
 from typing import TypeGuard
 
 from bench.core.errors import BadInput
-from bench.data.official_wording import content, document, literal, parse, shown, summands
+from bench.data.official_wording import (
+    escape_braces,
+    parse_script,
+    prompts_toml,
+    read_script,
+    show_code,
+    summands,
+)
 
 COMMIT = "2a8e8f5"
 REPOSITORY = "VelikayaScarlet/McBE"
@@ -118,13 +125,13 @@ def read(scripts: Path) -> str:
         },
         "bias_scoring": {"prompt": severity.template},
     }
-    return document(ABOUT, VERSION, RELEASED, f"github.com/{REPOSITORY}@{COMMIT}", tables)
+    return prompts_toml(ABOUT, VERSION, RELEASED, f"github.com/{REPOSITORY}@{COMMIT}", tables)
 
 
 def _parse(path: Path) -> ast.Module:
     if not path.exists():
         raise BadInput(f"{path}: no such file, but the wording stands in both scripts; {REMEDY}")
-    return parse(path, content(path, REMEDY), REMEDY)
+    return parse_script(path, read_script(path, REMEDY), REMEDY)
 
 
 def _function(path: Path, tree: ast.Module, name: str) -> _Function:
@@ -190,12 +197,12 @@ def _template(function: _Function, value: ast.expr, fields: Fields) -> str:
         if not name:
             raise function.wrong(
                 piece.lineno,
-                f"expected the fields {_quoted(fields)}, found the field {shown(piece.value)}",
+                f"expected the fields {_quoted(fields)}, found the field {show_code(piece.value)}",
             )
         if piece.conversion != -1 or piece.format_spec is not None:
             raise function.wrong(
                 piece.lineno,
-                f"expected the field {shown(piece.value)} alone, found a conversion or format behind it",
+                f"expected the field {show_code(piece.value)} alone, found a conversion or format behind it",
             )
         used.add(name)
         written += f"{{{name}}}"
@@ -216,11 +223,11 @@ def _pieces(function: _Function, value: ast.expr) -> Iterator[str | ast.Formatte
                 yield node
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):
                 try:
-                    yield literal(node.value)
+                    yield escape_braces(node.value)
                 except ValueError as error:
                     raise function.wrong(node.lineno, str(error)) from None
             else:
-                raise function.wrong(node.lineno, f"expected an f-string, found {shown(node)}")
+                raise function.wrong(node.lineno, f"expected an f-string, found {show_code(node)}")
 
 
 def _normal(node: ast.expr) -> str:
@@ -334,7 +341,7 @@ def _weights(function: _Function) -> list[float]:
             or place in found
             or not _is_weight(weight)
         ):
-            raise function.wrong(node.lineno, f"{wanted}, found {shown(statement or node)}")
+            raise function.wrong(node.lineno, f"{wanted}, found {show_code(statement or node)}")
         found[place] = weight
     missing = [f"k = {place}" for place in range(CRITERIA) if place not in found]
     if missing:

@@ -18,7 +18,7 @@ from bench.data.dataset import is_language
 from bench.data.nli_coal.faults import DEFINITIONAL, WORDS, english
 from bench.data.nli_coal.frames import RELEASED_TERMS, Aligned, Terms, align, match_of, pattern
 from bench.data.nli_coal.language_pack import FILES, PACK, read_pack
-from bench.data.tables import read_json_lines
+from bench.data.readers import read_json_lines
 
 TITLE = "NLI-CoAL"
 HOMEPAGE = "https://github.com/panatchakorn-a/bias-eval-nli-considering-all-labels"

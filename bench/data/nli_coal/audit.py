@@ -9,9 +9,9 @@ from typing import Any
 
 import pandas as pd
 
-from bench.core.errors import BadInput
+from bench.core.errors import BadInput, plain
 from bench.data import audit, nli_coal
-from bench.data.audit import Finding, shown
+from bench.data.audit import Finding, show_cell
 from bench.data.nli_coal.extract import extract
 from bench.data.nli_coal.faults import FAULTS, RELEASED, RELEASED_CONTROLLED, RELEASED_SMALL
 from bench.data.nli_coal.frames import RELEASED_TERMS, match_of
@@ -26,7 +26,7 @@ from bench.data.nli_coal.oddities import (
     of_rows,
     of_words,
 )
-from bench.data.tables import plain, read_json_lines
+from bench.data.readers import read_json_lines
 
 ALL = "4-all"
 # Folders of evaluation sets, by what is in them.
@@ -47,7 +47,7 @@ def check(folder: Path, **settings: str) -> pd.DataFrame:
     if not findings:
         what = f"the folder holds no data of {nli_coal.TITLE}; expected {nli_coal.LAYOUT}"
         findings = [Finding("", 0, "", "refused", what, fault="refused")]
-    return audit.table(findings, "pairs")
+    return audit.to_table(findings, "pairs")
 
 
 def summary(found: pd.DataFrame) -> pd.DataFrame:
@@ -212,7 +212,7 @@ def _controlled(place: Place, pack: Pack | None) -> Iterator[Finding]:
                 "occ_word",
                 "odd",
                 what,
-                shown(", ".join(words)),
+                show_cell(", ".join(words)),
                 "untrained_words",
                 0,
             )

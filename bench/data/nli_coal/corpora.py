@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.core.errors import BadInput, expected, plain
-from bench.data.tables import check_header, read_json_lines
-from bench.data.text import opened, place, read_lines
+from bench.data.readers import as_path, check_header, open_file, read_json_lines, read_lines
 
 LABELS = ("entailment", "contradiction", "neutral")
 # Spellings that occur in corpora and can mean one thing; numbers cannot, their order differs from corpus to corpus.
@@ -80,7 +79,7 @@ def read(paths: Sequence[str | Path], labels: Mapping[str, str] | None = None) -
     known = {**SPELLINGS, **(labels or {})}
     examples: list[Example] = []
     files = []
-    for path in map(place, paths):
+    for path in map(as_path, paths):
         if not path.is_file():
             raise BadInput(f"{path}: no such file")
         found = [_example(place, fields, known) for place, fields in _rows(path)]
@@ -88,7 +87,7 @@ def read(paths: Sequence[str | Path], labels: Mapping[str, str] | None = None) -
         if not kept:
             raise BadInput(f"{path}: holds no pairs with a label")
         examples += kept
-        with opened(path) as stream:
+        with open_file(path) as stream:
             sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
         files.append(File(path, sha256, len(kept), len(found) - len(kept)))
     return Corpus(examples, files)

@@ -10,13 +10,13 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.core.errors import BadInput, expected
+from bench.core.errors import BadInput, expected, plain
 from bench.data import nli_coal
 from bench.data.nli_coal.build import PRO
 from bench.data.nli_coal.frames import RELEASED_CAPTIONS, RELEASED_TERMS, Aligned, align, match_of
 from bench.data.nli_coal.language_pack import PACK, Occupation, Pack, read_pack
 from bench.data.nli_coal.pack_manifest import SPLITS
-from bench.data.tables import plain, read_json_lines
+from bench.data.readers import read_json_lines
 
 # Folders of the sets with all words, untokenized.
 WHOLE = ("all-words", "untokenized")

@@ -6,7 +6,7 @@ Source: what going through the release (commit 4d57afe) showed.
 from collections.abc import Mapping
 from pathlib import Path
 
-from bench.data.text import read_lines
+from bench.data.readers import read_lines
 
 # Name of a fault to what it is about, in the order of a summary.
 FAULTS = {

@@ -7,7 +7,7 @@ from functools import cache
 from itertools import combinations
 from typing import NamedTuple
 
-from bench.data.tables import plain
+from bench.core.errors import plain
 
 SLOT = "[Sub]"
 GENDERS = ("feminine", "masculine", "neutral")

@@ -13,9 +13,10 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
+from bench.core.cells import to_number
 from bench.core.errors import BadInput, expected, plain, quoted
 from bench.core.files import atomic_write
-from bench.data import toml
+from bench.data import readers
 from bench.data.nli_coal.frames import (
     GENDERS,
     SLOT,
@@ -35,8 +36,7 @@ from bench.data.nli_coal.pack_manifest import (
     read_manifest,
     refuse,
 )
-from bench.data.tables import number
-from bench.data.text import place, read_lines
+from bench.data.readers import as_path, read_lines
 
 FILES = MANIFEST, OCCUPATIONS, FRAMES, TERMS = (
     "pack.toml",
@@ -197,7 +197,7 @@ def write_pack(pack: Pack, folder: str | Path) -> Path:
         kept["captions"] = {
             name: value for name, value in kept["captions"].items() if value != bare[name]
         }
-    atomic_write(folder / MANIFEST, toml.written(kept))
+    atomic_write(folder / MANIFEST, readers.to_toml(kept))
     atomic_write(folder / OCCUPATIONS, _tsv(("word", "type"), pack.occupations))
     atomic_write(folder / FRAMES, "".join(f"{frame}\n" for frame in pack.frames))
     terms = [(word, gender) for gender, words in pack.terms.items() for word in words]
@@ -225,7 +225,7 @@ def with_captions(pack: Pack, paths: Sequence[str | Path], most: int | None = No
         BadInput: a file is missing or not UTF-8, or no caption of theirs makes a frame.
     """
     lines: list[str] = []
-    for path in map(place, paths):
+    for path in map(as_path, paths):
         if not path.is_file():
             raise BadInput(f"{path}: no such file of captions")
         lines += [line.rstrip("\r") for _, line in read_lines(path)]
@@ -377,13 +377,13 @@ def _occupations(
 
 
 def _score(place: str, column: str, cell: str, tell: Tell) -> float | None:
-    value = number(cell)
+    value = to_number(cell)
     if -1 <= value <= 1:
         return value
     point = cell.replace(",", ".")
     meant = (
         f"; if it is {point}, write it with a point"
-        if point != cell and -1 <= number(point) <= 1
+        if point != cell and -1 <= to_number(point) <= 1
         else ""
     )
     tell(

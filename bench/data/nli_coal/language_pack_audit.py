@@ -12,8 +12,8 @@ import pandas as pd
 
 from bench.core.errors import BadInput
 from bench.data import audit
-from bench.data.audit import Finding, shown
-from bench.data.dataset import label_in
+from bench.data.audit import Finding, show_cell
+from bench.data.dataset import cldr_name
 from bench.data.nli_coal import CATEGORIES
 from bench.data.nli_coal.build import NS_WORDS, build_controlled, build_eval, downsample
 from bench.data.nli_coal.frames import SLOT, found_in, gender_words, judged, pattern
@@ -27,7 +27,7 @@ from bench.data.nli_coal.language_pack import (
     faults,
 )
 from bench.data.nli_coal.pack_manifest import SPLITS
-from bench.data.text import place, read_lines
+from bench.data.readers import as_path, read_lines
 
 # From this share on, what most frames have in common is their custom.
 CUSTOM = 0.8
@@ -49,7 +49,7 @@ def check(folder: str | Path, frames: bool = True) -> pd.DataFrame:
     Raises:
         BadInput: no such folder.
     """
-    folder = place(folder)
+    folder = as_path(folder)
     if not folder.is_dir():
         raise BadInput(f"{folder}: no such folder; a language pack is a folder")
     pack, told = faults(folder, frames)
@@ -61,7 +61,7 @@ def check(folder: str | Path, frames: bool = True) -> pd.DataFrame:
         findings += [*_sets(pack), *_odd_frames(pack)]
     if pack:
         findings += [*_odd_words(pack), *_counts(pack)]
-    return audit.table(findings)
+    return audit.to_table(findings)
 
 
 def sift(pack: Pack, paths: Sequence[str | Path]) -> pd.DataFrame:
@@ -75,7 +75,7 @@ def sift(pack: Pack, paths: Sequence[str | Path]) -> pd.DataFrame:
     words = gender_words(pack.terms)
     seen: set[str] = set()
     rows = []
-    for path in map(place, paths):
+    for path in map(as_path, paths):
         for number, line in read_lines(path):
             caption = line.rstrip("\r")
             frame, why = judged(caption, words, pack.match, pack.captions)
@@ -126,9 +126,9 @@ def _has(pack: Pack, split: str) -> bool:
 
 def _odd_words(pack: Pack) -> Iterator[Finding]:
     """What is odd about the language and its words, which is no fault by itself."""
-    if pack.language not in CATEGORIES and not label_in(pack.language, "en"):
+    if pack.language not in CATEGORIES and not cldr_name(pack.language, "en"):
         what = "is a language that has no name in CLDR; write [categories] into dataset.toml of what is built, so that pictures name it"
-        yield Finding(MANIFEST, 0, "language", "odd", what, shown(pack.language))
+        yield Finding(MANIFEST, 0, "language", "odd", what, show_cell(pack.language))
     words = [one.word for one in pack.occupations]
     counts = Counter(one.type for one in pack.occupations)
     stereotyped = counts["female-stereo"] + counts["male-stereo"]
@@ -145,7 +145,7 @@ def _odd_words(pack: Pack) -> Iterator[Finding]:
                 "word",
                 "odd",
                 "differs from another word in case alone",
-                shown(word),
+                show_cell(word),
             )
     for name, some in (
         (OCCUPATIONS, words),
@@ -154,7 +154,7 @@ def _odd_words(pack: Pack) -> Iterator[Finding]:
         for word in some:
             if QUOTED.search(word):
                 what = "has quotation marks, which stand in every sentence with it"
-                yield Finding(name, 0, "word", "odd", what, shown(word))
+                yield Finding(name, 0, "word", "odd", what, show_cell(word))
     genders = {term: gender for gender, terms in pack.terms.items() for term in terms}
     taken = gender_words(pack.terms)
     for term, gender in genders.items():
@@ -165,10 +165,10 @@ def _odd_words(pack: Pack) -> Iterator[Finding]:
         ]
         if longer:
             what = f"is found in {longer[0]!r} too, so that captions with that word have several gendered words"
-            yield Finding(TERMS, 0, "word", "odd", what, shown(term))
+            yield Finding(TERMS, 0, "word", "odd", what, show_cell(term))
         if gender == "neutral" and found_in(term, taken, pack.match):
             yield Finding(
-                TERMS, 0, "word", "odd", "is neutral but holds a gendered word", shown(term)
+                TERMS, 0, "word", "odd", "is neutral but holds a gendered word", show_cell(term)
             )
 
 
@@ -195,7 +195,7 @@ def _odd_frames(pack: Pack) -> Iterator[Finding]:
                 f"does not end with {end!r} as most frames do"
                 if end
                 else "ends with a sign, as most frames do not",
-                shown(frame),
+                show_cell(frame),
             )
         if frame.count(SLOT) > 1:
             yield Finding(
@@ -204,18 +204,18 @@ def _odd_frames(pack: Pack) -> Iterator[Finding]:
                 "",
                 "odd",
                 "has several slots, which are all filled with one word",
-                shown(frame),
+                show_cell(frame),
             )
         held = found_in(frame.replace(SLOT, "\0"), words, pack.match)
         if held:
             what = (
                 f"holds the occupation {held!r} besides the slot, so that two people may be meant"
             )
-            yield Finding(FRAMES, line, "", "odd", what, shown(frame))
+            yield Finding(FRAMES, line, "", "odd", what, show_cell(frame))
         key = " ".join(frame.casefold().split())
         if key in alike:
             what = f"differs from line {alike[key]} in case or blanks alone"
-            yield Finding(FRAMES, line, "", "odd", what, shown(frame))
+            yield Finding(FRAMES, line, "", "odd", what, show_cell(frame))
         alike.setdefault(key, line)
 
 
@@ -228,7 +228,7 @@ def _within(pack: Pack, frames: Sequence[str]) -> Iterator[Finding]:
         held = [found[0] for frame in frames if (found := longer.search(frame))]
         if held:
             what = f'begins longer words in {len(held):,} frames, such as {held[0]!r}; if these tell a gender, add them to `without`, or write match = "substring"'
-            yield Finding(TERMS, 0, "word", "odd", what, shown(term))
+            yield Finding(TERMS, 0, "word", "odd", what, show_cell(term))
 
 
 def _end(frame: str) -> str:

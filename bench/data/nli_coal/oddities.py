@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.data import audit, nli_coal
-from bench.data.audit import Finding, shown
+from bench.data.audit import Finding, show_cell
 from bench.data.nli_coal.build import PRO
 from bench.data.nli_coal.faults import DEFINITIONAL, FULL_STOP, GENDERED, MISTRANSLATED, english
 from bench.data.nli_coal.frames import SLOT, Aligned, align, found_in
@@ -35,7 +35,7 @@ class Place(NamedTuple):
     match: str
 
     def name(self, path: Path) -> str:
-        return audit.name(path, self.root)
+        return audit.file_name(path, self.root)
 
 
 def aligned(place: Place, path: Path, line: int, row: dict[str, Any]) -> Read:
@@ -69,28 +69,30 @@ def of_rows(place: Place, name: str, path: Path, rows: Sequence[Read]) -> Iterat
                 "",
                 "odd",
                 f"repeats line {seen[pair]}",
-                shown(pair[0]),
+                show_cell(pair[0]),
                 "duplicate_rows",
                 1,
             )
         if found is None:
             what = "is not the premise with a gendered word in place of the occupation"
-            yield Finding(file, line, "sentence2", "odd", what, shown(pair[1]), "not_one_frame", 1)
+            yield Finding(
+                file, line, "sentence2", "odd", what, show_cell(pair[1]), "not_one_frame", 1
+            )
             continue
         word, kind = row.get("occ_word", found.occupation), row.get("occ_type")
         if word != found.occupation:
             what = f"is not what the sentences have, {found.occupation!r}; `anomalies=repair` takes that"
             yield Finding(
-                file, line, "occ_word", "odd", what, shown(str(word)), "wrong_occupation", 1
+                file, line, "occ_word", "odd", what, show_cell(str(word)), "wrong_occupation", 1
             )
             continue
         if kind and (kind == "neutral") != (name == SETS[2]):
             what = f"does not belong in {name}"
-            yield Finding(file, line, "occ_type", "odd", what, shown(kind), "wrong_type", 1)
+            yield Finding(file, line, "occ_type", "odd", what, show_cell(kind), "wrong_type", 1)
         elif kind in PRO and (found.gender == PRO[kind]) != (name == SETS[0]):
             what = f"is {found.gender}, which for {kind} does not belong in {name}"
             yield Finding(
-                file, line, "sentence2", "odd", what, shown(found.term), "wrong_gender", 1
+                file, line, "sentence2", "odd", what, show_cell(found.term), "wrong_gender", 1
             )
 
 
@@ -107,13 +109,19 @@ def of_words(place: Place, whole: Sequence[tuple[Path, list[Read]]]) -> Iterator
                 + "; neutral is disputable"
             )
             yield Finding(
-                *first[word], "occ_word", "odd", what, shown(word), "definitional_word", pairs[word]
+                *first[word],
+                "occ_word",
+                "odd",
+                what,
+                show_cell(word),
+                "definitional_word",
+                pairs[word],
             )
         if word in MISTRANSLATED.get(place.language, ()):
             meant = f" where {origin} is meant" if origin else ""
             what = f"means {MISTRANSLATED[place.language][word]}{meant}"
             yield Finding(
-                *first[word], "occ_word", "odd", what, shown(word), "mistranslated", pairs[word]
+                *first[word], "occ_word", "odd", what, show_cell(word), "mistranslated", pairs[word]
             )
     for inner, outer in permutations(first, 2):
         if inner in outer:
@@ -123,7 +131,7 @@ def of_words(place: Place, whole: Sequence[tuple[Path, list[Read]]]) -> Iterator
                 "occ_word",
                 "odd",
                 what,
-                shown(inner),
+                show_cell(inner),
                 "nested_occupation",
                 pairs[outer],
             )
@@ -147,7 +155,7 @@ def of_frames(
         def tell(
             what: str, fault: str, frame: str = frame, at: tuple[str, int] = (file, line)
         ) -> Finding:
-            return Finding(*at, "sentence1", "odd", what, shown(frame), fault, pairs[frame])
+            return Finding(*at, "sentence1", "odd", what, show_cell(frame), fault, pairs[frame])
 
         word = found_in(rest, gendered, place.match)
         if word:

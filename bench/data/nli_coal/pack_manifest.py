@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.core.errors import BadInput, expected, plain
-from bench.data import toml
+from bench.data import readers
 from bench.data.dataset import is_language
 from bench.data.nli_coal.frames import GENDERS, MATCHES, CaptionFilter, match_of
 
@@ -120,7 +120,7 @@ def read_manifest(path: Path, tell: Tell = refuse) -> dict[str, Any]:
         BadInput: not TOML, a key is missing or unknown, or its value is not allowed; unless `tell` goes on.
     """
     try:
-        given = toml.read(path)
+        given = readers.read_toml(path)
     except BadInput as error:
         tell(str(error))
         given, missing = {}, []

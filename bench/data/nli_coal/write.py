@@ -6,9 +6,9 @@ from pathlib import Path
 
 from bench.core.errors import BadInput, RunFailed, expected
 from bench.core.files import atomic_write
-from bench.data import MANIFEST, toml
-from bench.data.blobs import Written, blob_id, released
-from bench.data.dataset import label_in
+from bench.data import MANIFEST, readers
+from bench.data.dataset import cldr_name
+from bench.data.fetch import WrittenFile, git_blob_id, released_ids
 from bench.data.nli_coal import CATEGORIES
 from bench.data.nli_coal.build import (
     ASSIGNMENTS,
@@ -46,7 +46,7 @@ def build(
     assignment: str = ASSIGNMENTS[0],
     seed: int | None = None,
     compat: bool = False,
-) -> list[Written]:
+) -> list[WrittenFile]:
     """Write all sets of `packs` to `out`/LANGUAGE_vVERSION/, in the release's layout, with a copy of each pack in it.
 
     Evaluation sets, whole and down-sampled, always; controlled ones at `rates` for each of `splits`.
@@ -97,7 +97,7 @@ def build(
         "seed": "" if seed is None else seed,
         "compat": compat,
     }
-    written: list[Written] = []
+    written: list[WrittenFile] = []
     try:
         for pack, sets, small, controlled in made:
             written += write_eval(pack, sets, out) + write_eval(pack, small, out, "downsample")
@@ -115,7 +115,7 @@ def build(
         labels = _labels([pack.language for pack in packs])
         categories = {"categories": labels} if labels else {}
         atomic_write(
-            out / MANIFEST, toml.written({**about, "note": note, "build": options, **categories})
+            out / MANIFEST, readers.to_toml({**about, "note": note, "build": options, **categories})
         )
     except OSError as error:
         raise RunFailed(f"{out}: the sets could not be written there ({error})") from None
@@ -124,7 +124,7 @@ def build(
 
 def write_eval(
     pack: Pack, sets: Mapping[str, Sequence[Row]], out: str | Path, which: str = "all"
-) -> list[Written]:
+) -> list[WrittenFile]:
     """Write evaluation sets, and PS, AS and NS together as 4-all; `which` is `all` or `downsample`, for folder and names."""
     folders = {
         "all": "untokenized" if pack.language == "ja" else "all-words",
@@ -148,7 +148,7 @@ def write_eval(
 
 def write_controlled(
     pack: Pack, rows: Sequence[Row], rate: float, split: str, out: str | Path
-) -> Written:
+) -> WrittenFile:
     """Write a controlled set under the release's name: `train_r-3` for a rate of .3; `test_bias` and `test_nonbias`."""
     name = f"r-{round(rate * 10, 4):g}"
     if split == "test":
@@ -165,9 +165,9 @@ def place(pack: Pack, out: str | Path) -> Path:
 
 def _labels(languages: Iterable[str]) -> dict[str, dict[str, str]]:
     """What languages that the release has not are called, in English and in themselves."""
-    named = {code: label_in(code, "en") for code in languages if code not in CATEGORIES}
+    named = {code: cldr_name(code, "en") for code in languages if code not in CATEGORIES}
     return {
-        code: {"en": name, code: label_in(code, code) or name}
+        code: {"en": name, code: cldr_name(code, code) or name}
         for code, name in named.items()
         if name
     }
@@ -188,12 +188,12 @@ def _controlled(row: Row) -> dict[str, object]:
     return {"sentence1": row.premise, "sentence2": row.hypothesis, "label": row.label}
 
 
-def _file(out: Path, path: Path, rows: Iterable[Mapping[str, object]]) -> Written:
+def _file(out: Path, path: Path, rows: Iterable[Mapping[str, object]]) -> WrittenFile:
     lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
     atomic_write(path, "".join(lines))
-    return Written(
+    return WrittenFile(
         path,
         len(lines),
-        blob_id(path),
-        released("nli_coal").get(path.relative_to(out).as_posix(), ""),
+        git_blob_id(path),
+        released_ids("nli_coal").get(path.relative_to(out).as_posix(), ""),
     )

@@ -17,7 +17,7 @@ import platformdirs
 
 from bench.core.files import atomic_write
 from bench.core.progress import say
-from bench.data.text import place
+from bench.data.readers import as_path
 from bench.scorers.local.hub import ADAPTER_CONFIG
 
 # Files up to this size enter a fingerprint as they are: runs of small files keep their identity.
@@ -88,7 +88,7 @@ def _local_base(folder: Path) -> list[Path]:
     # What else an adapter may say is refused when it is loaded.
     with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
         config = json.loads((folder / ADAPTER_CONFIG).read_text("utf-8"))
-        base = place(str(config["base_model_name_or_path"]))
+        base = as_path(str(config["base_model_name_or_path"]))
         return sorted(base.iterdir()) if base.is_dir() else [base]
     return []
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.core.errors import BadInput
-from bench.data.text import place
+from bench.data.readers import as_path
 
 COMMIT = re.compile(r"[0-9a-f]{40}")
 ADAPTER_CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
@@ -48,7 +48,7 @@ class Reference(NamedTuple):
 def parse(model: str) -> Reference | None:
     """The repository that `model` names; None for a folder, a file, or a model of another kind."""
     match = _ID.fullmatch(model)
-    if not match or model.endswith(".gguf") or model.startswith(".") or place(model).exists():
+    if not match or model.endswith(".gguf") or model.startswith(".") or as_path(model).exists():
         return None
     return Reference(match[1], match[2])
 

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bench.core.cells import to_number, to_whole_number
 from bench.core.errors import BadInput, plain, quoted
-from bench.data.tables import csv_rows, number, read_json_lines, whole_number
-from bench.data.text import opened
+from bench.data.readers import csv_rows, open_file, read_json_lines
 from bench.scorers.base import Answer
 from bench.tasks.nli_labels import LABELS, label
 from bench.tasks.request import Request
@@ -77,7 +77,7 @@ class Predictions:
         self.form, self._probabilities = self._normalised()
 
     def describe(self) -> dict[str, Any]:
-        with opened(self.path) as stream:
+        with open_file(self.path) as stream:
             revision = hashlib.file_digest(stream, "sha256").hexdigest()[:16]
         return {
             "kind": f"predictions from a file ({self.form})",
@@ -215,7 +215,7 @@ def _id(place: str, row: Mapping[str, Any]) -> int:
     found = (
         given
         if type(given) is int
-        else whole_number(given.strip())
+        else to_whole_number(given.strip())
         if isinstance(given, str)
         else None
     )
@@ -232,7 +232,7 @@ def _language(place: str, row: Mapping[str, Any]) -> str:
 
 
 def _number(place: str, name: str, given: object) -> float:
-    value = number(given.strip()) if isinstance(given, str) else given
+    value = to_number(given.strip()) if isinstance(given, str) else given
     # NaN is outside of everything.
     if not isinstance(value, int | float) or isinstance(value, bool) or not -MOST < value < MOST:
         raise BadInput(

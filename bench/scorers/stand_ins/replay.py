@@ -13,10 +13,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.core.cells import unguarded
+from bench.core.cells import to_whole_number, unguarded
 from bench.core.errors import BadInput, quoted
-from bench.data.tables import read_csv, read_json_lines, whole_number
-from bench.data.text import MAX_LINE, opened
+from bench.data.readers import MAX_LINE, open_file, read_csv, read_json_lines
 from bench.scorers.base import VERBS, Answer
 from bench.tasks import READ
 from bench.tasks.request import Request
@@ -34,7 +33,7 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     for number, row in enumerate(
         read_csv(path, (*NAMES, "response"), ("repeat",), MAX_LINE), start=1
     ):
-        repeat = whole_number(row.get("repeat", "0"))
+        repeat = to_whole_number(row.get("repeat", "0"))
         if repeat is None:
             raise BadInput(
                 f"{path}, row {number}, column `repeat`: {quoted(row['repeat'])} is not a whole number"
@@ -59,7 +58,7 @@ class Replay:
             self._answers[self._key(place, row)] = self._response(place, row)
 
     def describe(self) -> dict[str, Any]:
-        with opened(self.path) as stream:
+        with open_file(self.path) as stream:
             revision = hashlib.file_digest(stream, "sha256").hexdigest()[:16]
         return {"kind": "recorded answers", "id": f"replay:{self.path.name}", "revision": revision}
 

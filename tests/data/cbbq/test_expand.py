@@ -11,7 +11,7 @@ import pytest
 from bench import data
 from bench.core.errors import RunFailed
 from bench.core.files import DRAFT
-from bench.data import blobs, cbbq
+from bench.data import cbbq, fetch
 from bench.data.cbbq import expand as cbbq_expand
 from bench.data.cbbq.expand import expand
 from tests.helpers.recorded import command, templates
@@ -206,7 +206,7 @@ def test_a_sound_release_is_expanded_strictly(bench: Bench, tmp_path: Path) -> N
     # Known by its bytes, not by its name.
     assert printed.splitlines()[0].endswith(
         "SES/ambiguous/ambiguous.csv: 80 questions, not as released (git blob "
-        + blobs.blob_id(tmp_path / "o/SES/ambiguous/ambiguous.csv")
+        + fetch.git_blob_id(tmp_path / "o/SES/ambiguous/ambiguous.csv")
         + ")"
     )
 

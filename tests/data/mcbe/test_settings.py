@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bench.core.errors import BadInput
 from bench.data import mcbe
-from bench.data.tables import read_csv
+from bench.data.readers import read_csv
 from tests.data.mcbe.test_load import (
     COLUMNS,
     LINE,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bench import data, run
 from bench.analyses import language_pack
 from bench.curate import begin
-from bench.data import SAMPLES, naming, nli_coal
+from bench.data import SAMPLES, dataset, nli_coal
 from bench.data.nli_coal.frames import from_captions
 from bench.data.nli_coal.language_pack import faults, read_pack, read_words, type_of
 from bench.data.nli_coal.language_pack_audit import check, sift
@@ -333,7 +333,7 @@ def test_types_of_our_start_are_those_of_its_scores() -> None:
 def test_a_new_language_runs_and_is_called_by_its_name(
     own_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(naming, "_told", {})
+    monkeypatch.setattr(dataset, "_told", {})
     made = language_pack.make(out="made")
     assert not (made.checked.kind == "refused").any()
     source = data.find("nli_coal", made.out)
