@@ -32,7 +32,7 @@ from bench import data, scorers, tasks
 from bench.benchmarks import module, resolve
 from bench.core.errors import BadInput, expected
 from bench.core.i18n import N_, _, sentences
-from bench.figures.style import FAINT, WIDTH, arms, colours, legend_below, set_title, style
+from bench.figures.style import FAINT, WIDTH, colours, error_bars, legend_below, set_title, style
 from bench.metrics.bootstrap import estimate, resample
 from bench.metrics.significance import Comparison, comparison_sentence, difference
 from bench.metrics.table import ALL
@@ -495,7 +495,7 @@ def plot_kinds(summed: pd.DataFrame, judge: str, benchmark: str) -> Figure | Non
         part = part.rename(columns={"won": "score", "won_low": "ci_low", "won_high": "ci_high"})
         y = np.arange(len(names)) + 0.5 * ((k + 0.5) / len(wordings) - 0.5)
         look: Any = {"fmt": markers[wording], "color": palette[wording], "ms": 4.5, "lw": 1.2}
-        ax.errorbar(part.score, y, xerr=arms(part), label=wording, **look)
+        ax.errorbar(part.score, y, xerr=error_bars(part), label=wording, **look)
     for line in (0.5, len(names) - 1.5):
         ax.axhline(line, color=FAINT, lw=0.8)
     shown = [_(name) if name in KINDS else name for name in names[1:-1]]
