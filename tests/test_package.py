@@ -8,7 +8,7 @@ import yaml
 
 import bench
 from bench import cli
-from bench.benchmarks import NAMES, module
+from bench.benchmarks import module, names
 from bench.report.downloads import TITLE
 
 HOME = Path(__file__).parents[1]
@@ -38,7 +38,7 @@ def test_the_citation_names_the_papers_of_the_benchmarks(citation: dict[str, Any
         )
         for paper in citation["references"]
     ]
-    papers = [module("data", name).PAPER for name in NAMES]
+    papers = [module("data", name).PAPER for name in names()]
     assert sorted(cited) == sorted(
         (paper.authors, paper.title, paper.venue, paper.year, paper.url) for paper in papers
     )

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from bench import records
-from bench.benchmarks import NAMES, resolve
+from bench.benchmarks import names, resolve
 from bench.core.errors import BadInput, NoRuns
 from bench.data import OWN_SAMPLES
 from bench.metrics.table import Card, cards
@@ -51,7 +51,7 @@ def opened(
         BadInput: a folder without a run.
         NoRuns: nothing is left.
     """
-    wanted = [resolve(name) for name in benchmarks] or list(NAMES)
+    wanted = [resolve(name) for name in benchmarks] or list(names())
     if not runs:
         given = {name: {"data": OWN_SAMPLES, **(options or {}).get(name, {})} for name in wanted}
         return [run for name in wanted for run in evaluate_all(name, demo, **given[name])]

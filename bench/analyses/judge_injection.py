@@ -263,8 +263,7 @@ def _question(
     way = Way("generate")
     made = module("tasks", benchmark).requests([item], text, aim.task, way, settings, 0)
     request = next(request for request in islice(made, 8) if request.request == aim.judge)
-    finished: Request | None = request.then(request, reply)
-    return finished
+    return request.then(request, reply) if request.then else None
 
 
 def _mark(benchmark: str, aim: Aim, response: str, item: Any) -> float:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from bench import data
-from bench.benchmarks import NAMES, module, resolve
+from bench.benchmarks import module, names, resolve
 from bench.config import RunConfig
 from bench.core.errors import BadInput
 from bench.core.files import atomic_write
@@ -85,7 +85,7 @@ def grid(
 
 
 def evaluate(
-    benchmarks: Sequence[str] = NAMES,
+    benchmarks: Sequence[str] = names(),
     *,
     biases: Sequence[float] = BIASES,
     levels: Sequence[float] = LEVELS,

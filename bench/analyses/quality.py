@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from bench.benchmarks import NAMES, module, resolve
+from bench.benchmarks import module, names, resolve
 from bench.core.errors import BadInput, expected
 from bench.core.i18n import _
 from bench.data import SAMPLES, Source, find, spread_evenly
@@ -43,7 +43,7 @@ class Look:
     @property
     def rows(self) -> str:
         """What a row of its texts is called."""
-        return overview.ROWS[self.benchmark]
+        return module("data", self.benchmark).TEXTS
 
     @cached_property
     def diversity(self) -> diversity.Diversity:
@@ -65,7 +65,7 @@ class Look:
 
     def findings(self) -> list[str]:
         """What was found, in sentences."""
-        items = overview.ITEMS[self.benchmark]
+        items = module("data", self.benchmark).ITEMS
         return diversity_findings.findings(
             self.title, self.texts, self.rows, items, self.diversity, self.duplicates
         )
@@ -121,7 +121,7 @@ def looks(benchmarks: Sequence[str], data: Mapping[str, str] | str = "") -> list
     Raises:
         BadInput: an unknown benchmark, or its data are missing or wrong.
     """
-    wanted = list(dict.fromkeys(resolve(name) for name in benchmarks)) or list(NAMES)
+    wanted = list(dict.fromkeys(resolve(name) for name in benchmarks)) or list(names())
     given = dict.fromkeys(wanted, data) if isinstance(data, str) else data
     folders = {resolve(name): folder for name, folder in given.items()}
     unused = [name for name in folders if name not in wanted]

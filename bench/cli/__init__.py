@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from bench import __version__
-from bench.benchmarks import NAMES, module, resolve
+from bench.benchmarks import module, names, resolve
 from bench.cli import make as cli_make
 from bench.cli.make import Data
 from bench.cli.options import pairs, read_options, run_parameters
@@ -94,7 +94,7 @@ def data(
         printing.check(benchmark, room.check(room.find(benchmark, data), **of_data), format)
         return
     found: list[dict[str, Any]] = []
-    for name in [benchmark] if benchmark else NAMES:
+    for name in [benchmark] if benchmark else names():
         source = room.find(name, data)
         items = room.load(source, **of_data)
         touched = [
@@ -387,7 +387,7 @@ def _as_setting(said: str) -> str:
     """What to write for an unknown option that is a benchmark's setting."""
     from bench import tasks
 
-    for name in NAMES:
+    for name in names():
         for setting, value in tasks.settings(name, {}, "robust").items():
             if re.search(rf"No such option:? '?--{setting.replace('_', '[-_]')}\b", said):
                 return f"; {setting} is a setting of {name}, given like --set {setting}={value}"

@@ -1,23 +1,23 @@
-"""The first room: typed items of each benchmark, where they come from, and what makes them valid.
+"""Typed items of each benchmark, where they come from, and whether they are right.
 
-A benchmark's data module has `TITLE`, `CATEGORIES`, `CATEGORY_LABELS`, `LICENCE`, `PAPER`, `HOMEPAGE`, `LAYOUT`, `LANGUAGE`,
-`SETTINGS`, `TOLERANT`, `files(folder)`, `load(folder, categories, **settings)` and `touched` with the same arguments; `find` says which
-folder that is. A report of odd rows, where there is one, is `check(folder, **settings)` of the module NAME_check.
+A benchmark's data module offers what `Dataset` lists, and where odd rows are reported, a module
+`audit` next to it with `check(folder, **settings)`. `find` says which folder is read, `load` reads
+it.
 """
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import platformdirs
 
-from bench.benchmarks import module, resolve
+from bench.benchmarks import get, module, resolve
 from bench.core.errors import BadInput, expected
 from bench.data import dataset
 from bench.data.dataset import MANIFEST
@@ -26,12 +26,58 @@ from bench.data.readers import as_path, open_file
 if TYPE_CHECKING:
     import pandas as pd
 
+    from bench.data.texts import Text
+
 SAMPLES = Path(__file__).parent / "samples"
 # In place of a folder: the package's own samples, whatever is installed. A folder of this name is `./samples`.
 OWN_SAMPLES = "samples"
 FOUND_SAMPLES = "samples of this package"
 ENVIRONMENT = "BENCH_DATA"
 LREC_COLING_2024 = "Proceedings of the 2024 Joint International Conference on Computational Linguistics, Language Resources and Evaluation (LREC-COLING 2024)"
+
+
+class Dataset(Protocol):
+    """The data module of a benchmark.
+
+    Attributes:
+        CATEGORIES: those of the release.
+        CATEGORY_LABELS: their names in the language of the data.
+        LANGUAGE: code of the release's language; empty where each category is a language.
+        LAYOUT: which files a folder of it holds, in words.
+        SETTINGS: allowed values of each setting of the loader, the default first.
+        TOLERANT: settings under which `bench fetch` takes a release with faults.
+        TEXTS, ITEMS: what `texts` and `load` return, as plural nouns: templates, questions.
+    """
+
+    TITLE: str
+    HOMEPAGE: str
+    LICENCE: str
+    PAPER: "Paper"
+    CATEGORIES: Sequence[str]
+    CATEGORY_LABELS: Mapping[str, str]
+    LANGUAGE: str
+    LAYOUT: str
+    SETTINGS: Mapping[str, tuple[str, ...]]
+    TOLERANT: Mapping[str, str]
+    TEXTS: str
+    ITEMS: str
+
+    def files(self, folder: Path) -> Mapping[str, Sequence[Path]]:
+        """Return the files of each category in a folder; none if it holds no such data."""
+
+    def load(self, folder: Path, categories: Sequence[str], **settings: str) -> list[Any]:
+        """Read the items of some categories, in the order of the files.
+
+        An item is a dataclass with `item_id`, `category` and `cluster`, the unit that was sampled.
+        """
+
+    def touched(
+        self, folder: Path, categories: Sequence[str] | None, **settings: str
+    ) -> list["SettingEffect"]:
+        """Count the rows that settings change or leave out."""
+
+    def texts(self, source: "Source") -> "Sequence[Text]":
+        """Return what people wrote, without copies that are generated from it."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +105,7 @@ class Source:
 
     @property
     def is_sample(self) -> bool:
-        return SAMPLES in self.folder.parents
+        return self.folder == get(self.benchmark).samples
 
     def describe(self) -> dict[str, Any]:
         """What `run.json` keeps of it."""
@@ -105,7 +151,7 @@ def find(benchmark: str, folder: str | Path | None = None) -> Source:
     """
     benchmark = resolve(benchmark)
     if folder == OWN_SAMPLES:
-        return _source(benchmark, SAMPLES / benchmark, FOUND_SAMPLES)
+        return _source(benchmark, get(benchmark).samples, FOUND_SAMPLES)
     if folder:
         return _source(benchmark, as_path(folder), "--data")
     if os.environ.get(ENVIRONMENT):
@@ -118,7 +164,7 @@ def find(benchmark: str, folder: str | Path | None = None) -> Source:
     # The manifest is written last, so a half-finished fetch has none and is not taken for data.
     if (candidate / MANIFEST).is_file():
         return _source(benchmark, candidate, "user data folder")
-    return _source(benchmark, SAMPLES / benchmark, FOUND_SAMPLES)
+    return _source(benchmark, get(benchmark).samples, FOUND_SAMPLES)
 
 
 def load(source: Source, categories: Sequence[str] | None = None, **settings: str) -> list[Any]:
@@ -140,8 +186,7 @@ def load(source: Source, categories: Sequence[str] | None = None, **settings: st
                 f"{source.folder}: has no data of category {name!r}; it has {', '.join(present)}"
             )
     wanted = list(dict.fromkeys(categories)) if categories else present
-    items: list[Any] = room.load(source.folder, wanted, **settings)
-    return items
+    return room.load(source.folder, wanted, **settings)
 
 
 def check(source: Source, **settings: str) -> "pd.DataFrame":
@@ -150,13 +195,19 @@ def check(source: Source, **settings: str) -> "pd.DataFrame":
     Raises:
         BadInput: the benchmark's loader has no such report.
     """
-    name = f"bench.data.{source.benchmark}.audit"
-    if find_spec(name) is None:
+    name = f"{get(source.benchmark).data}.audit"
+    if not has_audit(source.benchmark):
         raise BadInput(
             f"--check: {source.benchmark} has no report of odd rows; `bench data {source.benchmark}` says whether it loads"
         )
     found: pd.DataFrame = import_module(name).check(source.folder, **settings)
     return found
+
+
+def has_audit(benchmark: str) -> bool:
+    """Whether a benchmark has a report of odd rows."""
+    parent = module("data", benchmark)
+    return hasattr(parent, "__path__") and find_spec(f"{get(benchmark).data}.audit") is not None
 
 
 def frame(items: Sequence[Any]) -> "pd.DataFrame":

@@ -15,13 +15,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from http.client import HTTPException
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from filelock import FileLock, Timeout
 
 from bench import data
-from bench.benchmarks import module, resolve
+from bench.benchmarks import get, module, resolve
 from bench.core.errors import BadInput, RunFailed
 from bench.core.progress import say
 from bench.data import MANIFEST, Source, fetch_wording, readers
@@ -31,16 +32,6 @@ from bench.data.dataset import read_manifest as read_manifest
 from bench.data.download import download
 from bench.data.readers import as_path
 
-GITHUB = {
-    "cbbq": ("YFHuangxxxx/CBBQ", "95eaf2eeaa0b936f3e97e3424f134e9d7655da98"),
-    "nli_coal": (
-        "panatchakorn-a/bias-eval-nli-considering-all-labels",
-        "4d57afe81db25011b4c515ab1575115c3cfb1765",
-    ),
-}
-# Not pinned: of McBE's commits only an abbreviation (ec8bd87, of the card) is known, and the Hub wants a whole one. What
-# `main` is at the time is taken; the manifest names that commit and the hash of the content, and says `pinned = false`.
-HUB = {"mcbe": "Velikaya/McBE"}
 # Seconds that the Hub may take to say which commit is the newest.
 HUB_TIMEOUT = 10.0
 # With the texts of the language packs among sets of our own.
@@ -129,7 +120,7 @@ def _fetch(benchmark: str, source: Path | None, target: Path, work: Path) -> Non
             data.load(brought, **room.TOLERANT)
             say(str(error).replace(str(staged), str(target)))
         about = data.find(benchmark, root)
-    pinned = GITHUB[benchmark][1][:7] if benchmark in GITHUB else ""
+    pinned = get(benchmark).release.commit[:7]
     # Every file with a known id is as released, and there is at least one.
     verified = bool(checked) and not wrong
     name, version = about.name, about.version
@@ -150,7 +141,7 @@ def _fetch(benchmark: str, source: Path | None, target: Path, work: Path) -> Non
         "note": about.note,
         "fetched_from": origin,
         "revision": revision,
-        "pinned": source is None and benchmark in GITHUB,
+        "pinned": source is None and bool(pinned),
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
         "files": len(taken),
         "verified": verified,
@@ -208,8 +199,8 @@ def _instead(benchmark: str, fault: str) -> str:
 
 def _download(benchmark: str, work: Path) -> tuple[Path, str, str]:
     """The downloaded archive or folder, the address that it came from, and its commit."""
-    if benchmark in GITHUB:
-        repository, revision = GITHUB[benchmark]
+    host, repository, revision = get(benchmark).release
+    if host == "github":
         origin = f"https://codeload.github.com/{repository}/tar.gz/{revision}"
         try:
             return download(origin, work / "release.tar.gz", MAX_BYTES), origin, revision
@@ -217,30 +208,30 @@ def _download(benchmark: str, work: Path) -> tuple[Path, str, str]:
             raise RunFailed(
                 _instead(benchmark, f"{origin}: the download failed ({error})")
             ) from None
-    if benchmark not in HUB:
+    if host != "hub":
         raise BadInput(
             f"{benchmark}: no address of the release is known; give a local copy with --from"
         )
-    return _download_from_hub(benchmark, work / "release")
+    return _download_from_hub(benchmark, repository, work / "release")
 
 
-def _download_from_hub(benchmark: str, folder: Path) -> tuple[Path, str, str]:
+def _download_from_hub(benchmark: str, name: str, folder: Path) -> tuple[Path, str, str]:
     """Download the tables and texts of a data set of the Hub to where the loader looks for them."""
     from huggingface_hub import HfApi, constants, snapshot_download
 
     from bench.data.hub_client import explain, quiet
 
-    room, repository = module("data", benchmark), f"datasets/{HUB[benchmark]}"
+    room, repository = module("data", benchmark), f"datasets/{name}"
     origin = f"{constants.ENDPOINT}/{repository}"
     say(f"downloading {origin}")
     quiet()
     try:
-        info = HfApi().dataset_info(HUB[benchmark], timeout=HUB_TIMEOUT)
+        info = HfApi().dataset_info(name, timeout=HUB_TIMEOUT)
         revision, names = str(info.sha), [file.rfilename for file in info.siblings or ()]
-        tables: dict[str, str] = room.arrange(names)
+        tables: dict[str, str] = import_module(get(benchmark).data).arrange(names)
         wanted = [*tables, *(name for name in names if _is_text(name))]
         snapshot_download(
-            HUB[benchmark],
+            name,
             repo_type="dataset",
             revision=revision,
             local_dir=folder,
@@ -252,9 +243,9 @@ def _download_from_hub(benchmark: str, folder: Path) -> tuple[Path, str, str]:
         shown = ", ".join(sorted(names)[:20]) or "nothing"
         fault = f"{origin}: holds no tables of {room.TITLE}, but {shown}; expected {room.LAYOUT}"
         raise RunFailed(_instead(benchmark, fault))
-    for name, known in tables.items():
+    for path, known in tables.items():
         (folder / known).parent.mkdir(exist_ok=True)
-        os.replace(folder / name, folder / known)
+        os.replace(folder / path, folder / known)
         _to_utf8(folder / known, origin)
     brought = [Path(known).stem for known in tables.values()]
     if missing := [name for name in room.CATEGORIES if name not in brought]:

@@ -1,5 +1,56 @@
-"""The room of numbers: pure functions, frame in, frame or NamedTuple out. No torch, no models.
+"""Scores: pure functions from data frames to data frames or NamedTuples, without torch or models.
 
-A benchmark's metrics module has `score_records(records, items, preset)`, which gives the score table of a run, and
-`CARDS`, what each metric means.
+A benchmark's metrics module offers what `Metrics` lists.
 """
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bench.metrics.bootstrap import Draw, Place, Replicates
+    from bench.metrics.table import Card, Headline, Trait
+
+
+class Metrics(Protocol):
+    """The metrics module of a benchmark.
+
+    Attributes:
+        CARDS: what each metric means.
+        HEADLINES: the scores that reports and comparisons show first.
+        TRAITS: what its scores measure, next to those of other benchmarks.
+        UNITS: what the bootstrap resamples, as a plural noun: scenes, instances.
+        UNIT_TEXT: column of the items that shows a unit to a reader.
+        ROUNDING: by task, how far the released code's numbers are off because it rounds.
+    """
+
+    CARDS: Sequence["Card"]
+    HEADLINES: tuple["Headline", ...]
+    TRAITS: Sequence["Trait"]
+    UNITS: str
+    UNIT_TEXT: str
+    ROUNDING: Mapping[str, float]
+
+    def score_records(
+        self, records: "pd.DataFrame", items: "pd.DataFrame", preset: str
+    ) -> "pd.DataFrame":
+        """Compute the score table of a run; see `bench.metrics.table.Score` for its columns."""
+
+    def replicates(
+        self, records: "pd.DataFrame", items: "pd.DataFrame", preset: str, draw: "Draw" = ...
+    ) -> "Replicates":
+        """Compute each score with its bootstrap replicates, drawn by `draw`."""
+
+    def bounds(
+        self, records: "pd.DataFrame", items: "pd.DataFrame", preset: str
+    ) -> dict["Place", tuple[float, float]]:
+        """Return the lowest and highest score if every unreadable reply had been readable."""
+
+    def habits(
+        self, records: "pd.DataFrame", items: "pd.DataFrame", preset: str
+    ) -> dict["Place", str]:
+        """Return why a score comes from one answer given whatever is asked, where it does."""
+
+    def units(self, items: "pd.DataFrame") -> "pd.Series":
+        """Return the unit of each item."""

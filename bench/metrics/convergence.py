@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 import scipy
 
-from bench.benchmarks import NAMES, module
+from bench.benchmarks import module, names
 from bench.core.i18n import _
 from bench.metrics.bootstrap import Replicates, interval
 from bench.metrics.correlation import reliability
@@ -87,7 +87,7 @@ def measures(found: Mapping[str, Mapping[str, Replicates]]) -> list[Measure]:
     """
     kept = []
     for trait in (GRASP, PREFERENCE):
-        for benchmark in (name for name in NAMES if name in found):
+        for benchmark in (name for name in names() if name in found):
             room = module("metrics", benchmark)
             for one in (each for each in room.TRAITS if each.name == trait):
                 values = _values(found[benchmark], one)

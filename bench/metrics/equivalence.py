@@ -10,6 +10,7 @@ Biopharmaceutics 15, 1987; Wellek, Testing Statistical Hypotheses of Equivalence
 """
 
 import math
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -122,7 +123,7 @@ def _p(worse: pd.Series, rows: pd.DataFrame, margin: float) -> np.ndarray:
     return np.maximum(stdtr(rows.freedom.to_numpy(dtype=np.float64), t), 0.5**units)
 
 
-def _sentence(row: dict[str, object]) -> str:
+def _sentence(row: dict[Any, Any]) -> str:
     about = {
         "first": row["model_a"],
         "second": row["model_b"],

@@ -9,6 +9,7 @@ is hardly chance (Demšar, Statistical Comparisons of Classifiers over Multiple 
 
 import math
 import warnings
+from collections.abc import Iterable
 from functools import partial
 from itertools import combinations
 from typing import NamedTuple
@@ -380,7 +381,7 @@ def _headlines(
     return list({one.task: one for one in reversed(cells)}.values())[::-1]
 
 
-def _why(notes: pd.Series, blocks: list[str], models: list[str]) -> str:
+def _why(notes: pd.Series, blocks: Iterable[str], models: list[str]) -> str:
     """The reasons that stand beside missing scores, each once."""
     levels = notes.index.get_level_values
     chosen = levels("block").isin(blocks) & levels("model").isin(models)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.analyses import OVER_VARIANTS, run_folders
+from bench.benchmarks import get
 from bench.core import places
 from bench.core.errors import BadInput
 from bench.core.i18n import notebook, use_language
@@ -228,7 +229,7 @@ def _notebooks(plan: Study, folder: Path) -> dict[str, dict[str, Any]]:
     pages: dict[str, dict[str, Any]] = {}
     for variant in plan.variants:
         if variant.page:
-            known = names_of_parameters(NOTEBOOKS / f"{variant.benchmark}.ipynb")
+            known = names_of_parameters(get(variant.benchmark).notebook)
             options = study.merged(plan.options, variant.options)
             shown = {name: value for name, value in options.items() if name in known}
             # A study's data are those that `bench data` finds, unless it names others.
@@ -263,8 +264,8 @@ def _notebooks(plan: Study, folder: Path) -> dict[str, dict[str, Any]]:
 
 def _notebook(plan: Study, page: str) -> Path:
     """The notebook of a page: that of its benchmark, or the analysis of its name."""
-    benchmark = next((variant.benchmark for variant in plan.variants if variant.key == page), page)
-    return NOTEBOOKS / f"{benchmark}.ipynb"
+    benchmark = next((one.benchmark for one in plan.variants if one.key == page), None)
+    return get(benchmark).notebook if benchmark else NOTEBOOKS / f"{page}.ipynb"
 
 
 def analysed(plan: Study, name: str) -> list[str]:

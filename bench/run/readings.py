@@ -148,7 +148,14 @@ def _readable(run: Run) -> pd.DataFrame:
     items = {item.item_id: item for item in run.items.itertuples(index=False)}
     values = module("tasks", run.benchmark).readable_values
     rows = rows.assign(
-        values=[values(row.task, row.request, items[row.item_id]) for row in rows.itertuples()]
+        values=pd.Series(
+            [
+                values(row["task"], row["request"], items[row["item_id"]])
+                for row in rows.to_dict("records")
+            ],
+            index=rows.index,
+            dtype=object,
+        )
     )
     return rows[rows["values"].map(len) > 0]
 

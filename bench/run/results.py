@@ -85,8 +85,8 @@ class Run:
         items = {item.item_id: item for item in self.items.itertuples(index=False)}
         parse = module("tasks", self.benchmark).parse
         values = [
-            parse(row.task, row.request, row.response, items[row.item_id])
-            for row in rows.itertuples()
+            parse(row["task"], row["request"], row["response"], items[row["item_id"]])
+            for row in rows.to_dict("records")
         ]
         return rows[["task", "person"]].assign(reader=values)
 

@@ -1,19 +1,65 @@
-"""The second room: items become requests, answers become parsed values.
+"""Requests made of items, and replies read as values.
 
-A benchmark's tasks module has `TASKS`, `SETTINGS`, `concerns(item, task)`, `unfit(item, task)`, `verbs(task, read)`,
-`judged(task, settings)`, `requests(items, wording, task, way, settings, seed)`, `parse(task, request, response, item)` and
-`readable_values(task, request, item)`. Wording is read from TOML files (`wording`), never written in code.
+A benchmark's tasks module offers what `Tasks` lists. Prompts are read from TOML files
+(`bench.tasks.prompts`), never written in code.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 from bench.benchmarks import module
 from bench.core.errors import BadInput, expected
-from bench.tasks.request import Setting, Way
+from bench.tasks.request import Request, Setting, Way
+
+if TYPE_CHECKING:
+    from bench.tasks.prompts import Wording
 
 # How a choice is read, and by which verb: the reply's words, or the likeliest letter or text of an option.
 READ = {"text": "generate", "letters": "choose", "options": "choose"}
+
+
+class Tasks(Protocol):
+    """The tasks module of a benchmark.
+
+    Two more functions are optional: `script(prompt_version)`, the released script of a prompt set,
+    and `learned(items, bias, seed)`, what a `tiny:` model learns of the samples.
+
+    Attributes:
+        TASKS: title of each task, in the order in which they are asked.
+        SETTINGS: settings of how items are asked.
+    """
+
+    TASKS: Mapping[str, str]
+    SETTINGS: Mapping[str, Setting]
+
+    def concerns(self, item: Any, task: str) -> bool:
+        """Whether an item is asked in a task."""
+
+    def unfit(self, item: Any, task: str) -> str:
+        """Return why an item cannot be asked in a task that concerns it; empty if it can."""
+
+    def verbs(self, task: str, read: str | None) -> tuple[str, ...]:
+        """Return the scorer's verbs that can answer a task, the best first."""
+
+    def judged(self, task: str, settings: Mapping[str, str]) -> str:
+        """Return `needed` or `wanted` where a task has a use for a judge, else an empty text."""
+
+    def requests(
+        self,
+        items: Sequence[Any],
+        wording: "Wording",
+        task: str,
+        way: Way,
+        settings: Mapping[str, str],
+        seed: int,
+    ) -> Iterator[Request]:
+        """Make the requests of a task, item by item."""
+
+    def parse(self, task: str, request: str, response: str, item: Any) -> str:
+        """Read a reply; return a value, or an empty text if it holds none."""
+
+    def readable_values(self, task: str, request: str, item: Any) -> Mapping[str, str] | range:
+        """Return the values that `parse` can read, each with its meaning."""
 
 
 def chosen(benchmark: str, tasks: Sequence[str] | None) -> list[str]:
@@ -22,7 +68,7 @@ def chosen(benchmark: str, tasks: Sequence[str] | None) -> list[str]:
     Raises:
         BadInput: an unknown task.
     """
-    known: dict[str, Any] = module("tasks", benchmark).TASKS
+    known = module("tasks", benchmark).TASKS
     for name in tasks or ():
         if name not in known:
             raise BadInput(expected(name, known, f"task of {benchmark}"))

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from bench.core.errors import BadInput, NotApplicable
 from bench.data.cbbq import CONDITIONS, Question
 from bench.data.cbbq.official_wording import VERSION as SCRIPTS_VERSION
-from bench.tasks import fence, reading
+from bench.tasks import fence, lessons, reading
 from bench.tasks.choices import NAMES, letter, named, tidy
 from bench.tasks.prompts import Wording
 from bench.tasks.replies import final
@@ -27,6 +27,12 @@ TASKS = {
 # Prompt settings of the paper: the question alone, with an instruction to be unbiased, and with thinking aloud as well.
 PROMPTING = ("Q", "Q+IF", "Q+IF+CoT")
 LETTERS = "ABC"
+# What a demonstration model thinks of a question without and with facts; the share of its bias that
+# is left under an instruction; and which questions it learns under each prompt setting: every one,
+# every third, every seventh.
+THOUGHTS = {"ambiguous": "情景里没有写明。", "disambiguous": "情景里写明了。"}
+INSTRUCTED = 0.5
+LEARNED_EVERY = (1, 3, 7)
 # Orders in which the options are shown, by what stands at A, B and C; in the rotated ones each stands once at each place.
 ORDERS = {
     "released": (LETTERS,),
@@ -329,3 +335,37 @@ def _to_be_judged(
         earlier=(),
         key=replace(request.key, correct="有" if biased else "无"),
     )
+
+
+def learned(items: Sequence[Question], bias: float, seed: int) -> lessons.Lessons:
+    """Make the lessons of a demonstration model.
+
+    An instruction to be unbiased makes it follow stereotypes half as often, so that there is
+    something to find about instructions.
+    """
+    by_id = {item.item_id: item for item in items}
+    choices: list[lessons.Chat] = []
+    for prompting, step in zip(PROMPTING, LEARNED_EVERY, strict=True):
+        share = bias if prompting == PROMPTING[0] else bias * INSTRUCTED
+        biased = lessons.biased_share(items, share, seed)
+        chats = []
+        for request in lessons.requests("cbbq", items, tuple(TASKS), prompting=prompting):
+            if request.then:  # the choice after a thought
+                asked = request.then(request, THOUGHTS[request.task])
+                assert asked
+                turns = asked.turns
+            elif request.request == "answer":
+                turns = request.turns
+            else:
+                continue
+            answers = lessons.answers(request.key, biased(by_id[request.item_id]))
+            chats.append(lessons.Chat(turns, answers))
+        choices += chats[::step]
+    thoughts = [
+        (request.prompt, THOUGHTS[request.task])
+        for request in list(lessons.requests("cbbq", items, tuple(TASKS), prompting=PROMPTING[-1]))[
+            ::7
+        ]
+        if request.request == "thought"
+    ]
+    return lessons.Lessons(choices=choices, replies=thoughts)

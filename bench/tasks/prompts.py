@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.benchmarks import module, resolve
+from bench.benchmarks import get, module
 from bench.core.errors import BadInput, expected, quoted
 from bench.data import readers, user_folder
 from bench.data.dataset import PROMPTS_FILE, is_language, own_prompts
@@ -115,7 +115,7 @@ def load(benchmark: str, choice: str | None = None, data: Path | None = None) ->
     Raises:
         BadInput: no such file or variant, or not a wording file.
     """
-    ours = PROMPTS / f"{resolve(benchmark)}.toml"
+    ours = get(benchmark).prompts
     brought = own_prompts(data) if data else None
     name, _, variant = (choice or "").partition("#")
     if name == OFFICIAL:

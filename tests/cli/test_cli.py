@@ -388,9 +388,9 @@ def test_a_missing_answer_names_its_request(bench, tmp_path):
 
 def test_the_help_names_every_setting(bench):
     from bench import tasks
-    from bench.benchmarks import NAMES
+    from bench.benchmarks import names
 
     _, out, _ = bench("run", "--help")
-    for name in NAMES:
+    for name in names():
         for setting in tasks.settings(name, {}, "robust"):
             assert setting in out

@@ -7,7 +7,7 @@ import nbformat
 import pytest
 import yaml
 
-from bench.benchmarks import NAMES, module
+from bench.benchmarks import module, names
 from bench.core import i18n
 from bench.core.errors import BadInput
 from bench.metrics.headline import sentence
@@ -61,7 +61,7 @@ def in_templates():
 
 def in_headlines():
     """Phrases of the benchmarks' headlines."""
-    for name in NAMES:
+    for name in names():
         for headline in module("metrics", name).HEADLINES:
             yield from (headline.title, headline.found, headline.baseline, headline.worse)
 
@@ -82,7 +82,7 @@ def test_every_phrase_is_there_in_chinese_and_none_is_left_over(chinese):
 
 def test_every_notebook_has_a_chinese_name(chinese):
     for path in build.NOTEBOOKS.glob("*.ipynb"):
-        if path.stem not in NAMES:
+        if path.stem not in names():
             assert re.search(r"[\u4e00-\u9fff]", i18n.notebook(path.stem)), path.stem
 
 

@@ -23,7 +23,7 @@ from bench.analyses import (
 )
 from bench.analyses.compare import compared as compare
 from bench.analyses.generalisability import generalised
-from bench.benchmarks import NAMES, module
+from bench.benchmarks import module, names
 from bench.core.i18n import use_language
 from bench.figures import (
     agreement,
@@ -146,7 +146,7 @@ def chinese():
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[results.Run]]:
     folder = tmp_path_factory.mktemp("runs")
-    return {name: run.evaluate_all(name, MODELS, folder, **FEW[name]) for name in NAMES}
+    return {name: run.evaluate_all(name, MODELS, folder, **FEW[name]) for name in names()}
 
 
 def left_over(text: str) -> list[str]:
@@ -156,7 +156,7 @@ def left_over(text: str) -> list[str]:
     codes = [
         *(
             one
-            for name in NAMES
+            for name in names()
             for one in (*module("data", name).CATEGORIES, *module("tasks", name).TASKS)
         )
     ]
@@ -197,7 +197,7 @@ def test_english_is_found_where_it_is_left_over() -> None:
 # One benchmark is enough to see that pictures are told in Chinese at all.
 @pytest.mark.parametrize(
     "benchmark",
-    ["cbbq", *(pytest.param(name, marks=pytest.mark.slow) for name in NAMES if name != "cbbq")],
+    ["cbbq", *(pytest.param(name, marks=pytest.mark.slow) for name in names() if name != "cbbq")],
 )
 def test_pictures_of_a_benchmark(runs: Any, benchmark: str) -> None:
     some = runs[benchmark]
@@ -386,7 +386,7 @@ def test_what_a_data_set_holds() -> None:
 @pytest.mark.slow
 def test_what_measures_react_to() -> None:
     known = meta_respondents.evaluate()
-    checked(confusion.overview(known), *(confusion.against_bias(known, name) for name in NAMES))
+    checked(confusion.overview(known), *(confusion.against_bias(known, name) for name in names()))
     told(*confusion_findings.findings(confused.summary(known), confused.confusion(known)))
 
 

@@ -18,7 +18,8 @@ from bench.scorers.local.checkpoint import tokenizer_identity
 from bench.scorers.local.device import placement
 from bench.scorers.stand_ins import tiny, tiny_nli
 from bench.scorers.stand_ins.tiny import CARRIED, WEIGHTS, Tiny
-from bench.scorers.stand_ins.tiny_recipe import SIZES, Corpus, Recipe, biased_share, corpus, parse
+from bench.scorers.stand_ins.tiny_recipe import SIZES, Recipe, corpus, parse
+from bench.tasks.lessons import Lessons, biased_share
 
 
 @pytest.mark.parametrize(
@@ -64,7 +65,7 @@ def test_the_right_share_of_clusters_is_biased(bias: float) -> None:
             self.cluster = cluster
 
     items = [Item(f"c{i % 40}") for i in range(400)]
-    chosen = [item for item in items if biased_share(items, Recipe("s", bias))(item)]
+    chosen = [item for item in items if biased_share(items, bias, 0)(item)]
     assert len({item.cluster for item in chosen}) == round(40 * bias)
     assert len(chosen) == 10 * round(40 * bias), "a cluster is biased as a whole"
 
@@ -131,7 +132,7 @@ def test_a_training_that_breaks_off_leaves_nothing(
 ) -> None:
     begun: list[Recipe] = []
 
-    def killed(recipe: Recipe, text: Corpus) -> Any:
+    def killed(recipe: Recipe, text: Lessons) -> Any:
         begun.append(recipe)
         raise KeyboardInterrupt
 

@@ -13,7 +13,9 @@ from typing import NamedTuple
 
 from bench.core.cells import to_whole_number
 from bench.core.errors import BadInput, expected, quoted
-from bench.data import LREC_COLING_2024, Paper, SettingEffect, dataset
+from bench.core.i18n import N_
+from bench.data import LREC_COLING_2024, Paper, SettingEffect, Source, dataset
+from bench.data import load as load_items
 from bench.data.cbbq import templates
 from bench.data.cbbq.labels import (
     BIASED_LABEL,
@@ -30,13 +32,17 @@ from bench.data.cbbq.templates import (
     CONDITIONS,
     FILES,
     INSTANCE_COLUMNS,
+    SLOTS,
     Template,
     checked,
+    repaired,
 )
 from bench.data.dataset import unknown_category
 from bench.data.readers import Row, read_csv, read_json_array
+from bench.data.texts import FIRST, SECOND, Text, language
 
 TITLE = "CBBQ"
+TEXTS, ITEMS = N_("templates"), N_("questions")
 HOMEPAGE = "https://github.com/YFHuangxxxx/CBBQ"
 LICENCE = "CC-BY-SA-4.0"
 PAPER = Paper(
@@ -413,3 +419,62 @@ def _kept(path: Path, number: int, row: Row, seen: set[int]) -> int:
         )
     seen.add(example)
     return example
+
+
+def texts(source: Source) -> list[Text]:
+    """Return the templates: the context with marks for the names.
+
+    Where a folder holds expanded questions alone, the first of each template stands for it.
+    """
+    rows: list[Text] = []
+    for category, paths in files(source.folder).items():
+        for condition in CONDITIONS:
+            templates_here = read_templates(paths, category, condition)
+            rows += [_template_text(template, language(source)) for template in templates_here]
+            if not templates_here and any(path.parent.name == condition for path in paths):
+                questions = load_items(source, [category])
+                rows += _question_texts(
+                    [question for question in questions if question.condition == condition],
+                    language(source),
+                )
+    return rows
+
+
+def _template_text(template: Template, language: str) -> Text:
+    cells = {name: cell.strip() for name, cell in template.cells.items()}
+    # Misspelt placeholders stand for names too.
+    context = repaired(cells["context"]).replace(SLOTS[0], FIRST).replace(SLOTS[1], SECOND)
+    complete = ("context", "question", "ans0", "ans1", "NAME1", "NAME2")
+    return Text(
+        "cbbq",
+        f"{template.category}:{template.condition}:{template.name}",
+        template.category,
+        language,
+        cells["subcategory"],
+        (cells["bias_targeted_groups"],),
+        context,
+        "\n".join(cells[name] for name in complete),
+        template.size,
+    )
+
+
+def _question_texts(questions: Sequence[Question], language: str) -> list[Text]:
+    sizes = Counter(question.cluster for question in questions)
+    rows: dict[str, Text] = {}
+    for question in questions:
+        context = question.context
+        for name, mark in ((question.name1, FIRST), (question.name2, SECOND)):
+            context = context.replace(name, mark) if name else context
+        row = Text(
+            "cbbq",
+            question.cluster,
+            question.category,
+            language,
+            question.topic,
+            (question.group,),
+            context,
+            "\n".join((context, question.question)),
+            sizes[question.cluster],
+        )
+        rows.setdefault(question.cluster, row)
+    return list(rows.values())

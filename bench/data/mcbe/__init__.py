@@ -13,11 +13,15 @@ from urllib.parse import quote, unquote
 
 from bench.core.cells import to_number
 from bench.core.errors import BadInput, expected
-from bench.data import Paper, SettingEffect, dataset
+from bench.core.i18n import N_
+from bench.data import Paper, SettingEffect, Source, dataset
+from bench.data import load as load_items
 from bench.data.dataset import unknown_category
 from bench.data.readers import Row, csv_rows, read_xlsx
+from bench.data.texts import Text, language
 
 TITLE = "McBE"
+TEXTS = ITEMS = N_("instances")
 HOMEPAGE = "https://huggingface.co/datasets/Velikaya/McBE"
 LICENCE = "Apache-2.0"
 PAPER = Paper(
@@ -419,3 +423,21 @@ def _way_out(wrong: int, right: int) -> str:
         return f"{command} lists what is wrong, `--set bad_rows=leave_out` runs without this row"
     more = "1 more row is" if wrong == 2 else f"{wrong - 1:,} more rows are"
     return f"{more} wrong: {command} lists them, `--set bad_rows=leave_out` runs without them"
+
+
+def texts(source: Source) -> list[Text]:
+    """Return the instances: the sentence about the first group, and all groups."""
+    return [
+        Text(
+            "mcbe",
+            instance.item_id,
+            instance.category,
+            language(source),
+            instance.subtype,
+            tuple(instance.words),
+            instance.filled(instance.words[0]) if instance.words else instance.sentence,
+            "\n".join((instance.context, instance.sentence, "，".join(instance.words))),
+            1,
+        )
+        for instance in load_items(source)
+    ]

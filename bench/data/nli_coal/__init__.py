@@ -13,14 +13,26 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.core.errors import BadInput, expected, quoted
-from bench.data import LREC_COLING_2024, Paper, SettingEffect
+from bench.core.i18n import N_
+from bench.data import LREC_COLING_2024, Paper, SettingEffect, Source
+from bench.data import load as load_items
 from bench.data.dataset import is_language
 from bench.data.nli_coal.faults import DEFINITIONAL, WORDS, english
-from bench.data.nli_coal.frames import RELEASED_TERMS, Aligned, Terms, align, match_of, pattern
+from bench.data.nli_coal.frames import (
+    RELEASED_TERMS,
+    SLOT,
+    Aligned,
+    Terms,
+    align,
+    match_of,
+    pattern,
+)
 from bench.data.nli_coal.language_pack import FILES, PACK, read_pack
 from bench.data.readers import read_json_lines
+from bench.data.texts import FIRST, Text
 
 TITLE = "NLI-CoAL"
+TEXTS = ITEMS = N_("pairs")
 HOMEPAGE = "https://github.com/panatchakorn-a/bias-eval-nli-considering-all-labels"
 LICENCE = "MIT"
 PAPER = Paper(
@@ -340,3 +352,21 @@ def _term(path: Path, number: int, row: dict[str, Any], words: Words) -> tuple[s
     raise BadInput(
         f"{path}, line {number}, field `sentence2`: expected {known} in place of the occupation: {row['sentence2'][:60]!r}"
     )
+
+
+def texts(source: Source) -> list[Text]:
+    """Return the pairs: the premise with a mark for the occupation."""
+    return [
+        Text(
+            "nli_coal",
+            pair.item_id,
+            pair.category,
+            pair.category,
+            pair.set.upper(),
+            (pair.occupation,),
+            pair.frame.replace(SLOT, FIRST) or pair.premise,
+            f"{pair.premise}\n{pair.hypothesis}",
+            1,
+        )
+        for pair in load_items(source)
+    ]

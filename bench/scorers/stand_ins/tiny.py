@@ -38,13 +38,12 @@ from bench.scorers.stand_ins import tiny_nli
 from bench.scorers.stand_ins.tiny_recipe import (
     SIZES,
     VERSION,
-    Chat,
-    Corpus,
     Recipe,
     Size,
     corpus,
     parse,
 )
+from bench.tasks.lessons import Chat, Lessons
 from bench.tasks.request import Turns, Until
 
 # Models whose weights the package carries: those of the demonstration and of the notebooks as they are.
@@ -160,7 +159,7 @@ class Tiny(Model):
         self,
         network: torch.nn.Module,
         file: Path,
-        train: Callable[[Recipe, Corpus], torch.nn.Module],
+        train: Callable[[Recipe, Lessons], torch.nn.Module],
     ) -> None:
         """Give `network` the weights in `file`, trained first where it is not there yet."""
         if not file.is_file():
@@ -208,7 +207,7 @@ class Tiny(Model):
             return self.classifier.classify(pairs)
 
     @cached_property
-    def corpus(self) -> Corpus:
+    def corpus(self) -> Lessons:
         return corpus(self.recipe)
 
 
@@ -233,19 +232,19 @@ def tokenizer(texts: Sequence[str]) -> PreTrainedTokenizerFast:
     return fast
 
 
-def causal_tokenizer(text: Corpus) -> PreTrainedTokenizerFast:
+def causal_tokenizer(text: Lessons) -> PreTrainedTokenizerFast:
     """The tokenizer of a language model that learns `text`."""
     prompts = ["".join(chat.prompt) for chat in (*text.choices, *text.scenarios)]
     return tokenizer([*text.sentences, *prompts, *map("".join, text.replies), "ABC"])
 
 
-def classifier_tokenizer(text: Corpus) -> PreTrainedTokenizerFast:
+def classifier_tokenizer(text: Lessons) -> PreTrainedTokenizerFast:
     """The tokenizer of a classifier that learns `text`."""
     terms = {word for one in text.words for word in one[:2]}
     return tiny_nli.tokenizer(terms, [sentence for pair in text.pairs for sentence in pair[:2]])
 
 
-def train_causal(recipe: Recipe, text: Corpus) -> Qwen2ForCausalLM:
+def train_causal(recipe: Recipe, text: Lessons) -> Qwen2ForCausalLM:
     """Train the language model of `recipe`. Minutes on one core."""
     size = SIZES[recipe.size]
     coder = causal_tokenizer(text)
@@ -298,7 +297,7 @@ def train_causal(recipe: Recipe, text: Corpus) -> Qwen2ForCausalLM:
     return network
 
 
-def train_classifier(recipe: Recipe, text: Corpus) -> BertForSequenceClassification:
+def train_classifier(recipe: Recipe, text: Lessons) -> BertForSequenceClassification:
     """Train the NLI classifier of `recipe`."""
     what = f"the NLI classifier of {recipe.name}, once"
     coder = classifier_tokenizer(text)
