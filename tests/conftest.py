@@ -152,7 +152,7 @@ def serve() -> Iterator[Callable[..., Any]]:
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """How many seconds an endpoint's sender would have waited, each time; it goes on at once."""
-    from bench.scorers.endpoint import sending
+    from bench.scorers.endpoint import client
 
     waited: list[float] = []
 
@@ -160,7 +160,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         waiting.close()
         waited.append(seconds)
 
-    monkeypatch.setattr(sending.asyncio, "wait_for", at_once)
+    monkeypatch.setattr(client.asyncio, "wait_for", at_once)
     return waited
 
 

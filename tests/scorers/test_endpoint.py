@@ -13,7 +13,7 @@ import pytest
 from bench.core.errors import RunFailed
 from bench.scorers import load
 from bench.scorers.base import Answer
-from bench.scorers.endpoint import sending
+from bench.scorers.endpoint import client
 from bench.tasks.request import Key, Request
 from tests.helpers.answering import Reply, Server, fault, prompt, said
 
@@ -28,7 +28,7 @@ def request(text: str, name: str = "answer", **fields: Any) -> Request:
 def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    monkeypatch.setattr(sending, "FIRST_WAIT", 0.001)
+    monkeypatch.setattr(client, "FIRST_WAIT", 0.001)
 
 
 Serve = Callable[..., Server]
@@ -342,7 +342,7 @@ def test_other_errors_name_the_status_and_the_servers_reason(
 def test_what_is_no_chat_endpoint_is_named(
     serve: Serve, reply: Reply, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sending, "TRIES", 2)
+    monkeypatch.setattr(client, "TRIES", 2)
     assert "protocol" in failure(serve(lambda asked: reply).model)
 
 

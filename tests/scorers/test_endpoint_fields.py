@@ -11,7 +11,7 @@ from bench import run
 from bench.core.errors import RunFailed
 from bench.scorers import load
 from bench.scorers.base import Scorer
-from bench.scorers.endpoint import sending
+from bench.scorers.endpoint import client
 from bench.tasks.request import Key, Request
 from tests.helpers.answering import Reply, Server, fault, prompt, said
 
@@ -23,7 +23,7 @@ CUT_OFF = "cut off while thinking; raise --thinking-tokens or --max-new-tokens"
 def _environment(monkeypatch: pytest.MonkeyPatch, own_folder: Path) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    monkeypatch.setattr(sending, "FIRST_WAIT", 0.001)
+    monkeypatch.setattr(client, "FIRST_WAIT", 0.001)
 
 
 def request(text: str = "x", name: str = "answer", **fields: Any) -> Request:

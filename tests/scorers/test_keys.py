@@ -14,7 +14,7 @@ from bench import run
 from bench.core.errors import RunFailed
 from bench.report import build, study
 from bench.scorers import load
-from bench.scorers.endpoint import keys, sending
+from bench.scorers.endpoint import client, keys
 from tests.helpers.answering import Reply, Server, fault, said
 
 OF_MODEL, OF_JUDGE = "sk-of-the-model-0123456789", "glm.of-the-judge-0123456789"
@@ -33,7 +33,7 @@ Serve = Callable[..., Server]
 @pytest.fixture(autouse=True)
 def _environment(monkeypatch: pytest.MonkeyPatch, own_folder: Path) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setattr(sending, "FIRST_WAIT", 0.001)
+    monkeypatch.setattr(client, "FIRST_WAIT", 0.001)
     for name, value in {**AMBIENT, "OPENAI_API_KEY": OF_MODEL}.items():
         monkeypatch.setenv(name, value)
 

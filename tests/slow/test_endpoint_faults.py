@@ -22,7 +22,7 @@ from bench import records, run
 from bench.core.errors import BadInput, RunFailed
 from bench.report import study
 from bench.scorers import load
-from bench.scorers.endpoint import sending
+from bench.scorers.endpoint import client
 from bench.tasks.request import Key, Request
 from tests.helpers.answering import Reply, Server, fault, prompt, said
 from tests.helpers.faults import KINDS, Faults
@@ -36,7 +36,7 @@ SMALL = "BENCH_SERVED_MODEL"
 def _quick(monkeypatch: pytest.MonkeyPatch, own_folder: Path) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    monkeypatch.setattr(sending, "FIRST_WAIT", 0.001)
+    monkeypatch.setattr(client, "FIRST_WAIT", 0.001)
     monkeypatch.setattr(run, "SHARD", 16)
 
 
@@ -141,7 +141,7 @@ def test_a_request_that_always_fails_does_not_keep_the_others_from_their_answers
 def test_a_server_that_answers_nothing_any_more_is_given_up(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sending, "PATIENCE", 0.5)
+    monkeypatch.setattr(client, "PATIENCE", 0.5)
     scorer = load(serve(lambda body: fault(429, "later")).model, limits={"timeout": 0.1})
     with pytest.raises(RunFailed, match=r"answers nothing any more \(status 429: later\); 0 of 9"):
         scorer.answer([request(str(k)) for k in range(9)])

@@ -1,16 +1,16 @@
-"""Fields of an endpoint's chat requests, sent in the way that the server takes them."""
+"""Fields of an endpoint's chat requests, sent in the way that the server accepts."""
 
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bench.core.errors import BadInput
-from bench.scorers.endpoint.errors import Refusal, words
+from bench.scorers.endpoint.errors import Refusal, all_texts
 from bench.scorers.generation_options import GenerationOptions
 
-# Statuses of a request that holds a field or a value that the server does not take.
+# Statuses of a request with a field or a value that the server does not accept.
 STATUSES = (400, 422)
-# How servers say that they do not take a field or a value at all.
+# How servers say that they never accept a field or a value.
 UNSUPPORTED = re.compile(
     r"unsupported|not support|n['o]t supported|only the default|unknown|unrecogni[sz]ed"
     r"|unexpected|not permitted|not allowed|forbidden|only \S{1,10} is (allowed|supported)|不支持",
@@ -19,7 +19,7 @@ UNSUPPORTED = re.compile(
 RENAMED = "sent as max_completion_tokens"
 TEMPLATE = "chat_template_kwargs"
 # Fields that have an option of their own, or that decide how the answer is read.
-OWN = {
+RESERVED = {
     "model": "--model",
     "messages": "--system",
     "max_tokens": "--max-new-tokens",
@@ -36,19 +36,20 @@ OWN = {
 
 
 class ChatFields:
-    """Writes the fields of chat requests, and learns from refusals which ones the server takes.
+    """Writes the fields of chat requests, and learns from refusals what the server accepts.
 
     Attributes:
-        asked_with: fields that are sent otherwise than they would be, and how, for `run.json`.
+        asked_with: fields that are sent differently, and how, for `run.json`.
     """
 
     def __init__(self, options: GenerationOptions) -> None:
         for name in options.request_fields:
-            if name in OWN:
-                way = f"give {OWN[name]} instead" if OWN[name] else "the workbench sets it itself"
-                raise BadInput(f"--request-field {name}: cannot be set by this option; {way}")
+            if name in RESERVED:
+                instead = RESERVED[name]
+                hint = f"give {instead} instead" if instead else "the workbench sets it itself"
+                raise BadInput(f"--request-field {name}: cannot be set by this option; {hint}")
         self._options = options
-        # A judge decodes greedily, and does not see what the model is told.
+        # A judge decodes greedily, and does not see the model's system message.
         self._of_judge = GenerationOptions(temperature=0.0, thinking_tokens=options.thinking_tokens)
         self.asked_with: dict[str, str] = {}
 
@@ -57,53 +58,49 @@ class ChatFields:
         return "" if of_judge else self._options.system
 
     def of_reply(self, max_new_tokens: int, seed: int, of_judge: bool) -> dict[str, Any]:
-        """Write the fields of a request for a reply."""
+        """Return the fields of a request for a reply."""
         options = self._of_judge if of_judge else self._options
-        fields: dict[str, Any] = {
+        sampling = {"temperature": options.temperature, "top_p": options.top_p}
+        return {
             "seed": seed,
             "max_tokens": max_new_tokens + (options.thinking_tokens or 0),
+            **{name: value for name, value in sampling.items() if value is not None},
+            **self._of_every_request(options),
         }
-        for name in ("temperature", "top_p"):
-            if getattr(options, name) is not None:
-                fields[name] = getattr(options, name)
-        return {**fields, **self._of_every_request(options)}
 
     def of_letter(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Add to `fields`, which ask for the first token of a reply, those of every request."""
+        """Add the fields of every request to `fields`, which ask for a reply's first token."""
         return {**fields, **self._of_every_request(self._options)}
 
-    def as_taken(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Return `fields` as the server takes them, as far as its refusals have said."""
-        taken = {}
+    def accepted(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Return `fields` as the server accepts them, according to its refusals so far."""
+        result = {}
         for name, value in fields.items():
-            way = self.asked_with.get(_label(name, value))
-            if way is None:
-                taken[name] = value
-            elif way == RENAMED:
-                taken["max_completion_tokens"] = value
-        return taken
+            how = self.asked_with.get(_label(name, value))
+            if how is None or how == RENAMED:
+                result[name if how is None else "max_completion_tokens"] = value
+        return result
 
     def learn(self, sent: Mapping[str, Any], refusal: Refusal) -> str:
-        """Learn from a refusal how the server wants to be asked.
+        """Learn from a refusal how to send a field instead.
 
         Args:
             sent: the fields of the request, as they were sent.
 
         Returns:
-            What was sent and is not taken, like `temperature=0`; "" where the refusal says nothing
-            about a field that can be sent otherwise or left out.
+            The field that the server does not accept, like `temperature=0`; "" if the refusal is
+            about nothing that can be sent differently or left out.
         """
         if refusal.status not in STATUSES:
             return ""
-        message = "\n".join(words(refusal.body))
-        named = set(_named(refusal.body))
+        message, named = all_texts(refusal.body), set(_named(refusal.body))
         for name, value in sent.items():
             if name not in named and not re.search(rf"\b{name}\b", message):
                 continue
             if name == "max_tokens" and "max_completion_tokens" in message:
                 self.asked_with[name] = RENAMED
             elif self._may_be_left_out(name, value, message):
-                self.asked_with[_label(name, value)] = f"left out ({refusal.why})"
+                self.asked_with[_label(name, value)] = f"left out ({refusal.reason})"
             else:
                 continue
             return _label(name, value)
@@ -115,22 +112,20 @@ class ChatFields:
         return {**({TEMPLATE: template} if template else {}), **options.request_fields}
 
     def _may_be_left_out(self, name: str, value: Any, message: str) -> bool:
-        if name == "seed":
-            return True
         if name in ("temperature", "top_p"):
-            # A value that the user chose may also be a mistake, which is not passed over.
+            # The user's own value may also be a mistake, which has to be reported.
             chosen = getattr(self._options, name) == value
             return not chosen or bool(UNSUPPORTED.search(message))
-        return name == TEMPLATE and not self._options.template_arguments
+        return name == "seed" or (name == TEMPLATE and not self._options.template_arguments)
 
 
 def _label(name: str, value: Any) -> str:
-    """Name a field, with its value where a server may take another value of it."""
+    """Name a field, with its value where a server may accept another value of it."""
     return f"{name}={value:g}" if name in ("temperature", "top_p") else name
 
 
 def _named(body: object) -> Iterator[str]:
-    """Find the fields that an error is about, in OpenAI's form (`param`) or FastAPI's (`loc`)."""
+    """Yield the fields that an error is about, in OpenAI's form (`param`) or FastAPI's (`loc`)."""
     if isinstance(body, list):
         for part in body:
             yield from _named(part)

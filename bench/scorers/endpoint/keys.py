@@ -4,12 +4,13 @@ The key of a host is read from the first of these:
 
 1. the variable that `--key HOST=NAME` (in a study `keys: {HOST: NAME}`) names;
 2. `OPENAI_API_KEY__HOST`, if it is set: the host in capitals, every other character as `_`;
-3. `OPENAI_API_KEY`, for the host of the model alone. Where several models are asked together, as in
-   a study, only if all of them that are endpoints are on one host.
+3. `OPENAI_API_KEY`, for the host of the model only. Where several models run together, as in a
+   study, only if all of them that are endpoints are on one host.
 
 HOST is written as in the endpoint's URL, in lower case, with its port unless that is the default
-of http or https: `api.deepseek.com`, `localhost:8000`. A host without a key is asked without one.
-Only names of variables are handed on and recorded; the process that sends a key reads it itself.
+of http or https: `api.deepseek.com`, `localhost:8000`. A host without a key gets requests without
+one. Only names of variables are handed on and recorded; the process that sends a key reads it
+itself.
 """
 
 import os
@@ -22,7 +23,7 @@ from bench.scorers.endpoint import url
 
 MODEL_KEY = "OPENAI_API_KEY"
 DEFAULT_PORTS = {"http": 80, "https": 443}
-# Capitals only, so that a key that is given in place of a name is hardly ever taken for one.
+# Capitals only, so that a key given in place of a name is hardly ever taken for one.
 NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
 EXPECTED = (
     "--key: expected HOST=NAME, once per host, with the name of an environment variable in "
@@ -42,7 +43,7 @@ def host_of(model: str) -> str:
 
 
 def own_variable(host: str) -> str:
-    """Return the name of the variable that holds the key of `host` alone."""
+    """Return the name of the variable for the key of `host` only."""
     return f"{MODEL_KEY}__{re.sub('[^A-Z0-9]', '_', host.upper())}"
 
 
@@ -59,7 +60,7 @@ def key_in(variable: str) -> str:
 
 
 def variable(host: str, given: Mapping[str, str]) -> str:
-    """Choose the variable for the key of `host`, the host of the model; it need not be set."""
+    """Choose the variable for the key of the model's `host`; it need not be set."""
     own = own_variable(host)
     return given.get(host) or (own if key_in(own) else MODEL_KEY)
 
@@ -67,11 +68,11 @@ def variable(host: str, given: Mapping[str, str]) -> str:
 def of_run(
     models: Iterable[str], model: str, judge: str | None, given: Mapping[str, str] | None
 ) -> dict[str, str]:
-    """Name the variables with the keys of a run by host, as far as they are not `OPENAI_API_KEY`.
+    """Name the variables of a run by host, where they are not `OPENAI_API_KEY`.
 
     Args:
-        models: the models that are asked together: `model` alone, or all of a study. Where they are
-            at several hosts, `OPENAI_API_KEY` is for none of them.
+        models: the models that run together: `model` only, or all of a study. Where they are on
+            several hosts, `OPENAI_API_KEY` is for none of them.
         given: variables by host, as the caller named them; other hosts' are left out.
     """
     of_models = {host for name in models if (host := host_of(name))}
@@ -82,18 +83,18 @@ def of_run(
 
 
 def check(given: Mapping[str, str], models: Iterable[str | None]) -> None:
-    """Refuse what names no variable, and a host at which none of `models` is.
+    """Refuse what is no name of a variable, and a host of none of `models`.
 
     Raises:
-        BadInput: the first mistake. A value that is no name of a variable may be a key, so neither
-            it nor its host is repeated.
+        BadInput: the first mistake. A value that is no name may be a key, so neither it nor its
+            host is repeated.
     """
     hosts = sorted({host for model in models if model and (host := host_of(model))})
     for host, name in given.items():
         if not (isinstance(name, str) and NAME.fullmatch(name)):
             raise BadInput(EXPECTED)
         if host not in hosts:
-            allowed = ", ".join(hosts) or "none, because no endpoint is asked"
+            allowed = ", ".join(hosts) or "none, because no model is an endpoint"
             raise BadInput(f"--key {host}={name}: " + expected(host, allowed, "host"))
 
 

@@ -1,4 +1,4 @@
-"""How an endpoint may be asked: how much at a time, how long an answer may take, how much in all."""
+"""Limits of an endpoint: concurrent requests, time for an answer, and a budget."""
 
 import math
 from collections.abc import Mapping
@@ -8,14 +8,14 @@ from bench.core.errors import BadInput, expected
 
 
 class Limits(NamedTuple):
-    """The limits of an endpoint; a model and a judge have them each.
+    """The limits of an endpoint; a model and a judge have their own.
 
     Attributes:
-        concurrency: so many requests are under way at a time.
-        timeout: seconds within which the whole answer to a request has to be there; else it is sent again.
-        budget_requests: so many requests are sent, those that are sent again included; then the run ends.
-        budget_tokens: so many tokens of prompts and replies, as the server counts them. They are looked at before a
-            request is sent, so that those under way may go beyond.
+        concurrency: concurrent requests.
+        timeout: seconds for the complete answer to a request; then it is sent again.
+        budget_requests: requests to send, repeated ones included; then the run ends.
+        budget_tokens: tokens of prompts and replies, as the server counts them; then no more
+            requests are sent. Those under way may exceed it.
     """
 
     concurrency: int = 8
@@ -25,22 +25,22 @@ class Limits(NamedTuple):
 
     @classmethod
     def of(cls, given: Mapping[str, float | None] | None) -> "Limits":
-        """Limits by name, as a study file has them; those that are not given or None stay as they are by default.
+        """Build limits by name, as a study file has them; None stands for the default.
 
         Raises:
             BadInput: an unknown name, or no number above 0.
         """
-        for name, value in (given or {}).items():
+        known = {name: value for name, value in (given or {}).items() if value is not None}
+        for name in given or {}:
             if name not in cls._fields:
                 raise BadInput(expected(name, cls._fields, "limit"))
-            whole = name != "timeout"
-            if value is None:
-                continue
-            if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
-                raise BadInput(f"{name} {value!r}: is not a {'whole ' if whole else ''}number")
+        for name, value in known.items():
+            number, least = (
+                ("number", "above 0") if name == "timeout" else ("whole number", "at least 1")
+            )
+            types = int | float if name == "timeout" else int
+            if isinstance(value, bool) or not isinstance(value, types):
+                raise BadInput(f"{name} {value!r}: is not a {number}")
             if not 0 < value < math.inf:
-                raise BadInput(
-                    f"--{name.replace('_', '-')} {value}: has to be {'at least 1' if whole else 'above 0'}"
-                )
-        known = {name: value for name, value in (given or {}).items() if value is not None}
+                raise BadInput(f"--{name.replace('_', '-')} {value}: has to be {least}")
         return cls(**known)  # type: ignore[arg-type]

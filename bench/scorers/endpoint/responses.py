@@ -1,4 +1,4 @@
-"""What an endpoint's answers hold: a text, the probabilities of its first token, or those of a prompt's tokens."""
+"""Read an endpoint's responses: a text, or log-probabilities of its first token or of a prompt."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -8,21 +8,21 @@ from bench.scorers.endpoint.errors import FILTER_REASONS, REFUSED
 
 NO_TEXT = "the server answered without a text"
 NO_LOGPROBS = "the server answered without log-probabilities"
-# Why a server ended a reply that it would have written on: vLLM and SGLang; Zhipu; DeepSeek; OpenRouter.
+# Why a server ended a reply early: vLLM and SGLang; Zhipu; DeepSeek; OpenRouter.
 BROKEN_OFF = ("abort", "network_error", "insufficient_system_resource", "error")
-# Blanks before a word, as tokens have them.
-BEFORE = (" ", "▁", "Ġ")
+# Spaces before a word, as tokens have them.
+SPACES = ("", " ", "▁", "Ġ")
 
 
 def choice(body: Any) -> dict[str, Any] | None:
-    """The answer in the body of a response; None where there is none."""
-    choices = body.get("choices") if isinstance(body, dict) else None
-    found = choices[0] if isinstance(choices, list) and choices else None
-    return found if isinstance(found, dict) else None
+    """Return the answer in the body of a response; None if there is none."""
+    choices = _at(body, "choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    return first if isinstance(first, dict) else None
 
 
 def text(answer: dict[str, Any]) -> tuple[str, str]:
-    """The text of an answer, and why there is none. What the model thought before it is no part of it."""
+    """Return the text of an answer, without its thought, and why there is none."""
     if answer.get("finish_reason") in FILTER_REASONS:
         return "", REFUSED
     message = answer.get("message")
@@ -37,62 +37,64 @@ def text(answer: dict[str, Any]) -> tuple[str, str]:
 
 
 def first_tokens(answer: dict[str, Any]) -> dict[str, float]:
-    """Log-probabilities of the likeliest first tokens of a reply, as far as the server tells them."""
+    """Return the log-probabilities of the likeliest first tokens that the server reports."""
     content = _at(answer, "logprobs", "content")
     first = content[0] if isinstance(content, list) and content else None
-    others = _at(first, "top_logprobs")
-    found: dict[str, float] = {}
-    for one in [*(others if isinstance(others, list) else []), first]:
-        token, value = _at(one, "token"), _number(_at(one, "logprob"))
+    top = _at(first, "top_logprobs")
+    logprobs: dict[str, float] = {}
+    for entry in [*(top if isinstance(top, list) else []), first]:
+        token, value = _at(entry, "token"), _logprob(_at(entry, "logprob"))
         if isinstance(token, str) and value is not None:
-            found.setdefault(token, value)
-    return found
+            logprobs.setdefault(token, value)
+    return logprobs
 
 
-def options(found: dict[str, float], wanted: Sequence[str]) -> tuple[list[float], int]:
-    """Log-probabilities of the `wanted` tokens, in their order, and how many of them are upper bounds.
+def options(logprobs: dict[str, float], wanted: Sequence[str]) -> tuple[list[float], int]:
+    """Return the log-probabilities of the `wanted` tokens, and how many are upper bounds.
 
-    A server tells only the likeliest tokens. One that is not among them is no likelier than the least likely that is.
-    They are looked for as they are spelt; where none is there, with a blank before them, as some tokenizers have it.
+    A token that the server does not report is no likelier than the least likely that it does. They
+    are looked for as they are; if none is there, with a space before them.
 
     Returns:
-        An empty list where none of them is among the likeliest.
+        An empty list if none of them is among the likeliest.
     """
-    for before in ("", *BEFORE):
-        spelt = [before + one for one in wanted]
-        if any(token in found for token in spelt):
-            least = min(found.values())
-            return [found.get(token, least) for token in spelt], sum(
-                token not in found for token in spelt
-            )
+    for space in SPACES:
+        tokens = [space + token for token in wanted]
+        missing = sum(token not in logprobs for token in tokens)
+        if missing < len(tokens):
+            least = min(logprobs.values())
+            return [logprobs.get(token, least) for token in tokens], missing
     return [], 0
 
 
 def by_prompt_logprobs(body: dict[str, Any]) -> list[float] | None:
-    """Log-probabilities of a prompt's tokens after the first, in vLLM's own field; None where they are not told."""
-    told = _at(choice(body), "prompt_logprobs")
-    if not isinstance(told, list):
+    """Read a prompt's log-probabilities after the first token from vLLM's own field.
+
+    Returns:
+        None if they are not there.
+    """
+    reported = _at(choice(body), "prompt_logprobs")
+    if not isinstance(reported, list):
         return None
-    # Asked for no others, the server tells the token that stands there alone.
-    alone = [
-        next(iter(one.values())) if isinstance(one, dict) and len(one) == 1 else None
-        for one in told
+    # The request asks for no alternatives, so there is one entry per token.
+    single = [
+        next(iter(entry.values())) if isinstance(entry, dict) and len(entry) == 1 else None
+        for entry in reported
     ]
-    return _after_the_first([_at(one, "logprob") for one in alone])
+    return _after_the_first([_at(entry, "logprob") for entry in single])
 
 
 def by_echo(body: dict[str, Any]) -> list[float] | None:
-    """The same where the prompt is repeated before the reply, as OpenAI's completions had it.
+    """Read the same where the prompt is repeated before the reply, as in OpenAI's completions.
 
-    The reply's own tokens stand behind, as many as the server counts.
+    The reply's own tokens follow, as many as the server counts.
     """
-    told, written = (
-        _at(choice(body), "logprobs", "token_logprobs"),
-        _at(body, "usage", "completion_tokens"),
-    )
-    if not isinstance(told, list) or not isinstance(written, int) or isinstance(written, bool):
+    reported = _at(choice(body), "logprobs", "token_logprobs")
+    written = _at(body, "usage", "completion_tokens")
+    if not isinstance(reported, list) or type(written) is not int:
         return None
-    return _after_the_first(told[: len(told) - written]) if 0 <= written < len(told) else None
+    n = len(reported) - written
+    return _after_the_first(reported[:n]) if 0 < n <= len(reported) else None
 
 
 OF_PROMPT: dict[str, Callable[[dict[str, Any]], list[float] | None]] = {
@@ -102,36 +104,30 @@ OF_PROMPT: dict[str, Callable[[dict[str, Any]], list[float] | None]] = {
 
 
 def last_token(body: dict[str, Any]) -> tuple[str, float] | None:
-    """The text and log-probability of the last token of a completion; None where they are not told."""
-    tokens, told = (_at(choice(body), "logprobs", name) for name in ("tokens", "token_logprobs"))
-    if not (
-        isinstance(tokens, list) and isinstance(told, list) and tokens and len(tokens) == len(told)
-    ):
+    """Return text and log-probability of a completion's last token; None if not reported."""
+    tokens, values = (_at(choice(body), "logprobs", name) for name in ("tokens", "token_logprobs"))
+    if not (isinstance(tokens, list) and isinstance(values, list) and len(tokens) == len(values)):
         return None
-    value = _number(told[-1])
-    return (
-        (tokens[-1], value)
-        if isinstance(tokens[-1], str) and tokens[-1] and value is not None
-        else None
-    )
+    token, value = (tokens[-1], _logprob(values[-1])) if tokens else ("", None)
+    return (token, value) if isinstance(token, str) and token and value is not None else None
 
 
-def tokens(body: Any) -> tuple[int, int]:
-    """Tokens of the prompt and of the reply, as the server counts them; 0 where it does not."""
+def token_counts(body: Any) -> tuple[int, int]:
+    """Return the tokens of prompt and reply as the server counts them; 0 where it does not."""
     counts = [_at(body, "usage", name) for name in ("prompt_tokens", "completion_tokens")]
-    read, written = (n if isinstance(n, int) and n > 0 else 0 for n in counts)
-    return read, written
+    prompt, reply = (n if isinstance(n, int) and n > 0 else 0 for n in counts)
+    return prompt, reply
 
 
-def _after_the_first(told: Sequence[Any]) -> list[float] | None:
-    """The first token follows nothing, so it has none; one that is missing elsewhere makes the rest useless."""
-    values = [_number(value) for value in told[1:]]
+def _after_the_first(reported: Sequence[Any]) -> list[float] | None:
+    """Drop the first token, which has no probability; None if another one is missing."""
+    values = [_logprob(value) for value in reported[1:]]
     known = [value for value in values if value is not None]
-    return known if told and len(known) == len(values) else None
+    return known if reported and len(known) == len(values) else None
 
 
 def _part(part: object) -> str:
-    """The text of a part of a message, "" of a part of another kind."""
+    """Return the text of a part of a message, "" for a part of another kind."""
     if isinstance(part, dict) and part.get("type", "text") in ("text", "output_text"):
         part = part.get("text")
     return part if isinstance(part, str) else ""
@@ -143,7 +139,7 @@ def _at(value: object, *names: str) -> Any:
     return value
 
 
-def _number(value: object) -> float | None:
-    """A log-probability; None for anything else."""
-    usable = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    return float(value) if usable and value <= 1e-3 else None  # type: ignore[operator, arg-type]
+def _logprob(value: object) -> float | None:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    return float(value) if math.isfinite(value) and value <= 1e-3 else None
