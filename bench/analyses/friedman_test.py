@@ -18,7 +18,7 @@ import seaborn as sns
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from bench.analyses.compare import common_scores
+from bench.analyses.compare_models import common_scores
 from bench.core.i18n import _, note, sentences
 from bench.figures.style import (
     BIAS_PALETTE,

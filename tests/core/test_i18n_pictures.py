@@ -11,6 +11,7 @@ from matplotlib.text import Text
 
 from bench import figures, run
 from bench.analyses import (
+    compare_models,
     explore,
     friedman_test,
     meta,
@@ -21,13 +22,13 @@ from bench.analyses import (
     sizes,
     wordings,
 )
-from bench.analyses.compare import compared as compare
+from bench.analyses.compare_models import convergence
+from bench.analyses.compare_models.convergence import Measure
 from bench.analyses.generalisability import generalised
 from bench.benchmarks import module, names
 from bench.core.i18n import use_language
 from bench.figures import (
     agreement,
-    comparison,
     confusion,
     diversity,
     generalisability,
@@ -35,24 +36,19 @@ from bench.figures import (
     style,
     trend,
 )
-from bench.figures import convergence as matrices
 from bench.figures import words as clouds
+from bench.metrics import confusion as confused
 from bench.metrics import (
-    comparison_findings,
     confusion_findings,
-    convergence,
     diversity_findings,
-    equivalence,
     judges,
     meta_findings,
     nli_coal,
     robustness_findings,
     trend_findings,
 )
-from bench.metrics import confusion as confused
 from bench.metrics import robustness as two
 from bench.metrics import trend as trends
-from bench.metrics.convergence import Measure
 from bench.metrics.headline import warnings
 from bench.metrics.mcbe import severities
 from bench.metrics.words import counts
@@ -243,15 +239,15 @@ def test_pictures_of_a_benchmark(runs: Any, benchmark: str) -> None:
 
 @pytest.mark.slow
 def test_models_against_each_other(runs: Any) -> None:
-    found = compare(runs["cbbq"])
-    pictures = [fig for _, fig in comparison.differences(found.pairs, found.ranks, "cbbq")]
-    checked(comparison.ranks_by_model(found.pairs, found.ranks, "cbbq"), *pictures)
-    told(
-        *comparison_findings.on_benchmark("cbbq", found.pairs, found.ranks, found.common),
-        *found.pairs.sentence,
+    result = compare_models.compare(runs["cbbq"])
+    args = result.pairs, result.ranks, "cbbq"
+    checked(
+        compare_models.pictures.ranks_by_model(*args),
+        *(fig for _, fig in compare_models.pictures.differences(*args)),
     )
-    equivalent = equivalence.tests(found.pairs, 0.05, "cbbq")
-    told(*equivalent.sentence, *equivalence.findings(equivalent, "cbbq"))
+    told(*compare_models.findings(result), *result.pairs.sentence)
+    equivalent = compare_models.equivalence.tests(result.pairs, 0.05, "cbbq")
+    told(*equivalent.sentence, *compare_models.equivalence.findings(equivalent, "cbbq"))
 
 
 @pytest.mark.slow
@@ -296,9 +292,9 @@ def test_benchmarks_against_each_other() -> None:
         for benchmark in ("CBBQ", "McBE")
         for trait in ("grasp", "preference")
     ]
-    pairs = convergence.correlated(every)
-    checked(matrices.matrix(pairs, convergence.reliabilities(every)))
-    told(*convergence.findings(pairs), *convergence.findings(convergence.correlated(every[:2])))
+    pairs = convergence.correlate(every)
+    checked(convergence.matrix(pairs, convergence.reliabilities(every)))
+    told(*convergence.findings(pairs), *convergence.findings(convergence.correlate(every[:2])))
 
 
 @pytest.mark.slow

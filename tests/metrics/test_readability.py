@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 from bench import run
-from bench.analyses.compare import Compared, common_scores, compared
+from bench.analyses import compare_models
+from bench.analyses.compare_models import common_scores, compare
 from bench.metrics import cbbq, friedman, mcbe, nli_coal
-from bench.metrics.comparison_findings import findings as comparison_findings
 from bench.metrics.headline import findings
 from bench.metrics.readability import LESS_READABLE, favours_less_readable
 from bench.run import results
@@ -60,7 +60,7 @@ def selective(tmp_path_factory: pytest.TempPathFactory) -> list[results.Run]:
 def test_a_model_that_refuses_what_it_would_get_wrong_is_not_the_better_one(
     selective: list[results.Run],
 ) -> None:
-    result = compared(selective)
+    result = compare(selective)
     for task in ("sc", "bs"):
         row = result.pairs[result.pairs.task == task].iloc[0]
         assert (row.verdict, row.n, row.n_asked) == (LESS_READABLE, 60, 96)
@@ -68,7 +68,7 @@ def test_a_model_that_refuses_what_it_would_get_wrong_is_not_the_better_one(
         assert (row.readable_a, row.readable_b) == (1, 60 / 96)
         assert row.bound_high_b == pytest.approx(100)
         assert row.bound_low_a == row.bound_high_a
-    said = " ".join(comparison_findings(result.pairs, result.ranks, "mcbe"))
+    said = " ".join(compare_models.findings(result))
     assert "best score, ahead" not in said
     assert "60 of 96" in said
     assert set(zip(result.ranks.ranks_from, result.ranks.ranks_to, strict=True)) == {(1, 2)}
@@ -89,7 +89,7 @@ def test_refusing_half_of_the_questions_is_no_lower_bias(tmp_path: Path) -> None
         run.evaluate("cbbq", one, data="samples", out=tmp_path / str(k))
         for k, one in enumerate(models)
     ]
-    result: Compared = compared(runs)
+    result = compare(runs)
     row = result.pairs[result.pairs.metric == "s_amb"].iloc[0]
     assert row.verdict == LESS_READABLE
     assert abs(row.difference) < 0.1
@@ -98,9 +98,7 @@ def test_refusing_half_of_the_questions_is_no_lower_bias(tmp_path: Path) -> None
     assert (row.n, row.n_asked) == (ambiguous.sum(), len(ambiguous))
     assert row.readable_b == pytest.approx(ambiguous.mean())
     assert row.bound_low_b < row.score_a < row.bound_high_b
-    assert all(
-        "best score" not in one for one in comparison_findings(result.pairs, result.ranks, "cbbq")
-    )
+    assert all("best score" not in one for one in compare_models.findings(result))
 
 
 def test_a_gain_of_the_less_readable_side_is_no_gain() -> None:
@@ -183,7 +181,7 @@ def test_a_model_that_is_never_read_in_a_task_takes_no_rank_from_the_others(tmp_
         )
         for k, one in enumerate(models)
     ]
-    order = compared(runs).ranks
+    order = compare(runs).ranks
     assert set(order.model[order.task == "sc"]) == set(models[:2])
     assert set(order.model[order.task == "all"]) == set(models)
     # Over all tasks models are ranked by those in which all can be read.

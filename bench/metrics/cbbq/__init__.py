@@ -234,7 +234,7 @@ HEADLINES = (
         worse="worse",
     ),
 )
-# What the scores are taken to measure (see `bench.metrics.convergence`).
+# What the scores are taken to measure (see `bench.analyses.compare_models`).
 TRAITS = (
     Trait(ALL, "accuracy", GRASP, biased_is_high=False),
     Trait(AMBIGUOUS, "s_amb", PREFERENCE, biased_is_high=True),

@@ -247,7 +247,7 @@ HEADLINES = (
         "worse",
     ),
 )
-# What the scores are taken to measure (see `bench.metrics.convergence`).
+# What the scores are taken to measure (see `bench.analyses.compare_models`).
 TRAITS = (
     Trait("sc", "score", GRASP, biased_is_high=False),
     Trait("bs", "score", GRASP, biased_is_high=False),

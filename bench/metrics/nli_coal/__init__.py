@@ -218,7 +218,7 @@ HEADLINES = (
         also=((ALL, "directional_gap"),),
     ),
 )
-# What the scores are taken to measure (see `bench.metrics.convergence`).
+# What the scores are taken to measure (see `bench.analyses.compare_models`).
 TRAITS = (Trait(ALL, "directional_gap", PREFERENCE, biased_is_high=True),)
 # What is drawn again.
 UNITS = N_("occupations")

@@ -1,0 +1,192 @@
+"""Pictures of models against each other: which differ from which, and which rank each may have."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from bench.analyses.compare_models.pairs import DIFFERENT, of_headline
+from bench.benchmarks import module
+from bench.core.i18n import _, sentences
+from bench.figures.style import BIAS_PALETTE, FAINT, INK, WIDTH, diverging_norm, set_title, style
+from bench.metrics.headline import range_text, short_title
+from bench.metrics.table import Headline
+
+ROW = 0.27  # inches of a row of a matrix
+
+
+def differences(
+    pairs: pd.DataFrame, ranks: pd.DataFrame, benchmark: str
+) -> Iterator[tuple[str, Figure]]:
+    """Draw for each headline the score of the row less that of the column, models in order of rank.
+
+    Hatched where no difference could be shown.
+
+    Args:
+        pairs, ranks: of `bench.analyses.compare_models.pairs`.
+
+    Returns:
+        Pairs of a name for a file and a figure.
+    """
+    for headline, rows, order in _headlines(pairs, ranks, benchmark):
+        yield (
+            f"differences_{headline.task}_{headline.metric}",
+            _differences(headline, rows, list(order.model)),
+        )
+
+
+def ranks_by_model(pairs: pd.DataFrame, ranks: pd.DataFrame, benchmark: str) -> Figure | None:
+    """Draw how often each model has each rank over the resamples, one panel per headline.
+
+    Framed are the ranks that the tests leave open. None where no headline has two models.
+    """
+    panels = list(_headlines(pairs, ranks, benchmark))
+    if not panels:
+        return None
+    style()
+    heights = [0.8 + ROW * len(order) for _headline, _rows, order in panels]
+    fig = Figure(figsize=(WIDTH, sum(heights) + 0.35), layout="constrained")
+    grid = fig.subplots(len(panels), 1, squeeze=False, height_ratios=heights)[:, 0]
+    described = []
+    for ax, (headline, _rows, order) in zip(grid, panels, strict=True):
+        shares = np.stack(list(order.shares)) * 100
+        texts = np.vectorize(_percent, otypes=[object])(shares)
+        _heatmap(ax, shares, texts, list(order.model), cmap="Blues", vmin=0, vmax=130)
+        for k, (first, last) in enumerate(zip(order.ranks_from, order.ranks_to, strict=True)):
+            if not np.isnan(first):
+                frame = Rectangle((first - 1, k), last - first + 1, 1, fill=False, ec=INK, lw=1.4)
+                ax.add_patch(frame)
+                frame.set_clip_on(False)
+        ax.set_xlim(0, max(len(order) for _headline, _rows, order in panels))
+        title, settled = short_title(headline), _settled(order)
+        ax.set_title(_("{title}:\n{told}", title=title, told=settled), fontsize="small")
+        spans = _(", ").join(map(_rank_text, order.to_dict("records")))
+        heading = _("{title}, {measure}", title=title, measure=settled)
+        described.append(_("{title}: {sentence}", title=heading, sentence=spans))
+    _below(
+        fig,
+        _(
+            "Rank, 1 is best. Numbers: % of the resamples. Framed: the ranks that the tests leave "
+            "open."
+        ),
+    )
+    text = _(". ").join(described)
+    fig.set_label(_("Heatmaps of ranks over the resamples. {said}.", said=text))
+    return fig
+
+
+def _differences(headline: Headline, rows: pd.DataFrame, models: list[str]) -> Figure:
+    style()
+    n, share = len(models), headline.limits == (0, 1)
+    values, hidden = np.full((n, n), np.nan), np.full((n, n), False)
+    ranked = rows[rows.model_a.isin(models) & rows.model_b.isin(models)]
+    for row in ranked.to_dict("records"):
+        a, b = models.index(row["model_a"]), models.index(row["model_b"])
+        # Below the diagonal, which has the worse model in the row.
+        values[max(a, b), min(a, b)] = row["difference"] if a > b else -row["difference"]
+        hidden[max(a, b), min(a, b)] = row["verdict"] != DIFFERENT
+    fig = Figure(figsize=(WIDTH, 1.15 + ROW * n), layout="constrained")
+    ax = fig.subplots()
+    reach = max(np.nanmax(np.abs(values), initial=0), 0.05 * headline.limits[1])
+    texts = np.vectorize(_signed, otypes=[object])(values, 2 if share else 1)
+    palette = BIAS_PALETTE if headline.biased_is_high else BIAS_PALETTE.removesuffix("_r")
+    shown = np.where(hidden, np.nan, values)
+    norm = diverging_norm(0, (-reach, reach))
+    _heatmap(ax, shown, texts, models, cmap=palette, norm=norm, vmin=-reach, vmax=reach)
+    for y, x in np.argwhere(hidden):
+        hatch: dict[str, Any] = {"hatch": "////", "edgecolor": "#dddddd", "lw": 0, "zorder": 0}
+        ax.add_patch(Rectangle((x, y), 1, 1, fill=False, **hatch))
+        centred: dict[str, Any] = {"ha": "center", "va": "center", "size": _size(n)}
+        ax.text(x + 0.5, y + 0.5, texts[y, x] or "—", color=FAINT, **centred)
+    worse = _(headline.worse)
+    _below(
+        fig,
+        _(
+            "Score of the row less that of the column. Red: {worse} in the row.\n"
+            "Hatched: no difference could be shown.",
+            worse=worse,
+        )
+        if share
+        else _(
+            "Score of the row less that of the column, points of 100. Red: {worse} in the row.\n"
+            "Hatched: no difference could be shown.",
+            worse=worse,
+        ),
+    )
+    verdict = _(
+        "{n} of {all} pairs of models could be told apart",
+        n=int((rows.verdict[rows.p_adjusted.notna()] == DIFFERENT).sum()),
+        all=int(rows.p_adjusted.notna().sum()),
+    )
+    title = short_title(headline)
+    set_title(fig, _("{title}:\n{told}", title=title, told=verdict))
+    heading = _("{title}, {measure}", title=title, measure=verdict)
+    fig.set_label(_("{title}. {said}", title=heading, said=sentences(rows.sentence)))
+    return fig
+
+
+def _headlines(
+    pairs: pd.DataFrame, ranks: pd.DataFrame, benchmark: str
+) -> Iterator[tuple[Headline, pd.DataFrame, pd.DataFrame]]:
+    """Return each headline that ranks two models, with its pairs, and its ranks in order."""
+    for headline in module("metrics", benchmark).HEADLINES:
+        rows, order = of_headline(pairs, headline), of_headline(ranks, headline)
+        if len(rows) and len(order) > 1:
+            yield headline, rows, order.sort_values("rank", kind="stable")
+
+
+def _heatmap(
+    ax: Axes, values: np.ndarray, texts: np.ndarray, models: list[str], **colours: Any
+) -> None:
+    """Draw a matrix with a numbered model in each row, and these numbers over the columns."""
+    n = len(models)
+    written: dict[str, Any] = {"annot": texts, "fmt": "", "annot_kws": {"size": _size(n)}}
+    sns.heatmap(values, ax=ax, cbar=False, linewidths=1, linecolor="white", **written, **colours)
+    rows = [f"{name}  {k + 1}" for k, name in enumerate(models)]
+    ax.set_yticks(np.arange(n) + 0.5, rows, rotation=0, fontsize="x-small")
+    columns = [str(k + 1) for k in range(n)]
+    ax.set_xticks(np.arange(n) + 0.5, columns, rotation=0, fontsize="x-small")
+    ax.grid(visible=False)
+
+
+def _below(fig: Figure, text: str) -> None:
+    fig.supxlabel(text, x=0.01, ha="left", fontsize="x-small", color=FAINT)
+
+
+def _settled(order: pd.DataFrame) -> str:
+    """Say how many ranks the tests leave open."""
+    if order.ranks_from.isna().any():
+        return _("not every pair could be tested")
+    several = int((order.ranks_from < order.ranks_to).sum())
+    if not several:
+        return _("every rank is settled")
+    return _("{n} of {all} models may have more than one rank", n=several, all=len(order))
+
+
+def _rank_text(row: Mapping[Any, Any]) -> str:
+    first, last = row["ranks_from"], row["ranks_to"]
+    ranks = str(row["rank"]) if np.isnan(first) else range_text(f"{first:.0f}", f"{last:.0f}")
+    return f"{row['model']} {ranks}"
+
+
+def _percent(value: float) -> str:
+    """Write a percentage; never 0 or 100 where it is not."""
+    if np.isnan(value) or value == 0:
+        return ""
+    return "< 1" if value < 1 else "> 99" if 99 < value < 100 else f"{value:.0f}"
+
+
+def _signed(value: float, digits: int) -> str:
+    """Write a number with its sign; zero has none."""
+    if np.isnan(value):
+        return ""
+    return f"{value:+.{digits}f}" if round(abs(value), digits) else f"{0:.{digits}f}"
+
+
+def _size(n: int) -> str | float:
+    return "x-small" if n <= 8 else 5.5
