@@ -29,6 +29,9 @@ os.environ["IPYTHONDIR"] = OWN_IPYTHON.name
 settings.register_profile("bench", deadline=None, max_examples=25)
 settings.load_profile("bench")
 
+# A package of its own, with a notebook that needs it installed.
+collect_ignore = ["plugin"]
+
 # Notebooks that train several models or simulate people for minutes. `pytest notebooks` runs them too.
 SLOW_NOTEBOOKS = {
     "compare_models",

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
 from bench.benchmarks import get, module
-from bench.data import Source, check
+from bench.data import Source, check, has_audit
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,16 +60,18 @@ def language(source: Source) -> str:
 
 
 def audit(source: Source) -> "pd.DataFrame":
-    """What the benchmark's check finds, kind by kind: columns `kind`, `what`, `findings`, `example`.
+    """Count the findings of a data set's audit by kind and sentence.
 
-    `kind` is refused (the loader takes no such row), odd (look at it) or count (numbers beside the release's, for McBE).
-    Names and numbers in `what` are left out, so that findings of a kind are counted together.
-
-    Raises:
-        BadInput: the benchmark has no check.
+    Returns:
+        Columns `kind`, `what`, `findings`, `example`; no rows if the benchmark has no audit. `kind`
+        is refused (the loader takes no such row), odd, or count (numbers next to the release's).
+        Names and numbers in `what` are left out, so that findings of a kind are counted together.
     """
     import pandas as pd
 
+    columns = ["kind", "what", "findings", "example"]
+    if not has_audit(source.benchmark):
+        return pd.DataFrame(columns=columns)
     found = check(source)
     # Where a benchmark names its faults, their table stands in the module of its check.
     faults = getattr(import_module(f"{get(source.benchmark).data}.audit"), "FAULTS", {})
@@ -90,5 +92,5 @@ def audit(source: Source) -> "pd.DataFrame":
             place = f"{file}, row {row}" if row else file
             rows.setdefault((kind, told), []).append(": ".join(filter(None, (place, value))))
     table = [(*key, len(places), places[0]) for key, places in rows.items()]
-    frame = pd.DataFrame(table, columns=["kind", "what", "findings", "example"])
+    frame = pd.DataFrame(table, columns=columns)
     return frame.sort_values(["kind", "findings"], ascending=[False, False]).reset_index(drop=True)
