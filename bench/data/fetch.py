@@ -1,74 +1,138 @@
-"""Bringing a released data set to the user's folder: downloaded at a fixed revision, or from a local copy.
+"""Bring a released data set to the user's folder: its pinned revision, or a local copy.
 
-Everything is assembled beside its final place and renamed, so that a folder that is found is whole. Of a release only
-tables are kept, with licence and readme; none of its code is kept or run. The wording, where it stands in scripts of the
-authors, comes along: see `bench.data.fetch_wording`.
+Everything is assembled next to its final place and renamed, so a folder that is found is complete.
+Of a release only tables, licence and readme are kept, none of its code. Prompts that authors have
+in scripts are read from there and kept next to the data as `prompts.toml`. A benchmark with such
+scripts has a module `official_wording` in the package of its data module, with `VERSION`,
+`REMEDY`, `SCRIPTS`, `EXPECTED` (these in words), `ADDRESS` (where to download them; empty if they
+come with the data), `is_script(name)`, `find(folder, above)`, `read(scripts)` and
+`choices(tables)`.
 """
 
+import errno
+import gzip
 import hashlib
+import io
 import os
 import shutil
+import stat
+import tarfile
 import tempfile
 import tomllib
-from collections.abc import Iterator
+import urllib.request
+import zipfile
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from http.client import HTTPException
 from importlib import import_module
-from pathlib import Path
-from typing import Any, NamedTuple
+from importlib.util import find_spec
+from pathlib import Path, PureWindowsPath
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from filelock import FileLock, Timeout
 
 from bench import data
 from bench.benchmarks import get, module, resolve
-from bench.core.errors import BadInput, RunFailed
-from bench.core.progress import say
-from bench.data import MANIFEST, Source, fetch_wording, readers
-from bench.data.archive import MAX_BYTES, unpack
-from bench.data.dataset import FETCHED, PROMPTS_FILE, manifest_tables
-from bench.data.dataset import read_manifest as read_manifest
-from bench.data.download import download
-from bench.data.readers import as_path
+from bench.core.errors import BadInput, RunFailed, quoted
+from bench.core.progress import progress, say
+from bench.data import MANIFEST, Source, dataset
+from bench.data.dataset import FETCHED, PROMPTS_FILE, own_prompts
+from bench.data.official_wording import SCRIPT_BYTES
+from bench.data.readers import as_path, read_toml, to_toml
 
-# Seconds that the Hub may take to say which commit is the newest.
-HUB_TIMEOUT = 10.0
-# With the texts of the language packs among sets of our own.
+if TYPE_CHECKING:
+    from bench.data import Dataset
+
+# Unpacked bytes and members of an archive; bytes of a header, or of the list of a .zip.
+MAX_BYTES, MAX_MEMBERS, MAX_HEADER = 2**30, 100_000, 2**25
+# Seconds to wait for a connection, and for the Hub to say which commit is the newest.
+TIMEOUT, HUB_TIMEOUT = 60.0, 10.0
 TABLES = (".csv", ".json", ".tsv", ".xlsx", ".txt", ".toml")
-# The ids of released files, as far as they are known, by benchmark and path in the release.
-CHECKSUMS = Path(__file__).with_name("checksums.toml")
 TEXTS = ("LICENSE", "LICENCE", "README")
+# The disk or its permissions are at fault, not the archive.
+DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EIO)
+# Git ids of released files, as far as they are known, by benchmark and path in the release.
+CHECKSUMS = Path(__file__).with_name("checksums.toml")
+
+
+class WrittenFile(NamedTuple):
+    """A file that was written: its number of rows, its git id, and the released one if known."""
+
+    path: Path
+    rows: int
+    blob: str
+    released: str
+
+    @property
+    def as_released(self) -> bool:
+        """Whether it equals the released file, byte for byte."""
+        return self.blob == self.released
+
+
+def git_blob_id(path: Path) -> str:
+    """Return the id by which git knows the content of a file."""
+    digest = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
+    with path.open("rb") as stream:
+        while chunk := stream.read(2**20):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def released_ids(name: str) -> dict[str, str]:
+    """Return the git ids of released files by path, from a table of `checksums.toml`."""
+    tables: dict[str, dict[str, str]] = tomllib.loads(CHECKSUMS.read_text("utf-8"))
+    return tables.get(name, {})
+
+
+@dataclass(frozen=True)
+class _Copy:
+    """A copy of a release, a folder or archive: where it came from, and its downloaded commit."""
+
+    path: Path
+    origin: str
+    revision: str = ""
+
+    @property
+    def is_download(self) -> bool:
+        return bool(self.revision)
 
 
 def fetch(benchmark: str, source: str | Path | None = None, to: Path | None = None) -> Source:
-    """Bring the released data of `benchmark` to the user's data folder, or to `to`, replacing what was there.
+    """Bring the data of a benchmark to the user's data folder, replacing what was there.
 
-    `source` is a local copy: a folder, a .tar.gz or a .zip, of the release or a part of it. Without it the release is
-    downloaded. What was there stays as it is unless the new data is complete and the loader accepts it.
+    What was there stays unless the new data are complete and can be loaded. Official prompts come
+    along where the copy or the release has them; a fault in them is printed, and older ones are
+    kept. A local copy of the authors' scripts alone brings the prompts alone.
 
-    The wording comes with the data: from the scripts in the local copy, in a folder right inside or, where the copy is
-    a folder, in the one that it lies in; else from the release. A local copy of the scripts alone brings the wording
-    alone, and leaves the data as they are; where there are none, the source that is returned holds none. Data do not wait
-    for the wording: a fault in it is told, and an older one is kept.
+    Args:
+        benchmark: its name.
+        source: a local copy, a folder, .tar.gz or .zip; default: the release is downloaded.
+        to: another folder to put the data in.
 
     Raises:
-        BadInput: the local copy is missing, unsafe or not the benchmark's data; or `to` holds something else.
-        RunFailed: the download failed or is not the known release; or the disk refused.
+        BadInput: the local copy is missing, unsafe or not such data; or `to` holds other things.
+        RunFailed: the download or the disk failed, or it is not the known release.
     """
     benchmark = resolve(benchmark)
     target = (as_path(to) if to else data.user_folder() / benchmark).resolve()
     try:
-        if to and target.exists() and not (target / MANIFEST).is_file() and _holds_others(target):
+        if to and target.exists() and not (target / MANIFEST).is_file() and not _is_free(target):
             raise BadInput(f"{target}: holds other things than fetched data; name another folder")
         target.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(target.parent / f".{target.name}.lock", timeout=0):
-            work = _workspace(target)
+            prefix = f".{target.name}.fetch-"
+            for leftover in target.parent.iterdir():
+                if leftover.name.startswith(prefix):  # of a process that was killed
+                    _clear(leftover, target)
+            work = Path(tempfile.mkdtemp(prefix=prefix, dir=target.parent))
             try:
-                _fetch(benchmark, as_path(source) if source else None, target, work)
+                copy = _local(source) if source else _download_release(benchmark, work)
+                _install(benchmark, copy, target, work)
             finally:
                 _clear(work, target)
-        told = fetch_wording.told(benchmark, target)
+        advice = _prompts_advice(benchmark, target)
     except Timeout:
         raise RunFailed(
             f"{target}: another fetch is writing it; wait until that one has ended"
@@ -76,147 +140,223 @@ def fetch(benchmark: str, source: str | Path | None = None, to: Path | None = No
     except OSError as error:
         raise RunFailed(f"{target}: the data could not be copied there ({error})") from None
 
-    if told:
-        say(told)
-    if not module("data", benchmark).files(target):
-        return _without_data(benchmark, target)
+    if advice:
+        say(advice)
+    room = module("data", benchmark)
+    if not room.files(target):
+        return Source(
+            benchmark,
+            target,
+            "prompts alone",
+            f"{room.TITLE} (prompts alone)",
+            "unknown",
+            room.LICENCE,
+            note=f"the data are missing; `bench fetch {benchmark}` brings them",
+        )
     return replace(data.find(benchmark, target), found="fetched" if to else "user data folder")
 
 
-def _fetch(benchmark: str, source: Path | None, target: Path, work: Path) -> None:
-    room = module("data", benchmark)
-    copy, origin, revision = (
-        _download(benchmark, work) if source is None else (source, str(source.resolve()), "")
-    )
-    staged = work / "new"
-    with _faults(benchmark, work, origin, downloaded=source is None):
-        folder = _folder(benchmark, copy, work)
-        root = _root(benchmark, folder)
-        if root is None:
-            _wording_alone(benchmark, copy, folder, target, work, downloaded=source is None)
-            return
-        taken = _taken(benchmark, root)
-        texts = [path for path in sorted(root.iterdir()) if _is_text(path.name)]
-        for name, path in {**taken, **{path.name: path for path in texts}}.items():
-            (staged / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, staged / name)
-        known = released_ids(benchmark)
-        checked = [name for name in taken if name in known]
-        wrong = [name for name in checked if git_blob_id(staged / name) != known[name]]
-        if source is None and (wrong or known.keys() - taken.keys()):
-            first = min([*wrong, *(known.keys() - taken.keys())])
-            raise RunFailed(
-                _instead(benchmark, f"{origin}: {first} is missing or is not the released file")
-            )
-        # Without it, categories of its own are not known.
-        own = manifest_tables(read_manifest(root))
-        (staged / MANIFEST).write_bytes(_toml(own))
-        brought = data.find(benchmark, staged)
-        try:
-            data.load(brought)
-        except BadInput as error:
-            if not room.TOLERANT:
-                raise
-            data.load(brought, **room.TOLERANT)
-            say(str(error).replace(str(staged), str(target)))
-        about = data.find(benchmark, root)
-    pinned = get(benchmark).release.commit[:7]
-    # Every file with a known id is as released, and there is at least one.
-    verified = bool(checked) and not wrong
-    name, version = about.name, about.version
-    if source is None or (verified and not (root / MANIFEST).is_file()):
-        name, version = room.TITLE, (revision or pinned)[:7]
-    elif wrong and version == pinned:
-        name, version = f"{room.TITLE} (changed copy)", f"{pinned}+changed"
-    if wrong:
-        say(
-            f"{origin}: {len(wrong)} of {len(taken)} files differ from the release, the first is {wrong[0]}; "
-            f"numbers on them are not results on {room.TITLE}"
-        )
-    manifest: dict[str, Any] = {
-        "name": name,
-        "version": version,
-        "licence": about.licence,
-        "homepage": room.HOMEPAGE,
-        "note": about.note,
-        "fetched_from": origin,
-        "revision": revision,
-        "pinned": source is None and bool(pinned),
-        "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "files": len(taken),
-        "verified": verified,
-        "verified_files": len(checked) - len(wrong),
-        "sha256": brought.sha256,
-    }
-    # Without a version a wording is the set's own.
-    manifest[FETCHED], fault = fetch_wording.beside(
-        benchmark, folder, root, target, work, downloaded=source is None
-    )
-    (staged / MANIFEST).write_bytes(_toml(manifest | own))
-    if target.exists():
-        os.replace(target, work / "old")
-    os.replace(staged, target)
-    if fault:
-        say(_placed(fault, work, origin))
+def _is_free(folder: Path) -> bool:
+    """Tell whether a folder holds nothing but prompts that came without data."""
+    return folder.is_dir() and all(path.name == PROMPTS_FILE for path in folder.iterdir())
 
 
-def _workspace(target: Path) -> Path:
-    """A folder beside `target`; what killed fetches left there is cleared away first."""
-    prefix = f".{target.name}.fetch-"
-    for left in [path for path in target.parent.iterdir() if path.name.startswith(prefix)]:
-        _clear(left, target)
-    return Path(tempfile.mkdtemp(prefix=prefix, dir=target.parent))
+def _local(source: str | Path) -> _Copy:
+    path = as_path(source)
+    return _Copy(path, str(path.resolve()))
 
 
 def _clear(work: Path, target: Path) -> None:
-    # A fetch that ended between its two renames has left the older data in here.
+    """Remove a working folder; put back older data where a fetch ended between its two renames."""
     if (work / "old").exists() and not target.exists():
         os.replace(work / "old", target)
     shutil.rmtree(work, ignore_errors=True)
 
 
+def _install(benchmark: str, copy: _Copy, target: Path, work: Path) -> None:
+    """Check a copy of a release and put it in place of `target`."""
+    room, staged = module("data", benchmark), work / "new"
+    with _errors_name_origin(benchmark, copy, work):
+        folder = copy.path.resolve()
+        if not copy.path.is_dir():
+            folder = work / "unpacked"
+            folder.mkdir()
+            unpack(copy.path, folder, lambda name: _is_wanted(benchmark, name))
+        inside = sorted(path for path in folder.iterdir() if path.is_dir())
+        root = next((path for path in (folder, *inside) if room.files(path)), None)
+        if root is None:
+            _install_prompts_alone(benchmark, copy, folder, target, work)
+            return
+        tables = _tables(room, root)
+        texts = {path.name: path for path in sorted(root.iterdir()) if _is_text(path.name)}
+        for name, path in (tables | texts).items():
+            (staged / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, staged / name)
+        known = released_ids(benchmark)
+        checked = [name for name in tables if name in known]
+        changed = [name for name in checked if git_blob_id(staged / name) != known[name]]
+        wrong = [*changed, *(known.keys() - tables.keys())]
+        if copy.is_download and wrong:
+            raise RunFailed(
+                f"{copy.origin}: {min(wrong)} is missing or is not the released file; "
+                f"{_by_other_means(benchmark)}"
+            )
+        # The loader has to know the categories that only this data set has.
+        own_tables = dataset.manifest_tables(dataset.read_manifest(root))
+        _write_manifest(staged, own_tables)
+        loaded = data.find(benchmark, staged)
+        try:
+            data.load(loaded)
+        except BadInput as error:
+            if not room.TOLERANT:
+                raise
+            data.load(loaded, **room.TOLERANT)
+            say(str(error).replace(str(staged), str(target)))
+        about = data.find(benchmark, root)
+    pinned = get(benchmark).release.commit[:7]
+    verified = bool(checked) and not changed
+    name, version = about.name, about.version
+    if copy.is_download or (verified and not (root / MANIFEST).is_file()):
+        name, version = room.TITLE, (copy.revision or pinned)[:7]
+    elif changed and version == pinned:
+        name, version = f"{room.TITLE} (changed copy)", f"{pinned}+changed"
+    if changed:
+        say(
+            f"{copy.origin}: {len(changed)} of {len(tables)} files differ from the release, the "
+            f"first is {changed[0]}; numbers on them are not results on {room.TITLE}"
+        )
+    prompts_version, fault = _install_prompts(benchmark, copy, folder, root, target, work)
+    manifest = {
+        "name": name,
+        "version": version,
+        "licence": about.licence,
+        "homepage": room.HOMEPAGE,
+        "note": about.note,
+        "fetched_from": copy.origin,
+        "revision": copy.revision,
+        "pinned": copy.is_download and bool(pinned),
+        "when": datetime.now(UTC).isoformat(timespec="seconds"),
+        "files": len(tables),
+        "verified": verified,
+        "verified_files": len(checked) - len(changed),
+        "sha256": loaded.sha256,
+        FETCHED: prompts_version,
+    }
+    _write_manifest(staged, manifest | own_tables)
+    if target.exists():
+        os.replace(target, work / "old")
+    os.replace(staged, target)
+    if fault:
+        say(_with_origin(fault, copy, work))
+
+
+def _tables(room: "Dataset", root: Path) -> dict[str, Path]:
+    """Return the tables to keep by their path in the release.
+
+    They are those that the loader reads, and all in a folder CATEGORY_vVERSION, as NLI-CoAL has.
+    """
+    paths = {path for files in room.files(root).values() for path in files}
+    versioned = [folder for name in room.CATEGORIES for folder in root.glob(f"{name}_v*")]
+    is_one = not versioned and any(root.name.startswith(f"{name}_v") for name in room.CATEGORIES)
+    for folder in [root] if is_one else versioned:
+        paths |= {path for path in folder.rglob("*") if path.suffix in (".json", ".tsv")}
+    top = root.parent if is_one else root
+    return {
+        path.relative_to(top).as_posix().removeprefix("data/"): path
+        for path in sorted(paths)
+        if path.is_file()
+    }
+
+
+def _is_text(name: str) -> bool:
+    return name.split(".")[0].upper() in TEXTS and Path(name).suffix in ("", ".md", ".txt")
+
+
+def _is_wanted(benchmark: str, name: str) -> bool:
+    """Tell whether to unpack a member of an archive; scripts are read and not kept."""
+    last = name.rsplit("/", 1)[-1]
+    prompts = _prompts_module(benchmark)
+    if prompts and prompts.is_script(name):
+        return True
+    return not last.startswith(".") and (last.endswith(TABLES) or _is_text(last))
+
+
+def _write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
+    text = to_toml({key: value for key, value in manifest.items() if value != ""})
+    # Names that are not UTF-8 have surrogates, which TOML cannot hold.
+    (folder / MANIFEST).write_bytes(text.encode("utf-8", "replace"))
+
+
 @contextmanager
-def _faults(benchmark: str, work: Path, origin: str, downloaded: bool) -> Iterator[None]:
-    """Faults name the place that the caller knows, as the temporary one is gone when they are read."""
+def _errors_name_origin(benchmark: str, copy: _Copy, work: Path) -> Iterator[None]:
+    """Let errors name the copy, because the working folder is gone when they are read."""
     try:
         yield
     except BadInput as error:
-        message = _placed(str(error), work, origin)
-        if downloaded:
-            raise RunFailed(_instead(benchmark, message)) from None
+        message = _with_origin(str(error), copy, work)
+        if copy.is_download:
+            raise RunFailed(f"{message}; {_by_other_means(benchmark)}") from None
         raise BadInput(message) from None
 
 
-def _placed(message: str, work: Path, origin: str) -> str:
+def _with_origin(message: str, copy: _Copy, work: Path) -> str:
     for folder in (work / "new", work / "unpacked", work):
-        message = message.replace(f"{folder}{os.sep}", f"{origin}: ").replace(str(folder), origin)
+        message = message.replace(f"{folder}{os.sep}", f"{copy.origin}: ")
+        message = message.replace(str(folder), copy.origin)
     return message
 
 
-def _instead(benchmark: str, fault: str) -> str:
-    return f"{fault}; bring a copy by other means and run `bench fetch {benchmark} --from DIR`"
+def _by_other_means(benchmark: str) -> str:
+    return f"bring a copy by other means and run `bench fetch {benchmark} --from DIR`"
 
 
-def _download(benchmark: str, work: Path) -> tuple[Path, str, str]:
-    """The downloaded archive or folder, the address that it came from, and its commit."""
-    host, repository, revision = get(benchmark).release
-    if host == "github":
-        origin = f"https://codeload.github.com/{repository}/tar.gz/{revision}"
-        try:
-            return download(origin, work / "release.tar.gz", MAX_BYTES), origin, revision
-        except (OSError, HTTPException, ValueError) as error:
-            raise RunFailed(
-                _instead(benchmark, f"{origin}: the download failed ({error})")
-            ) from None
-    if host != "hub":
+# Downloads
+
+
+def download(url: str, path: Path, limit: int) -> Path:
+    """Download a file of at most `limit` bytes.
+
+    Raises:
+        OSError, HTTPException: the connection or the disk failed.
+        ValueError: it leads from https to elsewhere, is larger, or ended early.
+    """
+    say(f"downloading {url}")
+    with urllib.request.urlopen(url, timeout=TIMEOUT) as response, path.open("wb") as file:
+        if url.startswith("https:") and not response.url.startswith("https:"):
+            raise ValueError(f"it leads to {response.url}, which is not https")
+        # GitHub packs while it sends, and may not know the length.
+        length = int(response.headers.get("Content-Length") or 0)
+        done = 0
+        with progress(length // 1024, "downloading", "KiB") as bar:
+            while chunk := response.read(2**16):
+                done += file.write(chunk)
+                if done > limit:
+                    raise ValueError(f"it is larger than {limit:,} bytes")
+                bar.advance(done // 1024 - bar.done)
+    if length and done != length:
+        raise ValueError(f"it ended after {done:,} of {length:,} bytes")
+    return path
+
+
+def _download_release(benchmark: str, work: Path) -> _Copy:
+    host, repository, commit = get(benchmark).release
+    if host == "hub":
+        return _download_from_hub(benchmark, repository, work / "release")
+    if host != "github":
         raise BadInput(
             f"{benchmark}: no address of the release is known; give a local copy with --from"
         )
-    return _download_from_hub(benchmark, repository, work / "release")
+    url = f"https://codeload.github.com/{repository}/tar.gz/{commit}"
+    try:
+        return _Copy(download(url, work / "release.tar.gz", MAX_BYTES), url, commit)
+    except (OSError, HTTPException, ValueError) as error:
+        raise RunFailed(
+            f"{url}: the download failed ({error}); {_by_other_means(benchmark)}"
+        ) from None
 
 
-def _download_from_hub(benchmark: str, name: str, folder: Path) -> tuple[Path, str, str]:
-    """Download the tables and texts of a data set of the Hub to where the loader looks for them."""
+def _download_from_hub(benchmark: str, name: str, folder: Path) -> _Copy:
+    """Download the tables and texts of a data set of the Hub to where the loader finds them."""
     from huggingface_hub import HfApi, constants, snapshot_download
 
     from bench.data.hub_client import explain, quiet
@@ -227,34 +367,37 @@ def _download_from_hub(benchmark: str, name: str, folder: Path) -> tuple[Path, s
     quiet()
     try:
         info = HfApi().dataset_info(name, timeout=HUB_TIMEOUT)
-        revision, names = str(info.sha), [file.rfilename for file in info.siblings or ()]
+        names = [file.rfilename for file in info.siblings or ()]
         tables: dict[str, str] = import_module(get(benchmark).data).arrange(names)
-        wanted = [*tables, *(name for name in names if _is_text(name))]
         snapshot_download(
             name,
             repo_type="dataset",
-            revision=revision,
+            revision=info.sha,
             local_dir=folder,
-            allow_patterns=wanted,
+            allow_patterns=[*tables, *filter(_is_text, names)],
         )
-    except Exception as error:  # the client's own errors, those of its HTTP library, and OSError
-        raise RunFailed(_instead(benchmark, f"{origin}: {explain(error, repository)}")) from None
+    except Exception as error:  # of the client, of its HTTP library, or OSError
+        raise RunFailed(
+            f"{origin}: {explain(error, repository)}; {_by_other_means(benchmark)}"
+        ) from None
     if not tables:
-        shown = ", ".join(sorted(names)[:20]) or "nothing"
-        fault = f"{origin}: holds no tables of {room.TITLE}, but {shown}; expected {room.LAYOUT}"
-        raise RunFailed(_instead(benchmark, fault))
-    for path, known in tables.items():
-        (folder / known).parent.mkdir(exist_ok=True)
-        os.replace(folder / path, folder / known)
-        _to_utf8(folder / known, origin)
-    brought = [Path(known).stem for known in tables.values()]
-    if missing := [name for name in room.CATEGORIES if name not in brought]:
+        raise RunFailed(
+            f"{origin}: holds no tables of {room.TITLE}, but "
+            f"{', '.join(sorted(names)[:20]) or 'nothing'}; expected {room.LAYOUT}; "
+            f"{_by_other_means(benchmark)}"
+        )
+    for path, place in tables.items():
+        (folder / place).parent.mkdir(exist_ok=True)
+        os.replace(folder / path, folder / place)
+        _convert_to_utf8(folder / place, origin)
+    stems = [Path(place).stem for place in tables.values()]
+    if missing := [category for category in room.CATEGORIES if category not in stems]:
         say(f"{origin}: has no table of {', '.join(missing)}; it has {', '.join(tables)}")
-    return folder, origin, revision
+    return _Copy(folder, origin, str(info.sha))
 
 
-def _to_utf8(path: Path, origin: str) -> None:
-    """Rewrite a CSV file in GB18030, as Chinese spreadsheet programs save it, in UTF-8."""
+def _convert_to_utf8(path: Path, origin: str) -> None:
+    """Rewrite a CSV file in GB18030, as Chinese spreadsheet programs save it."""
     raw = path.read_bytes() if path.suffix == ".csv" else b""
     try:
         raw.decode()
@@ -264,117 +407,241 @@ def _to_utf8(path: Path, origin: str) -> None:
             say(f"{origin}: {path.name} is in GB18030; it is kept in UTF-8")
 
 
-def _folder(benchmark: str, copy: Path, work: Path) -> Path:
-    """`copy` itself, or the folder to which what is wanted of it was unpacked."""
-    if copy.is_dir():
-        return copy.resolve()
-    folder = work / "unpacked"
-    folder.mkdir()
-    # Scripts go to the temporary folder alone, to be read.
-    unpack(copy, folder, lambda name: _is_wanted(name) or fetch_wording.is_script(benchmark, name))
-    return folder
+# Archives
 
 
-def _root(benchmark: str, folder: Path) -> Path | None:
-    """Where the loader finds data: in `folder`, or in a folder right inside."""
-    room = module("data", benchmark)
-    for candidate in (folder, *sorted(path for path in folder.iterdir() if path.is_dir())):
-        if room.files(candidate):
-            return candidate
-    return None
+def unpack(archive: Path, into: Path, wanted: Callable[[str], bool]) -> None:
+    """Unpack the members of a .zip or .tar.gz whose name is `wanted`.
+
+    Raises:
+        BadInput: it is not such an archive, is damaged or too large, or has a member, wanted or
+            not, that is a link or would be written outside the folder.
+    """
+    name = archive.name.lower()
+    if not archive.is_file():
+        raise BadInput(
+            f"{archive}: no such file or folder; --from wants a folder, a .tar.gz or a .zip"
+        )
+    if not name.endswith((".zip", ".tar.gz", ".tgz")):
+        raise BadInput(f"{archive}: --from wants a folder, a .tar.gz or a .zip")
+    try:
+        if name.endswith(".zip"):
+            _unzip(archive, into, wanted)
+        else:
+            _untar(archive, into, wanted)
+    except BadInput:
+        raise
+    except Exception as error:  # whatever a broken archive provokes in the standard library
+        if isinstance(error, OSError) and error.errno in DISK_ERRORS:
+            raise
+        raise BadInput(
+            f"{archive}: cannot be unpacked ({error}); it is damaged or incomplete"
+        ) from None
 
 
-def _wording_alone(
-    benchmark: str, copy: Path, folder: Path, target: Path, work: Path, downloaded: bool
-) -> None:
-    room = module("data", benchmark)
-    # A release without its data is none.
-    if downloaded or not fetch_wording.alone(benchmark, folder, target, work):
-        scripts = fetch_wording.expected(benchmark)
-        either = f"{room.LAYOUT}, or {scripts}" if scripts else room.LAYOUT
-        raise BadInput(f"{copy}: holds no data of {room.TITLE}; expected {either}")
-    if not (target / MANIFEST).is_file():
-        say(
-            f"{target}: the data of {room.TITLE} are still missing; `bench fetch {benchmark}` brings them"
+def _unzip(archive: Path, into: Path, wanted: Callable[[str], bool]) -> None:
+    total = 0
+    with _LimitedFile(archive) as stream, zipfile.ZipFile(stream) as zipped:
+        for number, info in enumerate(zipped.infolist(), start=1):
+            kind = stat.S_IFMT(info.external_attr >> 16)
+            total += info.file_size
+            is_plain = kind in (0, stat.S_IFREG, stat.S_IFDIR)
+            _check_member(archive, info.filename, is_plain, number, total)
+            if not info.is_dir() and wanted(info.filename):
+                zipped.extract(info, into)
+
+
+def _untar(archive: Path, into: Path, wanted: Callable[[str], bool]) -> None:
+    total = 0
+    with _LimitedGzip(archive) as stream:
+        with tarfile.open(fileobj=stream, mode="r:") as tar:
+            for number, member in enumerate(tar, start=1):
+                total += member.size
+                is_plain = (member.isreg() and not member.issparse()) or member.isdir()
+                _check_member(archive, member.name, is_plain, number, total)
+                if member.isreg() and wanted(member.name):
+                    member.mode = 0o644
+                    tar.extract(member, into, filter="data")
+        # Read to the end, where the checksum is.
+        while stream.read(2**16):
+            if stream.tell() > MAX_BYTES + 2048 * MAX_MEMBERS:
+                raise BadInput(f"{archive}: unpacks to more than {MAX_BYTES:,} bytes")
+
+
+def _check_member(archive: Path, name: str, is_plain: bool, number: int, total: int) -> None:
+    """Check a member of an archive, and the number and size of all up to it."""
+    place = f"member {quoted(name)}"
+    # A Windows path takes both slashes and drives, so it finds what is unsafe on any system.
+    path = PureWindowsPath(name)
+    if path.drive or path.root or ".." in path.parts:
+        raise BadInput(f"{archive}: {place} would be written outside the folder; nothing was kept")
+    if not is_plain:
+        raise BadInput(
+            f"{archive}: {place} is a link or a device, not a file; pack it without links"
+        )
+    if total > MAX_BYTES:
+        raise BadInput(f"{archive}: unpacks to more than {MAX_BYTES:,} bytes, at {place}")
+    if number > MAX_MEMBERS:
+        raise BadInput(f"{archive}: has more than {MAX_MEMBERS:,} members, at {place}")
+
+
+class _LimitedFile(io.FileIO):
+    """A .zip file whose list of members is not read if it is huge."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        _check_read(self.name, size)
+        return super().read(-1 if size is None else size) or b""
+
+
+class _LimitedGzip(gzip.GzipFile):
+    """A .tar.gz file whose headers are not read if they are huge."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        _check_read(self.name, size)
+        return super().read(size)
+
+
+def _check_read(name: object, size: int | None) -> None:
+    if size and size > MAX_HEADER:
+        raise BadInput(
+            f"{name!s}: has a header or a list of members of more than {MAX_HEADER:,} bytes; it is "
+            "not an archive of a data set"
         )
 
 
-def _without_data(benchmark: str, target: Path) -> Source:
-    room = module("data", benchmark)
-    return Source(
-        benchmark,
-        target,
-        "wording alone",
-        f"{room.TITLE} (wording alone)",
-        "unknown",
-        room.LICENCE,
-        note=f"the data are missing; `bench fetch {benchmark}` brings them",
-    )
+# Official prompts
 
 
-def _taken(benchmark: str, root: Path) -> dict[str, Path]:
-    """Files by their name in the release: those that the loader reads, and all tables in a folder of a language."""
-    room = module("data", benchmark)
-    read = {path for paths in room.files(root).values() for path in paths}
-    versioned = [folder for name in room.CATEGORIES for folder in root.glob(f"{name}_v*")]
-    # A folder of one language may have been given itself.
-    alone = not versioned and any(root.name.startswith(f"{name}_v") for name in room.CATEGORIES)
-    for folder in [root] if alone else versioned:
-        read |= {
-            path
-            for path in folder.rglob("*")
-            if path.suffix in (".json", ".tsv") and path.is_file()
-        }
-    above = root.parent if alone else root
-    return {path.relative_to(above).as_posix().removeprefix("data/"): path for path in sorted(read)}
+def _prompts_module(benchmark: str) -> Any:
+    """Return the module that reads official prompts from scripts, or None."""
+    package = import_module(get(benchmark).data)
+    name = f"{package.__name__}.official_wording"
+    return import_module(name) if hasattr(package, "__path__") and find_spec(name) else None
 
 
-def _is_text(name: str) -> bool:
-    return name.split(".")[0].upper() in TEXTS and Path(name).suffix in ("", ".md", ".txt")
+def _install_prompts(
+    benchmark: str, copy: _Copy, folder: Path, root: Path, target: Path, work: Path
+) -> tuple[str, str]:
+    """Put prompts next to the data in `work/new`, or leave them out.
+
+    They are the data set's own, those of scripts in or near `folder`, or the older ones of
+    `target`.
+
+    Returns:
+        The version of official prompts, and what went wrong, both empty if there is nothing.
+    """
+    prompts, staged = _prompts_module(benchmark), work / "new"
+    if own := own_prompts(root):
+        read_toml(own)
+        shutil.copyfile(own, staged / PROMPTS_FILE)
+        return "", ""
+    if prompts is None:
+        return "", ""
+    fault = text = ""
+    try:
+        if copy.is_download:
+            text = _released_prompts(prompts, folder, work / "scripts")
+        # What lies above an unpacked archive is not a part of it.
+        elif scripts := prompts.find(folder, above=not folder.is_relative_to(work)):
+            text = prompts.read(scripts)
+    except (OSError, BadInput, RunFailed) as error:
+        fault = f"the data came without the official prompts: {error}"
+    if text:
+        (staged / PROMPTS_FILE).write_bytes(text.encode())
+    elif (target / PROMPTS_FILE).is_file():
+        shutil.copyfile(target / PROMPTS_FILE, staged / PROMPTS_FILE)
+        fault = f"{fault}; the older ones are kept" if fault else ""
+        if own_prompts(target):
+            return "", fault
+    return _prompts_version(staged), fault
 
 
-def _is_wanted(name: str) -> bool:
-    last = name.rsplit("/", 1)[-1]
-    return not last.startswith(".") and (
-        last.endswith(TABLES) or last in (MANIFEST, PROMPTS_FILE) or _is_text(last)
-    )
+def _install_prompts_alone(
+    benchmark: str, copy: _Copy, folder: Path, target: Path, work: Path
+) -> None:
+    """Put the prompts of a local copy without data into `target`, and leave the data there.
+
+    Raises:
+        BadInput: the copy has no prompts either, or the prompts in `target` are the data set's own.
+    """
+    room, prompts = module("data", benchmark), _prompts_module(benchmark)
+    scripts = prompts.find(folder) if prompts and not copy.is_download else None
+    if scripts is None:
+        layout = f"{room.LAYOUT}, or {prompts.EXPECTED}" if prompts else room.LAYOUT
+        raise BadInput(f"{copy.path}: holds no data of {room.TITLE}; expected {layout}")
+    (work / PROMPTS_FILE).write_bytes(prompts.read(scripts).encode())
+    has_data = (target / MANIFEST).is_file()
+    manifest = read_toml(target / MANIFEST) if has_data else {}
+    if own := own_prompts(target):
+        raise BadInput(
+            f"{own}: has the data set's own prompts, which the released ones would replace; give "
+            "another --to"
+        )
+    target.mkdir(exist_ok=True)
+    os.replace(work / PROMPTS_FILE, target / PROMPTS_FILE)
+    if has_data:
+        _write_manifest(work, manifest | {FETCHED: _prompts_version(target)})
+        os.replace(work / MANIFEST, target / MANIFEST)
+    else:
+        say(
+            f"{target}: the data of {room.TITLE} are still missing; `bench fetch {benchmark}` "
+            "brings them"
+        )
 
 
-def _holds_others(path: Path) -> bool:
-    """Whether anything but a wording that came alone is there."""
-    return not path.is_dir() or any(entry.name != PROMPTS_FILE for entry in path.iterdir())
+def _released_prompts(prompts: Any, folder: Path, work: Path) -> str:
+    """Return the prompts of the scripts in `folder`, or of those that are downloaded to `work`.
+
+    Raises:
+        RunFailed: they cannot be downloaded, or are not the released ones.
+    """
+    try:
+        if prompts.ADDRESS:
+            work.mkdir()
+            for name in prompts.SCRIPTS:
+                download(f"{prompts.ADDRESS}/{name}", work / name, SCRIPT_BYTES)
+            scripts = work
+        else:
+            scripts = prompts.find(folder)
+            if scripts is None:
+                raise RunFailed(f"{folder}: holds none of {prompts.EXPECTED}; {prompts.REMEDY}")
+        text: str = prompts.read(scripts)
+        if tomllib.loads(text)["version"] != prompts.VERSION:
+            raise RunFailed(f"{scripts}: the prompts are not the released ones; {prompts.REMEDY}")
+    except (BadInput, RunFailed) as error:
+        message = str(error).replace(f"{work}{os.sep}", f"{prompts.ADDRESS}: ")
+        raise RunFailed(message.replace(str(work), prompts.ADDRESS)) from None
+    except (OSError, HTTPException, ValueError) as error:
+        reason = " ".join(str(error).split())
+        url = f"{prompts.ADDRESS}/{name}"
+        raise RunFailed(f"{url}: the download failed ({reason}); {prompts.REMEDY}") from None
+    return text
 
 
-def _toml(manifest: dict[str, Any]) -> bytes:
-    # Names that are not UTF-8 have surrogates, which TOML cannot hold.
-    return readers.to_toml({key: value for key, value in manifest.items() if value != ""}).encode(
-        "utf-8", "replace"
-    )
+def _prompts_advice(benchmark: str, folder: Path) -> str:
+    """Return a sentence on how to use the prompts in a folder of data, or ""."""
+    prompts, version = _prompts_module(benchmark), _prompts_version(folder)
+    if own := own_prompts(folder):
+        return (
+            f"prompts {version}: {own}; the data set is asked with them unless --prompts is given"
+        )
+    if prompts is None or not version:
+        return ""
+    changed = "" if version == prompts.VERSION else " (not the released ones)"
+    tables = [name for name, value in _read_prompts(folder).items() if isinstance(value, dict)]
+    choices = prompts.choices(tables)
+    choice = f"#NAME`, where NAME is one of {', '.join(choices)}" if choices else "`"
+    path = folder / PROMPTS_FILE
+    return f"prompts {version}{changed}: {path}; use them with `--prompts official{choice}"
 
 
-class WrittenFile(NamedTuple):
-    """A file that was written: how many rows it holds, its id, and the one of the release, if known."""
-
-    path: Path
-    rows: int
-    blob: str
-    released: str
-
-    @property
-    def as_released(self) -> bool:
-        return self.blob == self.released
+def _prompts_version(folder: Path) -> str:
+    """Return the version of the prompts in a folder of data, or ""."""
+    return str(_read_prompts(folder).get("version", ""))
 
 
-def git_blob_id(path: Path) -> str:
-    """The id by which git knows the content of a file: SHA-1 of `blob`, its length, and its bytes."""
-    digest = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
-    with path.open("rb") as stream:
-        while some := stream.read(2**20):
-            digest.update(some)
-    return digest.hexdigest()
-
-
-def released_ids(name: str) -> dict[str, str]:
-    """Path to id of the released files in the table `name` of the list; nothing where it has none."""
-    known: dict[str, dict[str, str]] = tomllib.loads(CHECKSUMS.read_text("utf-8"))
-    return known.get(name, {})
+def _read_prompts(folder: Path) -> dict[str, Any]:
+    try:
+        return read_toml(folder / PROMPTS_FILE)
+    except BadInput:
+        return {}

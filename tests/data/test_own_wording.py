@@ -10,7 +10,7 @@ from bench import data, run
 from bench.cli import printing
 from bench.core.errors import AnotherRun, BadInput
 from bench.core.i18n import use_language
-from bench.data import SAMPLES, fetch_wording
+from bench.data import SAMPLES
 from bench.data.cbbq.expand import expand
 from bench.data.fetch import fetch
 from bench.metrics.headline import prompt_language_warning, warnings
@@ -192,7 +192,7 @@ def test_whatever_copies_a_data_folder_copies_its_wording(
     copied = fetch("mcbe", folder, tmp_path / "copy").folder
     assert (copied / "prompts.toml").read_text("utf-8") == PROMPTS
     assert prompts.load("mcbe", None, copied).version == "ours-ko-1"
-    assert "the set is asked in it unless --prompts says otherwise" in capsys.readouterr().err
+    assert "the data set is asked with them unless --prompts is given" in capsys.readouterr().err
     archive = shutil.make_archive(str(tmp_path / "set"), "zip", folder.parent, folder.name)
     unpacked = fetch("mcbe", archive, tmp_path / "unpacked").folder
     assert prompts.load("mcbe", None, unpacked).version == "ours-ko-1"
@@ -209,21 +209,6 @@ def test_a_broken_wording_is_not_copied(folder: Path, tmp_path: Path) -> None:
     (folder / "prompts.toml").write_text("version = ", "utf-8")
     with pytest.raises(BadInput, match=r"prompts\.toml: not TOML"):
         fetch("mcbe", folder, tmp_path / "copy")
-
-
-def test_a_released_wording_never_replaces_a_sets_own(
-    folder: Path, tmp_path: Path, monkeypatch
-) -> None:
-    class Scripts:
-        """A release whose wording is found everywhere."""
-
-        find = staticmethod(lambda folder, above=False: folder)
-        read = staticmethod(lambda scripts: 'version = "official"\n[a]\n')
-
-    monkeypatch.setitem(fetch_wording.MODULES, "mcbe", Scripts)
-    with pytest.raises(BadInput, match="is a set's own wording"):
-        fetch_wording.alone("mcbe", folder, folder, tmp_path)
-    assert (folder / "prompts.toml").read_text("utf-8") == PROMPTS
 
 
 def test_data_that_come_anew_without_a_wording_keep_the_one_that_was_put_beside_them(

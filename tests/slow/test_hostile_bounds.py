@@ -22,7 +22,7 @@ MEMORY = 500  # MB, the imported libraries among them
 CODE = """
 import json, sys
 from pathlib import Path
-import bench.data.archive, bench.data.cbbq, bench.data.mcbe, bench.data.readers, bench.data.readers, bench.data.readers, openpyxl
+import bench.data.fetch, bench.data.cbbq, bench.data.mcbe, bench.data.readers, bench.data.readers, bench.data.readers, openpyxl
 from bench.core.errors import BadInput
 path = Path(sys.argv[2])
 try:
@@ -269,9 +269,7 @@ def test_yaml_and_toml_that_grow(tmp_path: Path, call: str, content: str, said: 
     assert said in refused(call, path)
 
 
-ARCHIVE = (
-    "bench.data.archive.unpack(path, path.parent / 'into', lambda name: name.endswith('.csv'))"
-)
+ARCHIVE = "bench.data.fetch.unpack(path, path.parent / 'into', lambda name: name.endswith('.csv'))"
 
 
 def zip_of_zeros(path: Path) -> None:
@@ -348,7 +346,7 @@ def test_archives_that_grow(
 def test_names_that_cannot_both_be_written(
     tmp_path: Path, refusal: Callable[..., str], form: str, first: str, second: str, said: str
 ) -> None:
-    from bench.data.archive import unpack
+    from bench.data.fetch import unpack
 
     path = tmp_path / f"x.{form}"
     if form == "zip":

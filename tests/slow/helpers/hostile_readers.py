@@ -20,10 +20,10 @@ from bench.analyses.people import _read_verdicts
 from bench.benchmarks import module
 from bench.core.errors import BadInput
 from bench.data import cbbq, mcbe, nli_coal
-from bench.data.archive import unpack
 from bench.data.cbbq import official_wording as cbbq_wording
 from bench.data.cbbq import templates
 from bench.data.cbbq.expand import expand
+from bench.data.fetch import unpack
 from bench.data.mcbe import official_wording as mcbe_wording
 from bench.data.nli_coal import corpora
 from bench.data.nli_coal.language_pack import FRAMES, TERMS, read_pack, with_captions
