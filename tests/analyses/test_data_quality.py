@@ -2,16 +2,15 @@
 
 import math
 
-import numpy as np
 import pandas as pd
 import pytest
 
 from bench import show
 from bench.analyses import quality
 from bench.data import SAMPLES
-from bench.figures import agreement, style, words
 from bench.figures import diversity as pictures
-from bench.metrics import annotators, judges
+from bench.figures import style, words
+from bench.metrics import annotators
 from bench.metrics.words import counts
 from tests.helpers.drawing import drawn, ticks
 
@@ -21,29 +20,6 @@ def looked():
     return quality.looks(
         ["mcbe", "nli_coal"], {name: str(SAMPLES / name) for name in ("mcbe", "nli_coal")}
     )
-
-
-def judged(n=1):
-    dice = np.random.default_rng(0)
-    human = dice.uniform(0, 100, 40)
-    parts = []
-    for k in range(n):
-        judge = np.clip(human + dice.normal(0, 5 + 6 * k, 40), 0, 100)
-        items = [f"{'age' if i % 2 else 'gender'}:{i}" for i in range(40)]
-        parts.append(
-            pd.DataFrame(
-                {
-                    "by": f"some-organisation/model-of-a-long-name-{k}-instruct",
-                    "model": "m",
-                    "category": [item.partition(":")[0] for item in items],
-                    "item_id": items,
-                    "cluster": items,
-                    "judge": judge,
-                    "human": human,
-                }
-            )
-        )
-    return pd.concat(parts, ignore_index=True)
 
 
 @pytest.mark.parametrize("by", ["category", "topic", "group"])
@@ -107,31 +83,6 @@ def test_kappas_are_sorted_and_gaps_are_named():
     assert "undefined" in [text.get_text() for text in fig.axes[0].texts]
     assert fig.get_label().startswith("Simulated annotators agree with kappa 0.70")
     assert drawn(pictures.kappas(found, "mcbe")).get_label().startswith("Annotators agree")
-
-
-@pytest.mark.parametrize("n", [1, 2, pytest.param(12, marks=pytest.mark.slow)])
-def test_a_judge_stands_beside_a_constant_one(n):
-    marks = judged(n)
-    compared = judges.by_category(marks)
-    fig = drawn(agreement.by_category(compared, "mcbe", judges.POINTS))
-    ax = fig.axes[0]
-    dots = {float(line.get_xdata()[0]) for line in ax.lines if line.get_marker() == "o"}
-    shown = compared if n <= agreement.MANY else compared[compared.category == "all"]
-    assert dots == set(shown.distance)
-    bars = {float(line.get_xdata()[0]) for line in ax.lines if line.get_linewidth() == 2.5}
-    assert set(shown.constant) <= bars
-    summed = judges.summary(marks)
-    fig = drawn(agreement.against_people(marks, summed, judges.POINTS))
-    assert len(fig.axes) == 2 * min(n, agreement.MANY)
-    lines = {round(float(line.get_ydata()[0]), 6) for line in fig.axes[1].lines}
-    row = summed.sort_values("pearson", ascending=False).iloc[0]
-    assert {round(row[name], 6) for name in ("difference", "limit_low", "limit_high")} <= lines
-
-
-def test_nothing_to_compare_is_no_picture():
-    none = judged().iloc[:0]
-    assert agreement.against_people(none, pd.DataFrame(), judges.POINTS) is None
-    assert agreement.by_category(pd.DataFrame(), "mcbe", judges.POINTS) is None
 
 
 def test_what_was_said_is_text(capsys, monkeypatch):

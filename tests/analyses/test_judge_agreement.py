@@ -1,4 +1,4 @@
-"""Judges against people: distances, limits and kappas by hand and by libraries, constant judges, runs, files of marks."""
+"""Judges against people: distances and kappas by hand and by libraries, runs, files of marks."""
 
 import math
 
@@ -7,13 +7,14 @@ import pandas as pd
 import pytest
 import scipy.stats
 
-from bench.analyses import people
+from bench.analyses import judge_agreement as ja
+from bench.analyses.judge_agreement import pictures
 from bench.core.errors import BadInput
 from bench.data import SAMPLES
-from bench.metrics import judges
 from bench.metrics.agreement import cohen_kappa, severity_level
 from bench.run import evaluate
 from bench.run.human_marks import to_mark
+from tests.helpers.drawing import drawn
 
 GOOD, CONSTANT = "simulated:competence=1,seed=5", "simulated:answer=5"
 
@@ -35,9 +36,9 @@ def marks(judge, human, by="j", category="age", items=None):
 
 @pytest.fixture
 def many():
-    dice = np.random.default_rng(0)
-    human = dice.uniform(0, 100, 200)
-    near = marks(np.clip(human + dice.normal(2, 8, 200), 0, 100), human, "near")
+    rng = np.random.default_rng(0)
+    human = rng.uniform(0, 100, 200)
+    near = marks(np.clip(human + rng.normal(2, 8, 200), 0, 100), human, "near")
     return pd.concat(
         [near, marks(np.full(200, 40.0), human, "constant"), marks(100 - human, human, "reverse")]
     )
@@ -49,7 +50,7 @@ def runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("BENCH_DATA", str(SAMPLES))
     mcbe = {"tasks": ["ba", "bs"], "categories": ["gender", "age"]}
-    return people.judged(
+    return ja.judged(
         [],
         demo=["simulated:bias=0.3", "simulated:bias=0.8"],
         judges=[GOOD, CONSTANT],
@@ -59,9 +60,7 @@ def runs(tmp_path, monkeypatch):
 
 def test_distance_and_constant_by_hand():
     found = (
-        judges.by_category(marks([10, 20, 40, 0], [10, 30, 20, 10]))
-        .set_index("category")
-        .loc["age"]
+        ja.by_category(marks([10, 20, 40, 0], [10, 30, 20, 10])).set_index("category").loc["age"]
     )
     assert found.distance == pytest.approx((0 + 10 + 20 + 10) / 4)
     # People's median is 10 or 20 or what is between; the lower is one that they gave.
@@ -71,15 +70,15 @@ def test_distance_and_constant_by_hand():
     assert (found.n, found["items"]) == (4, 4)
 
 
-def test_no_constant_mark_is_nearer_than_the_one_that_is_told(many):
+def test_no_constant_mark_is_nearer_than_the_reported_one(many):
     some = many[many.by == "near"]
-    found = judges.by_category(some).iloc[0]
+    found = ja.by_category(some).iloc[0]
     every = [np.abs(mark - some.human).mean() for mark in np.linspace(0, 100, 2001)]
     assert found.constant <= min(every) + 1e-9
 
 
 def test_limits_and_correlation_are_those_of_the_textbook(many):
-    found = judges.summary(many).set_index("by")
+    found = ja.summary(many).set_index("by")
     some = many[many.by == "near"]
     off = some.judge - some.human
     assert found.difference["near"] == pytest.approx(off.mean())
@@ -93,38 +92,38 @@ def test_limits_and_correlation_are_those_of_the_textbook(many):
 
 
 def test_sentences_are_no_stronger_than_the_test(many):
-    compared = judges.by_category(many)
-    told = judges.findings(compared, judges.POINTS, "analyses")
-    assert told[0].startswith("near is ")
-    assert "nearer to people than that (p < 0.001" in told[0]
-    assert "farther from people than that" in told[2]
-    few = judges.by_category(marks([1, 5, 3, 8], [2, 4, 4, 6]))
-    (sentence,) = judges.findings(few, judges.SEVERITY, "severities")
-    assert "No difference between them could be shown" in sentence
-    assert judges.title(few, "j") == "j could not be told from a constant mark"
-    assert judges.title(compared, "near").startswith("near is nearer to people")
-    assert judges.title(compared, "reverse").startswith("reverse is farther")
+    compared = ja.by_category(many)
+    told = ja.findings(compared, ja.POINTS, "analyses")
+    assert "near is nearer to people than a constant mark, which differs by" in told[0]
+    assert "(p < 0.001)" in told[0]
+    assert "reverse is farther from people" in told[2]
+    few = ja.by_category(marks([1, 5, 3, 8], [2, 4, 4, 6]))
+    (sentence,) = ja.findings(few, ja.SEVERITY, "severities")
+    assert "j could not be told from a constant mark" in sentence
+    assert ja.title(few, "j") == "j could not be told from a constant mark"
+    assert ja.title(compared, "near").startswith("near is nearer to people")
+    assert ja.title(compared, "reverse").startswith("reverse is farther")
 
 
 def test_kappas_are_those_of_cohen():
-    dice = np.random.default_rng(1)
-    human = dice.integers(0, 2, 300)
-    judge = np.where(dice.random(300) < 0.8, human, 1 - human)
-    found = judges.kappas(marks(judge, human)).iloc[0]
+    rng = np.random.default_rng(1)
+    human = rng.integers(0, 2, 300)
+    judge = np.where(rng.random(300) < 0.8, human, 1 - human)
+    found = ja.kappas(marks(judge, human)).iloc[0]
     known = cohen_kappa(list(judge), list(human))
     assert found.kappa == pytest.approx(known.kappa)
     # One mark an item: the bootstrap is near the formula.
     assert (found.ci_low, found.ci_high) == pytest.approx((known.ci_low, known.ci_high), abs=0.02)
-    scores = dice.uniform(0, 10, (2, 300))
-    levels = judges.kappas(marks(*scores), levels=True).iloc[0]
+    scores = rng.uniform(0, 10, (2, 300))
+    levels = ja.kappas(marks(*scores), levels=True).iloc[0]
     assert levels.kappa == pytest.approx(
         cohen_kappa(*map(list, severity_level(scores)), weights="quadratic").kappa
     )
-    constant = judges.kappas(marks(np.ones(300), human)).iloc[0]
+    constant = ja.kappas(marks(np.ones(300), human)).iloc[0]
     # It is 0 in every resample, so that there is no interval.
     assert constant.kappa == 0
     assert np.isnan([constant.ci_low, constant.ci_high]).all()
-    same = judges.kappas(marks([1, 1], [1, 1])).iloc[0]
+    same = ja.kappas(marks([1, 1], [1, 1])).iloc[0]
     assert math.isnan(same.kappa)
     assert same.note
 
@@ -132,13 +131,13 @@ def test_kappas_are_those_of_cohen():
 def test_intervals_count_items_not_marks(many):
     once = many[many.by == "near"]
     thrice = pd.concat([once.assign(model=name) for name in "abc"], ignore_index=True)
-    one, three = (judges.by_category(some).iloc[0] for some in (once, thrice))
+    one, three = (ja.by_category(some).iloc[0] for some in (once, thrice))
     assert three.n == 3 * one.n
     assert three.ci_high - three.ci_low == pytest.approx(one.ci_high - one.ci_low)
 
 
 def test_a_constant_judge_names_no_winner(runs):
-    found = judges.winners(people.analyses(runs)).set_index(["by", "ties_count"])
+    found = ja.winners(ja.analyses(runs)).set_index(["by", "ties_count"])
     assert found.n[CONSTANT, "exclude"] == 0
     assert found.tied[CONSTANT, "exclude"] == 1
     assert math.isnan(found.rate[CONSTANT, "exclude"])
@@ -146,9 +145,9 @@ def test_a_constant_judge_names_no_winner(runs):
 
 
 def test_simulated_people_are_as_far_from_the_rule_as_was_put_in(runs):
-    found = people.analyses(runs)
+    found = ja.analyses(runs)
     assert set(found.by) == {GOOD, CONSTANT}
-    distance = judges.by_category(found).set_index(["by", "category"]).distance
+    distance = ja.by_category(found).set_index(["by", "category"]).distance
     # The mean of three people, each off by 10 points, is off by 10 / sqrt(3), its distance sqrt(2 / pi) of that; less where
     # the scale ends.
     assert 0.4 * 4.6 < distance[GOOD, "all"] < 1.2 * 4.6
@@ -156,28 +155,28 @@ def test_simulated_people_are_as_far_from_the_rule_as_was_put_in(runs):
         found[found.by == by].set_index(["model", "item_id"]).human for by in (GOOD, CONSTANT)
     )
     assert good.sort_index().equals(constant.sort_index())
-    (note,) = people.notes(found, people.verdicts(runs), "", "")
+    (note,) = ja.notes(found, ja.verdicts(runs), "", "")
     assert "simulated" in note
-    assert people.notes(found, people.verdicts(runs), "mine.csv", "") == []
-    assert set(judges.summary(found[found.by == CONSTANT]).pearson.isna()) == {True}
+    assert ja.notes(found, ja.verdicts(runs), "mine.csv", "") == []
+    assert set(ja.summary(found[found.by == CONSTANT]).pearson.isna()) == {True}
 
 
 def test_people_of_a_file_are_matched_by_model_and_item(runs, tmp_path):
-    path = tmp_path / "people.csv"
+    path = tmp_path / "ja.csv"
     path.write_text(
         "item_id,model,human\ngender:1,simulated:bias=0.3,80\ngender:1,simulated:bias=0.3,90\nage:2,else,1\n",
         "utf-8",
     )
-    found = people.analyses(runs, str(path))
+    found = ja.analyses(runs, str(path))
     assert set(found.model) == {"simulated:bias=0.3"}
     assert list(found.human) == [85.0, 85.0]
     path.write_text("item_id,model,human\nage:2,else,1\n", "utf-8")
     with pytest.raises(BadInput, match="no marks of these runs"):
-        people.analyses(runs, str(path))
+        ja.analyses(runs, str(path))
 
 
 def test_severities_are_of_each_model_once(runs):
-    found = people.severities(runs)
+    found = ja.severities(runs)
     assert list(dict.fromkeys(found.by)) == ["simulated:bias=0.3", "simulated:bias=0.8"]
     assert not found.duplicated(["by", "item_id"]).any()
     items = runs[0].items.set_index("item_id").score
@@ -194,22 +193,22 @@ def test_verdicts_of_people_are_read_from_the_table_that_was_marked(tmp_path, mo
         "data": SAMPLES / "cbbq",
     }
     run = evaluate("cbbq", "simulated:bias=0.5", judge="simulated:competence=1", **options)
-    simulated = people.verdicts([run])
+    simulated = ja.verdicts([run])
     # A judge by the rule disagrees with simulated people once in ten times.
-    assert judges.by_category(simulated).distance[0] == pytest.approx(0.1, abs=0.12)
+    assert ja.by_category(simulated).distance[0] == pytest.approx(0.1, abs=0.12)
     to_mark(run, tmp_path / "table.csv")
     table = pd.read_csv(tmp_path / "table.csv", dtype=str, keep_default_na=False)
     table["response"] = ["有", "无", *[""] * (len(table) - 2)]
     table.to_csv(tmp_path / "done.csv", index=False)
-    found = people.verdicts([run], str(tmp_path / "done.csv"))
+    found = ja.verdicts([run], str(tmp_path / "done.csv"))
     assert len(found) == 2
     assert set(found.human) == {0.0, 1.0}
     table.assign(reply="another").to_csv(tmp_path / "other.csv", index=False)
     with pytest.raises(BadInput, match="no marks of these runs"):
-        people.verdicts([run], str(tmp_path / "other.csv"))
+        ja.verdicts([run], str(tmp_path / "other.csv"))
     table.assign(response="maybe").to_csv(tmp_path / "wrong.csv", index=False)
     with pytest.raises(BadInput, match="row 1, column `response`: 'maybe' is no verdict"):
-        people.verdicts([run], str(tmp_path / "wrong.csv"))
+        ja.verdicts([run], str(tmp_path / "wrong.csv"))
 
 
 @pytest.mark.parametrize(
@@ -222,4 +221,53 @@ def test_verdicts_of_people_are_read_from_the_table_that_was_marked(tmp_path, mo
 )
 def test_wrong_marks_are_refused(wrong, message):
     with pytest.raises(BadInput, match=message):
-        judges.summary(wrong)
+        ja.summary(wrong)
+
+
+def marks_of(n=1):
+    rng = np.random.default_rng(0)
+    human = rng.uniform(0, 100, 40)
+    parts = []
+    for k in range(n):
+        judge = np.clip(human + rng.normal(0, 5 + 6 * k, 40), 0, 100)
+        items = [f"{'age' if i % 2 else 'gender'}:{i}" for i in range(40)]
+        parts.append(
+            pd.DataFrame(
+                {
+                    "by": f"some-organisation/model-of-a-long-name-{k}-instruct",
+                    "model": "m",
+                    "category": [item.partition(":")[0] for item in items],
+                    "item_id": items,
+                    "cluster": items,
+                    "judge": judge,
+                    "human": human,
+                }
+            )
+        )
+    return pd.concat(parts, ignore_index=True)
+
+
+@pytest.mark.parametrize("n", [1, 2, pytest.param(12, marks=pytest.mark.slow)])
+def test_pictures_show_every_distance_and_the_constant_mark(n):
+    table = marks_of(n)
+    compared = ja.by_category(table)
+    fig = drawn(pictures.plot_distances(compared, "mcbe", ja.POINTS))
+    ax = fig.axes[0]
+    lines = [line for line in ax.lines if len(line.get_xdata())]  # the others are the legend's
+    dots = {float(line.get_xdata()[0]) for line in lines if line.get_marker() == "o"}
+    shown = compared if n <= pictures.MANY else compared[compared.category == "all"]
+    assert dots == set(shown.distance)
+    bars = {float(line.get_xdata()[0]) for line in lines if line.get_linewidth() == 2.5}
+    assert set(shown.constant) <= bars
+    summed = ja.summary(table)
+    fig = drawn(pictures.plot_marks(table, summed, ja.POINTS))
+    assert len(fig.axes) == 2 * min(n, pictures.MANY)
+    levels = {round(float(line.get_ydata()[0]), 6) for line in fig.axes[1].lines}
+    row = summed.sort_values("pearson", ascending=False).iloc[0]
+    assert {round(row[name], 6) for name in ("difference", "limit_low", "limit_high")} <= levels
+
+
+def test_nothing_to_compare_is_no_picture():
+    none = marks_of(2).iloc[:0]
+    assert pictures.plot_marks(none, pd.DataFrame(), ja.POINTS) is None
+    assert pictures.plot_distances(pd.DataFrame(), "mcbe", ja.POINTS) is None

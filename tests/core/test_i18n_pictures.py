@@ -14,9 +14,9 @@ from bench.analyses import (
     compare_models,
     explore,
     friedman_test,
+    judge_agreement,
     meta,
     meta_respondents,
-    people,
     quality,
     self_correction,
     sizes,
@@ -25,10 +25,10 @@ from bench.analyses import (
 from bench.analyses.compare_models import convergence
 from bench.analyses.compare_models.convergence import Measure
 from bench.analyses.generalisability import generalised
+from bench.analyses.judge_agreement import pictures as agreement
 from bench.benchmarks import module, names
 from bench.core.i18n import use_language
 from bench.figures import (
-    agreement,
     confusion,
     diversity,
     generalisability,
@@ -41,7 +41,6 @@ from bench.metrics import confusion as confused
 from bench.metrics import (
     confusion_findings,
     diversity_findings,
-    judges,
     meta_findings,
     nli_coal,
     robustness_findings,
@@ -341,18 +340,21 @@ def test_trends_over_size(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_judges_and_people(runs: Any) -> None:
-    points, severe = people.analyses(runs["mcbe"]), people.severities(runs["mcbe"])
+    points, severe = (
+        judge_agreement.analyses(runs["mcbe"]),
+        judge_agreement.severities(runs["mcbe"]),
+    )
     for marks, scale, what in (
-        (points, judges.POINTS, "analyses"),
-        (severe, judges.SEVERITY, "severities"),
+        (points, judge_agreement.POINTS, "analyses"),
+        (severe, judge_agreement.SEVERITY, "severities"),
     ):
-        found = judges.by_category(marks)
+        found = judge_agreement.by_category(marks)
         checked(
-            agreement.against_people(marks, judges.summary(marks), scale),
-            agreement.by_category(found, "mcbe", scale),
+            agreement.plot_marks(marks, judge_agreement.summary(marks), scale),
+            agreement.plot_distances(found, "mcbe", scale),
         )
-        told(*judges.findings(found, scale, what))
-    told(*people.notes(points, points, "", ""), people.above("m", "analyses"))
+        told(*judge_agreement.findings(found, scale, what))
+    told(*judge_agreement.notes(points, points, "", ""), judge_agreement.above("m", "analyses"))
 
 
 @pytest.mark.slow

@@ -35,8 +35,17 @@ FIRST_WAIT, LONGEST_WAIT, LONGEST_ASKED = 0.5, 30.0, 3600.0
 PATIENCE = 300.0
 # The headers of a request besides its key.
 HEADERS = set(
-    "accept accept-encoding connection content-length content-type host transfer-encoding "
-    "user-agent x-stainless-raw-response".split()  # openai's client knows its requests by the last
+    [
+        "accept",
+        "accept-encoding",
+        "connection",
+        "content-length",
+        "content-type",
+        "host",
+        "transfer-encoding",
+        "user-agent",
+        "x-stainless-raw-response",
+    ]  # openai's client knows its requests by the last
 )
 
 T = TypeVar("T")

@@ -16,7 +16,7 @@ from typing import Any
 from openpyxl import Workbook
 
 from bench import data
-from bench.analyses.people import _read_verdicts
+from bench.analyses.judge_agreement.marks import read_verdicts
 from bench.benchmarks import module
 from bench.core.errors import BadInput
 from bench.data import cbbq, mcbe, nli_coal
@@ -368,7 +368,7 @@ READERS: dict[str, Reader] = {
         sheets,
         both(
             lambda folder: Replay(folder / "marks.csv"),
-            lambda folder: _read_verdicts(folder / "marks.csv"),
+            lambda folder: read_verdicts(folder / "marks.csv"),
             lambda folder: annotators.read_annotations(folder / "kappa.csv"),
             lambda folder: annotators.read_annotations(folder / "kappa.csv", levels=True),
             lambda folder: agreement.read_human(folder / "human.csv"),

@@ -1,0 +1,417 @@
+"""Compare judges with people, mark by mark, and with a judge that always gives the same mark.
+
+    marks = analyses(runs, "people.csv")     # McBE's bias analyses, by judge and people
+    marks = severities(runs)                 # McBE's bias scores, by model and people
+    marks = verdicts(runs, "marked.csv")     # CBBQ's explanations: biased or not
+    findings(by_category(marks), POINTS, "analyses")
+
+A verdict is 1 or 0, so that a distance is a share of disagreement. The baseline is a judge that
+always gives the same mark: one that is not nearer to people than that is of no use.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from bench.analyses.judge_agreement.marks import (
+    COLUMNS,
+    analyses,
+    judged,
+    notes,
+    points,
+    severities,
+    verdicts,
+)
+from bench.core.errors import BadInput
+from bench.core.i18n import N_, _, note, sentences
+from bench.metrics.agreement import (
+    TIES,
+    by_pair,
+    clustered_kappa,
+    severity_level,
+    winner_consistency,
+)
+from bench.metrics.bootstrap import LEVEL, estimate, resample
+from bench.metrics.significance import difference, format_p, holm
+from bench.metrics.table import ALL
+
+__all__ = [
+    "POINTS",
+    "SEVERITY",
+    "VERDICT",
+    "above",
+    "analyses",
+    "by_category",
+    "differing",
+    "findings",
+    "judged",
+    "kappas",
+    "notes",
+    "points",
+    "self_consistency",
+    "self_findings",
+    "severities",
+    "summary",
+    "title",
+    "verdicts",
+    "winner_findings",
+    "winners",
+    "winners_by_pair",
+]
+_ROUNDING = 1e-9
+
+
+class Scale(NamedTuple):
+    """A scale of marks: its name on an axis, its ends, and digits; `share` if a distance is one."""
+
+    name: str
+    low: float
+    high: float
+    digits: int = 1
+    share: bool = False
+
+    def text(self, distance: float) -> str:
+        """Return a distance in words."""
+        if self.share:
+            return f"{distance:.0%}"
+        return _("{n} points", n=f"{distance:.{self.digits}f}")
+
+
+POINTS = Scale(N_("points for an analysis, 0 to 100"), 0, 100)
+SEVERITY = Scale(N_("severity, 0 to 10"), 0, 10, 2)
+VERDICT = Scale(N_("verdict, 1: biased"), 0, 1, 2, share=True)
+
+
+def summary(marks: pd.DataFrame) -> pd.DataFrame:
+    """Summarize how each judge's marks differ from people's, and how they go together.
+
+    Returns:
+        `by`, `n` (marks), `items`, `difference` with `ci_low` and `ci_high`, `limit_low` and
+        `limit_high` (of agreement), `same` (share of equal marks), `pearson` with its interval,
+        `note`. Intervals are by bootstrap over clusters.
+
+    Raises:
+        BadInput: a column is missing, or there are no marks.
+    """
+    rows = []
+    for by, part in _check(marks).groupby("by", sort=False):
+        x, y = part.judge.to_numpy(float), part.human.to_numpy(float)
+        sums = {"n": np.ones(len(x)), "x": x, "y": y, "xx": x * x, "yy": y * y, "xy": x * y}
+        frame = pd.DataFrame({"stratum": ALL, "cluster": part.cluster.to_numpy(), **sums})
+        totals = resample(frame, "stratum", "cluster", list(sums))
+        mean = estimate(totals, lambda s: (s[:, 0, 1] - s[:, 0, 2]) / s[:, 0, 0])
+        r = estimate(totals, _pearson)
+        spread = 1.96 * float(np.std(x - y, ddof=1)) if len(x) > 1 else np.nan
+        constant = "no r: one of the two always gives the same mark"
+        rows.append(
+            {
+                "by": by,
+                "n": len(part),
+                "items": part.item_id.nunique(),
+                "difference": mean.value,
+                "ci_low": mean.low,
+                "ci_high": mean.high,
+                "limit_low": mean.value - spread,
+                "limit_high": mean.value + spread,
+                "same": float(np.mean(np.abs(x - y) < _ROUNDING)),
+                "pearson": r.value,
+                "pearson_low": r.low,
+                "pearson_high": r.high,
+                "note": constant if np.isnan(r.value) else "",
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _pearson(sums: np.ndarray) -> np.ndarray:
+    x, y, xx, yy, xy = (sums[:, 0, k] / sums[:, 0, 0] for k in range(1, 6))
+    spread = (xx - x * x) * (yy - y * y)
+    # The spread of a constant is zero but for rounding.
+    return np.asarray((xy - x * y) / np.sqrt(np.where(spread > _ROUNDING, spread, np.nan)))
+
+
+def by_category(marks: pd.DataFrame) -> pd.DataFrame:
+    """Compute the distance from people in each category, and that of a constant judge.
+
+    The constant mark is people's median, so it is at its best: it was chosen after their marks were
+    known.
+
+    Returns:
+        `by`, `category` (`all` first), `n`, `items`, `distance`, `ci_low`, `ci_high`, `constant`
+        (its distance), `constant_mark`, `nearer` (the constant's distance less the judge's) with
+        `nearer_low` and `nearer_high`, `p` (paired over clusters; of the categories adjusted by
+        Holm), `detectable`, `note`.
+
+    Raises:
+        BadInput: a column is missing, or there are no marks.
+    """
+    rows = []
+    for by, own in _check(marks).groupby("by", sort=False):
+        parts = [(ALL, own), *own.groupby("category", sort=False)]
+        distances = [_distance(by, str(name), part) for name, part in parts]
+        adjusted = holm([row["p"] for row in distances[1:]])
+        for row, p in zip(distances[1:], adjusted, strict=True):
+            row["p"] = float(p)
+        rows += distances
+    return pd.DataFrame(rows)
+
+
+def _distance(by: object, category: str, marks: pd.DataFrame) -> dict[str, Any]:
+    # Of an even number the lower of the two in the middle, which people gave.
+    mark = float(np.quantile(marks.human, 0.5, method="lower"))
+    judge, constant = (marks.judge - marks.human).abs(), (mark - marks.human).abs()
+    rows = marks[["cluster"]].assign(stratum=category, n=1.0, distance=judge)
+    totals = resample(rows, "stratum", "cluster", ["n", "distance"])
+    distance = estimate(totals, lambda s: s[:, 0, 1] / s[:, 0, 0])
+    nearer = difference(constant.to_numpy(), judge.to_numpy(), list(marks.cluster))
+    return {
+        "by": by,
+        "category": category,
+        "n": len(marks),
+        "items": marks.item_id.nunique(),
+        "distance": distance.value,
+        "ci_low": distance.low,
+        "ci_high": distance.high,
+        "constant": float(constant.mean()),
+        "constant_mark": mark,
+        "nearer": nearer.difference,
+        "nearer_low": nearer.ci_low,
+        "nearer_high": nearer.ci_high,
+        "p": nearer.p,
+        "detectable": nearer.detectable,
+        "note": nearer.note,
+    }
+
+
+def kappas(marks: pd.DataFrame, *, levels: bool = False) -> pd.DataFrame:
+    """Compute Cohen's kappa of each judge: `by`, `kappa`, `ci_low`, `ci_high`, `n`, `note`.
+
+    Intervals are by bootstrap over clusters, because marks of one model or item are not
+    independent.
+
+    Args:
+        levels: compare McBE's five levels of severity, weighed by the square of their distance
+            (Cohen, 1968); else each mark is a category.
+
+    Raises:
+        BadInput: a column is missing, there are no marks, or one is no severity.
+    """
+    rows = []
+    for by, part in _check(marks).groupby("by", sort=False):
+        judge, human = (
+            list(severity_level(part[name]) if levels else part[name])
+            for name in ("judge", "human")
+        )
+        kappa = clustered_kappa(judge, human, list(part.cluster), "quadratic" if levels else None)
+        undefined = "all marks are of one category, so chance agrees as perfectly"
+        reason = undefined if np.isnan(kappa.kappa) else ""
+        rows.append((by, kappa.kappa, kappa.ci_low, kappa.ci_high, kappa.n, reason))
+    return pd.DataFrame(rows, columns=["by", "kappa", "ci_low", "ci_high", "n", "note"])
+
+
+NO_WINNER = "no comparison in which both name a winner"
+
+
+def winners(marks: pd.DataFrame) -> pd.DataFrame:
+    """Compute how often judge and people name the same better one of two models.
+
+    Returns:
+        `by`, `ties_count` (the rule, see `bench.metrics.agreement.winner_consistency`), `rate`,
+        `ci_low`, `ci_high`, `n` (comparisons that count), `tied` (share without a winner), `note`.
+
+    Raises:
+        BadInput: a column is missing, or no item has marks of two models.
+    """
+    rows = []
+    for by, part in _check(marks).groupby("by", sort=False):
+        for rule in TIES:
+            same = winner_consistency(part, rule)
+            rows.append((by, rule, *same, "" if same.n else NO_WINNER))
+    columns = ["by", "ties_count", "rate", "ci_low", "ci_high", "n", "tied", "note"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def winners_by_pair(marks: pd.DataFrame) -> pd.DataFrame:
+    """Compute `winners` for each pair of models (McBE's Table 13).
+
+    Returns:
+        `by`, `ties_count`, `model_a`, `model_b`, `rate`, `ci_low`, `ci_high`, `n` (comparisons that
+        count), `tied`, `items`, `judge_difference` and `human_difference` (model_a's mean less
+        model_b's), `same_winner` (whether both means name the same better one), `note`.
+
+    Raises:
+        BadInput: a column is missing, or no item has marks of two models.
+    """
+    parts = []
+    for by, part in _check(marks).groupby("by", sort=False):
+        for rule in TIES:
+            pairs = by_pair(part, rule)
+            pairs.insert(0, "by", by)
+            pairs.insert(1, "ties_count", rule)
+            parts.append(pairs)
+    names = {f"{who}_mean_difference": f"{who}_difference" for who in ("judge", "human")}
+    pairs = pd.concat(parts, ignore_index=True).rename(columns={"ties": "tied", **names})
+    return pairs.assign(note=np.where(pairs.n > 0, "", NO_WINNER))
+
+
+def winner_findings(compared: pd.DataFrame) -> list[str]:
+    """Say of each judge how often it names the same better one of two models as people do."""
+    texts = []
+    for row in compared[compared.ties_count == "exclude"].to_dict("records"):
+        if not row["n"]:
+            text = _("{by} and people never both name a better one of two models.", by=row["by"])
+        else:
+            text = _(
+                "{by} and people name the same better one of two models in {rate} of the "
+                "comparisons without a tie (95\u00a0% interval {low} to {high}; n = {n}; {tied} "
+                "are ties).",
+                by=row["by"],
+                rate=f"{row['rate']:.0%}",
+                low=f"{row['ci_low']:.0%}",
+                high=f"{row['ci_high']:.0%}",
+                n=f"{row['n']:,}",
+                tied=f"{row['tied']:.0%}",
+            )
+        texts.append(text)
+    return texts
+
+
+def self_consistency(points: pd.DataFrame) -> pd.DataFrame:
+    """Compute how far each person's second mark is from the first, of rows that are there twice.
+
+    Args:
+        points: `item_id`, `model`, `person`, `second` and `human`, NaN where a row is not marked.
+
+    Returns:
+        `person`, `rows`, `marked`, `n` (rows marked twice), `distance` (mean |first - second|),
+        `difference` (mean first - second), `same` (share that is the same), `note`.
+    """
+    rows = []
+    for person, own in points.groupby("person", sort=False):
+        keyed = own.set_index(["item_id", "model"])
+        apart = (keyed.human[~keyed.second] - keyed.human[keyed.second]).dropna()
+        rows.append(
+            {
+                "person": person,
+                "rows": len(own),
+                "marked": int(own.human.notna().sum()),
+                "n": len(apart),
+                "distance": apart.abs().mean(),
+                "difference": apart.mean(),
+                "same": (apart.abs() < _ROUNDING).mean(),
+                "note": "" if len(apart) else "no row was marked twice",
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def self_findings(consistency: pd.DataFrame) -> list[str]:
+    """Say of each person how many rows are marked, and how far apart two marks of one row are."""
+    texts = []
+    for row in consistency.to_dict("records"):
+        values = {name: f"{row[name]:,}" for name in ("marked", "rows", "n")}
+        text = _(
+            "{person}: {marked} of {rows} rows are marked, {n} of them twice.",
+            person=row["person"],
+            **values,
+        )
+        apart = _(
+            "Two marks of one row are {distance} points apart on average; no judge can be expected "
+            "to be nearer than that.",
+            distance=f"{row['distance']:.1f}",
+        )
+        texts.append(sentences([text, apart if row["n"] else ""]))
+    return texts
+
+
+def differing(marks: pd.DataFrame, n: int, digits: int = 0) -> pd.DataFrame:
+    """Return the `n` marks on which judge and people differ most, for `bench.show.parted`.
+
+    Returns:
+        `heading`, and the texts that were marked.
+    """
+    far = _check(marks).assign(apart=(marks.judge - marks.human).abs())
+    far = far[far.apart > _ROUNDING].sort_values("apart", ascending=False, kind="stable").head(n)
+    headings = [
+        _(
+            "{item}, {model}: {by} {judge}, people {human}",
+            item=row["item_id"],
+            model=row["model"],
+            by=row["by"],
+            judge=f"{row['judge']:.{digits}f}",
+            human=f"{row['human']:.{digits}f}",
+        )
+        for row in far.to_dict("records")
+    ]
+    texts = {"said": _("What was marked"), "reference": _("The reference")}
+    shown = {name: far[column] for column, name in texts.items() if column in far}
+    return pd.DataFrame({"heading": pd.Series(headings, far.index, dtype=object), **shown})
+
+
+def above(by: str, what: str) -> str:
+    """Return the line above the marks on which a judge and people differ most."""
+    return _("{by} and people differ most on these {what}:", by=by, what=_(what))
+
+
+# What a paired test of the distances shows.
+NEARER = N_("{by} is nearer to people than a constant mark")
+FARTHER = N_("{by} is farther from people than a constant mark")
+NO_DIFFERENCE = N_("{by} could not be told from a constant mark")
+
+
+def title(compared: pd.DataFrame, by: str) -> str:
+    """Say whether a judge is nearer to people than a constant mark, over all categories."""
+    row = compared[(compared.by == by) & (compared.category == ALL)].iloc[0]
+    if not row.p < 1 - LEVEL:
+        return _(NO_DIFFERENCE, by=by)
+    return _(NEARER if row.nearer > 0 else FARTHER, by=by)
+
+
+def findings(compared: pd.DataFrame, scale: Scale, what: str) -> list[str]:
+    """Say how far each judge is from people, and whether it is nearer than a constant mark.
+
+    Args:
+        compared: as `by_category` returns it.
+        what: what is marked, such as "analyses".
+    """
+    texts = []
+    for row in compared[compared.category == ALL].to_dict("records"):
+        basis = _(
+            "95\u00a0% interval {low} to {high}; {n} {what} of {items} items",
+            low=scale.text(row["ci_low"]),
+            high=scale.text(row["ci_high"]),
+            n=f"{row['n']:,}",
+            what=_(what),
+            items=f"{row['items']:,}",
+        )
+        distance = _(
+            "{by} differs from people by {size} on average ({around}).",
+            by=row["by"],
+            size=scale.text(row["distance"]),
+            around=basis,
+        )
+        constant = _(
+            "{verdict}, which differs by {constant} ({p}).",
+            verdict=title(compared, row["by"]),
+            constant=scale.text(row["constant"]),
+            p=note(row["note"]) if np.isnan(row["p"]) else format_p(row["p"]),
+        )
+        texts.append(sentences([distance, constant]))
+    return texts
+
+
+def _check(marks: pd.DataFrame) -> pd.DataFrame:
+    """Return marks that are complete.
+
+    Raises:
+        BadInput: a column is missing, there are no marks, or one is empty.
+    """
+    missing = [name for name in COLUMNS if name not in marks]
+    if missing:
+        raise BadInput(f"marks: column `{missing[0]}` is missing; needed: {', '.join(COLUMNS)}")
+    if marks.empty:
+        raise BadInput("marks: there are none that a judge and people have both given")
+    if marks[["judge", "human"]].isna().any(axis=None):
+        raise BadInput("marks: column `judge` or `human` has an empty cell; leave such rows out")
+    return marks

@@ -1,0 +1,307 @@
+"""Collect the marks that judges and people both gave: of runs, and of files or simulated people."""
+
+import glob
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from rapidfuzz.distance import LCSseq
+
+from bench.analyses import opened
+from bench.core.cells import to_whole_number
+from bench.core.errors import BadInput, NoRuns, quoted
+from bench.core.i18n import _
+from bench.data.readers import MAX_LINE, read_csv
+from bench.metrics import mcbe
+from bench.metrics.agreement import read_human
+from bench.run.human_marks import cell, read_analyses
+from bench.run.results import Run, labels, short_name
+from bench.tasks.cbbq import BIASED, LETTERS, verdict
+from bench.tasks.replies import final
+
+# What a table of marks holds: who is compared with people, who was marked, what was sampled, and
+# both marks.
+COLUMNS = ("by", "model", "category", "item_id", "cluster", "judge", "human")
+# The number of simulated people, and the standard deviation of their points from the rule's.
+PEOPLE, SPREAD = 3, 10.0
+# How often the verdict of a simulated person is the rule's.
+RELIABILITY = 0.9
+KEYS = ["task", "item_id", "order", "repeat"]
+
+
+def judged(
+    runs: Sequence[str | Path],
+    *,
+    models: Sequence[str] = (),
+    judges: Sequence[str] = (),
+    demo: Sequence[str] = (),
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+) -> list[Run]:
+    """Open the runs on which judges and people are compared, or run a demonstration.
+
+    Args:
+        runs, models, demo, options: see `bench.analyses.opened`; the demonstration is of the
+            benchmarks of `options`, each marked by each of `judges`.
+
+    Raises:
+        NoRuns: no run has marks of a judge, or severities, for which the data have people's marks.
+    """
+    if runs:
+        given = opened(runs, benchmarks=["mcbe", "cbbq"], models=models)
+        usable = [run for run in given if run.about["asked"]["judge"] or _has(run, "bs")]
+        if not usable:
+            raise NoRuns(
+                f"none of {len(given)} runs has marks of a judge, or severities; ask with --judge, "
+                "or McBE's task bs"
+            )
+        return usable
+    benchmarks = options or {}
+    return [
+        run
+        for judge in judges
+        for run in opened(
+            [],
+            benchmarks=list(benchmarks),
+            demo=demo,
+            options={name: {**given, "judge": judge} for name, given in benchmarks.items()},
+        )
+    ]
+
+
+def analyses(runs: Sequence[Run], people: str = "", *, seed: int = 0) -> pd.DataFrame:
+    """Collect the points of McBE's bias analyses, averaged over repeats and people.
+
+    Args:
+        people: see `points`. If empty, people are simulated: each gives the share of the reference
+            that is in the analysis, in its order and in points, plus normal noise.
+
+    Returns:
+        `COLUMNS`, and the texts `said` and `reference`.
+
+    Raises:
+        BadInput: the file is wrong, or has no marks of these runs.
+    """
+    parts = []
+    for run, judge, name in _marked(runs, "mcbe", "ba"):
+        # Under another judge the model may have written something else, so each run is looked up
+        # by itself.
+        given = points(people, [run]).dropna(subset="human") if people else None
+        records, items = run.records, run.items.set_index("item_id")
+        judge_points = mcbe.analyses(records, run.items)
+        if given is not None and "second" in given:
+            judge_points = judge_points[judge_points.repeat == 0]  # as sheets have it
+        marks = judge_points.groupby("item_id", sort=False)["judge"].mean().reset_index()
+        answers = records[(records.task == "ba") & (records.request == "answer")]
+        said = answers.drop_duplicates("item_id").set_index("item_id").response.rename("said")
+        marks = marks.join(said, on="item_id", how="inner")
+        marks["reference"] = items.explanation.reindex(marks.item_id).to_numpy()
+        if given is None:
+            marks["human"] = _simulated(marks, name, seed)
+        else:
+            own = given[given.model.isin([run.model, run.label])]
+            marks = marks.merge(own.groupby("item_id").human.mean().reset_index(), on="item_id")
+        parts.append(_described(marks, items, judge, name))
+    return _joined(parts, people, [*COLUMNS, "said", "reference"])
+
+
+def points(people: str, runs: Sequence[Run]) -> pd.DataFrame:
+    """Read people's points for bias analyses: `item_id`, `model`, `human`, `person` (the file).
+
+    Args:
+        people: a sheet of `bench mark`, or a pattern of sheets, one per person, which gives a
+        column
+            `second` too (whether it is a row's second mark) and NaN where a row is not marked; or a
+            CSV file as `bench.metrics.agreement.read_human` takes it, whose `model` is a model as
+            it was asked for or as tables name it.
+
+    Raises:
+        BadInput: a file is wrong.
+    """
+    place = str(Path(people).expanduser())
+    analysed = [run for run in runs if run.benchmark == "mcbe"]
+    parts = []
+    for path in map(Path, sorted(glob.glob(place)) or [place]):
+        first = next(iter(read_csv(path, ["human"], longest=MAX_LINE)), {})
+        table = read_analyses(analysed, path) if "key" in first else read_human(path)
+        parts.append(table.assign(person=path.name))
+    return pd.concat(parts, ignore_index=True)
+
+
+def severities(runs: Sequence[Run]) -> pd.DataFrame:
+    """Collect severities of McBE's bias scoring: of each model, as `judge`, and of people.
+
+    A model that was asked in several runs, such as under two judges, counts once; repeats are
+    averaged.
+    """
+    asked = [run for run in _first(runs, "mcbe") if _has(run, "bs")]
+    parts = []
+    for run, name in zip(asked, labels(asked), strict=True):
+        each = mcbe.severities(run.records, run.items).groupby("item_id", sort=False)
+        marks = each.mean().reset_index().rename(columns={"model": "judge", "people": "human"})
+        parts.append(_described(marks, run.items.set_index("item_id"), name, name))
+    return _joined(parts, "", COLUMNS)
+
+
+def verdicts(runs: Sequence[Run], people: str = "", *, seed: int = 0) -> pd.DataFrame:
+    """Collect verdicts on CBBQ's explanations, 1 for biased.
+
+    Args:
+        people: a table as `bench mark` writes it, its column `response` filled in; rows of other
+            replies than those of a run are ignored. If empty, people are simulated: biased where
+            the choice is, and otherwise once in ten times.
+
+    Returns:
+        `COLUMNS`, and the text `said`.
+
+    Raises:
+        BadInput: the file is wrong, or has no marks of these runs.
+    """
+    given = read_verdicts(Path(people).expanduser()) if people else None
+    parts = []
+    for run, judge, name in _marked(runs, "cbbq", ""):
+        items = run.items.set_index("item_id")
+        # The order of options is named by the request; "" is the released one.
+        records = run.records.assign(order=run.records.request.str.partition(":")[2])
+        said = records[records.request.str.startswith("explanation")]
+        marks = records[records.request.str.startswith("judge") & (records.error == "")]
+        marks = marks.assign(verdict=[verdict(reply) for reply in marks.response])
+        marks = marks.loc[marks.verdict != "", [*KEYS, "verdict"]]
+        marks = marks.merge(said[[*KEYS, "response", "parsed"]], on=KEYS)
+        marks = marks.assign(said=marks.response, judge=(marks.verdict == BIASED).astype(float))
+        if given is None:
+            item = items.loc[marks.item_id]
+            target = item.target.where(item.polarity == "neg", 1 - item.target)
+            rule = marks.parsed.to_numpy() == np.array([LETTERS[k] for k in target])
+            keys = zip(*(marks[key] for key in KEYS), strict=True)
+            slips = np.array([_rng(seed, name, *key).random() for key in keys]) >= RELIABILITY
+            marks["human"] = (rule ^ slips).astype(float)
+        else:
+            marks["reply"] = marks.said.map(cell)
+            marks = marks.merge(given, on=[*KEYS, "reply"])
+        scene = items.cluster.reindex(marks.item_id).to_numpy()
+        parts.append(_described(marks, items, judge, name).assign(cluster=scene))
+    return _joined(parts, people, [*COLUMNS, "said"])
+
+
+def read_verdicts(path: Path) -> pd.DataFrame:
+    """Read people's verdicts: `KEYS`, `reply` and `human`.
+
+    Raises:
+        BadInput: a row has no verdict that can be read, or no repeat.
+    """
+    columns = ["task", "item_id", "request", "repeat", "reply", "response"]
+    rows = []
+    for place, row in enumerate(read_csv(path, columns, longest=MAX_LINE), start=1):
+        if not row["response"].strip():
+            continue
+        given, repeat = verdict(row["response"]), to_whole_number(row["repeat"])
+        if not given:
+            raise BadInput(
+                f"{path}, row {place}, column `response`: {quoted(row['response'])} is no verdict; "
+                "write 有 (biased) or 无, or nothing"
+            )
+        if repeat is None:
+            raise BadInput(
+                f"{path}, row {place}, column `repeat`: {quoted(row['repeat'])} is no whole number"
+            )
+        order = row["request"].partition(":")[2]
+        key = (row["task"], row["item_id"], order, repeat)
+        rows.append((*key, row["reply"], float(given == BIASED)))
+    return pd.DataFrame(rows, columns=[*KEYS, "reply", "human"])
+
+
+def notes(analysed: pd.DataFrame, decided: pd.DataFrame, people: str, marked: str) -> list[str]:
+    """Say which people are simulated.
+
+    Args:
+        analysed, decided: `analyses` and `verdicts`.
+        people, marked: the files that they were made with; "" where people are simulated.
+    """
+    texts = []
+    if len(analysed) and not people:
+        once = analysed.drop_duplicates(["model", "item_id"])
+        texts.append(
+            _(
+                "The people who mark analyses are simulated: {n} of them mark by a known rule (how "
+                "much of the reference is in the analysis), each off by {spread} points or so. A "
+                "judge that follows this rule exactly would be {off} points from them. This says "
+                "nothing about real people; the parameter people takes a file of yours.",
+                n=PEOPLE,
+                spread=f"{SPREAD:g}",
+                off=f"{(once.human - _rule(once)).abs().mean():.1f}",
+            )
+        )
+    if len(decided) and not marked:
+        texts.append(
+            _(
+                "The people who judge explanations are simulated: they call one biased where its "
+                "choice is, and say the opposite in {share} of cases. A judge that follows this "
+                "rule exactly would disagree on {share}. The parameter verdicts takes a file of "
+                "yours.",
+                share=f"{1 - RELIABILITY:.0%}",
+            )
+        )
+    return texts
+
+
+def _rule(marks: pd.DataFrame) -> np.ndarray:
+    """Compute the points by the rule that a fully competent simulated judge follows."""
+    pairs = zip(marks.said, marks.reference, strict=True)
+    return np.array([100 * LCSseq.normalized_similarity(final(a), b) for a, b in pairs])
+
+
+def _simulated(marks: pd.DataFrame, model: str, seed: int) -> np.ndarray:
+    """Draw the mean points of simulated people."""
+    noise = [_rng(seed, model, item).normal(0, SPREAD, PEOPLE) for item in marks.item_id]
+    each = np.round(np.clip(_rule(marks)[:, None] + np.stack(noise), 0, 100))
+    return np.asarray(each.mean(axis=1))
+
+
+def _rng(seed: int, *names: object) -> np.random.Generator:
+    """Make a random generator for one mark, so that no mark depends on which others are there."""
+    return np.random.default_rng([seed, *"\0".join(map(str, names)).encode()])
+
+
+def _has(run: Run, task: str) -> bool:
+    return bool((run.records.task == task).any())
+
+
+def _marked(runs: Sequence[Run], benchmark: str, task: str) -> list[tuple[Run, str, str]]:
+    """List the runs of a benchmark that a judge has marked, with the names of judge and model."""
+    marked = [run for run in runs if run.benchmark == benchmark and run.about["asked"]["judge"]]
+    marked = [run for run in marked if not task or _has(run, task)]
+    judges = [run.about["asked"]["judge"] for run in marked]
+    short = {judge: short_name(judge) for judge in judges}
+    unique = len(set(short.values())) == len(short)
+    first = _first(marked, benchmark)
+    names = dict(zip((run.model for run in first), labels(first), strict=True))
+    return [
+        (run, short[judge] if unique else judge, names[run.model])
+        for run, judge in zip(marked, judges, strict=True)
+    ]
+
+
+def _first(runs: Sequence[Run], benchmark: str) -> list[Run]:
+    """List the first run of each model."""
+    first: dict[str, Run] = {}
+    for run in runs:
+        if run.benchmark == benchmark:
+            first.setdefault(run.model, run)
+    return list(first.values())
+
+
+def _described(marks: pd.DataFrame, items: pd.DataFrame, by: str, model: str) -> pd.DataFrame:
+    """Add to marks who gave them, of whom, and what the items are."""
+    category = items.category.reindex(marks.item_id).to_numpy()
+    return marks.assign(by=by, model=model, category=category, cluster=marks.item_id)
+
+
+def _joined(parts: Sequence[pd.DataFrame], people: str, columns: Sequence[str]) -> pd.DataFrame:
+    marks = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(columns))
+    if people and marks.empty:
+        raise BadInput(
+            f"{people}: has no marks of these runs; look at its items, models and replies"
+        )
+    return marks[list(columns)].astype({"judge": float, "human": float})
