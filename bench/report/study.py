@@ -1,11 +1,11 @@
-"""A study: which models answer which benchmarks, and which notebooks show it; read from a YAML file.
+"""A study: the models, benchmarks and notebooks of a report, read from a YAML file.
 
 title: Two models and their bias
 question: Does the larger one stereotype less?
 language: en          # of headings, warnings and findings: en or zh
 models:
   - Qwen/Qwen2.5-0.5B-Instruct
-  - {model: Qwen/Qwen2.5-1.5B-Instruct, name: Qwen 1.5B, dtype: float32}   # with options of its own
+  - {model: Qwen/Qwen2.5-1.5B-Instruct, name: Qwen 1.5B, dtype: float32}   # with its own options
 benchmarks:
   mcbe: {judge: openai:glm-4-air@https://example.org/v1, repeats: 4}
   cbbq:               # several named variants of one benchmark
@@ -14,14 +14,15 @@ benchmarks:
 analyses:
   compare_models: {}                              # the first variant of each benchmark
   self_correction: {variants: [Q, Q+IF]}          # or those that are named
-  prompt_robustness: {runs: [../reports/other/runs/*/*]}   # other runs beside the study's own
+  prompt_robustness: {runs: [../reports/other/runs/*/*]}   # other runs next to the study's own
 options: {seed: 0, preset: robust, device: cuda}  # of all models and benchmarks, as of `bench run`;
                       # `system` is the message itself here, not a file
 keys: {example.org: EXAMPLE_API_KEY}     # environment variables with the keys of endpoints, by host
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -43,15 +44,14 @@ from bench.scorers.generation_options import GENERATION, GenerationOptions
 from bench.tasks.nli_labels import label_order
 
 KEYS = ("title", "question", "models", "benchmarks", "analyses", "options", "keys", "language")
-# Options of a run that a study decides by itself, or leaves to the command.
+# Options of a run that a study sets by itself, or leaves to the command.
 NOT_IN_A_STUDY = ("benchmark", "model", "name", "out", "trust_remote_code", "keys")
-# Options that are put together, name by name, where they stand in several places.
+# Options that are merged name by name if they are given in several places.
 MERGED = ("settings", "template_arguments", "request_fields", "limits")
-# Of numbers: seeds are 64 bits, and no run asks or repeats more than this.
+# The greatest number that an option may have.
 LARGEST = 2**31 - 1
 
-
-# The options of runs as a study may give them: for everything, for a variant, or for a model.
+# Options of runs in a study: of all runs, of a variant, or of a model.
 StudyOptions: type[BaseModel] = create_model(  # type: ignore[call-overload]
     "StudyOptions",
     __config__=ConfigDict(extra="forbid", strict=True),
@@ -68,10 +68,10 @@ class StudyModel:
     """A model of a study.
 
     Attributes:
-        model: as the command takes it.
-        name: what tables call it; empty for a short form of `model`.
-        folder: where its runs are kept; no two models of a study share one.
-        options: of its runs alone.
+        model: as in the command's --model.
+        name: its name in tables; empty for a short form of `model`.
+        folder: name of the folder of its runs, different for each model.
+        options: options of its runs alone.
         key: environment variable with the key of its host; empty for the study's.
     """
 
@@ -92,10 +92,9 @@ class Variant:
     """A benchmark as a study asks it.
 
     Attributes:
-        benchmark: its name.
-        name: of the variant; empty where the benchmark is asked in one way only.
-        options: of its runs.
-        page: whether it has a page of its own; if not, only analyses show it.
+        name: empty if the benchmark is asked in one way only.
+        options: options of its runs.
+        page: whether it has its own page; if not, only analyses show it.
     """
 
     benchmark: str
@@ -105,14 +104,19 @@ class Variant:
 
     @property
     def key(self) -> str:
-        """What its runs and its page are kept under."""
+        """The name of its folders and of its page."""
         return f"{self.benchmark}-{path_slug(self.name)}" if self.name else self.benchmark
 
     @property
     def title(self) -> str:
-        """The benchmark's title, with the variant's name where it has one."""
-        title = str(module("data", self.benchmark).TITLE)
+        """The benchmark's title, with the variant's name if it has one."""
+        title = module("data", self.benchmark).TITLE
         return f"{title} ({self.name})" if self.name else title
+
+    @property
+    def place(self) -> str:
+        """The key of the study file where it is."""
+        return f"benchmarks: {self.benchmark}" + (f": {self.name}" if self.name else "")
 
 
 @dataclass(frozen=True)
@@ -121,7 +125,7 @@ class Analysis:
 
     Attributes:
         parameters: of its notebook.
-        variants: the variants that it is about; None for its default.
+        variants: names of the variants that it is about; None for its default.
     """
 
     parameters: Mapping[str, Any]
@@ -130,7 +134,7 @@ class Analysis:
 
 @dataclass(frozen=True)
 class Study:
-    """A study file, checked."""
+    """A checked study file."""
 
     name: str
     title: str
@@ -149,14 +153,12 @@ class Study:
 
     @property
     def first_variants(self) -> list[str]:
-        """The key of the first variant of each benchmark, which stands for it where one is enough."""
-        first: dict[str, str] = {}
-        for variant in self.variants:
-            first.setdefault(variant.benchmark, variant.key)
-        return list(first.values())
+        """The key of each benchmark's first variant."""
+        first = {variant.benchmark: variant.key for variant in reversed(self.variants)}
+        return [first[benchmark] for benchmark in self.benchmarks]
 
     def run_options(self, model: StudyModel, variant: Variant) -> dict[str, Any]:
-        """The options of one run: a model's own before those of the variant, and these before all others."""
+        """Return the options of one run; a model's take precedence, then the variant's."""
         options = merged(self.options, variant.options, model.options)
         if model.name:
             options["name"] = model.name
@@ -172,7 +174,7 @@ class Study:
 
 
 def merged(*options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options put together: the last one counts, of `MERGED` name by name."""
+    """Merge options; later ones take precedence, those of `MERGED` name by name."""
     result: dict[str, Any] = {}
     for given in options:
         for name, value in given.items():
@@ -191,266 +193,268 @@ def load(path: Path) -> Study:
         raise BadInput(f"{path}: no such study file")
     content = readers.read_yaml(path)
     if not isinstance(content, dict):
-        raise BadInput(f"{path}: expected keys {', '.join(KEYS)}, found {type(content).__name__}")
-    _check_keys(path, "study", content, KEYS)
+        keys = ", ".join(KEYS)
+        raise BadInput(f"{path}: expected keys {keys}, found {type(content).__name__}")
+    for key in content:
+        if key not in KEYS:
+            raise BadInput(f"{path}: " + expected(key, KEYS, "key in study"))
     for key, kind in (("title", str), ("models", list), ("benchmarks", dict)):
         if not isinstance(content.get(key), kind) or not content[key]:
             raise BadInput(f"{path}: key `{key}` is missing or not a {kind.__name__}")
-    language = content.get("language", "en")
-    if language not in LANGUAGES:
-        raise BadInput(f"{path}, key `language`: " + expected(language, LANGUAGES, "language"))
-    options = _options(path, "options", content.get("options"))
-    models = _models(path, content["models"])
-    variants = _variants(path, content["benchmarks"])
-    analyses = content.get("analyses") or {}
-    if not isinstance(analyses, dict):
-        raise BadInput(f"{path}, key `analyses`: expected notebook names, each with its parameters")
-    study = Study(
-        name=path.stem,
-        title=content["title"],
-        question=str(content.get("question", "")),
-        models=models,
-        variants=variants,
-        analyses={
-            str(name): _analysis(path, str(name), given, variants)
-            for name, given in analyses.items()
-        },
-        options=options,
-        language=language,
-        keys=_keys(
-            path,
-            content.get("keys"),
-            models,
-            # Analyses have judges too.
-            [options, *(variant.options for variant in variants), *filter(None, analyses.values())],
-        ),
-    )
-    for model in models:
-        for variant in variants:
-            _check_run(path, study, model, variant)
-    for variant in variants:
-        names = variant.options.get("label_names")
-        for spec in names if isinstance(names, Mapping) else ():
-            if spec not in [model.model for model in models]:
-                raise BadInput(
-                    f"{path}, key `benchmarks: {variant.benchmark}`: label_names: expected models of "
-                    f"this study, each with a list of its labels in order; found {quoted(spec)}"
-                )
-    return study
+    return _Reader(path).read(content)
 
 
-def _models(path: Path, entries: Sequence[Any]) -> tuple[StudyModel, ...]:
-    models: list[StudyModel] = []
-    for entry in entries:
-        given = entry if isinstance(entry, dict) and "model" in entry else {"model": entry}
-        spec = _model(path, given["model"])
-        where = f"models: {spec}"
-        name = given.get("name", "")
-        if not isinstance(name, str) or (not name.strip() and "name" in given):
-            raise BadInput(f"{path}, key `{where}: name`: {quoted(name)} is not a text")
-        key = given.get("key", "")
-        if key:
-            _check_key(path, where, spec, key)
-        own = {key: value for key, value in given.items() if key not in ("model", "name", "key")}
-        options = _options(path, where, own, more=("model", "name", "key"))
-        if any((other.model, other.name) == (spec, name) for other in models):
-            raise BadInput(
-                f"{path}, key `models`: names a model twice ({spec}); give each a `name` of its own"
-            )
-        if any(name and other.label == name for other in models):
-            raise BadInput(f"{path}, key `models`: two models have the name {name!r}")
-        again = any(other.model == spec for other in models)
-        folder = f"{path_slug(spec)}-{path_slug(name)}" if again else path_slug(spec)
-        models.append(StudyModel(spec, name, folder, options, key))
-    return tuple(models)
+class _Reader:
+    """Reads the parts of a study file; errors name the file and the key."""
 
+    def __init__(self, path: Path) -> None:
+        self.path = path
 
-def _check_key(path: Path, where: str, model: str, key: Any) -> None:
-    host = key_names.host_of(model)
-    try:
-        if not host:
-            raise BadInput("is no endpoint, so it has no key; leave it out")
-        key_names.check({host: key}, [model])
-    except BadInput as error:
-        raise BadInput(f"{path}, key `{where}: key`: {error}") from None
-
-
-def _keys(
-    path: Path, given: Any, models: Sequence[StudyModel], options: Sequence[Mapping[str, Any]]
-) -> Mapping[str, str]:
-    """The environment variables with the keys of hosts."""
-    if given is None:
-        return {}
-    if not isinstance(given, dict):
-        raise BadInput(f"{path}, key `keys`: expected HOST: NAME of an environment variable")
-    judges = [known.get("judge") for known in [*options, *(model.options for model in models)]]
-    try:
-        key_names.check(given, [*(model.model for model in models), *judges])
-    except BadInput as error:
-        raise BadInput(f"{path}, key `keys`: {error}") from None
-    return given
-
-
-def _variants(path: Path, benchmarks: Mapping[Any, Any]) -> tuple[Variant, ...]:
-    variants: list[Variant] = []
-    for spelling, given in benchmarks.items():
-        where = f"benchmarks: {spelling}"
+    @contextmanager
+    def at(self, key: str) -> Iterator[None]:
+        """Put file and key before the errors of a block."""
         try:
-            benchmark = resolve(str(spelling))
+            yield
         except BadInput as error:
-            raise BadInput(f"{path}, key `{where}`: {error}") from None
-        if any(variant.benchmark == benchmark for variant in variants):
-            raise BadInput(
-                f"{path}, key `{where}`: {benchmark} is there twice; put both under one key, as a list "
-                "of variants that have a `name` each"
+            text = str(error).removeprefix(f"{self.path}: ")
+            raise BadInput(f"{self.path}, key `{key}`: {text}") from None
+
+    def read(self, content: dict[str, Any]) -> Study:
+        """Read a complete study."""
+        with self.at("language"):
+            if (language := content.get("language", LANGUAGES[0])) not in LANGUAGES:
+                raise BadInput(expected(language, LANGUAGES, "language"))
+        options = self.options("options", content.get("options"))
+        models = self.models(content["models"])
+        variants = self.variants(content["benchmarks"])
+        analyses = content.get("analyses") or {}
+        with self.at("analyses"):
+            if not isinstance(analyses, dict):
+                raise BadInput("expected notebook names, each with its parameters")
+        # Analyses have judges too.
+        judged = [options, *(variant.options for variant in variants), *analyses.values()]
+        study = Study(
+            self.path.stem,
+            content["title"],
+            str(content.get("question", "")),
+            models,
+            variants,
+            {
+                str(name): self.analysis(str(name), given, variants)
+                for name, given in analyses.items()
+            },
+            options,
+            language,
+            self.keys(content.get("keys"), models, judged),
+        )
+        for variant in variants:
+            for model in models:
+                self.check_run(study, model, variant)
+            names = variant.options.get("label_names")
+            for spec in names if isinstance(names, Mapping) else ():
+                if spec not in [model.model for model in models]:
+                    with self.at(f"benchmarks: {variant.benchmark}"):
+                        raise BadInput(
+                            "label_names: expected models of this study, each with a list of its "
+                            f"labels in order; found {quoted(spec)}"
+                        )
+        return study
+
+    def models(self, entries: Sequence[Any]) -> tuple[StudyModel, ...]:
+        """Read the models, each a name or a mapping with `model` and options."""
+        models: list[StudyModel] = []
+        for entry in entries:
+            given = (
+                dict(entry) if isinstance(entry, dict) and "model" in entry else {"model": entry}
             )
-        if not isinstance(given, list):
-            variants.append(Variant(benchmark, options=_options(path, where, given)))
-            continue
-        if not given:
+            with self.at("models"):
+                spec = self.model(given.pop("model"))
+            name, key = given.pop("name", None), given.pop("key", "")
+            place = f"models: {spec}"
+            with self.at(f"{place}: name"):
+                if name is not None and (not isinstance(name, str) or not name.strip()):
+                    raise BadInput(f"{quoted(name)} is not a text")
+            name = name or ""
+            with self.at(f"{place}: key"):
+                if key and not key_names.host_of(spec):
+                    raise BadInput("is no endpoint, so it has no key; leave it out")
+                if key:
+                    key_names.check({key_names.host_of(spec): key}, [spec])
+            options = self.options(place, given, more=("model", "name", "key"))
+            with self.at("models"):
+                if any((other.model, other.name) == (spec, name) for other in models):
+                    raise BadInput(f"names a model twice ({spec}); give each its own `name`")
+                if any(name and other.label == name for other in models):
+                    raise BadInput(f"two models have the name {name!r}")
+            again = any(other.model == spec for other in models)
+            folder = f"{path_slug(spec)}-{path_slug(name)}" if again else path_slug(spec)
+            models.append(StudyModel(spec, name, folder, options, key))
+        return tuple(models)
+
+    def model(self, spec: object) -> str:
+        """Check a model; a path in it is relative to the study file."""
+        if not isinstance(spec, str):
             raise BadInput(
-                f"{path}, key `{where}`: expected options, or a list of variants; found []"
+                f"{quoted(spec)} is not a model; put quotes around it if it holds a colon"
             )
-        for entry in given:
-            variant = _variant(path, where, benchmark, entry)
-            if any(variant.key == other.key for other in variants):
+        kind, rest = scorers.split_kind(spec)
+        if kind in scorers.FILES:
+            spec = f"{kind}:{self.relative(rest)}"
+        elif not kind and (spec.startswith((".", "~")) or spec.endswith(".gguf")):
+            spec = self.relative(spec)
+        scorers.check(spec)
+        return spec
+
+    def variants(self, benchmarks: Mapping[Any, Any]) -> tuple[Variant, ...]:
+        """Read the benchmarks: options, or a list of variants, each with its name."""
+        variants: list[Variant] = []
+        for spelling, given in benchmarks.items():
+            place = f"benchmarks: {spelling}"
+            with self.at(place):
+                benchmark = resolve(str(spelling))
+                if any(variant.benchmark == benchmark for variant in variants):
+                    raise BadInput(
+                        f"{benchmark} is there twice; put both under one key, as a list of "
+                        "variants that have a `name` each"
+                    )
+                if given == []:
+                    raise BadInput("expected options, or a list of variants; found []")
+            if not isinstance(given, list):
+                variants.append(Variant(benchmark, options=self.options(place, given)))
+                continue
+            for entry in given:
+                variant = self.variant(place, benchmark, entry)
+                with self.at(place):
+                    if any(variant.key == other.key for other in variants):
+                        raise BadInput(f"two variants have the name {variant.name!r}")
+                variants.append(variant)
+        return tuple(variants)
+
+    def variant(self, place: str, benchmark: str, entry: Any) -> Variant:
+        """Read one of several variants of a benchmark."""
+        own = dict(entry) if isinstance(entry, dict) else {}
+        name, page = own.pop("name", None), own.pop("page", True)
+        with self.at(place):
+            if not isinstance(name, str) or not name.strip() or not name.isprintable():
                 raise BadInput(
-                    f"{path}, key `{where}`: two variants have the name {variant.name!r}"
+                    f"expected variants like {{name: Q, limit: 20}}, found {quoted(entry)}"
                 )
-            variants.append(variant)
-    return tuple(variants)
+        with self.at(f"{place}: {name}: page"):
+            if not isinstance(page, bool):
+                raise BadInput(f"{quoted(page)} is not true or false")
+        options = self.options(f"{place}: {name}", own, more=("name", "page"))
+        return Variant(benchmark, name, options, page)
 
+    def analysis(self, name: str, given: object, variants: Sequence[Variant]) -> Analysis:
+        """Read an analysis: parameters of its notebook, other `runs`, and its `variants`."""
+        parameters = {} if given is None else given
+        with self.at(f"analyses: {name}"):
+            if not re.fullmatch(r"[a-z_]+", name):
+                raise BadInput("is no name of a notebook; expected letters and underscores")
+            if not isinstance(parameters, dict):
+                raise BadInput(f"expected parameters of the notebook, found {quoted(given)}")
+        parameters = dict(parameters)
+        runs = parameters.get("runs") or []
+        with self.at(f"analyses: {name}: runs"):
+            if not isinstance(runs, list):
+                raise BadInput(f"expected a list of folders or patterns, found {quoted(runs)}")
+        if runs:
+            parameters["runs"] = [self.relative(str(pattern)) for pattern in runs]
+        if "variants" not in parameters:
+            return Analysis(parameters)
+        wanted = parameters.pop("variants")
+        known = [variant.name or variant.benchmark for variant in variants]
+        with self.at(f"analyses: {name}: variants"):
+            if not isinstance(wanted, list) or not wanted:
+                raise BadInput(
+                    f"expected a list of names, found {quoted(wanted)}; there are "
+                    + ", ".join(known)
+                )
+            for variant in wanted:
+                if variant not in known:
+                    raise BadInput(expected(variant, known, "variant"))
+        return Analysis(parameters, tuple(wanted))
 
-def _variant(path: Path, where: str, benchmark: str, entry: Any) -> Variant:
-    name = entry.get("name") if isinstance(entry, dict) else None
-    if not isinstance(name, str) or not name.strip() or not name.isprintable():
-        raise BadInput(
-            f"{path}, key `{where}`: expected variants like {{name: Q, limit: 20}}, found {quoted(entry)}"
-        )
-    where = f"{where}: {name}"
-    page = entry.get("page", True)
-    if not isinstance(page, bool):
-        raise BadInput(f"{path}, key `{where}: page`: {quoted(page)} is not true or false")
-    own = {key: value for key, value in entry.items() if key not in ("name", "page")}
-    return Variant(benchmark, name, _options(path, where, own, more=("name", "page")), page)
+    def options(self, place: str, given: object, more: tuple[str, ...] = ()) -> dict[str, Any]:
+        """Read options of runs; paths in them become absolute.
 
+        Args:
+            more: other keys that are allowed in this place, for the error message.
+        """
+        with self.at(place):
+            if given is None:
+                return {}
+            if not isinstance(given, dict):
+                raise BadInput(f"expected options, found {quoted(given)}")
+            try:
+                parsed = StudyOptions.model_validate(given)
+            except ValidationError as error:
+                allowed = [*more, *StudyOptions.model_fields]
+                raise BadInput(explain(error, "key", allowed)) from None
+            options = {name: getattr(parsed, name) for name in parsed.model_fields_set}
+            _check_values(options)
+            if "judge" in options:
+                options["judge"] = self.model(options["judge"])
+            names = options.get("label_names")
+            if isinstance(names, Mapping):
+                options["label_names"] = {
+                    self.model(model): list(label_order(order)) for model, order in names.items()
+                }
+            elif names is not None:
+                options["label_names"] = list(label_order(names))
+            if options.get("data", data.OWN_SAMPLES) != data.OWN_SAMPLES:
+                options["data"] = self.relative(str(options["data"]))
+            if str(options.get("prompts", "")).partition("#")[0].endswith(".toml"):
+                options["prompts"] = self.relative(options["prompts"])
+            return options
 
-def _analysis(path: Path, name: str, given: object, variants: Sequence[Variant]) -> Analysis:
-    """Read an analysis: parameters of its notebook, other `runs`, and the `variants` that it is about."""
-    where = f"analyses: {name}"
-    if not re.fullmatch(r"[a-z_]+", name):
-        raise BadInput(
-            f"{path}, key `{where}`: is no name of a notebook; expected letters and underscores"
-        )
-    if given is None:
-        given = {}
-    if not isinstance(given, dict):
-        raise BadInput(
-            f"{path}, key `{where}`: expected parameters of the notebook, found {quoted(given)}"
-        )
-    parameters = dict(given)
-    runs = parameters.get("runs", [])
-    if not isinstance(runs, list):
-        raise BadInput(
-            f"{path}, key `{where}: runs`: expected a list of folders or patterns, found {quoted(runs)}"
-        )
-    if runs:
-        parameters["runs"] = [_from(path, str(pattern)) for pattern in runs]
-    if "variants" not in parameters:
-        return Analysis(parameters)
-    names = parameters.pop("variants")
-    known = [variant.name or variant.benchmark for variant in variants]
-    if not isinstance(names, list) or not names:
-        raise BadInput(
-            f"{path}, key `{where}: variants`: expected a list of names, found {quoted(names)}; "
-            f"there are {', '.join(known)}"
-        )
-    for wanted in names:
-        if wanted not in known:
-            raise BadInput(
-                f"{path}, key `{where}: variants`: " + expected(wanted, known, "variant")
-            )
-    return Analysis(parameters, tuple(names))
+    def keys(
+        self, given: Any, models: Sequence[StudyModel], options: Sequence[Any]
+    ) -> Mapping[str, str]:
+        """Read the environment variables with the keys of hosts."""
+        with self.at("keys"):
+            if given is None:
+                return {}
+            if not isinstance(given, dict):
+                raise BadInput("expected HOST: NAME of an environment variable")
+            every = [*options, *(model.options for model in models)]
+            judges = [known.get("judge") for known in every if known]
+            key_names.check(given, [*(model.model for model in models), *judges])
+            return given
 
-
-def _model(path: Path, entry: object, key: str = "models") -> str:
-    if not isinstance(entry, str):
-        raise BadInput(
-            f"{path}, key `{key}`: {quoted(entry)} is not a model; put quotes around it if it holds a colon and a blank"
-        )
-    kind, rest = scorers.split_kind(entry)
-    # Paths are meant from where the study file lies.
-    if kind in scorers.FILES:
-        entry = f"{kind}:{_from(path, rest)}"
-    elif not kind and (entry.startswith((".", "~")) or entry.endswith(".gguf")):
-        entry = _from(path, entry)
-    try:
-        scorers.check(entry)
-    except BadInput as error:
-        raise BadInput(f"{path}, key `{key}`: {error}") from None
-    return entry
-
-
-def _check_run(path: Path, study: Study, model: StudyModel, variant: Variant) -> None:
-    """Refuse a run that its benchmark cannot have, with the key that says so."""
-    options = study.run_options(model, variant)
-    where = f"benchmarks: {variant.benchmark}" + (f": {variant.name}" if variant.name else "")
-    try:
-        _check_options(variant.benchmark, options)
-    except BadInput as error:
+    def check_run(self, study: Study, model: StudyModel, variant: Variant) -> None:
+        """Refuse a run that its benchmark cannot have, with the key that causes it."""
         try:
-            _check_options(variant.benchmark, merged(study.options, variant.options))
-        except BadInput:
-            raise BadInput(f"{path}, key `{where}`: {error}") from None
-        key = f"models: {model.label}"
-        raise BadInput(f"{path}, key `{key}`: {error} (in a run of {variant.title})") from None
+            _check_options(variant.benchmark, study.run_options(model, variant))
+        except BadInput as error:
+            with self.at(variant.place):
+                _check_options(variant.benchmark, merged(study.options, variant.options))
+            with self.at(f"models: {model.label}"):
+                raise BadInput(f"{error} (in a run of {variant.title})") from None
+
+    def relative(self, given: str) -> str:
+        """Return a path that is relative to the study file as an absolute one."""
+        try:
+            expanded = as_path(given)
+            absolute = (
+                expanded if expanded.is_absolute() else (self.path.parent / expanded).resolve()
+            )
+        except (OSError, RuntimeError) as error:  # links in a circle
+            raise BadInput(str(error)) from None
+        return str(absolute)
 
 
 def _check_options(benchmark: str, options: Mapping[str, Any]) -> None:
     tasks.chosen(benchmark, options.get("tasks"))
     tasks.settings(benchmark, options.get("settings", {}), options.get("preset", "robust"))
-    source = data.find(benchmark, options.get("data"))
-    present = module("data", benchmark).files(source.folder)
+    present = module("data", benchmark).files(data.find(benchmark, options.get("data")).folder)
     for category in options.get("categories", ()):
         if category not in present:
             raise BadInput(expected(category, present, f"category of {benchmark}"))
 
 
-def _options(path: Path, where: str, given: object, more: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Read options of runs; paths among them become absolute.
-
-    Args:
-        more: other keys that may stand in this place, for the error message.
-    """
-    if given is None:
-        return {}
-    if not isinstance(given, dict):
-        raise BadInput(f"{path}, key `{where}`: expected options, found {quoted(given)}")
-    try:
-        parsed = StudyOptions.model_validate(given)
-    except ValidationError as error:
-        allowed = [*more, *StudyOptions.model_fields]
-        raise BadInput(f"{path}, key `{where}`: {explain(error, 'key', allowed)}") from None
-    options = {name: getattr(parsed, name) for name in parsed.model_fields_set}
-    try:
-        _check_values(options)
-    except BadInput as error:
-        raise BadInput(f"{path}, key `{where}`: {error}") from None
-    if "judge" in options:
-        options["judge"] = _model(path, options["judge"], where)
-    if isinstance(names := options.get("label_names"), Mapping):
-        options["label_names"] = {
-            _model(path, model, where): order for model, order in names.items()
-        }
-    if options.get("data", data.OWN_SAMPLES) != data.OWN_SAMPLES:
-        options["data"] = _from(path, str(options["data"]))
-    if str(options.get("prompts", "")).partition("#")[0].endswith(".toml"):
-        options["prompts"] = _from(path, options["prompts"])
-    return options
-
-
-def _check_values(options: dict[str, Any]) -> None:
-    """Refuse values of the right type that cannot be; label names are put into their usual spelling."""
+def _check_values(options: Mapping[str, Any]) -> None:
+    """Refuse values of the right type that are out of range."""
     for name, value in options.items():
         if isinstance(value, int) and abs(value) > LARGEST:
             raise BadInput(f"{name}: {quoted(value)} is more than {LARGEST:,}")
@@ -458,26 +462,3 @@ def _check_values(options: dict[str, Any]) -> None:
         raise BadInput(expected(options["preset"], PRESETS, "preset"))
     Limits.of(options.get("limits"))
     GenerationOptions.of({name: options[name] for name in GENERATION if name in options})
-    names = options.get("label_names")
-    if isinstance(names, Mapping):
-        options["label_names"] = {model: list(label_order(order)) for model, order in names.items()}
-    elif names is not None:
-        options["label_names"] = list(label_order(names))
-
-
-def _check_keys(path: Path, where: str, given: Mapping[Any, Any], allowed: tuple[str, ...]) -> None:
-    for key in given:
-        if key not in allowed:
-            raise BadInput(f"{path}: " + expected(key, allowed, f"key in {where}"))
-
-
-def _from(path: Path, given: str) -> str:
-    try:
-        expanded = as_path(given)
-        return str(expanded if expanded.is_absolute() else (path.parent / expanded).resolve())
-    except (
-        BadInput,
-        OSError,
-        RuntimeError,
-    ) as error:  # the last two of links that lead in a circle
-        raise BadInput(f"{path}: {error}") from None
