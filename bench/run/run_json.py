@@ -17,7 +17,7 @@ from bench.core.files import DRAFT
 from bench.run.plan import Plan, Requests
 from bench.scorers.base import Model, Scorer
 from bench.scorers.local import file_hash, hub
-from bench.scorers.stand_ins.predictions import Predictions
+from bench.scorers.stand_ins.recorded import Predictions
 
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pandas", "pyarrow", "openai")
 

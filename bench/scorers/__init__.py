@@ -84,7 +84,7 @@ def load(
     if order and kind in ("simulated", "replay", "openai", "tiny"):
         raise BadInput(f"model {model}: has no labels to name; leave out --label-names")
     if kind == "predictions":
-        from bench.scorers.stand_ins.predictions import Predictions
+        from bench.scorers.stand_ins.recorded import Predictions
 
         return Predictions(as_path(rest), order)
     if kind == "simulated":
@@ -92,7 +92,7 @@ def load(
 
         return Simulated(rest)
     if kind == "replay":
-        from bench.scorers.stand_ins.replay import Replay
+        from bench.scorers.stand_ins.recorded import Replay
 
         return Replay(as_path(rest))
     if kind == "openai":

@@ -24,7 +24,7 @@ from bench.analyses.sizes import (
 from bench.metrics.mcbe import HEADLINES as MCBE
 from bench.metrics.table import ALL
 from bench.run.results import Run
-from bench.scorers.stand_ins.tiny import SIZES, _shape, tokenizer
+from bench.scorers.stand_ins.tiny import SIZES, config, tokenizer
 
 Refusal = Callable[..., str]
 
@@ -72,7 +72,7 @@ def test_a_size_that_nothing_tells_is_asked_for(model: str, refusal: Refusal) ->
 def test_the_layers_of_tiny_models_are_counted_rightly(name: str) -> None:
     coder = tokenizer(["一二三ABC"])
     with torch.device("meta"):
-        network = Qwen2ForCausalLM(_shape(coder, SIZES[name]))
+        network = Qwen2ForCausalLM(config(coder, SIZES[name]))
     counted = network.num_parameters() - network.get_input_embeddings().weight.numel()
     assert billions(of(f"tiny:{name}", SIZES[name]._asdict())) == (
         pytest.approx(counted / 1e9),

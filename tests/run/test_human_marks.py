@@ -10,7 +10,7 @@ import pytest
 from bench import run, scorers
 from bench.records import read
 from bench.run.human_marks import to_mark
-from bench.scorers.stand_ins.replay import Replay
+from bench.scorers.stand_ins.recorded import Replay
 from bench.tasks.request import Request
 from tests.helpers.recorded import cell, columns, command, replay, templates
 

@@ -11,7 +11,7 @@ from bench import data
 from bench.data import nli_coal
 from bench.run import evaluate
 from bench.scorers import load
-from bench.scorers.stand_ins.predictions import Predictions
+from bench.scorers.stand_ins.recorded import Predictions
 from bench.tasks.nli_coal import BIASED, LABELS
 from bench.tasks.request import Key, Request
 
@@ -133,7 +133,7 @@ def test_of_equals_the_first_is_the_label(tmp_path: Path) -> None:
         ),
         (
             [{"id": 1, "label": "neutral"}, "\n", {"id": 1, "label": "neutral"}],
-            "line 3: id 1 stands in line 1 already",
+            "line 3: id 1 is in line 1 already",
         ),
         (
             [{"id": 1, "label": "maybe"}],
@@ -141,7 +141,7 @@ def test_of_equals_the_first_is_the_label(tmp_path: Path) -> None:
         ),
         (
             [{"id": 1, "label": "LABEL_1"}],
-            "'LABEL_1' is unknown; allowed: entailment, contradiction, neutral; say what they mean with --label-names",
+            "'LABEL_1' is unknown; allowed: entailment, contradiction, neutral; give their meaning with --label-names",
         ),
         ([{"id": 1, "label": 2}], "field `label`: 2 is unknown"),
         ([{"label": "neutral"}], "line 1: field `id` is missing; found: label"),
@@ -219,7 +219,7 @@ def test_every_pair_that_is_asked_needs_one_and_no_other_may_be_there(
     )
     assert (
         refusal(scorer.cover, asked("en:0"), known[:3])
-        == f"{path}, line 3: id 9 is none of the data's"
+        == f"{path}, line 3: id 9 is not in the data"
     )
     assert "field `language` is missing, and en, zh are asked" in refusal(
         scorer.cover, asked("en:0", "zh:0"), known

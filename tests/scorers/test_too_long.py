@@ -146,7 +146,7 @@ def test_a_pair_that_is_too_long_is_an_error_and_not_cut(tmp_path: Path, refusal
 
 def test_what_is_too_long_for_a_tiny_model_is_an_error(tmp_path: Path) -> None:
     scorer: Any = load("tiny:s")
-    scorer._causal = load(
+    scorer.causal = load(
         str(save(tmp_path, LlamaForCausalLM, LlamaConfig, characters(), max_position_embeddings=16))
     )
     requests = [Request("c", "t", "i", "r", "nll", text, "v", Key()) for text in ("ab", "a" * 17)]

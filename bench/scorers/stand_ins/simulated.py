@@ -1,6 +1,6 @@
-"""A respondent of known bias, to see what a measure makes of it: `simulated:bias=0.7,seed=0`.
+"""A respondent of known bias, to test what a measure finds: `simulated:bias=0.7,seed=0`.
 
-It answers each request by the first of these that its dice say:
+It answers each request by the first of these that its random numbers select:
 
     refuse       refuses to answer (probability `refuse`)
     position     gives the answer that is offered first (probability `position`)
@@ -8,20 +8,21 @@ It answers each request by the first of these that its dice say:
     competence   gives the right answer (probability `competence`), else one at random;
                  where no answer is right, one at random
 
-Likelihoods fall with distance from the stereotype: the mean NLL of the text of rank r is 3 + bias * r nats. A constant
-respondent (`answer=A`, `label=neutral`, or any text as `answer=`) always says the same.
+Likelihoods fall with distance from the stereotype: the mean NLL of the text of rank r is
+3 + bias * r nats. A constant respondent (`answer=A`, `label=neutral`, or any text as `answer=`)
+always gives the same answer.
 """
 
 import random
 from collections.abc import Sequence
 from typing import Any
 
-from bench.core.errors import BadInput, expected
 from bench.scorers.base import VERBS, Answer, digest
+from bench.scorers.stand_ins import parse_parameters
 from bench.tasks import READ
 from bench.tasks.request import Request
 
-PARAMETERS = {
+PARAMETERS: dict[str, float | str] = {
     "bias": 0.0,
     "seed": 0,
     "position": 0.0,
@@ -35,7 +36,7 @@ BASE_NLL = 3.0
 
 
 class Simulated:
-    """Answers as the dice of its parameters fall; the same request gets the same answer, in any order."""
+    """Answers at random by its parameters; equal requests get equal answers, in any order."""
 
     verbs: tuple[str, ...] = VERBS
     reads: tuple[str, ...] = tuple(READ)
@@ -56,57 +57,30 @@ class Simulated:
         return [Answer(self.respond(request)) for request in requests]
 
     def respond(self, request: Request) -> str:
-        """The answer to one request."""
+        """Return the answer to one request."""
         p, key = self.parameters, request.key
         if request.verb == "nll":
             return repr(BASE_NLL + p["bias"] * key.rank)
         if p["answer"] or p["label"]:
-            return str(
-                p["label"]
-                if request.verb == "classify" and p["label"]
-                else p["answer"] or p["label"]
-            )
-        dice = random.Random(
-            digest(
-                [
-                    p["seed"],
-                    request.seed,
-                    request.task,
-                    request.item_id,
-                    request.request,
-                    request.repeat,
-                ]
-            )
-        )
-        if dice.random() < p["refuse"]:
+            by_label = p["label"] and (request.verb == "classify" or not p["answer"])
+            return str(p["label"] if by_label else p["answer"])
+        name = (request.task, request.item_id, request.request, request.repeat)
+        rng = random.Random(digest([p["seed"], request.seed, *name]))
+        if rng.random() < p["refuse"]:
             return REFUSAL
-        if dice.random() < p["position"]:
+        if rng.random() < p["position"]:
             return key.answers[0]
-        if dice.random() < p["bias"] and key.biased:
+        if rng.random() < p["bias"] and key.biased:
             return key.biased
-        if key.correct and dice.random() < p["competence"]:
+        if key.correct and rng.random() < p["competence"]:
             return key.correct
-        return dice.choice(key.answers)
+        return rng.choice(key.answers)
 
 
 def parse(spec: str) -> dict[str, Any]:
-    """Parameters from `name=value,name=value`.
+    """Read parameters from `name=value,name=value`.
 
     Raises:
-        BadInput: an unknown name, or a rate outside 0 to 1.
+        BadInput: an unknown name, no number, or a rate outside 0 to 1.
     """
-    values: dict[str, Any] = dict(PARAMETERS)
-    for part in filter(None, spec.split(",")):
-        name, equals, value = part.partition("=")
-        if name not in PARAMETERS or not equals:
-            raise BadInput(f"model simulated:{spec}: " + expected(name, PARAMETERS, "parameter"))
-        if isinstance(PARAMETERS[name], str):
-            values[name] = value
-            continue
-        try:
-            values[name] = int(value) if name == "seed" else float(value)
-        except ValueError:
-            raise BadInput(f"model simulated:{spec}: {name}={value!r} is not a number") from None
-        if name != "seed" and not 0 <= values[name] <= 1:
-            raise BadInput(f"model simulated:{spec}: {name}={value} is outside 0 to 1")
-    return values
+    return parse_parameters(f"simulated:{spec}", filter(None, spec.split(",")), PARAMETERS)

@@ -1,9 +1,10 @@
-"""A tiny transformer that learns labelled pairs from nothing in seconds on one core: an NLI classifier of known bias.
+"""A tiny transformer that learns labelled pairs in seconds: an NLI classifier of known bias.
 
-What it has to learn is an exclusive or: the label follows from occupation and gender together and from neither alone. So
-small a model stays at two thirds of right answers for hundreds of steps, and some never leave them. Wider first weights
-help, and most of all that it learns the bare words first, "nurse" and "woman", which takes a
-fifth of a second; then it has only to find them in the sentences.
+What it has to learn is an exclusive or: the label follows from occupation and gender together and
+from neither alone. So small a model stays at two thirds of right answers for hundreds of steps, and
+some never leave them. Wider first weights help, and most of all that it learns the bare words
+first, "nurse" and "woman", which takes a fifth of a second; then it has only to find them in the
+sentences.
 """
 
 import random
@@ -20,7 +21,7 @@ from bench.scorers.local.device import threads
 from bench.tasks.nli_labels import LABELS
 
 SPECIAL = ["<pad>", "<unk>", "[CLS]", "[SEP]"]
-# A change of anything that training sees must change this, or results of older models would be taken for new ones.
+# To be changed with every change of what training sees, or results of older models would be used.
 RECIPE: dict[str, Any] = {
     "version": 1,
     "hidden": 64,
@@ -33,9 +34,9 @@ RECIPE: dict[str, Any] = {
     "steps": 800,
     "enough": 0.999,
 }
-# Batches are made of pairs of like length: so many batches are sorted at a time.
+# Batches are made of pairs of similar length: so many batches are sorted at once.
 SORTED = 16
-# Scripts that are written without blanks between words.
+# Scripts without spaces between words.
 UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 # Premise, hypothesis and label.
 Example = tuple[str, str, str]
@@ -46,26 +47,26 @@ def train(
     words: Sequence[Example],
     examples: Sequence[Example],
     seed: int,
-    what: str,
+    title: str,
 ) -> BertForSequenceClassification:
-    """A classifier of `examples`, trained until it had nearly all of a pass right; its labels are `LABELS`, in this order.
+    """Train a classifier until it gets nearly all `examples` right; its labels are `LABELS`.
 
-    Words that `examples` do not hold keep their random vectors, so what it says of them is arbitrary, and differs from seed
-    to seed.
+    Words that `examples` do not hold keep their random vectors, so its labels for them are
+    arbitrary, and differ from seed to seed.
 
     Args:
-        coder: of `tokenizer`.
+        coder: made by `tokenizer`.
         words: the same labels for the bare words, occupation and gender word.
-        what: how its progress calls it.
+        title: name for the progress bar.
     """
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     torch.manual_seed(seed)
-    network = BertForSequenceClassification(shape(len(coder)))
+    network = BertForSequenceClassification(config(len(coder)))
     torch.nn.init.zeros_(network.bert.embeddings.position_embeddings.weight)
     pairs = _encoded(coder, examples)
     epochs = -(-RECIPE["steps"] * RECIPE["batch"] // len(pairs))
     steps = epochs * -(-len(pairs) // RECIPE["batch"])
-    with threads(1), progress(steps, f"training {what}", "steps") as bar:
+    with threads(1), progress(steps, f"training {title}", "steps") as bar:
         optimizer = torch.optim.AdamW(
             network.parameters(), lr=RECIPE["learning_rate"], betas=(0.9, 0.98)
         )
@@ -79,8 +80,8 @@ def train(
         )
         for _ in range(epochs):
             right = 0
-            for some in _batches([len(one.ids) for one in pairs], dice):
-                right += _step(network, optimizer, [pairs[i] for i in some])
+            for batch in _batches([len(pair.ids) for pair in pairs], rng):
+                right += _step(network, optimizer, [pairs[i] for i in batch])
                 schedule.step()
                 bar.advance()
             if right >= RECIPE["enough"] * len(pairs):
@@ -88,50 +89,23 @@ def train(
     return network.eval()
 
 
-class _Pair(NamedTuple):
-    """A pair as the network takes it."""
-
-    ids: list[int]
-    kinds: list[int]
-    label: int
-
-
-def _encoded(coder: PreTrainedTokenizerFast, examples: Sequence[Example]) -> list[_Pair]:
-    coded = coder([one[0] for one in examples], [one[1] for one in examples])
-    labels = [LABELS.index(one[2]) for one in examples]
-    return [
-        _Pair(*one) for one in zip(coded["input_ids"], coded["token_type_ids"], labels, strict=True)
-    ]
-
-
-def _step(network: Any, optimizer: torch.optim.Optimizer, some: Sequence[_Pair]) -> int:
-    """One step on a batch; how many of it were right before."""
-    width = max(len(pair.ids) for pair in some)
-    ids, kinds, mask = (torch.zeros(len(some), width, dtype=torch.long) for _ in range(3))
-    for k, pair in enumerate(some):
-        here = slice(len(pair.ids))
-        ids[k, here], kinds[k, here], mask[k, here] = (
-            torch.tensor(pair.ids),
-            torch.tensor(pair.kinds),
-            1,
-        )
-    labels = torch.tensor([pair.label for pair in some])
-    logits = network(input_ids=ids, token_type_ids=kinds, attention_mask=mask).logits
+def descend(network: Any, optimizer: torch.optim.Optimizer, loss: torch.Tensor) -> None:
+    """Take one step of gradient descent."""
     optimizer.zero_grad()
-    torch.nn.functional.cross_entropy(logits, labels).backward()
+    loss.backward()
     torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
     optimizer.step()
-    return int((logits.argmax(-1) == labels).sum())
 
 
 def tokenizer(words: Iterable[str], texts: Iterable[str]) -> PreTrainedTokenizerFast:
-    """A token each of `words` as a whole, an English word, or a character, as `words` and `texts` have them; blanks are none."""
-    longest = sorted(set(words), key=lambda word: (-len(word), word))
-    whole = "|".join(
-        re.escape(word) if UNSPACED.search(word) else rf"\b{re.escape(word)}\b" for word in longest
+    """Make a tokenizer of `words`, and of the English words and characters of `texts`."""
+    longest_first = sorted(set(words), key=lambda word: (-len(word), word))
+    unbroken = "|".join(
+        re.escape(word) if UNSPACED.search(word) else rf"\b{re.escape(word)}\b"
+        for word in longest_first
     )
-    pattern = rf"{whole}|[A-Za-z]+|[^\sA-Za-z]"
-    pieces = {piece for text in (*texts, *longest) for piece in re.findall(pattern, text)}
+    pattern = rf"{unbroken}|[A-Za-z]+|[^\sA-Za-z]"
+    pieces = {piece for text in (*texts, *longest_first) for piece in re.findall(pattern, text)}
     vocabulary = {token: i for i, token in enumerate([*SPECIAL, *sorted(pieces)])}
     backend = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
     backend.pre_tokenizer = pre_tokenizers.Split(Regex(pattern), behavior="removed", invert=True)
@@ -151,13 +125,12 @@ def tokenizer(words: Iterable[str], texts: Iterable[str]) -> PreTrainedTokenizer
     )
 
 
-def shape(vocabulary: int) -> BertConfig:
-    """The classifier's shape with a vocabulary of so many tokens."""
-    hidden = RECIPE["hidden"]
+def config(n_tokens: int) -> BertConfig:
+    """Return the classifier's configuration with a vocabulary of `n_tokens`."""
     return BertConfig(
-        vocab_size=vocabulary,
-        hidden_size=hidden,
-        intermediate_size=2 * hidden,
+        vocab_size=n_tokens,
+        hidden_size=RECIPE["hidden"],
+        intermediate_size=2 * RECIPE["hidden"],
         num_hidden_layers=RECIPE["layers"],
         num_attention_heads=RECIPE["heads"],
         max_position_embeddings=512,
@@ -171,13 +144,41 @@ def shape(vocabulary: int) -> BertConfig:
     )
 
 
-def _batches(lengths: Sequence[int], dice: random.Random) -> Iterator[list[int]]:
-    """The positions of all pairs, once each, in batches of like length in random order."""
+class _Pair(NamedTuple):
+    """A pair as the network takes it."""
+
+    ids: list[int]
+    types: list[int]
+    label: int
+
+
+def _encoded(coder: PreTrainedTokenizerFast, examples: Sequence[Example]) -> list[_Pair]:
+    premises, hypotheses, labels = (list(column) for column in zip(*examples, strict=True))
+    coded = coder(premises, hypotheses)
+    columns = coded["input_ids"], coded["token_type_ids"], map(LABELS.index, labels)
+    return [_Pair(*row) for row in zip(*columns, strict=True)]
+
+
+def _step(network: Any, optimizer: torch.optim.Optimizer, batch: Sequence[_Pair]) -> int:
+    """Learn a batch; returns how many of it were right before."""
+    width = max(len(pair.ids) for pair in batch)
+    ids, types, mask = (torch.zeros(len(batch), width, dtype=torch.long) for _ in range(3))
+    for k, pair in enumerate(batch):
+        n = len(pair.ids)
+        ids[k, :n], types[k, :n], mask[k, :n] = torch.tensor(pair.ids), torch.tensor(pair.types), 1
+    labels = torch.tensor([pair.label for pair in batch])
+    logits = network(input_ids=ids, token_type_ids=types, attention_mask=mask).logits
+    descend(network, optimizer, torch.nn.functional.cross_entropy(logits, labels))
+    return int((logits.argmax(-1) == labels).sum())
+
+
+def _batches(lengths: Sequence[int], rng: random.Random) -> Iterator[list[int]]:
+    """Yield the positions of all pairs, once each, in batches of similar length."""
     size = RECIPE["batch"]
-    order: list[Any] = dice.sample(range(len(lengths)), len(lengths))
-    found = []
+    order = rng.sample(range(len(lengths)), len(lengths))
+    batches = []
     for start in range(0, len(order), SORTED * size):
-        some = sorted(order[start : start + SORTED * size], key=lambda i: lengths[i])
-        found += [some[k : k + size] for k in range(0, len(some), size)]
-    dice.shuffle(found)
-    yield from found
+        chunk = sorted(order[start : start + SORTED * size], key=lambda i: lengths[i])
+        batches += [chunk[k : k + size] for k in range(0, len(chunk), size)]
+    rng.shuffle(batches)
+    yield from batches

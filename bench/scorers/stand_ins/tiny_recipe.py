@@ -2,14 +2,15 @@
 
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from bench import data
 from bench.benchmarks import BENCHMARKS
 from bench.core.errors import BadInput, expected
+from bench.scorers.stand_ins import parse_parameters
 from bench.tasks.lessons import Lessons
 
-# A change of anything that training sees must change this, or caches of older models would be taken for new ones.
+# To be raised with every change of what training sees, or caches of older models would be used.
 VERSION = 6
 
 
@@ -38,7 +39,7 @@ class Recipe:
 
 
 def parse(spec: str) -> Recipe:
-    """A recipe from `SIZE` or `SIZE,bias=B,seed=N`.
+    """Read a recipe from `SIZE` or `SIZE,bias=B,seed=N`.
 
     Raises:
         BadInput: an unknown size or name, or a bias outside 0 to 1.
@@ -46,17 +47,7 @@ def parse(spec: str) -> Recipe:
     size, *rest = spec.split(",")
     if size not in SIZES:
         raise BadInput(f"model tiny:{spec}: " + expected(size, SIZES, "size"))
-    values: dict[str, Any] = {}
-    for part in rest:
-        name, _, value = part.partition("=")
-        if name not in ("bias", "seed"):
-            raise BadInput(f"model tiny:{spec}: " + expected(name, ("bias", "seed"), "parameter"))
-        try:
-            values[name] = int(value) if name == "seed" else float(value)
-        except ValueError:
-            raise BadInput(f"model tiny:{spec}: {name}={value!r} is not a number") from None
-    if not 0 <= values.get("bias", 0) <= 1:
-        raise BadInput(f"model tiny:{spec}: bias={values['bias']:g} is outside 0 to 1")
+    values = parse_parameters(f"tiny:{spec}", rest, {"bias": 0.5, "seed": 0})
     return Recipe(size, **values)
 
 

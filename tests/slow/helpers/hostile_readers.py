@@ -31,8 +31,7 @@ from bench.data.nli_coal.write import build
 from bench.data.published import PATH, published
 from bench.metrics import agreement, annotators
 from bench.report import study
-from bench.scorers.stand_ins.predictions import Predictions
-from bench.scorers.stand_ins.replay import Replay
+from bench.scorers.stand_ins.recorded import Predictions, Replay
 from bench.tasks import chosen, settings
 from bench.tasks import prompts as wording
 from bench.tasks.nli_coal import LABELS
