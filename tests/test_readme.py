@@ -1,4 +1,4 @@
-"""The README: what it shows to copy works, and what it names is there."""
+"""README and docs: the examples work, and the links lead somewhere."""
 
 import re
 import shlex
@@ -28,7 +28,9 @@ from bench.scorers.local.masked import Masked
 from tests.helpers.checkpoints import BERT, characters, save
 
 HOME = Path(__file__).parents[1]
-TEXT = (HOME / "README.md").read_text("utf-8")
+README = (HOME / "README.md").read_text("utf-8")
+PAGES = {path: path.read_text("utf-8") for path in [HOME / "README.md", *HOME.glob("docs/*.md")]}
+TEXT = "\n".join(PAGES.values())
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", TEXT, re.DOTALL)
 
 
@@ -51,7 +53,7 @@ def test_the_first_two_commands_set_everything_up_themselves():
         "python3 -m venv .venv && .venv/bin/pip install -c .ci/constraints.txt -e "
     )
     assert second.rstrip().endswith(".venv/bin/pytest -n auto --dist loadfile")
-    assert "<!-- test command -->\n```bash\n" + second in TEXT
+    assert "<!-- test command -->\n```bash\n" + second in README
 
 
 def test_continuous_integration_runs_what_the_readme_says():
@@ -110,7 +112,7 @@ def test_pickled_weights_are_converted_to_the_class_they_were(kind, tmp_path, re
     weights = network_class.from_pretrained(old).state_dict()
     torch.save(weights, old / "pytorch_model.bin")
     (old / "model.safetensors").unlink()
-    assert "README, Security" in refusal(load, str(old))
+    assert "docs/security.md" in refusal(load, str(old))
     program = re.search(r"python - OLD NEW <<'END'\n(.*?)END\n", TEXT, re.DOTALL)[1]
     subprocess.run([sys.executable, "-", old, new], input=program, text=True, check=True)
     scorer = load(str(new), device="cpu")
@@ -128,6 +130,7 @@ def test_every_model_of_the_table_is_one_that_can_be_named():
         check("simulated:nonsense=1")
 
 
-@pytest.mark.parametrize("place", sorted(set(re.findall(r"\]\(((?!https?:)[^)]+)\)", TEXT))))
-def test_every_link_to_the_project_leads_somewhere(place):
-    assert (HOME / place).exists()
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_link_to_the_project_leads_somewhere(page):
+    for place in re.findall(r"\]\(((?!https?:)[^)#]+)[)#]", PAGES[page]):
+        assert (page.parent / place).exists(), place

@@ -1,4 +1,4 @@
-"""The same seed gives the same records; batch size, shards, threads and dtype move numbers no further than the README says."""
+"""The same seed gives the same records; batch size, shards, threads and dtype move numbers no further than the documentation says."""
 
 import re
 from pathlib import Path
@@ -14,7 +14,7 @@ from bench.scorers.local.device import threads
 from tests.helpers.checkpoints import characters, save
 from tests.helpers.recorded import columns
 
-README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+TABLE = (Path(__file__).parents[2] / "docs/runs.md").read_text("utf-8")
 # Likelihoods, letters' probabilities, and sampled replies.
 KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "likelihoods": ("mcbe", {"tasks": ["pc"], "limit": 3}),
@@ -57,10 +57,8 @@ def ask(model: str, kind: str, out: Path, shard: int = 256, thread: int = 1, **h
 
 
 def bounds(of: str) -> list[float]:
-    """The numbers of a row of the README's table: log-probability, share of answers, score."""
-    row = re.search(
-        rf"^\| {re.escape(of)}[^|]*\|([^|]+)\|([^|]+)\|([^|]+)\|$", README, re.MULTILINE
-    )
+    """The numbers of a row of the documentation's table: log-probability, share of answers, score."""
+    row = re.search(rf"^\| {re.escape(of)}[^|]*\|([^|]+)\|([^|]+)\|([^|]+)\|$", TABLE, re.MULTILINE)
     assert row, of
     found = [re.search(r"[\d.]+", cell.replace(",", "")) for cell in row.groups()]
     return [float(one[0]) for one in found if one]
@@ -121,7 +119,7 @@ def test_what_is_computed_otherwise_stays_within_the_stated_bounds(
 def test_another_dtype_stays_within_the_stated_bounds(
     model: str, first: dict[str, run.Run], tmp_path: Path, kind: str
 ) -> None:
-    """And is no repeat: the README says which dtype a number rests on."""
+    """And is no repeat: the documentation says which dtype a number rests on."""
     logprob, share, _ = apart(first[kind], ask(model, kind, tmp_path / "other", dtype="bfloat16"))
     most = bounds("`bfloat16`")
     assert 0 < logprob <= most[0]

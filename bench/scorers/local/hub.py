@@ -126,7 +126,7 @@ def pickled(model: str, file: str) -> str:
     """What to say of a model whose weights are pickled."""
     return (
         f"{model}: its weights are pickled ({file}), which can run code when they are loaded; "
-        "convert them to safetensors (README, Security)"
+        "convert them to safetensors (docs/security.md)"
     )
 
 
