@@ -199,7 +199,7 @@ def check(project: Project) -> pd.DataFrame:
         for row, (_, one) in enumerate(
             mcbe.read(path, project.category, groups=project.groups), start=1
         ):
-            if isinstance(one, mcbe.Fault):
+            if isinstance(one, mcbe.RowError):
                 found.append((row, drafts.draft[row - 1], one.column, one.what, one.value))
             elif project.groups and len(one.words) < 2:
                 found.append(

@@ -1,15 +1,16 @@
-"""CBBQ: multiple-choice questions about two people of different groups (Huang and Xiong, LREC-COLING 2024).
+"""CBBQ: multiple-choice questions about two people of different groups.
 
-The release is a set of templates, expanded by `bench.data.cbbq.templates`. In an ambiguous question nothing tells who did
-what, and the third option (unknown) is right. A disambiguous one adds facts against the stereotype. Expanded files are
-read too, where a folder holds no templates. `bench.data.cbbq.audit` lists all that is wrong or odd.
+Huang and Xiong, LREC-COLING 2024. The release is a set of templates, which
+`bench.data.cbbq.templates` expands. In an ambiguous question nothing tells who did what, and the
+third option (unknown) is right. A disambiguous one adds facts against the stereotype. A folder
+without templates may hold expanded files. `bench.data.cbbq.audit` lists what is wrong or odd.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bench.core.cells import to_whole_number
 from bench.core.errors import BadInput, expected, quoted
@@ -21,9 +22,9 @@ from bench.data.cbbq.labels import (
     BIASED_LABEL,
     BOTH_LABELS,
     LEFT_OUT,
+    check_labels,
     required_target,
     target_slot,
-    verdicts,
 )
 from bench.data.cbbq.targets import declared_option, target_option, unknown_target
 from bench.data.cbbq.templates import (
@@ -37,6 +38,9 @@ from bench.data.cbbq.templates import (
     checked,
     repaired,
 )
+from bench.data.cbbq.templates import (
+    CATEGORY_LABELS as CATEGORY_LABELS,
+)
 from bench.data.dataset import unknown_category
 from bench.data.readers import Row, read_csv, read_json_array
 from bench.data.texts import FIRST, SECOND, Text, language
@@ -47,57 +51,52 @@ HOMEPAGE = "https://github.com/YFHuangxxxx/CBBQ"
 LICENCE = "CC-BY-SA-4.0"
 PAPER = Paper(
     ("Yufei Huang", "Deyi Xiong"),
-    "CBBQ: A Chinese Bias Benchmark Dataset Curated with Human-AI Collaboration for Large Language Models",
+    "CBBQ: A Chinese Bias Benchmark Dataset Curated with Human-AI Collaboration for Large Language "
+    "Models",
     LREC_COLING_2024,
     2024,
     "https://aclanthology.org/2024.lrec-main.260",
 )
-LAYOUT = "CATEGORY/ambiguous/ and CATEGORY/disambiguous/ with templates_generate_neg.csv and templates_generate_nonneg.csv"
-# Settings under which `bench fetch` takes a release that has faults, so that it can be looked at.
+LAYOUT = (
+    "CATEGORY/ambiguous/ and CATEGORY/disambiguous/ with templates_generate_neg.csv and "
+    "templates_generate_nonneg.csv"
+)
+# Settings under which `bench fetch` takes a release that has faults, so that it can be examined.
 TOLERANT: dict[str, str] = {}
-# The language of the release, and of a set whose manifest names none.
+# The language of the release, and of a data set whose manifest names none.
 LANGUAGE = "zh"
-CATEGORY_LABELS = {
-    "SES": "社会经济地位",
-    "age": "年龄",
-    "disability": "残障",
-    "disease": "疾病",
-    "educational_qualification": "学历",
-    "ethnicity": "民族",
-    "gender": "性别",
-    "household_registration": "户籍",
-    "nationality": "国籍",
-    "physical_appearance": "外貌",
-    "race": "种族",
-    "region": "地域",
-    "religion": "宗教",
-    "sexual_orientation": "性取向",
-}
 # How a folder is read: the allowed values of each setting, the default first.
 SETTINGS: dict[str, tuple[str, ...]] = {
-    # Faults in templates: kept as released, mended, or refused.
+    # Faults in templates: kept as released, fixed, or refused.
     "expansion": templates.EXPANSIONS,
-    # The right answer of a disambiguous question: as released, or where that contradicts the text corrected or left out.
+    # The label of a disambiguous question: as released, or audited, which corrects a label that
+    # contradicts the text or leaves the question out.
     "labels": ("upstream", "audited"),
-    # Whether a question asks for the worse or the better one: by the template file's name, or by the column.
+    # Whether a question is negative: by the file's name, or by the column.
     "polarity": ("file", "column"),
-    # Whether a question that stands twice in a file, with the same label, is asked twice.
+    # Whether a question that occurs twice in a file, with the same label, is left out.
     "dedupe": ("no", "yes"),
 }
-# What all questions of a template have in common, in a file that does not tell their template.
+# Columns that all questions of a template share, in a file that does not name their template.
 COMMON = ("question_index", "subcategory", "bias_targeted_groups", "source", "question", "ans2")
-# Columns that our own expanded files have besides the released ones, so that nothing of a template is lost.
+# Columns of our own expanded files beyond the released ones, so that nothing of a template is lost.
 KEPT = ("name1", "name2", "swapped", "template", "target_name")
 MORE = ("example_id", *KEPT)
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question with its options. `template` is polarity and record number, the unit that was sampled.
+    """One question with its options.
 
-    `polarity` and `label` (index of the right option) are as the settings have them, `polarity_column` and
-    `label_column` as the row says, `label_audited` as the audit says (`LEFT_OUT` where it trusts none). `target` is the index of the option that names the stereotyped group, `target_name`
-    how its member is called. `name1` and `name2` fill the slots; they are empty where only expanded files are there.
+    Attributes:
+        template: polarity and record number of the template, the unit that was sampled.
+        polarity: as the settings have it; `polarity_column` as the row says.
+        label: index of the right option, as the settings have it; `label_column` as the row says,
+            `label_audited` as the audit says (`LEFT_OUT` where it trusts none).
+        target: index of the option that names the stereotyped group.
+        target_name: what the member of that group is called.
+        name1, name2: fill the slots; empty where only expanded files are available.
+        swapped: whether the context mentions the names in the other order.
     """
 
     category: str
@@ -128,7 +127,7 @@ class Question:
 
     @property
     def cluster(self) -> str:
-        """What was sampled: the template."""
+        """The template, which is what was sampled."""
         return f"{self.category}:{self.condition}:{self.template}"
 
     @property
@@ -138,37 +137,35 @@ class Question:
 
     @property
     def text(self) -> tuple[str, ...]:
-        """All that is asked."""
+        """Everything that is asked."""
         return (self.context, self.question, *self.options)
 
     @property
     def biased(self) -> int:
-        """The option that follows the stereotype: the target of a negative question, the other of a non-negative one."""
+        """The option that follows the stereotype: the target, if the question is negative."""
         return self.target if self.polarity == "neg" else 1 - self.target
 
 
-# A question, and why its label cannot be trusted, or "".
+# A question with its audited label, and why its released label cannot be trusted, or "".
 Audited = tuple[Question, str]
 
 
 class Loaded(NamedTuple):
-    """Questions, and how many of them, or of those that are not among them, a setting touches."""
+    """Questions, and how many a setting affects: by category, condition, effect, and left out."""
 
     questions: list[Question]
     touched: Counter[tuple[str, str, str, bool]]
 
 
 def files(folder: Path) -> dict[str, list[Path]]:
-    """Category to its files: templates of both polarities where there are any, else the expanded csv or json.
+    """Map each category to its files: templates of both polarities, else an expanded csv or json.
 
     Raises:
-        BadInput: a folder of a category that neither the benchmark nor the manifest knows, one polarity without the other,
-            or a wrong manifest.
+        BadInput: an unknown category, one polarity without the other, or a wrong manifest.
     """
     known, top = categories_of(folder), folder
-    folder = root(folder, known)
     found = {}
-    for place in sorted(folder.iterdir()):
+    for place in sorted(root(folder, known).iterdir()):
         paths = [path for condition in CONDITIONS for path in _condition_files(place / condition)]
         if paths and place.name not in known:
             raise BadInput(unknown_category(place, place.name, top, known))
@@ -178,43 +175,44 @@ def files(folder: Path) -> dict[str, list[Path]]:
 
 
 def categories_of(folder: Path) -> tuple[str, ...]:
-    """The categories that a folder may have: the benchmark's, and those of its manifest."""
+    """List the categories that a folder may have: the benchmark's, and those of its manifest."""
     return tuple(dict.fromkeys([*CATEGORIES, *dataset.read_manifest(folder).categories]))
 
 
 def root(folder: Path, known: Sequence[str]) -> Path:
-    """Where the folders of the categories lie: in `folder`, or in its `data`, as in the authors' repository."""
+    """Find the folder of the categories: `folder`, or its `data` as in the authors' repository."""
     inside = (folder / "data").is_dir() and not any((folder / name).is_dir() for name in known)
     return folder / "data" if inside else folder
 
 
 def load(folder: Path, categories: Sequence[str], **settings: str) -> list[Question]:
-    """All questions of `categories`: ambiguous, then disambiguous; negative templates, then non-negative ones.
+    """Load all questions of `categories`.
 
-    A question keeps the number (`example_id`) that it has in the released expansion, whatever is left out before it.
+    Ambiguous ones come first, and negative templates before non-negative ones. A question keeps the
+    number (`example_id`) that it has in the released expansion, whatever is left out before it.
 
     Args:
         settings: those of `SETTINGS` that are not at their default.
 
     Raises:
-        BadInput: a missing column, an empty or impossible cell, an instance without its template; with file and row.
+        BadInput: a missing column, or an empty or impossible cell; with file and row.
     """
-    return _loaded(folder, categories, settings).questions
+    return _load(folder, categories, settings).questions
 
 
 def touched(folder: Path, categories: Sequence[str] | None, **settings: str) -> list[SettingEffect]:
-    """What the settings change, leave out, or would, by category and context; with how many questions."""
-    counts = _loaded(folder, categories or list(files(folder)), settings).touched
+    """Count the questions that the settings change, leave out, or would."""
+    counts = _load(folder, categories or list(files(folder)), settings).touched
     return [SettingEffect(*key[:2], rows, *key[2:]) for key, rows in counts.items()]
 
 
 def read_templates(
     paths: Sequence[Path], category: str, condition: str, expansion: str = "compat"
 ) -> list[Template]:
-    """The templates of one condition among the files of a category, in the order of the release; see `files`."""
+    """Read the templates of one condition among the files of a category, in the release's order."""
     names = templates.FILES.values()
-    some = [path for path in paths if path.parent.name == condition and path.name in names]
-    return [one for path in some for one in templates.read(path, category, condition, expansion)]
+    chosen = [path for path in paths if path.parent.name == condition and path.name in names]
+    return [one for path in chosen for one in templates.read(path, category, condition, expansion)]
 
 
 def _condition_files(folder: Path) -> list[Path]:
@@ -222,182 +220,185 @@ def _condition_files(folder: Path) -> list[Path]:
     return templates.files(folder) or [path for path in expanded if path.is_file()][:1]
 
 
-def _loaded(folder: Path, categories: Sequence[str], given: Mapping[str, str]) -> Loaded:
+def _load(folder: Path, categories: Sequence[str], given: Mapping[str, str]) -> Loaded:
     settings = {name: given.get(name, allowed[0]) for name, allowed in SETTINGS.items()}
-    found, loaded = files(folder), Loaded([], Counter())
+    paths, loaded = files(folder), Loaded([], Counter())
     for category in categories:
         for condition in CONDITIONS:
-            some = read_templates(found[category], category, condition, settings["expansion"])
-            expanded = (
-                [path for path in found[category] if path.parent.name == condition]
-                if not some
-                else []
-            )
-            made = (
-                _from_templates(some, settings)
-                if some
-                else from_instances(expanded, category, condition)
-            )
-            _take(_consistent(list(made)), settings, loaded)
+            read = read_templates(paths[category], category, condition, settings["expansion"])
+            questions = list(from_templates(read, settings["expansion"]))
+            if not read:
+                expanded = [path for path in paths[category] if path.parent.name == condition]
+                questions = list(from_instances(expanded, category, condition))
+            _apply(settings, _distrust_both_labels(questions), loaded)
     return loaded
 
 
-def _consistent(made: list[tuple[Question, str]]) -> list[tuple[Question, str]]:
-    """The questions, of which those that stand there with two labels cannot be trusted either: one has to be wrong."""
-    labels: dict[tuple[str, ...], set[int]] = {}
-    for question, _ in made:
-        labels.setdefault(question.text, set()).add(question.label_column)
+def _distrust_both_labels(questions: list[Audited]) -> list[Audited]:
+    """Leave out questions that occur with two labels, one of which has to be wrong."""
+    labels: dict[tuple[str, ...], set[int]] = defaultdict(set)
+    for question, _ in questions:
+        labels[question.text].add(question.label_column)
     return [
-        (replace(question, label=LEFT_OUT), BOTH_LABELS)
-        if not why and len(labels[question.text]) > 1
-        else (question, why)
-        for question, why in made
+        (question, reason)
+        if reason or len(labels[question.text]) == 1
+        else (replace(question, label=LEFT_OUT), BOTH_LABELS)
+        for question, reason in questions
     ]
 
 
-def _take(
-    made: Iterable[tuple[Question, str]], settings: Mapping[str, str], loaded: Loaded
-) -> None:
-    """Add the questions of one category and condition, each with what the audit says of it, as the settings have them."""
+def _apply(settings: Mapping[str, str], questions: list[Audited], loaded: Loaded) -> None:
+    """Add the questions of one category and condition as the settings have them."""
     seen: set[tuple[object, ...]] = set()
-    for audited, why in made:
+    for audited, reason in questions:
         question = replace(audited, label_audited=audited.label)
-
-        def count(what: str, left_out: bool = False, question: Question = question) -> None:
-            loaded.touched[question.category, question.condition, what, left_out] += 1
-
+        effects = []
+        left_out = ""
         if question.polarity != question.polarity_column:
             if settings["polarity"] == "column":
                 question = replace(question, polarity=question.polarity_column)
-                count("polarity as in the column, not as in the file's name (polarity=column)")
+                effects.append(
+                    "polarity as in the column, not as in the file's name (polarity=column)"
+                )
             else:
-                count("polarity as in the file's name, not as in the column (polarity=file)")
-        if why and settings["labels"] == "upstream":
+                effects.append(
+                    "polarity as in the file's name, not as in the column (polarity=file)"
+                )
+        if reason and settings["labels"] == "upstream":
             question = replace(question, label=question.label_column)
-            count(f"each {why} (--set labels=audited corrects it or leaves it out)")
-        elif why and question.label == LEFT_OUT:
-            count(f"each {why} (labels=audited)", True)
-            continue
-        elif why:
-            count(f"label corrected, as each {why} (labels=audited)")
-        if BRACES.search(question.context):
-            count(
-                "each shows a placeholder that is misspelt and was not filled (--set expansion=repair mends it)"
-            )
-        if question.ans0 == question.ans1:
-            count(
-                "each offers one name for both people, so that only unknown can be read from a reply's words"
-            )
-        key = (*question.text, question.label_column)
-        if settings["dedupe"] == "yes" and key in seen:
-            count("each stands there before (dedupe=yes)", True)
-            continue
-        seen.add(key)
-        loaded.questions.append(question)
+            effects.append(f"each {reason} (--set labels=audited corrects it or leaves it out)")
+        elif reason and question.label == LEFT_OUT:
+            left_out = f"each {reason} (labels=audited)"
+        elif reason:
+            effects.append(f"label corrected, as each {reason} (labels=audited)")
+        if not left_out:
+            if BRACES.search(question.context):
+                effects.append(
+                    "each shows a placeholder that is misspelt and was not filled "
+                    "(--set expansion=repair fixes it)"
+                )
+            if question.ans0 == question.ans1:
+                effects.append(
+                    "each offers one name for both people, so that only unknown can be read from "
+                    "a reply's words"
+                )
+            key = (*question.text, question.label_column)
+            if settings["dedupe"] == "yes" and key in seen:
+                left_out = "each occurs before (dedupe=yes)"
+            seen.add(key)
+        place = (question.category, question.condition)
+        loaded.touched.update((*place, effect, False) for effect in effects)
+        if left_out:
+            loaded.touched[*place, left_out, True] += 1
+        else:
+            loaded.questions.append(question)
 
 
-def _from_templates(some: Sequence[Template], settings: Mapping[str, str]) -> Iterator[Audited]:
+def from_templates(read: Sequence[Template], expansion: str) -> Iterator[Audited]:
+    """Expand the templates of one condition of a category."""
     before = 0
-    for template, verdict in zip(some, verdicts(some, settings["expansion"]), strict=True):
+    for template, checks in zip(read, check_labels(read, expansion), strict=True):
         cells, slot, target = template.cells, target_slot(template), required_target(template)
-        topic, group = cells["subcategory"].strip(), cells["bias_targeted_groups"].strip()
-        for one in templates.expand(template, settings["expansion"]):
-            label, why = verdict[one.swapped]
-            yield (
-                Question(
-                    template.category,
-                    template.condition,
-                    before + one.number + 1,
-                    template.name,
-                    template.polarity,
-                    cells["question_polarity"],
-                    topic,
-                    group,
-                    one.context,
-                    cells["question"],
-                    one.ans0,
-                    one.ans1,
-                    cells["ans2"],
-                    label,
-                    template.label,
-                    target,
-                    (one.name1, one.name2)[slot],
-                    one.name1,
-                    one.name2,
-                    one.swapped,
-                ),
-                why,
+        for filling in templates.expand(template, expansion):
+            label, reason = checks[filling.swapped]
+            question = _question(
+                template.condition,
+                cells | {"context": filling.context, "ans0": filling.ans0, "ans1": filling.ans1},
+                category=template.category,
+                example_id=before + filling.number + 1,
+                template=template.name,
+                polarity=template.polarity,
+                label=label,
+                label_column=template.label,
+                target=target,
+                target_name=(filling.name1, filling.name2)[slot],
+                name1=filling.name1,
+                name2=filling.name2,
+                swapped=filling.swapped,
             )
+            yield question, reason
         before += template.size
 
 
+def _question(condition: str, cells: Row, **values: Any) -> Question:
+    """Make a question of the cells of its row and of `values`."""
+    columns = ("context", "question", "ans0", "ans1", "ans2")
+    values |= {column: cells[column] for column in columns}
+    return Question(
+        condition=condition,
+        polarity_column=cells["question_polarity"],
+        topic=cells["subcategory"].strip(),
+        group=cells["bias_targeted_groups"].strip(),
+        **values,
+    )
+
+
 def from_instances(paths: Sequence[Path], category: str, condition: str) -> Iterator[Audited]:
-    """The questions of an expanded file. Which template they are of is told by what all questions of one have in common."""
+    """Read the questions of expanded files; consecutive rows with equal `COMMON` are a template."""
     for path in paths:
         declared = declared_option(path, category)
-        rows = list(
-            read_csv(path, INSTANCE_COLUMNS, MORE)
-            if path.suffix == ".csv"
-            else read_json_array(path, INSTANCE_COLUMNS, MORE)
-        )
-        runs: Counter[str] = Counter()
-        seen: set[int] = set()
-        before: tuple[str, ...] = ()
-        names: list[str] = []
-        options: dict[str, tuple[set[str], set[str]]] = {}
-        for row in rows:
-            polarity = row.get("template", "").partition(":")[0] or row["question_polarity"]
-            run = (polarity, *(row[name] for name in COMMON))
-            runs[polarity] += run != before
-            before = run
-            names.append(row.get("template") or f"{polarity}:{runs[polarity]}")
-            first, second = options.setdefault(names[-1], (set(), set()))
-            first.add(row["ans0"])
-            second.add(row["ans1"])
+        read = read_csv if path.suffix == ".csv" else read_json_array
+        rows = read(path, INSTANCE_COLUMNS, MORE)
+        names = _template_names(rows)
+        options: dict[str, tuple[set[str], set[str]]] = defaultdict(lambda: (set(), set()))
+        for name, row in zip(names, rows, strict=True):
+            options[name][0].add(row["ans0"])
+            options[name][1].add(row["ans1"])
         all_options = {name: (frozenset(a), frozenset(b)) for name, (a, b) in options.items()}
+        seen: set[int] = set()
         for number, (name, row) in enumerate(zip(names, rows, strict=True), start=1):
             label = checked(path, number, row, condition, INSTANCE_COLUMNS, category)
-            # A file of ours tells the template, by which its polarity is known in spite of the column.
-            kept, group = row.get("template", ""), row["bias_targeted_groups"].strip()
-            example = _kept(path, number, row, seen) if kept else number
-            polarity = kept.partition(":")[0] or row["question_polarity"]
+            group = row["bias_targeted_groups"].strip()
+            example_id = _example_id(path, number, row, seen) if row.get("template") else number
             own = (frozenset([row["ans0"]]), frozenset([row["ans1"]]))
             target = target_option(category, group, own, declared, all_options[name])
             if target is None:
                 raise BadInput(unknown_target(f"{path}, row {number}", group, category))
-            question = Question(
-                category,
+            question = _question(
                 condition,
-                example,
-                name,
-                polarity,
-                row["question_polarity"],
-                row["subcategory"].strip(),
-                group,
-                row["context"],
-                row["question"],
-                row["ans0"],
-                row["ans1"],
-                row["ans2"],
-                label,
-                label,
-                target,
-                row.get("target_name") or (row["ans1"] if target else row["ans0"]),
-                row.get("name1", ""),
-                row.get("name2", ""),
-                row.get("swapped") == "True",
+                row,
+                category=category,
+                example_id=example_id,
+                template=name,
+                polarity=_polarity(row),
+                label=label,
+                label_column=label,
+                target=target,
+                target_name=row.get("target_name") or row[f"ans{target}"],
+                name1=row.get("name1", ""),
+                name2=row.get("name2", ""),
+                swapped=row.get("swapped") == "True",
             )
-            why = ""
             if condition == "disambiguous" and label == question.biased:
-                why, question = BIASED_LABEL, replace(question, label=LEFT_OUT)
-            yield question, why
+                yield replace(question, label=LEFT_OUT), BIASED_LABEL
+            else:
+                yield question, ""
 
 
-def _kept(path: Path, number: int, row: Row, seen: set[int]) -> int:
-    """The number of a question in a file of ours, after what such a file tells of its template was looked at.
+def _polarity(row: Row) -> str:
+    """Read the polarity from the template that a file of ours names, else from the column."""
+    return row.get("template", "").partition(":")[0] or row["question_polarity"]
+
+
+def _template_names(rows: Sequence[Row]) -> list[str]:
+    """Name the template of each row: by the column of a file of ours, else by counting runs."""
+    runs: Counter[str] = Counter()
+    names: list[str] = []
+    before: tuple[str, ...] = ()
+    for row in rows:
+        polarity = _polarity(row)
+        run = (polarity, *(row[column] for column in COMMON))
+        runs[polarity] += run != before
+        before = run
+        names.append(row.get("template") or f"{polarity}:{runs[polarity]}")
+    return names
+
+
+def _example_id(path: Path, number: int, row: Row, seen: set[int]) -> int:
+    """Read a question's number in a file of ours, and check what that tells about its template.
 
     Raises:
-        BadInput: a column is missing or holds something impossible, or the number stands there before.
+        BadInput: a column is missing or holds something impossible, or the number is not unique.
     """
     for name in MORE:
         if name not in row:
@@ -405,20 +406,21 @@ def _kept(path: Path, number: int, row: Row, seen: set[int]) -> int:
     polarity, _, record = row["template"].partition(":")
     if polarity not in FILES or not to_whole_number(record):
         raise BadInput(
-            f"{path}, row {number}, column `template`: {quoted(row['template'])} is none; expected {' or '.join(FILES)}, a colon and a number from 1"
+            f"{path}, row {number}, column `template`: {quoted(row['template'])} is none; "
+            f"expected {' or '.join(FILES)}, a colon and a number from 1"
         )
-    if row["swapped"] not in ("True", "False"):
+    allowed = ("True", "False")
+    if row["swapped"] not in allowed:
+        what = expected(row["swapped"], allowed, "column `swapped`")
+        raise BadInput(f"{path}, row {number}: {what}")
+    example_id = to_whole_number(row["example_id"])
+    if not example_id or example_id in seen:
         raise BadInput(
-            f"{path}, row {number}: "
-            + expected(row["swapped"], ("True", "False"), "column `swapped`")
+            f"{path}, row {number}, column `example_id`: {quoted(row['example_id'])} is not a "
+            "number from 1 that no other row has"
         )
-    example = to_whole_number(row["example_id"])
-    if not example or example in seen:
-        raise BadInput(
-            f"{path}, row {number}, column `example_id`: {quoted(row['example_id'])} is not a number from 1 that no other row has"
-        )
-    seen.add(example)
-    return example
+    seen.add(example_id)
+    return example_id
 
 
 def texts(source: Source) -> list[Text]:

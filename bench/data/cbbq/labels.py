@@ -1,8 +1,9 @@
-"""Which answer the facts of a disambiguous template give, where a rule can tell, and whom its stereotype is about.
+"""Check the labels of disambiguous templates against their facts, and find whom they are about.
 
-By design the facts go against the stereotype, so that the right answer is the one that does not follow it. Three things
-break this in the release: facts that stay with a slot while the names change places between templates or halves,
-placeholders that are misspelt or name the wrong person, and labels that say the stereotyped answer.
+By design the facts go against the stereotype, so that the right answer is the one that does not
+follow it. Three things break this in the release: facts that stay with a slot while the names
+change places between templates or halves, placeholders that are misspelt or name the wrong person,
+and labels that are the stereotyped answer.
 """
 
 import re
@@ -15,19 +16,22 @@ from bench.core.errors import BadInput
 from bench.data.cbbq.targets import unknown_target
 from bench.data.cbbq.templates import PLACEHOLDER, SLOTS, Template, repaired
 
-# The label of a question that has no place among those whose facts go against the stereotype.
+# The label of a question whose facts do not go against the stereotype.
 LEFT_OUT = -1
-# Why a released label cannot be trusted, as said of a question.
+# Why a released label cannot be trusted; each completes "a question ...".
 BIASED_LABEL = "has the stereotyped answer for its label, though its facts are to go against it"
 CORRECTED = "has the stereotyped answer for its label, and facts against it"
 SUPPORTED = (
     "has facts that support the stereotype, because they stay with a slot whose name is another's"
 )
 SWAPPED_FACTS = "has facts that support the stereotype, because they are swapped with the names"
-BOTH_LABELS = "stands there with both labels, once in each polarity"
+BOTH_LABELS = "occurs with both labels, once in each polarity"
 NO_FACTS = "has no facts beyond the introduction of the two people"
 WRONG_NAME = "has a fact that names the wrong one of the two people"
-BROKEN_SWAP = "has facts that are swapped in part or in whole, because a placeholder before them is misspelt or missing"
+BROKEN_SWAP = (
+    "has facts that are swapped in part or in whole, because a placeholder before them is misspelt "
+    "or missing"
+)
 
 # What says that somebody does not have an illness.
 NEGATION = re.compile(r"[未没不无非]")
@@ -37,18 +41,26 @@ CONTRAST = re.compile(r"但|不过|却|相反|相比|而(?!且)")
 CLAUSE_END = re.compile(r"[，。；！？,;!?]|\.(?=\s|$)")
 
 
-class Verdict(NamedTuple):
-    """What the audit says of the questions of a template: `label` is the right one, or `LEFT_OUT`; `why` goes on a
-    sentence that begins with a question, and is "" where the released label stands."""
+class LabelCheck(NamedTuple):
+    """What the audit says about the label of a question.
+
+    Attributes:
+        label: the right one, or `LEFT_OUT`.
+        reason: completes a sentence that begins with "a question"; "" where the released label
+            is right.
+    """
 
     label: int
-    why: str = ""
+    reason: str = ""
 
 
 class Mentions(NamedTuple):
-    """The placeholders of a context, well spelt or not: which slot each means (1 or 2), and which are well spelt.
+    """The placeholders of a context, well spelt or not.
 
-    `between` has the text around them, one piece more than there are placeholders.
+    Attributes:
+        slots: which slot each means, 1 or 2.
+        sound: which are well spelt.
+        between: the texts around them, one more than there are placeholders.
     """
 
     slots: tuple[str, ...]
@@ -57,12 +69,12 @@ class Mentions(NamedTuple):
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """The slots that the facts mention: all but the first two, which introduce the two people."""
+        """The slots that the facts mention: all but the first two, which introduce people."""
         return self.slots[2:]
 
 
 def mentions(text: str) -> Mentions:
-    """The placeholders in `text`, in order."""
+    """Find the placeholders in `text`, in order."""
     found = list(PLACEHOLDER.finditer(text))
     return Mentions(
         tuple(match[1] for match in found),
@@ -72,14 +84,14 @@ def mentions(text: str) -> Mentions:
     )
 
 
-def verdicts(
+def check_labels(
     templates: Sequence[Template], expansion: str = "compat"
-) -> list[tuple[Verdict, Verdict]]:
-    """Of each template: the verdict on the questions that mention the names in order, and on the swapped ones.
+) -> list[tuple[LabelCheck, LabelCheck]]:
+    """Check the label of each template: of its unswapped questions, and of the swapped ones.
 
     Args:
         templates: all of one category and condition, in both polarities.
-        expansion: as in `cbbq_templates.expand`; where misspelt placeholders are repaired, they break nothing.
+        expansion: as in `templates.expand`; misspelt placeholders that are repaired break nothing.
     """
     texts = [
         repaired(one.cells["context"]) if expansion == "repair" else one.cells["context"]
@@ -87,7 +99,7 @@ def verdicts(
     ]
     owners = _owners(templates, texts)
     return [
-        _verdict(one, text, owners.get(text.strip(), 0))
+        _check(one, text, owners.get(text.strip(), 0))
         for one, text in zip(templates, texts, strict=True)
     ]
 
@@ -105,11 +117,11 @@ def required_target(template: Template) -> int:
 
 
 def target_slot(template: Template) -> int:
-    """Which list of names holds those whom the stereotype is about: 0 or 1.
+    """Find the list of names, 0 or 1, that holds the people whom the stereotype is about.
 
-    The slot of the target option, where options are names. In educational qualification the second list has the lower
-    tier; in disease it is the list that tells of an illness. In gender it is always the second one, as in the figure of
-    the paper, which shows the names of that list.
+    This is the slot of the target option, where options are names. In educational qualification the
+    second list has the lower tier; in disease it is the list that names an illness. In gender it is
+    always the second one, as in the figure of the paper, which shows the names of that list.
     """
     category = template.category
     if category == "educational_qualification":
@@ -122,9 +134,9 @@ def target_slot(template: Template) -> int:
 
 
 def patient_slot(template: Template) -> int | None:
-    """Which list of names, 0 or 1, tells the illness that the group and the first option are named for.
+    """Find the list of names, 0 or 1, that has the illness of the group and the first option.
 
-    None where both do, or neither.
+    None if both have it, or neither.
     """
     cells = template.cells
     known = _pairs(cells["bias_targeted_groups"]) | _pairs(cells["ans0"])
@@ -136,15 +148,15 @@ def patient_slot(template: Template) -> int | None:
 
 
 def _pairs(text: str) -> set[str]:
-    """The pairs of neighbouring characters, what comes nearest to words without a word list."""
+    """List the pairs of neighbouring characters, the nearest to words without a word list."""
     return {"".join(two) for two in pairwise(text)}
 
 
 def _owners(templates: Sequence[Template], texts: Sequence[str]) -> dict[str, int]:
-    """Context of disease to the slot, 0 or 1, for which its facts were written, whoever's name is in it.
+    """Map each context of disease to the slot, 0 or 1, for which its facts were written.
 
-    That is the first slot. Only where a context is used with the patient in either one, is it the one whom the facts
-    tell of first.
+    That is the first slot. Only if a context is used with the patient in either slot, it is the one
+    that the facts mention first.
     """
     used: dict[str, set[int | None]] = defaultdict(set)
     for one, text in zip(templates, texts, strict=True):
@@ -156,29 +168,30 @@ def _owners(templates: Sequence[Template], texts: Sequence[str]) -> dict[str, in
     }
 
 
-def _verdict(template: Template, text: str, owner: int) -> tuple[Verdict, Verdict]:
-    released, target = Verdict(template.label), template.target
+def _check(template: Template, text: str, owner: int) -> tuple[LabelCheck, LabelCheck]:
+    released, target = LabelCheck(template.label), template.target
     if template.condition == "ambiguous" or target is None:
         return released, released
     found = mentions(text)
-    why = _unusable(found)
-    if not why and template.category == "disease" and patient_slot(template) == 1 - owner:
-        why = SUPPORTED
-    if why:
-        return Verdict(LEFT_OUT, why), Verdict(LEFT_OUT, why)
+    reason = _unusable(found)
+    if not reason and template.category == "disease" and patient_slot(template) == 1 - owner:
+        reason = SUPPORTED
+    if reason:
+        return LabelCheck(LEFT_OUT, reason), LabelCheck(LEFT_OUT, reason)
     biased = target if template.polarity == "neg" else 1 - target
     if template.category == "educational_qualification" and found.facts:
-        # The options are fixed words and the second half swaps the facts too, so that one label cannot be right in both.
-        unswapped = Verdict(1 - biased, CORRECTED) if template.label == biased else released
-        return unswapped, Verdict(LEFT_OUT, SWAPPED_FACTS)
+        # The options are fixed words and the second half swaps the facts too, so that one label
+        # cannot be right in both.
+        unswapped = LabelCheck(1 - biased, CORRECTED) if template.label == biased else released
+        return unswapped, LabelCheck(LEFT_OUT, SWAPPED_FACTS)
     if template.label == biased:
-        return Verdict(LEFT_OUT, BIASED_LABEL), Verdict(LEFT_OUT, BIASED_LABEL)
+        return LabelCheck(LEFT_OUT, BIASED_LABEL), LabelCheck(LEFT_OUT, BIASED_LABEL)
     broken = template.category != "disease" and _swap_breaks(found)  # disease has no second half
-    return released, Verdict(LEFT_OUT, BROKEN_SWAP) if broken else released
+    return released, LabelCheck(LEFT_OUT, BROKEN_SWAP) if broken else released
 
 
 def _unusable(found: Mentions) -> str:
-    """What is wrong with the facts whoever is mentioned first, or ""."""
+    """Say what is wrong with the facts, whoever is mentioned first, or return ""."""
     if len(found.slots) == 2 and not any(
         clause.strip() for clause in CLAUSE_END.split(found.between[2])[1:]
     ):
@@ -191,7 +204,7 @@ def _unusable(found: Mentions) -> str:
 
 
 def _swap_breaks(found: Mentions) -> bool:
-    """Whether the swap of the first well-spelt placeholder of each slot touches more, or less, than the introduction.
+    """Tell whether swapping the first well-spelt placeholders swaps not just the introduction.
 
     It does no harm to facts that mention no slot.
     """

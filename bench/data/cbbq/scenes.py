@@ -32,10 +32,11 @@ def scenes(items: pd.DataFrame) -> pd.Series:
     for category, condition, context in about:
         if condition == "ambiguous":
             ambiguous.setdefault(category, []).append(context)
-    names = [
-        f"{category}:{context if condition == 'ambiguous' else _scene(context, ambiguous.get(category, []))}"
-        for category, condition, context in about
-    ]
+    names = []
+    for category, condition, context in about:
+        if condition != "ambiguous":
+            context = _scene(context, ambiguous.get(category, []))
+        names.append(f"{category}:{context}")
     return items.cluster.map(dict(zip(templates.index, names, strict=True)))
 
 

@@ -1,7 +1,8 @@
 """CBBQ's templates: what a row of a template file holds, and the questions that it yields.
 
-A template has two lists of names and is expanded over their pairs, in both orders of mention. The rules are those of the
-release's own scripts, so that under `compat` the questions are the released ones to the byte, faults included.
+A template has two lists of names and is expanded over their pairs, in both orders of mention. The
+rules are those of the release's own scripts, so that with `compat` the questions are the released
+ones to the byte, faults included.
 """
 
 import re
@@ -15,22 +16,23 @@ from bench.core.errors import BadInput, expected
 from bench.data.cbbq.targets import Options, declared_option, target_option
 from bench.data.readers import Row, read_csv
 
-CATEGORIES = (
-    "SES",
-    "age",
-    "disability",
-    "disease",
-    "educational_qualification",
-    "ethnicity",
-    "gender",
-    "household_registration",
-    "nationality",
-    "physical_appearance",
-    "race",
-    "region",
-    "religion",
-    "sexual_orientation",
-)
+CATEGORY_LABELS = {
+    "SES": "社会经济地位",
+    "age": "年龄",
+    "disability": "残障",
+    "disease": "疾病",
+    "educational_qualification": "学历",
+    "ethnicity": "民族",
+    "gender": "性别",
+    "household_registration": "户籍",
+    "nationality": "国籍",
+    "physical_appearance": "外貌",
+    "race": "种族",
+    "region": "地域",
+    "religion": "宗教",
+    "sexual_orientation": "性取向",
+}
+CATEGORIES = tuple(CATEGORY_LABELS)
 CONDITIONS = ("ambiguous", "disambiguous")
 # Polarity by the file's name: the column of that name is wrong in hundreds of released rows.
 FILES = {"neg": "templates_generate_neg.csv", "non_neg": "templates_generate_nonneg.csv"}
@@ -51,9 +53,10 @@ INSTANCE_COLUMNS = (
 )
 COLUMNS = (*INSTANCE_COLUMNS, "NAME1", "NAME2")
 SLOTS = ("{{NAME1}}", "{{NAME2}}")
-# What is done about faults that the release has: misspelt placeholders, a name in both lists, another category's name.
+# What to do about faults of the release: keep them, repair what can be repaired, refuse them.
 EXPANSIONS = ("compat", "repair", "strict")
-# A placeholder, well spelt or not: the release has {{NAME2}, {{NAME2]}, {NAME1}}, NAME2}}, {{NMAE1}} and {{NAM1}}.
+# A placeholder, well spelt or not: the release has {{NAME2}, {{NAME2]}, {NAME1}}, NAME2}},
+# {{NMAE1}} and {{NAM1}}.
 PLACEHOLDER = re.compile(r"[{\[]{0,9}(?:NAME?|NMAE)([12])[}\]]{0,9}")
 # The largest template of the release yields 666 questions, its largest file 6,764.
 MAX_QUESTIONS = 10_000
@@ -64,10 +67,15 @@ BRACES = re.compile(r"[{}]")
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A row of a template file: `record` counts from 1, `cells` are as they stand, `names` the two lists.
+    """A row of a template file.
 
-    `polarity` is that of the file's name, `label` the index of the right option as the row says,
-    `declared` the option that dataset.toml says names the stereotyped group.
+    Attributes:
+        record: its number, from 1.
+        polarity: that of the file's name.
+        cells: as they are written.
+        names: the two lists.
+        label: index of the right option, as the row says.
+        declared: the option that names the stereotyped group, as dataset.toml says.
     """
 
     path: Path
@@ -82,12 +90,12 @@ class Template:
 
     @property
     def place(self) -> str:
-        """File and row, as messages name them."""
+        """The file and the row, as in messages."""
         return f"{self.path}, row {self.record}"
 
     @property
     def size(self) -> int:
-        """How many questions it is expanded to by the release's rules."""
+        """The number of questions that the release's rules make of it."""
         orders = 1 if self.category == "disease" else 2
         return orders * len(self.names[0]) * len(self.names[1])
 
@@ -102,20 +110,21 @@ class Template:
 
     @property
     def target(self) -> int | None:
-        """Index of the option that names the stereotyped group; None where nothing tells it."""
+        """Index of the option that names the stereotyped group; None if unknown."""
         group = self.cells["bias_targeted_groups"].strip()
         return target_option(self.category, group, self.options, self.declared)
 
     @property
     def name(self) -> str:
-        """Polarity and record number, which a template has to itself within its category and condition."""
+        """Polarity and record number, unique within a category and condition."""
         return f"{self.polarity}:{self.record}"
 
 
 class Filling(NamedTuple):
-    """A question that a template yields: who fills the slots, whether the context mentions them in the other order.
+    """A question of a template: who fills the slots, and the texts.
 
-    `number` counts from 0 within the template, those that are passed over too.
+    `number` counts from 0 within the template, left-out questions included. `swapped` says that the
+    context mentions the names in the other order.
     """
 
     number: int
@@ -128,7 +137,7 @@ class Filling(NamedTuple):
 
 
 def files(folder: Path) -> list[Path]:
-    """The template files in a folder of one condition, the negative one first; none where there are none.
+    """List the template files in a folder of one condition, the negative one first.
 
     Raises:
         BadInput: one polarity is there without the other.
@@ -145,11 +154,12 @@ def files(folder: Path) -> list[Path]:
 def read(
     path: Path, category: str, condition: str, expansion: str = "compat"
 ) -> Iterator[Template]:
-    """The templates of a file, in its order.
+    """Read the templates of a file, in its order.
 
     Raises:
-        BadInput: a missing column, an empty or impossible cell, with file, row and column; under `strict` also a
-            misspelt placeholder, a name in both lists, a polarity or category other than the file's.
+        BadInput: a missing column, or an empty or impossible cell, with file, row and column. With
+            `strict` also a misspelt placeholder, a name in both lists, or a polarity or category
+            other than the file's.
     """
     polarity = next(polarity for polarity, name in FILES.items() if name == path.name)
     declared = declared_option(path, category)
@@ -171,33 +181,36 @@ def read(
         for column, other in (("ans0", SLOTS[1]), ("ans1", SLOTS[0])):
             if other in cells[column]:
                 raise BadInput(
-                    f"{template.place}, column `{column}`: holds the other option's placeholder {other}"
+                    f"{template.place}, column `{column}`: holds the other option's placeholder "
+                    f"{other}"
                 )
         if not PLACEHOLDER.search(cells["context"]):
             raise BadInput(
-                f"{template.place}, column `context`: has no placeholder {SLOTS[0]} or {SLOTS[1]}: {cells['context'][:40]!r}"
+                f"{template.place}, column `context`: has no placeholder {SLOTS[0]} or "
+                f"{SLOTS[1]}: {cells['context'][:40]!r}"
             )
         if expansion == "strict":
-            _strictly(template)
+            _refuse_faults(template)
         questions += template.size
         characters += template.size * sum(map(len, cells.values()))
-        for found, most, what in (
+        for total, limit, what in (
             (template.size, MAX_QUESTIONS, "it yields {} questions"),
             (questions, MAX_IN_ALL, "the file yields {} questions up to here"),
             (characters, MAX_CHARACTERS, "the questions of the file up to here have {} characters"),
         ):
-            if found > most:
+            if total > limit:
                 raise BadInput(
-                    f"{template.place}, columns `NAME1` and `NAME2`: {what.format(f'{found:,}')}, at most {most:,} are made; write fewer names"
+                    f"{template.place}, columns `NAME1` and `NAME2`: {what.format(f'{total:,}')}, "
+                    f"at most {limit:,} are made; write fewer names"
                 )
         yield template
 
 
 def expand(template: Template, expansion: str = "compat") -> Iterator[Filling]:
-    """The questions of a template, pair by pair of names, each in both orders of mention.
+    """Make the questions of a template: pair by pair of names, in both orders of mention.
 
-    Under `repair` misspelt placeholders are filled as they were meant, braces that belong to none are taken out, and a
-    pair of one name is passed over.
+    With `repair` misspelt placeholders are filled as they were meant, stray braces are removed, and
+    pairs of equal names are left out.
     """
     context, ans0, ans1 = (template.cells[name] for name in ("context", "ans0", "ans1"))
     if expansion == "repair":
@@ -214,7 +227,7 @@ def expand(template: Template, expansion: str = "compat") -> Iterator[Filling]:
 
 
 def repaired(text: str) -> str:
-    """`text` with every placeholder as it was meant, and no other brace."""
+    """Spell every placeholder as it was meant, and remove all other braces."""
     pieces = PLACEHOLDER.split(text)
     # Every other piece is the number of a slot.
     return "".join(
@@ -223,16 +236,16 @@ def repaired(text: str) -> str:
 
 
 def malformed(text: str) -> list[str]:
-    """What stands in `text` for a placeholder and is none: misspelt ones, and braces that belong to nothing."""
+    """List misspelt placeholders and stray braces."""
     found = [match[0] for match in PLACEHOLDER.finditer(text) if match[0] not in SLOTS]
     return found + BRACES.findall(PLACEHOLDER.sub("", text))
 
 
 def names(cell: str) -> list[str]:
-    """The names of a cell `[a, b, c]`; white space inside a name is dropped, as the release's own expansion does.
+    """Read the names of a cell `[a, b, c]`, without the white space inside a name.
 
     Raises:
-        ValueError: no brackets, an empty list, or a name with anything but letters, digits and underscores.
+        ValueError: no brackets, an empty list, or a name with other than letters, digits and `_`.
     """
     cell = cell.strip()
     if not (cell.startswith("[") and cell.endswith("]")):
@@ -245,15 +258,16 @@ def names(cell: str) -> list[str]:
 
 
 def fill(text: str, name1: str, name2: str) -> str:
-    """`text` with both slots filled, the first slot first."""
+    """Fill both slots, the first slot first."""
     return text.replace(SLOTS[0], name1).replace(SLOTS[1], name2)
 
 
 def contexts(category: str, condition: str, text: str, name1: str, name2: str) -> list[str]:
-    """The contexts that a template yields for a pair of names; a second one mentions the names in the other order.
+    """Fill the context with a pair of names, and again with the names in the other order.
 
-    Disease has no second one. Elsewhere the second one of a disambiguous template swaps the introduction alone, so that
-    the facts stay with whom they are about; educational qualification swaps everything, its options being fixed words.
+    Disease has no second context. The second one of a disambiguous template swaps only the
+    introduction, so that the facts stay with the person that they are about; educational
+    qualification swaps everything, because its options are fixed words.
     """
     first = fill(text, name1, name2)
     if category == "disease":
@@ -267,10 +281,10 @@ def contexts(category: str, condition: str, text: str, name1: str, name2: str) -
 def checked(
     path: Path, number: int, row: Row, condition: str, columns: Sequence[str], category: str
 ) -> int:
-    """The row's label, after every cell was found to hold something possible.
+    """Check that every cell holds something possible, and return the label.
 
     Args:
-        category: that of the file's folder, which may be one that the benchmark has not.
+        category: that of the file's folder, which may be one that the release does not have.
 
     Raises:
         BadInput: with file, row and column.
@@ -285,7 +299,8 @@ def checked(
         )
     if row["context_condition"] != condition:
         raise BadInput(
-            f"{path}, row {number}, column `context_condition`: {row['context_condition']!r} in a folder {condition!r}"
+            f"{path}, row {number}, column `context_condition`: {row['context_condition']!r} in a "
+            f"folder {condition!r}"
         )
     known = dict.fromkeys([*CATEGORIES, category])
     if row["category"] not in known:
@@ -310,19 +325,25 @@ def _list(path: Path, record: int, cells: Row, column: str) -> tuple[str, ...]:
         ) from None
 
 
-def _strictly(template: Template) -> None:
-    """Refuse what the release has and should not."""
-    cells, way_out = template.cells, "`--repair` or `--set expansion=repair` mends it"
+def _refuse_faults(template: Template) -> None:
+    """Refuse faults that the release has.
+
+    Raises:
+        BadInput: with file, row and column.
+    """
+    cells, way_out = template.cells, "`--repair` or `--set expansion=repair` fixes it"
     for column in ("context", "ans0", "ans1"):
         wrong = malformed(cells[column])
         if wrong:
             raise BadInput(
-                f"{template.place}, column `{column}`: {wrong[0]!r} is no placeholder; expected {SLOTS[0]} or {SLOTS[1]}; {way_out}"
+                f"{template.place}, column `{column}`: {wrong[0]!r} is no placeholder; "
+                f"expected {SLOTS[0]} or {SLOTS[1]}; {way_out}"
             )
     both = sorted(set(template.names[0]) & set(template.names[1]))
     if both:
         raise BadInput(
-            f"{template.place}, column `NAME2`: {both[0]!r} stands in NAME1 too, so that both people are called alike; {way_out}"
+            f"{template.place}, column `NAME2`: {both[0]!r} is in NAME1 too, so that both people "
+            f"are called alike; {way_out}"
         )
     for column, wanted in (
         ("question_polarity", template.polarity),
@@ -330,5 +351,6 @@ def _strictly(template: Template) -> None:
     ):
         if cells[column] != wanted:
             raise BadInput(
-                f"{template.place}, column `{column}`: {cells[column]!r} in a file of {wanted!r}; without --strict the file's name and folder are believed"
+                f"{template.place}, column `{column}`: {cells[column]!r} in a file of {wanted!r}; "
+                "without --strict the file's name and folder are believed"
             )

@@ -1,14 +1,16 @@
-"""McBE: bias evaluation instances, one file a category (Lan et al., Findings of ACL 2025).
+"""McBE: bias evaluation instances, one file per category (Lan et al., Findings of ACL 2025).
 
-A row is a context, a sentence with the slot `[PLH]`, the words that may fill it, a subcategory, an explanation of
-the bias, and its severity from 0 to 10 as people judged it. `bench.data.mcbe.audit` lists all that is wrong or odd.
+A row is a context, a sentence with the slot `[PLH]`, the words that may fill it, a subcategory, an
+explanation of the bias, and its severity from 0 to 10 as people judged it. `bench.data.mcbe.audit`
+lists what is wrong or odd.
 """
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 from bench.core.cells import to_number
@@ -34,24 +36,10 @@ PAPER = Paper(
 LAYOUT = (
     "gender.xlsx or gender.csv and so on, in the folder itself or in its xlsx_files/ or csv_files/"
 )
-# Settings under which `bench fetch` takes a release that has faults, so that it can be looked at.
+# Settings under which `bench fetch` takes a release that has faults, so that it can be examined.
 TOLERANT: dict[str, str] = {"bad_rows": "leave_out"}
-# The language of the release, and of a set whose manifest names none.
+# The language of the release, and of a data set whose manifest names none.
 LANGUAGE = "zh"
-CATEGORIES = (
-    "gender",
-    "religion",
-    "nationality",
-    "socioeco",
-    "age",
-    "appearance",
-    "health",
-    "region",
-    "lgbtq+",
-    "worldview",
-    "subculture",
-    "race",
-)
 CATEGORY_LABELS = {
     "gender": "性别",
     "religion": "宗教",
@@ -66,17 +54,18 @@ CATEGORY_LABELS = {
     "subculture": "亚文化",
     "race": "种族",
 }
+CATEGORIES = tuple(CATEGORY_LABELS)
 COLUMNS = ("context", "sentence", "words", "subtype", "explanation", "score")
 SLOT = "[PLH]"
-# Slots as people mistype them: other brackets, none, small or full-width letters, letters in another order.
+# Slots as people mistype them: other brackets or none, small or full-width letters, other order.
 LOOKALIKE = re.compile(
     r"[\[［【〔「{｛(（<＜]?\s{0,9}[pｐ][lｌ][hｈ]\s{0,9}[\]］】〕」}｝)）>＞]?"
     r"|[\[［【〔「{｛(（<＜]\s{0,9}(?:phl|lph|lhp|hpl|hlp)\s{0,9}[\]］】〕」}｝)）>＞]",
     re.IGNORECASE,
 )
-# Worldview compares ways of living, not groups; the paper leaves it out of preference and scenario tasks.
+# Worldview compares ways of living, not groups; the paper leaves it out of the tasks pc and ss.
 WITHOUT_GROUPS = ("worldview",)
-# The release's demonstration file, the default of its `eval.py`; it is no category and counts for nothing.
+# The release's demonstration file, the default of its `eval.py`; it is no category.
 DEMONSTRATION = "test"
 # The numbers of the release, from the paper's abstract and from the data card on the Hub.
 RELEASED = {"rows": 4077, "categories": 12, "subcategories": 82}
@@ -85,7 +74,7 @@ SEPARATORS = {"comma": "，", "any": "，,、;；"}
 SETTINGS: dict[str, tuple[str, ...]] = {
     # Of CSV files; GBK is a part of GB18030. An xlsx file has no encoding to choose.
     "encoding": ("utf-8", "gb18030"),
-    # What stands between the words of a list: the full-width comma of the release, or any of `，` `,` `、` `;` `；`.
+    # What separates words: the full-width comma of the release, or any of `，` `,` `、` `;` `；`.
     "separators": ("comma", "any"),
     # What happens to a file with a wrong row: it is refused, or is read without that row.
     "bad_rows": ("refuse", "leave_out"),
@@ -94,11 +83,15 @@ SETTINGS: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """A bias evaluation instance. `words[0]` fills the default sentence; `score` is the mean of human severities.
+    """A bias evaluation instance.
 
-    `labels` are the subcategories of its category's file, sorted; `content_hash` is that of the six cells, stripped and
-    the score as a number, so that an item is recognised in whatever row and kind of file it stands. `groups` says whether
-    its category compares groups.
+    Attributes:
+        words: what may fill the slot; the first one fills the default sentence.
+        score: mean severity, from people.
+        labels: the subcategories of its file, sorted.
+        content_hash: of the stripped cells, with the score as a number; it identifies an item in
+            whatever row and kind of file.
+        groups: whether its category compares groups.
     """
 
     category: str
@@ -119,17 +112,16 @@ class Instance:
 
     @property
     def cluster(self) -> str:
-        """What was sampled: the instance."""
+        """The instance, which is what was sampled."""
         return self.item_id
 
     def filled(self, word: str) -> str:
-        """The sentence about `word`; the sentence as it is where it has no slot."""
+        """Fill the slot with `word`; a sentence without a slot stays as it is."""
         return self.sentence.replace(SLOT, word)
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """Why a row cannot be used; `column` is "" where it concerns the whole row. As a text: place and reason."""
+class RowError(NamedTuple):
+    """Why a row cannot be used; `column` is "" if it concerns the whole row."""
 
     row: int
     column: str
@@ -141,41 +133,40 @@ class Fault:
 
 
 def places(folder: Path) -> list[Path]:
-    """The folders that may hold the files, the preferred one first."""
+    """List the folders that may hold the files, the preferred one first."""
     return [folder / "xlsx_files", folder, folder / "csv_files"]
 
 
 def stems(category: str) -> tuple[str, ...]:
-    """The names that a category's file may have; a browser may keep the `%2B` of a download link for `+`."""
+    """List the names of a category's file; a browser may keep the `%2B` of a link for `+`."""
     return tuple(dict.fromkeys((category, quote(category))))
 
 
 def files(folder: Path) -> dict[str, list[Path]]:
-    """Category to its file, in the paper's order, behind them those of the manifest. xlsx is preferred, as the data card
-    asks; `test` is no category.
+    """Map each category to its file, in the paper's order, then those of the manifest.
+
+    xlsx is preferred, as the data card asks; `test` is no category.
 
     Raises:
-        BadInput: the manifest is wrong, or a file with McBE's columns beside those that are read is of no category that
-            the benchmark or the manifest knows.
+        BadInput: the manifest is wrong, or a file with McBE's columns is of an unknown category.
     """
     known = categories_of(folder)
-    found = known_files(folder, known)
-    for path in strangers(folder, known, found):
-        raise BadInput(
-            unknown_category(path, path.stem, folder, known, "; or move the file out of the folder")
-        )
-    return found
+    paths = known_files(folder, known)
+    for path in strangers(folder, known, paths):
+        remedy = "; or move the file out of the folder"
+        raise BadInput(unknown_category(path, path.stem, folder, known, remedy))
+    return paths
 
 
 def categories_of(folder: Path) -> tuple[str, ...]:
-    """The categories that a folder may have: the benchmark's, and those of its manifest."""
+    """List the categories that a folder may have: the benchmark's, and those of its manifest."""
     return tuple(dict.fromkeys([*CATEGORIES, *dataset.read_manifest(folder).categories]))
 
 
 def without_groups(folder: Path) -> set[str]:
-    """The categories that compare ways of living and not groups: the benchmark's, and those of the folder's manifest."""
-    told = dataset.read_manifest(folder).categories
-    return {*WITHOUT_GROUPS, *(name for name, one in told.items() if not one.groups)}
+    """List the categories that compare ways of living: the benchmark's and the manifest's."""
+    declared = dataset.read_manifest(folder).categories
+    return {*WITHOUT_GROUPS, *(name for name, category in declared.items() if not category.groups)}
 
 
 def arrange(names: Sequence[str]) -> dict[str, str]:
@@ -203,36 +194,30 @@ def _letters(name: str) -> str:
 
 
 def known_files(folder: Path, known: Sequence[str]) -> dict[str, list[Path]]:
-    """Category to its file, of the categories that are known."""
+    """Map each known category to its file, in the first place and kind that has any."""
     for place in places(folder):
         for suffix in (".xlsx", ".csv"):
-            candidates = {name: [place / (stem + suffix) for stem in stems(name)] for name in known}
             found = {
-                name: [path for path in paths if path.is_file()]
-                for name, paths in candidates.items()
+                name: [path for stem in stems(name) if (path := place / (stem + suffix)).is_file()]
+                for name in known
             }
             if any(found.values()):
                 return {name: paths[:1] for name, paths in found.items() if paths}
     return {}
 
 
-def strangers(
-    folder: Path, known: Sequence[str], found: Mapping[str, Sequence[Path]]
-) -> list[Path]:
-    """Files with McBE's columns that are of no known category, of the kind and in the place of those that are read."""
-    read = [path for paths in found.values() for path in paths]
-    kinds = (
-        {(read[0].parent, read[0].suffix)}
-        if read
-        else {(place, kind) for place in places(folder) for kind in (".xlsx", ".csv")}
-    )
-    stems_known = {stem for name in known for stem in stems(name)} | {DEMONSTRATION}
+def strangers(folder: Path, known: Sequence[str], read: Mapping[str, Sequence[Path]]) -> list[Path]:
+    """List files with McBE's columns of no known category, in the place and kind that is read."""
+    kinds = {(path.parent, path.suffix) for paths in read.values() for path in paths}
+    if not kinds:
+        kinds = {(place, suffix) for place in places(folder) for suffix in (".xlsx", ".csv")}
+    known_stems = {stem for name in known for stem in stems(name)} | {DEMONSTRATION}
     return [
         path
         for place, suffix in sorted(kinds)
         if place.is_dir()
         for path in sorted(place.glob(f"*{suffix}"))
-        if path.stem not in stems_known
+        if path.stem not in known_stems
         and not path.name.startswith((".", "~$"))
         and _has_columns(path)
     ]
@@ -245,73 +230,71 @@ def _has_columns(path: Path) -> bool:
         return False
 
 
-def load(
-    folder: Path,
-    categories: Sequence[str],
-    *,
-    encoding: str = "utf-8",
-    separators: str = "comma",
-    bad_rows: str = "refuse",
-) -> list[Instance]:
-    """All instances of `categories`; with `bad_rows="leave_out"` without the wrong rows, whose numbers stay unused.
+def load(folder: Path, categories: Sequence[str], **settings: str) -> list[Instance]:
+    """Load all instances of `categories`; rows that are left out keep their numbers.
+
+    Args:
+        settings: those of `SETTINGS` that are not at their default.
 
     Raises:
-        BadInput: a missing column, an empty or wrong cell, with file, row and column; a file without a right row; or
-            a setting has a value that is not in `SETTINGS`.
+        BadInput: a missing column, or an empty or wrong cell, with file, row and column; a file
+            without a right row; or a setting has an unknown value.
     """
-    check_settings(encoding=encoding, separators=separators, bad_rows=bad_rows)
-    found, alone = files(folder), without_groups(folder)
+    settings = check_settings(**settings)
     instances = []
-    for name in categories:
-        path = found[name][0]
-        rows = [
-            one
-            for _, one in read(
-                path, name, encoding=encoding, separators=separators, groups=name not in alone
-            )
-        ]
-        good = [one for one in rows if isinstance(one, Instance)]
-        faults = [one for one in rows if isinstance(one, Fault)]
-        if faults and (bad_rows == "refuse" or not good):
-            raise BadInput(f"{path}, {faults[0]}; {_way_out(len(faults), len(good))}")
+    for path, rows in _rows(folder, categories, settings):
+        good = [row for row in rows if isinstance(row, Instance)]
+        errors = [row for row in rows if isinstance(row, RowError)]
+        if errors and (settings["bad_rows"] == "refuse" or not good):
+            raise BadInput(f"{path}, {errors[0]}; {_remedy(len(errors), len(good))}")
         labels = labels_of(good)
-        instances += [replace(one, labels=labels) for one in good]
+        instances += [replace(instance, labels=labels) for instance in good]
     return instances
 
 
-def touched(
-    folder: Path,
-    categories: Sequence[str] | None,
-    *,
-    encoding: str = "utf-8",
-    separators: str = "comma",
-    bad_rows: str = "refuse",
-) -> list[SettingEffect]:
-    """How many rows `load` leaves out, by category; only those that lose any."""
-    found, alone = ({} if bad_rows == "refuse" else files(folder)), without_groups(folder)
-    counts = {
-        name: sum(
-            isinstance(one, Fault)
-            for _, one in read(
-                path, name, encoding=encoding, separators=separators, groups=name not in alone
-            )
+def touched(folder: Path, categories: Sequence[str] | None, **settings: str) -> list[SettingEffect]:
+    """Count the rows that `load` leaves out, by category; only those that lose any."""
+    settings = check_settings(**settings)
+    if settings["bad_rows"] == "refuse":
+        return []
+    what = "their rows cannot be right (`bench data --check` lists them)"
+    chosen = [name for name in files(folder) if not categories or name in categories]
+    counts = [
+        sum(isinstance(row, RowError) for row in rows)
+        for _, rows in _rows(folder, chosen, settings)
+    ]
+    return [
+        SettingEffect(name, "", count, what, True)
+        for name, count in zip(chosen, counts, strict=True)
+        if count
+    ]
+
+
+def _rows(
+    folder: Path, categories: Sequence[str], settings: Mapping[str, str]
+) -> Iterator[tuple[Path, list[Instance | RowError]]]:
+    paths, ungrouped = files(folder), without_groups(folder)
+    for name in categories:
+        rows = read(
+            paths[name][0],
+            name,
+            encoding=settings["encoding"],
+            separators=settings["separators"],
+            groups=name not in ungrouped,
         )
-        for name, (path,) in found.items()
-        if not categories or name in categories
-    }
-    why = "their rows cannot be right (`bench data --check` lists them)"
-    return [SettingEffect(name, "", count, why, True) for name, count in counts.items() if count]
+        yield paths[name][0], [row for _, row in rows]
 
 
-def check_settings(**settings: str) -> None:
-    """Refuse a value that a setting cannot have.
+def check_settings(**settings: str) -> dict[str, str]:
+    """Add the defaults to some settings.
 
     Raises:
-        BadInput: such a value; the message names those allowed.
+        BadInput: an unknown value; the message names those allowed.
     """
     for name, value in settings.items():
         if value not in SETTINGS[name]:
             raise BadInput(expected(value, SETTINGS[name], f"value of the McBE setting `{name}`:"))
+    return {name: allowed[0] for name, allowed in SETTINGS.items()} | settings
 
 
 def read(
@@ -321,10 +304,13 @@ def read(
     encoding: str = "utf-8",
     separators: str = "comma",
     groups: bool = True,
-) -> list[tuple[Row, Instance | Fault]]:
-    """Every row of a file, in order: its cells as they stand (none where their number is wrong), and what it gives.
+) -> list[tuple[Row, Instance | RowError]]:
+    """Read every row of a file: its cells (none if their number is wrong), and what it gives.
 
-    `groups` says whether the category compares groups; see `without_groups`. The instances have no `labels` yet: those are known once all rows are read.
+    The instances have no `labels` yet: those are known once all rows are read.
+
+    Args:
+        groups: whether the category compares groups; see `without_groups`.
 
     Raises:
         BadInput: the file is no table with the columns it needs, or has no rows.
@@ -333,7 +319,7 @@ def read(
     if not rows:
         raise BadInput(f"{path}: has a header but no rows")
     return [
-        ({}, Fault(number, "", row))
+        ({}, RowError(number, "", row))
         if isinstance(row, str)
         else (row, _parse(category, number, row, separators, groups))
         for number, row in enumerate(rows, start=1)
@@ -341,7 +327,7 @@ def read(
 
 
 def table(path: Path, *, encoding: str = "utf-8") -> list[Row | str]:
-    """The rows of an xlsx or CSV file; a text in the place of a row says what is wrong with its number of cells.
+    """Read the rows of an xlsx or CSV file; a row with a wrong number of cells is a sentence.
 
     Raises:
         BadInput: the file is no table with the columns it needs.
@@ -353,53 +339,49 @@ def table(path: Path, *, encoding: str = "utf-8") -> list[Row | str]:
 
 
 def split(cell: str, separators: str = "comma") -> list[str]:
-    """The items of a list of words as they stand between the separators, blanks and empty ones included."""
+    """Split a list of words at the separators; blanks and empty items are kept."""
     return re.split(f"[{SEPARATORS[separators]}]", cell)
 
 
 def labels_of(instances: Sequence[Instance]) -> tuple[str, ...]:
-    """The subcategories of one file, sorted by code point: the labels to choose from in classification."""
-    return tuple(sorted({one.subtype for one in instances}))
+    """List the subcategories of one file, sorted: the labels to choose from in classification."""
+    return tuple(sorted({instance.subtype for instance in instances}))
 
 
 def lookalike(text: str) -> str:
-    """What looks like the slot but is written otherwise, or ""."""
-    found = LOOKALIKE.search(text.replace(SLOT, ""))
-    return found.group().strip() if found else ""
+    """Find what looks like the slot but is written otherwise, or return ""."""
+    match = LOOKALIKE.search(text.replace(SLOT, ""))
+    return match.group().strip() if match else ""
 
 
-def _parse(category: str, number: int, row: Row, separators: str, groups: bool) -> Instance | Fault:
-    """The instance of a row, or the first reason why there is none."""
+def _parse(
+    category: str, number: int, row: Row, separators: str, groups: bool
+) -> Instance | RowError:
+    """Make the instance of a row, or give the first reason why there is none."""
     cells = {name: row[name].strip() for name in COLUMNS}
-    without_slot = not groups and SLOT not in cells["sentence"]
-    for name in COLUMNS:
-        # Where nothing is to be filled in, a list of words may be left out.
-        if not cells[name] and not (name == "words" and without_slot):
-            return Fault(number, name, "is empty")
     sentence, listed = cells["sentence"], cells["words"]
+    without_slot = not groups and SLOT not in sentence
+    for name in COLUMNS:
+        # If nothing is to be filled in, a list of words may be left out.
+        if not cells[name] and not (name == "words" and without_slot):
+            return RowError(number, name, "is empty")
     if SLOT not in sentence and not without_slot:
         other = lookalike(sentence)
         instead = f" (it has {other!r} instead)" if other else ""
-        return Fault(
-            number, "sentence", f"has no placeholder {SLOT}{instead}: {sentence[:40]!r}", sentence
-        )
+        what = f"has no placeholder {SLOT}{instead}: {sentence[:40]!r}"
+        return RowError(number, "sentence", what, sentence)
     words = tuple(word.strip() for word in split(listed, separators) if word.strip())
     if listed and not words:
-        return Fault(
-            number, "words", f"holds no word: {listed[:200]!r}; separate words by `，`", listed
-        )
+        what = f"holds no word: {listed[:200]!r}; separate words by `，`"
+        return RowError(number, "words", what, listed)
     if len(set(words)) < len(words):
-        return Fault(number, "words", f"names a word twice: {listed[:200]!r}", listed)
+        return RowError(number, "words", f"names a word twice: {listed[:200]!r}", listed)
     score = to_number(cells["score"])
     if not 0 <= score <= 10:
-        return Fault(
-            number, "score", f"{cells['score'][:40]!r} is not a number from 0 to 10", cells["score"]
-        )
-    # The score as a number, because 7.0 in a CSV file is 7 in a spreadsheet. No cell can hold a NUL, so that cells
-    # cannot run into one another.
-    digest = hashlib.sha256(
-        "\0".join((cells | {"score": repr(score)}).values()).encode()
-    ).hexdigest()
+        what = f"{cells['score'][:40]!r} is not a number from 0 to 10"
+        return RowError(number, "score", what, cells["score"])
+    # The score as a number, because 7.0 in a CSV file is 7 in a spreadsheet. No cell holds a NUL.
+    text = "\0".join((cells | {"score": repr(score)}).values())
     return Instance(
         category,
         number,
@@ -409,13 +391,13 @@ def _parse(category: str, number: int, row: Row, separators: str, groups: bool) 
         cells["subtype"],
         cells["explanation"],
         score,
-        content_hash=digest[:16],
+        content_hash=hashlib.sha256(text.encode()).hexdigest()[:16],
         groups=groups,
     )
 
 
-def _way_out(wrong: int, right: int) -> str:
-    """The end of a refusal: how to see all wrong rows of the file, and how to run without them."""
+def _remedy(wrong: int, right: int) -> str:
+    """Say how to see all wrong rows of a file, and how to run without them."""
     command = "`bench data mcbe --check`"
     if not right:
         return f"no other row of the file is right: {command} lists what is wrong"

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from bench import data
 from bench.core.errors import BadInput
 from bench.data import SAMPLES, cbbq
-from bench.data.cbbq.audit import check, summary
-from bench.data.cbbq.faults import FAULTS
+from bench.data.cbbq.audit import FAULTS, check, summary
 from bench.data.cbbq.templates import CATEGORIES, COLUMNS, FILES, INSTANCE_COLUMNS
 
 HEADER = [*INSTANCE_COLUMNS[:8], "NAME1", "NAME2", *INSTANCE_COLUMNS[8:]]
@@ -337,7 +336,7 @@ def test_faults_that_come_together_are_each_told(
     mended = [one[4] for one in found if one[3] == "swap_breaks_facts"]
     assert all(
         "in 4 of its 8 questions" in what
-        and what.endswith("`--set expansion=repair` mends the text")
+        and what.endswith("`--set expansion=repair` fixes the text")
         for what in mended
     )
 
@@ -416,7 +415,7 @@ def test_a_question_of_both_polarities_is_told_with_its_opposite_labels(tmp_path
     assert "file, row 3: one" in whats[1]
     opposite = [(one[0], one[4], one[5]) for one in found if one[3] == "opposite_labels"]
     # An ambiguous one has the same label in both.
-    assert opposite == [("region/disambiguous", "8 prompts stand there with opposite labels", 16)]
+    assert opposite == [("region/disambiguous", "8 prompts occur with opposite labels", 16)]
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from bench.data.cbbq.audit import check, summary
-from bench.data.cbbq.faults import FAULTS
+from bench.data.cbbq.audit import FAULTS, check, summary
 from bench.data.cbbq.templates import CATEGORIES, FILES
 
 NEG, NONNEG = FILES.values()

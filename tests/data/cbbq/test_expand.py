@@ -166,7 +166,7 @@ def test_a_misspelt_placeholder_is_left_mended_or_refused(
     path = folder / "region/ambiguous/templates_generate_neg.csv"
     assert message == (
         f"{path}, row 2, column `context`: {token!r} is no placeholder; expected {{{{NAME1}}}} or {{{{NAME2}}}}; "
-        "`--repair` or `--set expansion=repair` mends it"
+        "`--repair` or `--set expansion=repair` fixes it"
     )
     assert refusal(data.load, data.find("cbbq", folder), expansion="strict") == message
     assert not (tmp_path / "out").exists()
@@ -216,7 +216,7 @@ def test_a_sound_release_is_expanded_strictly(bench: Bench, tmp_path: Path) -> N
     [
         (
             {"NAME2": "[丙, 乙]"},
-            "column `NAME2`: '乙' stands in NAME1 too, so that both people are called alike",
+            "column `NAME2`: '乙' is in NAME1 too, so that both people are called alike",
         ),
         (
             {"question_polarity": "non_neg"},
@@ -249,7 +249,7 @@ def test_a_pair_of_one_name_is_kept_as_released_passed_over_when_repaired_and_re
     assert [(one.name1, one.name2) for one in mended if one.template == "neg:1"] == [
         (a, b) for a, b in (("甲", "乙"), ("甲", "丙"), ("乙", "丙")) for _ in range(2)
     ]
-    assert "'乙' stands in NAME1 too" in refusal(expanded, folder, "strict")
+    assert "'乙' is in NAME1 too" in refusal(expanded, folder, "strict")
 
 
 def test_a_question_keeps_its_number_whatever_is_left_out_before_it(tmp_path: Path) -> None:

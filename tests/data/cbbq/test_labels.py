@@ -20,8 +20,8 @@ from bench.data.cbbq.labels import (
     SUPPORTED,
     SWAPPED_FACTS,
     WRONG_NAME,
-    Verdict,
-    verdicts,
+    LabelCheck,
+    check_labels,
 )
 from bench.data.cbbq.templates import CATEGORIES, CONDITIONS, Template
 
@@ -56,17 +56,17 @@ def template(
     return Template(Path("x.csv"), 1, category, condition, polarity, filled, lists, label)
 
 
-def verdict(*given: Template, expansion: str = "compat") -> tuple[Verdict, Verdict]:
+def verdict(*given: Template, expansion: str = "compat") -> tuple[LabelCheck, LabelCheck]:
     """The verdict on the last of some templates."""
-    return verdicts(given, expansion)[-1]
+    return check_labels(given, expansion)[-1]
 
 
-def stands(label: int) -> tuple[Verdict, Verdict]:
-    return Verdict(label), Verdict(label)
+def stands(label: int) -> tuple[LabelCheck, LabelCheck]:
+    return LabelCheck(label), LabelCheck(label)
 
 
-def out(why: str) -> tuple[Verdict, Verdict]:
-    return Verdict(LEFT_OUT, why), Verdict(LEFT_OUT, why)
+def out(why: str) -> tuple[LabelCheck, LabelCheck]:
+    return LabelCheck(LEFT_OUT, why), LabelCheck(LEFT_OUT, why)
 
 
 @pytest.mark.parametrize("category", CATEGORIES)
@@ -120,13 +120,13 @@ def test_in_educational_qualification_facts_by_slot_are_right_in_one_half_at_mos
     against = MEETING + "{{NAME1}}忘了带伞；{{NAME2}}带了两把。"
     cells = {**TIERS, "context": against}
     for polarity, right in (("neg", 1), ("non_neg", 0)):
-        swapped = Verdict(LEFT_OUT, SWAPPED_FACTS)
+        swapped = LabelCheck(LEFT_OUT, SWAPPED_FACTS)
         assert verdict(template("educational_qualification", polarity, right, **cells)) == (
-            Verdict(right),
+            LabelCheck(right),
             swapped,
         )
         wrong = verdict(template("educational_qualification", polarity, 1 - right, **cells))
-        assert wrong == (Verdict(right, CORRECTED), swapped)
+        assert wrong == (LabelCheck(right, CORRECTED), swapped)
 
 
 def test_in_educational_qualification_facts_in_words_are_swapped_with_nobody() -> None:
@@ -153,10 +153,10 @@ def test_a_context_with_the_patient_in_either_slot_is_about_the_one_it_tells_of_
     polarity: str,
 ) -> None:
     in_first, in_second = template("disease", **FIRST), template("disease", polarity, **SECOND)
-    assert verdicts([in_first, in_second]) == [out(SUPPORTED), stands(in_second.label)]
+    assert check_labels([in_first, in_second]) == [out(SUPPORTED), stands(in_second.label)]
     in_first = template("disease", **FIRST, context=IN_ORDER)
     in_second = template("disease", polarity, **SECOND, context=f" {IN_ORDER}")
-    assert verdicts([in_first, in_second]) == [stands(1), out(SUPPORTED)]
+    assert check_labels([in_first, in_second]) == [stands(1), out(SUPPORTED)]
 
 
 @pytest.mark.parametrize(
@@ -234,9 +234,9 @@ def test_facts_that_tell_nothing_or_name_the_wrong_one_are_left_out_in_both_halv
 def test_a_swap_that_reaches_the_facts_costs_the_swapped_half_alone(
     context: str, broken: bool, mended: bool
 ) -> None:
-    one, swapped = template(context=context), Verdict(LEFT_OUT, BROKEN_SWAP)
-    assert verdict(one) == (Verdict(1), swapped if broken else Verdict(1))
-    assert verdict(one, expansion="repair") == (Verdict(1), swapped if mended else Verdict(1))
+    one, swapped = template(context=context), LabelCheck(LEFT_OUT, BROKEN_SWAP)
+    assert verdict(one) == (LabelCheck(1), swapped if broken else LabelCheck(1))
+    assert verdict(one, expansion="repair") == (LabelCheck(1), swapped if mended else LabelCheck(1))
     # Disease has no second half.
     assert verdict(template("disease", **FIRST, context=context)) == stands(1)
 
@@ -260,10 +260,10 @@ def test_a_swapped_half_stands_only_where_the_release_s_swap_leaves_the_facts(
         assert swapped.label == LEFT_OUT
     elif not templates.malformed(text) and before.label != LEFT_OUT and told:
         assert swapped == (
-            Verdict(1) if introduced[0] != introduced[1] else Verdict(LEFT_OUT, BROKEN_SWAP)
+            LabelCheck(1) if introduced[0] != introduced[1] else LabelCheck(LEFT_OUT, BROKEN_SWAP)
         )
-    if before.why in ("", BROKEN_SWAP):
-        assert before == Verdict(1)
+    if before.reason in ("", BROKEN_SWAP):
+        assert before == LabelCheck(1)
 
 
 @pytest.mark.parametrize(
@@ -301,7 +301,7 @@ def test_in_the_samples_every_released_label_stands() -> None:
     found = templates_in(SAMPLES / "cbbq")
     assert len(found) == 28
     for some in found.values():
-        assert verdicts(some) == [stands(one.label) for one in some]
+        assert check_labels(some) == [stands(one.label) for one in some]
 
 
 # What the audit of the release calls what the rules find. Age 51, 52, 55 and gender 108-110 look alike to a rule.
@@ -334,11 +334,11 @@ def audit(shared: Path) -> dict[tuple[str, str, str], tuple[set[str], int]]:
 
 
 @pytest.fixture(scope="module")
-def found(shared: Path) -> dict[tuple[str, str, str], tuple[Verdict, Verdict]]:
+def found(shared: Path) -> dict[tuple[str, str, str], tuple[LabelCheck, LabelCheck]]:
     return {
         (*key, one.name): pair
         for key, some in templates_in(shared / "data/cbbq").items()
-        for one, pair in zip(some, verdicts(some), strict=True)
+        for one, pair in zip(some, check_labels(some), strict=True)
     }
 
 
@@ -346,7 +346,7 @@ def test_the_rules_find_what_the_audit_of_the_release_found(audit, found) -> Non
     assert len(found) == 2127
     differ = {}
     for key, (issues, _) in audit.items():
-        whys = {one.why for one in found[key]} - {"", SWAPPED_FACTS}
+        whys = {one.reason for one in found[key]} - {"", SWAPPED_FACTS}
         ours = set.union(set(), *(NAMES[why] for why in whys))
         wanted = issues & ISSUES
         if not (wanted <= ours and bool(wanted) == bool(ours)):
@@ -366,7 +366,7 @@ def test_the_rules_touch_as_many_questions_as_the_specification_counts(audit, fo
     for key, pair in found.items():
         halves = pair[:1] if key[0] == "disease" else pair
         for one in halves:
-            counts[key[0], one.why] += audit[key][1] // len(halves)
+            counts[key[0], one.reason] += audit[key][1] // len(halves)
     counts = {key: count for key, count in counts.items() if key[1]}
     assert counts == {
         ("educational_qualification", CORRECTED): 696 - 12,
@@ -389,7 +389,9 @@ def test_the_rules_touch_as_many_questions_as_the_specification_counts(audit, fo
 
 def test_repair_mends_every_swap_that_a_misspelt_placeholder_breaks(shared: Path) -> None:
     for some in templates_in(shared / "data/cbbq").values():
-        assert BROKEN_SWAP not in {one.why for pair in verdicts(some, "repair") for one in pair}
+        assert BROKEN_SWAP not in {
+            one.reason for pair in check_labels(some, "repair") for one in pair
+        }
 
 
 def test_every_corrected_or_standing_label_goes_against_the_stereotype(shared: Path) -> None:

@@ -1,6 +1,6 @@
-"""CBBQ's wordings from scripts: of either encoding, byte for byte; which are skipped, and what is refused.
+"""CBBQ's prompts, read from scripts byte for byte; which are skipped, and what is refused.
 
-The wordings here are invented; the authors' own are read from the shared folder where that is there.
+The prompts here are invented; the authors' own are read from the shared folder if it is there.
 """
 
 import json
@@ -121,36 +121,30 @@ def change(
     (folder / name).write_text(text.replace(old, new, 1), encoding)
 
 
-def test_wordings_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_prompts_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert wording(scripts(tmp_path, INVENTED)) == INVENTED
     lost = ", ".join(f"{name}/evaluate_disamb.py" for name in ("ChatGLM", "MOSS", "bloomz"))
-    told = f"not read, as characters are lost in them: {lost}; the other script of each counts for both\n"
-    assert capsys.readouterr().err == told
+    assert f"not read, as characters are lost in them: {lost};" in capsys.readouterr().err
 
 
-def test_scripts_that_agree_are_one_wording_and_others_two(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_scripts_that_agree_are_one_prompt_and_others_two(tmp_path: Path) -> None:
     scripts(tmp_path, INVENTED, damaged=())
     assert wording(tmp_path) == INVENTED
     change(tmp_path, "？", "！", "bloomz/evaluate_disamb.py")
     found = wording(tmp_path)
     assert list(found)[-3:] == ["moss", "bloomz-ambiguous", "bloomz-disambiguous"]
     assert found["bloomz-ambiguous"] == INVENTED["bloomz"]
-    assert found["bloomz-disambiguous"]["prompt"] == INVENTED["bloomz"]["prompt"].replace(
-        "？", "！", 1
-    )
-    assert capsys.readouterr().err == ""
-    # As good as a damaged second script is a damaged first one.
-    (tmp_path / "bloomz/evaluate_amb.py").write_bytes(
-        damage((tmp_path / "bloomz/evaluate_amb.py").read_text("gbk"))
-    )
+    changed = INVENTED["bloomz"]["prompt"].replace("？", "！", 1)
+    assert found["bloomz-disambiguous"]["prompt"] == changed
+    # A damaged first script is skipped as a damaged second one is.
+    path = tmp_path / "bloomz/evaluate_amb.py"
+    path.write_bytes(damage(path.read_text("gbk")))
     assert wording(tmp_path)["bloomz"] == found["bloomz-disambiguous"]
 
 
-def test_wordings_that_are_not_the_released_ones_say_so(
+def test_changed_prompts_do_not_have_the_released_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripts(tmp_path, INVENTED)
@@ -159,10 +153,10 @@ def test_wordings_that_are_not_the_released_ones_say_so(
     assert tomllib.loads(read(tmp_path))["version"] == "cbbq-scripts-95eaf2e"
 
 
-def test_the_released_wordings(shared: Path, tmp_path: Path) -> None:
+def test_the_released_prompts_are_read(shared: Path, tmp_path: Path) -> None:
     path = shared / "data" / "cbbq" / "prompts.toml"
     if not path.is_file():
-        pytest.skip("the shared data hold no CBBQ wording")
+        pytest.skip("the shared data hold no CBBQ prompts")
     official = tomllib.loads(path.read_text("utf-8"))
     tables = {name: table for name, table in official.items() if isinstance(table, dict)}
     text = read(scripts(tmp_path, tables))
@@ -170,17 +164,13 @@ def test_the_released_wordings(shared: Path, tmp_path: Path) -> None:
     assert list(tomllib.loads(text)) == list(official), "in the same order"
 
 
-def test_line_ends_byte_order_marks_and_headers(tmp_path: Path) -> None:
+def test_line_ends_byte_order_marks_and_headers_are_ignored(tmp_path: Path) -> None:
     scripts(tmp_path, INVENTED)
     for name in module.SCRIPTS:
-        raw = (
-            (tmp_path / name)
-            .read_bytes()
-            .replace(b"# coding=gbk", b"# -*- coding: GBK -*-")
-            .replace(b"\n", b"\r\n")
-        )
+        raw = (tmp_path / name).read_bytes().replace(b"\n", b"\r\n")
+        raw = raw.replace(b"# coding=gbk", b"# -*- coding: GBK -*-")
         (tmp_path / name).write_bytes(raw if b"GBK" in raw else b"\xef\xbb\xbf" + raw)
-    # Saved as UTF-8 by an editor that knows nothing of the first line.
+    # Saved as UTF-8 by an editor that does not know the first line.
     path = tmp_path / "BELLE" / "evaluate_amb.py"
     path.write_bytes(path.read_text("gbk").encode())
     assert wording(tmp_path) == INVENTED
@@ -191,16 +181,13 @@ def test_line_ends_byte_order_marks_and_headers(tmp_path: Path) -> None:
     [
         "print(context + question)",
         "f.write(context + ',' + question + ',' + ans0 + ',' + ans1 + ',' + ans2 + ',' + answer)",
-        "print('题' + context + question + str(ans0) + ans1 + ans2)",
         "again = {use}",
-        "query = tokenizer([('' + {use})])",
     ],
 )
-def test_other_sums_do_not_count(tmp_path: Path, other: str) -> None:
+def test_other_sums_and_repeated_ones_do_not_count(tmp_path: Path, other: str) -> None:
     scripts(tmp_path, INVENTED)
     use = added(INVENTED["belle-ambiguous"]["prompt"])
     change(tmp_path, "    inputs = ", f"    {other.format(use=use)}\n    inputs = ")
-    change(tmp_path, "    count += 1", f"    {other.format(use=use)}")
     assert wording(tmp_path) == INVENTED
 
 
@@ -216,53 +203,37 @@ def test_any_text_comes_back_byte_for_byte(
 ) -> None:
     folder = scripts(tmp_path_factory.mktemp("scripts"), INVENTED)
     # What GBK has no character for is written as an escape.
-    parts = [ascii(text) for text in texts]
+    first, *rest = [ascii(text) for text in texts]
     total = " + ".join(
-        [parts[0], *(f"{name} + {part}" for name, part in zip(names, parts[1:], strict=True))]
+        [first, *(f"{name} + {part}" for name, part in zip(names, rest, strict=True))]
     )
-    (folder / "ChatGLM" / "evaluate_amb.py").write_bytes(
-        script(USES["ChatGLM"] % total).encode("gbk")
-    )
+    source = script(USES["ChatGLM"] % total).encode("gbk")
+    (folder / "ChatGLM" / "evaluate_amb.py").write_bytes(source)
     table = wording(folder)["chatglm"]
     filled = {name: f"<{name}{{}}\\>" for name in names}
-    expected = texts[0] + "".join(
-        filled[name] + text for name, text in zip(names, texts[1:], strict=True)
-    )
+    pairs = zip(names, texts[1:], strict=True)
+    expected = texts[0] + "".join(filled[name] + text for name, text in pairs)
     assert table["prompt"].format(**filled) == expected
     assert table["unbiased_instruction"] == ("无偏见" in "".join(texts))
 
 
-CHANGES: list[tuple[str, str, str]] = [
-    # what is changed, into what, and what is said
-    ("raise SystemExit", "def f(:\nraise SystemExit", ", line 3: is not Python ("),
-    ("# coding=gbk", "", ": is not UTF-8, at byte "),
-    ("inputs = ", "inputs = context; continue = ", ", line 8: is not Python ("),
-    (
-        "ans1 +",
-        "",
-        ", line 8: expected one sum (`+`) of texts and `context`, `question`, `ans0`, `ans1`, `ans2`, each name once, found none of `ans1`;",
-    ),
-    ("ans1 +", "f'{ans1}' +", ", found none of `ans1`;"),
-    ("ans1 + ans2", "str(ans1) + answer", ", found none of `ans1`, `ans2`;"),
-    ("ans1 +", "ans1 + ans1 +", ", line 8: "),
-    ("ans1 +", "ans1 + ans1 +", ", found `ans1` 2 times;"),
-    ("ans1 +", "ans1 + history +", ", found `history` in it;"),
-    ("ans1 +", "ans1 + history[0] +", ", found `history[0]` in it;"),
-    ("人：", "人\\ud83d：", ", line 8: expected text, found half a character (a lone surrogate);"),
-    (
-        "inputs = ",
-        "inputs = context + question + ans2 + ans0 + ans1\n    inputs = ",
-        ", line 9: expected one sum",
-    ),
-    (
-        "inputs = ",
-        "inputs = context + question + ans2 + ans0 + ans1\n    inputs = ",
-        ", found another one than at line 8;",
-    ),
-]
+OTHER = "inputs = context + question + ans2 + ans0 + ans1\n    inputs = "
 
 
-@pytest.mark.parametrize(("old", "new", "fault"), CHANGES)
+# What is changed, into what, and what the message says.
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ("raise SystemExit", "def f(:\nraise SystemExit", ", line 3: is not Python ("),
+        ("# coding=gbk", "", ": is not UTF-8, at byte "),
+        ("ans1 +", "", "each name once; found none"),
+        ("ans1 +", "f'{ans1}' +", "each name once; found none"),
+        ("ans1 +", "ans1 + ans1 +", "each name once; found none"),
+        ("ans1 +", "ans1 + history[0] +", "each name once; found none"),
+        ("人：", "人\\ud83d：", ": expected text, found half a character (a lone surrogate);"),
+        ("inputs = ", OTHER, "each name once; found 2"),
+    ],
+)
 def test_scripts_built_otherwise_are_refused(
     tmp_path: Path, refusal: Refusal, old: str, new: str, fault: str
 ) -> None:
@@ -273,42 +244,24 @@ def test_scripts_built_otherwise_are_refused(
     assert message.endswith("at commit 95eaf2e as it is and run `bench fetch cbbq --from DIR`")
 
 
-def test_scripts_without_a_wording_are_refused(tmp_path: Path, refusal: Refusal) -> None:
-    scripts(tmp_path, INVENTED)
-    path = tmp_path / "MOSS" / "evaluate_amb.py"
-    path.write_text(
-        script('    query = f"{context}{question}{ans0}{ans1}{ans2}"', "utf-8"), "utf-8"
-    )
-    assert refusal(read, tmp_path).startswith(f"{path}: expected one sum (`+`) of texts and ")
-    assert "each name once, found none;" in refusal(read, tmp_path)
+def test_scripts_without_a_prompt_are_refused(tmp_path: Path, refusal: Refusal) -> None:
+    path = scripts(tmp_path, INVENTED) / "MOSS" / "evaluate_amb.py"
     path.write_bytes(script("", "gbk").encode("gbk") + b"#\xff")
     assert refusal(read, tmp_path).startswith(f"{path}: is not GBK, at byte ")
     path.write_bytes(damage(script("", "gbk")))
-    assert refusal(read, tmp_path).startswith(
-        f"{path.parent}: characters are lost in both of its scripts; "
-    )
+    lost = f"{path.parent}: characters are lost in both of its scripts; "
+    assert refusal(read, tmp_path).startswith(lost)
     path.unlink()
-    assert refusal(read, tmp_path).startswith(
-        f"{path}: no such file, but the wordings stand in the scripts of "
-    )
-    path.mkdir()
-    assert refusal(read, tmp_path).startswith(f"{path}: cannot be read (")
+    assert refusal(read, tmp_path).startswith(f"{path}: no such file, but the prompts are in the ")
 
 
-def test_long_sums(tmp_path: Path) -> None:
-    scripts(tmp_path, INVENTED)
-    change(tmp_path, "inputs = ", "inputs = " + "'' + " * 500)
-    assert wording(tmp_path) == INVENTED
-
-
-def test_a_wording_a_context_is_one_choice() -> None:
+def test_the_prompts_for_both_contexts_are_one_choice() -> None:
     assert choices(INVENTED) == ("chatglm", "gpt-3.5", "belle", "moss", "bloomz")
 
 
-def test_scripts_among_the_members_of_an_archive() -> None:
+def test_scripts_are_recognised_among_the_members_of_an_archive() -> None:
     assert is_script("CBBQ-95eaf2e/evaluation scripts/chatgpt-3.5/evaluate_disamb.py")
-    assert is_script("BELLE/evaluate_amb.py")
-    assert not is_script("CBBQ/evaluation scripts/GLM/evaluate_amb.py"), "no whole wording"
+    assert not is_script("CBBQ/evaluation scripts/GLM/evaluate_amb.py")
     assert not is_script("evaluate_amb.py")
     assert not is_script("CBBQ/evaluation scripts/BELLE/setup.py")
 

@@ -34,7 +34,7 @@ POLARITY_FILE, POLARITY_COLUMN = "(polarity=file)", "(polarity=column)"
 BIASED, SWAPPED, TWICE, MISSPELT = (
     "the stereotyped answer for its label",
     "facts that are swapped in part",
-    "stands there before",
+    "occurs before",
     "a placeholder that is misspelt",
 )
 WORDS = (POLARITY_FILE, POLARITY_COLUMN, BIASED, SWAPPED, TWICE, MISSPELT)
