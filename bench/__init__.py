@@ -7,4 +7,4 @@
 Rooms, in the order in which data flows: `data`, `tasks`, `scorers`, `records`, `metrics`, `figures`.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
