@@ -251,7 +251,7 @@ def csv_rows(
             if not record:
                 continue
             place = f"{path}, line {reader.line_num}"
-            cells += len(record)
+            cells += len(record) + 4  # a row takes memory too
             if sum(map(len, last)) > longest and max(map(len, record)) > longest:
                 raise csv.Error(f"a cell is longer than {longest:,} characters")
             if cells > MAX_CELLS:

@@ -1,0 +1,272 @@
+"""A damaged file is read, or refused with one line that names it; nothing else may happen.
+
+HOSTILE_FILES sets how many files each reader reads, default: 100.
+"""
+
+import csv
+import gzip
+import io
+import json
+import os
+import tarfile
+import warnings
+import zipfile
+from collections.abc import Callable
+from functools import cache, partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from openpyxl import Workbook
+
+from bench import data
+from bench.analyses.judge_agreement.marks import read_verdicts
+from bench.benchmarks import module
+from bench.benchmarks import names as benchmarks
+from bench.data import SAMPLES
+from bench.data.cbbq import official_wording as cbbq_prompts
+from bench.data.cbbq.expand import expand
+from bench.data.fetch import unpack
+from bench.data.mcbe import official_wording as mcbe_prompts
+from bench.data.nli_coal import corpora
+from bench.data.nli_coal.language_pack import read_pack, with_captions
+from bench.data.nli_coal.write import build
+from bench.data.published import PATH, published
+from bench.metrics import agreement, annotators
+from bench.report import study
+from bench.scorers.stand_ins.recorded import Predictions, Replay
+from bench.tasks import prompts
+from tests.data.cbbq import test_official_wording as cbbq_scripts
+from tests.data.mcbe import test_official_wording as mcbe_scripts
+from tests.slow.helpers import hostile_curate
+from tests.slow.helpers.hostile import (
+    Damages,
+    Files,
+    Reader,
+    attempt,
+    damages,
+    names,
+    of,
+    read_damaged,
+    short,
+)
+
+pytestmark = pytest.mark.slow
+
+EXAMPLES = int(os.environ.get("HOSTILE_FILES", "100"))
+
+
+def made(make: Callable[[Path], object], *patterns: str) -> Files:
+    """Return the files that `make` writes to a folder."""
+    with TemporaryDirectory() as folder:
+        make(Path(folder))
+        return of(Path(folder), *patterns)
+
+
+@cache
+def mcbe_workbook() -> Files:
+    book = Workbook()
+    text = (SAMPLES / "mcbe" / "age.csv").read_text("utf-8-sig")
+    for row in list(csv.reader(io.StringIO(text)))[:6]:
+        book.active.append(row)
+    stream = io.BytesIO()
+    book.save(stream)
+    return {"age.xlsx": stream.getvalue()}
+
+
+@cache
+def cbbq_templates() -> Files:
+    return short(of(SAMPLES / "cbbq", "age/*/*.csv", "disease/*/*.csv", "dataset.toml"), 4)
+
+
+@cache
+def cbbq_questions(form: str, expansion: str) -> Files:
+    source = data.find("cbbq", "samples")
+    files = made(lambda folder: expand(source, folder, form, expansion), "age/*/*", "dataset.toml")
+    return {
+        name: raw[:4000].rpartition(b"},{")[0] + b"}]" if name.endswith("json") else raw
+        for name, raw in short(files).items()
+    }
+
+
+@cache
+def nli_built() -> Files:
+    pack = read_pack(SAMPLES / "nli_packs" / "en")
+    files = made(
+        lambda folder: build([pack], folder), "**/all-words/[1235]*", "**/pack/*", "dataset.toml"
+    )
+    return {
+        name: raw if "/pack/" in name else short({name: raw})[name] for name, raw in files.items()
+    }
+
+
+@cache
+def release(form: str) -> Files:
+    files = made(
+        lambda folder: [
+            (folder / f"{k}.csv").write_bytes(raw[:500])
+            for k, raw in enumerate(cbbq_templates().values())
+        ],
+        "*",
+    )
+    stream = io.BytesIO()
+    if form == "zip":
+        with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as zipped:
+            for name, raw in files.items():
+                zipped.writestr(name, raw)
+    else:
+        with tarfile.open(fileobj=stream, mode="w") as tar:
+            for name, raw in files.items():
+                info = tarfile.TarInfo(name)
+                info.size = len(raw)
+                tar.addfile(info, io.BytesIO(raw))
+    raw = stream.getvalue()
+    return {f"release.{form}": gzip.compress(raw, mtime=0) if form == "tar.gz" else raw}
+
+
+@cache
+def scripts(benchmark: str) -> Files:
+    helpers = {"cbbq": cbbq_scripts, "mcbe": mcbe_scripts}[benchmark]
+    return made(lambda folder: helpers.scripts(folder, helpers.INVENTED), "**/*.py")
+
+
+def rows_as_lines(*rows: object) -> bytes:
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
+
+
+TEXTS: Files = {
+    "study.yml": b"""title: Two models
+models: ["simulated:bias=0.2", "tiny:s,bias=0.25"]
+benchmarks:
+  cbbq: {categories: [gender, age], limit: 20, settings: {explanation: "yes"}}
+  mcbe: {judge: "simulated:", repeats: 2, tasks: [pc, ba]}
+analyses: {compare_models: &some {runs: [../x/*]}, prompt_robustness: *some}
+options: {seed: 0, preset: robust, device: cpu}
+""",
+    "answers.jsonl": rows_as_lines(
+        *({"task": "ss", "item_id": f"a:{k}", "request": "x", "response": "A"} for k in range(4)),
+        {"prompt": "谁？", "response": 1.5},
+    ),
+    "answers.csv": b"task,item_id,request,repeat,response\nss,gender:1,x,0,A\nss,gender:2,x,1,\n",
+    "predictions.jsonl": rows_as_lines(
+        {"id": 1, "label": "neutral"},
+        {"id": 2, "entailment": 0.1, "contradiction": 0.2, "neutral": 0.7},
+        {"id": 3, "label": ["neutral", "entailment", "contradiction"], "scores": [0.2, 0.2, 0.6]},
+    ),
+    "predictions.csv": b"id,language,entailment,contradiction,neutral\n1,en,0.1,0.2,0.7\n",
+    "verdicts.csv": (
+        b"task,item_id,request,repeat,prompt,reply,response\nambiguous,a:1,judge,0,'=q,r,1\n"
+    ),
+    "annotators.csv": b"item_id,rater,rating,category\na:1,x,3,a\na:1,y,4.5,a\n",
+    "human.csv": b"item_id,model,human\na:1,m,50\na:2,m,12.5\n",
+    "published.csv": PATH.read_bytes()[:3000].rpartition(b"\n")[0] + b"\n",
+    "corpus.jsonl": rows_as_lines({"sentence1": "猫睡", "sentence2": "x", "label": "neutral"}),
+    "corpus.tsv": b"sentence1\tsentence2\tgold_label\nx\ty\t-\na\tb\tneutral\n",
+}
+READ_TEXT: dict[str, Callable[[Path], object]] = {
+    "study.yml": study.load,
+    "answers.jsonl": lambda path: Replay(path).describe(),
+    "answers.csv": lambda path: Replay(path).describe(),
+    "predictions.jsonl": Predictions,
+    "predictions.csv": Predictions,
+    "verdicts.csv": read_verdicts,
+    "annotators.csv": partial(annotators.read_annotations, levels=True),
+    "human.csv": agreement.read_human,
+    "published.csv": lambda path: published("mcbe", path),
+    "corpus.jsonl": lambda path: corpora.read([path]),
+    "corpus.tsv": lambda path: corpora.read([path]),
+}
+
+
+def read_data(benchmark: str, folder: Path) -> None:
+    """Load, check and count a data set under its first and last settings."""
+    source, room = data.find(benchmark, folder), module("data", benchmark)
+    last = {name: values[-1] for name, values in room.SETTINGS.items()}
+    for given_settings in ({}, last, {**last, **room.TOLERANT}):
+        attempt(lambda chosen=given_settings: data.load(source, **chosen))
+        attempt(lambda chosen=given_settings: room.touched(source.folder, None, **chosen))
+    attempt(lambda: data.check(source))
+    source.describe()
+    data.load(source)
+
+
+def read_language_pack(folder: Path) -> None:
+    pack = read_pack(folder)
+    attempt(lambda: with_captions(pack, [folder / "captions.txt"], 10))
+
+
+def read_prompts(folder: Path) -> None:
+    for benchmark in benchmarks():
+        prompts.load(benchmark, f"{folder / benchmark}.toml")
+        prompts.load(benchmark, f"{folder / benchmark}.toml#reworded")
+
+
+def read_archive(folder: Path) -> None:
+    (archive,) = folder.iterdir()
+    into = folder / "into"
+    into.mkdir()
+    try:
+        unpack(archive, into, lambda name: True)
+    finally:
+        assert set(folder.iterdir()) == {into, archive}, "something lies outside"
+        assert not any(path.is_symlink() for path in into.rglob("*"))
+
+
+READERS = {
+    **{
+        name: Reader(
+            lambda name=name: {name: TEXTS[name]},
+            lambda folder, name=name, read=read: read(folder / name),
+        )
+        for name, read in READ_TEXT.items()
+    },
+    "McBE csv": Reader(
+        cache(lambda: short(of(SAMPLES / "mcbe", "age.csv", "worldview.csv", "dataset.toml"))),
+        partial(read_data, "mcbe"),
+    ),
+    "McBE xlsx": Reader(mcbe_workbook, partial(read_data, "mcbe")),
+    "McBE xlsx, parts": Reader(mcbe_workbook, partial(read_data, "mcbe"), inside=True),
+    "CBBQ templates": Reader(cbbq_templates, partial(read_data, "cbbq")),
+    "CBBQ csv": Reader(partial(cbbq_questions, "csv", "compat"), partial(read_data, "cbbq")),
+    "CBBQ json": Reader(partial(cbbq_questions, "json", "repair"), partial(read_data, "cbbq")),
+    "NLI-CoAL": Reader(
+        cache(lambda: short(of(SAMPLES / "nli_coal", "zh_*/**/*-*stereo_*.json", "*.toml"))),
+        partial(read_data, "nli_coal"),
+    ),
+    "NLI-CoAL built": Reader(nli_built, partial(read_data, "nli_coal")),
+    "language pack": Reader(
+        cache(lambda: {**of(SAMPLES / "nli_packs/en", "*"), "captions.txt": b"A man rides\n"}),
+        read_language_pack,
+    ),
+    "prompts": Reader(cache(lambda: of(prompts.PROMPTS, "*.toml")), read_prompts),
+    "McBE scripts": Reader(partial(scripts, "mcbe"), mcbe_prompts.read),
+    "CBBQ scripts": Reader(partial(scripts, "cbbq"), cbbq_prompts.read),
+    "zip": Reader(partial(release, "zip"), read_archive),
+    "tar.gz": Reader(partial(release, "tar.gz"), read_archive),
+    **hostile_curate.READERS,
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_damaged_file_is_read_or_refused_in_one_line_that_names_it(
+    tmp_path: Path, name: str
+) -> None:
+    reader, folder = READERS[name], tmp_path / "folder"
+    assert not read_damaged(reader, folder, names(reader)[0], []), "the sample itself is right"
+    refused = []
+
+    @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), database=None)
+    @given(st.sampled_from(names(reader)), damages)
+    def read_one(file: str, changes: Damages) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            message = read_damaged(reader, folder, file, changes)
+        assert message.isprintable(), "a message is one line"
+        assert len(message) <= 2100
+        assert not message or str(folder) in message, message
+        refused.append(bool(message))
+
+    read_one()
+    assert any(refused)
