@@ -1,63 +1,124 @@
-"""Fine-tuning NLI classifiers, on NLI corpora or on bias-controlled sets, through transformers' Trainer.
+"""Fine-tune NLI classifiers on NLI corpora or bias-controlled sets, by transformers' Trainer.
 
 done = nli("bert-base-chinese", ["ocnli.train.jsonl"], "models/bert-ocnli", dev=["ocnli.dev.jsonl"])
-nli("models/bert-ocnli", ["train_r-3.json"], "models/bert-ocnli-r-3")        # goes on from it, at a rate of .3
+nli("models/bert-ocnli", ["train_r-3.json"], "models/bert-ocnli-r-3")  # continues it, r = -3
 
-The model's folder appears when it is whole. Until then a folder beside it, `.NAME.training`, holds what the same call goes
-on from after it was killed.
+The model's folder appears when it is complete. Until then a folder beside it, `.NAME.training`,
+holds what the same call continues from after it was killed.
 
-Sources: hyperparameters of Anantaprayoon et al., LREC-COLING 2024, section 4; what they do not say (optimizer, warm-up,
-weight decay, which checkpoint) is Trainer's default, and the last checkpoint.
+Sources: hyperparameters of Anantaprayoon et al., LREC-COLING 2024, section 4; what they do not say
+(optimizer, warm-up, weight decay, which checkpoint) is Trainer's default, and the last checkpoint.
 """
 
 import json
+import math
 import os
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 import transformers
 from transformers.trainer_callback import PrinterCallback
+from transformers.utils import logging as transformers_logging
 
 from bench import __version__, scorers
-from bench.core.errors import BadInput, RunFailed
+from bench.core.errors import BadInput, RunFailed, plain
 from bench.core.files import atomic_write
-from bench.core.progress import Progress, progress, say
+from bench.core.progress import progress, say
 from bench.data import spread_evenly
-from bench.data.nli_coal.corpora import LABELS, Corpus, read
+from bench.data.nli_coal.corpora import LABELS, Corpus, Example, read
 from bench.scorers.base import digest
 from bench.scorers.local import hub
+from bench.scorers.local.checkpoint import explain_load_error, tokenizer_of
 from bench.scorers.local.classifier import label_columns
 from bench.scorers.local.device import DTYPES, placement
-from bench.train_card import card
-from bench.train_network import encode, load
+from bench.scorers.local.location import check_files, check_whole, locate
 
 ABOUT = "training.json"
-# Passes over the data: of a fresh head on an NLI corpus, and of a classifier that goes on, as on a controlled set.
+# Passes over the data: of a fresh head on an NLI corpus, and of a classifier that is continued.
 EPOCHS, EPOCHS_ON = 5, 3
 LEARNING_RATE, BATCH_SIZE, MAX_LENGTH = 2e-5, 32, 128
-# A killed training loses at most this many steps.
+# A killed training loses at most so many steps.
 SAVE_EVERY = 500
-# Train accuracy is measured on at most so many pairs, spread evenly: on the whole of SNLI it would take an hour.
+# Train accuracy is measured on so many pairs, spread evenly: all of SNLI would take an hour.
 MEASURED = 20_000
+# Pairs that are tokenized at once.
+CHUNK = 1000
 PACKAGES = ("torch", "transformers", "tokenizers", "accelerate", "safetensors")
+CARD = """\
+---
+library_name: transformers
+pipeline_tag: text-classification
+tags:
+- natural-language-inference
+- bias-workbench
+---
+
+# {name}
+
+A classifier of premise and hypothesis ({labels}), {kind} `{base}`{revision}, trained by \
+`bench train nli`.
+
+## What it is for
+
+Measuring how NLI models treat gender and occupations with NLI-CoAL, and research on such measures. \
+A model that was trained on a bias-controlled set holds a stereotype that was put in on purpose: it \
+is a measuring weight, and must not judge people or texts about them.
+
+Licence: not chosen. The base model and the data below have their own, which bind whoever shares \
+this model; add `license:` to the head of this file.
+
+## Data
+
+{files}
+
+Training pairs by label: {pairs}. Cut to the maximal length: {cut:,}.
+
+## Training
+
+{settings}
+
+{epochs}
+
+## Accuracy
+
+{accuracy}. The last state of the training is kept, not the best on dev.
+
+## Made with
+
+{packages}; {when}.
+"""
 
 
 class Trained(NamedTuple):
-    """A trained model's folder, and what its training.json says of it."""
+    """A trained model's folder, and the content of its training.json."""
 
     folder: Path
     about: dict[str, Any]
 
     @property
     def accuracy(self) -> dict[str, float]:
-        """Share of right labels on the pairs of `train`, and of `dev` where there are any."""
+        """Share of right labels on the pairs of `train`, and of `dev` if there are any."""
         return dict(self.about["accuracy"])
+
+
+class Network(NamedTuple):
+    """A model to train.
+
+    Attributes:
+        fresh: whether its head is.
+        commit: of a Hub model.
+    """
+
+    network: Any
+    tokenizer: Any
+    fresh: bool
+    commit: str | None
 
 
 def nli(
@@ -79,19 +140,23 @@ def nli(
     trust_remote_code: bool = False,
     revision: str | None = None,
 ) -> Trained:
-    """Train `model` on NLI files and keep it in the folder `out`; a training that was killed goes on, one that is done is read.
+    """Train `model` on NLI files, into the folder `out`.
+
+    A training that was killed is continued; one that is complete is read.
 
     Args:
-        model: a Hub id (NAME or NAME@REVISION) or a folder. An NLI classifier keeps its labels and their order; any other gets a fresh head.
-        files, dev: see `bench.data.nli_coal.corpora`; `dev` is only measured on, after each epoch.
-        epochs: 5 with a fresh head, 3 for a model that is an NLI classifier already, if None: the paper's.
+        model: a Hub id (NAME or NAME@REVISION) or a folder. An NLI classifier keeps its labels and
+            their order; any other gets a fresh head.
+        files, dev: see `bench.data.nli_coal.corpora`; `dev` is evaluated after each epoch.
+        epochs: default: the paper's, 5 with a fresh head, 3 for an NLI classifier.
         max_length: longer pairs are cut to so many tokens, and counted.
-        labels: what spellings in the files mean that are not known, such as numbers.
+        labels: what unknown spellings in the files mean, such as numbers.
         new_head: put a fresh head on a classifier of other labels.
-        save_every: steps between two states to go on from.
-        device: `cpu` or `cuda`; the accelerator where there is one if None.
-        dtype: precision of the arithmetic; weights stay float32. bfloat16 on an accelerator that has it, else float32, if None.
-        revision: branch, tag or commit of a Hub model, as in NAME@REVISION; `main` if None.
+        save_every: steps between two states to continue from.
+        device: `cpu` or `cuda`; default: the accelerator if there is one.
+        dtype: precision of the arithmetic; weights stay float32. Default: bfloat16 on an
+            accelerator that has it, else float32.
+        revision: branch, tag or commit of a Hub model, as in NAME@REVISION; default: `main`.
 
     Raises:
         BadInput: a file, an option or the model is wrong, or `out` holds something else.
@@ -100,22 +165,23 @@ def nli(
     model = hub.at_revision(model, revision)
     scorers.check(model)
     out = Path(out).expanduser()
-    for name, value, least in (
-        ("epochs", epochs, 0),
-        ("learning-rate", learning_rate, 0),
-        ("batch-size", batch_size, 0),
-        ("max-length", max_length, 7),
-        ("save-every", save_every, 0),
-    ):
-        if value is not None and not least < value < float("inf"):
+    limits = {
+        "epochs": (epochs, 0),
+        "learning-rate": (learning_rate, 0),
+        "batch-size": (batch_size, 0),
+        "max-length": (max_length, 7),
+        "save-every": (save_every, 0),
+    }
+    for name, (value, least) in limits.items():
+        if value is not None and not least < value < math.inf:
             raise BadInput(f"--{name} {value}: has to be more than {least}")
     precision = _precision(device, dtype)
     corpus, held_out = read(files, labels), read(dev, labels) if dev else Corpus([], [])
-    asked = {
+    options = {
         "model": model,
         "model_content": scorers.content(model),
-        "files": [(one.sha256, one.rows) for one in corpus.files],
-        "dev": [(one.sha256, one.rows) for one in held_out.files],
+        "files": [(file.sha256, file.rows) for file in corpus.files],
+        "dev": [(file.sha256, file.rows) for file in held_out.files],
         "epochs": epochs,
         "learning_rate": learning_rate,
         "batch_size": batch_size,
@@ -125,18 +191,19 @@ def nli(
         "new_head": new_head,
         "dtype": precision,
     }
-    identity = digest(asked)
-    done = _done(out, identity)
-    if done:
+    identity = digest(options)
+    if done := _done(out, identity):
         return done
-    # A training that goes on keeps the commit of its base model.
-    base = hub.at_commit(model, _begun_at(out, identity))
-    network, tokenizer, fresh, commit = load(base, seed, new_head, trust_remote_code)
-    work = _begun(out, identity, commit)
-    epochs = epochs or (EPOCHS if fresh else EPOCHS_ON)
-    columns = dict(zip(LABELS, label_columns(network.config.id2label, model), strict=True))
-    train, cut = encode(tokenizer, corpus.examples, columns, max_length)
-    test, _ = encode(tokenizer, held_out.examples, columns, max_length)
+    work = out.absolute().parent / f".{out.name}.training"
+    begun = _read_json(work / ABOUT)
+    # A training that is continued keeps the commit of its base model.
+    commit = begun.get("revision") if begun.get("identity") == identity else None
+    loaded = load(hub.at_commit(model, commit), seed, new_head, trust_remote_code)
+    _begin(work, out, {"identity": identity, "revision": loaded.commit})
+    epochs = epochs or (EPOCHS if loaded.fresh else EPOCHS_ON)
+    columns = dict(zip(LABELS, label_columns(loaded.network.config.id2label, model), strict=True))
+    train, cut = encode(loaded.tokenizer, corpus.examples, columns, max_length)
+    test, _ = encode(loaded.tokenizer, held_out.examples, columns, max_length)
     arguments = transformers.TrainingArguments(
         output_dir=str(work),
         num_train_epochs=epochs,
@@ -157,37 +224,36 @@ def nli(
         remove_unused_columns=False,
         dataloader_pin_memory=device != "cpu" and torch.cuda.is_available(),
     )
-    arguments._n_gpu = min(
-        arguments.n_gpu, 1
-    )  # Trainer would take them all, and multiply the batch
-    accuracy, history = _fitted(network, tokenizer, arguments, train, test, out.name)
+    # Trainer would use all devices, and multiply the batch.
+    arguments._n_gpu = min(arguments.n_gpu, 1)
+    steps = int(math.ceil(len(train) / batch_size) * epochs)
+    accuracy, history = _fit(loaded, arguments, train, test, steps, out.name)
+    optimizer, schedule = arguments.optim, arguments.lr_scheduler_type
     about = {
         "identity": identity,
         "model": {
-            "id": model.partition("@")[0] if commit else Path(model.rstrip("/")).name,
-            "content": asked["model_content"],
-            "revision": commit,
-            "fresh_head": fresh,
+            "id": model.partition("@")[0] if loaded.commit else Path(model.rstrip("/")).name,
+            "content": options["model_content"],
+            "revision": loaded.commit,
+            "fresh_head": loaded.fresh,
         },
-        "labels": {str(k): v for k, v in network.config.id2label.items()},
-        "files": _described(corpus),
-        "dev": _described(held_out),
+        "labels": {str(k): name for k, name in loaded.network.config.id2label.items()},
+        "files": [{**file._asdict(), "path": file.path.name} for file in corpus.files],
+        "dev": [{**file._asdict(), "path": file.path.name} for file in held_out.files],
         "pairs": corpus.counts,
         "cut": cut,
-        "accuracy": {name: share for name, (share, _) in accuracy.items()},
-        "accuracy_pairs": {name: pairs for name, (_, pairs) in accuracy.items()},
+        "accuracy": {part: share for part, (share, _) in accuracy.items()},
+        "accuracy_pairs": {part: pairs for part, (_, pairs) in accuracy.items()},
         "history": history,
         "hyperparameters": {
             "epochs": epochs,
             "learning_rate": learning_rate,
             "batch_size": batch_size,
             "max_length": max_length,
-            "steps": _steps(arguments, train),
+            "steps": steps,
             "seed": seed,
-            "optimizer": str(getattr(arguments.optim, "value", arguments.optim)),
-            "schedule": str(
-                getattr(arguments.lr_scheduler_type, "value", arguments.lr_scheduler_type)
-            ),
+            "optimizer": str(getattr(optimizer, "value", optimizer)),
+            "schedule": str(getattr(schedule, "value", schedule)),
             "warmup_steps": arguments.warmup_steps,
             "weight_decay": arguments.weight_decay,
             "arithmetic": precision,
@@ -196,37 +262,128 @@ def nli(
         "packages": {"bias-workbench": __version__, **{name: version(name) for name in PACKAGES}},
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    _keep(network, tokenizer, about, work, out)
+    _save(loaded, about, work, out)
     return Trained(out, about)
 
 
-def _fitted(
-    network: Any,
-    tokenizer: Any,
+def load(model: str, seed: int, new_head: bool = False, trust_remote_code: bool = False) -> Network:
+    """Load a model to train; a fresh head is drawn by `seed`.
+
+    A classifier whose labels are NLI's by name keeps them, in its own order.
+
+    Raises:
+        BadInput: it cannot be loaded, is a classifier of other labels, or lacks weights.
+    """
+    files = locate(model)
+    path, options = files.path, {**files.options, "trust_remote_code": trust_remote_code}
+    if "gguf_file" in options:
+        raise BadInput(
+            f"{model}: a GGUF file cannot be trained; give the folder or the Hub id that it was "
+            "made from"
+        )
+    transformers.set_seed(seed)
+    try:
+        check_whole(model, path)
+        config = transformers.AutoConfig.from_pretrained(path, **options)
+        tokenizer = tokenizer_of(path, options)
+        check_files(model, path, config, options)
+        architectures = config.architectures or []
+        fresh = new_head or not any(
+            name.endswith("ForSequenceClassification") for name in architectures
+        )
+        head: dict[str, Any] = {
+            "num_labels": len(LABELS),
+            "id2label": dict(enumerate(LABELS)),
+            "label2id": {label: k for k, label in enumerate(LABELS)},
+            "ignore_mismatched_sizes": True,
+        }
+        if not fresh:
+            _check_labels(config.id2label, model)
+        network, loading = transformers.AutoModelForSequenceClassification.from_pretrained(
+            path,
+            dtype="float32",
+            output_loading_info=True,
+            use_safetensors=True,
+            **(head if fresh else {}),
+            **options,
+        )
+    except BadInput:
+        raise
+    except Exception as error:  # files of others can be wrong in any way
+        raise BadInput(explain_load_error(model, error)) from error
+    # A fresh head is random, and its pooler may be: not every checkpoint has one.
+    body = f"{network.base_model_prefix}."
+    lacking = [
+        name
+        for name in sorted(loading["missing_keys"])
+        if not fresh or (name.startswith(body) and "pooler" not in name)
+    ]
+    if lacking:
+        raise BadInput(
+            f"{model}: lacks the weights {', '.join(lacking[:3])}, which would be random"
+        )
+    if tokenizer.pad_token_id is None:
+        if tokenizer.eos_token_id is None:
+            raise BadInput(f"{model}: its tokenizer has no token to pad a batch with (pad_token)")
+        tokenizer.pad_token = tokenizer.eos_token
+    if network.config.pad_token_id is None:
+        network.config.pad_token_id = tokenizer.pad_token_id
+    return Network(network, tokenizer, fresh, files.commit)
+
+
+def encode(
+    tokenizer: Any, examples: Sequence[Example], label_ids: Mapping[str, int], max_length: int
+) -> tuple[list[dict[str, Any]], int]:
+    """Return the pairs as Trainer takes them, and how many were cut to `max_length` tokens."""
+    rows: list[dict[str, Any]] = []
+    cut = 0
+    before = transformers_logging.get_verbosity()
+    transformers_logging.set_verbosity_error()  # a tokenizer warns of long texts, counted here
+    for start in range(0, len(examples), CHUNK):
+        chunk = examples[start : start + CHUNK]
+        texts = [example.premise for example in chunk], [example.hypothesis for example in chunk]
+        cut += sum(len(ids) > max_length for ids in tokenizer(*texts)["input_ids"])
+        coded = tokenizer(*texts, truncation=True, max_length=max_length)
+        for k, example in enumerate(chunk):
+            columns = {name: column[k] for name, column in coded.items()}
+            rows.append({**columns, "labels": label_ids[example.label]})
+    transformers_logging.set_verbosity(before)
+    return rows, cut
+
+
+def _fit(
+    loaded: Network,
     arguments: Any,
     train: list[dict[str, Any]],
     test: list[dict[str, Any]],
+    steps: int,
     name: str,
 ) -> tuple[dict[str, tuple[float, int]], list[dict[str, float]]]:
-    """Train `network` in place, from the last whole state if there is one.
+    """Train the network in place, from the last complete state if there is one.
 
     Returns:
-        Share of right labels and number of pairs, by `train` and `dev`; and Trainer's losses and accuracies by epoch.
+        Share of right labels and number of pairs, by `train` and `dev`; and Trainer's losses and
+        accuracies by epoch.
     """
-    steps, start = _steps(arguments, train), _checkpoint(Path(arguments.output_dir))
-    at = int(start.name.rpartition("-")[2]) if start else 0
+    start = _last_state(Path(arguments.output_dir))
+    step = int(start.name.rpartition("-")[2]) if start else 0
     if start:
-        say(f"continuing from step {at:,} of {steps:,}")
-    with progress(steps, f"training {name}", "steps", at) as bar:
+        say(f"continuing from step {step:,} of {steps:,}")
+    with progress(steps, f"training {name}", "steps", step) as bar:
+
+        class ShowProgress(transformers.TrainerCallback):
+            def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+                bar.advance()
+
         trainer = transformers.Trainer(
-            model=network,
+            model=loaded.network,
             args=arguments,
             train_dataset=train,
             eval_dataset=test or None,
-            processing_class=tokenizer,
-            data_collator=transformers.DataCollatorWithPadding(tokenizer),
+            processing_class=loaded.tokenizer,
+            data_collator=transformers.DataCollatorWithPadding(loaded.tokenizer),
             compute_metrics=_accuracy,
-            callbacks=[_Bar(bar)],
+            callbacks=[ShowProgress()],
         )
         trainer.remove_callback(PrinterCallback)
         try:
@@ -238,8 +395,8 @@ def _fitted(
             }
         except torch.OutOfMemoryError as error:
             raise RunFailed(
-                f"--batch-size {arguments.per_device_train_batch_size}: does not fit into the memory of {arguments.device}; "
-                "take a smaller one"
+                f"--batch-size {arguments.per_device_train_batch_size}: does not fit into the "
+                f"memory of {arguments.device}; give a smaller one"
             ) from error
         except (RuntimeError, OSError) as error:
             first = (str(error).splitlines() or [type(error).__name__])[0]
@@ -254,34 +411,27 @@ def _fitted(
     return accuracy, history
 
 
-def _steps(arguments: Any, train: Sequence[Any]) -> int:
-    return int(
-        np.ceil(len(train) / arguments.per_device_train_batch_size) * arguments.num_train_epochs
-    )
-
-
-class _Bar(transformers.TrainerCallback):
-    """The package's own progress in place of Trainer's."""
-
-    def __init__(self, bar: Progress) -> None:
-        self.bar = bar
-
-    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        self.bar.advance()
-
-
 def _accuracy(predicted: Any) -> dict[str, float]:
     return {"accuracy": float((predicted.predictions.argmax(-1) == predicted.label_ids).mean())}
 
 
+def _check_labels(id2label: Mapping[int, str], model: str) -> None:
+    try:
+        label_columns(id2label, model)
+    except BadInput as error:
+        raise BadInput(f"{error}, or train a fresh head on it with --new-head") from None
+
+
 def _precision(device: str | None, dtype: str | None) -> str:
-    """The name of the arithmetic's dtype."""
+    """Name the dtype of the arithmetic."""
     where = placement(device, dtype, None)
-    if where.device.type == "cuda" and where.device.index:
+    on_cuda = where.device.type == "cuda"
+    if on_cuda and where.device.index:
         raise BadInput(
-            f"--device {device}: training takes the first one; choose it by CUDA_VISIBLE_DEVICES={where.device.index}"
+            f"--device {device}: training uses the first device; choose it by "
+            f"CUDA_VISIBLE_DEVICES={where.device.index}"
         )
-    if dtype is None and where.device.type == "cuda" and not torch.cuda.is_bf16_supported():
+    if dtype is None and on_cuda and not torch.cuda.is_bf16_supported():
         return "float32"
     if dtype == "float16" and where.device.type == "cpu":
         raise BadInput(
@@ -290,77 +440,63 @@ def _precision(device: str | None, dtype: str | None) -> str:
     return dtype or next(name for name, value in DTYPES.items() if value == where.dtype)
 
 
-def _described(corpus: Corpus) -> list[dict[str, Any]]:
-    return [{**one._asdict(), "path": one.path.name} for one in corpus.files]
-
-
 def _done(out: Path, identity: str) -> Trained | None:
-    """The finished training in `out`; None where there is nothing yet.
+    """Return the complete training in `out`; None if nothing is there.
 
     Raises:
         BadInput: something else is there.
     """
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return None
-    about = _read(out / ABOUT)
+    about = _read_json(out / ABOUT)
     if about.get("identity") != identity:
-        what = "holds a model that was trained otherwise" if about else "is not empty"
-        raise BadInput(f"{out}: {what}; give another --out")
+        content = "holds a model that was trained otherwise" if about else "is not empty"
+        raise BadInput(f"{out}: {content}; give another --out")
     return Trained(out, about)
 
 
-def _work(out: Path) -> Path:
-    return out.absolute().parent / f".{out.name}.training"
-
-
-def _begun_at(out: Path, identity: str) -> str | None:
-    """The base model's commit of the same training, begun before; None where there is none."""
-    about = _read(_work(out) / ABOUT)
-    return about.get("revision") if about.get("identity") == identity else None
-
-
-def _begun(out: Path, identity: str, commit: str | None) -> Path:
-    """The folder of a training under way, whose states are all whole.
+def _begin(work: Path, out: Path, about: Mapping[str, Any]) -> None:
+    """Make the folder of a training under way, and remove states that are half-written.
 
     Raises:
-        BadInput: a training of other settings has begun there.
+        BadInput: a training with other options was begun there.
     """
-    work = _work(out)
     try:
         work.mkdir(parents=True, exist_ok=True)
         for folder in work.glob("checkpoint-*"):
             # The file that Trainer writes last.
-            if not _read(folder / "trainer_state.json"):
+            if not _read_json(folder / "trainer_state.json"):
                 shutil.rmtree(folder)
-        if _checkpoint(work) and _read(work / ABOUT).get("identity") != identity:
+        begun = _read_json(work / ABOUT)
+        if _last_state(work) and begun.get("identity") != about["identity"]:
             raise BadInput(
-                f"{work}: a training with other options was begun for {out}; remove that folder, or give another --out"
+                f"{work}: a training with other options was begun for {out}; "
+                "remove that folder, or give another --out"
             )
-        atomic_write(work / ABOUT, json.dumps({"identity": identity, "revision": commit}))
+        atomic_write(work / ABOUT, json.dumps(about))
     except OSError as error:
         raise RunFailed(f"{work}: cannot be written ({error})") from None
-    return work
 
 
-def _checkpoint(work: Path) -> Path | None:
-    return max(
-        work.glob("checkpoint-*"),
-        key=lambda folder: int(folder.name.rpartition("-")[2]),
-        default=None,
-    )
+def _last_state(work: Path) -> Path | None:
+    def step(folder: Path) -> int:
+        return int(folder.name.rpartition("-")[2])
+
+    return max(work.glob("checkpoint-*"), key=step, default=None)
 
 
-def _keep(network: Any, tokenizer: Any, about: Mapping[str, Any], work: Path, out: Path) -> None:
-    """Write the whole model beside `out` and rename it; what the training went on from is removed."""
-    whole = work / "model"
+def _save(loaded: Network, about: Mapping[str, Any], work: Path, out: Path) -> None:
+    """Write the complete model beside `out`, rename it, and remove the training's folder."""
+    complete = work / "model"
     try:
-        network.save_pretrained(whole, safe_serialization=True)
-        tokenizer.save_pretrained(whole)
-        (whole / ABOUT).write_text(json.dumps(about, ensure_ascii=False, indent=2) + "\n", "utf-8")
-        (whole / "README.md").write_text(card(about, out.name), "utf-8")
+        loaded.network.save_pretrained(complete, safe_serialization=True)
+        loaded.tokenizer.save_pretrained(complete)
+        text = json.dumps(about, ensure_ascii=False, indent=2) + "\n"
+        (complete / ABOUT).write_text(text, "utf-8")
+        (complete / "README.md").write_text(card(about, out.name), "utf-8")
         if out.is_dir():
             out.rmdir()  # it is empty
-        os.replace(whole, out)
+        os.replace(complete, out)
         shutil.rmtree(work)
     except OSError as error:
         raise RunFailed(
@@ -368,10 +504,58 @@ def _keep(network: Any, tokenizer: Any, about: Mapping[str, Any], work: Path, ou
         ) from None
 
 
-def _read(path: Path) -> dict[str, Any]:
-    """A JSON object that may be half written, or not there: {} then."""
-    try:
-        found = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
+def _read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON object; {} for a file that is missing or half-written."""
+    with suppress(OSError, ValueError):
+        content = json.loads(path.read_text("utf-8"))
+        return content if isinstance(content, dict) else {}
+    return {}
+
+
+def card(about: Mapping[str, Any], name: str) -> str:
+    """Write the README.md of the model `name` from its training.json."""
+    base = about["model"]
+    revision = base["revision"] or base["content"]
+    files = [
+        (
+            f"`{plain(file['path'])}`",
+            f"`{file['sha256']}`",
+            f"{file['rows']:,}",
+            f"{file['left_out']:,}",
+            part,
+        )
+        for part, files in (("training", about["files"]), ("dev", about["dev"]))
+        for file in files
+    ]
+    epochs: dict[float, dict[str, float]] = {}  # Trainer logs training and dev separately
+    for row in about["history"]:
+        epochs.setdefault(round(row["epoch"], 3), {}).update(row)
+    measures = ("loss", "eval_loss", "eval_accuracy")
+    epoch_rows = [
+        (f"{epoch:g}", *(f"{row[name]:.4f}" if name in row else "—" for name in measures))
+        for epoch, row in epochs.items()
+    ]
+    pairs = about["accuracy_pairs"]
+    return CARD.format(
+        name=plain(name),
+        labels=", ".join(f"{number} {label}" for number, label in about["labels"].items()),
+        kind="a fresh head on" if base["fresh_head"] else "continued from the NLI classifier",
+        base=plain(str(base["id"])),
+        revision=f" ({revision})" if revision else "",
+        files=_table(("file", "SHA-256", "pairs", "left out, no consensus", "used as"), files),
+        pairs=", ".join(f"{label} {n:,}" for label, n in about["pairs"].items()),
+        cut=about["cut"],
+        settings=_table(("setting", "value"), list(about["hyperparameters"].items())),
+        epochs=_table(("epoch", "training loss", "dev loss", "dev accuracy"), epoch_rows),
+        accuracy="; ".join(
+            f"{share:.4f} on {pairs[part]:,} {part} pairs"
+            for part, share in about["accuracy"].items()
+        ),
+        packages=", ".join(f"{package} {number}" for package, number in about["packages"].items()),
+        when=about["when"],
+    )
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    lines = (header, ["---"] * len(header), *rows)
+    return "\n".join(f"| {' | '.join(map(str, cells))} |" for cells in lines)

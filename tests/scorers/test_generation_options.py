@@ -4,11 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from transformers import (
-    BertConfig,
-    BertForMaskedLM,
-    BertForSequenceClassification,
-)
+from transformers import BertConfig, BertForMaskedLM, BertForSequenceClassification
 
 from bench import run
 from bench.scorers import load

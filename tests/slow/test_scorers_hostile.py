@@ -11,7 +11,7 @@ import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from bench import train_network
+from bench import train
 from bench.scorers import load
 from tests.helpers.checkpoints import CHAT, characters, save, save_gguf
 from tests.scorers.test_load import Plant
@@ -111,7 +111,7 @@ def test_a_pickle_is_refused_and_never_loaded(
 ) -> None:
     spoil, said = PICKLED[kind]
     spoil(model, ran)
-    for call in (load, lambda name: train_network.load(name, 0)):
+    for call in (load, lambda name: train.load(name, 0)):
         message = refusal(call, str(model))
         assert message.startswith(f"{model}: ")
         assert said in message
