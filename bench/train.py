@@ -66,9 +66,9 @@ A classifier of premise and hypothesis ({labels}), {kind} `{base}`{revision}, tr
 
 ## What it is for
 
-Measuring how NLI models treat gender and occupations with NLI-CoAL, and research on such measures. \
-A model that was trained on a bias-controlled set holds a stereotype that was put in on purpose: it \
-is a measuring weight, and must not judge people or texts about them.
+Measuring how NLI models treat gender and occupations with NLI-CoAL, and research on such \
+measures. A model that was trained on a bias-controlled set holds a stereotype that was put in on \
+purpose: it is a measuring weight, and must not judge people or texts about them.
 
 Licence: not chosen. The base model and the data below have their own, which bind whoever shares \
 this model; add `license:` to the head of this file.

@@ -1,28 +1,28 @@
-"""Options of how a language model writes its replies, the same for local models and endpoints."""
+"""Options of how a language model generates replies, the same for local models and endpoints."""
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from bench.core.errors import BadInput, expected
 
-# How the command line spells the options that it does not call by their own names.
+# Options of the command line that have another name there.
 SPELLINGS = {"template_arguments": "--template", "request_fields": "--request-field"}
 
 
 @dataclass(frozen=True)
 class GenerationOptions:
-    """How a language model writes its replies. Every default is what the model itself does.
+    """How a language model generates replies. By default as the model itself does.
 
     Attributes:
-        temperature: sampling temperature; 0 decodes greedily. None: as the model's generation
-            configuration or the server has it.
-        top_p: share of the probability mass that is sampled from, above 0 and at most 1. None: as
+        temperature: sampling temperature; 0 decodes greedily. Default: that of the model's
+            generation configuration or of the server.
+        top_p: share of the probability mass to sample from, above 0 and at most 1. Default: as
             for the temperature.
-        system: text of a system message at the beginning of every conversation; empty for none.
+        system: text of a system message at the beginning of every conversation.
         thinking_tokens: tokens for a thought before the reply, in addition to those of the reply;
-            0 switches thinking off. None: thought and reply share the limit of the reply.
+            0 switches thinking off. Default: thought and reply share the limit of the reply.
         template_arguments: arguments of the chat template, like `{"enable_thinking": False}`; an
             endpoint gets them as `chat_template_kwargs`.
         request_fields: further fields of an endpoint's request, like `{"reasoning_effort": "low"}`.
@@ -42,55 +42,45 @@ class GenerationOptions:
         Raises:
             BadInput: an unknown name, or a value that is out of range.
         """
-        names = [attribute.name for attribute in fields(cls)]
         for name in given or {}:
-            if name not in names:
-                raise BadInput(expected(name, names, "generation option"))
+            if name not in GENERATION:
+                raise BadInput(expected(name, GENERATION, "generation option"))
         options = cls(**dict(given or {}))
-        options._check()
+        for name in ("temperature", "top_p"):
+            value = getattr(options, name)
+            if value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise BadInput(f"{option(name)} {value}: is not a number")
+            if not 0 <= value < math.inf:
+                raise BadInput(f"{option(name)} {value}: has to be a number of at least 0")
+        if options.top_p is not None and not 0 < options.top_p <= 1:
+            raise BadInput(f"--top-p {options.top_p}: has to be above 0 and at most 1")
+        tokens = options.thinking_tokens
+        if tokens is not None and (type(tokens) is not int or tokens < 0):
+            raise BadInput(
+                f"--thinking-tokens {tokens}: expected a whole number of at least 1, or `off`"
+            )
         return options
 
     def changed(self) -> dict[str, Any]:
-        """The options that differ from their defaults, as `run.json` keeps them."""
-        defaults = GenerationOptions()
-        return {
-            attribute.name: getattr(self, attribute.name)
-            for attribute in fields(self)
-            if getattr(self, attribute.name) != getattr(defaults, attribute.name)
-        }
+        """Return the options that differ from their defaults, as `run.json` keeps them."""
+        defaults = asdict(GenerationOptions())
+        return {name: value for name, value in vars(self).items() if value != defaults[name]}
 
     def describe(self) -> dict[str, Any]:
-        """Say in `run.json` which options were given; nothing where all are the model's own."""
+        """Return the fields of `run.json`; none if all options are the model's own."""
         return {"generation": self.changed()} if self.changed() else {}
 
-    def refuse(self, names: Iterable[str], why: str) -> None:
-        """Refuse those options of `names` that were given; `why` says who cannot follow them.
+    def refuse(self, names: Iterable[str], reason: str) -> None:
+        """Refuse those options of `names` that were given.
 
         Raises:
             BadInput: one of them was given.
         """
         for name in names:
             if name in self.changed():
-                raise BadInput(f"{option(name)}: {why}; leave it out")
-
-    def _check(self) -> None:
-        for name in ("temperature", "top_p"):
-            value = getattr(self, name)
-            if value is None:
-                continue
-            given = f"{option(name)} {value}"
-            if isinstance(value, bool) or not isinstance(value, int | float):
-                raise BadInput(f"{given}: is not a number")
-            if not math.isfinite(value) or value < 0:
-                raise BadInput(f"{given}: has to be a number of at least 0")
-        if self.top_p is not None and not 0 < self.top_p <= 1:
-            raise BadInput(f"--top-p {self.top_p}: has to be above 0 and at most 1")
-        tokens = self.thinking_tokens
-        whole = isinstance(tokens, int) and not isinstance(tokens, bool) and tokens >= 0
-        if tokens is not None and not whole:
-            raise BadInput(
-                f"--thinking-tokens {tokens}: expected a whole number of at least 1, or `off`"
-            )
+                raise BadInput(f"{option(name)}: {reason}; leave it out")
 
 
 GENERATION = tuple(attribute.name for attribute in fields(GenerationOptions))

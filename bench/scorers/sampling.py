@@ -1,4 +1,4 @@
-"""Sampling replies: what a model's own configuration says of it, and dice that do not depend on the company."""
+"""Sample replies as a model's configuration says, with random numbers of each reply's own."""
 
 from collections.abc import Sequence
 from copy import deepcopy
@@ -16,14 +16,15 @@ from transformers.generation import (
 
 
 class SeededSampling(LogitsProcessor):
-    """Turns greedy search into sampling in which every row has dice of its own.
+    """Turns greedy search into sampling with a random generator per row.
 
-    A row's draws depend on its seed and step alone, so that a reply does not change with batch size, order, or restart.
+    A row's draws depend on its seed and step only, so that a reply does not change with batch
+    size, order, or restart.
 
     Args:
         seeds: of each row, in hexadecimal digits.
         written: tokens that each row's reply has already.
-        steps: how many more are written at most.
+        steps: the most further tokens.
         start: tokens of a row, padding included, before the first step.
     """
 
@@ -49,7 +50,7 @@ class SeededSampling(LogitsProcessor):
 def take_sampling(
     config: Any, temperature: float | None = None, top_p: float | None = None
 ) -> dict[str, Any]:
-    """Take the sampling part out of a generation configuration; empty where replies are decoded greedily.
+    """Take the sampling part out of a generation configuration; empty for greedy decoding.
 
     Args:
         temperature: in place of the configuration's; 0 decodes greedily, any other samples.
@@ -61,7 +62,7 @@ def take_sampling(
         setattr(config, name, None)
     if temperature == 0 or (temperature is None and not wanted.do_sample):
         return {}
-    # Where the configuration is silent, transformers samples at temperature 1 from the 50 likeliest tokens.
+    # Without a configuration, transformers samples at temperature 1 from the 50 likeliest tokens.
     return {
         "temperature": temperature or wanted.temperature or 1.0,
         "top_k": 50 if wanted.top_k is None else wanted.top_k,
@@ -71,7 +72,7 @@ def take_sampling(
 
 
 def warpers(sampling: dict[str, Any]) -> list[LogitsProcessor]:
-    """What `take_sampling` found, as steps on the logits."""
+    """Return the result of `take_sampling` as steps on the logits."""
     steps: list[LogitsProcessor] = []
     if sampling["temperature"] != 1.0:
         steps.append(TemperatureLogitsWarper(float(sampling["temperature"])))

@@ -180,11 +180,11 @@ def _logprobs(done: run.Run) -> list[float]:
 def _counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The starts of parts that are read from now on."""
     starts: list[int] = []
-    part = file_hash._part
+    part = file_hash._hash_part
 
     def counted(file: Path, start: int) -> bytes:
         starts.append(start)
         return part(file, start)
 
-    monkeypatch.setattr(file_hash, "_part", counted)
+    monkeypatch.setattr(file_hash, "_hash_part", counted)
     return starts

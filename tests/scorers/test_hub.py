@@ -148,9 +148,9 @@ def test_a_gated_model_is_read_with_a_token(
 @pytest.mark.parametrize(
     ("model", "revision", "says"),
     [
-        ("tiny:s", "main", "is for a Hub id alone"),
-        ("openai:x@http://localhost:1/v1", "main", "is for a Hub id alone"),
-        (".", "main", "is for a Hub id alone"),
+        ("tiny:s", "main", "is for a Hub id only"),
+        ("openai:x@http://localhost:1/v1", "main", "is for a Hub id only"),
+        (".", "main", "is for a Hub id only"),
         ("acme/tiny@small", "main", "names another revision"),
         ("acme/tiny", "a b", "expected a branch, a tag or a commit"),
     ],

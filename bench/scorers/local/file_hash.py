@@ -8,7 +8,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -20,16 +20,16 @@ from bench.core.progress import say
 from bench.data.readers import as_path
 from bench.scorers.local.hub import ADAPTER_CONFIG
 
-# Files up to this size enter a fingerprint as they are: runs of small files keep their identity.
+# Up to this size, files enter a fingerprint as they are.
 SMALL = 1 << 20
-# How fingerprints begin: of small files alone; and of others, whose files are hashed in parts.
+# Prefixes of fingerprints: of small files only; and of others, whose files are hashed in parts.
 SMALL_FILES, PARTS = "sha256:", "sha256-parts:"
 # Changing this number changes the hash of every larger file, and has to change PARTS.
 PART = 1 << 26
 BLOCK = 1 << 20
-# More threads than this read no faster from a disk.
+# More threads read no faster from a disk.
 MAX_THREADS = 8
-# A file from this size on is reported, because its hash takes seconds.
+# A file of this size is reported, because its hash takes seconds.
 REPORTED = 1 << 30
 # A file may change again within one tick of the file system's clock, and keep its times.
 SETTLED_NS = 2_000_000_000
@@ -38,7 +38,7 @@ SETTLED_NS = 2_000_000_000
 def fingerprint(path: Path) -> str:
     """Hash names and complete content of a file or of a model's folder.
 
-    An adapter's hash includes the files of its base model where that is a local folder.
+    An adapter's hash includes the files of its base model if that is a local folder.
     """
     total, prefix = hashlib.sha256(), SMALL_FILES
     with ThreadPoolExecutor(min(MAX_THREADS, os.cpu_count() or 1)) as pool:
@@ -47,9 +47,7 @@ def fingerprint(path: Path) -> str:
             total.update(f"{name}:{size}".encode())
             if size > SMALL:
                 prefix = PARTS
-                total.update(_large(file, pool))
-            else:
-                total.update(file.read_bytes())
+            total.update(_hash_large(file, pool) if size > SMALL else file.read_bytes())
     return prefix + total.hexdigest()[:16]
 
 
@@ -59,7 +57,7 @@ def is_fingerprint(text: str) -> bool:
 
 
 def incomparable(before: object, now: object) -> str:
-    """Say why two different fingerprints do not show that files differ; "" where they do.
+    """Explain why two different fingerprints may be of the same files; "" if they are not.
 
     Earlier versions hashed the first mebibyte of each file.
     """
@@ -75,17 +73,18 @@ def _files(path: Path) -> Iterable[tuple[str, Path]]:
     """List the files of a model, or the one file that `path` is, with their names."""
     if not path.is_dir():
         return [(path.name, path)]
-    # Code and chat templates may lie one folder down; what else lies there is not read.
-    nested = [file for kind in ("py", "jinja") for file in path.glob(f"*/*.{kind}")]
-    files = [*sorted(path.iterdir()), *sorted(nested)]
-    named = [(file.relative_to(path).as_posix(), file) for file in files if file.is_file()]
-    base = _local_base(path)
-    return named + [(f"base {file.name}", file) for file in base if file.is_file()]
+    # Code and chat templates may be one folder down; other files there are not read.
+    nested = sorted(file for kind in ("py", "jinja") for file in path.glob(f"*/*.{kind}"))
+    named = [
+        (file.relative_to(path).as_posix(), file) for file in [*sorted(path.iterdir()), *nested]
+    ]
+    named += [(f"base {file.name}", file) for file in _local_base(path)]
+    return [(name, file) for name, file in named if file.is_file()]
 
 
 def _local_base(folder: Path) -> list[Path]:
-    """List the files of an adapter's base model; none where no adapter has a local one."""
-    # What else an adapter may say is refused when it is loaded.
+    """List the files of an adapter's base model; none if it is no adapter of a local one."""
+    # What is wrong with an adapter is reported when it is loaded.
     with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
         config = json.loads((folder / ADAPTER_CONFIG).read_text("utf-8"))
         base = as_path(str(config["base_model_name_or_path"]))
@@ -93,28 +92,31 @@ def _local_base(folder: Path) -> list[Path]:
     return []
 
 
-def _large(file: Path, pool: Executor) -> bytes:
-    """Hash a file in parts, or take the hash that is kept of it."""
+def _hash_large(file: Path, pool: Executor) -> bytes:
+    """Hash a file in parts, or take its hash from the cache."""
     before = _state(file)
-    kept = _cache_file(file)
+    # Each file has its own cache file, so that several writers share none.
+    name = hashlib.sha256(str(file.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    cache = platformdirs.user_cache_path("bias-workbench", appauthor=False)
+    kept = cache / "file-hashes" / f"{name}.json"
     with suppress(OSError, ValueError, LookupError, TypeError):
-        entry: Mapping[str, object] = json.loads(kept.read_text("utf-8"))
+        entry = json.loads(kept.read_text("utf-8"))
         if entry["state"] == before:
-            return bytes.fromhex(str(entry["hash"]))
+            return bytes.fromhex(entry["hash"])
     size = file.stat().st_size
     if size >= REPORTED:
-        say(f"{file}: reading {size / 1e9:.1f} GB to tell the file from others; this is done once")
-    parts = pool.map(lambda start: _part(file, start), range(0, size, PART))
+        say(f"{file}: hashing {size / 1e9:.1f} GB to identify the file; this is done once")
+    parts = pool.map(lambda start: _hash_part(file, start), range(0, size, PART))
     digest = hashlib.sha256(b"".join(parts))
-    after = _state(file)
-    settled = time.time_ns() - max(file.stat().st_mtime_ns, file.stat().st_ctime_ns) > SETTLED_NS
+    after, stat = _state(file), file.stat()
+    settled = time.time_ns() - max(stat.st_mtime_ns, stat.st_ctime_ns) > SETTLED_NS
     if after == before and settled:
-        with suppress(OSError):  # a cache that cannot be written costs time alone
+        with suppress(OSError):  # a cache that cannot be written costs time only
             atomic_write(kept, json.dumps({"state": after, "hash": digest.hexdigest()}))
     return digest.digest()
 
 
-def _part(file: Path, start: int) -> bytes:
+def _hash_part(file: Path, start: int) -> bytes:
     digest = hashlib.sha256()
     buffer = memoryview(bytearray(BLOCK))
     with file.open("rb") as stream:
@@ -125,13 +127,6 @@ def _part(file: Path, start: int) -> bytes:
 
 
 def _state(file: Path) -> list[str | int]:
-    """List what is another where a file's content is."""
+    """List what differs when a file's content does."""
     stat, path = file.stat(), str(file.resolve())
     return [PARTS, path, stat.st_size, stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns]
-
-
-def _cache_file(file: Path) -> Path:
-    """Name the file that keeps the hash of `file`; each has its own, so that writers share none."""
-    name = hashlib.sha256(str(file.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:32]
-    folder = platformdirs.user_cache_path("bias-workbench", appauthor=False) / "file-hashes"
-    return folder / f"{name}.json"

@@ -1,4 +1,4 @@
-"""Where a model's files lie: a folder, a GGUF file, or the cache's folder of a Hub model; and which of them are refused."""
+"""Find a model's files: a folder, a GGUF file, or the cache's folder of a Hub model."""
 
 import json
 from importlib.util import find_spec
@@ -10,18 +10,18 @@ from bench.scorers.local import hub
 from bench.scorers.local.file_hash import fingerprint
 from bench.scorers.local.hub import ADAPTER_CONFIG, ADAPTER_WEIGHTS, PICKLES, WEIGHTS_INDEX, pickled
 
-# More layers than any model has; so many would be built before missing weights are noticed.
-LAYERS = 2000
+# More layers than any model has; they would all be built before missing weights are noticed.
+MAX_LAYERS = 2000
 
 
 class Location(NamedTuple):
-    """Where a model's files lie.
+    """Where a model's files are.
 
     Attributes:
         name: the model as it was given, without a revision.
-        path: the folder, as transformers takes it.
-        options: what names the file in it where it is a GGUF.
-        commit: the commit of a model of the Hub; None for a folder or file.
+        path: the folder.
+        options: of transformers, to name a GGUF file in it.
+        commit: of a Hub model.
     """
 
     name: str
@@ -37,11 +37,11 @@ class Location(NamedTuple):
 
 
 def locate(model: str) -> Location:
-    """Find the files of `model`; those of a Hub id are brought to the cache.
+    """Find the files of `model`; those of a Hub id are downloaded.
 
     Raises:
         BadInput: a folder without a checkpoint or with a pickled one, a file of another kind, or a
-            Hub id that cannot be had.
+            Hub id that cannot be downloaded.
     """
     path = Path(model).expanduser()
     if reference := hub.parse(model):
@@ -54,7 +54,8 @@ def locate(model: str) -> Location:
             ggufs = sorted(path.glob("*.gguf"))
             hint = f"; give the file itself: {ggufs[0]}" if ggufs else ""
             raise BadInput(
-                f"{model}: the folder has no config.json, so it holds no transformers checkpoint{hint}"
+                f"{model}: the folder has no config.json, so it holds no transformers "
+                f"checkpoint{hint}"
             )
         pickles = sorted(file.name for file in path.iterdir() if file.suffix in PICKLES)
         if pickles and not any(path.glob("*.safetensors*")):
@@ -62,15 +63,15 @@ def locate(model: str) -> Location:
         return Location(model, str(path), {})
     if path.is_file() and path.suffix in PICKLES:
         raise BadInput(pickled(model, path.name))
-    what = "is a file, but not a .gguf file" if path.is_file() else "is no model"
-    raise BadInput(f"{model}: {what}; give a folder, a .gguf file, or a Hub id")
+    problem = "is a file, but not a .gguf file" if path.is_file() else "is no model"
+    raise BadInput(f"{model}: {problem}; give a folder, a .gguf file, or a Hub id")
 
 
 def base_of(model: str, files: Location) -> Location | None:
-    """Where the base model of an adapter lies; None where `files` are a whole model.
+    """Find the base model of an adapter; None for a complete model.
 
     Raises:
-        BadInput: peft is missing, or the adapter's weights in safetensors, or a whole base model.
+        BadInput: peft, the adapter's weights in safetensors, or a complete base model is missing.
     """
     folder = Path(files.path)
     if files.options or not (folder / ADAPTER_CONFIG).is_file():
@@ -81,7 +82,7 @@ def base_of(model: str, files: Location) -> Location | None:
     if not find_spec("peft"):
         raise BadInput(
             f"{adapter}, for which peft is missing; `pip install 'bias-workbench[adapters]'`, or "
-            "merge it into its base model and give the folder of the whole"
+            "merge it into its base model and give the folder of the result"
         )
     try:
         config = json.loads((folder / ADAPTER_CONFIG).read_text("utf-8"))
@@ -94,27 +95,27 @@ def base_of(model: str, files: Location) -> Location | None:
 
 
 def check_whole(model: str, path: str) -> None:
-    """Refuse an adapter where a whole model is needed.
+    """Refuse an adapter where a complete model is needed.
 
     Raises:
         BadInput: the folder holds one.
     """
     if (Path(path) / ADAPTER_CONFIG).is_file():
         raise BadInput(
-            f"{model}: is an adapter ({ADAPTER_CONFIG}) where a whole model is needed; merge it into "
-            "its base (peft's `merge_and_unload`, `save_pretrained`) and give that folder"
+            f"{model}: is an adapter ({ADAPTER_CONFIG}) where a complete model is needed; merge it "
+            "into its base (peft's `merge_and_unload`, `save_pretrained`) and give that folder"
         )
 
 
 def check_files(model: str, path: str, config: Any, options: dict[str, Any]) -> None:
-    """Refuse a checkpoint whose files would have transformers read others than weights that run no code.
+    """Refuse a checkpoint that would have transformers read anything but safetensors in it.
 
     Raises:
         BadInput: weights in pickled files or outside the folder; more layers than there can be.
     """
     layers = getattr(config.get_text_config(), "num_hidden_layers", None)
-    if isinstance(layers, int) and layers > LAYERS:
-        raise BadInput(f"{model}: says that it has {layers:,} layers; expected at most {LAYERS:,}")
+    if isinstance(layers, int) and layers > MAX_LAYERS:
+        raise BadInput(f"{model}: has {layers:,} layers; expected at most {MAX_LAYERS:,}")
     if "gguf_file" in options:
         return
     index = Path(path) / WEIGHTS_INDEX
@@ -123,4 +124,4 @@ def check_files(model: str, path: str, config: Any, options: dict[str, Any]) -> 
         if Path(name).suffix != ".safetensors":
             raise BadInput(pickled(model, f"{name} in {WEIGHTS_INDEX}"))
         if Path(name).name != name:
-            raise BadInput(f"{model}: {WEIGHTS_INDEX} names {name}, which lies outside its folder")
+            raise BadInput(f"{model}: {WEIGHTS_INDEX} names {name}, which is outside its folder")

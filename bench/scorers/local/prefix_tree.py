@@ -1,8 +1,8 @@
-"""Token sequences as a tree, in which what several of them begin with stands once, and is computed once.
+"""Token sequences as a tree, in which common beginnings are stored, and computed, once.
 
-Nodes are numbered in the order of a walk from the root, children by token, so that the nodes below one stand together behind
-it. Any stretch of that order can be computed in one pass, given the keys and values of the nodes above its first one; and
-those are in the pass before, or were given to it.
+Nodes are numbered by a walk from the root, children by token, so that the nodes below one follow
+it. Any stretch of that order can be computed in one pass, given the keys and values of the nodes
+above its first one; those are in the pass before, or were given to it.
 """
 
 from collections.abc import Sequence
@@ -12,9 +12,13 @@ import numpy as np
 
 
 class Part(NamedTuple):
-    """A stretch of a tree: `nodes`, and those above the first of them, from the root (`above`).
+    """A stretch of a tree.
 
-    `known` are both, whose keys and values are there after the pass, and `ends` the numbers behind the last nodes below them.
+    Attributes:
+        nodes: the stretch itself.
+        above: the nodes above the first of them, from the root.
+        known: both, whose keys and values are there after the pass.
+        ends: for each of `known`, the number after the last node below it.
     """
 
     nodes: np.ndarray
@@ -23,18 +27,18 @@ class Part(NamedTuple):
     ends: np.ndarray
 
     def sees(self, nodes: np.ndarray | None = None) -> np.ndarray:
-        """Which of the known ones each of `nodes` (all of the stretch) is given, itself included: [nodes, known]."""
-        some = (self.nodes if nodes is None else nodes)[:, None]
-        return (self.known <= some) & (some < self.ends)
+        """Tell which known nodes each of `nodes` (default: all) sees: bool [nodes, known]."""
+        column = (self.nodes if nodes is None else nodes)[:, None]
+        return (self.known <= column) & (column < self.ends)
 
 
 class Tree:
-    """The tree of some sequences.
+    """The tree of token sequences.
 
     Attributes:
         ids: the token of each node.
-        depth: how many nodes are above it, which is its position in the text.
-        end: the number behind the last node below it.
+        depth: how many nodes are above it: its position in the text.
+        end: the number after the last node below it.
         paths: the nodes of each sequence, in the order given.
     """
 
@@ -62,7 +66,7 @@ class Tree:
         return len(self.ids)
 
     def part(self, first: int, size: int, before: Part | None) -> Part:
-        """The stretch of at most `size` nodes from `first` on, which the stretch `before` ends with."""
+        """Return the stretch of at most `size` nodes from `first` on, after `before`."""
         above = np.empty(0, np.int64)
         if before is not None:
             # The last node of the stretch before, and those above it.
@@ -73,7 +77,7 @@ class Tree:
 
 
 def _shared(before: np.ndarray, row: np.ndarray) -> int:
-    """How many tokens both begin with."""
+    """Count how many tokens both begin with."""
     least = min(len(before), len(row))
     differ = np.flatnonzero(before[:least] != row[:least])
     return int(differ[0]) if len(differ) else least

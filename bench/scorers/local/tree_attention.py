@@ -1,7 +1,7 @@
-"""Attention in a tree on a CPU: a block of tokens at a time, which meet only the tokens that one of them sees.
+"""Attention in a tree on a CPU, a block of tokens at a time with only the tokens that it sees.
 
-PyTorch's attention on a CPU computes all pairs, masked or not, and is slower than two products and a softmax. Most pairs of a
-tree's tokens are on different branches.
+PyTorch's attention on a CPU computes all pairs, masked or not, and is slower than two products and
+a softmax. Most pairs of a tree's tokens are on different branches.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,13 @@ BLOCK = 128
 
 
 class Block(NamedTuple):
-    """Tokens `first` to `last` of a pass, the tokens that one of them sees, and minus infinity [tokens, seen] where it does not."""
+    """Some tokens of a pass.
+
+    Attributes:
+        first, last: their positions.
+        seen: the tokens that any of them sees.
+        mask: minus infinity where a token does not see another: [tokens, seen].
+    """
 
     first: int
     last: int
@@ -31,21 +37,21 @@ _blocks: ContextVar[Sequence[Block]] = ContextVar("blocks")
 
 
 def blocks(sees: np.ndarray, dtype: torch.dtype) -> list[Block]:
-    """The blocks of a pass in which token i sees those where `sees[i]` holds."""
-    found = []
+    """Split a pass in which token i sees those where `sees[i]` holds."""
+    result = []
     for first in range(0, len(sees), BLOCK):
-        some = sees[first : first + BLOCK]
-        seen = np.flatnonzero(some.any(0))
-        mask = torch.zeros(len(some), len(seen), dtype=dtype)
-        mask.masked_fill_(~torch.from_numpy(some[:, seen]), -torch.inf)
-        found.append(Block(first, first + len(some), torch.from_numpy(seen), mask))
-    return found
+        rows = sees[first : first + BLOCK]
+        seen = np.flatnonzero(rows.any(0))
+        mask = torch.zeros(len(rows), len(seen), dtype=dtype)
+        mask.masked_fill_(~torch.from_numpy(rows[:, seen]), -torch.inf)
+        result.append(Block(first, first + len(rows), torch.from_numpy(seen), mask))
+    return result
 
 
 @contextmanager
-def attending(network: Any, some: Sequence[Block]) -> Iterator[None]:
-    """The network attends by `some` blocks."""
-    token = _blocks.set(some)
+def attending(network: Any, pass_blocks: Sequence[Block]) -> Iterator[None]:
+    """Let the network attend by blocks."""
+    token = _blocks.set(pass_blocks)
     before = network.config._attn_implementation
     network.set_attn_implementation(NAME)
     try:
@@ -64,7 +70,7 @@ def _attend(
     scaling: float | None = None,
     **options: Any,
 ) -> tuple[torch.Tensor, None]:
-    """As transformers calls it: states [1, heads, tokens, width]; keys and values may have fewer heads."""
+    """Attend to states [1, heads, tokens, size]; keys and values may have fewer heads."""
     for name in ("softcap", "s_aux"):
         if options.get(name) is not None:
             raise ValueError(f"attention with {name}")
