@@ -13,6 +13,7 @@ from bench.analyses import self_correction as sc
 from bench.analyses.self_correction import AMBIGUOUS, DISAMBIGUOUS, KINDS, SUMS
 from bench.metrics.table import ALL
 from bench.run.results import Run
+from tests.helpers.drawing import drawn, told
 
 Refusal = Callable[..., str]
 RIGHT = {AMBIGUOUS: "unknown", DISAMBIGUOUS: "other"}
@@ -199,3 +200,54 @@ def test_runs_that_cannot_be_compared_are_refused(runs: Path, refusal: Refusal) 
 def test_without_runs_a_demonstration_is_asked_under_each_setting(own_folder: Path) -> None:
     demo = sc.open_runs([], ["Q", "Q+IF"], demo=["simulated:bias=0.7"], limit=1)
     assert [sc.setting_of(asked) for asked in demo] == ["Q", "Q+IF"]
+
+
+LONG_NAMES = [f"a-very-long-name-of-a-model-{k}-instruct-preview" for k in range(12)]
+COUNTS = [1, 2, pytest.param(12, marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("n", COUNTS)
+def test_differences_are_filled_where_one_was_shown(n: int) -> None:
+    rows = []
+    for model in LONG_NAMES[:n]:
+        for setting in ("Q+IF", "Q+IF+CoT"):
+            for measure in sc.MEASURES:
+                shown = measure is sc.S_AMB and model == LONG_NAMES[0]
+                change, p = (-0.3, 0.001) if shown else (0.01, 0.8)
+                row = {"model": model, "setting": setting, "category": ALL, "task": measure.task}
+                row |= {"metric": measure.metric, "before": 0.5, "after": 0.5 + change}
+                row |= {"difference": change, "ci_low": change - 0.05, "ci_high": change + 0.05}
+                row |= {"p": p, "p_holm": p, "units": 40, "detectable": 0.1, "note": "", "n": 80}
+                row |= {"error": 0.02, "freedom": 39}
+                rows.append(row)
+    table = pd.DataFrame(rows)
+    fig = drawn(sc.plot_differences(table))
+    title = fig.get_suptitle().replace("\n", " ")
+    assert title.startswith(f"Self-correction was shown for {LONG_NAMES[0]}")
+    marks = [line for line in fig.axes[0].lines if line.get_marker() not in ("None", "")]
+    assert len(marks) == 2 * n
+    filled = [line.get_markerfacecolor() != "white" for line in marks]
+    assert filled == [True, True] + [False] * (2 * n - 2)
+    assert sc.plot_differences(table[:0]) is None
+
+
+@pytest.mark.parametrize("n", COUNTS)
+def test_answers_are_bars_that_add_to_one(n: int) -> None:
+    shares = {"stereotyped": 0.4, "other": 0.1, "unknown": 0.3, "unreadable": 0.2, "n": 40}
+    table = pd.DataFrame(
+        [
+            {"model": model, "setting": setting, "task": task, **shares}
+            for model in LONG_NAMES[:n]
+            for setting in ("Q", "Q+IF", "Q+IF+CoT")
+            for task in (AMBIGUOUS, DISAMBIGUOUS)
+        ]
+    )
+    fig = drawn(sc.plot_answers(table))
+    bars = fig.axes[0].patches
+    assert len(bars) == 4 * 3 * n
+    assert max(bar.get_x() + bar.get_width() for bar in bars) == pytest.approx(1)
+    assert sum(bool(bar.get_hatch()) for bar in bars) == 3 * n
+    assert told(fig.axes[0]) == list(dict.fromkeys(table.model))
+    title = fig.get_suptitle().replace("\n", " ")
+    assert "40% under Q, 40% under Q+IF and 40% under Q+IF+CoT" in title
+    assert sc.plot_answers(table[:0]) is None

@@ -23,6 +23,8 @@ from scipy.optimize import brentq
 from scipy.special import expit
 from scipy.stats import norm
 
+from bench.analyses.model_size_trends import trends
+from bench.analyses.model_size_trends.series import Sized
 from bench.data import OWN_SAMPLES, find, frame, load
 from bench.data.cbbq.scenes import scenes
 from bench.metrics import cbbq, mcbe, robustness
@@ -34,7 +36,6 @@ from bench.metrics.nli_coal.answers import CROSSED, tables
 from bench.metrics.nli_coal.answers import SUMS as NLI_SUMS
 from bench.metrics.nli_coal.formulas import measures
 from bench.metrics.table import ALL
-from bench.metrics.trend import Sized, trends
 from bench.tasks.nli_coal import LABELS
 
 Dice = np.random.Generator

@@ -17,15 +17,17 @@ from bench.analyses import (
     judge_agreement,
     meta,
     meta_respondents,
+    model_size_trends,
     quality,
     self_correction,
-    sizes,
     wordings,
 )
 from bench.analyses.compare_models import convergence
 from bench.analyses.compare_models.convergence import Measure
 from bench.analyses.generalisability import generalised
 from bench.analyses.judge_agreement import pictures as agreement
+from bench.analyses.model_size_trends import pictures as trend_pictures
+from bench.analyses.model_size_trends.series import SIMULATED
 from bench.benchmarks import module, names
 from bench.core.i18n import use_language
 from bench.figures import (
@@ -34,7 +36,6 @@ from bench.figures import (
     generalisability,
     robustness,
     style,
-    trend,
 )
 from bench.figures import words as clouds
 from bench.metrics import confusion as confused
@@ -44,10 +45,8 @@ from bench.metrics import (
     meta_findings,
     nli_coal,
     robustness_findings,
-    trend_findings,
 )
 from bench.metrics import robustness as two
-from bench.metrics import trend as trends
 from bench.metrics.headline import warnings
 from bench.metrics.mcbe import severities
 from bench.metrics.words import counts
@@ -316,18 +315,18 @@ def test_asking_for_fairness(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_trends_over_size(tmp_path: Path) -> None:
-    asked = run.evaluate_all("mcbe", list(sizes.SIMULATED), tmp_path, tasks=["ss", "bs"], limit=4)
-    some = {"tiny": next(iter(sizes.by_size(asked)["mcbe"].values()))}
-    points, found = sizes.points(asked, some), trends.trends(some)
-    headlines = trends.headline_places(module("metrics", "mcbe").HEADLINES, some)
-    published = sizes.published_beside("mcbe", some)
-    names = [one.model for one in some["tiny"]]
+    asked = run.evaluate_all("mcbe", list(SIMULATED), tmp_path, tasks=["ss", "bs"], limit=4)
+    (result,) = model_size_trends.analyse(asked, {"tiny": list(SIMULATED)}).values()
+    names = [one.model for models in result.series.values() for one in models]
     pictures = [
-        trend.over_size(points, found, some, headlines, published),
-        trend.beside(points, headlines),
-        trend.by_category(found, headlines[-1], "mcbe"),
+        trend_pictures.over_size(result),
+        trend_pictures.beside(result),
+        trend_pictures.by_category(result, result.headlines[-1]),
     ]
-    sentences = list(trend_findings.findings(found, points, headlines).sentence)
+    sentences = [
+        text.replace("simulated, as if sizes", "tiny")
+        for text in model_size_trends.findings(result)
+    ]
     for name in names:
         sentences = [text.replace(name, "m") for text in sentences]
         for fig in filter(None, pictures):
