@@ -1,49 +1,67 @@
-"""Meta-evaluation by respondents: which measure gives back the bias that was put in, and which takes something else for it?
+"""Meta-evaluate measures by respondents: which measure gives back the bias, and that alone?
 
-A simulated respondent follows stereotypes at a known rate. Beside that it may answer by position, refuse, or lack
-competence, each at a known rate too (`bench.scorers.stand_ins.simulated`). Every measure of a benchmark is computed for a grid of them.
+A simulated respondent follows stereotypes at a known rate. It may also answer by position, refuse,
+or lack competence, each at a known rate (`bench.scorers.stand_ins.simulated`). Every measure of a
+benchmark is computed for a grid of them.
 
-found = evaluate(["cbbq"])                   # results that the package carries; others are asked
-bench.metrics.confusion.summary(found)
+    scores = evaluate(["cbbq"])         # results that the package carries; others are computed
+    summary(scores), confusion(scores)
 
-The carried results are made anew by `carry(evaluate(carried=False))`, which takes a minute or two.
+The carried results are made by `carry(evaluate(carried=False))`, which takes a minute or two.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
+import scipy
+import seaborn as sns
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from bench import data
 from bench.benchmarks import module, names, resolve
 from bench.config import RunConfig
 from bench.core.errors import BadInput
 from bench.core.files import atomic_write
+from bench.core.i18n import N_, _, note
 from bench.core.progress import progress
-from bench.metrics.confusion import NEUTRAL
+from bench.figures.style import FAINT, INK, WIDTH, colours, set_title, style
+from bench.metrics.correlation import correlations
+from bench.metrics.headline import listing
 from bench.metrics.table import ALL
 from bench.run import execute
 from bench.run.plan import Plan
 from bench.scorers.base import digest
 from bench.scorers.stand_ins.simulated import Simulated
 
-__all__ = ["BIASES", "LEVELS", "SEEDS", "Respondent", "carry", "evaluate", "grid", "origin"]
-
 BIASES = (0.0, 0.25, 0.5, 0.75, 1.0)
-# How strong a nuisance is, beside not at all.
+# Rates of a nuisance, besides none.
 LEVELS = (0.3, 0.6)
 SEEDS = (0, 1, 2)
-# By nuisance, the respondent's parameter; of competence it is the lack that is a nuisance.
+NEUTRAL = "none"
+# By nuisance, the respondent's parameter, and its name in sentences. Of competence the lack counts.
 PARAMETERS = {"position": "position", "refusal": "refuse", "incompetence": "competence"}
-# Scores of the default grid on the package's samples; a row names the key of what was asked.
-CARRIED = data.SAMPLES / "meta_respondents.csv"
+NUISANCES = {
+    "position": N_("answering by position"),
+    "refusal": N_("refusing"),
+    "incompetence": N_("lack of competence"),
+}
+# Scores of the default grid on the package's samples; a row holds the key of what was asked.
+CARRIED = Path(__file__).parent / "meta_respondents.csv"
 # Marks replies where a task has that done, by how much of the reference is in them.
 JUDGE = Simulated("")
+MEASURE = ["benchmark", "task", "metric"]
+NAMES = [*MEASURE, "headline"]
+# A measure reacts to the bias if that makes at least this share of all that it moves.
+LEAST = 0.05
+_ROUNDING = 1e-9
 
 
 class Respondent(NamedTuple):
-    """One of the grid: the bias, and a nuisance and how strong it is."""
+    """A respondent of the grid: its bias, and a nuisance with its rate."""
 
     bias: float
     nuisance: str
@@ -52,25 +70,25 @@ class Respondent(NamedTuple):
 
     @property
     def spec(self) -> str:
-        """As a model is named behind `simulated:`."""
-        told = f"bias={self.bias:g},seed={self.seed}"
+        """Return the name of the model after `simulated:`."""
+        text = f"bias={self.bias:g},seed={self.seed}"
         if self.nuisance == NEUTRAL:
-            return told
+            return text
         value = 1 - self.level if self.nuisance == "incompetence" else self.level
-        return f"{told},{PARAMETERS[self.nuisance]}={value:g}"
+        return f"{text},{PARAMETERS[self.nuisance]}={value:g}"
 
 
-# What names a respondent's results.
+# The columns that say of which respondent a row is.
 ROW = ["benchmark", "key", *Respondent._fields]
 
 
 def grid(
     biases: Sequence[float] = BIASES, levels: Sequence[float] = LEVELS, seeds: Sequence[int] = SEEDS
 ) -> Iterator[Respondent]:
-    """Every bias without a nuisance, and with each of them at each level.
+    """Yield every bias without a nuisance, and with each of them at each level.
 
     Raises:
-        BadInput: a rate is outside 0 to 1, or there is no bias to compare with another.
+        BadInput: a rate is outside 0 to 1, or there are too few.
     """
     if len(set(biases)) < 2 or not levels or not seeds:
         raise BadInput("respondents: at least two biases, one level and one seed are needed")
@@ -96,21 +114,24 @@ def evaluate(
     preset: str = "robust",
     carried: bool = True,
 ) -> pd.DataFrame:
-    """A row a respondent and measure over all categories: benchmark, task, metric, headline, bias, nuisance, level, seed,
-    score, source, key.
+    """Score the respondents of a grid by every measure, over all categories.
 
     Args:
-        limit: at most so many items a category and task; all if None.
-        settings, folders: by benchmark, how it is asked, and the data set's folder; the package's samples without one.
-        carried: take results that the package carries, where the very same was asked.
+        limit: at most N items per category and task; default: all.
+        settings, folders: by benchmark, how it is asked, and its data; default: the samples.
+        carried: use results that the package carries, where the very same was asked.
+
+    Returns:
+        One row per respondent and measure: `benchmark`, `task`, `metric`, `headline`, `bias`,
+        `nuisance`, `level`, `seed`, `score`, `source`, `key`.
 
     Raises:
         BadInput: the grid, a benchmark, a setting or a folder is wrong.
     """
-    everyone = list(grid(biases, levels, seeds))
+    respondents = list(grid(biases, levels, seeds))
     known = _carried() if carried else {}
     rows = []
-    with progress(len(benchmarks) * len(everyone), "meta-evaluation", "respondents") as bar:
+    with progress(len(benchmarks) * len(respondents), "meta-evaluation", "respondents") as bar:
         for name in map(resolve, benchmarks):
             config = RunConfig.of(
                 benchmark=name,
@@ -128,72 +149,376 @@ def evaluate(
             room, items = module("metrics", name), data.frame(list(plan.by_id.values()))
             headlines = {(headline.task, headline.metric) for headline in room.HEADLINES}
             key = digest([plan.identity, preset])
-            for one in everyone:
-                scores, source = known.get((name, key, *one)), "carried by the package"
+            for respondent in respondents:
+                scores, source = known.get((name, key, *respondent)), "carried by the package"
                 if scores is None:
-                    answers = execute.answers(plan, requests, Simulated(one.spec), JUDGE)
+                    answers = execute.answers(plan, requests, Simulated(respondent.spec), JUDGE)
                     table, source = room.score_records(answers, items, preset), "asked now"
-                    here = table[table.category == ALL]
-                    scores = dict(
-                        zip(zip(here.task, here.metric, strict=True), here.score, strict=True)
-                    )
-                rows += [
-                    {
-                        "benchmark": name,
-                        "task": measure[0],
-                        "metric": measure[1],
-                        "headline": measure in headlines,
-                        **one._asdict(),
-                        "score": score,
-                        "source": source,
-                        "key": key,
-                    }
-                    for measure, score in scores.items()
-                ]
+                    table = table[table.category == ALL]
+                    measures = zip(table.task, table.metric, strict=True)
+                    scores = dict(zip(measures, table.score, strict=True))
+                for (task, metric), score in scores.items():
+                    row: dict[str, Any] = {"benchmark": name, "task": task, "metric": metric}
+                    row |= {"headline": (task, metric) in headlines, **respondent._asdict()}
+                    rows.append({**row, "score": score, "source": source, "key": key})
                 bar.advance()
     return pd.DataFrame(rows)
 
 
-def origin(found: pd.DataFrame) -> pd.DataFrame:
-    """How many respondents the numbers of each benchmark rest on, what the grid is, and where the results are from."""
+def origin(scores: pd.DataFrame) -> pd.DataFrame:
+    """Count the respondents of each benchmark; say what the grid is, and where results are from."""
     rows = []
-    for keys, some in found.groupby(["benchmark", "source", "key"], sort=False):
-        listed = {
-            name: ", ".join(f"{value:g}" for value in sorted(set(some[name])))
-            for name in ("bias", "level", "seed")
-        }
-        respondents = len(some.drop_duplicates(list(Respondent._fields)))
-        row = dict(zip(("benchmark", "source", "key"), keys, strict=True))
-        rows.append(
-            {"benchmark": row.pop("benchmark"), "respondents": respondents, **listed, **row}
-        )
+    for (benchmark, source, key), part in scores.groupby(
+        ["benchmark", "source", "key"], sort=False
+    ):
+        row: dict[str, Any] = {"benchmark": benchmark}
+        row["respondents"] = len(part.drop_duplicates(list(Respondent._fields)))
+        for name in ("bias", "level", "seed"):
+            row[name] = ", ".join(f"{value:g}" for value in sorted(part[name].unique()))
+        rows.append({**row, "source": source, "key": key})
     return pd.DataFrame(rows)
 
 
-def carry(found: pd.DataFrame, path: str | Path = CARRIED) -> None:
-    """Write results for the package to carry: a row a respondent, a column a measure; `nan` where it is undefined, nothing
-    where the benchmark has it not."""
-    named = found.assign(
-        name=found.task + " " + found.metric, score=found.score.map("{:.8g}".format)
+def carry(scores: pd.DataFrame, path: str | Path = CARRIED) -> None:
+    """Write results for the package to carry: a row per respondent, a column per measure.
+
+    `nan` is an undefined score; a cell is empty where the benchmark does not have the measure.
+    """
+    texts = scores.assign(
+        name=scores.task + " " + scores.metric, score=scores.score.map("{:.8g}".format)
     )
-    wide = named.set_index([*ROW, "name"]).score.unstack("name", sort=False)  # noqa: PD010
-    head = "# Made by bench.analyses.meta_respondents: carry(evaluate(carried=False)); scores of simulated respondents, no text of any data set.\n"
+    wide = texts.set_index([*ROW, "name"]).score.unstack("name", sort=False)  # noqa: PD010
+    head = (
+        "# Made by bench.analyses.meta_respondents: carry(evaluate(carried=False)); scores of "
+        "simulated respondents, no text of any data set.\n"
+    )
     atomic_write(Path(path), head + wide.reset_index().to_csv(index=False, lineterminator="\n"))
 
 
 def _carried() -> dict[tuple[Any, ...], dict[tuple[str, str], float]]:
-    """By benchmark, key and respondent: scores by task and metric."""
-    if not CARRIED.is_file():
-        return {}
+    """Read the carried scores: by benchmark, key and respondent, then by task and metric."""
     table = pd.read_csv(
         CARRIED, comment="#", dtype={"key": str}, keep_default_na=False, na_values=[""]
     )
-    found = {}
-    for _, some in table.groupby("benchmark", sort=False):
-        own = some.dropna(axis="columns")
-        parts = [str(name).partition(" ") for name in own.columns if name not in ROW]
+    known = {}
+    for _name, part in table.groupby("benchmark", sort=False):
+        own = part.dropna(axis="columns").set_index(ROW).astype(float)
+        parts = [str(name).partition(" ") for name in own.columns]
         measures = [(task, metric) for task, _, metric in parts]
-        scores = own.drop(columns=ROW).astype(float).to_numpy()
-        for place, values in zip(own[ROW].itertuples(index=False, name=None), scores, strict=True):
-            found[place] = dict(zip(measures, map(float, values), strict=True))
-    return found
+        for key, values in zip(own.index, own.to_numpy(), strict=True):
+            known[key] = dict(zip(measures, map(float, values), strict=True))
+    return known
+
+
+def sensitivity(scores: pd.DataFrame) -> pd.DataFrame:
+    """Compute how each measure follows the bias of respondents without a nuisance.
+
+    Returns:
+        `benchmark`, `task`, `metric`, `headline`, `range`, `slope`, `slope_low`, `slope_high` (the
+        lowest and highest of the seeds), `spearman`, `n` (respondents), and `note` where the
+        measure does not react.
+    """
+    rows = []
+    for name, cells in _cells(scores):
+        plain = _of(cells, NEUTRAL)
+        biases = plain.columns.to_numpy(float)
+        defined = plain.dropna().to_numpy()
+        # Zero has no sign.
+        slopes = [scipy.stats.linregress(biases, row).slope + 0.0 for row in defined]
+        slope = pd.Series(slopes, dtype=float)
+        rank = pd.Series([_spearman(biases, row) for row in defined], dtype=float)
+        numbers = (_range(plain), slope.mean(), slope.min(), slope.max(), rank.mean(skipna=False))
+        rows.append((*name, *numbers, int(plain.notna().sum().sum()), _inert(cells)))
+    columns = ["range", "slope", "slope_low", "slope_high", "spearman", "n", "note"]
+    return pd.DataFrame(rows, columns=[*NAMES, *columns])
+
+
+def confusion(scores: pd.DataFrame) -> pd.DataFrame:
+    """Compute how far each nuisance moves a measure at a fixed bias, as a share of its range.
+
+    Returns:
+        `benchmark`, `task`, `metric`, `headline`, `nuisance`, `level` (the strongest), `confusion`,
+        `low`, `high` (the lowest and highest of the seeds), `at_no_bias`, `at_full_bias` (signed,
+        at the strongest level), `note`; NaN where the measure does not react, or is undefined.
+    """
+    rows = []
+    for name, cells in _cells(scores):
+        plain, inert = _of(cells, NEUTRAL), _inert(cells)
+        for nuisance in _nuisances(scores):
+            disturbed = _of(cells, nuisance)
+            levels = sorted(set(disturbed.index.get_level_values("level")))
+            # [level, seed, bias]
+            values = disturbed.to_numpy().reshape(len(levels), len(plain), -1)
+            moved = (values - plain.to_numpy()) / (np.nan if inert else _range(plain))
+            by_seed = pd.DataFrame(np.fmax.reduce(np.abs(moved))).mean(axis=1).dropna()
+            undefined = int(np.isnan(values).sum())
+            reason = f"undefined for {undefined} respondents" if undefined else ""
+            if by_seed.empty:
+                reason = "undefined wherever the nuisance is there"
+            ends = (pd.Series(moved[-1, :, k]).mean() for k in (0, -1))
+            found = (by_seed.mean(), by_seed.min(), by_seed.max(), *ends, inert or reason)
+            rows.append((*name, nuisance, levels[-1], *found))
+    numbers = ["confusion", "low", "high", "at_no_bias", "at_full_bias"]
+    return pd.DataFrame(rows, columns=[*NAMES, "nuisance", "level", *numbers, "note"])
+
+
+def summary(scores: pd.DataFrame) -> pd.DataFrame:
+    """Put each measure's confusions beside its sensitivity: the least confused first.
+
+    Returns:
+        The columns of `sensitivity`, a column per nuisance, and `worst`, the largest of these.
+        Measures that do not react to the bias come last in their benchmark.
+    """
+    nuisances = _nuisances(scores)
+    long = confusion(scores)
+    wide = long.set_index([*MEASURE, "nuisance"]).confusion.unstack("nuisance")  # noqa: PD010
+    table = sensitivity(scores).join(wide, on=MEASURE)
+    table["worst"] = table[nuisances].max(axis=1, skipna=False)
+    order = list(dict.fromkeys(scores.benchmark))
+    table = table.sort_values("worst", kind="stable").sort_values(
+        "benchmark", kind="stable", key=lambda column: column.map(order.index), ignore_index=True
+    )
+    last = ["range", "slope", "slope_low", "slope_high", "spearman", "n", "note"]
+    return table[[*NAMES, *nuisances, "worst", *last]]
+
+
+def curves(scores: pd.DataFrame) -> pd.DataFrame:
+    """Average over seeds: `score`, `low`, `high` by measure, nuisance, level (0: none), bias."""
+    plain = scores[scores.nuisance == NEUTRAL]
+    others = scores[scores.nuisance != NEUTRAL]
+    every = pd.concat([*(plain.assign(nuisance=name) for name in _nuisances(scores)), others])
+    by = every.groupby([*MEASURE, "nuisance", "level", "bias"], sort=False)
+    return by.score.agg(score="mean", low="min", high="max").reset_index()
+
+
+def _nuisances(scores: pd.DataFrame) -> list[str]:
+    return [name for name in dict.fromkeys(scores.nuisance) if name != NEUTRAL]
+
+
+def _cells(scores: pd.DataFrame) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:
+    """Yield each measure with its scores: rows nuisance, level and seed, columns bias, in order."""
+    for name, part in scores.groupby(NAMES, sort=False):
+        by = part.set_index(["nuisance", "level", "seed", "bias"]).score.sort_index()
+        yield name, by.unstack("bias")  # noqa: PD010  # pivot_table would average duplicates
+
+
+def _of(cells: pd.DataFrame, nuisance: str) -> pd.DataFrame:
+    return cells[cells.index.get_level_values("nuisance") == nuisance]
+
+
+def _spearman(biases: np.ndarray, values: np.ndarray) -> float:
+    every = {found.coefficient: found.value for found in correlations(biases, values)}
+    return every["spearman"]
+
+
+def _range(plain: pd.DataFrame) -> float:
+    """Return the distance from the least bias to the greatest; mean of the seeds."""
+    return float(plain.iloc[:, -1].mean() - plain.iloc[:, 0].mean())
+
+
+def _inert(cells: pd.DataFrame) -> str:
+    """Say why a measure tells nothing about the bias, or "" if it does."""
+    reach, values = _range(_of(cells, NEUTRAL)), cells.to_numpy()
+    if np.isnan(reach):
+        return "undefined without bias, or with full bias"
+    if abs(reach) <= max(LEAST * float(np.nanmax(values) - np.nanmin(values)), _ROUNDING):
+        return "does not react to the bias"
+    return ""
+
+
+def measure_name(task: str, metric: str) -> str:
+    """Return a measure's name: that of the metric, with the task where it needs one."""
+    return metric if task == ALL and metric != "score" else f"{metric} ({task})"
+
+
+def findings(table: pd.DataFrame, confused: pd.DataFrame) -> list[str]:
+    """Say of each headline measure how it follows the bias, and what else moves it.
+
+    Args:
+        table, confused: `summary` and `confusion` of the same respondents.
+    """
+    texts = []
+    for row in table[table.headline].to_dict("records"):
+        title = module("data", row["benchmark"]).TITLE
+        name = measure_name(row["task"], row["metric"])
+        if row["note"]:
+            text = _("{text}.", text=note(row["note"]))
+        else:
+            own = confused[(confused[MEASURE] == [row[key] for key in MEASURE]).all(axis=1)]
+            text = _(
+                "its rank correlation with the bias is {rho} (n = {n} respondents); at a fixed "
+                "bias it is moved by {moves} of its range.",
+                rho=f"{row['spearman']:.2f}",
+                n=row["n"],
+                moves=_moves(own),
+            )
+        who = _("{title}, {measure}", title=title, measure=name)
+        texts.append(_("{title}: {sentence}", title=who, sentence=text))
+    return texts
+
+
+def _moves(confused: pd.DataFrame) -> str:
+    """List how far each nuisance moves a measure."""
+    return listing(
+        [
+            _(
+                "{nuisance} {share}",
+                nuisance=_(NUISANCES[nuisance]),
+                share=_("(undefined)") if np.isnan(share) else f"{share:.0%}",
+            )
+            for nuisance, share in zip(confused.nuisance, confused.confusion, strict=True)
+        ]
+    )
+
+
+def plot_bias(
+    scores: pd.DataFrame, benchmark: str, measures: Sequence[tuple[str, str]] = ()
+) -> Figure | None:
+    """Draw measures against the known bias: one row each, one panel per nuisance, a line per level.
+
+    Bands are from the lowest to the highest seed. Dashed is a measure that reacts to the bias
+    alone.
+
+    Args:
+        measures: task and metric of measures to draw besides the headlines; those that do not react
+            to the bias are left out.
+
+    Returns:
+        None where no measure reacts to the bias.
+    """
+    style()
+    headlines = [(one.task, one.metric) for one in module("metrics", benchmark).HEADLINES]
+    wanted = list(dict.fromkeys([*headlines, *measures]))
+    own = scores[scores.benchmark == benchmark]
+    own = own[pd.MultiIndex.from_frame(own[["task", "metric"]]).isin(wanted)]
+    reacting = sensitivity(own).query("note == ''")
+    available = set(zip(reacting.task, reacting.metric, strict=True))
+    shown = [measure for measure in wanted if measure in available]
+    if not shown:
+        return None
+    lines, nuisances = curves(own), _nuisances(own)
+    levels = sorted(set(lines.level))
+    shades = dict(zip(levels, [INK, *sns.color_palette("flare", len(levels) - 1)], strict=True))
+    fig = Figure(figsize=(WIDTH, 0.95 + 1.55 * len(shown)), layout="constrained")
+    grid = fig.subplots(len(shown), len(nuisances), sharex=True, sharey="row", squeeze=False)
+    by_measure = dict(list(confusion(own).groupby(["task", "metric"], sort=False)))
+    texts = []
+    for row, measure in zip(grid, shown, strict=True):
+        name, numbers = measure_name(*measure), by_measure[measure]
+        part = lines[(lines.task == measure[0]) & (lines.metric == measure[1])]
+        for ax, nuisance in zip(row, nuisances, strict=True):
+            panel = part[part.nuisance == nuisance].sort_values("bias")
+            for level, curve in panel.groupby("level"):
+                shade: Any = shades[level]
+                ax.fill_between(curve.bias, curve.low, curve.high, color=shade, alpha=0.2, lw=0)
+                ax.plot(curve.bias, curve.score, color=shade, marker="o", ms=3, lw=1.3)
+            ends = panel[panel.level == 0].iloc[[0, -1]]
+            ax.plot(ends.bias, ends.score, color=FAINT, ls="--", lw=1.2, zorder=5)
+            moved = float(numbers.confusion[numbers.nuisance == nuisance].iloc[0])
+            share = _("no number") if np.isnan(moved) else f"{moved:.0%}"
+            corner: Any = {"xycoords": "axes fraction", "textcoords": "offset points"}
+            text = _("moved by {share}", share=share)
+            ax.annotate(text, (0, 1), (0, 3), fontsize="x-small", color=FAINT, **corner)
+            ax.tick_params(labelsize="x-small")
+            sns.despine(ax=ax)
+        more = _("more bias")
+        better = f"{more} →" if ends.score.iloc[1] > ends.score.iloc[0] else f"← {more}"
+        row[0].set_ylabel(f"{name}\n{better}", fontsize="x-small")
+        texts.append(_("{title}: {sentence}", title=name, sentence=_moves(numbers)))
+    for ax, nuisance in zip(grid[0], nuisances, strict=True):
+        ax.set_title(_(NUISANCES[nuisance]), fontsize="small", pad=16)
+    for ax in grid[-1]:
+        ax.set_xlabel(_("bias put in"), fontsize="x-small")
+    handles = [
+        Line2D([], [], color=shade, marker="o", ms=3, lw=1.3, label=name)
+        for level, shade in shades.items()
+        for name in [_("rate {level}", level=f"{level:g}") if level else _("without it")]
+    ]
+    handles.append(Line2D([], [], color=FAINT, ls="--", lw=1.2, label=_("sees the bias alone")))
+    _legend(fig, handles)
+    every = pd.concat([by_measure[measure] for measure in shown])
+    worst = every.sort_values("confusion", ascending=False).iloc[0]
+    heading = _("With every nuisance the measures are undefined")
+    if not np.isnan(worst.confusion):
+        heading = _(
+            "{measure} is moved most, by {nuisance}: {share} of its range over the bias",
+            measure=measure_name(worst.task, worst.metric),
+            nuisance=_(NUISANCES[worst.nuisance]),
+            share=f"{worst.confusion:.0%}",
+        )
+    title = _("{title}. {said}", title=module("data", benchmark).TITLE, said=heading)
+    set_title(fig, title, "small")
+    fig.set_label(
+        _(
+            "{title}. Measures against the known bias; how far each nuisance moves them, as a "
+            "share of the range: {said}.",
+            title=title,
+            said=_("; ").join(texts),
+        )
+    )
+    return fig
+
+
+def plot_overview(scores: pd.DataFrame, measures: Sequence[tuple[str, str, str]] = ()) -> Figure:
+    """Draw how far each nuisance moves each headline measure: the least confused on top.
+
+    Bars are from the lowest to the highest seed. At the line a nuisance moves the measure as far as
+    the whole range of bias does.
+
+    Args:
+        measures: benchmark, task and metric of measures to draw besides the headlines.
+    """
+    style()
+    long = confusion(scores)
+    wanted = long.headline | pd.MultiIndex.from_frame(long[MEASURE]).isin(list(measures))
+    long = long[wanted & long.confusion.notna()]
+    worst = long.groupby(MEASURE, sort=False).confusion.max().sort_values(kind="stable")
+    row_of = {key: k for k, key in enumerate(worst.index)}
+    nuisances = list(dict.fromkeys(long.nuisance))
+    palette, markers = colours(nuisances), dict(zip(nuisances, "osD", strict=False))
+    fig = Figure(figsize=(WIDTH, 1.2 + 0.3 * len(worst)), layout="constrained")
+    ax = fig.subplots()
+    for row in long.to_dict("records"):
+        nuisance = row["nuisance"]
+        offset = 0.22 * (nuisances.index(nuisance) - (len(nuisances) - 1) / 2)
+        y = row_of[tuple(row[name] for name in MEASURE)] + offset
+        ax.plot([row["low"], row["high"]], [y, y], color=palette[nuisance], lw=2.5, alpha=0.5)
+        ax.plot(row["confusion"], y, markers[nuisance], ms=5, color=palette[nuisance])
+    labels = [
+        _("{title}, {measure}", title=module("data", name).TITLE, measure=measure_name(*measure))
+        for name, *measure in worst.index
+    ]
+    ax.set_yticks(range(len(worst)), labels)
+    ax.set_ylim(len(worst) - 0.5, -0.5)
+    ax.axvline(1, color=FAINT, ls="--", lw=1, zorder=0)
+    ax.set_xlim(-0.03, max(1.08, 1.05 * long.high.max()))
+    axis = _("moved at a fixed bias, as a share of the range over the bias; more confused →")
+    ax.set_xlabel(axis, fontsize="small")
+    ax.grid(axis="y", visible=False)
+    sns.despine(ax=ax, left=True)
+    dots = [
+        Line2D([], [], color=palette[name], marker=markers[name], ls="none", label=text)
+        for name in nuisances
+        for text in [_(NUISANCES[name])]
+    ]
+    _legend(fig, dots)
+    # A measure that no nuisance reaches is not least confused, but untested.
+    reached = [text for text, value in zip(labels, worst, strict=True) if value > _ROUNDING]
+    title = _("No nuisance reaches any")
+    if reached:
+        title = _("Least confused is {least}, most {most}", least=reached[0], most=reached[-1])
+    set_title(fig, title, "small")
+    each = [f"{text} {value:.0%}" for text, value in zip(labels, worst, strict=True)]
+    fig.set_label(
+        _(
+            "{title}. The largest share by which a nuisance moves each: {told}.",
+            title=title,
+            told=_("; ").join(each),
+        )
+    )
+    return fig
+
+
+def _legend(fig: Figure, handles: Sequence[Line2D]) -> None:
+    place: Any = {"loc": "outside lower center", "frameon": False, "fontsize": "x-small"}
+    fig.legend(handles=list(handles), ncols=len(handles), **place)

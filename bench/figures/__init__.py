@@ -4,7 +4,7 @@ What every benchmark has is here; what one benchmark or analysis has is in its m
 sentence what it shows, for those who cannot see it.
 """
 
-from bench.figures import cbbq, mcbe, meta, nli_coal
+from bench.figures import cbbq, mcbe, nli_coal
 from bench.figures.scores import (
     by_category,
     categories_by_model,
@@ -17,7 +17,6 @@ __all__ = [
     "categories_by_model",
     "cbbq",
     "mcbe",
-    "meta",
     "nli_coal",
     "score_and_validity",
     "scores_by_model",

@@ -12,10 +12,9 @@ import pandas as pd
 import pytest
 
 from bench import data
-from bench.analyses import meta
+from bench.analyses import meta_evaluation as meta
 from bench.data.nli_coal.build import Row
 from bench.data.nli_coal.language_pack import Pack
-from bench.figures import meta as pictures
 from bench.metrics import nli_coal
 from bench.tasks.nli_coal import LABELS
 
@@ -82,16 +81,16 @@ class Oracle:
 def test_measures_are_those_of_a_run(tmp_path: Path) -> None:
     cell = next(iter(meta._cells(meta.packs(["zh"])[0], [0.5], [0], Oracle(), "word")))
     pairs = cell.asked["shipped"]
-    dice = np.random.default_rng(0).dirichlet([1, 1, 1], len(pairs))
-    given = pd.DataFrame(dice, columns=list(LABELS), index=[pair.id for pair in pairs])
+    values = np.random.default_rng(0).dirichlet([1, 1, 1], len(pairs))
+    given = pd.DataFrame(values, columns=list(LABELS), index=[pair.id for pair in pairs])
     items = data.frame(pairs)
     records = pd.DataFrame(
         {
             "category": "zh",
             "task": items.set,
             "item_id": items.item_id,
-            "response": [LABELS[k] for k in dice.argmax(1)],
-            "logprobs": list(np.log(dice)),
+            "response": [LABELS[k] for k in values.argmax(1)],
+            "logprobs": list(np.log(values)),
             "error": "",
         }
     )
@@ -169,7 +168,7 @@ def test_a_model_that_never_learns_is_kept_marked_and_left_out(tmp_path: Path) -
     assert not found.passed.any()
     assert found.train_accuracy.tolist() == pytest.approx([1 / 3] * len(found))
     assert meta.correlations(found).empty
-    alternative = str(pictures.against_rate(found, meta.correlations(found)).get_label())
+    alternative = str(meta.plot_rates(found, meta.correlations(found)).get_label())
     assert "no model passed" in alternative
 
 
@@ -202,7 +201,7 @@ def test_another_set_seed_or_learner_is_another_model(tmp_path: Path) -> None:
     )
 
 
-def test_what_is_wrong_is_said(tmp_path: Path, refusal: Any) -> None:
+def test_wrong_arguments_are_refused(tmp_path: Path, refusal: Any) -> None:
     assert "language 'fr' is unknown" in refusal(meta.evaluate, ["fr"])
     assert "ns_words 'all' is unknown" in refusal(meta.evaluate, ["en"], ns_words="all")
     assert "seeds: is empty" in refusal(meta.evaluate, ["en"], seeds=[])
@@ -249,7 +248,11 @@ def test_results_are_carried_as_they_were_found(tmp_path: Path, monkeypatch: Any
     options: dict[str, Any] = {"rates": [0, 0.3, 1], "seeds": [0], "cache": tmp_path / "cache"}
     found = meta.evaluate(["en"], learner=Oracle(), **options)
     meta.carry(found, tmp_path / "carried.csv")
-    assert (tmp_path / "carried.csv").read_text("utf-8").startswith("# Made by bench.analyses.meta")
+    assert (
+        (tmp_path / "carried.csv")
+        .read_text("utf-8")
+        .startswith("# Made by bench.analyses.meta_evaluation")
+    )
     monkeypatch.setattr(meta, "CARRIED", tmp_path / "carried.csv")
     again = meta.evaluate(["en"], learner=Oracle(), **(options | {"cache": tmp_path / "other"}))
     assert set(again.source) == {"carried by the package"}
@@ -257,11 +260,11 @@ def test_results_are_carried_as_they_were_found(tmp_path: Path, monkeypatch: Any
     assert again.passed.all()
 
 
-def test_the_picture_says_what_is_seen(tmp_path: Path) -> None:
+def test_the_alternative_text_says_what_follows_the_rate(tmp_path: Path) -> None:
     found = meta.evaluate(["en", "zh"], seeds=[0], learner=Oracle(), cache=tmp_path)
-    label = str(pictures.against_rate(found, meta.correlations(found)).get_label())
-    assert label.startswith("CoAL follows the rate that was put in, FN does not.")
-    assert "fn, zh: r undefined: the score is constant" in label
+    label = str(meta.plot_rates(found, meta.correlations(found)).get_label())
+    assert label.startswith("The rate that was put in is followed by CoAL.")
+    assert "fn, zh: r undefined" in label
 
 
 class Additive:

@@ -15,7 +15,7 @@ from bench.analyses import (
     explore,
     friedman_test,
     judge_agreement,
-    meta,
+    meta_evaluation,
     meta_respondents,
     model_size_trends,
     quality,
@@ -31,18 +31,14 @@ from bench.analyses.model_size_trends.series import SIMULATED
 from bench.benchmarks import module, names
 from bench.core.i18n import use_language
 from bench.figures import (
-    confusion,
     diversity,
     generalisability,
     robustness,
     style,
 )
 from bench.figures import words as clouds
-from bench.metrics import confusion as confused
 from bench.metrics import (
-    confusion_findings,
     diversity_findings,
-    meta_findings,
     nli_coal,
     robustness_findings,
 )
@@ -383,16 +379,20 @@ def test_what_a_data_set_holds() -> None:
 @pytest.mark.slow
 def test_what_measures_react_to() -> None:
     known = meta_respondents.evaluate()
-    checked(confusion.overview(known), *(confusion.against_bias(known, name) for name in names()))
-    told(*confusion_findings.findings(confused.summary(known), confused.confusion(known)))
+    checked(
+        meta_respondents.plot_overview(known),
+        *(meta_respondents.plot_bias(known, name) for name in names()),
+    )
+    summed, confused = meta_respondents.summary(known), meta_respondents.confusion(known)
+    told(*meta_respondents.findings(summed, confused))
 
 
 @pytest.mark.slow
 def test_models_of_known_bias() -> None:
-    found = meta.evaluate(["en", "zh"])
-    correlated = meta.correlations(found)
-    checked(figures.meta.against_rate(found, correlated))
-    told(*meta_findings.findings(found, correlated))
+    found = meta_evaluation.evaluate(["en", "zh"])
+    correlated = meta_evaluation.correlations(found)
+    checked(meta_evaluation.plot_rates(found, correlated))
+    told(*meta_evaluation.findings(found, correlated))
 
 
 @pytest.mark.slow

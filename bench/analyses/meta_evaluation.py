@@ -1,0 +1,615 @@
+"""Meta-evaluate NLI-CoAL: does a measure give back a bias that was put into a model?
+
+Models are trained on sets that teach a stereotype at a known rate, from 0 to 1; each is asked the
+down-sampled evaluation sets, whose occupations it knows, and every measure is compared with the
+rate. A model with less than .99 of its set right says nothing about a measure: it is trained again
+from another seed, and left out after four tries.
+
+    scores = evaluate(["en"])           # the package's own words and frames; results that it
+    carries correlations(scores)
+
+Answers are cached, so that an interrupted call goes on with the next model, and a second one trains
+none. Sources: Anantaprayoon et al., LREC-COLING 2024, section 5, after Kaneko et al., EACL 2023.
+"""
+
+import json
+import shutil
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from itertools import groupby
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import pandas as pd
+import platformdirs
+import seaborn as sns
+from filelock import FileLock
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from bench import scorers
+from bench.core.errors import BadInput, RunFailed, expected
+from bench.core.files import atomic_path, atomic_write
+from bench.core.i18n import N_, _, note
+from bench.core.progress import progress, say
+from bench.data import SAMPLES, frame
+from bench.data.dataset import english_name
+from bench.data.nli_coal import CATEGORIES, Pair
+from bench.data.nli_coal.build import NS_WORDS, Row, build_controlled, build_eval, downsample
+from bench.data.nli_coal.extract import extract
+from bench.data.nli_coal.frames import SLOT
+from bench.data.nli_coal.language_pack import MANIFEST, Pack, read_pack
+from bench.data.published import published
+from bench.figures.style import FAINT, INK, WIDTH, colours, label, set_title, style
+from bench.metrics.correlation import CARDS as CARDS
+from bench.metrics.correlation import PEARSON, by_group
+from bench.metrics.headline import listing, range_text
+from bench.metrics.nli_coal.answers import SUMS, answers, arranged
+from bench.metrics.nli_coal.formulas import measures
+from bench.metrics.table import ALL
+from bench.scorers.base import digest
+from bench.tasks.nli_labels import LABELS
+
+RATES = tuple(k / 10 for k in range(11))
+SEEDS = (0, 1)
+GATE, TRIES = 0.99, 4
+# Seeds of later tries, far from any that a user gives.
+SEED_STEP = 100_003
+SETS = ("ps", "as", "ns")
+PACKS = SAMPLES / "nli_packs"
+# Scores of tiny transformers that this module made; a row holds the key of its model.
+CARRIED = Path(__file__).parent / "nli_meta.csv"
+ABOUT, ANSWERS = "model.json", "answers.csv"
+GROUPS = ["language", "measure", "seed"]
+# The columns that say of which model a row is.
+MADE = ["train_accuracy", "tries", "passed", "seconds"]
+ROW = ["language", "rate", "seed", "ns_words", "model", *MADE, "key"]
+
+
+class Classifies(Protocol):
+    """A classifier of pairs of sentences."""
+
+    def classify(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
+        """Return probabilities of entailment, contradiction and neutral: float64 [n, 3]."""
+        ...
+
+
+class Learner(Protocol):
+    """What learns a controlled set. `describe` returns all that its models depend on besides it."""
+
+    name: str
+
+    def describe(self) -> Mapping[str, Any]: ...
+
+    def learn(self, pack: Pack, rows: Sequence[Row], seed: int, folder: Path) -> Classifies:
+        """Train a model on `rows`; what is left in its `folder` by an interrupted call is kept."""
+        ...
+
+
+class FromScratch:
+    """Train the tiny transformer of `bench.scorers.stand_ins.tiny_nli`, with the pack's words."""
+
+    name = "tiny transformer"
+
+    def describe(self) -> Mapping[str, Any]:
+        from bench.scorers.stand_ins.tiny_nli import RECIPE
+
+        return {"model": self.name, **RECIPE}
+
+    def learn(self, pack: Pack, rows: Sequence[Row], seed: int, folder: Path) -> Classifies:
+        from bench.scorers.local.classifier import Classifier
+        from bench.scorers.local.device import placement
+        from bench.scorers.stand_ins.tiny_nli import tokenizer, train
+
+        terms = [term for terms in pack.terms.values() for term in terms]
+        coder = tokenizer([*(word.word for word in pack.occupations), *terms], pack.frames)
+        words = sorted({(row.occupation.word, row.term, row.label) for row in rows})
+        pairs = [(row.premise, row.hypothesis, row.label) for row in rows]
+        network = train(coder, words, pairs, seed, f"{self.name}, from scratch")
+        return Classifier(network, coder, placement("cpu", None, None), {"id": self.name})
+
+
+@dataclass(frozen=True)
+class Continued:
+    """Fine-tune a checkpoint on each set, as in the paper, by `options` of `bench.train.nli`."""
+
+    model: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return Path(self.model.rstrip("/")).name
+
+    def describe(self) -> Mapping[str, Any]:
+        # The result does not depend on where it is trained.
+        elsewhere = ("device", "save_every")
+        options = {name: value for name, value in self.options.items() if name not in elsewhere}
+        return {"model": self.model, "content": scorers.content(self.model), **options}
+
+    def learn(self, pack: Pack, rows: Sequence[Row], seed: int, folder: Path) -> Classifies:
+        from bench import train
+
+        file = folder / "train.jsonl"
+        table = pd.DataFrame(
+            [(row.premise, row.hypothesis, row.label) for row in rows],
+            columns=["sentence1", "sentence2", "label"],
+        )
+        table.to_json(file, orient="records", lines=True, force_ascii=False)
+        trained = train.nli(self.model, [file], folder / "model", seed=seed, **self.options)
+        model: Any = scorers.load(str(trained.folder), device=self.options.get("device"))
+        return model
+
+
+class Cell(NamedTuple):
+    """A model to make: the set that it learns, and by `NS_WORDS` the pairs that it is asked."""
+
+    pack: Pack
+    rate: float
+    seed: int
+    rows: list[Row]
+    asked: dict[str, list[Pair]]
+    key: str
+
+
+class TrainedModel(NamedTuple):
+    """A model's answers, by the id of the pair, and what is known of it."""
+
+    answers: pd.DataFrame
+    about: dict[str, Any]
+
+
+def evaluate(
+    languages: Sequence[str] = ("en", "zh"),
+    *,
+    rates: Sequence[float] = RATES,
+    seeds: Sequence[int] = SEEDS,
+    ns_words: str = NS_WORDS[0],
+    learner: Learner | None = None,
+    data: str | Path | None = None,
+    cache: str | Path | None = None,
+    assignment: str = "word",
+    keep_models: bool = False,
+    carried: bool = True,
+) -> pd.DataFrame:
+    """Score models of known bias: one row per model and measure.
+
+    Args:
+        ns_words: the neutral occupations of NS: those of the released down-sampled set (`shipped`),
+            or those that the controlled sets have (`trained`).
+        learner: makes the models; default: the tiny transformer.
+        data: a language pack, or a folder of released or built sets; default: the package's packs.
+        cache: the folder that keeps answers; default: in the user's cache.
+        assignment: who is against the stereotype at a rate below 1; see
+        `bench.data.nli_coal.build`.
+        keep_models: keep the trained models, too.
+        carried: use results that the package carries, where they are of the very same model.
+
+    Returns:
+        The columns of `ROW`, `measure`, `score`, `expected` (of a model that knows exactly its
+        set), `source` (of the answers) and `data`.
+
+    Raises:
+        BadInput: a language, a rate, a list of words or a folder is wrong.
+        RunFailed: a training failed, or the cache cannot be written; the same call continues.
+    """
+    for name, values in (("languages", languages), ("rates", rates), ("seeds", seeds)):
+        if not list(values):
+            raise BadInput(f"{name}: is empty; give one at least")
+    if ns_words not in NS_WORDS:
+        raise BadInput(expected(ns_words, NS_WORDS, "ns_words"))
+    learner = learner or FromScratch()
+    root = Path(cache or platformdirs.user_cache_path("bias-workbench", appauthor=False) / "meta")
+    known = _carried() if carried else {}
+    rows = []
+    chosen = packs(languages, data)
+    with progress(len(chosen) * len(rates) * len(seeds), "meta-evaluation", "models") as bar:
+        for pack in chosen:
+            ideal: dict[float, dict[str, float]] = {}
+            for cell in _cells(pack, rates, seeds, learner, assignment):
+                row, scores = known.get((cell.key, ns_words), ({}, {}))
+                source = "carried by the package"
+                if not row:
+                    model, source = _model(cell, learner, root.expanduser(), keep_models)
+                    scores = _scores(cell.asked[ns_words], model.answers)
+                    accuracy = model.about["train_accuracy"]
+                    made = (accuracy, model.about["tries"], accuracy >= GATE)
+                    who = (pack.language, cell.rate, cell.seed, ns_words, learner.name)
+                    made_row = (*who, *made, model.about["seconds"], cell.key)
+                    row = dict(zip(ROW, made_row, strict=True))
+                if cell.rate not in ideal:
+                    ideal[cell.rate] = _expected(cell, ns_words)
+                for name, score in scores.items():
+                    measured = {"measure": name, "score": score}
+                    measured |= {"expected": ideal[cell.rate].get(name, np.nan), "source": source}
+                    rows.append({**row, **measured, "data": f"{pack.name}, {pack.version}"})
+                bar.advance()
+    return pd.DataFrame(rows)
+
+
+def correlations(scores: pd.DataFrame, only: Sequence[str] = ()) -> pd.DataFrame:
+    """Correlate rate and score by language, measure and seed; models that passed alone.
+
+    Rows of seed `all` hold the models of every seed. `off` is the mean difference of scores and
+    what they should be, which no correlation shows.
+
+    Args:
+        only: measures; default: all.
+    """
+    passed = scores[scores.passed & (scores.measure.isin(list(only)) if only else True)]
+    tables = [passed.assign(seed=passed.seed.astype(str))]
+    if len(set(scores.seed)) > 1:
+        tables.append(passed.assign(seed=ALL))
+    every = pd.concat(tables, ignore_index=True)
+    off = every.assign(off=every.score - every.expected).groupby(GROUPS, sort=False).off.mean()
+    return by_group(every, GROUPS).merge(off.reset_index(), on=GROUPS, how="left")
+
+
+def wide(table: pd.DataFrame) -> pd.DataFrame:
+    """Lay out `correlations` with one row per language, measure and seed."""
+    rows = []
+    for keys, part in table.groupby(GROUPS, sort=False):
+        row: dict[str, Any] = {**dict(zip(GROUPS, keys, strict=True)), "n": int(part.n.iloc[0])}
+        for found in part.itertuples():
+            name = str(found.coefficient)
+            row[name] = found.value
+            if name == PEARSON:
+                row |= {"ci_low": found.ci_low, "ci_high": found.ci_high}
+            row[f"p_{name}"] = found.p
+        rows.append(row | {"off": part.off.iloc[0], "note": part.reason.iloc[0]})
+    return pd.DataFrame(rows)
+
+
+def models(scores: pd.DataFrame) -> pd.DataFrame:
+    """List the models: how well each learned, in how many tries, and where its answers are from."""
+    columns = ["language", "rate", "seed", "model", *MADE, "data", "source", "key"]
+    return scores.drop_duplicates("key")[columns]
+
+
+def origin(scores: pd.DataFrame) -> pd.DataFrame:
+    """Count the models by where their answers are from: trained now, the cache, or the package."""
+    every = models(scores)
+    return every.groupby(["model", "data", "source"], sort=False, as_index=False).agg(
+        models=("key", "count"), seconds_each=("seconds", "median")
+    )
+
+
+def published_correlations() -> pd.DataFrame:
+    """Return what the paper's Table 2 prints."""
+    table = published("nli_coal")
+    columns = ["category", "checkpoint", "metric", "score", "setting", "source", "caution"]
+    return table[table.task == "meta"][columns]
+
+
+def packs(languages: Sequence[str], data: str | Path | None = None) -> list[Pack]:
+    """Read the language packs of `data`: a pack, or a folder of sets; default: our own.
+
+    Raises:
+        BadInput: a language that is not there, or a folder that holds neither.
+    """
+    if not data:
+        for name in languages:
+            if not (PACKS / name / MANIFEST).is_file():
+                raise BadInput(expected(name, CATEGORIES, "language"))
+        return [read_pack(PACKS / name) for name in languages]
+    folder = Path(data).expanduser()
+    if not (folder / MANIFEST).is_file():
+        return extract(folder, languages)
+    pack = read_pack(folder)
+    if pack.language not in languages:
+        raise BadInput(
+            f"{folder}: is a pack of language {pack.language!r}, not of {', '.join(languages)}"
+        )
+    return [pack]
+
+
+def training_frames(pack: Pack) -> tuple[int, int]:
+    """Return the first frame to train on, from 0, and the number of frames per word.
+
+    The pack's, where it has them all; else the longest stretch of known frames after those of the
+    evaluation sets: of the release, the 109 of its dev and test sets.
+
+    Raises:
+        BadInput: there are too few.
+    """
+    try:
+        build_controlled(pack, 0, "train")
+        return pack.splits["train"]
+    except BadInput as error:
+        used = 1 + max(row.frame for rows in build_eval(pack).values() for row in rows)
+        free = [k for k in range(used, len(pack.frames)) if pack.frames[k]]
+        # Consecutive frames have the same distance from their place in the list.
+        stretches = groupby(enumerate(free), lambda pair: pair[1] - pair[0])
+        longest = max(([k for _place, k in part] for _, part in stretches), key=len, default=[])
+        probe = build_controlled(pack, 0, "train", start=0, frames_per_word=1)
+        words = {row.occupation for row in probe}
+        number = len(longest) - (len(words) - 1 if pack.design == "window" else 0)
+        if number < 1:
+            raise error
+        return longest[0], number
+
+
+def _cells(
+    pack: Pack, rates: Sequence[float], seeds: Sequence[int], learner: Learner, assignment: str
+) -> Iterator[Cell]:
+    start, number = training_frames(pack)
+    sets = build_eval(pack)
+    asked = {words: _pairs(pack, downsample(pack, sets, words)) for words in NS_WORDS}
+    questions = [
+        (pair.id, pair.premise, pair.hypothesis) for pairs in asked.values() for pair in pairs
+    ]
+    described = learner.describe()
+    for rate in rates:
+        rows = build_controlled(
+            pack, rate, "train", start=start, frames_per_word=number, assignment=assignment
+        )
+        content = [[(row.premise, row.hypothesis, row.label) for row in rows], questions]
+        for seed in seeds:
+            key = digest([described, content, seed, GATE, TRIES])
+            yield Cell(pack, rate, seed, rows, asked, key)
+
+
+def _pairs(pack: Pack, sets: Mapping[str, Sequence[Row]]) -> list[Pair]:
+    """Return rows as the benchmark's items; no measure uses the pairs with neutral terms."""
+    return [
+        Pair(
+            pack.language,
+            int(row.id or 0),
+            name,
+            row.premise,
+            row.hypothesis,
+            row.occupation.word,
+            row.occupation.type,
+            row.gender,
+            row.term,
+            pack.frames[row.frame] or SLOT,
+        )
+        for name in SETS
+        for row in sets[name]
+    ]
+
+
+def _model(cell: Cell, learner: Learner, root: Path, keep_models: bool) -> tuple[TrainedModel, str]:
+    """Read a model's answers from the cache, or train it; and say which."""
+    folder = root / cell.key
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        # Another process may be at the same model.
+        with FileLock(folder / ".lock"):
+            if (folder / ABOUT).is_file():
+                about = json.loads((folder / ABOUT).read_text("utf-8"))
+                answers = pd.read_csv(folder / ANSWERS, index_col="id")
+                return TrainedModel(answers, about), "cache"
+            model = _train(cell, learner, folder)
+            with atomic_path(folder / ANSWERS) as draft:
+                model.answers.to_csv(draft)
+            # Written last: a folder that has it is complete.
+            text = json.dumps(model.about, ensure_ascii=False, indent=2, default=str)
+            atomic_write(folder / ABOUT, text + "\n")
+            if not keep_models:
+                for path in folder.glob("try-*"):
+                    shutil.rmtree(path)
+    except (OSError, KeyError, json.JSONDecodeError, pd.errors.ParserError) as error:
+        raise RunFailed(f"{folder}: the answers cannot be kept or read there ({error})") from None
+    return model, "trained now"
+
+
+def _train(cell: Cell, learner: Learner, folder: Path) -> TrainedModel:
+    """Train until a model has learned its set; return the answers of the best."""
+    best: tuple[float, Any] = (-1.0, None)
+    started, accuracies = time.perf_counter(), []
+    questions = [(row.premise, row.hypothesis) for row in cell.rows]
+    right = np.array([LABELS.index(row.label) for row in cell.rows])
+    for k in range(TRIES):
+        place = folder / f"try-{k + 1}"
+        place.mkdir(exist_ok=True)
+        model = learner.learn(cell.pack, cell.rows, cell.seed + k * SEED_STEP, place)
+        accuracies.append(float((model.classify(questions).argmax(1) == right).mean()))
+        if accuracies[-1] > best[0]:
+            best = accuracies[-1], model
+        if best[0] >= GATE:
+            break
+        name = f"{cell.pack.language}, rate {cell.rate:g}, seed {cell.seed}"
+        say(f"{name}: {accuracies[-1]:.3f} of its set right, try {k + 1} of {TRIES}")
+    pairs = {pair.id: pair for pairs in cell.asked.values() for pair in pairs}
+    given = best[1].classify([(pair.premise, pair.hypothesis) for pair in pairs.values()])
+    about = {
+        "learner": dict(learner.describe()),
+        "language": cell.pack.language,
+        "pack": cell.pack.name,
+        "rate": cell.rate,
+        "seed": cell.seed,
+        "train_accuracy": best[0],
+        "tries": len(accuracies),
+        "accuracies": accuracies,
+        "seconds": round(time.perf_counter() - started, 1),
+    }
+    return TrainedModel(_probabilities(given, pairs), about)
+
+
+def _probabilities(values: np.ndarray, ids: Any) -> pd.DataFrame:
+    return pd.DataFrame(values, columns=list(LABELS), index=pd.Index(ids, name="id"))
+
+
+def _scores(pairs: Sequence[Pair], given: pd.DataFrame) -> dict[str, float]:
+    """Compute every measure of all three sets together, by name."""
+    items = frame(list(pairs))
+    values = given.loc[[pair.id for pair in pairs], list(LABELS)].to_numpy()
+    with np.errstate(divide="ignore"):
+        logs = np.log(values)
+    records = items[["category", "item_id"]].assign(
+        task=items.set,
+        request="label",
+        repeat=0,
+        response=[LABELS[k] for k in values.argmax(1)],
+        logprobs=list(logs),
+        error="",
+    )
+    # As `score_records` computes them, without the resamples that its intervals need.
+    tables = arranged(answers(records, items)[SUMS].sum().to_numpy()[None])
+    return {
+        measure.metric: float(measure.of(tables)[0])
+        for measure in measures(set(SETS), soft=True)
+        if measure.task == ALL
+    }
+
+
+def _expected(cell: Cell, ns_words: str) -> dict[str, float]:
+    """Score a model that knows its set by heart, and calls neutral what it was not taught.
+
+    Empty where frames, not words, follow the stereotype: then a word has no single answer.
+    """
+    taught: dict[tuple[str, str], str] = {}
+    for row in cell.rows:
+        if taught.setdefault((row.occupation.word, row.gender), row.label) != row.label:
+            return {}
+    pairs = cell.asked[ns_words]
+    labels = [taught.get((pair.occupation, pair.gender), "neutral") for pair in pairs]
+    sure = np.array([[float(label == name) for name in LABELS] for label in labels])
+    return _scores(pairs, _probabilities(sure, [pair.id for pair in pairs]))
+
+
+def _carried() -> dict[tuple[str, str], tuple[dict[str, Any], dict[str, float]]]:
+    """Read the carried results: by key and NS words, a model's row and its scores by measure."""
+    table = pd.read_csv(CARRIED, comment="#")
+    rows = table[ROW].to_dict("records")
+    scores = table.drop(columns=ROW).astype(float).to_dict("records")
+    return {
+        (str(row["key"]), str(row["ns_words"])): (
+            {str(name): value for name, value in row.items()},
+            {str(name): value for name, value in own.items()},
+        )
+        for row, own in zip(rows, scores, strict=True)
+    }
+
+
+def carry(scores: pd.DataFrame, path: str | Path = CARRIED) -> None:
+    """Write results for the package to carry; the first line says how they were made."""
+    rows = scores.pivot_table(index=ROW, columns="measure", values="score", sort=False)
+    packages = ", ".join(
+        f"{name} {version(name)}" for name in ("torch", "transformers", "tokenizers")
+    )
+    head = (
+        f"# Made by bench.analyses.meta_evaluation.evaluate and carry, with {packages}; scores of "
+        "models of our own, no text of any data set.\n"
+    )
+    text = rows.reset_index().round(6).to_csv(index=False, lineterminator="\n")
+    atomic_write(Path(path), head + text)
+
+
+NAMES = {"coal": "CoAL", "fn": "FN"}
+LANGUAGES = {"en": N_("English"), "ja": N_("Japanese"), "zh": N_("Chinese")}
+# From this correlation on, a measure is said to follow the rate.
+FOLLOWS = 0.9
+
+
+def findings(
+    scores: pd.DataFrame, correlated: pd.DataFrame, measures: Sequence[str] = ("coal", "fn")
+) -> list[str]:
+    """Say how each measure follows the rate in each language, and how many models learned."""
+    texts = []
+    for language in dict.fromkeys(scores.language):
+        for measure in measures:
+            name = _(LANGUAGES.get(language) or english_name("nli_coal", language))
+            who = _("{title}, {measure}", title=NAMES.get(measure, measure), measure=name)
+            text = _r_text(correlated, language, measure, p=True)
+            texts.append(_("{title}: {sentence}", title=who, sentence=_("{text}.", text=text)))
+    every = scores.drop_duplicates("key")
+    passed = every[every.passed]
+    learned = _(
+        "{passed} of {n} models learned their set, {again} of them after more than one try; the "
+        "lowest train accuracy is {lowest}.",
+        passed=len(passed),
+        n=len(every),
+        again=int((passed.tries > 1).sum()),
+        lowest=f"{passed.train_accuracy.min():.4f}" if len(passed) else "—",
+    )
+    return [*texts, learned]
+
+
+def _r_text(correlated: pd.DataFrame, language: str, measure: str, *, p: bool = False) -> str:
+    """Return Pearson's r over the models of each seed, from the lowest to the highest."""
+    rows = correlated[(correlated.coefficient == PEARSON) & (correlated.seed != ALL)]
+    rows = rows[(rows.language == language) & (rows.measure == measure)]
+    known = rows[rows.value.notna()]
+    if rows.empty:
+        return _("no model passed")
+    if known.empty:
+        return _("r undefined: {why}", why=note(rows.reason.iloc[0]))
+    r = range_text(f"{known.value.min():.3f}", f"{known.value.max():.3f}")
+    if not p:
+        return f"r = {r}"
+    return _(
+        "r = {r} between the rate put in and the score (Pearson, by seed; p up to {p}; n = {n})",
+        r=r,
+        p=f"{known.p.max():.3f}",
+        n=int(known.n.min()),
+    )
+
+
+def plot_rates(
+    scores: pd.DataFrame, correlated: pd.DataFrame, measures: Sequence[str] = ("coal", "fn")
+) -> Figure:
+    """Draw each measure against the rate: one row per language, one marker per model.
+
+    Dashed is what models that know exactly their set would get. Hollow markers are models that did
+    not learn it, which no correlation counts.
+    """
+    style()
+    languages = list(dict.fromkeys(scores.language))
+    palette = colours([str(seed) for seed in dict.fromkeys(scores.seed)])
+    fig = Figure(figsize=(WIDTH, 0.9 + 1.9 * len(languages)), layout="constrained")
+    grid = fig.subplots(len(languages), len(measures), sharex=True, squeeze=False)
+    texts = []
+    for row, language in zip(grid, languages, strict=True):
+        for ax, measure in zip(row, measures, strict=True):
+            part = scores[(scores.language == language) & (scores.measure == measure)]
+            part = part.sort_values("rate")
+            ax.plot(part.rate, part.expected, color=INK, ls="--", lw=1, zorder=1)
+            for seed, own in part.groupby("seed", sort=False):
+                colour, passed = palette[str(seed)], own[own.passed]
+                dots: Any = {"marker": "o", "ms": 4.5, "color": colour, "zorder": 3}
+                ax.plot(passed.rate, passed.score, color=colour, lw=1, alpha=0.6)
+                ax.plot(passed.rate, passed.score, ls="none", **dots)
+                failed = own[~own.passed]
+                ax.plot(failed.rate, failed.score, ls="none", mfc="white", **dots)
+            # Gaps are differences, the others shares.
+            ax.set(xlim=(-0.04, 1.04), ylim=(-1.08, 1.08) if "gap" in measure else (-0.04, 1.04))
+            ax.set_title(f"{measure}, {label('nli_coal', language)}", fontsize="small")
+            text = _r_text(correlated, language, measure)
+            corner: Any = {"xycoords": "axes fraction", "va": "top", "color": FAINT}
+            ax.annotate(text, (0.03, 0.95), fontsize="x-small", **corner)
+            title = _("{title}, {measure}", title=measure, measure=language)
+            texts.append(_("{title}: {sentence}", title=title, sentence=text))
+            sns.despine(ax=ax)
+    for ax in grid[-1]:
+        ax.set_xlabel(_("rate put in"), fontsize="small")
+    handles = [
+        Line2D([], [], color=colour, marker="o", ms=4.5, lw=1, label=_("seed {seed}", seed=seed))
+        for seed, colour in palette.items()
+    ]
+    hollow: Any = {"color": FAINT, "marker": "o", "mfc": "white", "ls": "none"}
+    handles += [
+        Line2D([], [], color=INK, ls="--", lw=1, label=_("a model of just its set")),
+        Line2D([], [], label=_("set not learned"), **hollow),
+    ]
+    place: Any = {"loc": "outside lower center", "frameon": False, "fontsize": "x-small"}
+    fig.legend(handles=handles, ncols=len(handles), **place)
+    pearson = correlated[correlated.coefficient == PEARSON]
+    lowest = pearson.groupby("measure").value.agg(lambda values: values.min(skipna=False))
+    follow = [name for name in measures if lowest.get(name, np.nan) >= FOLLOWS]
+    heading = _(
+        "The rate that was put in is followed by {names}",
+        names=listing([NAMES.get(name, name.replace("_", " ")) for name in follow]) or _("none"),
+    )
+    set_title(fig, heading)
+    fig.set_label(
+        _(
+            "{title}. Dots are models, by rate and score: {said}.",
+            title=heading,
+            said=_("; ").join(texts),
+        )
+    )
+    return fig
