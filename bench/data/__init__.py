@@ -29,11 +29,14 @@ if TYPE_CHECKING:
     from bench.data.texts import Text
 
 SAMPLES = Path(__file__).parent / "samples"
-# In place of a folder: the package's own samples, whatever is installed. A folder of this name is `./samples`.
+# Means the package's own samples in place of a folder; a folder of this name is `./samples`.
 OWN_SAMPLES = "samples"
 FOUND_SAMPLES = "samples of this package"
 ENVIRONMENT = "BENCH_DATA"
-LREC_COLING_2024 = "Proceedings of the 2024 Joint International Conference on Computational Linguistics, Language Resources and Evaluation (LREC-COLING 2024)"
+LREC_COLING_2024 = (
+    "Proceedings of the 2024 Joint International Conference on Computational Linguistics, "
+    "Language Resources and Evaluation (LREC-COLING 2024)"
+)
 
 
 class Dataset(Protocol):
@@ -82,10 +85,15 @@ class Dataset(Protocol):
 
 @dataclass(frozen=True)
 class Source:
-    """A folder of one benchmark's data: where it is, how it was found, and which version it holds.
+    """A folder of one benchmark's data.
 
-    `language` has the codes of its languages, with commas, and `labels` what its manifest calls categories, by the code of
-    the label's language; both are empty where there is no manifest that says so.
+    Attributes:
+        benchmark: its name.
+        folder: where it is.
+        found: how it was found.
+        name, version, licence, note: of the data set.
+        language: codes of its languages, with commas; empty without a manifest that names them.
+        labels: names of its categories in its manifest, by category and code of their language.
     """
 
     benchmark: str
@@ -100,20 +108,21 @@ class Source:
 
     @property
     def sha256(self) -> str:
-        """SHA-256 over the names and bytes of the files that the loader reads, and what the manifest says of how."""
+        """SHA-256 of the names and bytes of the files that are read, and of how they are read."""
         return _hash(self.benchmark, self.folder)
 
     @property
     def is_sample(self) -> bool:
+        """Whether these are the samples that come with the package."""
         return self.folder == get(self.benchmark).samples
 
     def describe(self) -> dict[str, Any]:
-        """What `run.json` keeps of it."""
+        """Return what `run.json` keeps."""
         return {**asdict(self), "folder": str(self.folder), "sha256": self.sha256}
 
 
 class Paper(NamedTuple):
-    """Where a benchmark was published, so that it can be cited."""
+    """Where a benchmark was published."""
 
     authors: tuple[str, ...]
     title: str
@@ -123,9 +132,14 @@ class Paper(NamedTuple):
 
 
 class SettingEffect(NamedTuple):
-    """How many rows a setting changes, leaves out, or would; `what` says it, behind their number and a colon.
+    """How many rows a setting changes or leaves out, or would.
 
-    `task` is empty where it concerns all tasks alike.
+    Attributes:
+        category: of the rows.
+        task: the task that it concerns; empty for all tasks.
+        rows: their number.
+        what: what happens to them, in words that follow the number and a colon.
+        left_out: whether they are left out.
     """
 
     category: str
@@ -136,18 +150,20 @@ class SettingEffect(NamedTuple):
 
 
 def user_folder() -> Path:
-    """Where `bench fetch` puts data."""
+    """Return the folder where `bench fetch` puts data."""
     return platformdirs.user_data_path("bias-workbench", appauthor=False)
 
 
 def find(benchmark: str, folder: str | Path | None = None) -> Source:
-    """The data of `benchmark`: `folder` if given, else `$BENCH_DATA/NAME`, the user's data folder, the samples.
+    """Find the data of a benchmark.
 
     Args:
-        folder: `samples` means the package's own samples; a folder of that name is written `./samples`.
+        benchmark: its name.
+        folder: where they are; `samples` for the package's own samples; default:
+            `$BENCH_DATA/NAME`, then the user's data folder, then the samples.
 
     Raises:
-        BadInput: a folder was given that does not exist or holds none of the benchmark's files.
+        BadInput: the folder does not exist or has no such data, or its manifest is wrong.
     """
     benchmark = resolve(benchmark)
     if folder == OWN_SAMPLES:
@@ -155,25 +171,27 @@ def find(benchmark: str, folder: str | Path | None = None) -> Source:
     if folder:
         return _source(benchmark, as_path(folder), "--data")
     if os.environ.get(ENVIRONMENT):
-        candidate = as_path(os.environ[ENVIRONMENT])
-        if not candidate.is_dir():
-            raise BadInput(f"{candidate}: the folder that ${ENVIRONMENT} names does not exist")
-        if (candidate / benchmark).is_dir():
-            return _source(benchmark, candidate / benchmark, f"${ENVIRONMENT}")
-    candidate = user_folder() / benchmark
-    # The manifest is written last, so a half-finished fetch has none and is not taken for data.
-    if (candidate / MANIFEST).is_file():
-        return _source(benchmark, candidate, "user data folder")
+        parent = as_path(os.environ[ENVIRONMENT])
+        if not parent.is_dir():
+            raise BadInput(f"{parent}: the folder that ${ENVIRONMENT} names does not exist")
+        if (parent / benchmark).is_dir():
+            return _source(benchmark, parent / benchmark, f"${ENVIRONMENT}")
+    # The manifest is written last, so prompts that came alone, without one, are not taken for data.
+    if (user_folder() / benchmark / MANIFEST).is_file():
+        return _source(benchmark, user_folder() / benchmark, "user data folder")
     return _source(benchmark, get(benchmark).samples, FOUND_SAMPLES)
 
 
 def load(source: Source, categories: Sequence[str] | None = None, **settings: str) -> list[Any]:
-    """The items of `source`, in the order of its files; all categories, or those named.
+    """Load the items of a data set, in the order of its files.
 
-    `settings` are those of the benchmark's data module.
+    Args:
+        source: the data set.
+        categories: those to load; default: all.
+        **settings: of the benchmark's loader.
 
     Raises:
-        BadInput: the data is wrong, or a category is unknown or not in this folder.
+        BadInput: the data are wrong, or a category is unknown or not there.
     """
     room = module("data", source.benchmark)
     present = list(room.files(source.folder))
@@ -185,33 +203,37 @@ def load(source: Source, categories: Sequence[str] | None = None, **settings: st
             raise BadInput(
                 f"{source.folder}: has no data of category {name!r}; it has {', '.join(present)}"
             )
-    wanted = list(dict.fromkeys(categories)) if categories else present
-    return room.load(source.folder, wanted, **settings)
+    chosen = list(dict.fromkeys(categories)) if categories else present
+    return room.load(source.folder, chosen, **settings)
 
 
 def check(source: Source, **settings: str) -> "pd.DataFrame":
-    """Everything odd about the data of `source`: a row a finding, with file, row, column, kind, what and value.
+    """List everything odd about a data set.
+
+    Returns:
+        One row per finding, with its file, row, column, kind, what and value.
 
     Raises:
-        BadInput: the benchmark's loader has no such report.
+        BadInput: the benchmark has no such report.
     """
-    name = f"{get(source.benchmark).data}.audit"
     if not has_audit(source.benchmark):
         raise BadInput(
-            f"--check: {source.benchmark} has no report of odd rows; `bench data {source.benchmark}` says whether it loads"
+            f"--check: {source.benchmark} has no report of odd rows; `bench data "
+            f"{source.benchmark}` says whether it loads"
         )
-    found: pd.DataFrame = import_module(name).check(source.folder, **settings)
-    return found
+    audit = import_module(f"{get(source.benchmark).data}.audit")
+    findings: pd.DataFrame = audit.check(source.folder, **settings)
+    return findings
 
 
 def has_audit(benchmark: str) -> bool:
-    """Whether a benchmark has a report of odd rows."""
+    """Tell whether a benchmark has a report of odd rows."""
     parent = module("data", benchmark)
     return hasattr(parent, "__path__") and find_spec(f"{get(benchmark).data}.audit") is not None
 
 
 def frame(items: Sequence[Any]) -> "pd.DataFrame":
-    """One row an item with its `item_id` and `cluster` (what was sampled), as metrics want it."""
+    """Return a table of items, with `item_id` and `cluster`, the unit that was sampled."""
     import pandas as pd
 
     names = ["item_id", "cluster", *(field.name for field in fields(items[0]))] if items else []
@@ -219,9 +241,9 @@ def frame(items: Sequence[Any]) -> "pd.DataFrame":
 
 
 def spread_evenly(items: Sequence[Any], limit: int | None) -> list[Any]:
-    """At most `limit` of `items`, spread evenly from first to last.
+    """Return at most `limit` of the items, spread evenly from the first to the last.
 
-    Files are sorted by template and polarity, so that the first N would be one template in one polarity.
+    Files are sorted by template and polarity, so the first ones would be of one template.
     """
     if limit is None or limit >= len(items):
         return list(items)
@@ -232,49 +254,44 @@ def _source(benchmark: str, folder: Path, found: str) -> Source:
     room = module("data", benchmark)
     if not folder.is_dir():
         raise BadInput(
-            f"{folder}: no such folder ({found}); `bench fetch {benchmark}` brings the released data"
+            f"{folder}: no such folder ({found}); `bench fetch {benchmark}` brings the released "
+            "data"
         )
     if not room.files(folder):
         raise BadInput(f"{folder}: holds no data of {room.TITLE} ({found}); expected {room.LAYOUT}")
-    usual = {
+    manifest = dataset.read_manifest(folder)
+    texts = {
         "name": f"{room.TITLE} (local copy)",
         "version": "unknown",
         "licence": room.LICENCE,
-        "note": "",
+        **manifest.told,
     }
-    said = dataset.read_manifest(folder)
-    source = Source(
-        benchmark,
-        folder,
-        found,
-        **{**usual, **said.told},
-        language=", ".join(said.languages),
-        labels=said.labels,
-    )
-    dataset.remember_names(benchmark, {"language": source.language, "labels": source.labels})
+    languages = ", ".join(manifest.languages)
+    source = Source(benchmark, folder, found, **texts, language=languages, labels=manifest.labels)
+    dataset.remember_names(benchmark, {"language": languages, "labels": manifest.labels})
     return source
 
 
 def _hash(benchmark: str, folder: Path) -> str:
     digest = hashlib.sha256()
-    paths = sorted(
-        {path for paths in module("data", benchmark).files(folder).values() for path in paths}
-    )
-    for path in paths:
+    files = module("data", benchmark).files(folder)
+    for path in sorted({path for paths in files.values() for path in paths}):
         state = path.stat()
         content = _file_hash(path, state.st_mtime_ns, state.st_size)
         digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + content)
-    # Without groups, rows are asked in fewer tasks.
-    categories = dataset.read_manifest(folder).categories
-    alone = [name for name, one in categories.items() if not one.groups]
-    digest.update("".join(f"\0{name} without groups" for name in sorted(alone)).encode())
-    targets = sorted((name, one.target) for name, one in categories.items() if one.target)
-    digest.update("".join(f"\0{name} target {slot}" for name, slot in targets).encode())
+    # What a manifest says of categories changes which rows are asked in which tasks.
+    categories = sorted(dataset.read_manifest(folder).categories.items())
+    for name, category in categories:
+        if not category.groups:
+            digest.update(f"\0{name} without groups".encode())
+    for name, category in categories:
+        if category.target:
+            digest.update(f"\0{name} target {category.target}".encode())
     return digest.hexdigest()
 
 
 @cache
 def _file_hash(path: Path, modified: int, size: int) -> bytes:
-    """The hash of a file as it was then: an edited file is another one."""
+    """Hash a file; `modified` and `size` tell an edited file from the one before."""
     with open_file(path) as stream:
         return hashlib.file_digest(stream, "sha256").digest()

@@ -1,4 +1,4 @@
-"""What an audit of a data set finds, in one form for every benchmark: a finding, and how cells and places are told."""
+"""What audits of data sets find, in one form for every benchmark."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -8,14 +8,22 @@ import pandas as pd
 
 from bench.core.errors import plain
 
+# Characters of a cell that are shown.
 SHOWN = 60
 
 
 class Finding(NamedTuple):
-    """One thing found: `row` counts from 1, 0 is the whole file; `value` is the cell as `shown`.
+    """One finding of an audit.
 
-    `kind` is refused, odd or count. `fault` is the name of the fault where the benchmark names them, `items` how many
-    items it touches.
+    Attributes:
+        file: its name.
+        row: from 1; 0 for the whole file.
+        column: the column, empty for the whole row.
+        kind: refused (the loader takes no such row), odd (look at it) or count.
+        what: a sentence.
+        value: the cell as `show_cell` shows it.
+        fault: the name of the fault, where the benchmark names them.
+        items: how many items it concerns.
     """
 
     file: str
@@ -29,25 +37,30 @@ class Finding(NamedTuple):
 
 
 def to_table(findings: Iterable[Finding], items: str = "") -> pd.DataFrame:
-    """The findings, a row each. `items` is what the benchmark calls them; without it there are no faults and no counts."""
-    found = pd.DataFrame(list(findings), columns=list(Finding._fields)).astype(
-        {"row": int, "items": int}
-    )
+    """Return one row per finding.
+
+    Args:
+        findings: the findings.
+        items: what the benchmark calls its items, a column; default: no columns for faults and
+            items.
+    """
+    table = pd.DataFrame(list(findings), columns=list(Finding._fields))
+    table = table.astype({"row": int, "items": int})
     return (
-        found.rename(columns={"items": items}) if items else found.drop(columns=["fault", "items"])
+        table.rename(columns={"items": items}) if items else table.drop(columns=["fault", "items"])
     )
 
 
 def show_cell(cell: str) -> str:
-    """The beginning of a cell in quotes and with escapes, which neither a terminal nor a spreadsheet acts on; "" of nothing."""
+    """Return the beginning of a cell in quotes and with escapes; "" for an empty one."""
     return cell and repr(cell if len(cell) <= SHOWN else cell[: SHOWN - 1] + "…")
 
 
 def error_reason(path: Path, error: Exception) -> str:
-    """A message without the name of the file, which stands beside it."""
+    """Return a message without the name of the file."""
     return plain(str(error).removeprefix(str(path)).lstrip(":, /\\"))
 
 
 def file_name(path: Path, folder: Path) -> str:
-    """A file as a report names it, whatever folder it lies in."""
+    """Return a file's name within a data folder."""
     return plain(path.relative_to(folder).as_posix())

@@ -1,4 +1,4 @@
-"""The manifest of a data folder, dataset.toml: what the data are called, and the categories that no release has.
+"""The manifest of a data folder, `dataset.toml`, and the names of its categories and languages.
 
     name = "Our set"
     version = "1"
@@ -9,12 +9,13 @@
     en = "Sport"
     zh = "体育"
 
-A category of the release needs no lines; where it has some, its labels are these. `groups = false` says of a category
-of McBE that it compares ways of living and not groups, as worldview does. `target = "NAME1"` or `target = "NAME2"` says
-of a category of CBBQ which list of names holds the stereotyped group in rows that do not tell it themselves.
+A category of the release needs no table; where it has one, these are its labels. `groups = false`
+means that a category of McBE compares ways of living, as worldview does, and not groups.
+`target = "NAME1"` or `"NAME2"` names the slot that holds the stereotyped group of a category of
+CBBQ, for rows that do not show it.
 
-A wording beside it, prompts.toml, is what the set is asked in where nobody chooses another, so that a set in another
-language brings its own. The released wording that `bench fetch` puts there is not: the manifest names it, as `wording`.
+A data set is asked with the prompts in `prompts.toml` next to its manifest, unless the manifest has
+a key `wording`: then `bench fetch` put the official prompts there.
 """
 
 import re
@@ -27,30 +28,31 @@ from typing import Any, NamedTuple
 from bench.benchmarks import module
 from bench.core import i18n
 from bench.core.errors import LONGEST, BadInput, plain, quoted
-from bench.data import readers
+from bench.data.readers import read_toml, toml_key
 
 MANIFEST = "dataset.toml"
-# A wording beside the data: the set's own, or the released one that `bench fetch` keeps there.
 PROMPTS_FILE = "prompts.toml"
-# By this key `bench fetch` says which released wording it brought.
+# The key under which `bench fetch` keeps the version of official prompts.
 FETCHED = "wording"
 TEXTS = ("name", "version", "licence", "note")
-# They become parts of names of files, of ids and of lists with commas, so that not every name is taken.
+# Names of categories become parts of file names, of ids and of lists with commas.
 NAME = re.compile(r"[^\W_][\w+-]{0,39}")
 # What tables call all categories together, and the demonstration file of McBE's release.
 RESERVED = ("all", "test")
 MAX_LABEL = 60
 GROUPS = "groups"
 TARGET, TARGETS = "target", ("NAME1", "NAME2")
+LABEL_RULE = f"a text on one line of at most {MAX_LABEL} characters, without $"
+LANGUAGE_RULE = "codes of languages such as zh, set apart by commas"
 
 
 class Category(NamedTuple):
-    """What a manifest says of a category.
+    """A category in a manifest.
 
     Attributes:
-        labels: by the code of their language.
+        labels: its names by the code of their language.
         groups: whether it compares groups.
-        target: the slot that holds the stereotyped group, one of `TARGETS`; "" where it says none.
+        target: the slot with the stereotyped group, one of `TARGETS`; "" if it is not given.
     """
 
     labels: dict[str, str]
@@ -59,7 +61,13 @@ class Category(NamedTuple):
 
 
 class Manifest(NamedTuple):
-    """A manifest: the `told` among `TEXTS`, the codes of its `languages`, its `categories` by name."""
+    """A manifest.
+
+    Attributes:
+        told: those of `TEXTS` that it has.
+        languages: codes of the languages of the data.
+        categories: by name.
+    """
 
     told: dict[str, str]
     languages: tuple[str, ...]
@@ -68,60 +76,64 @@ class Manifest(NamedTuple):
     @property
     def labels(self) -> dict[str, dict[str, str]]:
         """The labels of each category, by the code of their language."""
-        return {name: dict(one.labels) for name, one in self.categories.items()}
-
-
-def manifest_tables(said: Manifest) -> dict[str, Any]:
-    """What a manifest says of languages and categories, as it is written into that of a copy."""
-    categories = {
-        name: one.labels
-        | ({} if one.groups else {GROUPS: False})
-        | ({TARGET: one.target} if one.target else {})
-        for name, one in said.categories.items()
-    }
-    return ({"language": ", ".join(said.languages)} if said.languages else {}) | (
-        {"categories": categories} if categories else {}
-    )
+        return {name: dict(category.labels) for name, category in self.categories.items()}
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """The manifest of `folder`; one that says nothing where there is none.
+    """Read the manifest of a data folder; it is empty if there is none.
 
     Raises:
-        BadInput: it cannot be read, or says something that is not allowed; with the key.
+        BadInput: it cannot be read, or has a value that is not allowed; with the key.
     """
     path = folder / MANIFEST
-    return parse_manifest(path, readers.read_toml(path)) if path.is_file() else Manifest({}, (), {})
+    return parse_manifest(path, read_toml(path)) if path.is_file() else Manifest({}, (), {})
 
 
-def parse_manifest(path: Path, given: Mapping[str, Any]) -> Manifest:
-    """What a manifest says that was read from `path`.
+def parse_manifest(path: Path, values: Mapping[str, Any]) -> Manifest:
+    """Check the values of the manifest `path`.
 
     Raises:
-        BadInput: something that is not allowed; with the key.
+        BadInput: one of them is not allowed; with the key.
     """
-    told = {}
-    for key in TEXTS:
-        value = given.get(key, "")
+    texts = {}
+    for key in filter(values.__contains__, TEXTS):
+        value = values[key]
         if not isinstance(value, str | int | float) or len(str(value)) > LONGEST:
-            raise BadInput(_refused(path, key, value, f"a text of at most {LONGEST} characters"))
-        if key in given:
-            # It is shown in terminals and pages, and a manifest may hold anything.
-            told[key] = plain(str(value))
-    languages = _languages(path, given.get("language", ""))
-    categories = given.get("categories", {})
-    if not isinstance(categories, dict):
-        raise BadInput(_refused(path, "categories", categories, "a table for each category"))
-    if categories and not languages:
+            raise _not_allowed(path, key, value, f"a text of at most {LONGEST} characters")
+        texts[key] = plain(str(value))
+    codes = values.get("language", "")
+    if not isinstance(codes, str) or len(codes) > LONGEST:
+        raise _not_allowed(path, "language", codes, LANGUAGE_RULE)
+    languages = tuple(code.strip() for code in codes.split(",")) if codes.strip() else ()
+    for code in languages:
+        if not is_language(code):
+            raise _not_allowed(path, "language", code, LANGUAGE_RULE)
+    tables = values.get("categories", {})
+    if not isinstance(tables, dict):
+        raise _not_allowed(path, "categories", tables, "a table for each category")
+    if tables and not languages:
         raise BadInput(
-            f"{path}: key `language` is missing beside [categories]; expected the code of the set's language, such as zh"
+            f"{path}: key `language` is missing beside [categories]; expected the code of the data "
+            "set's language, such as zh"
         )
-    found = {name: _category(path, name, value, languages) for name, value in categories.items()}
-    return Manifest(told, languages, found)
+    categories = {name: _category(path, name, table, languages) for name, table in tables.items()}
+    return Manifest(texts, languages, categories)
+
+
+def manifest_tables(manifest: Manifest) -> dict[str, Any]:
+    """Return the languages and categories of a manifest as it is written."""
+    categories = {
+        name: category.labels
+        | ({} if category.groups else {GROUPS: False})
+        | ({TARGET: category.target} if category.target else {})
+        for name, category in manifest.categories.items()
+    }
+    tables = {"language": ", ".join(manifest.languages), "categories": categories}
+    return {key: value for key, value in tables.items() if value}
 
 
 def own_prompts(folder: Path) -> Path | None:
-    """The wording that a set carries for itself; None where there is none, or it is the released one that was fetched.
+    """Return the file of a data set's own prompts, if it has one.
 
     Raises:
         BadInput: the manifest cannot be read.
@@ -129,35 +141,36 @@ def own_prompts(folder: Path) -> Path | None:
     path = folder / PROMPTS_FILE
     if not path.exists() or not (folder / MANIFEST).is_file():
         return None
-    return None if FETCHED in readers.read_toml(folder / MANIFEST) else path
+    return None if FETCHED in read_toml(folder / MANIFEST) else path
 
 
 def unknown_category(
-    place: Path, name: str, folder: Path, known: Iterable[str], more: str = ""
+    place: Path, name: str, folder: Path, known: Iterable[str], remedy: str = ""
 ) -> str:
-    """The sentence about data of a category that neither the release nor the manifest of `folder` knows.
+    """Say that the data in `place` are of a category that nobody knows, and how to add it.
 
     Args:
-        place: the file or the folder of that category.
-        known: the categories that are known.
-        more: another way out, behind a comma.
+        place: the file or folder of the category.
+        name: its name.
+        folder: the data folder, whose manifest can add categories.
+        known: the known categories.
+        remedy: another remedy, which begins with a comma.
     """
     known = list(known)
-    wrong = category_name_error(name)
-    if wrong:
-        return f"{place}: {quoted(name)} cannot be a category's name: {wrong}"
-    meant = next((one for one in known if one.casefold() == name.casefold()), "")
-    if meant:
-        return f"{place}: category {quoted(name)} is unknown; if it is {meant}, write its name so"
-    heading = f"[categories.{readers.toml_key(name)}]"
+    if error := category_name_error(name):
+        return f"{place}: {quoted(name)} cannot be a category's name: {error}"
+    alike = next((other for other in known if other.casefold() == name.casefold()), "")
+    if alike:
+        return f"{place}: category {quoted(name)} is unknown; if it is {alike}, write its name so"
     return (
-        f"{place}: category {quoted(name)} is unknown; allowed: {', '.join(known)}; a new one needs lines like these in "
-        f'{folder / MANIFEST}, below language = "zh" or another: {heading}, en = "its English label", zh = "its own label"{more}'
+        f"{place}: category {quoted(name)} is unknown; allowed: {', '.join(known)}; a new one "
+        f'needs lines like these in {folder / MANIFEST}, below language = "zh" or another: '
+        f'[categories.{toml_key(name)}], en = "its English label", zh = "its own label"{remedy}'
     )
 
 
 def category_name_error(name: str) -> str:
-    """Why a category cannot be called so, or ""."""
+    """Say why a category cannot have this name; "" if it can."""
     if name in RESERVED:
         return f"{' and '.join(RESERVED)} mean something else"
     if not NAME.fullmatch(name) or unicodedata.normalize("NFC", name) != name:
@@ -166,7 +179,7 @@ def category_name_error(name: str) -> str:
 
 
 def is_label(value: Any) -> bool:
-    """Whether `value` can be shown as the name of a category: on pages, and in pictures, where `$` begins a formula."""
+    """Tell whether a value can be shown as a name; in pictures, `$` would begin a formula."""
     return (
         isinstance(value, str)
         and 0 < len(value.strip()) <= len(value) <= MAX_LABEL
@@ -175,16 +188,52 @@ def is_label(value: Any) -> bool:
     )
 
 
+def _category(path: Path, name: str, table: Any, languages: tuple[str, ...]) -> Category:
+    if error := category_name_error(name):
+        raise BadInput(
+            f"{path}, key `categories`: {quoted(name)} cannot be a category's name: {error}"
+        )
+    key = f"categories.{name}"
+    own = next((code for code in languages if code != "en"), "")
+    lines = ", ".join(f'{code} = "its label"' for code in ("en", own) if code)
+    if not isinstance(table, Mapping):
+        raise _not_allowed(path, key, table, f"a table with {lines}")
+    labels = {code: value for code, value in table.items() if code not in (GROUPS, TARGET)}
+    groups, target = table.get(GROUPS, True), table.get(TARGET, "")
+    if not isinstance(groups, bool):
+        raise _not_allowed(path, f"{key}.{GROUPS}", groups, "true, false")
+    if TARGET in table and target not in TARGETS:
+        raise _not_allowed(path, f"{key}.{TARGET}", target, " or ".join(TARGETS))
+    for code, label in labels.items():
+        if not is_language(code):
+            raise _not_allowed(path, key, code, f"codes of languages, {GROUPS}, {TARGET}")
+        if not is_label(label):
+            raise _not_allowed(path, f"{key}.{code}", label, LABEL_RULE)
+    if "en" not in labels or not set(languages) & set(labels):
+        raise BadInput(
+            f"{path}, key `{key}`: a label is missing; expected {lines}, so that it has a name in "
+            "English and in its own language"
+        )
+    return Category({code: label.strip() for code, label in labels.items()}, groups, target)
+
+
+def _not_allowed(path: Path, key: str, value: Any, allowed: str) -> BadInput:
+    return BadInput(f"{path}, key `{key}`: {quoted(value)} is not allowed; expected {allowed}")
+
+
+# Languages
+
+
 def is_language(code: Any) -> bool:
-    """Whether `code` is that of a language: one of two letters that CLDR has, or any of three, which are thousands."""
+    """Tell whether `code` is a language: one of two letters in CLDR, or any three letters."""
     if not isinstance(code, str) or not (code.isascii() and code.isalpha() and code.islower()):
         return False
-    # Those that pages are in need no look at CLDR, which takes a tenth of a second to load.
-    return len(code) == 3 or code in i18n.LANGUAGES or (len(code) == 2 and code in _codes())
+    # To load CLDR takes a tenth of a second.
+    return len(code) == 3 or code in i18n.LANGUAGES or (len(code) == 2 and code in _cldr_codes())
 
 
 def cldr_name(code: str, language: str) -> str:
-    """What the language `code` is called in `language`, as Unicode's CLDR has it (by babel); "" where it does not say."""
+    """Return the name of the language `code` in another, by Unicode's CLDR; "" if it has none."""
     from babel import Locale, UnknownLocaleError
 
     try:
@@ -194,150 +243,111 @@ def cldr_name(code: str, language: str) -> str:
 
 
 def language_name(code: str) -> str:
-    """What the language `code` is called in the language that is spoken, or its code where nobody says."""
+    """Return the name of a language in the interface language, or else its code."""
     return cldr_name(code, i18n.language()) or code
 
 
 def both_language_names(code: str) -> str:
-    """What the language `code` is called in the language that is spoken, and in itself where that is another name."""
-    spoken, own = language_name(code), cldr_name(code, code)
-    return i18n._("{name} ({own})", name=spoken, own=own) if own and own != spoken else spoken
+    """Return the name of a language in the interface language, and its own if that differs."""
+    name, own = language_name(code), cldr_name(code, code)
+    return i18n._("{name} ({own})", name=name, own=own) if own and own != name else name
 
 
 @cache
-def _codes() -> frozenset[str]:
+def _cldr_codes() -> frozenset[str]:
     from babel import Locale
 
     return frozenset(map(str, Locale("en").languages))
 
 
-def _languages(path: Path, given: Any) -> tuple[str, ...]:
-    allowed = "codes of languages such as zh, set apart by commas"
-    if not isinstance(given, str) or len(given) > LONGEST:
-        raise BadInput(_refused(path, "language", given, allowed))
-    codes = tuple(code.strip() for code in given.split(",")) if given.strip() else ()
-    for code in codes:
-        if not is_language(code):
-            raise BadInput(_refused(path, "language", code, allowed))
-    return codes
+# Names of categories
 
 
-def _category(path: Path, name: str, given: Any, languages: tuple[str, ...]) -> Category:
-    if wrong := category_name_error(name):
-        raise BadInput(
-            f"{path}, key `categories`: {quoted(name)} cannot be a category's name: {wrong}"
-        )
-    where = f"categories.{name}"
-    own = next((code for code in languages if code != "en"), "")
-    lines = ", ".join(f'{code} = "its label"' for code in ("en", own) if code)
-    if not isinstance(given, Mapping):
-        raise BadInput(_refused(path, where, given, f"a table with {lines}"))
-    for key, value in given.items():
-        if key == GROUPS:
-            if not isinstance(value, bool):
-                raise BadInput(_refused(path, f"{where}.{key}", value, "true, false"))
-        elif key == TARGET:
-            if value not in TARGETS:
-                raise BadInput(_refused(path, f"{where}.{key}", value, " or ".join(TARGETS)))
-        elif not is_language(key):
-            raise BadInput(_refused(path, where, key, f"codes of languages, {GROUPS}, {TARGET}"))
-        elif not is_label(value):
-            allowed = f"a text on one line of at most {MAX_LABEL} characters, without $"
-            raise BadInput(_refused(path, f"{where}.{key}", value, allowed))
-    labels = {key: value.strip() for key, value in given.items() if key not in (GROUPS, TARGET)}
-    if "en" not in labels or not set(languages) & set(labels):
-        raise BadInput(
-            f"{path}, key `{where}`: a label is missing; expected {lines}, so that it is called in English and in its own language"
-        )
-    return Category(labels, given.get(GROUPS, True), given.get(TARGET, ""))
+class CategoryName(NamedTuple):
+    """A category's name in the language of the data, empty if it has none, and in English."""
+
+    native: str
+    english: str
 
 
-def _refused(path: Path, key: str, value: Any, allowed: str) -> str:
-    return f"{path}, key `{key}`: {quoted(value)} is not allowed; expected {allowed}"
-
-
-# By benchmark and category: the label in the data's own language, and the English one. The last that was told stands; where
-# sets that are shown together do not call a category alike, `apart` finds it, and pages say so.
-_told: dict[tuple[str, str], tuple[str, str]] = {}
-
-
-class Apart(NamedTuple):
-    """A category that two data sets call differently: both sets and their names of it, in its own language and in English."""
+class NameConflict(NamedTuple):
+    """A category that two data sets name differently: their names, and its names in them."""
 
     benchmark: str
     category: str
     sets: tuple[str, str]
-    names: tuple[tuple[str, str], tuple[str, str]]
+    names: tuple[CategoryName, CategoryName]
 
 
-def remember_names(benchmark: str, told: Any) -> None:
-    """Take over what a data set says of its categories; what is no label is passed over, for runs may come from anywhere.
-
-    Args:
-        told: what `run.json` says of the data: `labels` by category and by the code of their language, and `language`.
-    """
-    for category, names in _names(told).items():
-        _told[benchmark, category] = names
+# Names that are not the release's, of the data sets and runs that were opened; the last ones count.
+# Where data sets that are shown together differ, `differing_names` finds it, and pages say so.
+_own_names: dict[tuple[str, str], CategoryName] = {}
 
 
-def differing_names(sets: Iterable[tuple[str, Any]]) -> list[Apart]:
-    """The categories that data sets call differently; a set that says nothing of a released category calls it as the release.
+def remember_names(benchmark: str, description: Any) -> None:
+    """Use the names of categories in the description of a data set from now on.
 
     Args:
-        sets: the benchmark of each, and what `run.json` says of it.
+        benchmark: its name.
+        description: the data's part of `run.json`, with `labels` by category and language and
+            `language`; what is not a label is left out, because runs can come from anywhere.
     """
-    found: dict[tuple[str, str], Apart] = {}
-    first: dict[tuple[str, str], tuple[str, tuple[str, str]]] = {}
-    for benchmark, told in sets:
-        name = str(told.get("name", "")) if isinstance(told, Mapping) else ""
-        for category, names in {**_released(benchmark), **_names(told)}.items():
-            key = benchmark, category
-            other, theirs = first.setdefault(key, (name, names))
-            if theirs != names:
-                found.setdefault(key, Apart(*key, (other, name), (theirs, names)))
-    return list(found.values())
+    for category, name in _labelled(description).items():
+        _own_names[benchmark, category] = name
 
 
 def native_name(benchmark: str, category: str) -> str:
-    """A category's name in the language of its data; "" where it has none but the English one."""
-    return _known(benchmark, category)[0]
+    """Return a category's name in the language of its data; "" if it has none of its own."""
+    return _name(benchmark, category).native
 
 
 def english_name(benchmark: str, category: str) -> str:
-    """A category's name in English."""
-    return _known(benchmark, category)[1]
+    """Return a category's English name."""
+    return _name(benchmark, category).english
 
 
-def _known(benchmark: str, category: str) -> tuple[str, str]:
-    if (benchmark, category) in _told:
-        return _told[benchmark, category]
-    return module("data", benchmark).CATEGORY_LABELS.get(category, ""), category.replace("_", " ")
+def differing_names(sets: Iterable[tuple[str, Any]]) -> list[NameConflict]:
+    """Return the categories that data sets name differently.
+
+    Args:
+        sets: the benchmark and the description of each data set. One without a label for a
+            released category uses the release's.
+    """
+    conflicts: dict[tuple[str, str], NameConflict] = {}
+    first: dict[tuple[str, str], tuple[str, CategoryName]] = {}
+    for benchmark, description in sets:
+        data_set = str(description.get("name", "")) if isinstance(description, Mapping) else ""
+        released = {
+            category: _released_name(benchmark, category)
+            for category in module("data", benchmark).CATEGORY_LABELS
+        }
+        for category, name in (released | _labelled(description)).items():
+            key = benchmark, category
+            first_set, first_name = first.setdefault(key, (data_set, name))
+            if first_name != name and key not in conflicts:
+                conflicts[key] = NameConflict(*key, (first_set, data_set), (first_name, name))
+    return list(conflicts.values())
 
 
-def _released(benchmark: str) -> dict[str, tuple[str, str]]:
+def _name(benchmark: str, category: str) -> CategoryName:
+    return _own_names.get((benchmark, category)) or _released_name(benchmark, category)
+
+
+def _released_name(benchmark: str, category: str) -> CategoryName:
     labels = module("data", benchmark).CATEGORY_LABELS
-    return {name: (label, name.replace("_", " ")) for name, label in labels.items()}
+    return CategoryName(labels.get(category, ""), category.replace("_", " "))
 
 
-def _names(told: Any) -> dict[str, tuple[str, str]]:
-    """The labels of the categories of which a data set says any, in its own language and in English."""
-    said = told if isinstance(told, Mapping) else {}
-    labels, languages = said.get("labels"), str(said.get("language", "")).split(",")
-    found = {}
-    for category, some in labels.items() if isinstance(labels, Mapping) else ():
-        fit = (
-            {code: text for code, text in some.items() if is_label(text)}
-            if isinstance(some, Mapping)
-            else {}
-        )
-        own_label = next(
-            (
-                fit[code.strip()]
-                for code in languages
-                if code.strip() in fit and code.strip() != "en"
-            ),
-            "",
-        )
-        if "en" in fit:
-            found[category] = (own_label, fit["en"])
-    return found
+def _labelled(description: Any) -> dict[str, CategoryName]:
+    """Return the names of the categories that have an English label in a description."""
+    description = description if isinstance(description, Mapping) else {}
+    tables = description.get("labels")
+    codes = [code.strip() for code in str(description.get("language", "")).split(",")]
+    names = {}
+    for category, table in tables.items() if isinstance(tables, Mapping) else ():
+        labels = table if isinstance(table, Mapping) else {}
+        labels = {code: label for code, label in labels.items() if is_label(label)}
+        native = next((labels[code] for code in codes if code in labels and code != "en"), "")
+        if "en" in labels:
+            names[category] = CategoryName(native, labels["en"])
+    return names

@@ -1,4 +1,4 @@
-"""The Hub's client: what it may write to the terminal, and what its errors mean."""
+"""Keep the client of the Hugging Face Hub quiet, and explain its errors."""
 
 import sys
 
@@ -9,7 +9,7 @@ from bench.core.progress import in_notebook
 
 
 def quiet() -> None:
-    """Keep the client from writing anything but bars, and these to a terminal or a notebook alone."""
+    """Let the client write nothing but progress bars, to a terminal or notebook."""
     logging.set_verbosity_error()
     if constants.HF_HUB_DISABLE_PROGRESS_BARS is not None:  # the user has decided
         return
@@ -20,15 +20,18 @@ def quiet() -> None:
 
 
 def explain(error: Exception, repository: str, revision: str | None = None) -> str:
-    """Say why something of the Hub could not be had.
+    """Say why something could not be downloaded from the Hub.
 
     Args:
-        repository: its name, `datasets/` before that of data.
-        revision: the one that was asked for.
+        repository: its name, with `datasets/` before that of a data set.
+        revision: the requested one.
     """
     hub = constants.ENDPOINT
     if isinstance(error, errors.GatedRepoError):
-        return f"is gated; accept its terms at {hub}/{repository} and set HF_TOKEN to a token of that account"
+        return (
+            f"is gated; accept its terms at {hub}/{repository} and set HF_TOKEN to a token of that "
+            "account"
+        )
     if isinstance(error, errors.RevisionNotFoundError):
         return f"{hub} has {repository} without revision {revision}"
     if isinstance(error, errors.RepositoryNotFoundError):

@@ -1,4 +1,4 @@
-"""What reading a wording from a release's scripts has in common: by the syntax tree, so that nothing is ever run."""
+"""Read prompts from the scripts of a release, by their syntax tree; the scripts are never run."""
 
 import ast
 import hashlib
@@ -9,21 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from bench.core.errors import BadInput
-from bench.data import readers
-from bench.data.readers import read_bytes
+from bench.data.readers import read_bytes, to_toml
 
-# The scripts have a few thousand.
+# Bytes of a script; those of the releases have a few thousand.
 SCRIPT_BYTES = 2**20
 
 
 def read_script(path: Path, remedy: str) -> bytes:
-    """The bytes of a script.
+    """Read a script.
 
     Raises:
         BadInput: it cannot be read.
     """
-    if path.exists() and not path.is_file():  # a pipe would never end
-        raise BadInput(f"{path}: cannot be read (it is no file); {remedy}")
+    if path.exists() and not path.is_file():  # a pipe may never end
+        raise BadInput(f"{path}: cannot be read (it is not a file); {remedy}")
     try:
         return read_bytes(path, SCRIPT_BYTES)
     except BadInput as error:
@@ -31,7 +30,7 @@ def read_script(path: Path, remedy: str) -> bytes:
 
 
 def parse_script(path: Path, raw: bytes, remedy: str, encoding: str = "UTF-8") -> ast.Module:
-    """The syntax tree of the script `path`, which holds `raw`; an encoding that the script names itself is not looked at.
+    """Return the syntax tree of a script with the bytes `raw`, whatever encoding it declares.
 
     Raises:
         BadInput: not in this encoding, or not Python.
@@ -39,7 +38,6 @@ def parse_script(path: Path, raw: bytes, remedy: str, encoding: str = "UTF-8") -
     try:
         source = raw.decode(encoding).removeprefix("\ufeff")
         with warnings.catch_warnings():
-            # Of an odd escape in a foreign script, nobody needs to hear.
             warnings.simplefilter("ignore")
             return ast.parse(source)
     except UnicodeDecodeError as error:
@@ -53,21 +51,21 @@ def parse_script(path: Path, raw: bytes, remedy: str, encoding: str = "UTF-8") -
 
 
 def summands(node: ast.expr) -> Iterator[ast.expr]:
-    """What `node` adds up by `+`, from left to right; `node` alone where it is no sum."""
-    left = [node]
-    while left:
-        node = left.pop()
+    """Yield the parts of a sum by `+` from left to right; `node` itself if it is not a sum."""
+    stack = [node]
+    while stack:
+        node = stack.pop()
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-            left += [node.right, node.left]
+            stack += [node.right, node.left]
         else:
             yield node
 
 
 def escape_braces(text: str) -> str:
-    """`text` as it stands in a template, where braces have a meaning.
+    """Return `text` as a part of a template, in which braces mean fields.
 
     Raises:
-        ValueError: half a character, which cannot be written down.
+        ValueError: it has half a character, which no file can hold.
     """
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise ValueError("expected text, found half a character (a lone surrogate)")
@@ -75,26 +73,33 @@ def escape_braces(text: str) -> str:
 
 
 def show_code(node: ast.AST) -> str:
-    """A piece of a script on one line, cut where it is long."""
+    """Return a piece of a script on one line, shortened."""
     try:
         text = " ".join(ast.unparse(node).split())
-    except (ValueError, RecursionError):  # f-strings that cannot be written back
+    except (ValueError, RecursionError):  # an f-string that cannot be written back
         text = type(node).__name__
     return f"`{text if len(text) <= 60 else text[:57] + '...'}`"
 
 
 def digest(tables: Mapping[str, Any]) -> str:
-    """SHA-256 over the wording, whichever way its file is laid out; `version` and `source` are left out."""
-    wording = {name: table for name, table in tables.items() if isinstance(table, dict)}
-    return hashlib.sha256(
-        json.dumps(wording, sort_keys=True, ensure_ascii=False).encode()
-    ).hexdigest()
+    """Return the SHA-256 of prompts, without `version` and `source`."""
+    prompts = {name: table for name, table in tables.items() if isinstance(table, dict)}
+    text = json.dumps(prompts, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def prompts_toml(
     about: str, version: str, released: str, source: str, tables: Mapping[str, Any]
 ) -> str:
-    """A wording file. Tables with another digest than `released` do not bear the release's version."""
-    told = version if digest(tables) == released else f"{version}+changed"
+    """Write prompts as TOML, below a comment.
+
+    Args:
+        about: the comment.
+        version: of the release.
+        released: the digest of the release's prompts; others get `VERSION+changed`.
+        source: where the scripts are from.
+        tables: the prompts.
+    """
+    shown_version = version if digest(tables) == released else f"{version}+changed"
     comment = "".join(f"# {line}\n" for line in about.splitlines())
-    return f"{comment}\n{readers.to_toml({'version': told, 'source': source, **tables})}"
+    return f"{comment}\n{to_toml({'version': shown_version, 'source': source, **tables})}"

@@ -681,7 +681,7 @@ def read_yaml(path: Path) -> Any:
 def _check_yaml(
     path: Path, node: "yaml.Node", parents: tuple[int, ...], sizes: dict[int, int]
 ) -> int:
-    """Return the number of values of a node with each alias written out; `sizes` has the known ones.
+    """Return the number of values of a node with each alias written out; `sizes` has known ones.
 
     Raises:
         BadInput: they are too many or nested too deeply, a number has too many digits, a key is

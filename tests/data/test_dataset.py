@@ -32,7 +32,7 @@ CITY = '\n[categories.city_life]\nen = "City life"\nzh = "城市"\ntarget = "NAM
 @pytest.fixture(autouse=True)
 def nothing_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """No category is known by what another test opened."""
-    monkeypatch.setattr(naming, "_told", {})
+    monkeypatch.setattr(naming, "_own_names", {})
 
 
 def mcbe_folder(folder: Path, told: str = HEAD + SPORT, name: str = "sport", rows: int = 3) -> Path:
@@ -87,7 +87,7 @@ def test_a_category_of_mcbe_runs_and_its_run_keeps_its_names(tmp_path: Path) -> 
     assert scores[(scores.category == "sport") & scores.score.notna()].task.nunique() > 3
     # A stored run needs no data folder to be drawn.
     shutil.rmtree(folder)
-    naming._told.clear()
+    naming._own_names.clear()
     again = Run.open(tmp_path / "run")
     shown = "体育 (Sports clubs)"
     assert style.label("mcbe", "sport") == shown
@@ -270,7 +270,7 @@ def test_a_run_of_before_and_a_hostile_one_are_opened(tmp_path: Path) -> None:
     path = asked.folder / "run.json"
     about = json.loads(path.read_text("utf-8"))
     old = {key: value for key, value in about["data"].items() if key not in ("labels", "language")}
-    naming._told.clear()
+    naming._own_names.clear()
     for told in (
         old,
         old | {"labels": 3},
