@@ -1,13 +1,19 @@
-"""Replies are the same whether what prompts begin with is computed once or for each, in whatever company."""
+"""Replies of local models: greedy, sampled, in batches, and by options of generation."""
 
+import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import chisquare
 from transformers import (
+    BertConfig,
+    BertForMaskedLM,
+    BertForSequenceClassification,
     BloomConfig,
     BloomForCausalLM,
     CohereConfig,
@@ -23,10 +29,14 @@ from transformers import (
     MistralForCausalLM,
 )
 
+from bench import run
 from bench.scorers import load
 from bench.scorers.local.generation import PreallocatedLayer
-from tests.helpers.checkpoints import characters, save
+from bench.scorers.sampling import SeededSampling
+from bench.tasks.request import Key, Request
+from tests.helpers.checkpoints import BERT, LETTERS, SPECIAL, characters, headed, save
 
+# Network, configuration and shape; and whether common beginnings can be computed once.
 FAMILIES: dict[str, tuple[Any, Any, dict[str, Any], bool]] = {
     "llama": (LlamaForCausalLM, LlamaConfig, {"num_key_value_heads": 2}, True),
     "gpt2": (GPT2LMHeadModel, GPT2Config, {"n_positions": 512}, True),
@@ -56,6 +66,7 @@ QUESTIONS = [
     "他是",
     "the doctor is here. who is it? and why is that so?",
 ]
+WARM = {"temperature": 1.3, "top_k": 0, "top_p": 1.0, "min_p": 0.0}
 
 
 @pytest.fixture(scope="module")
@@ -67,38 +78,64 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     }
 
 
+@pytest.fixture(scope="module")
+def warm(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The Llama of `folders`, whose configuration samples."""
+    folder, coder = tmp_path_factory.mktemp("warm"), characters("[CLS] $A", chat=True)
+    shape = FAMILIES["llama"][2]
+    sampling = {"temperature": 1.5, "top_k": 0}
+    return str(save(folder, LlamaForCausalLM, LlamaConfig, coder, sampling, **shape))
+
+
+def replies(model: Any, generation: dict[str, Any] | None = None, **options: Any) -> list[str]:
+    scorer: Any = load(str(model), generation=generation)
+    return scorer.generate(QUESTIONS, max_new_tokens=8, **options)  # type: ignore[no-any-return]
+
+
 @pytest.mark.parametrize("name", FAMILIES)
 @pytest.mark.parametrize("sampled", [False, True])
-def test_beginnings_are_computed_once_and_replies_stay(
+def test_common_beginnings_are_computed_once_and_replies_stay(
     folders: dict[str, Path], name: str, sampled: bool
 ) -> None:
-    replies, tokens = [], []
+    texts, tallies = [], []
     for trees in (True, False):
         scorer: Any = load(str(folders[name]))
         if sampled:
-            scorer._generator.sampling = {
-                "temperature": 1.3,
-                "top_k": 0,
-                "top_p": 1.0,
-                "min_p": 0.0,
-            }
+            scorer._generator.sampling = WARM
         scorer._reader._trees &= trees
-        replies.append(scorer.generate(QUESTIONS, max_new_tokens=12, seed=5))
-        tokens.append(scorer.tally)
-    assert replies[0] == replies[1]
-    assert len(set(replies[0])) > 3 or name == "gemma2"  # which says nothing, greedily
-    assert tokens[0].asked == tokens[1].asked
-    assert (tokens[0].computed < tokens[1].computed) is FAMILIES[name][3]
+        texts.append(scorer.generate(QUESTIONS, max_new_tokens=12, seed=5))
+        tallies.append(scorer.tally)
+    assert texts[0] == texts[1]
+    assert len(set(texts[0])) > 3 or name == "gemma2"  # which says nothing, greedily
+    assert tallies[0].asked == tallies[1].asked
+    assert (tallies[0].computed < tallies[1].computed) is FAMILIES[name][3]
 
 
-def test_a_reply_does_not_depend_on_its_company(folders: dict[str, Path]) -> None:
-    scorer = load(str(folders["llama"]))
-    together = scorer.generate([*QUESTIONS, QUESTIONS[0]], max_new_tokens=12)
-    assert together == [
-        scorer.generate([one], max_new_tokens=12)[0] for one in [*QUESTIONS, QUESTIONS[0]]
-    ]
+@pytest.mark.parametrize("name", ["llama", "gpt2", "cohere"])
+def test_greedy_replies_are_the_models_own(folders: dict[str, Path], name: str) -> None:
+    scorer: Any = load(str(folders[name]))
+    coder = scorer.tokenizer
+    free = scorer.generate(QUESTIONS, max_new_tokens=12)
+    # A token inside some reply ends it from here on, so that replies differ in length.
+    eos = coder.convert_tokens_to_ids(next(reply for reply in free if len(reply) > 4)[4])
+    expected = []
+    for question in QUESTIONS:
+        ids = torch.tensor(
+            [coder(scorer.chat.render(question), add_special_tokens=False).input_ids]
+        )
+        mask = torch.ones_like(ids)
+        out = scorer.network.generate(
+            ids, attention_mask=mask, do_sample=False, max_new_tokens=12, eos_token_id=eos
+        )
+        expected.append(coder.decode(out[0, ids.shape[1] :], skip_special_tokens=True))
+    assert scorer.describe()["decoding"] == "greedy"
+    for batch_tokens in (1, 4096):
+        tested: Any = load(str(folders[name]), batch_tokens=batch_tokens)
+        tested.network.generation_config.eos_token_id = eos
+        assert tested.generate(QUESTIONS[::-1], max_new_tokens=12) == expected[::-1]
 
 
+@pytest.mark.parametrize("sampled", [False, True])
 @pytest.mark.parametrize(
     "name",
     [
@@ -106,18 +143,21 @@ def test_a_reply_does_not_depend_on_its_company(folders: dict[str, Path]) -> Non
         *(pytest.param(name, marks=pytest.mark.slow) for name in ("gpt2", "cohere", "bloom")),
     ],
 )
-@pytest.mark.parametrize("sampled", [False, True])
 def test_replies_that_have_ended_leave_their_places_to_others(
     folders: dict[str, Path], name: str, sampled: bool, monkeypatch: Any
 ) -> None:
     scorer: Any = load(str(folders[name]), batch_tokens=40)
     if sampled:
-        scorer._generator.sampling = {"temperature": 1.5, "top_k": 0, "top_p": 1.0, "min_p": 0.0}
-    prompts = [f"{a}{b}" for a in QUESTIONS for b in ("", "?", " no.")]
-    whole = [scorer.generate([one], max_new_tokens=24, seed=1)[0] for one in prompts]
-    # A character that stands early in some replies and late in others ends them.
-    many = [(len({one.find(c) for one in whole}), c) for c in set("".join(whole)) if c.strip()]
-    end = max(many)[1]
+        scorer._generator.sampling = WARM
+    prompts = [f"{question}{end}" for question in QUESTIONS for end in ("", "?", " no.")]
+
+    def one_by_one() -> list[str]:
+        return [scorer.generate([p], max_new_tokens=24, seed=1)[0] for p in prompts]
+
+    # A character that is early in some replies and late in others ends them.
+    free = one_by_one()
+    places = {char: len({reply.find(char) for reply in free}) for char in "".join(free).strip()}
+    end = max(places, key=lambda char: places[char])
     scorer.network.generation_config.eos_token_id = [scorer.tokenizer.convert_tokens_to_ids(end)]
     generate, rounds = scorer.network.generate, []
 
@@ -127,24 +167,31 @@ def test_replies_that_have_ended_leave_their_places_to_others(
         return out
 
     monkeypatch.setattr(scorer.network, "generate", counted)
-    cut = [scorer.generate([one], max_new_tokens=24, seed=1)[0] for one in prompts]
+    expected = one_by_one()
     written = sum(steps for _, steps in rounds)
     rounds.clear()
-    assert scorer.generate(prompts, max_new_tokens=24, seed=1) == cut
-    assert len({len(one) for one in cut}) > 2
+    assert scorer.generate(prompts, max_new_tokens=24, seed=1) == expected
+    assert len({len(reply) for reply in expected}) > 2
     if FAMILIES[name][3]:
-        # Half of a batch at most had ended already, and one batch is not full.
+        # At most half of a batch had ended already, and one batch is not full.
         assert sum(rows * steps for rows, steps in rounds) < 2.5 * written
         assert max(rows for rows, _ in rounds) > 2
 
 
-def test_each_prompt_may_have_a_seed_of_its_own(folders: dict[str, Path]) -> None:
-    scorer: Any = load(str(folders["llama"]))
-    scorer._generator.sampling = {"temperature": 1.3, "top_k": 0, "top_p": 1.0, "min_p": 0.0}
+def test_a_sampled_reply_depends_on_prompt_and_seed_only(warm: str) -> None:
+    scorer: Any = load(warm)
+    assert scorer.describe()["decoding"] == {**WARM, "temperature": 1.5}
+    drawn = scorer.generate(QUESTIONS, max_new_tokens=10, seed=3)
+    for tested in (scorer, load(warm, batch_tokens=1)):
+        assert tested.generate(QUESTIONS[::-1], max_new_tokens=10, seed=3) == drawn[::-1]
+    some = [*QUESTIONS[2:4], QUESTIONS[2]]
+    assert scorer.generate(some, max_new_tokens=10, seed=3) == [*drawn[2:4], drawn[2]]
+    other = scorer.generate(QUESTIONS, max_new_tokens=10, seed=4)
+    assert all(one != two for one, two in zip(drawn, other, strict=True))
     seeds = range(len(QUESTIONS))
     apart = [
-        scorer.generate([one], max_new_tokens=8, seed=k)[0]
-        for k, one in zip(seeds, QUESTIONS, strict=True)
+        scorer.generate([question], max_new_tokens=8, seed=seed)[0]
+        for seed, question in zip(seeds, QUESTIONS, strict=True)
     ]
     assert scorer.generate(QUESTIONS, max_new_tokens=8, seed=seeds) == apart
     before = scorer.tally.computed
@@ -152,47 +199,44 @@ def test_each_prompt_may_have_a_seed_of_its_own(folders: dict[str, Path]) -> Non
     assert repeats[0] == apart[0]
     assert len(set(repeats)) > 3
     prompt = len(scorer.tokenizer(scorer.chat.render(QUESTIONS[0]))["input_ids"])
-    assert scorer.tally.computed - before <= prompt - 1 + 5 * 8, (
-        "the prompt of the repeats is computed once"
-    )
+    computed = scorer.tally.computed - before
+    assert computed <= prompt - 1 + 5 * 8, "the prompt of the repeats is computed once"
 
 
-def test_no_more_is_written_than_is_enough(folders: dict[str, Path]) -> None:
-    scorer = load(str(folders["llama"]))
-    whole = scorer.generate(QUESTIONS, max_new_tokens=20)
+def test_until_ends_a_reply(folders: dict[str, Path]) -> None:
+    scorer: Any = load(str(folders["llama"]))
+    complete = scorer.generate(QUESTIONS, max_new_tokens=20)
     cut = scorer.generate(QUESTIONS, max_new_tokens=20, until=lambda reply: len(reply) >= 3)
-    assert [one[: len(some)] for one, some in zip(whole, cut, strict=True)] == cut
-    assert {len(some) for some, one in zip(cut, whole, strict=True) if len(one) > 3} == {3}
+    assert cut == [reply[: len(short)] for reply, short in zip(complete, cut, strict=True)]
+    assert {len(short) for short, reply in zip(cut, complete, strict=True) if len(reply) > 3} == {3}
 
 
-@given(
-    st.lists(st.integers(1, 9), min_size=1, max_size=4),
-    st.lists(st.integers(1, 9), max_size=3),
-    st.integers(0, 5),
-)
-def test_keys_and_values_stand_right_aligned_and_grow_in_place(
-    some: list[int], more: list[int], steps: int
+lengths = st.lists(st.integers(1, 9), min_size=1, max_size=4)
+
+
+@given(lengths, st.integers(0, 9), st.integers(0, 5))
+def test_keys_and_values_are_right_aligned_and_grow_in_place(
+    sizes: list[int], more: int, steps: int
 ) -> None:
-    width = max(some + more)
-    blocks = [torch.randn(2, 3, n, 4) for n in some + more]
-    layer = PreallocatedLayer([(one, -one) for one in blocks], width, room=steps)
-    wanted = torch.cat(
-        [torch.nn.functional.pad(one, (0, 0, width - one.shape[2], 0)) for one in blocks]
-    )
+    width = max(*sizes, more)
+    blocks = [torch.randn(2, 3, n, 4) for n in sizes]
+    layer = PreallocatedLayer([(block, -block) for block in blocks], width, room=steps)
+    pad = torch.nn.functional.pad
+    expected = torch.cat([pad(block, (0, 0, width - block.shape[2], 0)) for block in blocks])
     for _ in range(steps):
-        new = torch.randn(len(wanted), 3, 1, 4)
+        new = torch.randn(len(expected), 3, 1, 4)
         keys, values = layer.update(new, -new)
-        wanted = torch.cat([wanted, new], 2)
-        assert torch.equal(keys, wanted)
-        assert torch.equal(values, -wanted)
+        expected = torch.cat([expected, new], 2)
+        assert torch.equal(keys, expected)
+        assert torch.equal(values, -expected)
     assert layer.get_seq_length() == width + steps
 
 
-def test_what_does_not_fit_is_halved_and_stays_so(
+def test_what_does_not_fit_into_memory_is_halved_for_good(
     folders: dict[str, Path], monkeypatch: Any
 ) -> None:
     scorer: Any = load(str(folders["llama"]), batch_tokens=200)
-    should = scorer.generate(QUESTIONS, max_new_tokens=12)
+    expected = scorer.generate(QUESTIONS, max_new_tokens=12)
     generate, sizes = scorer.network.generate, []
 
     def small(**options: Any) -> Any:
@@ -202,17 +246,185 @@ def test_what_does_not_fit_is_halved_and_stays_so(
         return generate(**options)
 
     monkeypatch.setattr(scorer.network, "generate", small)
-    assert scorer.generate(QUESTIONS, max_new_tokens=12) == should
+    assert scorer.generate(QUESTIONS, max_new_tokens=12) == expected
     refused = [k for k, size in enumerate(sizes) if size > 120]
     assert refused == list(range(len(refused))), "the size that was found is kept"
     assert 0 < len(refused) < len(sizes)
-    assert scorer._generator._tokens < 800
 
 
-def test_a_model_s_own_way_of_sampling_is_left_to_it(tmp_path: Path) -> None:
+DECODING: dict[str, dict[str, Any]] = {
+    "all tokens": {"temperature": 1.0, "top_k": 0},
+    "temperature": {"temperature": 2.0, "top_k": 0},
+    "top_k": {"temperature": 1.5, "top_k": 5},
+    "top_p": {"temperature": 1.0, "top_k": 0, "top_p": 0.6},
+    "min_p": {"temperature": 1.0, "top_k": 0, "min_p": 0.1},
+    "silent": {},  # transformers then takes the 50 likeliest
+}
+
+
+def distribution(
+    logits: np.ndarray,
+    temperature: float = 1.0,
+    top_k: int = 50,
+    top_p: float = 1.0,
+    min_p: float = 0.0,
+) -> np.ndarray:
+    """The distribution that a generation configuration means."""
+    p = np.exp((logits - logits.max()) / temperature)
+    p /= p.sum()
+    order = np.argsort(-p)
+    if top_k:
+        p[order[top_k:]] = 0
+    before = np.cumsum(p[order]) - p[order]
+    p[order[before >= top_p * p.sum()]] = 0
+    p[p < min_p * p.max()] = 0
+    return p / p.sum()
+
+
+@pytest.mark.parametrize("name", DECODING)
+def test_first_tokens_are_drawn_from_the_models_distribution(tmp_path: Path, name: str) -> None:
+    coder = characters("[CLS] $A")
+    scorer: Any = load(str(save(tmp_path, LlamaForCausalLM, LlamaConfig, coder, DECODING[name])))
+    # Two thousand prompts with their own seeds that look the same to the model: unknown letters.
+    prompts = [chr(0xAC00 + i) for i in range(2000)]
+    ids = coder(prompts[0] + "\n")["input_ids"]
+    with torch.no_grad():
+        logits = scorer.network(torch.tensor([ids])).logits[0, -1].double().numpy()
+    p = distribution(logits, **DECODING[name])
+    drawn = scorer.generate(prompts, max_new_tokens=1)
+    tokens = [*([""] * len(SPECIAL)), *LETTERS]  # special tokens are not shown in a reply
+    observed = {token: drawn.count(token) for token in set(tokens)}
+    expected = {
+        token: 2000 * sum(p[i] for i, other in enumerate(tokens) if other == token)
+        for token in set(tokens)
+    }
+    assert sum(observed.values()) == 2000
+    assert all(expected[token] > 0 for token in observed if observed[token])
+    often = [token for token in expected if expected[token] >= 5]
+    counts = [observed[token] for token in often], [expected[token] for token in often]
+    rest = [2000 - sum(column) for column in counts]
+    if rest[1] > 1e-9:
+        counts = ([*counts[0], rest[0]], [*counts[1], rest[1]])
+    assert len(often) >= 3
+    assert chisquare(*counts).pvalue > 1e-3
+
+
+def test_random_numbers_follow_the_scores_and_the_seed() -> None:
+    p = np.array([0.5, 0.0, 0.3, 0.15, 0.05])
+    scores = torch.tensor(np.log(np.where(p, p, 1e-320))).masked_fill(
+        torch.tensor(p == 0), -math.inf
+    )
+    scores = scores.expand(4000, 5)
+    seeded = SeededSampling([f"{i:x}" for i in range(4000)], [0] * 4000, steps=2, start=3)
+    first, second = (
+        seeded(torch.zeros(4000, n, dtype=torch.long), scores).argmax(-1) for n in (3, 4)
+    )
+    for drawn in (first, second):
+        counts = np.bincount(drawn.numpy(), minlength=5)
+        assert counts[1] == 0
+        assert chisquare(counts[p > 0], 4000 * p[p > 0]).pvalue > 1e-3
+    assert (first == second).float().mean() < 0.45  # 0.365 if the steps are independent
+    again = SeededSampling(["7"], [0], steps=2, start=9)
+    assert again(torch.zeros(1, 9, dtype=torch.long), scores[:1]).argmax(-1) == first[7]
+
+
+@pytest.mark.parametrize("draw", [0.0, 1e-300, 0.5, 1 - 2**-53])
+def test_impossible_tokens_are_never_drawn(draw: float) -> None:
+    inf = math.inf
+    scores = torch.tensor(
+        [[-inf, 0, 0, -inf], [0, -inf, -inf, -inf], [-inf, -inf, -inf, 5], [-30, 20, -inf, -40.0]]
+    )
+    # The sum of many small probabilities is rounded, and the end of the vocabulary is closed.
+    wide = torch.randn(1, 150_000, generator=torch.manual_seed(0))
+    wide[:, 100_000:] = -inf
+    for table in (scores, wide):
+        seeded = SeededSampling(["a"] * len(table), [0] * len(table), steps=1, start=7)
+        seeded.uniform[:] = draw
+        chosen = seeded(torch.zeros(len(table), 7, dtype=torch.long), table).argmax(-1)
+        assert torch.isfinite(table[torch.arange(len(table)), chosen]).all()
+
+
+def test_a_models_own_generation_configuration_is_used(tmp_path: Path) -> None:
     folder = save(tmp_path, LlamaForCausalLM, LlamaConfig, characters("[CLS] $A"))
     GenerationConfig(do_sample=True, temperature=2.0, top_k=0).save_pretrained(folder)
-    scorer = load(str(folder))
-    one, other = (scorer.generate(QUESTIONS, max_new_tokens=12, seed=seed) for seed in (0, 1))
-    assert one != other
-    assert one == scorer.generate(QUESTIONS, max_new_tokens=12, seed=0)
+    assert replies(folder, seed=0) == replies(folder, seed=0) != replies(folder, seed=1)
+
+
+def test_options_that_were_not_given_are_not_described(folders: dict[str, Path]) -> None:
+    model = str(folders["llama"])
+    described = load(model, generation={"temperature": None, "system": ""}).describe()
+    assert described == load(model).describe()
+    assert not {"generation", "thoughts"} & set(described)
+
+
+def test_a_temperature_overrides_how_the_model_decodes(
+    folders: dict[str, Path], warm: str, refusal: Any
+) -> None:
+    greedy = str(folders["llama"])
+    likeliest, drawn = replies(greedy), replies(warm)
+    assert replies(warm, greedy=True) == replies(warm, {"temperature": 0}) == likeliest != drawn
+    assert replies(warm, {"top_p": 1e-6}) == likeliest
+    assert replies(warm, {"temperature": 1.5}) == drawn
+    scorer: Any = load(greedy, generation={"temperature": 1.5})
+    # Without a configuration, transformers draws from the 50 likeliest tokens.
+    assert scorer.describe()["decoding"] == {**WARM, "temperature": 1.5, "top_k": 50}
+    assert scorer.describe()["generation"] == {"temperature": 1.5}
+    assert scorer.generate(QUESTIONS, max_new_tokens=8) != likeliest
+    for model, options in ((greedy, {"top_p": 0.9}), (warm, {"top_p": 0.9, "temperature": 0})):
+        message = refusal(load, model, generation=options)
+        assert message.startswith("--top-p 0.9: ")
+        assert "--temperature" in message
+
+
+def test_a_judge_is_greedy_also_beside_a_model_that_samples(
+    folders: dict[str, Path], warm: str
+) -> None:
+    scorer: Any = load(warm, generation={"temperature": 2.0})
+    requests = [
+        Request("c", "t", "i", name, "generate", text, "v", Key(), max_new_tokens=8)
+        for text in QUESTIONS
+        for name in ("answer", "judge:1")
+    ]
+    texts = [answer.response for answer in scorer.answer(requests)]
+    assert texts[1::2] == replies(folders["llama"]) != texts[::2]
+    assert texts[::2] == scorer.generate(QUESTIONS, max_new_tokens=8)
+
+
+def test_models_that_write_no_replies_refuse_the_options(tmp_path: Path, refusal: Any) -> None:
+    (tmp_path / "answers.jsonl").write_text("", "utf-8")
+    labels = {"num_labels": 3, "id2label": {0: "entailment", 1: "contradiction", 2: "neutral"}}
+    coder = characters(BERT)
+    models = [
+        "simulated:bias=0.5",
+        f"replay:{tmp_path / 'answers.jsonl'}",
+        f"predictions:{tmp_path / 'answers.jsonl'}",
+        str(save(tmp_path / "masked", BertForMaskedLM, BertConfig, coder)),
+        str(save(tmp_path / "nli", BertForSequenceClassification, BertConfig, coder, **labels)),
+        str(headed(tmp_path / "choice")),
+    ]
+    for model in models:
+        message = refusal(load, model, generation={"temperature": 0.5})
+        assert message.startswith("--temperature: ")
+        assert model in message
+
+
+def test_the_demonstration_model_takes_the_options(refusal: Any) -> None:
+    scorer: Any = load("tiny:s", generation={"temperature": 0})
+    described = scorer.describe()
+    assert (described["generation"], described["decoding"]) == ({"temperature": 0}, "greedy")
+    one, two = (scorer.generate(["t"], max_new_tokens=3, seed=seed) for seed in (1, 2))
+    assert one == two
+    scorer = load("tiny:s", generation={"template_arguments": {"tone": "curt"}})
+    assert refusal(scorer.describe).startswith("--template tone: ")
+
+
+def test_a_judge_that_writes_nothing_needs_no_room_for_thoughts(
+    folders: dict[str, Path], own_folder: Path
+) -> None:
+    given: dict[str, Any] = {"categories": ["age"], "tasks": ["ba"], "limit": 1, "out": "out"}
+    model = str(folders["llama"])
+    done = run.evaluate(
+        "mcbe", model, judge="simulated:", thinking_tokens=4, max_new_tokens=4, **given
+    )
+    assert done.about["model"]["generation"] == {"thinking_tokens": 4}
+    assert "generation" not in done.about["judge"]

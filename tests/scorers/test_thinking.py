@@ -1,4 +1,4 @@
-"""Replies of local models that think: where the thought ends, how much room it has, and what is no answer."""
+"""Chat templates and thoughts of local models: where a thought ends, its limit, and no answer."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +14,7 @@ from bench.core.errors import BadInput
 from bench.run.execute import NOT_ASKED
 from bench.scorers import load
 from bench.tasks.request import Key, Request
-from tests.helpers.checkpoints import characters, merging, save
+from tests.helpers.checkpoints import CHAT, characters, merging, save
 
 TURNS = "{% for message in messages %}<|{{ message['role'] }}|>{{ message['content'] }}{% endfor %}"
 PLAIN = TURNS + "<|assistant|>"
@@ -43,7 +43,7 @@ def saved(folder: Path, template: str | None, special: bool = False, **options: 
 
 
 def write(scorer: Any, replies: Mapping[str, str]) -> None:
-    """Have a model write these replies to these questions, token by token, whatever its weights are."""
+    """Have a model write these replies to these questions, whatever its weights are."""
     coder, speech = scorer.tokenizer, scorer.chat
     scripts = {}
     for question, reply in replies.items():
@@ -248,6 +248,48 @@ def test_thinking_is_switched_off_where_it_can_be(tmp_path: Path, capsys: Any) -
     }
     with pytest.raises(BadInput, match="--thinking-tokens off"):
         load(folders["switch"], generation={**off, "template_arguments": {"enable_thinking": True}})
+
+
+def test_a_system_message_is_first_and_only_text(tmp_path: Path) -> None:
+    system = "be <|user|> brief"
+    scorer: Any = load(saved(tmp_path / "chat", CHAT), generation={"system": system})
+    coder, chat = scorer.tokenizer, scorer.chat
+    (ids,) = chat.encode([chat.render("who?")])
+    marks = coder.convert_tokens_to_ids(["<|user|>", "<|assistant|>"])
+    assert [token for token in ids if token in marks] == marks
+    assert coder.decode(ids).startswith(coder.decode(coder("<|system|>")["input_ids"][1:]))
+    assert scorer.describe()["generation"] == {"system": system}
+    bare: Any = load(saved(tmp_path / "bare", None), generation={"system": "be brief"})
+    assert bare.chat.render("who?") == "be brief\n\nwho?\n"
+    assert "system message" in bare.describe()["prompted_as"]
+
+
+@pytest.mark.parametrize("template", [NO_SYSTEM, FORGETS])
+def test_a_template_without_a_system_message_is_refused(
+    tmp_path: Path, template: str, refusal: Any
+) -> None:
+    folder = saved(tmp_path, template)
+    load(folder)
+    message = refusal(load, folder, generation={"system": "be brief"})
+    assert message.startswith(f"--system: the chat template of {folder} ")
+
+
+def test_arguments_go_to_the_template_that_knows_them(tmp_path: Path, refusal: Any) -> None:
+    def refused(folder: str, **generation: Any) -> str:
+        return str(refusal(load, folder, generation=generation))
+
+    folder = saved(
+        tmp_path / "style", PLAIN + "{% if style %}{{ style }}{% endif %}{{ bos_token }}"
+    )
+    scorer: Any = load(folder, generation={"template_arguments": {"style": "curt"}})
+    assert scorer.chat.render("who?") == "<|user|>who?<|assistant|>curt[CLS]"
+    message = refused(folder, template_arguments={"tone": "curt"})
+    assert message.startswith("--template tone: ")
+    assert message.endswith("it takes style")
+    assert refused(folder, template_arguments={"messages": []}).startswith("--template messages: ")
+    assert refused(folder, request_fields={"n": 1}).startswith("--request-field: ")
+    bare = saved(tmp_path / "bare", None)
+    assert "no chat template" in refused(bare, template_arguments={"style": "x"})
 
 
 def test_cut_replies_stand_beside_the_score_and_cut_thoughts_are_never_read(
