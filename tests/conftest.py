@@ -170,10 +170,12 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The example of curated CBBQ templates, worked on by simulated people who are always right."""
-    from bench.curate import cbbq, cbbq_simulated
+    from bench.curate import cbbq, copy_example, simulated
 
-    project = cbbq.copied(tmp_path_factory.mktemp("curated") / "done")
-    cbbq_simulated.work(project, reliability=1.0, seed=1)
+    folder = tmp_path_factory.mktemp("curated") / "done"
+    copy_example("cbbq", folder)
+    project = cbbq.open_project(folder)
+    simulated.work(project, reliability=1.0, seed=1)
     return project
 
 
@@ -183,15 +185,16 @@ def done(finished: Any, tmp_path: Path) -> Any:
     from bench.curate import cbbq
 
     shutil.copytree(finished.folder, tmp_path / "done")
-    return cbbq.opened(tmp_path / "done")
+    return cbbq.open_project(tmp_path / "done")
 
 
 @pytest.fixture
 def begun(tmp_path: Path) -> Any:
     """The example of curated CBBQ templates, on which nobody has worked yet."""
-    from bench.curate import cbbq
+    from bench.curate import cbbq, copy_example
 
-    return cbbq.copied(tmp_path / "begun")
+    copy_example("cbbq", tmp_path / "begun")
+    return cbbq.open_project(tmp_path / "begun")
 
 
 @pytest.fixture

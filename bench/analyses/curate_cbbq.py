@@ -1,8 +1,8 @@
-"""CBBQ templates of one's own, as far as they have come: what waits for whom, how good they are, and the data set.
+"""Curate CBBQ templates in a notebook: lead the rounds, measure agreement and novelty, ask models.
 
-curated = worked("my-project", model="openai:NAME@URL", editor="ada", reviewers=["bo", "cy"], panel="di")
-curated.waiting()           # what waits for people; call `worked` again when sheets have come back
-scored = evaluate_all("cbbq", ["tiny:s"], data=curated.source.folder)
+work = go_on("my-project", "openai:NAME@URL", "ada", reviewers=["bo", "cy"], panel="di")
+work.waiting()              # who is waited for; call `go_on` again when sheets have come back
+runs = work.evaluate(["tiny:s"])
 """
 
 from collections.abc import Sequence
@@ -11,168 +11,219 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+import seaborn as sns
+from matplotlib.figure import Figure
+from statsmodels.stats.proportion import proportion_confint  # type: ignore[import-untyped]
 
 from bench import data, scorers
 from bench.core.errors import BadInput
-from bench.core.i18n import _, note, sentences
-from bench.curate import (
-    cbbq,
-    cbbq_discuss,
-    cbbq_drafts,
-    cbbq_review,
-    cbbq_sheets,
-    cbbq_simulated,
-    cbbq_write,
+from bench.core.i18n import N_, _, note, sentences
+from bench.curate import EXAMPLES, cbbq, copy_example, simulated
+from bench.curate.cbbq import Project, discuss, drafts, release, review, rounds
+from bench.curate.cbbq.discuss import FACTS, KEEP, LEAVE_OUT, MEND, REVIEWERS, Discussed
+from bench.curate.cbbq.drafts import AS_DRAFTED, KINDS, SMALL, SMALL_EDIT, UNDECIDED, Decided
+from bench.curate.cbbq.release import Release
+from bench.curate.cbbq.review import ASKED, YES, Reviewed
+from bench.data import Source, texts
+from bench.data.cbbq import audit, files, read_templates
+from bench.data.cbbq.templates import CONDITIONS, FILES, SLOTS
+from bench.figures.style import (
+    FAINT,
+    INK,
+    MARKS,
+    WIDTH,
+    colours,
+    legend_below,
+    legend_height,
+    set_title,
+    style,
 )
-from bench.curate.begin import EXAMPLES
-from bench.curate.cbbq import Project
-from bench.curate.cbbq_discuss import Discussed
-from bench.curate.cbbq_drafts import Decided
-from bench.curate.cbbq_review import Reviewed
-from bench.curate.cbbq_write import Made
-from bench.data import Source
-from bench.data.cbbq import audit as cbbq_check
-from bench.metrics import diversity_findings
-from bench.metrics.annotators import SimulatedAnnotators
+from bench.metrics import annotators, diversity, diversity_findings
 from bench.metrics.diversity import NEAR
+from bench.metrics.table import Card
 from bench.run import curated, evaluate_all
 from bench.run.results import Run
 from bench.scorers.base import digest
 
+# The project's own other templates, as one of the sets that a context is compared with.
+OWN = N_("this set")
+# Templates of one panel, characters of a template's name and of a set's.
+MAX_TEMPLATES, MAX_NAME, MAX_SET = 25, 22, 36
+COUNT_COLUMNS = ["category", "condition", "polarity", "templates", "questions"]
+NOVELTY_COLUMNS = [
+    *("item_id", "condition", "set", "rouge_l", "nearest", "text", "nearest_text", "too_near"),
+]
+CARDS = (
+    Card(
+        "usable",
+        "share of first drafts that stand as drafted or after an edit of at most a fifth of the "
+        "characters",
+        "Levenshtein distance / longer length <= 0.2",
+        "the threshold is ours",
+        "0 to 1",
+        "1; a low one says that people wrote the texts",
+    ),
+    Card(
+        "kappa",
+        "agreement of the two reviewers' blind answers beyond chance, by category",
+        "(observed - chance) / (1 - chance)",
+        "Cohen, 1960; bands by Landis and Koch, 1977",
+        "-1 to 1",
+        "1; two people who guess get 0",
+    ),
+    Card(
+        "as labelled",
+        "share of blind answers that are the template's label",
+        "mean over answers",
+        "ours",
+        "0 to 1",
+        "1; who guesses gets 1/3",
+    ),
+    Card(
+        "highest ROUGE-L",
+        "how much a new context shares with the text of another set, or of its own, that is most "
+        "like it",
+        "max of 2 LCS(a, b) / (|a| + |b|)",
+        "Lin, 2004, beta = 1; characters, a slot is one",
+        "0 to 1",
+        "low: the template adds something",
+    ),
+)
 
-class Curated(NamedTuple):
-    """A project as far as it has come.
+
+class Work(NamedTuple):
+    """How far a project is.
 
     Attributes:
-        example: it is the example, worked on by simulated people.
-        drafter: what drafts, "" where nothing was to be drafted.
-        known: the kappa that simulated reviewers were made to have; NaN of people.
-        decided: what people made of the drafts.
-        reviewed: what reviewers said.
-        discussed: what came of objections, and which templates are ready.
-        made: the data set, of the templates that are ready; None where none is.
-        source: the data set as every room finds it; None where there is none.
+        is_example: it is the example, with simulated people.
+        drafter: what drafts; "" if no model does.
+        release: the data set of the templates that are ready; None if there are none.
+        source: the data set as every room finds it; None if there is none.
     """
 
     project: Project
-    example: bool
+    is_example: bool
     drafter: str
-    known: float
     decided: Decided
     reviewed: Reviewed
     discussed: Discussed
-    made: Made | None
+    release: Release | None
     source: Source | None
 
-    def kappas(self) -> pd.DataFrame:
-        """Cohen's kappa of the blind answers, by category; no rows as long as no form has two answers."""
-        try:
-            return cbbq_review.kappas(self.reviewed.answers)
-        except BadInput:
-            return pd.DataFrame(
-                columns=[
-                    "category",
-                    "kappa",
-                    "ci_low",
-                    "ci_high",
-                    "n",
-                    "clusters",
-                    "raters",
-                    "agreed",
-                    "band",
-                    "note",
-                ]
-            )
-
     def to_mend(self) -> pd.DataFrame:
-        """Everything that people have to mend, in tables and in sheets: `where`, `row`, `column`, `what`, `value`."""
+        """List what people have to fix, in tables and in sheets."""
         tables = cbbq.faults(self.project).rename(columns={"file": "where"})
-        parts = [tables] + [
-            some.assign(where=some.person + ": " + some.file)[
-                ["where", "row", "column", "what", "value"]
-            ]
-            for some in (self.decided.to_mend, self.reviewed.to_mend, self.discussed.to_mend)
-            if len(some)
-        ]
-        return pd.concat([part for part in parts if len(part)] or [tables], ignore_index=True)
+        parts = [tables]
+        for state in (self.decided, self.reviewed, self.discussed):
+            where = state.to_mend.person + ": " + state.to_mend.file
+            parts.append(state.to_mend.assign(where=where)[[*tables]])
+        return pd.concat([part for part in parts if len(part)] or parts, ignore_index=True)
 
     def waiting(self) -> pd.DataFrame:
-        """What waits, step by step: `step`, `done`, `of`, `waits_for`."""
-        every = self.project.table("templates")
-        sound = self.project.templates()
-        drafted = {row["template"] for row in self.project.table("drafts")}
-        standing = self.discussed.standing
-        complete = int((~standing.note.isin([cbbq_discuss.MEND, cbbq_discuss.FACTS])).sum())
-        undecided = len(
-            {one.name for one in sound if one.name in drafted} - set(self.decided.facts)
-        )
-        faults = len(every) - len(sound)
+        """Count what is done, step by step, and say who is waited for."""
+        names = [row["template"] for row in self.project.table("templates")]
+        sound = {scenario.name for scenario in self.project.templates()}
+        drafted = {row["template"] for row in self.project.table("drafts")} & sound
+        standing, faulty = self.discussed.standing, len(names) - len(sound)
+        complete = int((~standing.note.isin([MEND, FACTS])).sum())
         # Ambiguous forms are reviewed before there are facts.
-        there = int((cbbq_review.forms(self.project).lacks == "").sum())
-        reviews, undiscussed = len(self.reviewed.waiting), len(self.discussed.waiting)
+        forms = int((review.forms(self.project).lacks == "").sum())
+        unread, disputed = self.reviewed.waiting, self.discussed.waiting
         settled = int((standing.decision != "").sum())
+        facts = self.decided.facts
+        authors = f"whoever wrote the {faulty} others" if faulty else ""
+        editor = "the editor, or another draft" if drafted - {*facts} else ""
+        panel = settled + len(disputed)
         rows = [
-            (
-                "templates without a fault",
-                len(sound),
-                len(every),
-                f"whoever wrote the {faults} others" if faults else "",
-            ),
-            (
-                "drafted",
-                len({one.name for one in sound} & drafted),
-                len(sound),
-                "the model" if len({one.name for one in sound} - drafted) else "",
-            ),
-            (
-                "decided on",
-                len(self.decided.facts),
-                len(sound),
-                "the editor, or another draft" if undecided else "",
-            ),
-            ("four forms complete", complete, len(every), ""),
-            (
-                "forms reviewed by two",
-                there - reviews,
-                there,
-                "; ".join(sorted(set(self.reviewed.waiting.people))),
-            ),
-            (
-                "objections discussed",
-                settled,
-                settled + undiscussed,
-                "; ".join(sorted(set(self.discussed.waiting.people))),
-            ),
-            ("in the data set", int(standing.ready.sum()), len(every), ""),
+            ("templates without a fault", len(sound), len(names), authors),
+            ("drafted", len(drafted), len(sound), "the model" if sound - drafted else ""),
+            ("decided on", len(facts), len(sound), editor),
+            ("four forms complete", complete, len(names), ""),
+            ("forms reviewed by two", forms - len(unread), forms, _everybody(unread)),
+            ("objections discussed", settled, panel, _everybody(disputed)),
+            ("in the data set", int(standing.ready.sum()), len(names), ""),
         ]
         return pd.DataFrame(rows, columns=["step", "done", "of", "waits_for"])
 
+    def table(self, name: str) -> pd.DataFrame:
+        """Return the table `biases` or `templates`."""
+        return pd.DataFrame(self.project.table(name), columns=list(cbbq.TABLES[name]))
+
+    def completeness(self) -> pd.DataFrame:
+        """Say what each template lacks, see `review.completeness`."""
+        return review.completeness(self.project)
+
+    def objections(self) -> pd.DataFrame:
+        """List what reviewers object to, see `review.objections`."""
+        return review.objections(self.reviewed.answers)
+
+    def standing(self) -> pd.DataFrame:
+        """Say what stands between each template and the data set."""
+        return self.discussed.standing.drop(columns="decided_when")
+
+    def provenance(self) -> pd.DataFrame:
+        """Return where each row of the data set comes from, without times."""
+        if self.release is None:
+            return pd.DataFrame()
+        return self.release.provenance.drop(columns=["decided_when", "discussed_when"])
+
     def audit(self) -> pd.DataFrame:
-        """What the audit of CBBQ's data finds in the data set: see `bench.data.cbbq.audit.check`, without the counts."""
-        if self.made is None:
+        """Return what the audit of CBBQ's data finds in the data set, without counts."""
+        if self.release is None:
             return pd.DataFrame(columns=["file", "row", "column", "kind", "what", "value"])
-        found = cbbq_check.check(self.made.folder)
+        found = audit.check(self.release.folder)
         return found[found.kind != "count"].reset_index(drop=True)
 
+    def counts(self) -> pd.DataFrame:
+        """Count templates and questions of the data set; no rows without one."""
+        folders = files(self.source.folder).items() if self.source else ()
+        rows = []
+        for category, paths in folders:
+            for condition in CONDITIONS:
+                templates = read_templates(paths, category, condition)
+                for polarity in FILES:
+                    sizes = [one.size for one in templates if one.polarity == polarity]
+                    if sizes:
+                        rows.append((category, condition, polarity, len(sizes), sum(sizes)))
+        if rows:
+            rows.append(("all", "", "", sum(row[3] for row in rows), sum(row[4] for row in rows)))
+        return pd.DataFrame(rows, columns=COUNT_COLUMNS)
 
-def worked(
+    def evaluate(self, models: Sequence[str], limit: int = 0, seed: int = 0) -> list[Run]:
+        """Ask models the new questions; no runs without a data set.
+
+        Raises:
+            BadInput: no such model.
+            RunFailed: a model does not answer.
+        """
+        if self.source is None:
+            return []
+        return evaluate_all("cbbq", models, data=self.source.folder, limit=limit, seed=seed)
+
+
+def _everybody(waiting: pd.DataFrame) -> str:
+    return "; ".join(sorted({*waiting.people}))
+
+
+def go_on(
     folder: str | Path = "",
     model: str = "",
-    editor: str = cbbq_simulated.EDITOR,
-    reviewers: Sequence[str] = cbbq_simulated.REVIEWERS,
-    panel: str = cbbq_simulated.PANEL,
+    editor: str = simulated.EDITOR,
+    reviewers: Sequence[str] = simulated.REVIEWERS,
+    panel: str = simulated.PANEL,
     reliability: float = 0.9,
     seed: int = 0,
-) -> Curated:
-    """Go on with a project as far as one can without people: draft what is to be drafted, write sheets, read those that are back.
+) -> Work:
+    """Draft, write sheets and read those that are back, as far as a project goes without people.
 
-    Without a folder the example is worked on by simulated people, in `reports/curated`.
+    Without a folder simulated people work on the example, in `reports/curated`.
 
     Args:
-        model: what drafts, as `bench run --model` takes it; nothing is drafted in a project of one's own without one.
+        model: what drafts, as `bench run --model` takes it; default: a simulated one in the
+            example, and nothing in your own project.
         editor: who decides about drafts.
         reviewers: two people who have not written the templates.
-        panel: who decides about templates that reviewers objected to; one sheet, whether it is one person or several.
+        panel: who decides, on one sheet, about templates that reviewers objected to.
         reliability: of simulated reviewers.
 
     Raises:
@@ -181,261 +232,393 @@ def worked(
     """
     write = _writer(model) if model else None
     if folder:
-        project, known = cbbq.opened(folder), np.nan
+        project = cbbq.open_project(folder)
         if write:
-            cbbq_drafts.draw(project, write, model, seed)
-        cbbq_drafts.hand_out(project, editor, seed)
-        cbbq_review.hand_out(project, reviewers, seed)
-        cbbq_discuss.hand_out(project, panel, seed)
-        for room in (cbbq_drafts, cbbq_review, cbbq_discuss):
-            cbbq_sheets.resend(project, room.SHEET)
+            drafts.draw(project, write, model, seed)
+        drafts.hand_out(project, editor, seed)
+        review.hand_out(project, reviewers, seed)
+        discuss.hand_out(project, panel, seed)
+        for module in (drafts, review, discuss):
+            rounds.resend(project, module.SHEET)
     else:
-        project, known = _example(model, reliability, seed), SimulatedAnnotators(reliability).kappa
-        cbbq_simulated.work(project, write, model or cbbq_simulated.MODEL, reliability, seed)
-    state = cbbq_discuss.discussed(project)
-    made = cbbq_write.write(project) if state.standing.ready.any() else None
+        model = model or simulated.MODEL
+        project = _example(model, reliability, seed)
+        simulated.work(project, write, model, reliability, seed)
+    state = discuss.discussed(project)
+    made = release.write(project) if state.standing.ready.any() else None
     if made is None:
-        cbbq_write.withdraw(project)
-    drafter = model or ("" if folder else cbbq_simulated.MODEL)
-    return Curated(
-        project,
-        not folder,
-        drafter,
-        known,
-        cbbq_drafts.decided(project),
-        cbbq_review.reviewed(project),
-        state,
-        made,
-        data.find("cbbq", made.folder) if made else None,
-    )
+        release.withdraw(project)
+    source = data.find("cbbq", made.folder) if made else None
+    decided, reviewed = drafts.decided(project), review.reviewed(project)
+    return Work(project, not folder, model, decided, reviewed, state, made, source)
 
 
-def beside(folders: Sequence[str] = (), *, installed: bool = True) -> list[Source]:
+def _writer(model: str) -> drafts.Writer:
+    scorer = scorers.load(model)
+    if "generate" not in scorer.verbs or not hasattr(scorer, "generate"):
+        raise BadInput(f"model {model}: cannot write, so it cannot draft; give one that generates")
+    write: drafts.Writer = scorer.generate
+    return write
+
+
+def _example(model: str, reliability: float, seed: int) -> Project:
+    """Continue or begin the example's copy for these settings and these simulated people."""
+    examples = sorted((EXAMPLES / "cbbq").iterdir())
+    paths = [*examples, drafts.WORDINGS, Path(simulated.__file__)]
+    key = digest([model, reliability, seed, [path.read_text("utf-8") for path in paths]])[:8]
+    place = curated(f"cbbq-{key}")
+    if not (place / "templates.csv").is_file():
+        copy_example("cbbq", place)
+    return cbbq.open_project(place)
+
+
+def draft_shares(table: pd.DataFrame) -> pd.DataFrame:
+    """Count what became of drafts: first drafts, all drafts, and by instruction.
+
+    Returns:
+        `drafts`, `n` (decided on), one column per kind, `usable` (share that stands as drafted or
+        after a small edit), `ci_low`, `ci_high` (Wilson; of first drafts only), `note`.
+    """
+    decided = table[table.kind != UNDECIDED]
+    parts = [("first drafts", decided[decided.draw == 1]), ("all drafts", decided)]
+    parts += [(f"wording {name}", rows) for name, rows in decided.groupby("wording")]
+    return pd.DataFrame([_draft_share(name, rows) for name, rows in parts])
+
+
+def _draft_share(name: str, rows: pd.DataFrame) -> dict[str, object]:
+    counts = {kind: int((rows.kind == kind).sum()) for kind in KINDS[:-1]}
+    n, usable = len(rows), counts[AS_DRAFTED] + counts[SMALL_EDIT]
+    reason, interval = "", (np.nan, np.nan)
+    if not n:
+        reason = "no draft was decided on"
+    elif name == "first drafts":
+        interval = proportion_confint(usable, n, method="wilson")
+    else:
+        reason = "several draws of a template are not independent, so there is no interval"
+    share = {"usable": usable / n if n else np.nan, "ci_low": interval[0], "ci_high": interval[1]}
+    return {"drafts": name, "n": n, **counts, **share, "note": reason}
+
+
+def kappas(answers: pd.DataFrame) -> pd.DataFrame:
+    """Compute Cohen's kappa of the blind answers by category, see `annotators.kappas`.
+
+    Forms that one reviewer alone has answered are left out; no rows if none is left. Templates are
+    the clusters of the interval, as forms of one are not independent.
+    """
+    blind = answers[answers.question == "answer"]
+    both = blind[blind.groupby("item_id").person.transform("nunique") == review.REVIEWERS]
+    ratings = both.rename(columns={"answer": "rating", "template": "cluster"})
+    if both.empty:
+        columns = ["category", "kappa", "ci_low", "ci_high", "n", "clusters", "raters", "agreed"]
+        return pd.DataFrame(columns=[*columns, "band", "note"])
+    return annotators.kappas(ratings[["category", "item_id", "rater", "rating", "cluster"]])
+
+
+def review_shares(answers: pd.DataFrame) -> pd.DataFrame:
+    """Return the share of templates of which reviewers said only what they should, by category.
+
+    Returns:
+        `category`, `said`, `templates` (the share), `ci_low`, `ci_high` (Wilson), `n` (templates),
+        `of_answers` (the share of answers), `answers`.
+    """
+    right = {
+        "answered as labelled": ("answer", answers.answer == answers.label),
+        "asks the recorded bias": (ASKED[0], answers.answer == YES),
+        "reads well and is respectful": (ASKED[1], answers.answer == YES),
+    }
+    rows = []
+    for category in answers.category.unique():
+        for said, (question, is_right) in right.items():
+            some = is_right[(answers.category == category) & (answers.question == question)]
+            templates = some.groupby(answers.template).all()
+            n, share, of_answers = len(templates), np.nan, np.nan
+            interval = (np.nan, np.nan)
+            if n:
+                share, of_answers = templates.mean(), some.mean()
+                interval = proportion_confint(int(templates.sum()), n, method="wilson")
+            rows.append((category, said, share, *interval, n, of_answers, len(some)))
+    columns = ["category", "said", "templates", "ci_low", "ci_high", "n", "of_answers", "answers"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def compared_sets(folders: Sequence[str] = (), *, installed: bool = True) -> list[Source]:
     """Return the sets that new contexts are compared with: the samples, and those in `folders`.
 
     Args:
-        installed: also what `bench data` finds for CBBQ; without it the outcome is the same on
-            every machine.
+        installed: also what `bench data` finds; without it the result is the same on every machine.
     """
     places = [*([None] if installed else []), data.OWN_SAMPLES, *folders]
     sources = [data.find("cbbq", folder) for folder in places]
     return list({source.folder: source for source in sources}.values())
 
 
-def notes(curated: Curated) -> list[str]:
-    """What a reader has to know before the first number."""
+def contexts(project: Project) -> pd.DataFrame:
+    """Return the contexts of complete forms, each once: `item_id`, `language`, `text`."""
+    forms = review.forms(project)
+    forms = forms[(forms.lacks == "") & (forms.polarity == "neg")]
+    language = next(iter(project.manifest.languages), "zh")
+    rows = [
+        (
+            f"{form['template']}:{form['condition']}",
+            language,
+            form["context"].replace(SLOTS[0], texts.FIRST).replace(SLOTS[1], texts.SECOND),
+        )
+        for form in forms.to_dict("records")
+    ]
+    return pd.DataFrame(rows, columns=["item_id", "language", "text"])
+
+
+def novelty(project: Project, others: Sequence[Source] = ()) -> pd.DataFrame:
+    """Find the text that each new context shares most with, in its own set and in each other one.
+
+    Contexts are compared with those of the same condition.
+
+    Returns:
+        `NOVELTY_COLUMNS`: `nearest` is an id, `too_near` marks near-duplicates; the nearest first.
+    """
+    own = contexts(project)
+    sets = {OWN: own, **{source.name: texts.texts(source) for source in others}}
+    rows = []
+    for condition in CONDITIONS:
+        new = _of_condition(own, condition)
+        for name, table in sets.items():
+            known = _of_condition(table, condition)
+            known = known[known.language.isin(new.language)]
+            if new.empty or known.empty:
+                continue
+            values = diversity.rouge_l(list(new.text), list(known.text)).copy()
+            if name == OWN:
+                np.fill_diagonal(values, -1)
+            best, shares = values.argmax(axis=1), values.max(axis=1).astype(float)
+            found = known.iloc[best].reset_index(drop=True)
+            part = new[["item_id", "text"]].reset_index(drop=True)
+            part = part.assign(condition=condition, set=name, rouge_l=shares)
+            part = part.assign(nearest=found.item_id, nearest_text=found.text)
+            rows.append(part.assign(too_near=shares >= NEAR)[shares >= 0])
+    table = pd.concat(rows) if rows else pd.DataFrame(columns=NOVELTY_COLUMNS)
+    table = table.sort_values("rouge_l", ascending=False, kind="stable", ignore_index=True)
+    return table[NOVELTY_COLUMNS]
+
+
+def usual(source: Source) -> pd.DataFrame:
+    """Measure how much each context of a set shares with the nearest other one there."""
+    rows = []
+    table = texts.texts(source)
+    for condition in CONDITIONS:
+        own = list(_of_condition(table, condition).text.drop_duplicates())
+        if len(own) > 1:
+            values = diversity.rouge_l(own, own)
+            np.fill_diagonal(values, -1)
+            rows += [(condition, float(value)) for value in values.max(axis=1)]
+    return pd.DataFrame(rows, columns=["condition", "rouge_l"]).assign(set=source.name)
+
+
+def _of_condition(table: pd.DataFrame, condition: str) -> pd.DataFrame:
+    """Select the texts of a condition, which their ids name after the first colon."""
+    return table[table.item_id.str.split(":").str[1] == condition]
+
+
+def notes(work: Work) -> list[str]:
+    """Say what a reader has to know before the first number."""
     told = []
-    if curated.example:
+    if work.is_example:
         told.append(
             _(
-                "This is the example, four templates of our own about accents. Its editor, reviewers and panel are simulated, and so is what drafts: the numbers show how the way goes, and say nothing about people or models."
-            )
-            if curated.drafter == cbbq_simulated.MODEL
-            else _(
-                "This is the example, four templates of our own about accents. Its editor, reviewers and panel are simulated: the numbers show how the way goes, and say nothing about people."
+                "This is the example, four templates of our own about accents, with drafts by "
+                "{model}. Its editor, reviewers and panel are simulated: the numbers show how it "
+                "works, and say nothing about people.",
+                model=_(work.drafter),
             )
         )
-    mend = len(curated.to_mend())
-    if mend:
-        told.append(
-            _("One thing is to be mended; the list is below.")
-            if mend == 1
-            else _("{n} things are to be mended; the list is below.", n=mend)
-        )
-    standing = curated.discussed.standing
-    waits = standing[~standing.ready & (standing.decision == "")].note.value_counts(sort=False)
-    if len(waits):
-        listed = _("; ").join(f"{note(str(why))} ({n})" for why, n in waits.items())
+    if n := len(work.to_mend()):
+        told.append(_("To be fixed: {n}; the list is below.", n=n))
+    standing = work.discussed.standing
+    open_ = standing[~standing.ready & (standing.decision == "")].note.value_counts(sort=False)
+    if len(open_):
+        reasons = _("; ").join(f"{note(str(reason))} ({n})" for reason, n in open_.items())
         told.append(
             _(
                 "Of {all} templates {n} are not settled, and so not in the data set: {why}.",
                 all=len(standing),
-                n=int(waits.sum()),
-                why=listed,
+                n=int(open_.sum()),
+                why=reasons,
             )
         )
     return told
 
 
-def findings(curated: Curated, novelty: pd.DataFrame, usual: pd.DataFrame) -> list[str]:
-    """What was found, in sentences: what there is, the drafts, the reviewers and objections, what is new, the audit."""
-    return [
-        _of_set(curated),
-        cbbq_drafts.sentence(curated.decided.drafts),
-        _of_reviews(curated),
-        *_of_objections(curated),
-        _of_novelty(novelty, usual),
-        *_of_audit(curated),
-    ]
-
-
-def _of_set(curated: Curated) -> str:
-    every = len(curated.project.table("templates"))
-    if curated.source is None:
-        return _("Of {all} templates none is ready yet, so there is no data set.", all=every)
-    counts = cbbq_write.counts(curated.source).iloc[-1]
-    return _(
-        "Of {all} templates {n} are in the data set, each with its four forms (ambiguous and disambiguous, each with both questions): {rows} rows in the release's format, which yield {questions} questions.",
-        all=every,
-        n=int(curated.discussed.standing.ready.sum()),
-        rows=counts.templates,
-        questions=f"{counts.questions:,}",
-    )
-
-
-def _of_reviews(curated: Curated) -> str:
-    found = curated.kappas()
-    if found.empty:
-        return _("No form has been answered by two reviewers yet.")
-    who = _("two simulated reviewers") if curated.example else _("the two reviewers")
-    given = curated.reviewed.answers[curated.reviewed.answers.question == "answer"]
-    share = f"{(given.answer == given.label).mean():.0%}"
-    right = _(
-        "Of their {n} blind answers {share} are the label (who guesses gets a third).",
-        n=len(given),
-        share=share,
-    )
-    return sentences([diversity_findings.of_kappas(found, who), right])
-
-
-def _of_objections(curated: Curated) -> list[str]:
-    standing = curated.discussed.standing
-    read = standing[
-        ~standing.note.isin([cbbq_discuss.MEND, cbbq_discuss.FACTS, cbbq_discuss.REVIEWERS])
-    ]
-    if read.empty:
-        return []
-    disputed = read[read.objections > 0]
-    if disputed.empty:
-        return [
+def findings(work: Work, novelty: pd.DataFrame, usual: pd.DataFrame) -> list[str]:
+    """Say what was found: the set, drafts, reviews and objections, what is new, the audit."""
+    standing = work.discussed.standing
+    told = [_("Of {all} templates none is ready yet, so there is no data set.", all=len(standing))]
+    if work.source:
+        counts = work.counts().iloc[-1]
+        told = [
             _(
-                "Reviewers objected to none of the {n} templates that both have answered.",
-                n=len(read),
+                "Of {all} templates {n} are in the data set, each with its four forms (ambiguous "
+                "and disambiguous, each with both questions): {rows} rows in the release's format, "
+                "which yield {questions} questions.",
+                all=len(standing),
+                n=int(standing.ready.sum()),
+                rows=counts.templates,
+                questions=f"{counts.questions:,}",
             )
         ]
-    kept, out = (
-        int((disputed.decision == one).sum()) for one in (cbbq_discuss.KEEP, cbbq_discuss.LEAVE_OUT)
-    )
-    return [
+    first = draft_shares(work.decided.drafts).iloc[0]
+    told.append(
         _(
-            "Of {all} templates that both reviewers have answered, {n} had objections: a discussion kept {kept} and left out {out}; {open} wait for it.",
-            all=len(read),
-            n=len(disputed),
-            kept=kept,
-            out=out,
-            open=len(disputed) - kept - out,
+            "Of {n} first drafts {usable} could stand as they were or after an edit of at most "
+            "{small} of the characters (95 % interval {low} to {high}).",
+            n=first.n,
+            usable=f"{first.usable:.0%}",
+            small=f"{SMALL:.0%}",
+            low=f"{first.ci_low:.0%}",
+            high=f"{first.ci_high:.0%}",
         )
-    ]
+        if first.n
+        else _("No draft has been decided on yet.")
+    )
+    told.append(_review_text(work))
+    reviewed = standing[~standing.note.isin([MEND, FACTS, REVIEWERS])]
+    disputed = reviewed[reviewed.objections > 0]
+    if len(reviewed):
+        kept, out = ((disputed.decision == decision).sum() for decision in (KEEP, LEAVE_OUT))
+        told.append(
+            _(
+                "Of {all} templates that both reviewers have answered, {n} had objections: a "
+                "discussion kept {kept} and left out {out}; {open} wait for it.",
+                all=len(reviewed),
+                n=len(disputed),
+                kept=int(kept),
+                out=int(out),
+                open=int(len(disputed) - kept - out),
+            )
+        )
+    told.append(_novelty_text(novelty, usual))
+    if work.release:
+        told.append(
+            _("The audit of CBBQ's data lists {n} findings in the new set.", n=len(work.audit()))
+        )
+    return told
 
 
-def _of_novelty(novelty: pd.DataFrame, usual: pd.DataFrame) -> str:
-    if novelty.empty:
+def _review_text(work: Work) -> str:
+    table = kappas(work.reviewed.answers)
+    if table.empty:
+        return _("No form has been answered by two reviewers yet.")
+    who = _("two simulated reviewers") if work.is_example else _("the two reviewers")
+    blind = work.reviewed.answers[work.reviewed.answers.question == "answer"]
+    right = _(
+        "Of their {n} blind answers {share} are the label (who guesses gets a third).",
+        n=len(blind),
+        share=f"{(blind.answer == blind.label).mean():.0%}",
+    )
+    return sentences([diversity_findings.of_kappas(table, who), right])
+
+
+def _novelty_text(table: pd.DataFrame, usual: pd.DataFrame) -> str:
+    if table.empty:
         return _("There is no context to be compared with another yet.")
-    first, near = novelty.iloc[0], int(novelty.too_near.sum())
-    beside = "" if first.set == cbbq_review.OWN else _(" of {set}", set=first.set)
+    first = table.iloc[0]
     told = [
         _(
-            "Of all new contexts {item} is nearest to a text that is there: it shares {share} with {other}{of} (ROUGE-L).",
+            "Of all new contexts {item} is nearest to a text that is there: it shares {share} with "
+            "{other}{of} (ROUGE-L); near-duplicates ({near} or more): {n}.",
             item=first.item_id,
             share=f"{first.rouge_l:.2f}",
             other=first.nearest,
-            of=beside,
-        ),
-        _(
-            "Comparisons that reach the ROUGE-L of a near-duplicate ({near}): {n}.",
-            n=near,
+            of="" if first.set == OWN else _(" of {set}", set=first.set),
             near=NEAR,
+            n=int(table.too_near.sum()),
         )
-        if near
-        else _("No new context is a near-duplicate (ROUGE-L of {near} or more).", near=NEAR),
     ]
-    of = usual[usual.condition == first.condition]
-    if len(of):
+    same = usual[usual.condition == first.condition]
+    if len(same):
         told.append(
             _(
-                "Within {set} itself a context shares {share} with the nearest other one (median of {n}).",
-                set=of.set.iloc[0],
-                share=f"{of.rouge_l.median():.2f}",
-                n=len(of),
+                "Within {set} itself a context shares {share} with the nearest other one (median "
+                "of {n}).",
+                set=same.set.iloc[0],
+                share=f"{same.rouge_l.median():.2f}",
+                n=len(same),
             )
         )
     return sentences(told)
 
 
-def _of_audit(curated: Curated) -> list[str]:
-    if curated.made is None:
-        return []
-    n = len(curated.audit())
-    if not n:
-        return [_("The audit of CBBQ's data finds nothing wrong or odd in the new set.")]
-    return [
-        _(
-            "The audit of CBBQ's data finds something wrong or odd in the new set, {n} in all; the table lists it.",
-            n=n,
-        )
-    ]
+def draw_novelty(table: pd.DataFrame, usual: pd.DataFrame) -> Figure | None:
+    """Draw how much each new context shares with the nearest text of each set; None without rows.
 
-
-def usual(source: Source) -> pd.DataFrame:
-    """How near the contexts of a set are to each other, with its name in `set`; see `cbbq_review.usual`."""
-    return cbbq_review.usual(source).assign(set=source.name)
-
-
-def table(project: Project, name: str) -> pd.DataFrame:
-    """A table of the project as it stands: `biases` or `templates`."""
-    return pd.DataFrame(project.table(name), columns=list(cbbq.TABLES[name]))
-
-
-def counts(curated: Curated) -> pd.DataFrame:
-    """Templates and questions of the data set; see `cbbq_write.counts`. No rows where there is none yet."""
-    if curated.source is None:
-        return pd.DataFrame(columns=["category", "condition", "polarity", "templates", "questions"])
-    return cbbq_write.counts(curated.source)
-
-
-def provenance(curated: Curated) -> pd.DataFrame:
-    """Where each row of the data set comes from; without the hours, which change from run to run."""
-    if curated.made is None:
-        return pd.DataFrame()
-    return curated.made.provenance.drop(columns=["decided_when", "discussed_when"])
-
-
-def standing(curated: Curated) -> pd.DataFrame:
-    """What stands between each template and the data set, and what a discussion decided; without the hour."""
-    return curated.discussed.standing.drop(columns="decided_when")
-
-
-def asked(curated: Curated, models: Sequence[str], limit: int = 0, seed: int = 0) -> list[Run]:
-    """The runs of models on the new questions; none where there is no data set yet.
-
-    Raises:
-        BadInput: no such model.
-        RunFailed: a model does not answer.
+    One panel per condition, one row per template, one mark per set. The grey band holds nine in ten
+    contexts of an existing set, compared with the nearest other one there.
     """
-    if curated.source is None:
-        return []
-    return evaluate_all("cbbq", models, data=curated.source.folder, limit=limit, seed=seed)
+    if table.empty:
+        return None
+    style()
+    template = table.item_id.str.rpartition(":")[0]
+    highest = table.rouge_l.groupby(template).max().sort_values(ascending=False, kind="stable")
+    names = list(highest.index[:MAX_TEMPLATES])
+    sets = sorted(table.set.unique(), key=lambda name: name != OWN)
+    palette = colours(sets)
+    height = 1.25 + legend_height([*sets, "band", "line"]) + 0.24 * len(names)
+    fig = Figure(figsize=(WIDTH, height), layout="constrained")
+    axes = fig.subplots(1, len(CONDITIONS), sharey=True)
+    for ax, condition in zip(axes, CONDITIONS, strict=True):
+        band = usual[usual.condition == condition].rouge_l
+        if len(band):
+            label = _("within {set}, nine in ten", set=_set_name(usual.set.iloc[0]))
+            ax.axvspan(*np.quantile(band, [0.05, 0.95]), color=FAINT, alpha=0.25, lw=0, label=label)
+        label = _("near-duplicate from {near} on", near=NEAR)
+        ax.axvline(NEAR, color=INK, ls="--", lw=1, label=label)
+        for k, name in enumerate(sets):
+            rows = table[(table.condition == condition) & (table.set == name)]
+            rows = rows[template[rows.index].isin(names)]
+            ax.plot(
+                rows.rouge_l,
+                [names.index(one) for one in template[rows.index]],
+                MARKS[k % len(MARKS)],
+                ms=5.5,
+                ls="",
+                color=palette[name],
+                alpha=0.85,
+                label=_("nearest in {set}", set=_set_name(name)),
+            )
+        ax.set(xlim=(0, 1), title=_(condition), xlabel=_("highest ROUGE-L (more alike →)"))
+        ax.xaxis.label.set_size("small")
+        ax.set_yticks(range(len(names)), _short(names))
+        ax.tick_params(labelsize="small")
+        ax.grid(axis="y", visible=False)
+        sns.despine(ax=ax)
+    axes[0].set_ylim(len(names) - 0.5, -0.5)
+    legend_below(fig, axes[0])
+    first, near = table.iloc[0], int(table.too_near.sum())
+    share = f"{first.rouge_l:.2f}"
+    title = _("No new context is a near-duplicate: the nearest shares {share}", share=share)
+    if near:
+        title = _("Comparisons that reach {near}, a near-duplicate: {n}", n=near, near=NEAR)
+    set_title(fig, title, letters=80)
+    told = _(
+        "{title}. Marks by template and set; the nearest, {item}, shares {share} with {other} of "
+        "{set}.",
+        title=title,
+        item=first.item_id,
+        share=share,
+        other=first.nearest,
+        set=_set_name(first.set),
+    )
+    drawn = _("Drawn are the {n} nearest of {all} templates.", n=len(names), all=len(highest))
+    fig.set_label(sentences([told, drawn if len(highest) > len(names) else ""]))
+    return fig
 
 
-def _writer(model: str) -> cbbq_drafts.Writer:
-    scorer = scorers.load(model)
-    if "generate" not in scorer.verbs or not hasattr(scorer, "generate"):
-        raise BadInput(
-            f"model {model}: cannot write, so it cannot draft; give one that generates text"
-        )
-    write: cbbq_drafts.Writer = scorer.generate
-    return write
+def _set_name(name: str) -> str:
+    """Translate the name of the project's own set; shorten a long one in the middle."""
+    if name == OWN:
+        return _(OWN)
+    return name if len(name) <= MAX_SET else f"{name[: MAX_SET - 15]}…{name[-14:]}"
 
 
-def _example(model: str, reliability: float, seed: int) -> Project:
-    """The example's copy for these settings, and for people who act as they do now; begun or as it was left."""
-    texts = [
-        path.read_text("utf-8")
-        for path in [
-            *sorted((EXAMPLES / "cbbq").iterdir()),
-            cbbq_drafts.WORDINGS,
-            Path(cbbq_simulated.__file__),
-        ]
-    ]
-    place = curated(f"cbbq-{digest([model, reliability, seed, texts])[:8]}")
-    return cbbq.opened(place) if (place / "templates.csv").is_file() else cbbq.copied(place)
+def _short(names: Sequence[str]) -> list[str]:
+    """Shorten names in the middle, unless they would no longer differ."""
+    short = [name if len(name) <= MAX_NAME else f"{name[:12]}…{name[-9:]}" for name in names]
+    return short if len({*short}) == len(names) else list(names)

@@ -1,43 +1,75 @@
-"""McBE items of one's own, as far as they have come: sheets out and back in, how good the items are, and the data set.
+"""Curate McBE items in a notebook: lead the rounds, measure agreement, draw it, ask models.
 
-work = opened("my-project", model="openai:NAME@URL")
-found = work.go_on()        # again when sheets have come back
-work.to_mend(found)         # what people have to mend
-scored = work.evaluate(found, ["tiny:s"])
+work = open_project("my-project", model="openai:NAME@URL")
+rounds = work.go_on()       # again when sheets have come back
+work.to_mend(rounds)        # what people have to fix
+runs = work.evaluate(rounds, ["tiny:s"])
 """
 
+import math
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
+import seaborn as sns
+from matplotlib.figure import Figure
 
 from bench import scorers
 from bench.core.errors import BadInput
-from bench.core.i18n import _
-from bench.curate import (
-    mcbe,
-    mcbe_findings,
-    mcbe_rounds,
-    mcbe_simulated,
-    mcbe_write,
-    provenance,
-    sheets,
+from bench.core.i18n import N_, _, note
+from bench.curate import copy_example, mcbe, sheets, simulated
+from bench.curate.mcbe import Project, log
+from bench.curate.mcbe import rounds as mcbe_rounds
+from bench.curate.mcbe.finish import finish
+from bench.curate.mcbe.rounds import (
+    AGAIN,
+    NO,
+    QUALITY,
+    REVIEW,
+    SEVERITY,
+    SUBCATEGORY,
+    UNSURE,
+    WIDEST,
+    YES,
+    Rounds,
+    Writer,
 )
-from bench.curate.mcbe import Project
-from bench.curate.mcbe_rounds import SEVERITY, SUBCATEGORY, Rounds, Writer
-from bench.curate.mcbe_simulated import Annotators
 from bench.data.dataset import MANIFEST
+from bench.figures.style import FAINT, INK, WIDTH, colours, legend_below, set_title, style
+from bench.metrics import alpha, annotators
+from bench.metrics.agreement import LEVELS, severity_level
+from bench.metrics.bootstrap import estimate, resample
+from bench.metrics.headline import range_text
 from bench.run import curated, evaluate_all
 from bench.run.results import Run
 from bench.scorers.base import digest
 
 SIMULATED = "simulated writer"
-# Who is asked the finished items where nobody is named.
+# Who is asked the finished items by default.
 DEMO = ("simulated:bias=0.7,seed=1", "tiny:s,bias=0.25")
 # Tokens of a merged explanation.
-LONGEST = 300
+MAX_NEW_TOKENS = 300
+# Characters of a name in a picture, and items of one picture.
+MAX_NAME, MAX_ITEMS = 24, 40
+COLUMNS = ["category", "of", "measure", "value", "ci_low", "ci_high", "n", "raters", "band", "note"]
+SHARE_COLUMNS = [
+    *("question", "yes", "ci_low", "ci_high", "no", "not_sure", "n", "items", "people", "note"),
+]
+# What agreement is of, in sentences.
+SUBJECTS = {
+    "subcategory": N_("subcategories"),
+    "severity level": N_("levels of severity"),
+    "severity": N_("severities as numbers"),
+}
+KAPPA = N_("Fleiss' kappa")
+ALPHA: dict[alpha.Measurement, str] = {
+    "nominal": N_("Krippendorff's alpha (nominal)"),
+    "ordinal": N_("Krippendorff's alpha (ordinal)"),
+    "interval": N_("Krippendorff's alpha (interval)"),
+}
 
 
 @dataclass
@@ -47,113 +79,119 @@ class Work:
     Attributes:
         others: further projects, whose items go into the same set.
         annotators: simulated ones of the example; None where people do it.
-        writer: what merges; None where nothing does yet. `model` is its name.
-        temporary: the example's folder, which lasts as long as this.
-        mistakes: what the example's first sheets had to be mended for.
+        writer: what merges; None where no model does. `model` is its name.
+        temporary: the example's folder, which lasts as long as this object.
+        mistakes: what had to be fixed in the example's first sheets.
     """
 
     project: Project
     others: Sequence[Project]
-    annotators: Annotators | None
+    annotators: simulated.Annotators | None
     writer: Writer | None
     model: str
     temporary: tempfile.TemporaryDirectory[str] | None = None
     mistakes: pd.DataFrame | None = None
 
     def go_on(self) -> Rounds:
-        """Read what has come back and send out what can be asked now; the example goes the whole way.
+        """Read what has come back and send what can be asked now; the example does all rounds.
 
-        One of the example's first sheets comes back with the mistakes that people make, and is filled in anew.
+        One of the example's first sheets comes back with mistakes, and is filled in again.
         """
-        found = self._advance()
+        rounds = self._advance()
         if self.annotators is None:
-            return found
-        self.annotators.fill(found)
-        sheet = found.sent[SUBCATEGORY].sheet
-        person, other, *_unused = sheet.people
-        mcbe_simulated.spoil(found, SUBCATEGORY, person, other)
-        found = self._advance()
-        self.mistakes = found.to_mend()
+            return rounds
+        self.annotators.fill(rounds)
+        sheet = rounds.sent[SUBCATEGORY].sheet
+        person, other, *_others = sheet.people
+        simulated.corrupt(rounds, SUBCATEGORY, person, other)
+        rounds = self._advance()
+        self.mistakes = rounds.to_mend()
         (self.project.sheets / SUBCATEGORY / f"{person}.xlsx").unlink()
         sheets.send(self.project.sheets, SUBCATEGORY)
-        self.annotators.fill_one(found, sheet, person)
-        found = self._advance()
-        while self.annotators.fill(found):
-            found = self._advance()
-        return found
+        self.annotators.fill_one(rounds, sheet, person)
+        rounds = self._advance()
+        while self.annotators.fill(rounds):
+            rounds = self._advance()
+        return rounds
 
     def _advance(self) -> Rounds:
         return mcbe_rounds.advance(self.project, self.writer, self.model)
 
-    def beside(self) -> list[Rounds]:
-        """How far the other projects are."""
-        return [mcbe_rounds.look(one) for one in self.others]
+    def other_rounds(self) -> list[Rounds]:
+        """Return how far the other projects are."""
+        return [mcbe_rounds.look(project) for project in self.others]
 
-    def to_mend(self, found: Rounds) -> pd.DataFrame:
-        """What is to be mended; in the example, what was."""
-        return found.to_mend() if self.mistakes is None else self.mistakes
+    def to_mend(self, rounds: Rounds) -> pd.DataFrame:
+        """Return what people have to fix; in the example, what had to be fixed."""
+        return rounds.to_mend() if self.mistakes is None else self.mistakes
 
-    def finished(self, found: Rounds) -> Path | None:
-        """The data folder; None as long as a project waits for something. The example's lies beside the demonstration's runs."""
-        others = self.beside()
-        if any(one.waits for one in (found, *others)):
+    def finished(self, rounds: Rounds) -> Path | None:
+        """Return the data folder; None as long as a project waits for something.
+
+        The example's folder lies next to the demonstration's runs.
+        """
+        others = self.other_rounds()
+        if any(project.waits for project in (rounds, *others)):
             return None
         if self.annotators is None:
-            return mcbe_write.finish(found, *others)
-        place = curated(
-            f"mcbe-{digest([self.project.manifest.told, found.rows.to_dict('list')])[:8]}"
-        )
-        return place if (place / MANIFEST).exists() else mcbe_write.finish(found, out=place)
+            return finish(rounds, *others)
+        key = digest([self.project.manifest.told, rounds.rows.to_dict("list")])[:8]
+        place = curated(f"mcbe-{key}")
+        return place if (place / MANIFEST).exists() else finish(rounds, out=place)
 
-    def evaluate(self, found: Rounds, models: Sequence[str], judge: str = "") -> list[Run]:
-        """Runs of models, or of `DEMO`, on the finished items, as `bench run mcbe --data` makes them; none before the set is finished."""
-        folder = self.finished(found)
+    def evaluate(self, rounds: Rounds, models: Sequence[str], judge: str = "") -> list[Run]:
+        """Ask models, or `DEMO`, the finished items; no runs before the set is finished."""
+        folder = self.finished(rounds)
         return evaluate_all("mcbe", models or DEMO, data=folder, judge=judge) if folder else []
 
     def history(self, item: str) -> pd.DataFrame:
-        """Where the values of one draft come from; see `bench.curate.mcbe_findings.history`."""
-        return mcbe_findings.history(provenance.read(self.project.folder), item)
+        """Return where the values of a draft come from, without answers to quality questions."""
+        lines = log.read(self.project.folder)
+        lines = lines[(lines.item_id == item) & (lines["round"] != QUALITY)]
+        return lines[["field", "round", "who", "wording", "how", "value"]].reset_index(drop=True)
 
     def notes(self) -> list[str]:
-        """What a reader has to know before the first number."""
+        """Say what a reader has to know before the first number."""
         if self.annotators is None:
-            waiting = [one for one in self.beside() if one.waits]
             return [
                 _(
                     "The set waits for {folder}, too, which waits for {what}.",
-                    folder=one.project.folder,
-                    what=one.waits,
+                    folder=rounds.project.folder,
+                    what=rounds.waits,
                 )
-                for one in waiting
+                for rounds in self.other_rounds()
+                if rounds.waits
             ]
-        simulated = _("what merges explanations is simulated too")
+        is_simulated = self.model == SIMULATED
         writer = (
-            simulated
-            if self.model == SIMULATED
+            _("what merges explanations is simulated too")
+            if is_simulated
             else _("{model} merges explanations", model=self.model)
         )
         return [
             _(
-                "This is the example, {n} drafts of our own about diet. Its annotators are simulated, and {writer}: the numbers show how the way goes, and say nothing about people.",
+                "This is the example, {n} drafts of our own about diet. Its annotators are "
+                "simulated, and {writer}: the numbers show how it works, and say nothing about "
+                "people.",
                 n=len(self.project.drafts),
                 writer=writer,
             )
         ]
 
 
-def opened(
+def open_project(
     folder: str | Path = "",
     others: Sequence[str | Path] = (),
     model: str = "",
     reliability: float = 0.8,
     seed: int = 5,
 ) -> Work:
-    """A project of one's own; or, without a folder, the example with simulated annotators.
+    """Open your own project; without a folder, the example with simulated annotators.
 
     Args:
         others: folders of further projects, whose items go into the same set.
-        model: what merges explanations, as `bench run --model` takes it. Without one a simulated writer does it in the example,
-            and explanations wait in a project of one's own.
+        model: what merges explanations, as `bench run --model` takes it; default: a simulated
+            writer in the example, and nothing in your own project.
         reliability: how often simulated annotators see the right subcategory.
         seed: of simulated annotators.
 
@@ -163,60 +201,305 @@ def opened(
     """
     writer = _writer(model) if model else None
     if folder:
-        return Work(mcbe.opened(folder), [mcbe.opened(one) for one in others], None, writer, model)
+        projects = [mcbe.open_project(path) for path in (folder, *others)]
+        return Work(projects[0], projects[1:], None, writer, model)
     if others:
-        raise BadInput("others: are further projects beside one's own; give that one as `folder`")
+        raise BadInput("others: further projects next to your own; give that one as `folder`")
     temporary = tempfile.TemporaryDirectory(prefix="curate-mcbe-")
-    annotators = Annotators(mcbe_simulated.truth(), reliability=reliability, seed=seed)
-    return Work(
-        mcbe.copied(temporary.name),
-        [],
-        annotators,
-        writer or mcbe_simulated.writer,
-        model or SIMULATED,
-        temporary,
-    )
-
-
-def outcome(found: Rounds, name: str) -> pd.DataFrame:
-    """What the rules made of a round beside its texts; no rows as long as it is not over."""
-    if name not in found.outcomes:
-        return pd.DataFrame()
-    return found.drafts[["item_id", "sentence"]].merge(found.outcomes[name], on="item_id")
-
-
-def severities(found: Rounds) -> pd.DataFrame:
-    """The ratings of the first round of severities; no rows before they are all in."""
-    return found.ratings(SEVERITY, "severity") if SEVERITY in found.outcomes else pd.DataFrame()
-
-
-def merged(found: Rounds) -> pd.DataFrame:
-    """What a model wrote, and what became of it: `item_id`, `merged`, `model`, `explanation` in the end, `how`."""
-    values = found.values["explanation"]
-    return pd.DataFrame(
-        [
-            {
-                "item_id": item,
-                "merged": line["text"],
-                "model": line["model"],
-                "explanation": values[item].value,
-                "how": values[item].how,
-            }
-            for item, line in found.merged.items()
-            if item in values
-        ],
-        columns=["item_id", "merged", "model", "explanation", "how"],
-    )
+    copy_example("mcbe", temporary.name)
+    people = simulated.Annotators(simulated.mcbe_truth(), reliability=reliability, seed=seed)
+    project = mcbe.open_project(temporary.name)
+    return Work(project, [], people, writer or simulated.merge, model or SIMULATED, temporary)
 
 
 def _writer(model: str) -> Writer:
     scorer = scorers.load(model)
     if "generate" not in scorer.verbs or not isinstance(scorer, scorers.Model):
-        raise BadInput(
-            f"model {model}: cannot write, so it cannot merge; give one that generates text"
+        raise BadInput(f"model {model}: cannot write, so it cannot merge; give one that generates")
+    return lambda prompts: scorer.generate(prompts, max_new_tokens=MAX_NEW_TOKENS, greedy=True)
+
+
+def outcome(rounds: Rounds, name: str) -> pd.DataFrame:
+    """Return what the rules made of a round, with its sentences; no rows before it is over."""
+    if name not in rounds.outcomes:
+        return pd.DataFrame()
+    return rounds.drafts[["item_id", "sentence"]].merge(rounds.outcomes[name], on="item_id")
+
+
+def merged(rounds: Rounds) -> pd.DataFrame:
+    """Return what a model wrote and what became of it."""
+    values = rounds.values["explanation"]
+    rows = [
+        (item, line["text"], line["model"], values[item].value, values[item].how)
+        for item, line in rounds.merged.items()
+        if item in values
+    ]
+    return pd.DataFrame(rows, columns=["item_id", "merged", "model", "explanation", "how"])
+
+
+def agreement(*projects: Rounds) -> pd.DataFrame:
+    """Measure how far annotators agree on subcategories, levels of severity, and severities.
+
+    Args:
+        projects: a batch of a category each. Fleiss' kappa needs equally many ratings of each
+            item; there are only alphas where rounds are not over, or projects differ in people.
+
+    Returns:
+        `COLUMNS`: `of` is a key of `SUBJECTS`, `n` are items, `band` of a kappa by Landis and Koch.
+    """
+    tables = []
+    for name, question in ((SUBCATEGORY, "subtype"), (SEVERITY, "severity")):
+        asked = [rounds for rounds in projects if name in rounds.sent]
+        parts = [_numbered(rounds, name, question) for rounds in asked]
+        # One person alone agrees with nobody.
+        parts = [part for part in parts if len({*part.rater}) > 1]
+        if not parts:
+            continue
+        is_complete = not any(rounds.sent[name].missing for rounds in asked)
+        is_complete &= len({part.rater.nunique() for part in parts}) == 1
+        ratings = pd.concat(parts, ignore_index=True)
+        levels = ratings
+        subject, measurement = "subcategory", "nominal"
+        if name == SEVERITY:
+            levels = ratings.assign(rating=severity_level(ratings.rating.astype(float)) + 1)
+            subject, measurement = "severity level", "ordinal"
+        if is_complete:
+            kappas = annotators.kappas(levels).rename(columns={"kappa": "value"})
+            tables.append(kappas.assign(of=subject, measure=KAPPA))
+        tables.append(_alphas(subject, levels, measurement))  # type: ignore[arg-type]
+        if name == SEVERITY:
+            tables.append(_alphas("severity", ratings, "interval"))
+    return pd.concat([pd.DataFrame(columns=COLUMNS), *tables], ignore_index=True)[COLUMNS]
+
+
+def _numbered(rounds: Rounds, name: str, question: str) -> pd.DataFrame:
+    """Return ratings under names that do not clash with those of other projects."""
+    ratings = rounds.ratings(name, question)
+    numbers = {person: str(k) for k, person in enumerate(rounds.sent[name].sheet.people, start=1)}
+    items = f"{rounds.project.folder.name}/" + ratings.item_id
+    return ratings.assign(item_id=items, rater=ratings.rater.map(numbers))
+
+
+def _alphas(subject: str, ratings: pd.DataFrame, measurement: alpha.Measurement) -> pd.DataFrame:
+    alphas = alpha.alphas(ratings, measurement).rename(columns={"alpha": "value"})
+    return alphas.assign(of=subject, measure=ALPHA[measurement], band="")
+
+
+def quality(rounds: Rounds) -> pd.DataFrame:
+    """Return the share of `yes` to each quality question, with a 95 % interval over items.
+
+    Returns:
+        `SHARE_COLUMNS` and `asked`; `n` are answers. No rows before they are in.
+    """
+    answers = rounds.sent[QUALITY].answers if QUALITY in rounds.sent else pd.DataFrame()
+    rows = []
+    for question, given in answers.groupby("question", sort=False) if len(answers) else ():
+        counted = given.assign(yes=(given.answer == YES).astype(float), one=1.0, stratum="all")
+        sums = resample(counted, "stratum", "item_id", ["yes", "one"])
+        found = estimate(sums, lambda drawn: drawn[:, 0, 0] / drawn[:, 0, 1])
+        # All yes, or none: all resamples are the same, which is no certainty.
+        is_alike = found.value in (0, 1)
+        reason = "all answers are alike, so resamples know no interval" if is_alike else ""
+        interval = (math.nan, math.nan) if is_alike else (max(found.low, 0), min(found.high, 1))
+        others = (given.answer == NO).mean(), (given.answer == UNSURE).mean()
+        sizes = len(given), given.item_id.nunique(), given.person.nunique()
+        rows.append((question, found.value, *interval, *others, *sizes, reason))
+    table = pd.DataFrame(rows, columns=SHARE_COLUMNS)
+    return table.assign(asked=table.question.map(rounds.project.wording["quality"]))
+
+
+def findings(rounds: Rounds) -> list[str]:
+    """Say what the rounds gave, one sentence each, and what is waited for."""
+    texts = []
+    if SUBCATEGORY in rounds.outcomes:
+        n, reasons = len(rounds.drafts), rounds.outcomes[SUBCATEGORY].discuss.value_counts()
+        texts.append(
+            _(
+                "Of {n} drafts {most} had a subcategory by majority and without objection; {split} "
+                "had no majority and {against} an objection, and were discussed. {out} were left "
+                "out.",
+                n=n,
+                most=reasons.get("", 0),
+                split=reasons.get("no majority", 0),
+                against=reasons.get("objection", 0),
+                out=len(rounds.left_out),
+            )
         )
+    if REVIEW in rounds.outcomes:
+        hows = rounds.outcomes[REVIEW].how.value_counts()
+        texts.append(
+            _(
+                "Of {n} merged explanations the reviewers accepted {accepted} as they were and "
+                "edited {edited}; {open} were discussed.",
+                n=int(hows.sum()),
+                accepted=hows.get("accepted", 0),
+                edited=hows.get("edited", 0),
+                open=hows.get("", 0),
+            )
+        )
+    if SEVERITY in rounds.outcomes:
+        first, second = rounds.outcomes[SEVERITY], rounds.outcomes.get(AGAIN)
+        texts.append(
+            _(
+                "Severities of {wide} of {n} items were more than {widest} apart and were given "
+                "again; {expert} still were, and went to an expert.",
+                wide=int(first.again.sum()),
+                n=len(first),
+                widest=WIDEST,
+                expert=0 if second is None else int(second.again.sum()),
+            )
+        )
+    texts += [_agreement_text(row) for row in agreement(rounds).to_dict("records")]
+    shares = quality(rounds)
+    if len(shares):
+        worst = shares.iloc[int(shares.yes.argmin())]
+        texts.append(
+            _(
+                "Reviewers said yes to the quality questions in {low} to {high} of their answers; "
+                'least to "{question}" (n = {n} answers about {items} items each).',
+                low=f"{worst.yes:.0%}",
+                high=f"{shares.yes.max():.0%}",
+                question=worst.asked,
+                n=int(worst.n),
+                items=int(worst["items"]),
+            )
+        )
+    if rounds.waits:
+        texts.append(_("It waits for {what}.", what=rounds.waits))
+    return texts
 
-    def write(prompts: Sequence[str]) -> list[str]:
-        return scorer.generate(prompts, max_new_tokens=LONGEST, greedy=True)
 
-    return write
+def _agreement_text(row: dict[Any, Any]) -> str:
+    subject, measure = _(SUBJECTS[row["of"]]), _(row["measure"])
+    if math.isnan(row["value"]):
+        return _(
+            "Agreement on {what} has no {measure}: {why}.",
+            what=subject,
+            measure=measure,
+            why=note(row["note"]),
+        )
+    interval = _("no interval")
+    if not math.isnan(row["ci_low"]):
+        low, high = f"{row['ci_low']:.2f}", f"{row['ci_high']:.2f}"
+        interval = _("95 % interval {low} to {high}", low=low, high=high)
+    return _(
+        "Annotators agree on {what} with {measure} {value} ({interval}{called}; n = {n} items, "
+        "{raters} raters; chance alone gives 0).",
+        what=subject,
+        measure=measure,
+        value=f"{row['value']:.2f}",
+        interval=interval,
+        called=_("; ") + _(row["band"]) if row["band"] else "",
+        n=row["n"],
+        raters=row["raters"],
+    )
+
+
+def draw_severities(rounds: Rounds) -> Figure | None:
+    """Draw each item's severities and their mean; None before all are in."""
+    if SEVERITY not in rounds.outcomes:
+        return None
+    style()
+    table, second = rounds.outcomes[SEVERITY], rounds.outcomes.get(AGAIN)
+    first_colour, wide_colour, second_colour = colours(["first", "wide", "second"]).values()
+    shown = table.nlargest(MAX_ITEMS, "spread") if len(table) > MAX_ITEMS else table
+    shown = shown.sort_values("mean", kind="stable").reset_index(drop=True)
+    place = pd.Series(shown.index, shown.item_id)
+    ratings = rounds.ratings(SEVERITY, "severity")
+    people = ratings.rater.nunique()
+    ratings = ratings[ratings.item_id.isin(shown.item_id)].assign(x=ratings.rating.astype(float))
+    # Equal ratings next to one another.
+    up = ratings.groupby(["item_id", "x"]).cumcount() * 0.14
+    ratings = ratings.assign(y=ratings.item_id.map(place) + up)
+    wide_items = shown.item_id[shown.again]
+    fig = Figure(figsize=(WIDTH, 1.3 + 0.27 * len(shown)), layout="constrained")
+    ax = fig.subplots()
+    lines = [wide_colour if again else FAINT for again in shown.again]
+    ax.hlines(shown.index, shown.lowest, shown.highest, color=lines, lw=1.2, zorder=1)
+    for is_wide, colour, label in (
+        (False, first_colour, _("a rating")),
+        (True, wide_colour, _("a rating, more than 3.5 apart")),
+    ):
+        dots = ratings[ratings.item_id.isin(wide_items) == is_wide]
+        if len(dots):
+            ax.plot(dots.x, dots.y, "o", ms=4, color=colour, alpha=0.8, zorder=2, label=label)
+    ends = shown.index - 0.3, shown.index + 0.3
+    ax.vlines(shown["mean"], *ends, color=INK, lw=2, zorder=3, label=_("mean"))
+    if second is not None:
+        again = second[second.item_id.isin(shown.item_id)]
+        marker: dict[str, Any] = {"mfc": "white", "mec": second_colour, "mew": 1.6, "ls": ""}
+        label = _("mean of the second round")
+        ax.plot(again["mean"], again.item_id.map(place), "D", ms=6, zorder=4, label=label, **marker)
+    for level in LEVELS[1:]:
+        ax.axvline(level, color="#dddddd", lw=1, zorder=0)
+    ax.set_yticks(range(len(shown)), [_short(name) for name in shown.item_id])
+    ax.set(xlim=(-0.2, 10.2), ylim=(-0.6, len(shown) - 0.3))
+    _finish_axes(ax, _("severity, 0 to 10 (more severe →; lines: the five levels)"))
+    ax.grid(visible=False)
+    legend_below(fig, ax)
+    n, total = int(table.again.sum()), len(table)
+    title = _("Severities of {n} of {all} items lie more than 3.5 apart", n=n, all=total)
+    if len(shown) < total:
+        title = _("{title}; drawn: the {n} farthest apart", title=title, n=len(shown))
+    set_title(fig, title)
+    means = [f"{item} {mean:.1f}" for item, mean in zip(shown.item_id, shown["mean"], strict=True)]
+    fig.set_label(
+        _(
+            "{title}. Ratings of {raters} people by item, with their means: {means}.",
+            title=title,
+            raters=people,
+            means=_("; ").join(means),
+        )
+    )
+    return fig
+
+
+def draw_agreement(table: pd.DataFrame) -> Figure | None:
+    """Draw each measure of `agreement` with its interval; None without rows."""
+    if table.empty:
+        return None
+    style()
+    fig = Figure(figsize=(WIDTH, 1.2 + 0.34 * len(table)), layout="constrained")
+    ax = fig.subplots()
+    names = [
+        _("{what}: {measure}", what=_(SUBJECTS[subject]), measure=_(measure))
+        for subject, measure in zip(table.of, table.measure, strict=True)
+    ]
+    if len({*table.category}) > 1:
+        pairs = zip(table.category, names, strict=True)
+        names = [f"{_short(category)}, {name}" for category, name in pairs]
+    colour = colours(["first", "wide", "second"])["first"]
+    table = table.reset_index(drop=True)
+    defined, interval = table[table.value.notna()], table[table.ci_low.notna()]
+    bar: dict[str, Any] = {"color": colour, "lw": 2.5, "alpha": 0.6, "capstyle": "round"}
+    ax.hlines(interval.index, interval.ci_low, interval.ci_high, **bar)
+    ax.plot(defined.value, defined.index, "o", ms=5.5, color=colour, zorder=3)
+    for y in table.index[table.value.isna()]:
+        ax.text(0.5, y, _("undefined"), color=FAINT, va="center", ha="center", fontsize="small")
+    ax.axvline(0, color=INK, ls="--", lw=1, zorder=1)
+    low = min(0.0, defined.value.min(), interval.ci_low.min()) if len(defined) else 0.0
+    ax.set(xlim=(low - 0.04, 1.04), ylim=(len(table) - 0.4, -0.6))
+    ax.set_yticks(range(len(table)), names)
+    _finish_axes(ax, _("agreement (more →; dashed: chance)"))
+    title = _("No agreement is defined")
+    if len(defined):
+        ends = range_text(f"{defined.value.min():.2f}", f"{defined.value.max():.2f}")
+        title = _("Agreement is {ends}; chance gives 0", ends=ends)
+    set_title(fig, title)
+    parts = [f"{name} {value:.2f}" for name, value in zip(names, table.value, strict=True)]
+    fig.set_label(
+        _("{title}. With 95 % intervals: {parts}.", title=title, parts=_("; ").join(parts))
+    )
+    return fig
+
+
+def _finish_axes(ax: Any, label: str) -> None:
+    ax.tick_params(axis="y", labelsize="small")
+    ax.set_xlabel(label, fontsize="small")
+    sns.despine(ax=ax, left=True)
+
+
+def _short(name: str) -> str:
+    """Shorten a name in the middle, as names mostly differ at the end."""
+    third = MAX_NAME // 3
+    return name if len(name) <= MAX_NAME else f"{name[:third]}…{name[third + 1 - MAX_NAME :]}"

@@ -70,12 +70,13 @@ def curate(
 ) -> None:
     """Begin items of your own: a project folder with an example to change, for a notebook to go on with."""
     from bench.core.places import NOTEBOOKS, SHIPPED
-    from bench.curate import begin
+    from bench.curate import NOTEBOOKS as CURATION_NOTEBOOKS
+    from bench.curate import copy_example
 
     name = resolve(benchmark)
-    for path in begin.copy(name, folder):
+    for path in copy_example(name, folder):
         print(path)
-    notebook = f"{begin.NOTEBOOKS[name]}.ipynb"
+    notebook = f"{CURATION_NOTEBOOKS[name]}.ipynb"
     if NOTEBOOKS.is_relative_to(SHIPPED):
         following = f"`bench notebooks DIR` copies the notebooks, and DIR/{notebook} continues"
     else:

@@ -1,5 +1,53 @@
-"""How items come to be: sheets for people out and back in, rounds of judgement, and a data folder at the end.
+"""Write items of your own: sheets for people, rounds of judgement, and a data folder at the end.
 
-State is plain files in one project folder, so that people can stop and go on for weeks. A model is a function that the
-caller gives; this room knows `data` and `metrics` alone.
+A project is one folder of plain files, so that people can stop and continue for weeks. A model is a
+function that the caller passes.
 """
+
+from pathlib import Path
+
+from bench.core.errors import BadInput
+from bench.core.files import atomic_write, explain_write_errors
+from bench.data.readers import as_path as path_of
+
+EXAMPLES = Path(__file__).parent / "examples"
+# The files that people write first. Other files of an example are for simulated people.
+FILES = {
+    "mcbe": ("project.toml", "drafts.csv"),
+    "cbbq": ("dataset.toml", "biases.csv", "templates.csv"),
+    "nli_coal": ("pack.toml", "occupations.tsv", "terms.tsv", "captions.txt"),
+}
+# The notebook that continues with them.
+NOTEBOOKS = {"mcbe": "curate_mcbe", "cbbq": "curate_cbbq", "nli_coal": "curate_nli"}
+
+
+def copy_example(benchmark: str, folder: str | Path) -> list[Path]:
+    """Copy the files that a project of `benchmark` begins with to an empty or new folder.
+
+    Raises:
+        BadInput: the folder is not empty.
+        RunFailed: it cannot be written.
+    """
+    place = path_of(folder)
+    if place.exists() and (not place.is_dir() or any(place.iterdir())):
+        raise BadInput(f"{place}: is not empty; the example is copied to an empty or new folder")
+    paths = [place / name for name in FILES[benchmark]]
+    for path in paths:
+        with explain_write_errors(path):
+            atomic_write(path, (EXAMPLES / benchmark / path.name).read_text("utf-8"))
+    return paths
+
+
+def check_files(benchmark: str, folder: Path) -> None:
+    """Check that the files that a project begins with are there.
+
+    Raises:
+        BadInput: a file is missing; with the command that writes an example.
+    """
+    files = ", ".join(FILES[benchmark])
+    for name in FILES[benchmark]:
+        if not (folder / name).is_file():
+            raise BadInput(
+                f"{folder / name}: is missing; a project begins with {files}, and "
+                f"`bench curate {benchmark} {folder}` writes an example into an empty folder"
+            )

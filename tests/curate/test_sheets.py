@@ -1,6 +1,13 @@
-"""Sheets for people: what goes out, what comes back, and what is to be mended, with nothing lost that was right."""
+"""Sheets for people: what goes out, what comes back, what has to be fixed; right answers stay."""
 
+import io
+import json
+import os
+import re
 import shutil
+import warnings
+import zipfile
+from datetime import datetime
 
 import pandas as pd
 import pytest
@@ -8,32 +15,36 @@ from openpyxl import load_workbook
 
 from bench.core.errors import BadInput
 from bench.curate import sheets
-from bench.curate.workbook import ANSWERS, CHOICES, KEY, READ_ME, Question
+from bench.curate.sheets import ANSWERS, CHOICES, KEY, READ_ME, Question
 
-ROWS = pd.DataFrame(
-    {
-        "item_id": [f"diet:{k}" for k in range(1, 7)],
-        "sentence": ["甲乙丙", "=1+1", "第三句", "第四句", "第五句", "第六句\n两行"],
-    }
-)
-KIND = Question("kind", "Of what kind is it?", choices=("口味", "礼仪", "=健康"))
-SEVERITY = Question("severity", "How severe is it?", lowest=0, highest=10)
-REMARK = Question("remark", "What else?", required=False)
-PEOPLE = ["安娜", "bo"]
+TEXTS = ["甲乙丙", "=1+1", "第三句", "第四句", "第五句", "第六句\n两行"]
+ROWS = pd.DataFrame({"item_id": [f"d{k}" for k in range(1, 7)], "sentence": TEXTS})
+ASKED = [
+    Question("kind", "Of what kind is it?", choices=("口味", "礼仪", "=健康")),
+    Question("severity", "How severe is it?", lowest=0, highest=10),
+    Question("remark", "What else?", required=False),
+]
+RIGHT = {"kind": "口味", "severity": 4.5, "remark": "好"}
+PAGE = "xl/worksheets/sheet2.xml"
 
 
 @pytest.fixture
 def folder(tmp_path):
-    sheets.write(
-        tmp_path, "severity-1", ROWS, [KIND, SEVERITY, REMARK], PEOPLE, 3, "Judge by yourself."
-    )
+    """A sheet that went out to two people."""
+    sheets.write(tmp_path, "s", ROWS, ASKED, ["安娜", "bo"], 3, "Judge by yourself.")
     return tmp_path
 
 
-def fill(folder, person, answers=None, name="severity-1"):
-    sheet = sheets.opened(folder, name)
+@pytest.fixture
+def back(folder):
+    """The file of bo, who has filled it in, as 安娜 has."""
+    fill(folder, "安娜")
+    return fill(folder, "bo")
+
+
+def fill(folder, person, answers=RIGHT, name="s"):
     path = folder / name / f"{person}.xlsx"
-    sheets.fill(path, sheet, person, answers or (lambda row: {"kind": "口味", "severity": 4.5}))
+    sheets.fill(path, sheets.load(folder, name), person, lambda row: answers)
     return path
 
 
@@ -47,214 +58,190 @@ def edit(path, change):
     book.save(path)
 
 
-def faults(found):
-    return [
-        tuple(row)
-        for row in found.to_mend[["person", "item_id", "column", "what"]].itertuples(index=False)
-    ]
+def type_in(path, number_format="", **cells):
+    """Write into the first row of a file, one cell per question."""
+
+    def change(page, columns, rows):
+        for name, value in cells.items():
+            cell = page.cell(2, columns[name])
+            cell.value = value
+            cell.number_format = number_format or cell.number_format
+
+    edit(path, change)
+
+
+def repack(path, change, part=PAGE):
+    """Change a part of a workbook."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            raw = old.read(name)
+            new.writestr(name, change(raw) if name == part else raw)
+    path.write_bytes(stream.getvalue())
+
+
+def read_bo(path):
+    """Return the answers of bo and all problems; those of 安娜 are right."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = sheets.read(path.parent.parent, "s")
+    assert (found.answers.person == "安娜").sum() == 18
+    assert "安娜" not in set(found.to_mend.person)
+    return found.answers[found.answers.person == "bo"], found.to_mend
+
+
+def problems(found):
+    columns = ["person", "item_id", "column", "what"]
+    return sorted(found.to_mend[columns].itertuples(index=False, name=None))
 
 
 def test_a_sheet_has_validated_cells_locked_texts_and_no_formula(folder):
-    book = load_workbook(folder / "severity-1" / "安娜.xlsx")
-    assert book.sheetnames == [READ_ME, ANSWERS, CHOICES]
+    book = load_workbook(folder / "s" / "安娜.xlsx")
     page = book[ANSWERS]
+    assert book.sheetnames == [READ_ME, ANSWERS, CHOICES]
     assert [cell.value for cell in page[1]] == [KEY, "sentence", "kind", "severity", "remark"]
     assert page.protection.sheet
     assert page.column_dimensions["A"].hidden
     assert page["B2"].protection.locked
     assert not page["C2"].protection.locked
-    rules = {str(one.sqref): one for one in page.data_validations.dataValidation}
-    assert rules["C2:C7"].type == "list"
-    assert rules["C2:C7"].formula1 == "choices!$A$1:$A$3"
-    assert (rules["D2:D7"].type, rules["D2:D7"].formula1, rules["D2:D7"].formula2) == (
-        "decimal",
-        "0",
-        "10",
-    )
+    rules = {str(rule.sqref): rule for rule in page.data_validations.dataValidation}
+    assert (rules["C2:C7"].type, rules["C2:C7"].formula1) == ("list", "choices!$A$1:$A$3")
+    decimal = rules["D2:D7"]
+    assert (decimal.type, decimal.formula1, decimal.formula2) == ("decimal", "0", "10")
     assert not [cell for row in page.iter_rows() for cell in row if cell.data_type == "f"]
     assert "Judge by yourself." in [cell.value for cell in book[READ_ME]["B"]]
 
 
-def test_people_see_the_same_rows_in_unlike_orders_that_the_seed_fixes(folder, tmp_path):
+def test_people_see_the_same_rows_in_different_orders_that_the_seed_fixes(folder, tmp_path):
     def order(place, person):
-        page = load_workbook(place / "severity-1" / f"{person}.xlsx")[ANSWERS]
+        page = load_workbook(place / "s" / f"{person}.xlsx")[ANSWERS]
         return [page.cell(row, 2).value for row in range(2, 8)]
 
     anna, bo = order(folder, "安娜"), order(folder, "bo")
     assert sorted(anna) == sorted(bo)
     assert anna != bo
-    again = tmp_path / "again"
-    sheets.write(
-        again, "severity-1", ROWS, [KIND, SEVERITY, REMARK], PEOPLE, 3, "Judge by yourself."
-    )
-    assert order(again, "安娜") == anna
+    sheets.write(tmp_path / "again", "s", ROWS, ASKED, ["安娜"], 3)
+    assert order(tmp_path / "again", "安娜") == anna
 
 
 def test_right_answers_come_back_each_once(folder):
-    fill(folder, "安娜")
-    fill(folder, "bo", lambda row: {"kind": "=健康", "severity": 10, "remark": "+ 很好"})
-    found = sheets.read(folder, "severity-1")
+    fill(folder, "安娜", {"kind": "口味", "severity": 4.5})
+    fill(folder, "bo", {"kind": "=健康", "severity": 10, "remark": "+ 很好"})
+    found = sheets.read(folder, "s")
     assert found.to_mend.empty
+    assert found.missing == []
     assert len(found.answers) == 6 * 2 + 6 * 3
     assert set(found.wide("severity").bo) == {"10"}
     assert set(found.wide("severity")["安娜"]) == {"4.5"}
-    assert set(found.wide("kind").bo) == {"=健康"}
-    assert set(found.wide("remark").bo.dropna()) == {"+ 很好"}
-    assert found.answers.when.str.match(r"\d{4}-\d\d-\d\dT").all()
+    assert found.answers_to("kind")["d1", "bo"] == "=健康"
 
 
-def test_what_has_not_come_back_is_told_in_a_line_a_person(folder):
-    (folder / "severity-1" / "bo.xlsx").unlink()
-    found = sheets.read(folder, "severity-1")
-    assert faults(found) == [
-        ("bo", "", "", "has not come back"),
-        ("安娜", "", "", "nothing is filled in yet"),
-    ]
-    assert found.answers.empty
+def test_a_question_may_begin_like_a_formula(tmp_path):
+    (path,) = sheets.write(tmp_path, "s", ROWS, [Question("-q", "?", ("=a", "@b"))], ["a"], 1)
+    type_in(path, **{"'-q": "'=a"})
+    assert set(sheets.read(tmp_path, "s").answers.answer) == {"=a"}
 
 
-def test_every_fault_is_listed_and_nothing_right_is_lost(folder):
-    fill(folder, "安娜")
-    path = fill(folder, "bo")
-
+def test_every_fault_is_listed_with_its_place_and_all_else_is_taken(back):
     def spoil(page, columns, rows):
-        page.cell(rows["甲乙丙"], columns["severity"]).value = "11"
-        page.cell(rows["'=1+1"], columns["kind"]).value = "=A1"
+        page.cell(rows["甲乙丙"], columns["severity"]).value = 11
+        page.cell(rows["'=1+1"], columns["kind"]).value = "别的"
         page.cell(rows["第三句"], columns["severity"]).value = None
-        page.cell(rows["第四句"], columns["sentence"]).value = "别的句子"
-        page.append([page.cell(rows["第五句"], at).value for at in range(1, 6)])
+        page.cell(rows["第四句"], columns["sentence"]).value = "第四句。"
+        page.cell(rows["第五句"], columns["kind"]).value = "=A1"
         page.delete_rows(rows["第六句\n两行"])
-        page.append(["0123456789abcdef", "外来的", "口味", 3])
 
-    edit(path, spoil)
-    found = sheets.read(folder, "severity-1")
-    assert sorted(faults(found)) == sorted(
-        [
-            ("bo", "", "", "is a row of no sheet that is known here; its answers are not taken"),
-            ("bo", "diet:1", "severity", "is not allowed"),
-            ("bo", "diet:2", "kind", "holds a formula instead of a value"),
-            ("bo", "diet:3", "severity", "is empty"),
-            (
-                "bo",
-                "diet:4",
-                "sentence",
-                "its text was changed, so the row's answers wait until it is put back",
-            ),
-            ("bo", "diet:5", "", "the row is there more than once"),
-            ("bo", "diet:6", "", "the row is missing"),
-        ]
-    )
-    wrong = found.to_mend[found.to_mend.item_id == "diet:1"].iloc[0]
-    assert (wrong.value, wrong.allowed) == ("11", "a number from 0 to 10")
-    assert wrong.row > 1
-    of_bo = found.answers[found.answers.person == "bo"]
-    assert sorted(zip(of_bo.item_id, of_bo.question, strict=True)) == [
-        ("diet:1", "kind"),
-        ("diet:2", "severity"),
-        ("diet:3", "kind"),
-        ("diet:5", "kind"),
-        ("diet:5", "severity"),
+    edit(back, spoil)
+    answers, mend = read_bo(back)
+    listed = mend[["item_id", "column", "what"]].itertuples(index=False, name=None)
+    assert sorted(listed) == [
+        ("d1", "severity", "is not allowed"),
+        ("d2", "kind", "is not allowed"),
+        ("d3", "severity", "is empty"),
+        ("d4", "sentence", "its text was changed, so the row's answers wait until it is put back"),
+        ("d5", "kind", "holds a formula instead of a value"),
+        ("d6", "", "the row is missing"),
     ]
-    assert len(found.answers[found.answers.person == "安娜"]) == 12
+    wrong = mend[mend.item_id == "d1"].iloc[0]
+    assert (wrong.person, wrong.file, wrong.value) == ("bo", "bo.xlsx", "11")
+    assert (wrong.allowed, wrong.row > 1) == ("a number from 0 to 10", True)
+    taken = answers[answers.question != "remark"]
+    assert sorted(taken.item_id + taken.question) == sorted(
+        ["d1kind", "d2severity", "d3kind", "d5severity"]
+    )
 
 
-def test_a_doubled_row_with_unlike_answers_gives_none_and_an_empty_double_takes_none_away(folder):
-    path = fill(folder, "安娜")
-
+def test_unlike_doubles_give_no_answer_and_an_empty_double_takes_none_away(back):
     def double(page, columns, rows):
         for text, severity in (("甲乙丙", 9), ("第三句", None)):
             line = [page.cell(rows[text], at).value for at in range(1, 6)]
             line[columns["severity"] - 1] = severity
             page.append(line)
 
-    edit(path, double)
-    severity = sheets.read(folder, "severity-1").wide("severity")["安娜"]
-    assert "diet:1" not in severity
-    assert severity["diet:3"] == "4.5"
-    assert len(severity) == 5
+    edit(back, double)
+    answers, mend = read_bo(back)
+    severity = answers[answers.question == "severity"].set_index("item_id").answer
+    assert "d1" not in severity
+    assert severity["d3"] == "4.5"
+    assert mend.what.str.contains("unlike answers; none is taken").sum() == 1
 
 
-def test_rows_of_another_person_and_of_another_round_are_foreign(folder):
-    sheets.write(folder, "severity-2", ROWS[:1], [SEVERITY], ["bo"], 3)
-    anna, bo = fill(folder, "安娜"), fill(folder, "bo")
-    other = load_workbook(folder / "severity-2" / "bo.xlsx")[ANSWERS]["A2"].value
-    page = load_workbook(anna)[ANSWERS]
-    lines = [[cell.value for cell in page[2]], [other, "甲乙丙", "口味", 1, None]]
+def test_rows_of_another_person_and_of_another_sheet_are_foreign(folder, back):
+    sheets.write(folder, "other", ROWS[:1], ASKED[1:2], ["bo"], 3)
+    other = load_workbook(folder / "other" / "bo.xlsx")[ANSWERS]["A2"].value
+    of_anna = [cell.value for cell in load_workbook(folder / "s" / "安娜.xlsx")[ANSWERS][2]]
 
     def add(page, columns, rows):
-        for line in lines:
-            page.append(line)
+        page.append(of_anna)
+        page.append([other, "甲乙丙", "口味", 1, None])
 
-    edit(bo, add)
-    found = sheets.read(folder, "severity-1")
-    assert sorted(what for *_, what in faults(found)) == [
-        "is a row of the sheet severity-2, of bo; its answers are not taken",
+    edit(back, add)
+    answers, mend = read_bo(back)
+    assert sorted(mend.what) == [
+        "is a row of the sheet other, of bo; its answers are not taken",
         "is a row of 安娜, and this file is bo's; its answers are not taken",
     ]
-    assert len(found.answers) == 24
+    assert len(answers) == 18
 
 
-def test_files_may_come_back_renamed_sorted_and_twice(folder, tmp_path):
-    path = fill(folder, "bo", lambda row: {"kind": "礼仪", "severity": "７．５"})
-    back = tmp_path / "back"
-    back.mkdir()
-    for name in ("bo (1).xlsx", "final.xlsx", "~$final.xlsx"):
-        shutil.copy(path, back / name)
-    found = sheets.read(folder, "severity-1", back)
-    assert set(found.wide("severity").bo) == {"7.5"}
+def test_files_may_come_back_renamed_swapped_and_twice(folder, back, tmp_path):
+    returned = tmp_path / "back"
+    returned.mkdir()
+    for name in ("bo (1).xlsx", "final.XLSX", "~$final.xlsx"):
+        shutil.copy(back, returned / name)
+    found = sheets.read(folder, "s", returned)
     assert len(found.wide("severity")) == 6
-    assert {what for person, *_, what in faults(found) if person == "bo"} == {
+    assert set(found.to_mend.what[found.to_mend.person == "bo"]) == {
         "the row is there more than once"
     }
+    before = sheets.read(folder, "s").answers
+    back.rename(back.with_name("tmp"))
+    back.with_name("安娜.xlsx").rename(back)
+    back.with_name("tmp").rename(back.with_name("安娜.xlsx"))
+    pd.testing.assert_frame_equal(sheets.read(folder, "s").answers, before)
 
 
-def test_a_broken_file_is_told_and_the_others_are_read(folder):
-    fill(folder, "安娜")
-    (folder / "severity-1" / "bo.xlsx").write_bytes(b"no zip")
-    found = sheets.read(folder, "severity-1")
-    assert len(found.answers) == 12
-    assert any(
-        (person == "bo" and what.startswith("cannot be read ("))
-        or what.startswith("cannot be read as")
-        for person, *_, what in faults(found)
-    )
-
-
-def test_a_sheet_that_is_filled_in_is_never_written_over(folder):
-    path = fill(folder, "bo")
-    before = path.read_bytes()
-    sheets.write(
-        folder,
-        "severity-1",
-        ROWS,
-        [KIND, SEVERITY, REMARK],
-        ["bo", "third"],
-        3,
-        "Judge by yourself.",
-    )
-    assert path.read_bytes() == before
+def test_filled_sheets_are_not_overwritten_and_a_sheet_keeps_its_questions(folder, back):
+    before = back.read_bytes()
+    sheets.write(folder, "s", ROWS, ASKED, ["bo", "third"], 3, "Judge by yourself.")
+    assert back.read_bytes() == before
     with pytest.raises(BadInput, match="holds another sheet of this name"):
-        sheets.write(folder, "severity-1", ROWS[:2], [SEVERITY], ["bo"], 3)
+        sheets.write(folder, "s", ROWS[:2], ASKED, ["bo"], 3)
 
 
-def test_one_who_gives_up_is_replaced_and_no_longer_waited_for(folder):
+def test_who_gives_up_is_replaced_and_may_return(folder):
     fill(folder, "安娜")
-    fill(folder, "bo", lambda row: {"kind": "口味"})
-    sheets.ask(folder, "severity-1", ["安娜", "third"])
-    found = sheets.read(folder, "severity-1")
-    # The half that bo filled in does not count, nor is it to be mended; the file stays.
+    fill(folder, "bo", {"kind": "口味"})
+    sheets.ask(folder, "s", ["安娜", "third"])
+    found = sheets.read(folder, "s")
+    # What bo filled in does not count, nor is it to be fixed; the file stays.
     assert set(found.answers.person) == {"安娜"}
-    assert faults(found) == [("third", "", "", "nothing is filled in yet")]
-    assert (folder / "severity-1" / "bo.xlsx").exists()
-    fill(folder, "third")
-    assert set(sheets.read(folder, "severity-1").answers.person) == {"安娜", "third"}
-    # Back again, with what was answered.
-    sheets.ask(folder, "severity-1", ["安娜", "third", "bo"])
-    found = sheets.read(folder, "severity-1")
-    assert (found.answers.person == "bo").sum() == 6
+    assert problems(found) == [("third", "", "", "nothing is filled in yet")]
+    assert (folder / "s" / "bo.xlsx").exists()
+    sheets.ask(folder, "s", ["安娜", "third", "bo"])
+    assert (sheets.read(folder, "s").answers.person == "bo").sum() == 6
     with pytest.raises(BadInput, match="cannot name a file"):
-        sheets.ask(folder, "severity-1", ["../x"])
-    assert sheets.opened(folder, "severity-1").people == ["安娜", "third", "bo"]
+        sheets.ask(folder, "s", ["../x"])
 
 
 @pytest.mark.parametrize(
@@ -262,27 +249,183 @@ def test_one_who_gives_up_is_replaced_and_no_longer_waited_for(folder):
     [
         ({"people": ["../x"]}, "cannot name a file"),
         ({"people": ["a", "A"]}, "each once"),
+        ({"people": []}, "each once"),
         ({"name": "con"}, "cannot name a file"),
         ({"questions": [Question("sentence", "?")]}, "no other column's"),
+        ({"questions": [Question("q ", "?")]}, "no other column's"),
+        ({"questions": []}, "no other column's"),
+        ({"questions": [Question("q", "\x1b")]}, "control character"),
+        ({"questions": [Question("q", "?", ("A", "Ａ"))]}, "choices that differ"),
         ({"rows": ROWS.assign(item_id="x")}, "twice or has no name"),
-        ({"rows": ROWS.assign(sentence="\x1b[0m")}, "control character"),
+        ({"rows": ROWS.assign(sentence="\uffff")}, "control character"),
+        ({"rows": ROWS.assign(sentence="\ufeff甲")}, "byte order mark"),
         ({"rows": ROWS[:0]}, "no rows"),
+        ({"instructions": "\x00"}, "control character"),
     ],
 )
-def test_what_can_be_no_sheet_is_refused(tmp_path, change, message):
-    call = {
-        "name": "one",
-        "rows": ROWS,
-        "questions": [SEVERITY],
-        "people": ["a"],
-        "seed": 1,
-    } | change
-    with pytest.raises(BadInput, match=message):
+def test_what_would_not_come_back_does_not_go_out(tmp_path, change, message):
+    call = {"name": "s", "rows": ROWS, "questions": ASKED, "people": ["a"], "seed": 1} | change
+    with pytest.raises(BadInput, match=message) as refused:
         sheets.write(tmp_path, **call)
-    assert not list(tmp_path.rglob("*.xlsx"))
+    assert str(tmp_path) in str(refused.value)
+    assert not list(tmp_path.iterdir())
 
 
-def test_a_record_that_was_changed_by_hand_is_refused(folder):
-    (folder / "severity-1" / "sheet.json").write_text('{"name": 1}')
-    with pytest.raises(BadInput, match="is no record of a sheet"):
-        sheets.read(folder, "severity-1")
+QUESTION = {"name": "q", "asked": "?", "choices": []}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({"people": people} for people in (["../x"], "an", [1], [])),
+        *({"former": former} for former in ("bo", [None])),
+        *({"seed": seed} for seed in (-1, "1", 2**70)),
+        *({"rows": rows} for rows in ([], {}, [1], [{"sentence": "a"}])),
+        {"rows": [{"item_id": "a"}, {"item_id": "b", "x": "y"}]},
+        {"rows": [{"item_id": "a", "s": "\ud800"}]},
+        {"questions": []},
+        {"questions": [QUESTION | {"choices": "abc"}]},
+        {"questions": [QUESTION | {"lowest": "0", "highest": 1}]},
+        {"questions": [QUESTION | {"lowest": 0}]},
+        {"questions": {"q": "?"}},
+        {"instructions": None},
+        {"name": "../s"},
+        {"more": 1},
+    ],
+)
+def test_a_changed_record_is_refused_with_its_file(folder, change):
+    path = folder / "s" / sheets.RECORD
+    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | change), "utf-8")
+    with pytest.raises(BadInput, match="put back the one that was written") as refused:
+        sheets.load(folder, "s")
+    assert str(refused.value).startswith(f"{path}: is no record of a sheet")
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "1" * 5000, '{"name": "s"}', "null", ""])
+def test_a_file_that_is_no_record_is_refused(folder, text):
+    (folder / "s" / sheets.RECORD).write_text(text)
+    with pytest.raises(BadInput, match=r"sheet.json: is no record of a sheet"):
+        sheets.read(folder, "s")
+
+
+@pytest.mark.parametrize(
+    ("value", "number_format", "taken"),
+    [
+        ("4,5", "", None),
+        ("４，５", "", None),
+        ("７．５", "", "7.5"),
+        (" 4.50 ", "", "4.50"),
+        ("5分", "", None),
+        ("٣", "", None),
+        # 5 % is seen, and is not 0.05.
+        (0.05, "0%", None),
+        (5, "0%", None),
+        (5, "0.00", "5"),
+        (datetime(2026, 5, 4), "", None),
+        (True, "", None),
+        ("#N/A", "", None),
+        (1e999, "", None),
+        ("1_0", "", None),
+        ("=4.5", "", None),
+    ],
+)
+def test_a_number_is_taken_as_it_is_seen_or_listed(back, value, number_format, taken):
+    type_in(back, number_format, severity=value)
+    answers, mend = read_bo(back)
+    severity = list(answers[answers.question == "severity"].answer)
+    assert [answer for answer in severity if answer != "4.5"] == ([taken] if taken else [])
+    assert len(severity) == (6 if taken else 5)
+    assert list(mend.column) == ([] if taken else ["severity"])
+
+
+def test_a_percentage_is_listed_as_it_is_seen(back):
+    type_in(back, "0.0%", severity=0.455)
+    assert list(read_bo(back)[1].value) == ["45.5%"]
+
+
+def test_invisible_characters_of_a_text_become_blanks_so_that_it_can_go_out_again(back):
+    type_in(back, remark="甲\x85乙\x9b31m\r\n丙\x7f")
+    answers, mend = read_bo(back)
+    assert "甲 乙 31m\n丙" in set(answers.answer)
+    assert mend.empty
+    said = list(answers[answers.question == "remark"].answer)
+    rows = pd.DataFrame({"item_id": list("abcdef"), "said": said})
+    sheets.write(back.parent.parent, "again", rows, ASKED, ["an"], 1)
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        't="str"><v>甲乙丙</v>',
+        't="s"><v>0</v>',
+        't="inlineStr"><is><r><t>甲</t></r><r><rPr><b/></rPr><t>乙丙</t></r></is>',
+    ],
+)
+def test_texts_may_be_written_in_the_ways_of_other_programs(back, cell):
+    ours = 't="inlineStr"><is><t>甲乙丙</t></is>'
+    main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    shared = f'<sst xmlns="{main}"><si><t>甲乙丙</t><phoneticPr fontId="1"/></si></sst>'
+    kind = "application/vnd.openxmlformats-officedocument.spreadsheetml.sharedStrings+xml"
+    table = f'<Override PartName="/xl/sharedStrings.xml" ContentType="{kind}"/></Types>'
+    repack(back, lambda raw: raw.replace(ours.encode(), cell.encode()))
+    repack(back, lambda raw: raw.replace(b"</Types>", table.encode()), "[Content_Types].xml")
+    # Excel writes lists of choices in a form that openpyxl warns of.
+    extension = b'<extLst><ext uri="{CCE6A557-97BC-4b89-ADB6-D9C93CAAB3DF}"/></extLst></worksheet>'
+    repack(back, lambda raw: raw.replace(b"</worksheet>", extension))
+    with zipfile.ZipFile(back, "a") as book:
+        assert ours.encode() not in book.read(PAGE)
+        book.writestr("xl/sharedStrings.xml", shared)
+    answers, mend = read_bo(back)
+    assert len(answers) == 18, mend.what.tolist()
+    assert mend.empty
+
+
+def test_of_endless_rows_a_thousand_are_listed(back):
+    row = b'<row><c t="str"><v>x</v></c></row>'
+    repack(back, lambda raw: raw.replace(b"</sheetData>", row * 1500 + b"</sheetData>"))
+    answers, mend = read_bo(back)
+    assert len(answers) == 18
+    assert len(mend) == 1001
+    assert "500 more things are to be fixed; the first 1,000 are listed" in set(mend.what)
+
+
+@pytest.mark.parametrize(
+    ("added", "what"),
+    [
+        (b" " * (65 * 2**20), "cannot be read: part xl/worksheets/sheet2.xml: unpacks to "),
+        (b'<row r="1048577"/>', "cannot be read: "),
+        (b"<row>", "cannot be read as xlsx"),
+    ],
+)
+def test_a_bomb_is_one_line_and_its_sender_is_not_reported_as_late(back, added, what):
+    repack(back, lambda raw: raw.replace(b"</sheetData>", added + b"</sheetData>"))
+    answers, mend = read_bo(back)
+    assert answers.empty
+    (row,) = mend.itertuples()
+    assert (row.person, row.file) == ("bo", "bo.xlsx")
+    assert row.what.startswith(what)
+
+
+def test_other_formats_are_named_and_broken_files_do_not_stop_the_others(back):
+    for name in ("bo.ods", "bo.CSV", "notes.txt", ".~lock.bo.xlsx#"):
+        back.with_name(name).write_bytes(b"x")
+    back.with_name("folder.xlsx").mkdir()
+    back.with_name("broken.xlsx").write_bytes(b"no zip")
+    answers, mend = read_bo(back)
+    assert len(answers) == 18
+    what = dict(zip(mend.file, mend.what, strict=True))
+    assert set(what) == {"bo.CSV", "bo.ods", "broken.xlsx", "folder.xlsx"}
+    assert what["bo.ods"] == "is no xlsx file; save it as one (Excel workbook, .xlsx)"
+    assert what["broken.xlsx"].startswith("cannot be read")
+    assert what["folder.xlsx"] == "cannot be read: is no file"
+
+
+def test_a_file_that_does_not_say_when_it_was_saved_has_the_time_of_the_file(back):
+    stream = io.BytesIO()
+    with zipfile.ZipFile(back) as old, zipfile.ZipFile(stream, "w") as new:
+        for name in (name for name in old.namelist() if "core" not in name):
+            raw = re.sub(rb"<(Override|Relationship) [^>]*core[^>]*/>", b"", old.read(name))
+            new.writestr(name, raw)
+    back.write_bytes(stream.getvalue())
+    os.utime(back, (1_750_000_000, 1_750_000_000))
+    assert set(read_bo(back)[0].when) == {"2025-06-15T15:06:40+00:00"}

@@ -10,7 +10,7 @@ import pytest
 from bench import data, records, run
 from bench.core.errors import BadInput
 from bench.curate import cbbq as curated
-from bench.curate import cbbq_write
+from bench.curate.cbbq import release
 from bench.data import SAMPLES, cbbq
 from bench.data.cbbq import audit
 from bench.data.cbbq.targets import named_option
@@ -156,7 +156,7 @@ def test_curation_writes_the_slot_and_asks_for_one_that_nothing_tells(
     done: curated.Project,
 ) -> None:
     path = done.folder / "dataset.toml"
-    made = cbbq_write.write(done)
+    made = release.write(done)
     assert TARGET_1.strip() in (made.folder / "dataset.toml").read_text("utf-8").splitlines()
     assert {one.target for one in cbbq.load(made.folder, ["accent"])} == {0}
     path.write_text(path.read_text("utf-8").replace(TARGET_1, ""), "utf-8")
@@ -168,6 +168,6 @@ def test_curation_writes_the_slot_and_asks_for_one_that_nothing_tells(
     words = "/".join(("乡音很重", "带乡音", "方言口音", "普通话不标准"))
     done.save("biases", [{**row, "group": words} for row in biases])
     assert curated.faults(done).empty
-    text = cbbq_write._manifest(done, done.templates())
+    text = release.manifest_text(done, done.templates())
     assert TARGET_1.strip() in text.splitlines()
     assert 'en = "accent"' in text

@@ -8,14 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench import data, run
-from bench.analyses import language_pack
-from bench.curate import begin
+from bench.analyses import curate_nli
+from bench.curate import copy_example
 from bench.data import SAMPLES, dataset, nli_coal
 from bench.data.nli_coal.frames import from_captions
 from bench.data.nli_coal.language_pack import faults, read_pack, read_words, type_of
 from bench.data.nli_coal.language_pack_audit import check, sift
 from bench.data.nli_coal.write import build
-from bench.figures import language_pack as pictures
 from bench.figures import style
 from bench.figures.nli_coal import _language
 from bench.tasks import prompts
@@ -291,9 +290,9 @@ def test_a_language_without_blanks_is_told_how_to_find_words(tmp_path: Path) -> 
 
 
 def test_captions_are_sifted_by_hand() -> None:
-    pack = read_words(language_pack.START)
-    table = sift(pack, [language_pack.START / "captions.txt"])
-    lines = (language_pack.START / "captions.txt").read_text("utf-8").splitlines()
+    pack = read_words(curate_nli.START)
+    table = sift(pack, [curate_nli.START / "captions.txt"])
+    lines = (curate_nli.START / "captions.txt").read_text("utf-8").splitlines()
     assert len(table) == len(lines) == 31
     assert ((table.frame == "") != (table.why == "")).all()
     assert table.why.value_counts()["holds another word that tells a gender (without)"] == 4
@@ -307,7 +306,7 @@ def test_captions_are_sifted_by_hand() -> None:
 def test_a_caption_makes_a_frame_or_has_a_reason(lines: list[str]) -> None:
     from bench.data.nli_coal.frames import SLOT, found_in, gender_words, judged
 
-    pack = read_words(language_pack.START)
+    pack = read_words(curate_nli.START)
     for line in lines:
         frame, why = judged(line, gender_words(pack.terms), pack.match, pack.captions)
         assert bool(frame) != bool(why)
@@ -317,9 +316,9 @@ def test_a_caption_makes_a_frame_or_has_a_reason(lines: list[str]) -> None:
 def test_types_of_our_start_are_those_of_its_scores() -> None:
     rows = [
         line.split("\t")
-        for line in (language_pack.START / "occupations.tsv").read_text("utf-8").splitlines()[1:]
+        for line in (curate_nli.START / "occupations.tsv").read_text("utf-8").splitlines()[1:]
     ]
-    types = {one.word: one.type for one in read_words(language_pack.START).occupations}
+    types = {one.word: one.type for one in read_words(curate_nli.START).occupations}
     assert types == {word: type_of(float(one), float(two)) for word, one, two in rows}
     assert [
         list(types.values()).count(kind) for kind in ("female-stereo", "male-stereo", "neutral")
@@ -334,7 +333,7 @@ def test_a_new_language_runs_and_is_called_by_its_name(
     own_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dataset, "_told", {})
-    made = language_pack.make(out="made")
+    made = curate_nli.make(out="made")
     assert not (made.checked.kind == "refused").any()
     source = data.find("nli_coal", made.out)
     assert source.labels == {"ko": {"en": "Korean", "ko": "한국어"}}
@@ -350,26 +349,26 @@ def test_a_new_language_runs_and_is_called_by_its_name(
     )
     assert in_words.records.prompt.str.match(r"\s*Premise: 한 .*\nHypothesis: 한 ").all()
     assert json.loads((asked.folder / "run.json").read_text("utf-8"))["data"]["language"] == "ko"
-    told = language_pack.findings(made)
+    told = curate_nli.findings(made)
     assert told[1].startswith("22 of 31 captions make a frame (71%)")
-    fig = pictures.captions(made.sifted)
+    fig = curate_nli.draw_captions(made.sifted)
     assert fig is not None
     assert fig.get_suptitle() == "22 of 31 captions make a frame"
-    assert pictures.captions(made.sifted.head(0)) is None
+    assert curate_nli.draw_captions(made.sifted.head(0)) is None
 
 
 def test_a_pack_of_one_s_own_is_made_in_its_folder_with_the_wording_that_it_has(
     tmp_path: Path,
 ) -> None:
-    begin.copy("nli_coal", tmp_path / "mine")
+    copy_example("nli_coal", tmp_path / "mine")
     ours = (PROMPTS / "nli_coal.toml").read_text("utf-8")
     own = ours.replace('version = "bench-nli_coal-1"', 'version = "mine-1"').replace("[en]", "[ko]")
     (tmp_path / "mine" / "prompts.toml").write_text(own, "utf-8")
-    made = language_pack.make(str(tmp_path / "mine"))
+    made = curate_nli.make(str(tmp_path / "mine"))
     assert made.out == tmp_path / "mine" / "made" / "sets"
     assert prompts.load("nli_coal", data=made.out).version == "mine-1"
     # It is read again as it was written by people: what was made is no part of it.
-    assert language_pack.make(str(tmp_path / "mine")).pack == made.pack
+    assert curate_nli.make(str(tmp_path / "mine")).pack == made.pack
 
 
 def test_two_languages_are_built_side_by_side_and_the_releases_need_no_labels(
@@ -383,9 +382,9 @@ def test_two_languages_are_built_side_by_side_and_the_releases_need_no_labels(
 
 
 def test_what_keeps_a_pack_from_being_made_is_refused(tmp_path: Path, refusal) -> None:
-    assert "no such folder" in refusal(language_pack.checked, str(tmp_path / "gone"))
+    assert "no such folder" in refusal(curate_nli.checked, str(tmp_path / "gone"))
     folder = folder_of(tmp_path / "a", frames_txt="", captions_txt="Nadie duerme.\n")
-    assert "no caption of 1 makes a frame" in refusal(language_pack.make, str(folder))
+    assert "no caption of 1 makes a frame" in refusal(curate_nli.make, str(folder))
     folder = folder_of(tmp_path / "b", frames_txt="", captions_txt="Un hombre duerme.\n")
-    message = refusal(language_pack.make, str(folder), out=str(tmp_path / "o"))
+    message = refusal(curate_nli.make, str(folder), out=str(tmp_path / "o"))
     assert "1 findings keep it from being built" in message
