@@ -78,20 +78,12 @@ def as_path(text: str | Path) -> Path:
     """
     name = str(text)
     try:
-        encoded = name.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:
-        encoded = b"\0"
-    if b"\0" in encoded:
-        raise BadInput(f"{name[:200]}: is not a path; it holds a character that no path can have")
-    if len(name) > MAX_PATH or any(len(part) > MAX_NAME for part in encoded.split(b"/")):
-        raise BadInput(
-            f"{name[:200]}…: is not a path; a name in it is longer than {MAX_NAME} bytes, or all "
-            f"of it than {MAX_PATH:,}"
-        )
-    try:
+        parts = name.encode("utf-8", "surrogateescape").split(b"/")
+        if "\0" in name or len(name) > MAX_PATH or max(map(len, parts)) > MAX_NAME:
+            raise ValueError("it holds a NUL character or is too long")
         return Path(name).expanduser()
-    except RuntimeError as error:
-        raise BadInput(f"{name}: is not a path ({error})") from None
+    except (ValueError, RuntimeError) as error:  # half a character, or a user that does not exist
+        raise BadInput(f"{name[:200]}: is not a path ({error})") from None
 
 
 @contextmanager
