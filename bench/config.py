@@ -1,4 +1,4 @@
-"""Options of a run, described once: `evaluate`, the command, studies and repeats take them from here."""
+"""Describe the options of a run, once: `evaluate`, the command, studies and repeats use these."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -25,6 +25,19 @@ TYPES = {
 }
 
 
+def option(default: Any, help: str, *uses: str, flag: str = "", metavar: str = "") -> Any:
+    """Describe an option.
+
+    Args:
+        uses: `asked`: run.json keeps the value as it was given. `loads`: it is an argument of
+            `bench.scorers.load`. `outside_studies`: studies decide it or leave it to the command.
+        flag: its name on the command line, where that is not the field's.
+        metavar: what the help calls its value.
+    """
+    extra: Any = {"uses": uses, "flag": flag, "metavar": metavar}
+    return Field(default, description=help, json_schema_extra=extra)
+
+
 def _off(value: Any) -> Any:
     """Read `off`, which YAML takes for false, as 0."""
     return 0 if value is False or value == "off" else value
@@ -35,121 +48,149 @@ class RunConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    benchmark: str = Field("", description="mcbe, cbbq or nli_coal; not with --from.")
-    model: str = Field(
+    benchmark: str = option("", "mcbe, cbbq or nli_coal; not with --from.", "outside_studies")
+    model: str = option(
         "",
-        description="A Hub id (NAME or NAME@REVISION), a folder, a .gguf file, openai:NAME@URL, "
+        "A Hub id (NAME or NAME@REVISION), a folder, a .gguf file, openai:NAME@URL, "
         "replay:FILE, predictions:FILE, simulated:..., tiny:SIZE.",
+        "outside_studies",
     )
-    revision: str | None = Field(
-        None,
-        description="Branch, tag or commit of a Hub model, as in NAME@REVISION; default: main.",
+    revision: str | None = option(
+        None, "Branch, tag or commit of a Hub model, as in NAME@REVISION; default: main."
     )
-    name: str | None = Field(
+    name: str | None = option(
         None,
-        description="Name of the model in tables and pictures; default: a short form of --model.",
+        "Name of the model in tables and pictures; default: a short form of --model.",
+        "outside_studies",
     )
-    judge: str | None = Field(
+    judge: str | None = option(
         None,
-        description="Model that grades replies where a task needs it, spelt like --model; it answers "
+        "Model that grades replies where a task needs it, spelt like --model; it answers "
         "without sampling. Default: tasks that need a judge are left out.",
     )
-    categories: Sequence[str] | None = Field(
-        None, description="Only these categories, comma-separated; default: all."
+    categories: Sequence[str] | None = option(
+        None, "Only these categories, comma-separated; default: all."
     )
-    tasks: Sequence[str] | None = Field(
-        None, description="Only these tasks, comma-separated; default: all that the model can do."
+    tasks: Sequence[str] | None = option(
+        None, "Only these tasks, comma-separated; default: all that the model can do."
     )
-    limit: int | None = Field(
-        None, description="At most N items per category and task, evenly spread; default: all."
+    limit: int | None = option(
+        None, "At most N items per category and task, evenly spread; default: all.", "asked"
     )
-    repeats: int = Field(1, description="Number of repeats, each with its own seed; default: 1.")
-    seed: int = Field(0, description="Seed of the first repeat; default: 0.")
-    read: str | None = Field(
+    repeats: int = option(1, "Number of repeats, each with its own seed; default: 1.", "asked")
+    seed: int = option(0, "Seed of the first repeat; default: 0.", "asked")
+    read: str | None = option(
         None,
-        description="How a choice is read: text (generated reply), letters or options (their "
+        "How a choice is read: text (generated reply), letters or options (their "
         "probabilities); default: the first that the model can do.",
+        "asked",
     )
-    max_new_tokens: int | None = Field(
-        None, description="Limit of tokens per reply; default: set by each task."
+    max_new_tokens: int | None = option(
+        None, "Limit of tokens per reply; default: set by each task."
     )
-    thinking_tokens: Annotated[int | None, BeforeValidator(_off)] = Field(
+    thinking_tokens: Annotated[int | None, BeforeValidator(_off)] = option(
         None,
-        description="Limit of tokens for a thought before the reply, in addition to "
-        "--max-new-tokens; `off` switches thinking off. Default: both share --max-new-tokens.",
+        "Limit of tokens for a thought before the reply, in addition to --max-new-tokens; "
+        "`off` switches thinking off. Default: both share --max-new-tokens.",
+        metavar="N|off",
     )
-    temperature: float | None = Field(
-        None, description="Sampling temperature, 0 for greedy decoding; default: the model's own."
+    temperature: float | None = option(
+        None, "Sampling temperature, 0 for greedy decoding; default: the model's own."
     )
-    top_p: float | None = Field(
-        None, description="Share of probability to sample from, up to 1; default: the model's own."
+    top_p: float | None = option(
+        None, "Share of probability to sample from, up to 1; default: the model's own."
     )
-    system: str = Field("", description="File with a system message; default: none.")
-    template_arguments: Mapping[str, Any] = Field(
+    system: str = option("", "File with a system message; default: none.", metavar="FILE")
+    template_arguments: Mapping[str, Any] = option(
         {},
-        description="Argument of the chat template, like enable_thinking=false; repeat for several. "
+        "Argument of the chat template, like enable_thinking=false; repeat for several. "
         "Endpoints get it as chat_template_kwargs.",
+        flag="--template",
+        metavar="NAME=VALUE",
     )
-    request_fields: Mapping[str, Any] = Field(
+    request_fields: Mapping[str, Any] = option(
         {},
-        description="Further field of an endpoint's requests, like reasoning_effort=low; repeat for several.",
+        "Further field of an endpoint's requests, like reasoning_effort=low; repeat for several.",
+        flag="--request-field",
+        metavar="NAME=VALUE",
     )
-    settings: Mapping[str, str] | None = Field(
+    settings: Mapping[str, str] | None = option(
         None,
-        description="Setting of the benchmark; repeat for several. mcbe: context_order, label_order, "
+        "Setting of the benchmark; repeat for several. mcbe: context_order, label_order, "
         "bos, replies, separators, encoding, bad_rows; cbbq: prompting, explanation, option_order, "
         "labels, polarity, dedupe, expansion; nli_coal: set, tokens, anomalies, definitional.",
+        flag="--set",
+        metavar="NAME=VALUE",
     )
-    preset: str = Field(
-        "robust", description="How answers are scored: robust, official or paper; default: robust."
+    preset: str = option(
+        "robust", "How answers are scored: robust, official or paper; default: robust."
     )
-    prompts: str | None = Field(
+    prompts: str | None = option(
         None,
-        description="Prompt set: ours or a variant of it, official (fetched), FILE or FILE#NAME; "
+        "Prompt set: ours or a variant of it, official (fetched), FILE or FILE#NAME; "
         "default: the data's own, else ours.",
     )
-    data: str | Path | None = Field(
+    data: str | Path | None = option(
         None,
-        description="Folder of the data set, or samples for the package's own; default: $BENCH_DATA, "
+        "Folder of the data set, or samples for the package's own; default: $BENCH_DATA, "
         "else the user's data folder, else the samples.",
     )
-    out: str | Path | None = Field(
-        None, description="Folder of the run; default: ./reports/runs/MODEL/BENCHMARK-ID."
+    out: str | Path | None = option(
+        None, "Folder of the run; default: ./reports/runs/MODEL/BENCHMARK-ID.", "outside_studies"
     )
-    device: str | None = Field(
+    device: str | None = option(
         None,
-        description="cpu, cuda, cuda:N, or auto (spread over all accelerators); default: an "
+        "cpu, cuda, cuda:N, or auto (spread over all accelerators); default: an "
         "accelerator if there is one.",
+        "loads",
     )
-    dtype: str | None = Field(
+    dtype: str | None = option(
         None,
-        description="float32, bfloat16 or float16; default: bfloat16 on an accelerator, else float32.",
+        "float32, bfloat16 or float16; default: bfloat16 on an accelerator, else float32.",
+        "asked",
+        "loads",
     )
-    batch_tokens: int | None = Field(
-        None, description="Tokens per batch, padding included; default: by device."
+    batch_tokens: int | None = option(
+        None, "Tokens per batch, padding included; default: by device.", "loads"
     )
-    trust_remote_code: bool = Field(False, description="Run code that comes with a Hub model.")
-    label_names: Sequence[str] | Mapping[str, Sequence[str]] | None = Field(
+    trust_remote_code: bool = option(
+        False, "Run code that comes with a Hub model; default: off.", "loads", "outside_studies"
+    )
+    label_names: Sequence[str] | Mapping[str, Sequence[str]] | None = option(
         None,
-        description="Meaning of an NLI classifier's LABEL_0, LABEL_1, LABEL_2, like "
+        "Meaning of an NLI classifier's LABEL_0, LABEL_1, LABEL_2, like "
         "entailment,neutral,contradiction; default: as the classifier names them.",
     )
-    scheduler: str | None = Field(
+    scheduler: str | None = option(
         None,
-        description="Address of a Dask scheduler whose workers run the model, like tcp://HOST:8786.",
+        "Address of a Dask scheduler whose workers run the model, like tcp://HOST:8786; "
+        "default: it runs here.",
     )
-    resources: Mapping[str, float] | None = Field(
-        None, description="Resources that a Dask worker needs per shard, like GPU=1."
+    resources: Mapping[str, float] | None = option(
+        None, "Resources that a Dask worker needs per shard, like GPU=1; default: none."
     )
-    limits: Mapping[str, Any] | None = Field(
-        None, description="Limits of endpoints by name; see `bench.scorers.endpoint.limits.Limits`."
+    limits: Mapping[str, Any] | None = option(
+        None, "Limits of endpoints by name; see `bench.scorers.endpoint.limits.Limits`."
     )
-    keys: Mapping[str, str] | None = Field(
+    keys: Mapping[str, str] | None = option(
         None,
-        description="Environment variable with the key of an endpoint's host, like "
+        "Environment variable with the key of an endpoint's host, like "
         "api.deepseek.com=DEEPSEEK_API_KEY; repeat for several. Default: OPENAI_API_KEY__HOST "
         "(in capitals, _ for other characters), then OPENAI_API_KEY for the model's host alone.",
+        "outside_studies",
+        flag="--key",
+        metavar="HOST=NAME",
     )
+
+    @classmethod
+    def fields_with(cls, use: str) -> list[str]:
+        """Return the names of the options that have a use; see `option`."""
+        return [name for name in cls.model_fields if use in cls.extra(name)["uses"]]
+
+    @classmethod
+    def extra(cls, name: str) -> dict[str, Any]:
+        """Return the uses, flag and metavar of an option."""
+        return dict(cls.model_fields[name].json_schema_extra or {})  # type: ignore[arg-type]
 
     @property
     def generation(self) -> "GenerationOptions":
@@ -163,7 +204,7 @@ class RunConfig(BaseModel):
         return GenerationOptions.of({name: getattr(self, name) for name in GENERATION})
 
     def labels_of(self, model: str) -> Sequence[str] | None:
-        """The label names of `model`, where they were given for one or for several models by name."""
+        """Return the label names of `model`, given for one or for several models by name."""
         names = self.label_names
         return names.get(model) if isinstance(names, Mapping) else names
 

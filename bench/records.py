@@ -1,22 +1,29 @@
-"""What was asked and what came back: a folder with `run.json`, `items.parquet` and `records/*.parquet`, a row a request.
+"""Read and write the folder of a run: `run.json`, `items.parquet` and `records/*.parquet`.
 
-A shard is written beside its final name and renamed, so that a file with a shard's name is whole. Scores are never
-stored; they are computed from these rows, so that a corrected metric needs no model.
+Records have one row per request and are written in shards, each to a temporary name that is then
+renamed. Scores are never stored: they are computed from these rows.
+
+The footer of a file holds a seal: the run and shard that it belongs to, and a checksum of all its
+bytes. Parquet's own page checksums do not cover the footer, where a changed byte can turn a text
+into a null without an error.
 """
 
 import hashlib
+import io
 import json
 import os
+import zlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, Self
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
+from filelock import FileLock, Timeout
 
-from bench import sealed
 from bench.core.errors import BadInput, RunFailed
 from bench.core.files import DRAFT, atomic_path, atomic_write, explain_write_errors
 from bench.core.progress import say
@@ -39,176 +46,240 @@ SCHEMA = pa.schema(
         ("valid", pa.bool_()),
         ("error", pa.string()),
         ("seconds", pa.float64()),
-        # Whether the reply was cut off at its limit of tokens, as far as that is known.
+        # Whether the reply was cut off at its limit of tokens; null where that is not known.
         ("cut", pa.bool_()),
-        # The request's place in the plan: what begins alike is asked together, whatever its place.
+        # Position of the request in the plan; similar prompts are asked together in any order.
         ("place", pa.int64()),
     ]
 )
-RUN_JSON = "run.json"
-# Names the file in which `note_opened` lists runs.
-OPENED_RUNS = "BENCH_OPENED_RUNS"
-ITEMS = "items.parquet"
-READINGS = "readings.json"
-# A reply, the hash of its text, and what a person read in it ("" for no answer).
+RUN_JSON, ITEMS, READINGS = "run.json", "items.parquet", "readings.json"
+JOURNAL, LOCK = "journal.jsonl", ".lock"
+# Keys of run.json without which a folder is no run.
+REQUIRED = ("benchmark", "asked", "model", "preset", "verbs", "reads", "requests", "shard")
+# What a person read in a reply ("" for no answer), and the hash of that reply.
 READING_COLUMNS = ("task", "item_id", "request", "reply_hash", "person", "repeat")
+# Environment variable with the file in which `note_opened` lists runs.
+OPENED_RUNS = "BENCH_OPENED_RUNS"
+SEAL = b"bench.seal"
+# Stands for the checksum while it is computed.
+NO_CHECKSUM = b"00000000"
+
+
+class Damaged(Exception):
+    """A file whose content is not what was written; the message says why."""
+
+
+@contextmanager
+def run_lock(folder: Path) -> Iterator[str]:
+    """Lock the folder of a run for writing until the block ends or this process dies.
+
+    A folder that was created for this and in which no run was begun is removed again.
+
+    Yields:
+        Why this process may not write there; empty if it may.
+    """
+    lock = FileLock(folder / LOCK)
+    is_new = not folder.exists()
+    refusal = ""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock.acquire(timeout=0)
+    except Timeout:
+        refusal = (
+            f"{folder}: another process is asking this run; wait until it has ended, "
+            "or give another --out"
+        )
+    except OSError as error:
+        refusal = (
+            f"{folder}: cannot be written ({error.strerror or error}); fix that, "
+            "or give another --out"
+        )
+    try:
+        yield refusal
+    finally:
+        if lock.is_locked:
+            # Before the release, so that no other process can have begun a run here.
+            if not (folder / RUN_JSON).is_file():
+                with suppress(OSError):
+                    (folder / LOCK).unlink(missing_ok=True)
+                    if is_new:
+                        folder.rmdir()
+            lock.release()
 
 
 def note_opened(folder: Path) -> None:
-    """Add a run's folder to the list of a page that wants to know what it rests on."""
+    """Add a run's folder to the list of the runs that a page rests on, if there is one."""
     if listing := os.environ.get(OPENED_RUNS):
         with open(listing, "a", encoding="utf-8") as stream:
             stream.write(f"{folder.resolve()}\n")
 
 
-def shard_path(folder: Path, number: int) -> Path:
-    """The file of shard `number`, counted from 0."""
-    return folder / "records" / f"{number:06d}.parquet"
-
-
-def write_shard(folder: Path, number: int, rows: Sequence[dict[str, Any]]) -> None:
-    """Write a shard so that it is there whole or not at all.
+def write_run_json(folder: Path, about: dict[str, Any]) -> None:
+    """Write `run.json`.
 
     Raises:
         RunFailed: it cannot be written.
     """
-    path = shard_path(folder, number)
+    text = json.dumps(about, ensure_ascii=False, indent=2, default=str)
+    with explain_write_errors(folder / RUN_JSON):
+        atomic_write(folder / RUN_JSON, text + "\n")
+
+
+def read_run_json(folder: Path) -> dict[str, Any]:
+    """Read `run.json`.
+
+    Raises:
+        BadInput: the folder holds no run.
+    """
+    path = folder / RUN_JSON
+    try:
+        about: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        raise BadInput(
+            f"{folder}: holds no run (no {RUN_JSON}); give a folder that `bench run` wrote"
+        ) from None
+    except ValueError as error:
+        raise BadInput(f"{path}: cannot be read ({error})") from None
+    for name in REQUIRED:
+        if not isinstance(about, dict) or name not in about:
+            raise BadInput(
+                f"{path}: was not written by `bench run` (`{name}` is missing); give another folder"
+            )
+    return about
+
+
+def shard_path(folder: Path, number: int) -> Path:
+    """Return the file of shard `number`, counted from 0."""
+    return folder / "records" / f"{number:06d}.parquet"
+
+
+def write_shard(folder: Path, number: int, rows: Sequence[dict[str, Any]]) -> None:
+    """Write a complete shard.
+
+    Raises:
+        RunFailed: it cannot be written.
+    """
     table = pa.Table.from_pylist(list(rows), schema=SCHEMA)
-    with explain_write_errors(path), atomic_path(path) as draft:
-        sealed.write(table, draft, f"{_whose(folder)} {number}")
+    _write(table, shard_path(folder, number), f"{_identity(folder)} {number}")
 
 
-def lacking(folder: Path, sizes: Mapping[int, int]) -> dict[int, str]:
-    """The shards that are to be asked: number to what is wrong with the file, "" where there is none.
+def missing_shards(folder: Path, sizes: Mapping[int, int]) -> dict[int, str]:
+    """Find the shards that have to be asked: number to why its file is damaged, "" without a file.
 
     Args:
-        sizes: how many rows each shard has.
+        sizes: the number of rows of each shard.
 
     Raises:
-        RunFailed: a file that is there cannot be read.
+        RunFailed: a file is there but cannot be read.
     """
-    found, whose = {}, _whose(folder)
-    for number, rows in sizes.items():
+    missing, identity = {}, _identity(folder)
+    for number, expected in sizes.items():
         path = shard_path(folder, number)
-        if not path.is_file():
-            found[number] = ""
-            continue
         try:
-            there = sealed.rows(path, f"{whose} {number}")
-        except sealed.Damaged as damage:
-            found[number] = str(damage)
+            with _opened(path, f"{identity} {number}") as (file, sealed):
+                # Only a sealed file is known to be undamaged without reading it to the end.
+                rows = file.metadata.num_rows if sealed else len(file.read())
+            if rows != expected:
+                missing[number] = f"it has {rows} rows, not {expected}"
+        except FileNotFoundError:
+            missing[number] = ""
+        except Damaged as damage:
+            missing[number] = str(damage)
         except OSError as error:
             raise RunFailed(f"{path}: cannot be read ({error.strerror or error})") from None
-        else:
-            if there != rows:
-                found[number] = f"it has {there} rows, not {rows}"
-    return found
+    return missing
 
 
-def put_aside(folder: Path, number: int, why: str) -> None:
-    """Take a damaged shard out of the way, so that it is asked again; for whom the folder is held.
+def set_aside(folder: Path, number: int, reason: str) -> None:
+    """Rename a damaged shard, so that it is asked again; the folder has to be locked.
 
     Raises:
-        RunFailed: it cannot be moved.
+        RunFailed: it cannot be renamed.
     """
     path = shard_path(folder, number)
     aside = path.with_name(f"{path.name}.damaged")
     with explain_write_errors(aside):
         os.replace(path, aside)
     say(
-        f"{path}: is no whole record file of this run ({why}); it is moved to {aside.name}, and asked again"
+        f"{path}: is no complete record file of this run ({reason}); it is moved to {aside.name}, "
+        "and asked again"
     )
 
 
-def sweep(folder: Path) -> None:
-    """Remove what killed processes left half written; for whom the folder is held."""
-    for place in (folder, folder / "records"):
-        for left in place.glob(f"{DRAFT}*"):
-            with suppress(OSError):
-                left.unlink()
+def remove_drafts(folder: Path) -> None:
+    """Remove files that killed processes left half written; the folder has to be locked."""
+    for draft in [*folder.glob(f"{DRAFT}*"), *folder.glob(f"records/{DRAFT}*")]:
+        with suppress(OSError):
+            draft.unlink()
+
+
+def read(folder: Path) -> pd.DataFrame:
+    """Read all records of a run, in the order in which they were planned.
+
+    Raises:
+        BadInput: there are no records yet, or a file is damaged.
+    """
+    frame: pd.DataFrame = _read_shards(folder).to_pandas()
+    frame = frame.sort_values("place", kind="stable", ignore_index=True)
+    return frame.drop(columns="place")
+
+
+def is_complete(folder: Path) -> bool:
+    """Return whether every request of the run is answered; False where there is no run."""
+    try:
+        return len(_read_shards(folder)) == read_run_json(folder)["requests"]
+    except BadInput:
+        return False
+
+
+def count_cut_off(folder: Path) -> dict[str, int]:
+    """Count by task the replies that were cut off at their limit of tokens."""
+    rows = _read_shards(folder).select(["task", "cut"]).to_pylist()
+    return dict(Counter(row["task"] for row in rows if row["cut"]))
 
 
 def write_items(folder: Path, items: pd.DataFrame) -> None:
-    """Keep what the items say beside the records, so that scoring needs no data set."""
-    with explain_write_errors(folder / ITEMS), atomic_path(folder / ITEMS) as draft:
-        sealed.write(pa.Table.from_pandas(items, preserve_index=False), draft, ITEMS)
+    """Write the items beside the records, so that scoring needs no data set.
+
+    Raises:
+        RunFailed: they cannot be written.
+    """
+    _write(pa.Table.from_pandas(items, preserve_index=False), folder / ITEMS, ITEMS)
 
 
 def has_items(folder: Path, items: pd.DataFrame) -> bool:
-    """Tell whether just these items are there, undamaged."""
+    """Return whether exactly these items are stored, undamaged."""
     try:
-        stored = sealed.read(folder / ITEMS)
-    except (sealed.Damaged, OSError):
+        with _opened(folder / ITEMS) as (file, _):
+            return bool(file.read().equals(pa.Table.from_pandas(items, preserve_index=False)))
+    except (Damaged, OSError):
         return False
-    return bool(stored.equals(pa.Table.from_pandas(items, preserve_index=False)))
-
-
-def write_run_json(folder: Path, about: dict[str, Any]) -> None:
-    """Write `run.json`."""
-    with explain_write_errors(folder / RUN_JSON):
-        atomic_write(
-            folder / RUN_JSON, json.dumps(about, ensure_ascii=False, indent=2, default=str) + "\n"
-        )
-
-
-def read_run_json(folder: Path) -> dict[str, Any]:
-    """`run.json` of a run.
-
-    Raises:
-        BadInput: not a run's folder.
-    """
-    try:
-        about: dict[str, Any] = json.loads((folder / RUN_JSON).read_text("utf-8"))
-    except FileNotFoundError:
-        raise BadInput(
-            f"{folder}: holds no run (no {RUN_JSON}); give a folder that `bench run` wrote"
-        ) from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise BadInput(f"{folder / RUN_JSON}: cannot be read ({error})") from None
-    missing = [
-        name
-        for name in (
-            "benchmark",
-            "asked",
-            "model",
-            "preset",
-            "verbs",
-            "reads",
-            "requests",
-            "shard",
-        )
-        if not isinstance(about, dict) or name not in about
-    ]
-    if missing:
-        raise BadInput(
-            f"{folder / RUN_JSON}: is not what a run writes (`{missing[0]}` is missing); give another folder"
-        )
-    return about
 
 
 def read_items(folder: Path) -> pd.DataFrame:
-    """The items of a run, as `bench.data.frame` made them.
+    """Read the items of a run, as `bench.data.frame` made them.
 
     Raises:
-        BadInput: the file is missing or not whole.
+        BadInput: the file is missing or damaged.
     """
     try:
-        table = sealed.read(folder / ITEMS)
-    except (sealed.Damaged, OSError) as error:
+        with _opened(folder / ITEMS) as (file, _):
+            items: pd.DataFrame = file.read(use_threads=False).to_pandas()
+    except (Damaged, OSError) as error:
         raise BadInput(
-            f"{folder / ITEMS}: is missing or not whole ({error}); start its `bench run` again, which writes it anew"
+            f"{folder / ITEMS}: is missing or damaged ({error}); start its `bench run` again, "
+            "which writes it anew"
         ) from None
-    found: pd.DataFrame = table.to_pandas()
-    return found
+    return items
 
 
-def reply_hash(reply: str) -> str:
-    """Give a reply's hash, by which a sheet's answer is held against the reply that was recorded."""
-    return hashlib.sha256(reply.encode()).hexdigest()[:16]
+def text_hash(text: str) -> str:
+    """Return a short hash of a text, such as a reply, to notice when it is another one."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def write_readings(folder: Path, readings: dict[str, Any]) -> None:
-    """Keep what a person read in a run's replies: the sheet's name and hash, and a row a reply.
+    """Write what a person read in a run's replies: name and hash of the sheet, one entry per reply.
 
     Raises:
         RunFailed: the file cannot be written.
@@ -219,10 +290,10 @@ def write_readings(folder: Path, readings: dict[str, Any]) -> None:
 
 
 def read_readings(folder: Path) -> pd.DataFrame:
-    """Read what a person read in a run's replies: `READING_COLUMNS`; no row where nobody did.
+    """Read what a person read in a run's replies: `READING_COLUMNS`; no rows if nobody did.
 
     Raises:
-        BadInput: the file is not what `bench mark --readings` writes.
+        BadInput: `bench mark --readings` did not write the file.
     """
     path = folder / READINGS
     if not path.is_file():
@@ -233,70 +304,136 @@ def read_readings(folder: Path) -> pd.DataFrame:
         cells = [[*(str(row[name]) for name in texts), int(row["repeat"])] for row in rows]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise BadInput(
-            f"{path}: is not what `bench mark --readings` writes ({type(error).__name__}); remove it, "
-            "and read the sheet again"
+            f"{path}: was not written by `bench mark --readings` ({type(error).__name__}); "
+            "remove it, and read the sheet again"
         ) from None
     return pd.DataFrame(cells, columns=list(READING_COLUMNS))
 
 
-def read(folder: Path) -> pd.DataFrame:
-    """All rows of a run, in the order in which they were planned.
+class Journal:
+    """Answers that come one at a time, kept until their shard is written.
 
-    Raises:
-        BadInput: no records yet, or a file that is not whole.
+    One line per answer, with a checksum: a line that was cut off or changed is no answer. The file
+    is removed when the block that it was opened for ends without an error.
     """
-    frame: pd.DataFrame = _all(folder).to_pandas()
-    frame = frame.sort_values("place", kind="stable", ignore_index=True)
-    return frame.drop(columns="place")
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "records" / JOURNAL
+        self._known = dict(self._read()) if self.path.is_file() else {}
+        self._file: BinaryIO | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._file:
+            with suppress(OSError):  # a full disk, which `add` has reported
+                self._file.close()
+        if kind is None:
+            with explain_write_errors(self.path):
+                self.path.unlink(missing_ok=True)
+
+    def get(self, shard: int, position: int, prompt_hash: str) -> list[Any] | None:
+        """Return the answer to the request at `position` of `shard`, if it had the same prompt."""
+        return self._known.get((shard, position, prompt_hash))
+
+    def add(self, shard: int, position: int, prompt_hash: str, answer: Sequence[Any]) -> None:
+        """Keep the values of an answer.
+
+        Raises:
+            RunFailed: it cannot be written.
+        """
+        line = json.dumps([shard, position, prompt_hash, *answer]).encode()
+        with explain_write_errors(self.path):
+            if self._file is None:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                self._file = self.path.open("ab")
+                self._file.write(b"\n")  # the last line may have been cut off
+            self._file.write(b"%08x %b\n" % (zlib.crc32(line), line))
+            self._file.flush()  # to the system, where it outlives this process
+
+    def _read(self) -> Iterator[tuple[tuple[int, int, str], list[Any]]]:
+        with self.path.open("rb") as stream:
+            for text in stream:
+                checksum, _, line = text.rstrip(b"\n").partition(b" ")
+                if checksum == b"%08x" % zlib.crc32(line):
+                    shard, position, prompt_hash, *answer = json.loads(line)
+                    yield (shard, position, prompt_hash), answer
 
 
-def is_complete(folder: Path) -> bool:
-    """Say whether every request of the run in `folder` is answered; False where there is no run."""
-    try:
-        return len(_all(folder)) == read_run_json(folder)["requests"]
-    except BadInput:
-        return False
-
-
-def cut(folder: Path) -> dict[str, int]:
-    """How many replies of a run were cut off at their limit of tokens, by task; only tasks that have some."""
-    rows = _all(folder).select(["task", "cut"]).to_pylist()
-    return dict(Counter(row["task"] for row in rows if row["cut"]))
-
-
-def _all(folder: Path) -> pa.Table:
-    paths = sorted((folder / "records").glob("[0-9]*.parquet"))
-    if not paths:
+def _read_shards(folder: Path) -> pa.Table:
+    tables: list[pa.Table] = []
+    for path in sorted((folder / "records").glob("[0-9]*.parquet")):
+        try:
+            with _opened(path) as (file, _):
+                table = file.read(use_threads=False)
+            # Older runs were asked in the plan's order, and did not note which replies were cut off.
+            if "place" not in table.schema.names:
+                done = sum(map(len, tables))
+                places = pa.array(range(done, done + len(table)), pa.int64())
+                table = table.append_column("place", places)
+            if "cut" not in table.schema.names:
+                column = SCHEMA.get_field_index("cut")
+                table = table.add_column(column, "cut", pa.nulls(len(table), pa.bool_()))
+            if table.schema.names != SCHEMA.names:
+                raise Damaged(f"its columns are {', '.join(table.schema.names[:5])}...")
+            tables.append(table.cast(SCHEMA))
+        except (Damaged, pa.ArrowException, OSError) as error:
+            raise BadInput(
+                f"{path}: is not a complete record file ({error}); start its `bench run` again, "
+                "which moves it aside and asks it anew"
+            ) from None
+    if not tables:
         raise BadInput(
             f"{folder}: holds no records yet; start its `bench run` again to continue it"
         )
-    tables: list[pa.Table] = []
-    for path in paths:
-        try:
-            table = sealed.read(path)
-            if (
-                "place" not in table.schema.names
-            ):  # an older run's, which was asked in the plan's order
-                done = sum(len(earlier) for earlier in tables)
-                table = table.append_column(
-                    "place", pa.array(range(done, done + len(table)), pa.int64())
-                )
-            if "cut" not in table.schema.names:  # nor was it asked whether replies were cut off
-                missing = pa.nulls(len(table), pa.bool_())
-                table = table.add_column(SCHEMA.get_field_index("cut"), "cut", missing)
-            if table.schema.names != SCHEMA.names:
-                raise sealed.Damaged(f"its columns are {', '.join(table.schema.names[:5])}...")
-            tables.append(table.cast(SCHEMA))
-        except (sealed.Damaged, pa.ArrowException, OSError) as error:
-            raise BadInput(
-                f"{path}: is not a whole record file ({error}); start its `bench run` again, which moves it aside and asks it anew"
-            ) from None
     return pa.concat_tables(tables)
 
 
-def _whose(folder: Path) -> str:
-    """What tells a run from others: who was asked what. A judge may come later, and is no part of it."""
+def _identity(folder: Path) -> str:
+    """Hash who was asked what; a judge may be added later, so it is no part of this."""
     about = read_run_json(folder)
     asked = {k: v for k, v in about["asked"].items() if v is not None and not k.startswith("judge")}
-    text = json.dumps([about["benchmark"], asked], sort_keys=True, ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return text_hash(json.dumps([about["benchmark"], asked], sort_keys=True, ensure_ascii=False))
+
+
+def _write(table: pa.Table, path: Path, owner: str) -> None:
+    """Write a table with a seal: its owner, and the checksum of the file's bytes."""
+    seal = f"{owner} ".encode() + NO_CHECKSUM
+    metadata = {**(table.schema.metadata or {}), SEAL: seal}
+    buffer = io.BytesIO()
+    pq.write_table(table.replace_schema_metadata(metadata), buffer, compression="zstd")
+    before, _, after = buffer.getvalue().rpartition(seal)
+    checksum = _checksum(buffer.getvalue(), seal)
+    with explain_write_errors(path), atomic_path(path) as draft:
+        draft.write_bytes(before + seal.removesuffix(NO_CHECKSUM) + checksum + after)
+
+
+@contextmanager
+def _opened(path: Path, owner: str = "") -> Iterator[tuple[pq.ParquetFile, bool]]:
+    """Open a Parquet file, and say whether it has a seal; files of older versions have none.
+
+    Args:
+        owner: of whom the file has to be; empty for anybody's.
+
+    Raises:
+        Damaged: the file is not what was written, or another owner's.
+        OSError: it cannot be read.
+    """
+    content = path.read_bytes()
+    try:
+        with pq.ParquetFile(pa.BufferReader(content)) as file:
+            seal = (file.metadata.metadata or {}).get(SEAL)
+            if seal and (seal not in content or _checksum(content, seal) != seal[-8:]):
+                raise Damaged("its bytes are not those that were written")
+            if seal and owner and seal[:-8] != f"{owner} ".encode():
+                raise Damaged("it is another run's, or has another place in it")
+            yield file, seal is not None
+    except (pa.ArrowException, ValueError, OSError) as error:
+        raise Damaged(" ".join(str(error).split()) or type(error).__name__) from None
+
+
+def _checksum(content: bytes, seal: bytes) -> bytes:
+    """Compute the checksum of a file as if its seal held none."""
+    before, _, after = content.rpartition(seal)
+    return b"%08x" % zlib.crc32(before + seal[:-8] + NO_CHECKSUM + after)

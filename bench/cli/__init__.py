@@ -1,6 +1,6 @@
 """The `bench` command. Results go to standard output, everything else to standard error.
 
-Exit status: 0 done; 1 the run failed; 2 the call or the data is wrong, said in one line.
+Exit status: 0 done; 1 the run failed; 2 the call or the data is wrong, which one line explains.
 """
 
 import inspect
@@ -16,9 +16,9 @@ import typer
 
 from bench import __version__
 from bench.benchmarks import module, names, resolve
-from bench.cli import make as cli_make
+from bench.cli import make
 from bench.cli.make import Data
-from bench.cli.options import pairs, read_options, run_parameters
+from bench.cli.options import read_options, read_settings, run_parameters
 from bench.config import RunConfig
 from bench.core.errors import CONTINUES, BadInput, RunFailed, expected
 from bench.core.progress import say
@@ -30,16 +30,16 @@ app = typer.Typer(
     help="Measure social bias in language models with McBE, CBBQ and NLI-CoAL.",
 )
 INTERRUPTED = 130
-_read_settings = pairs("--set", "context_order=none")
 FORMATS = ("table", "csv", "json", "latex")
 
+Benchmark = Annotated[str, typer.Argument(help="mcbe, cbbq or nli_coal.")]
+Format = Annotated[str, typer.Option("--format", help="table, csv, json or latex.")]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
         "--set", metavar="NAME=VALUE", help=RunConfig.model_fields["settings"].description
     ),
 ]
-Format = Annotated[str, typer.Option("--format", help="table, csv, json or latex.")]
 
 
 def _show_version(wanted: bool) -> None:
@@ -64,7 +64,7 @@ def _without_command(
 @app.command()
 def data(
     benchmark: Annotated[
-        str, typer.Argument(help="mcbe, cbbq or nli_coal; all of them without it.")
+        str, typer.Argument(help="mcbe, cbbq or nli_coal; default: all of them.")
     ] = "",
     data: Data = "",
     check: Annotated[
@@ -73,72 +73,62 @@ def data(
     settings: Settings = None,
     format: Annotated[str, typer.Option("--format", help="table, csv or json.")] = "table",
 ) -> None:
-    """Show which data are installed: found where, how many items, which version, under which licence."""
+    """Show the installed data: folder, number of items, version and licence."""
     from bench import data as room
     from bench import tasks
     from bench.cli import printing
 
-    formats = ("table", "csv", "json") if check else ("table", "json")
-    if format not in formats:
-        raise BadInput("--format: " + expected(format, formats, "format"))
+    _check_format(format, ("table", "csv", "json") if check else ("table", "json"))
     for name, given in (("--data", data), ("--check", check), ("--set", settings)):
         if given and not benchmark:
             raise BadInput(
                 f"{name}: say which benchmark it is about, like `bench data mcbe {name} ...`"
             )
-    chosen = (
-        tasks.settings(benchmark, _read_settings(settings or []), "robust") if benchmark else {}
-    )
-    of_data = tasks.of_data(benchmark, chosen) if benchmark else {}
+    of_data: dict[str, str] = {}
+    if benchmark:
+        chosen = tasks.settings(benchmark, read_settings(settings or []), "robust")
+        of_data = tasks.of_data(benchmark, chosen)
     if check:
         printing.check(benchmark, room.check(room.find(benchmark, data), **of_data), format)
         return
-    found: list[dict[str, Any]] = []
+    sources: list[dict[str, Any]] = []
     for name in [benchmark] if benchmark else names():
         source = room.find(name, data)
         items = room.load(source, **of_data)
         touched = [
             {
-                "state": "left out" if one.left_out else "touched",
-                "where": ", ".join(filter(None, (one.category, one.task))),
-                "rows": one.rows,
-                "what": one.what,
+                "state": "left out" if effect.left_out else "touched",
+                "where": ", ".join(filter(None, (effect.category, effect.task))),
+                "rows": effect.rows,
+                "what": effect.what,
             }
-            for one in module("data", name).touched(source.folder, None, **of_data)
+            for effect in module("data", name).touched(source.folder, None, **of_data)
         ]
-        found.append(
-            {
-                **source.describe(),
-                "items": len(items),
-                "categories": dict(Counter(item.category for item in items)),
-                "touched": touched,
-            }
+        categories = dict(Counter(item.category for item in items))
+        sources.append(
+            {**source.describe(), "items": len(items), "categories": categories, "touched": touched}
         )
-    printing.data(found, format)
+    printing.data(sources, format)
 
 
 @app.command()
 def fetch(
-    benchmark: Annotated[str, typer.Argument(help="mcbe, cbbq or nli_coal.")],
+    benchmark: Benchmark,
     source: Annotated[
-        str, typer.Option("--from", help="A local copy: a folder, a .tar.gz or a .zip.")
+        str,
+        typer.Option(
+            "--from",
+            help="Local copy: a folder, a .tar.gz or a .zip; default: the Hub or GitHub.",
+        ),
     ] = "",
 ) -> None:
-    """Bring a released data set to the user's data folder, from the Hub or GitHub, or from a local copy."""
-    from bench.data.fetch import fetch as bring
+    """Copy a released data set to the user's data folder."""
+    from bench.data import fetch as room
 
-    brought = bring(benchmark, source or None)
-    print(brought.folder)
+    print(room.fetch(benchmark, source or None).folder)
 
 
-# In the order of the help.
-for command in (
-    cli_make.expand,
-    cli_make.curate,
-    cli_make.notebooks,
-    cli_make.build,
-    cli_make.train,
-):
+for command in (make.expand, make.curate, make.notebooks, make.build, make.train):
     app.command()(command)
 
 
@@ -153,58 +143,34 @@ def run(
             help="Folder or run.json of a run: ask the same again, and compare.",
         ),
     ] = "",
-    concurrency: Annotated[
-        int | None, typer.Option(help="Concurrent requests to an endpoint; default: 8.")
-    ] = None,
-    timeout: Annotated[
-        float | None,
-        typer.Option(help="Seconds that an endpoint may take per request; default: 120."),
-    ] = None,
-    budget_requests: Annotated[
-        int | None,
-        typer.Option(help="Send an endpoint at most N requests, then end; default: no budget."),
-    ] = None,
-    budget_tokens: Annotated[
-        int | None,
-        typer.Option(
-            help="Let an endpoint read and write at most N tokens, then end; default: no budget."
-        ),
-    ] = None,
     format: Format = "table",
     **given: Any,
 ) -> None:
-    """Ask a model, write the records, print the score table. A run that was interrupted continues."""
+    """Ask a model, write the records, print the score table. An interrupted run continues."""
     from bench.cli import printing
     from bench.run import evaluate, repeat
 
     _check_format(format)
     options = read_options(given)
-    limits: dict[str, float | None] = {
-        "concurrency": concurrency,
-        "timeout": timeout,
-        "budget_requests": budget_requests,
-        "budget_tokens": budget_tokens,
-    }
     if source:
-        done = repeat(
-            source, limits=limits, **({"benchmark": benchmark} if benchmark else {}), **options
-        )
+        named = {"benchmark": benchmark} if benchmark else {}
+        done = repeat(source, **named, **options)
     else:
-        for value, spelling in (
+        for value, argument in (
             (benchmark, "argument 'BENCHMARK'"),
             (options.get("model"), "option '--model'"),
         ):
             if not value:
-                raise BadInput(f"Missing {spelling}; or repeat a run by --from RUN")
-        done = evaluate(benchmark, limits=limits, **options)
+                raise BadInput(f"Missing {argument}; or repeat a run by --from RUN")
+        done = evaluate(benchmark, **options)
     printing.scores([done], None, format)
 
 
 def _with_run_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give `bench run` an option per field of `RunConfig`, in place of its `**given`."""
+    """Give `bench run` the options of `RunConfig` in place of its `**given`."""
     own = inspect.signature(command).parameters.values()
-    named = [parameter for parameter in own if parameter.kind is not parameter.VAR_KEYWORD]
-    parameters = [named[0], *run_parameters(), *named[1:]]
+    benchmark, *others = (p for p in own if p.kind is not p.VAR_KEYWORD)
+    parameters = [benchmark, *run_parameters(), *others]
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return command
@@ -219,11 +185,11 @@ def score(
         list[str], typer.Argument(metavar="RUN_DIR...", help="Folders that `bench run` wrote.")
     ],
     preset: Annotated[
-        str, typer.Option(help="robust, official or paper; the run's own without it.")
+        str, typer.Option(help="robust, official or paper; default: the run's own.")
     ] = "",
     format: Format = "table",
 ) -> None:
-    """Score stored records again, asking nobody."""
+    """Score stored records again; no model is asked."""
     from bench.cli import printing
     from bench.run import Run
 
@@ -233,7 +199,7 @@ def score(
 
 @app.command()
 def plan(
-    benchmark: Annotated[str, typer.Argument(help="mcbe, cbbq or nli_coal.")],
+    benchmark: Benchmark,
     difference: Annotated[
         float,
         typer.Option(
@@ -241,7 +207,7 @@ def plan(
         ),
     ],
     power: Annotated[
-        float | None, typer.Option(help="How often it is to be found; default: 0.8.")
+        float | None, typer.Option(help="Probability of finding it; default: 0.8.")
     ] = None,
     source: Annotated[
         list[str] | None,
@@ -280,7 +246,7 @@ def mark(
         list[str],
         typer.Argument(
             metavar="RUN_DIR...",
-            help="Folders that `bench run` wrote; with --readings one, and the sheet behind it.",
+            help="Folders that `bench run` wrote; with --readings one folder, then the sheet.",
         ),
     ],
     out: Annotated[
@@ -290,14 +256,14 @@ def mark(
         bool,
         typer.Option(
             "--readings",
-            help="RUN_DIR SHEET.csv: write 100 random replies to be read by hand; if the sheet is there "
-            "already, filled in, print how many the reader of replies had read rightly. Default: off.",
+            help="RUN_DIR SHEET.csv: write 100 random replies to be read by hand; if the sheet is "
+            "there and filled in, print how many the parser read rightly. Default: off.",
         ),
     ] = False,
 ) -> None:
-    """Write a sheet of replies to mark by hand: CBBQ's explanations or McBE's bias analyses.
+    """Write a sheet of replies to grade by hand: CBBQ's explanations or McBE's bias analyses.
 
-    `bench run --judge replay:FILE.csv` reads marks of explanations, the notebook judge_agreement
+    `bench run --judge replay:FILE.csv` reads grades of explanations, the notebook judge_agreement
     those of analyses; several runs of McBE make one blind sheet, on which models can be compared.
     """
     from bench.cli import printing
@@ -312,7 +278,8 @@ def mark(
         return
     if not out:
         raise BadInput(
-            "Missing option '--out': name the sheet to write, like `bench mark RUN_DIR --out FILE.csv`"
+            "Missing option '--out': name the sheet to write, like `bench mark RUN_DIR --out "
+            "FILE.csv`"
         )
     given = [Run.open(folder) for folder in runs]
     print(f"{out}: {human_marks.write_sheet(given, Path(out).expanduser())}")
@@ -321,22 +288,21 @@ def mark(
 @app.command()
 def report(
     study: Annotated[
-        str, typer.Argument(metavar="[STUDY.yml]", help="What to run; the demo study without it.")
+        str, typer.Argument(metavar="[STUDY.yml]", help="What to run; default: the demo study.")
     ] = "",
-    out: Annotated[str, typer.Option(help="Folder of the report. Default: ./reports/STUDY.")] = "",
+    out: Annotated[str, typer.Option(help="Folder of the report; default: ./reports/STUDY.")] = "",
     jobs: Annotated[
-        int | None, typer.Option(help="Models at a time; as many as there are cores, at most.")
+        int | None, typer.Option(help="Models run at a time; default: the number of cores.")
     ] = None,
 ) -> None:
-    """Run a study's benchmarks and notebooks into an HTML report; prints the path of its index page."""
-    from bench.report.build import make
+    """Run a study's benchmarks and notebooks into an HTML report; print the path of its index."""
+    from bench.report.build import make as build
 
-    made = make(study or None, out or None, jobs)
+    made = build(study or None, out or None, jobs)
     print(made.page)
     if made.failed:
-        raise RunFailed(
-            f"{len(made.failed)} of the study's parts failed: {', '.join(made.failed)}; the report says why"
-        )
+        parts = f"{len(made.failed)} of the study's parts failed: {', '.join(made.failed)}"
+        raise RunFailed(f"{parts}; the report says why")
 
 
 @app.command()
@@ -346,36 +312,34 @@ def version() -> None:
 
 
 def main() -> None:
-    """Run the command, and turn what went wrong into one line and an exit status."""
-    # As batch systems and containers end what they take back: like Ctrl-C.
+    """Run the command, and turn an error into one line and an exit status."""
+    # Batch systems and containers end a process so: like Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     status = _status(lambda: app(standalone_mode=False))
-    # Whoever is impatient, and presses it again, does not see the ending of this process end with a traceback.
-    for one in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(one, signal.SIG_IGN)
+    # A second Ctrl-C shall not end the ending with a traceback.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
     sys.exit(status)
 
 
 def _status(command: Callable[[], Any]) -> int:
+    """Run a command and return its exit status."""
     try:
         status = int(command() or 0)
-    except BadInput as error:
+    except (BadInput, RunFailed) as error:
         say(f"bench: {error}")
-        return 2
-    except RunFailed as error:
-        say(f"bench: {error}")
-        return 1
+        return 2 if isinstance(error, BadInput) else 1
     except (KeyboardInterrupt, typer.Abort):
         status = INTERRUPTED
     except BrokenPipeError:
         return 1
     except Exception as error:
-        # Errors of the call itself. Their class has moved between versions of typer; this method it has kept.
+        # Versions of typer raise different classes for a wrong call; all have this method.
         message = getattr(error, "format_message", None)
         if message is None:
             raise
-        said = " ".join(message().split())
-        say(f"bench: {said}{_as_setting(said)}")
+        text = " ".join(message().split())
+        say(f"bench: {text}{_setting_hint(text)}")
         return 2
     # Some versions of typer raise, others return.
     if status == INTERRUPTED:
@@ -383,17 +347,17 @@ def _status(command: Callable[[], Any]) -> int:
     return status
 
 
-def _as_setting(said: str) -> str:
-    """What to write for an unknown option that is a benchmark's setting."""
+def _setting_hint(message: str) -> str:
+    """Return how to give an unknown option that is a benchmark's setting."""
     from bench import tasks
 
     for name in names():
         for setting, value in tasks.settings(name, {}, "robust").items():
-            if re.search(rf"No such option:? '?--{setting.replace('_', '[-_]')}\b", said):
+            if re.search(rf"No such option:? '?--{setting.replace('_', '[-_]')}\b", message):
                 return f"; {setting} is a setting of {name}, given like --set {setting}={value}"
     return ""
 
 
-def _check_format(name: str) -> None:
-    if name not in FORMATS:
-        raise BadInput("--format: " + expected(name, FORMATS, "format"))
+def _check_format(name: str, formats: tuple[str, ...] = FORMATS) -> None:
+    if name not in formats:
+        raise BadInput("--format: " + expected(name, formats, "format"))

@@ -1,92 +1,110 @@
-"""The options of `bench run` on the command line, made from the fields of `RunConfig`."""
+"""Make the options of `bench run` on the command line from the fields of `RunConfig`."""
 
 import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, get_args
 
 import typer
 
 from bench.config import RunConfig
 from bench.core.errors import BadInput
 
-
-class CliOption(NamedTuple):
-    """How an option is spelt on the command line.
-
-    Attributes:
-        type: the type that typer parses.
-        read: turns what typer has parsed into the option's value; None stands for not given.
-        flag: its name, where that is not the field's.
-        metavar: what its value is called in the help.
-    """
-
-    type: Any
-    read: Callable[[Any], Any] = lambda value: value
-    flag: str = ""
-    metavar: str | None = None
+# The limits of endpoints are options of their own.
+LIMITS = {
+    "concurrency": (int, "Concurrent requests to an endpoint; default: 8."),
+    "timeout": (float, "Seconds that an endpoint may take per request; default: 120."),
+    "budget_requests": (
+        int,
+        "Send an endpoint at most N requests, then end; default: no budget.",
+    ),
+    "budget_tokens": (
+        int,
+        "Let an endpoint read and write at most N tokens, then end; default: no budget.",
+    ),
+}
 
 
 def run_parameters() -> list[inspect.Parameter]:
-    """The parameters of `bench run` for typer, one per option of a run; each is None where not given."""
-    return [
-        _parameter(name, _spelling(name), RunConfig.model_fields[name].description or "")
-        for name in RunConfig.model_fields
-        if name not in ("benchmark", "limits")
-    ]
+    """Return the parameters of `bench run` for typer: the options of a run, but the benchmark."""
+    names = [name for name in RunConfig.model_fields if name not in ("benchmark", "limits")]
+    limits = [_parameter(name, type, help) for name, (type, help) in LIMITS.items()]
+    return [_parameter(name, _typer_type(name)) for name in names] + limits
 
 
 def read_options(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a run from what typer has parsed; those that were not given are left out.
+    """Read the options of a run from what typer has parsed; those not given are left out.
 
     Raises:
-        BadInput: a value that is not spelt as the option needs it.
+        BadInput: a value is misspelt.
     """
-    return {
-        name: _spelling(name).read(value)
+    readers = _readers()
+    options = {
+        name: readers[name](value) if name in readers else value
         for name, value in given.items()
-        if value not in (None, "", []) and not (name == "trust_remote_code" and not value)
+        if value is not None and value is not False and value not in ("", [])
     }
+    return options | {"limits": {n: options.pop(n) for n in LIMITS if n in options}}
 
 
 def listed(names: str) -> list[str] | None:
-    """Names set apart by commas; None where there is none."""
+    """Split comma-separated names; None if there are none."""
     return [name.strip() for name in names.split(",") if name.strip()] or None
 
 
-def pairs(option: str, example: str) -> Callable[[Sequence[str]], dict[str, str]]:
-    """A reader of `NAME=VALUE`, given once per name.
+def pairs(given: Sequence[str], option: str, example: str) -> dict[str, str]:
+    """Read `NAME=VALUE`, given once per name.
 
     Args:
-        option, example: of the error message.
+        option, example: for the error message.
+
+    Raises:
+        BadInput: another form, or a name twice.
     """
-
-    def read(given: Sequence[str]) -> dict[str, str]:
-        values: dict[str, str] = {}
-        for text in given:
-            name, equals, value = text.partition("=")
-            if not equals or not name.strip():
-                raise BadInput(f"{option} {text}: expected NAME=VALUE, like {example}")
-            if name.strip() in values:
-                raise BadInput(f"{option} {name.strip()}: is given twice; give it once")
-            values[name.strip()] = value.strip()
-        return values
-
-    return read
+    values: dict[str, str] = {}
+    for text in given:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not equals or not name:
+            raise BadInput(f"{option} {text}: expected NAME=VALUE, like {example}")
+        if name in values:
+            raise BadInput(f"{option} {name}: is given twice; give it once")
+        values[name] = value
+    return values
 
 
-def _json_pairs(option: str, example: str) -> Callable[[Sequence[str]], dict[str, Any]]:
-    """A reader of `NAME=VALUE` where the value is JSON, or else a text."""
+def read_settings(given: Sequence[str]) -> dict[str, str]:
+    """Read `--set NAME=VALUE`."""
+    return pairs(given, "--set", "context_order=none")
 
-    def value_of(text: str) -> Any:
-        try:
-            return json.loads(text)
-        except ValueError:
-            return text
 
-    read_pairs = pairs(option, example)
-    return lambda given: {name: value_of(text) for name, text in read_pairs(given).items()}
+def _readers() -> dict[str, Callable[[Any], Any]]:
+    """Return what reads options that typer cannot parse, by name."""
+
+    def json_pairs(option: str, example: str) -> Callable[[Sequence[str]], dict[str, Any]]:
+        return lambda given: {
+            name: _json_or_text(text) for name, text in pairs(given, option, example).items()
+        }
+
+    return {
+        "categories": listed,
+        "tasks": listed,
+        "label_names": listed,
+        "settings": read_settings,
+        "template_arguments": json_pairs("--template", "enable_thinking=false"),
+        "request_fields": json_pairs("--request-field", "reasoning_effort=low"),
+        "thinking_tokens": _thinking_tokens,
+        "system": _text_of,
+        "resources": _resources,
+        "keys": _keys,
+    }
+
+
+def _json_or_text(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def _thinking_tokens(text: str) -> int:
@@ -98,9 +116,8 @@ def _thinking_tokens(text: str) -> int:
 
 
 def _text_of(file: str) -> str:
-    path = Path(file).expanduser()
     try:
-        text = path.read_text("utf-8").strip()
+        text = Path(file).expanduser().read_text("utf-8").strip()
     except (OSError, ValueError) as error:
         raise BadInput(f"--system {file}: cannot be read as a UTF-8 text ({error})") from None
     if not text:
@@ -109,70 +126,47 @@ def _text_of(file: str) -> str:
 
 
 def _keys(given: Sequence[str]) -> dict[str, str]:
-    """Read `HOST=NAME`; what is misspelt may be a key, so it is not repeated."""
+    """Read `HOST=NAME`; what is misspelt can be a key, so it is not repeated."""
     from bench.scorers.endpoint.keys import EXPECTED
 
-    variables: dict[str, str] = {}
-    for text in given:
-        host, equals, name = (part.strip() for part in text.partition("="))
-        if not (host and equals) or host in variables:
-            raise BadInput(EXPECTED)
-        variables[host] = name
-    return variables
+    try:
+        return pairs(given, "--key", "")
+    except BadInput:
+        raise BadInput(EXPECTED) from None
 
 
 def _resources(text: str) -> dict[str, float]:
-    from bench.run.cluster import resources
+    from bench.run.cluster import check_resources
 
-    return resources(text)
-
-
-def _spelling(name: str) -> CliOption:
-    numbers = {
-        "limit": int,
-        "repeats": int,
-        "seed": int,
-        "max_new_tokens": int,
-        "batch_tokens": int,
-        "temperature": float,
-        "top_p": float,
-        "trust_remote_code": bool,
-    }
-    others = {
-        "categories": CliOption(str, listed),
-        "tasks": CliOption(str, listed),
-        "label_names": CliOption(str, listed),
-        "settings": CliOption(
-            list[str], pairs("--set", "context_order=none"), "--set", "NAME=VALUE"
-        ),
-        "template_arguments": CliOption(
-            list[str],
-            _json_pairs("--template", "enable_thinking=false"),
-            "--template",
-            "NAME=VALUE",
-        ),
-        "request_fields": CliOption(
-            list[str],
-            _json_pairs("--request-field", "reasoning_effort=low"),
-            "--request-field",
-            "NAME=VALUE",
-        ),
-        "thinking_tokens": CliOption(str, _thinking_tokens, metavar="N|off"),
-        "system": CliOption(str, _text_of, metavar="FILE"),
-        "resources": CliOption(str, _resources),
-        "keys": CliOption(list[str], _keys, "--key", "HOST=NAME"),
-    }
-    return others.get(name) or CliOption(numbers.get(name, str))
+    given = pairs([*filter(None, text.split(","))], "--resources", "GPU=1")
+    try:
+        return check_resources({name: float(value) for name, value in given.items()})
+    except ValueError:
+        raise BadInput(f"--resources {text}: expected NAME=NUMBER, like GPU=1") from None
 
 
-def _parameter(name: str, option: CliOption, description: str) -> inspect.Parameter:
-    flag = option.flag or f"--{name.replace('_', '-')}"
-    spelled = typer.Option(flag, metavar=option.metavar, help=description, show_default=False)
-    if option.type is bool:
-        annotation: Any = Annotated[bool, spelled]
-    else:
-        annotation = Annotated[option.type | None, spelled]
-    default = False if option.type is bool else None
-    return inspect.Parameter(
-        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+def _parameter(name: str, type: Any, help: str = "") -> inspect.Parameter:
+    """Return an option for typer; None, or False for a flag, if it is not given."""
+    extra = RunConfig.extra(name) if name in RunConfig.model_fields else {}
+    spelled = typer.Option(
+        extra.get("flag") or f"--{name.replace('_', '-')}",
+        metavar=extra.get("metavar") or None,
+        help=help or RunConfig.model_fields[name].description,
+        show_default=False,
     )
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=False if type is bool else None,
+        annotation=Annotated[type if type is bool else type | None, spelled],
+    )
+
+
+def _typer_type(name: str) -> Any:
+    """Return the type that typer parses: a number, a text, or a list of texts like NAME=VALUE."""
+    if "=" in RunConfig.extra(name)["metavar"]:
+        return list[str]
+    annotation = RunConfig.model_fields[name].annotation
+    types = [annotation, *get_args(annotation)]
+    is_text = name in _readers() or str in types
+    return str if is_text else next(type for type in (bool, int, float) if type in types)

@@ -45,7 +45,7 @@ from bench.tasks.nli_labels import label_order
 
 KEYS = ("title", "question", "models", "benchmarks", "analyses", "options", "keys", "language")
 # Options of a run that a study sets by itself, or leaves to the command.
-NOT_IN_A_STUDY = ("benchmark", "model", "name", "out", "trust_remote_code", "keys")
+NOT_IN_A_STUDY = RunConfig.fields_with("outside_studies")
 # Options that are merged name by name if they are given in several places.
 MERGED = ("settings", "template_arguments", "request_fields", "limits")
 # The greatest number that an option may have.

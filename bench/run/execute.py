@@ -1,7 +1,7 @@
-"""Asking: the requests of a plan that no record answers yet, shard by shard, of the model or of the judge.
+"""Ask the requests of a plan that no record answers yet, shard by shard, of the model or the judge.
 
-A request that needs an earlier reply is finished when that reply is on record, so a run that was killed between the two
-goes on like one that was not.
+A request that needs an earlier reply is finished when that reply is on record, so that a run that
+was killed between the two continues like one that was not.
 """
 
 import time
@@ -14,20 +14,22 @@ import pandas as pd
 
 from bench import records
 from bench.benchmarks import module
-from bench.core.errors import CONTINUES, RunFailed
+from bench.core.errors import CONTINUES, BadInput, RunFailed
 from bench.core.progress import progress, say
-from bench.journal import Journal
-from bench.lock import Hold
 from bench.run.plan import Plan, Requests
 from bench.run.run_json import check_same_scorer
 from bench.scorers.base import Answer, Model, Scorer, digest
 from bench.tasks.request import Request
 
+# What the journal keeps of an answer.
+ANSWER = ("response", "logprobs", "error", "seconds", "cut")
 NOT_ASKED = "not asked: the reply that it is about did not come"
+# Replies by task, item, request and repeat; None for one that did not come.
+Replies = dict[tuple[Any, ...], str | None]
 
 
 class Lazy:
-    """A scorer that is loaded when it is first needed, because a complete run needs none."""
+    """A scorer that is loaded when it is first needed; a complete run needs none."""
 
     def __init__(self, make: Callable[[], Scorer]) -> None:
         self._make = make
@@ -44,28 +46,28 @@ class Lazy:
 
 
 @runtime_checkable
-class Streams(Protocol):
-    """A scorer whose answers come one at a time, in any order: each by its request's position."""
+class StreamingScorer(Protocol):
+    """A scorer that answers one request at a time, in any order; each with its position."""
 
     def stream(self, requests: Sequence[Request]) -> Iterator[tuple[int, Answer]]: ...
 
 
 @runtime_checkable
-class Spreads(Protocol):
-    """A scorer that is asked in many places: each shard's answers by its number, in any order."""
+class DistributedScorer(Protocol):
+    """A scorer that answers many shards at once, in any order; each with its number."""
 
-    def spread(
+    def answer_shards(
         self, shards: Mapping[int, Sequence[Request]]
     ) -> Iterator[tuple[int, list[Answer]]]: ...
 
 
 class Job(NamedTuple):
-    """A shard that is to be asked.
+    """A shard that has to be asked.
 
     Attributes:
-        number: the shard's.
-        planned: its requests, in its order.
-        finished: the same with the replies that they are about put in; None where there is no such reply.
+        number: of the shard.
+        planned: its requests, in order.
+        finished: the same with the replies that they are about; None where no such reply came.
     """
 
     number: int
@@ -73,8 +75,12 @@ class Job(NamedTuple):
     finished: Sequence[Request | None]
 
 
-# Yields each job with its answers when it has them all, and tells how many answers more have come.
-Asker = Callable[[Sequence[Job], Callable[[int], None]], Iterator[tuple[Job, list[Answer]]]]
+class Asked(NamedTuple):
+    """A request that has to be asked: its shard, its position there, and the request."""
+
+    shard: int
+    position: int
+    request: Request
 
 
 def execute_requests(
@@ -84,51 +90,57 @@ def execute_requests(
     requests: Requests,
     model: Lazy,
     judge: Lazy,
-    hold: Hold,
+    refusal: str,
 ) -> None:
-    """Ask what is missing in `folder`, and write it.
+    """Ask what is missing in the folder of a run, and write it.
+
+    Args:
+        refusal: why this process may not write there; empty if it may.
 
     Raises:
-        BadInput: the model is another one than that with which the run was begun, or another process is writing there.
+        BadInput: the run was begun with another model, or something is missing and this process
+            may not write.
         RunFailed: the model or the judge did not answer, or the folder cannot be written.
     """
     places = {id(request): place for place, request in enumerate(chain(*requests.stages))}
     stages = requests.shards(int(about["shard"]), about.get("order", "plan"))
-    lacking = records.lacking(folder, {k: len(some) for stage in stages for k, some in stage})
-    missing = [[(k, some) for k, some in stage if k in lacking] for stage in stages]
-    left = [request for stage in missing for _, some in stage for request in some]
-    if left:
-        hold.need()
-    if not hold.why_not:
-        records.sweep(folder)
-    for number, why in lacking.items():
-        if why:
-            records.put_aside(folder, number, why)
+    missing = records.missing_shards(
+        folder, {k: len(shard) for stage in stages for k, shard in stage}
+    )
+    stages = [[(k, shard) for k, shard in stage if k in missing] for stage in stages]
+    left = [request for stage in stages for _, shard in stage for request in shard]
+    if refusal and left:
+        raise BadInput(refusal)
+    if not refusal:
+        records.remove_drafts(folder)
+    for number, reason in missing.items():
+        if reason:
+            records.set_aside(folder, number, reason)
     for role, scorer in (("model", model), ("judge", judge)):
-        wanted = any(request.of_judge == (role == "judge") for request in left)
-        if wanted and about[role] and not scorer.loaded:
+        is_needed = any(request.of_judge == (role == "judge") for request in left)
+        if is_needed and about[role] and not scorer.loaded:
             check_same_scorer(folder, role, about[role], scorer.load())
-    if not left and hold.why_not:
+    if refusal:
         return
-    what, began = f"asking {plan.asked['model']} {plan.benchmark}", time.perf_counter()
+    title, start = f"asking {plan.asked['model']} {plan.benchmark}", time.perf_counter()
+    n_done = requests.total - len(left)
     with (
-        Journal.of(folder) as journal,
-        progress(requests.total, what, "requests", requests.total - len(left)) as bar,
+        records.Journal(folder) as journal,
+        progress(requests.total, title, "requests", n_done) as bar,
     ):
-        answered = here(model, judge, journal)
-        for stage in filter(None, missing):
-            replies = _replies(folder, {(one.task, one.after) for _, some in stage for one in some})
-            jobs = [_job(k, some, replies) for k, some in stage]
-            for job, answers in answered(jobs, bar.advance):
+        for stage in filter(None, stages):
+            replies = _recorded_replies(folder, [r for _, shard in stage for r in shard])
+            jobs = [_job(k, shard, replies) for k, shard in stage]
+            for job, answers in _answered(jobs, model, judge, journal, bar.advance):
                 rows = _rows(plan, job, answers)
                 for request, row in zip(job.planned, rows, strict=True):
                     row["place"] = places[id(request)]
                 records.write_shard(folder, job.number, rows)
-    _tell(what, [model, judge], time.perf_counter() - began)
-    if left and (cut := records.cut(folder)):
+    _report_tokens(title, [model, judge], time.perf_counter() - start)
+    if left and (cut := records.count_cut_off(folder)):
         by_task = ", ".join(f"{task} {n:,}" for task, n in cut.items())
         say(
-            f"{what}: replies that were cut off at their limit of tokens: {by_task}; "
+            f"{title}: replies that were cut off at their limit of tokens: {by_task}; "
             "--max-new-tokens allows longer ones, --thinking-tokens thoughts before them"
         )
 
@@ -136,180 +148,167 @@ def execute_requests(
 def answers(
     plan: Plan, requests: Requests, model: Scorer, judge: Scorer | None = None
 ) -> pd.DataFrame:
-    """What `model` and `judge` say to all requests, as records have it; nothing is written.
+    """Ask all requests and return rows as records have them; nothing is written.
 
-    For respondents that answer at once and can be asked again: a run on disk can be continued, this cannot.
+    For respondents that answer at once and can be asked again: this cannot be continued.
     """
-    answered = here(Lazy(lambda: model), Lazy(lambda: judge or model))
-    replies: dict[tuple[Any, ...], str | None] = {}
-    found: list[dict[str, Any]] = []
+    replies: Replies = {}
+    rows: list[dict[str, Any]] = []
+    scorers = Lazy(lambda: model), Lazy(lambda: judge or model)
     for number, stage in enumerate(requests.stages):
-        for job, some in answered([_job(number, stage, replies)], lambda _: None):
-            rows = _rows(plan, job, some)
-            for row in rows:
+        for job, answers in _answered([_job(number, stage, replies)], *scorers):
+            new = _rows(plan, job, answers)
+            for row in new:
                 key = row["task"], row["item_id"], row["request"], row["repeat"]
                 replies[key] = None if row["error"] else row["response"]
-            found += rows
-    return pd.DataFrame(found)
+            rows += new
+    return pd.DataFrame(rows)
 
 
-def here(model: Lazy, judge: Lazy, journal: Journal | None = None) -> Asker:
-    """Asks from this process: all that is the model's, shard by shard or as answers come, then all that is the judge's.
+def _answered(
+    jobs: Sequence[Job],
+    model: Lazy,
+    judge: Lazy,
+    journal: records.Journal | None = None,
+    advance: Callable[[int], None] = lambda n: None,
+) -> Iterator[tuple[Job, list[Answer]]]:
+    """Ask the model's requests, then the judge's; yield each job when all its answers are there.
 
     Args:
-        journal: keeps answers that come one at a time until their shard is whole, and knows those that had come before.
+        journal: has answers that came before, and keeps those that come one at a time.
+        advance: is told how many more answers there are.
     """
+    missing = {job.number: (job, _known_answers(job, journal)) for job in jobs}
 
-    def answered(
-        jobs: Sequence[Job], advance: Callable[[int], None]
-    ) -> Iterator[tuple[Job, list[Answer]]]:
-        missing = {job.number: (job, _without_asking(job, journal)) for job in jobs}
+    def complete(number: int) -> Iterator[tuple[Job, list[Answer]]]:
+        job, known = missing[number]
+        if len(known) == len(job.planned):
+            del missing[number]
+            yield job, [known[position] for position in range(len(known))]
 
-        def whole(number: int) -> Iterator[tuple[Job, list[Answer]]]:
-            job, some = missing[number]
-            if len(some) == len(job.planned):
-                del missing[number]
-                yield job, [some[i] for i in range(len(some))]
-
-        for number, (_, some) in list(missing.items()):
-            advance(len(some))
-            yield from whole(number)
-        for of_judge, lazy, who in ((False, model, "model"), (True, judge, "judge")):
-            todo = [
-                (number, i, request)
-                for number, (job, some) in missing.items()
-                for i, request in enumerate(job.finished)
-                if request and request.of_judge == of_judge and i not in some
-            ]
-            if not todo:
-                continue
-            scorer = lazy.load()
-            for came in _blaming(who, _asked(scorer, todo)):
-                for (number, i, request), answer in came:
-                    if journal and isinstance(scorer, Streams):
-                        journal.add(number, i, digest(request.text), answer)
-                    missing[number][1][i] = answer
-                advance(len(came))
-                for number in {number for (number, _, _), _ in came}:
-                    yield from whole(number)
-
-    return answered
+    for number, (_, known) in list(missing.items()):
+        advance(len(known))
+        yield from complete(number)
+    for role, lazy in (("model", model), ("judge", judge)):
+        todo = [
+            Asked(number, position, request)
+            for number, (job, known) in missing.items()
+            for position, request in enumerate(job.finished)
+            if request and request.of_judge == (role == "judge") and position not in known
+        ]
+        if not todo:
+            continue
+        scorer = lazy.load()
+        for batch in _explain_failures(role, _ask(scorer, todo)):
+            for (number, position, request), answer in batch:
+                if journal and isinstance(scorer, StreamingScorer):
+                    values = (getattr(answer, name) for name in ANSWER)
+                    journal.add(number, position, digest(request.text), [*values])
+                missing[number][1][position] = answer
+            advance(len(batch))
+            for number in {asked.shard for asked, _ in batch}:
+                yield from complete(number)
 
 
-# A request that is to be asked: the number of its shard, its place in it, and the request.
-Asked = tuple[int, int, Request]
-
-
-def _asked(scorer: Scorer, todo: Sequence[Asked]) -> Iterator[list[tuple[Asked, Answer]]]:
-    """The answers to `todo`: each as it comes, or those of a shard together, asked here or on a cluster."""
-    if isinstance(scorer, Streams):
+def _ask(scorer: Scorer, todo: Sequence[Asked]) -> Iterator[list[tuple[Asked, Answer]]]:
+    """Yield the answers as they come: one at a time, or those of a shard together."""
+    if isinstance(scorer, StreamingScorer):
         for k, answer in scorer.stream([request for _, _, request in todo]):
             yield [(todo[k], answer)]
         return
-    shards = {number: list(group) for number, group in groupby(todo, key=lambda one: one[0])}
-    bare = {number: [request for _, _, request in some] for number, some in shards.items()}
-    each = scorer.spread(bare) if isinstance(scorer, Spreads) else _in_turn(scorer, bare)
-    for number, answers in each:
+    shards = {number: list(group) for number, group in groupby(todo, key=lambda a: a.shard)}
+    requests = {number: [asked.request for asked in shard] for number, shard in shards.items()}
+    if isinstance(scorer, DistributedScorer):
+        answered = scorer.answer_shards(requests)
+    else:
+        answered = ((number, scorer.answer(shard)) for number, shard in requests.items())
+    for number, answers in answered:
         yield list(zip(shards[number], answers, strict=True))
 
 
-def _in_turn(
-    scorer: Scorer, shards: Mapping[int, Sequence[Request]]
-) -> Iterator[tuple[int, Sequence[Answer]]]:
-    for number, requests in shards.items():
-        yield number, scorer.answer(requests)
-
-
-def _blaming(who: str, asked: Iterator[Any]) -> Iterator[Any]:
+def _explain_failures(role: str, batches: Iterator[Any]) -> Iterator[Any]:
     try:
-        yield from asked
+        yield from batches
     except RunFailed as error:
-        # What comes from a cluster says it itself.
-        told = str(error) if CONTINUES in str(error) else f"the {who}: {error}; {CONTINUES}"
-        raise RunFailed(told) from error
+        # Failures on a cluster say themselves who did not answer.
+        text = str(error) if CONTINUES in str(error) else f"the {role}: {error}; {CONTINUES}"
+        raise RunFailed(text) from error
     except (RuntimeError, OSError) as error:
-        first = (str(error).splitlines() or [type(error).__name__])[0]
-        raise RunFailed(f"the {who} did not answer ({first}); {CONTINUES}") from error
+        first_line = (str(error).splitlines() or [type(error).__name__])[0]
+        raise RunFailed(f"the {role} did not answer ({first_line}); {CONTINUES}") from error
 
 
-def _job(
-    number: int, planned: Sequence[Request], replies: dict[tuple[Any, ...], str | None]
-) -> Job:
+def _job(number: int, planned: Sequence[Request], replies: Replies) -> Job:
     finished = [
-        request.then(request, replies[_earlier(request)]) if request.then else request
+        request.then(request, replies[_key(request, request.after)]) if request.then else request
         for request in planned
     ]
     return Job(number, planned, finished)
 
 
-def _without_asking(job: Job, journal: Journal | None) -> dict[int, Answer]:
-    """Answers that need nobody, by the place in the job: those in the journal, and to what cannot be asked."""
-    found = {}
-    for i, request in enumerate(job.finished):
+def _key(request: Request, name: str) -> tuple[Any, ...]:
+    return request.task, request.item_id, name, request.repeat
+
+
+def _known_answers(job: Job, journal: records.Journal | None) -> dict[int, Answer]:
+    """Return by position the answers that need no model: in the journal, or to what is not asked."""
+    known = {}
+    for position, request in enumerate(job.finished):
         if request is None:
-            found[i] = Answer("", error=NOT_ASKED)
-        elif journal and (known := journal.known(job.number, i, digest(request.text))):
-            found[i] = known
-    return found
+            known[position] = Answer("", error=NOT_ASKED)
+        elif journal and (values := journal.get(job.number, position, digest(request.text))):
+            answer = dict(zip(ANSWER, values, strict=True))
+            if answer["logprobs"] is not None:
+                answer["logprobs"] = tuple(answer["logprobs"])
+            known[position] = Answer(**answer)
+    return known
 
 
-def _tell(what: str, scorers: Sequence[Lazy], seconds: float) -> None:
-    """How many tokens were asked about, how many were computed, and how fast; what was sent elsewhere."""
+def _report_tokens(title: str, scorers: Sequence[Lazy], seconds: float) -> None:
+    """Print how many tokens were asked and computed, how fast, and what endpoints counted."""
     loaded = [lazy.load() for lazy in dict.fromkeys(scorers) if lazy.loaded]
     for spent in (getattr(scorer, "spent", "") for scorer in loaded):
         if spent:
-            say(f"{what}: {spent}")
+            say(f"{title}: {spent}")
     tallies = [scorer.tally for scorer in loaded if isinstance(scorer, Model)]
-    asked, computed = (
-        sum(getattr(tally, name) for tally in tallies) for name in ("asked", "computed")
-    )
+    asked, computed = sum(t.asked for t in tallies), sum(t.computed for t in tallies)
     if asked:
         say(
-            f"{what}: {asked:,} tokens asked, {computed:,} computed ({computed / asked:.0%}), {computed / seconds:,.0f} a second"
+            f"{title}: {asked:,} tokens asked, {computed:,} computed ({computed / asked:.0%}), "
+            f"{computed / seconds:,.0f} a second"
         )
 
 
-def _earlier(request: Request) -> tuple[Any, ...]:
-    return request.task, request.item_id, request.after, request.repeat
-
-
-def _replies(folder: Path, wanted: set[tuple[str, str]]) -> dict[tuple[Any, ...], str | None]:
-    """The recorded replies to the requests of `wanted` (task and name), None where there is none."""
-    wanted = {(task, name) for task, name in wanted if name}
+def _recorded_replies(folder: Path, requests: Sequence[Request]) -> Replies:
+    """Read the replies that requests need from the records."""
+    wanted = {(request.task, request.after) for request in requests if request.after}
     if not wanted:
         return {}
     rows = records.read(folder)
-    names = zip(
-        rows.task, rows.item_id, rows.request, rows.repeat, rows.response, rows.error, strict=True
-    )
+    columns = ("task", "item_id", "request", "repeat", "response", "error")
     return {
         (task, item, name, repeat): None if error else response
-        for task, item, name, repeat, response, error in names
+        for task, item, name, repeat, response, error in zip(
+            *(rows[column] for column in columns), strict=True
+        )
         if (task, name) in wanted
     }
 
 
 def _rows(plan: Plan, job: Job, answers: Sequence[Answer]) -> list[dict[str, Any]]:
-    return [
-        _row(plan, finished or planned, answer)
-        for planned, finished, answer in zip(job.planned, job.finished, answers, strict=True)
+    requests = [
+        finished or planned for planned, finished in zip(job.planned, job.finished, strict=True)
     ]
+    return [_row(plan, request, answer) for request, answer in zip(requests, answers, strict=True)]
 
 
 def _row(plan: Plan, request: Request, answer: Answer) -> dict[str, Any]:
-    room, item = module("tasks", plan.benchmark), plan.by_id[request.item_id]
-    parsed = (
-        "" if answer.error else room.parse(request.task, request.request, answer.response, item)
-    )
+    parse, item = module("tasks", plan.benchmark).parse, plan.by_id[request.item_id]
+    parsed = "" if answer.error else parse(request.task, request.request, answer.response, item)
+    same = ("category", "task", "item_id", "request", "repeat", "seed", "prompt_version")
     return {
         "benchmark": plan.benchmark,
-        "category": request.category,
-        "task": request.task,
-        "item_id": request.item_id,
-        "request": request.request,
-        "repeat": request.repeat,
-        "seed": request.seed,
-        "prompt_version": request.prompt_version,
+        **{name: getattr(request, name) for name in same},
         "prompt_hash": digest(request.text),
         "prompt": request.text,
         "response": answer.response,

@@ -1,6 +1,6 @@
-"""What a run is to ask: the items that are taken, the wording, and the requests made of both.
+"""Plan a run: the items that are taken, the prompt set, and the requests made of both.
 
-Everything that makes a run the run it is stands in `Plan.asked`; two runs are the same where it is the same.
+`Plan.asked` holds everything that identifies a run; two runs are the same if it is the same.
 """
 
 from collections import Counter
@@ -19,27 +19,24 @@ from bench.tasks import prompts as wording
 from bench.tasks.nli_labels import label_order
 from bench.tasks.request import Request, Way
 
-# Options that `Plan.asked` keeps as they were given.
-AS_GIVEN = ("limit", "repeats", "seed", "read", "dtype")
-
 
 class Requests(NamedTuple):
-    """All requests of a run, in the order in which they are asked; how each task is asked; those left out, and why."""
+    """All requests of a run in stages, how each task is asked, and why tasks were left out."""
 
     stages: list[list[Request]]
     ways: dict[str, Way]
     left_out: dict[str, str]
 
     def shards(self, size: int, order: str) -> list[list[tuple[int, list[Request]]]]:
-        """The requests of each stage in numbered portions that are recorded together.
+        """Split each stage into numbered shards, which are recorded together.
 
         Args:
-            order: `prompt` puts those together whose texts begin alike, which are computed together; `plan` leaves them as
-                they were planned, as older runs have them.
+            order: `prompt` puts requests together whose texts begin alike, which are computed
+                together; `plan` leaves them as they were planned, as in older runs.
         """
-        stages = [
-            sorted(stage, key=_prompt) if order == "prompt" else stage for stage in self.stages
-        ]
+        stages = self.stages
+        if order == "prompt":
+            stages = [sorted(stage, key=_by_prompt) for stage in stages]
         numbers = count()
         return [
             [(next(numbers), stage[k : k + size]) for k in range(0, len(stage), size)]
@@ -53,7 +50,15 @@ class Requests(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be asked: everything that makes a run the run it is."""
+    """What a run asks.
+
+    Attributes:
+        named: whether its tasks were named; otherwise those that cannot be asked are left out.
+        items: of each task; `by_id` has all of them.
+        unfit: items that were left out, counted by category, task and reason.
+        touched: items that a setting of the data changed, counted in the same way.
+        asked: what identifies the run, as `run.json` keeps it.
+    """
 
     benchmark: str
     source: data.Source
@@ -76,70 +81,70 @@ class Plan:
         Raises:
             BadInput: an option, the data or the model is wrong.
         """
-        benchmark, model, judge = resolve(config.benchmark), config.model, config.judge
-        categories, limit = config.categories, config.limit
         for name in ("limit", "repeats", "max_new_tokens"):
             value = getattr(config, name)
             if value is not None and value < 1:
                 raise BadInput(f"--{name.replace('_', '-')} {value}: has to be at least 1")
+        benchmark, model, judge = resolve(config.benchmark), config.model, config.judge
         names = tasks.chosen(benchmark, config.tasks)
-        room, data_room = module("tasks", benchmark), module("data", benchmark)
-        whole = tasks.settings(benchmark, config.settings or {}, config.preset)
-        generation = config.generation.changed()
-        elsewhere = bool(config.scheduler)  # the workers of a cluster have the models
-        scorers.check(model, elsewhere)
-        if judge:
-            scorers.check(judge, elsewhere)
-        # Whoever would not be asked is no part of the run.
-        judge = judge if any(room.judged(task, whole) for task in names) else None
+        room = module("tasks", benchmark)
+        settings = tasks.settings(benchmark, config.settings or {}, config.preset)
+        for name in filter(None, (model, judge)):
+            # The workers of a cluster have models of their own.
+            scorers.check(name, elsewhere=bool(config.scheduler))
+        if not any(room.judged(task, settings) for task in names):
+            judge = None
         source = data.find(benchmark, config.data)
         text = wording.load(benchmark, config.prompts, source.folder)
-        of_data = tasks.of_data(benchmark, whole)
-        items = data.load(source, categories, **of_data)
-        # A task that the data have no items for is none of theirs: it is asked only where it was named.
+        of_data = tasks.of_data(benchmark, settings)
+        items = data.load(source, config.categories, **of_data)
+        # A task without items is asked only if it was named.
         names = [
             task
             for task in names
             if config.tasks or any(room.concerns(item, task) for item in items)
         ]
-        taken = {task: _taken(room, items, task, limit) for task in names}
-        unfit = [entry for task in names for entry in _unfit(room, items, task)]
+        taken = {task: _take(room, items, task, config.limit) for task in names}
+        used = {id(item) for chosen in taken.values() for item in chosen}
+        unfit = [entry for task in names for entry in _count_unfit(room, items, task)]
         touched: list[dict[str, Any]] = []
-        for one in data_room.touched(source.folder, categories, **of_data):
-            entry = {"category": one.category, "why": one.what, "items": one.rows}
-            about = [task for task in names if one.task in ("", task)]
-            (unfit if one.left_out else touched).extend({**entry, "task": task} for task in about)
-        used = {id(item): item for some in taken.values() for item in some}
-        by_id = {item.item_id: item for item in items if id(item) in used}
+        for effect in module("data", benchmark).touched(
+            source.folder, config.categories, **of_data
+        ):
+            entry = {"category": effect.category, "why": effect.what, "items": effect.rows}
+            affected = [task for task in names if effect.task in ("", task)]
+            entries = unfit if effect.left_out else touched
+            entries.extend({**entry, "task": task} for task in affected)
         label_names = config.labels_of(model)
-        # Under `official` a reply may be as long as the released script lets it be.
-        released = tasks.released_limit(benchmark, text.label)
-        max_new_tokens = config.max_new_tokens
-        if max_new_tokens is None and recorded:
-            before = recorded.get("max_new_tokens")
-            max_new_tokens = before if before == released else None
-        elif max_new_tokens is None and config.preset == "official":
-            max_new_tokens = released
+        generation = config.generation.changed()
         asked = {
             "model": model,
             "judge": judge,
-            "categories": list(categories) if categories else None,
+            "categories": list(config.categories) if config.categories else None,
             "tasks": names,
-            "settings": whole,
-            **{name: getattr(config, name) for name in AS_GIVEN},
-            "max_new_tokens": max_new_tokens,
+            "settings": settings,
+            **{name: getattr(config, name) for name in config.fields_with("asked")},
+            "max_new_tokens": _reply_limit(config, text.label, recorded),
             "prompts": text.label,
             "wording_hash": digest(text.tables),
             "data_sha256": source.sha256,
             "model_content": scorers.content(model),
             "judge_content": scorers.content(judge) if judge else None,
-            # Later options are left out where they have their default, so that older runs stay the same runs.
+            # Newer options are left out at their default, so that older runs stay the same runs.
             **({"label_names": list(label_order(label_names))} if label_names else {}),
             **({"generation": generation} if generation else {}),
         }
-        named = bool(config.tasks)
         return cls(
-            benchmark, source, text, tuple(names), named, taken, by_id, unfit, touched, asked
+            benchmark=benchmark,
+            source=source,
+            wording=text,
+            tasks=tuple(names),
+            named=bool(config.tasks),
+            items=taken,
+            by_id={item.item_id: item for item in items if id(item) in used},
+            unfit=unfit,
+            touched=touched,
+            asked=asked,
         )
 
     @property
@@ -148,33 +153,29 @@ class Plan:
 
     @property
     def known(self) -> set[str]:
-        """The ids of all items of the categories asked, whether taken or not, read as here and as is the default."""
-        found: set[str] = set()
+        """The ids of all items of the categories, under the run's settings and the default ones."""
+        ids: set[str] = set()
         for settings in (tasks.of_data(self.benchmark, self.asked["settings"]), {}):
-            with suppress(BadInput):  # what the default reads need not be there
-                some = data.load(self.source, self.asked["categories"], **settings)
-                found |= {item.item_id for item in some}
-        return found
+            with suppress(BadInput):  # what the defaults need may be missing
+                items = data.load(self.source, self.asked["categories"], **settings)
+                ids |= {item.item_id for item in items}
+        return ids
 
     def foreign(self, requests: Sequence[Request]) -> dict[str, list[str]]:
-        """Where data are asked about in a language that is not theirs: by the data's language, those of the wording.
+        """Return the languages of prompts that are not those of the data, by the data's language.
 
         Args:
-            requests: those of the model; only what is asked in words counts.
+            requests: of the model; only those with a prompt of the prompt set count.
         """
-        asked = dict.fromkeys(
-            one.category for one in requests if one.prompt_version == self.wording.label
-        )
+        version = self.wording.label
+        asked = dict.fromkeys(r.category for r in requests if r.prompt_version == version)
         return wording.foreign(self.benchmark, self.wording, self.source.language, list(asked))
 
     @property
     def may_be_judged_later(self) -> bool:
-        """Whether replies that were recorded without a judge can be shown to one: no task is asked otherwise with one."""
-        judged = [
-            module("tasks", self.benchmark).judged(task, self.asked["settings"])
-            for task in self.tasks
-        ]
-        return "needed" not in judged
+        """Whether a judge can be added to a run: no task is asked otherwise with one."""
+        judged, settings = module("tasks", self.benchmark).judged, self.asked["settings"]
+        return "needed" not in [judged(task, settings) for task in self.tasks]
 
     def requests(
         self,
@@ -184,82 +185,86 @@ class Plan:
         partial: bool,
         lacks: Mapping[str, str] | None = None,
     ) -> Requests:
-        """All requests, stage by stage, task by task, repeat by repeat.
+        """Make all requests, stage by stage, repeat by repeat, task by task.
 
-        A task that needs a judge where there is none is left out, unless it was named.
+        A task that needs a judge, where there is none, is left out unless it was named.
 
         Args:
-            verbs, reads: what the model can do, and how its choices can be read, the best way first.
-            judge_verbs: what the judge can do (nothing where there is none).
+            verbs, reads: what the model can do, and how its choices can be read, the best first.
+            judge_verbs: what the judge can do; nothing without one.
             partial: leave out also the tasks that the model cannot be asked.
-            lacks: why the model has not a verb that others of its kind have, where more is known than that.
+            lacks: why the model has not a verb that others of its kind have, if that is known.
 
         Raises:
             NotApplicable: a task that cannot be asked; the message says which remain.
         """
-        chosen: dict[str, Way] = {}
+        ways: dict[str, Way] = {}
         left_out: dict[str, str] = {}
         refused: list[str] = []
         for task in self.tasks:
             way = tasks.way(self.benchmark, task, self.asked["read"], verbs, reads)
-            judged = module("tasks", self.benchmark).judged(task, self.asked["settings"])
-            lacking = self._lacking(task, way, verbs) if way else "an answer"
-            if way is None or lacking:
-                how = f"read as {self.asked['read']}, " if self.asked["read"] else ""
-                wanted = module("tasks", self.benchmark).verbs(task, self.asked["read"])
-                why = "".join(
-                    f"; {(lacks or {})[verb]}" for verb in wanted if verb in (lacks or {})
-                )
-                left_out[task] = f"{how}the model has {', '.join(verbs)}{why}"
+            if way is None or self._needs_another_verb(task, way, verbs):
+                left_out[task] = self._model_lacks(task, verbs, lacks or {})
                 refused += [] if partial else [task]
-            elif (
-                judged == "needed" or (judged and self.asked["judge"])
-            ) and "generate" not in judge_verbs:
-                left_out[task] = (
-                    f"judge {self.asked['judge']} has {', '.join(judge_verbs)}"
-                    if self.asked["judge"]
-                    else "it needs a judge; give --judge MODEL" + self._way_out(task)
-                )
+            elif reason := self._judge_lacks(task, judge_verbs):
+                left_out[task] = reason
                 refused += [task] if self.named and not partial else []
             else:
-                chosen[task] = way
-        if refused or not chosen:
+                ways[task] = way
+        if refused or not ways:
             refused = refused or list(left_out)
             raise NotApplicable(
-                f"model {self.asked['model']}: cannot do task {', '.join(refused)} of {self.benchmark} "
-                f"({left_out[refused[0]]}); tasks that remain: {', '.join(chosen) or 'none'}"
+                f"model {self.asked['model']}: cannot do task {', '.join(refused)} of "
+                f"{self.benchmark} ({left_out[refused[0]]}); tasks that remain: "
+                f"{', '.join(ways) or 'none'}"
             )
-        return Requests(_staged(self._repeated(chosen)), chosen, left_out)
+        return Requests(_stages(self._all_requests(ways)), ways, left_out)
 
-    def _way_out(self, task: str) -> str:
-        """How `task` can do without a judge, where it can."""
-        return "".join(
-            f", or --set {name}={setting.allowed[0]}"
-            for name, setting in module("tasks", self.benchmark).SETTINGS.items()
-            if setting.task == task and self.asked["settings"][name] == "judge"
-        )
-
-    def _lacking(self, task: str, way: Way, verbs: Sequence[str]) -> str:
-        """A verb that some request of `task` needs besides, and the model has not; "" where there is none."""
+    def _needs_another_verb(self, task: str, way: Way, verbs: Sequence[str]) -> bool:
         room, asked = module("tasks", self.benchmark), self.asked
-        some = room.requests(
+        first = room.requests(
             self.items[task][:1], self.wording, task, way, asked["settings"], asked["seed"]
         )
-        wanted = [request.verb for request in some if not request.of_judge]
-        return next((verb for verb in wanted if verb not in verbs), "")
+        return any(request.verb not in verbs for request in first if not request.of_judge)
 
-    def _repeated(self, chosen: Mapping[str, Way]) -> list[Request]:
-        """The requests of the `chosen` tasks, repeat by repeat; those of a judge only where there is one."""
+    def _model_lacks(self, task: str, verbs: Sequence[str], lacks: Mapping[str, str]) -> str:
+        """Say why a model with these verbs cannot be asked a task."""
+        read = self.asked["read"]
+        wanted = module("tasks", self.benchmark).verbs(task, read)
+        reasons = "".join(f"; {lacks[verb]}" for verb in wanted if verb in lacks)
+        how = f"read as {read}, " if read else ""
+        return f"{how}the model has {', '.join(verbs)}{reasons}"
+
+    def _judge_lacks(self, task: str, judge_verbs: Sequence[str]) -> str:
+        """Say why the judge cannot grade a task, and how to do without one; "" if it can."""
+        room, judge, settings = (
+            module("tasks", self.benchmark),
+            self.asked["judge"],
+            self.asked["settings"],
+        )
+        judged = room.judged(task, settings)
+        if "generate" in judge_verbs or not (judged == "needed" or (judged and judge)):
+            return ""
+        if judge:
+            return f"judge {judge} has {', '.join(judge_verbs)}"
+        return "it needs a judge; give --judge MODEL" + "".join(
+            f", or --set {name}={setting.allowed[0]}"
+            for name, setting in room.SETTINGS.items()
+            if setting.task == task and settings[name] == "judge"
+        )
+
+    def _all_requests(self, ways: Mapping[str, Way]) -> list[Request]:
+        """Make the requests of the tasks in `ways`; those of a judge only if there is one."""
         room, asked = module("tasks", self.benchmark), self.asked
         requests = [
             replace(
                 request,
-                repeat=k,
+                repeat=repeat,
                 seed=seed,
                 max_new_tokens=asked["max_new_tokens"] or request.max_new_tokens,
             )
-            for k, seed in enumerate(range(asked["seed"], asked["seed"] + asked["repeats"]))
-            for task, way in chosen.items()
+            for repeat, seed in enumerate(range(asked["seed"], asked["seed"] + asked["repeats"]))
+            for task, way in ways.items()
             for request in room.requests(
                 self.items[task], self.wording, task, way, asked["settings"], seed
             )
@@ -267,18 +272,31 @@ class Plan:
         ]
         if not requests:
             raise BadInput(
-                f"{self.source.folder}: leaves nothing to ask for tasks {', '.join(self.tasks)}; choose other --tasks or --categories"
+                f"{self.source.folder}: leaves nothing to ask for tasks {', '.join(self.tasks)}; "
+                "choose other --tasks or --categories"
             )
         return requests
 
 
-def _prompt(request: Request) -> tuple[Any, ...]:
-    """What is asked in one call stands together, and in it what begins alike side by side, the repeats of a request too."""
+def _reply_limit(
+    config: RunConfig, prompt_version: str, recorded: Mapping[str, Any] | None
+) -> int | None:
+    """Return the limit of tokens per reply; under `official` it is that of the released script."""
+    if config.max_new_tokens is not None:
+        return config.max_new_tokens
+    released = tasks.released_limit(resolve(config.benchmark), prompt_version)
+    if recorded:
+        return released if recorded.get("max_new_tokens") == released else None
+    return released if config.preset == "official" else None
+
+
+def _by_prompt(request: Request) -> tuple[Any, ...]:
+    """Sort what is asked in one call together, and in it requests whose texts begin alike."""
     return request.of_judge, request.verb, len(request.options), request.text
 
 
-def _staged(requests: Sequence[Request]) -> list[list[Request]]:
-    """Requests in stages: each needs the replies of earlier stages alone. Within one, those of the model stand first."""
+def _stages(requests: Sequence[Request]) -> list[list[Request]]:
+    """Split requests so that each needs replies of earlier stages only; the model's stand first."""
     after = {(request.task, request.request): request.after for request in requests}
 
     def stage(task: str, name: str) -> int:
@@ -290,23 +308,23 @@ def _staged(requests: Sequence[Request]) -> list[list[Request]]:
     return [sorted(stages[k], key=lambda request: request.of_judge) for k in sorted(stages)]
 
 
-def _taken(room: Any, items: Sequence[Any], task: str, limit: int | None) -> list[Any]:
-    """The items that `task` asks about, at most `limit` a category."""
-    about = [item for item in items if room.concerns(item, task) and not room.unfit(item, task)]
+def _take(room: Any, items: Sequence[Any], task: str, limit: int | None) -> list[Any]:
+    """Take the items that `task` is about, at most `limit` per category."""
     by_category: dict[str, list[Any]] = {}
-    for item in about:
-        by_category.setdefault(item.category, []).append(item)
-    return [item for some in by_category.values() for item in data.spread_evenly(some, limit)]
+    for item in items:
+        if room.concerns(item, task) and not room.unfit(item, task):
+            by_category.setdefault(item.category, []).append(item)
+    return [item for part in by_category.values() for item in data.spread_evenly(part, limit)]
 
 
-def _unfit(room: Any, items: Sequence[Any], task: str) -> list[dict[str, Any]]:
-    """Items that have no place in `task`, counted by category and reason."""
+def _count_unfit(room: Any, items: Sequence[Any], task: str) -> list[dict[str, Any]]:
+    """Count the items that `task` cannot use, by category and reason."""
     counts = Counter(
-        (item.category, why)
+        (item.category, reason)
         for item in items
-        if room.concerns(item, task) and (why := room.unfit(item, task))
+        if room.concerns(item, task) and (reason := room.unfit(item, task))
     )
     return [
-        {"category": category, "task": task, "why": why, "items": n}
-        for (category, why), n in counts.items()
+        {"category": category, "task": task, "why": reason, "items": n}
+        for (category, reason), n in counts.items()
     ]

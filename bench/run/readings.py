@@ -122,7 +122,7 @@ def read_sheet(run: Run, path: Path) -> CheckedReadings:
         readings.append(
             {
                 **{name: reply[name] for name in KEYS},
-                "reply_hash": records.reply_hash(reply["response"]),
+                "reply_hash": records.text_hash(reply["response"]),
                 "person": person,
             }
         )

@@ -1,13 +1,13 @@
-"""A run on disk, and its score table: computed from the records whenever it is looked at.
+"""Runs on disk and their score tables, which are computed from the records at each look.
 
 result = Run.open("reports/runs/tiny_s/cbbq-0a1b2c3d")
 result.scores("official")
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -23,16 +23,29 @@ from bench.scorers.local import hub
 
 # Two ways to compute the same number differ by less.
 NOISE = 1e-9
-# The source that our own wording names.
+# The source of the package's own prompts.
 OUR_WORDING = "bias-workbench"
 PRESETS = ("robust", "official", "paper")
-# What names an answer in the records of a run.
+# What identifies an answer in the records of a run.
 KEYS = ["task", "item_id", "request", "repeat"]
+
+
+class Note(NamedTuple):
+    """A note on the headline score of a category and task.
+
+    Attributes:
+        gap: why there is no score, where the table has no such row; it then gets one.
+    """
+
+    category: str
+    task: str
+    text: str
+    gap: str = ""
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run on disk: its folder and what `run.json` says of it."""
+    """A run on disk: its folder, and the content of its `run.json`."""
 
     folder: Path
     about: dict[str, Any]
@@ -43,10 +56,10 @@ class Run:
 
     @classmethod
     def open(cls, folder: str | Path) -> Self:
-        """The run in `folder`.
+        """Open the run in `folder`.
 
         Raises:
-            BadInput: not a run's folder.
+            BadInput: the folder holds no run.
         """
         return cls(Path(folder), records.read_run_json(Path(folder)))
 
@@ -60,7 +73,7 @@ class Run:
 
     @property
     def label(self) -> str:
-        """The model's name as pictures and tables show it."""
+        """The model's name in pictures and tables."""
         return str(self.about.get("name") or short_name(self.model))
 
     @property
@@ -73,28 +86,23 @@ class Run:
 
     @property
     def readings(self) -> pd.DataFrame:
-        """The replies that a person read by hand: `task`, and what `reader` and `person` read in them.
+        """The replies that a person read: `task`, `person` and `reader`, what each read in them.
 
-        The reader is asked again, as scores do it, so that a better one shows in older runs too.
+        Replies are parsed anew, as for scores, so that a better parser counts for older runs too.
         """
         given = records.read_readings(self.folder)
         if given.empty:
             return pd.DataFrame(columns=["task", "reader", "person"])
         rows = self.records.merge(given, on=KEYS)
-        rows = rows[rows.response.map(records.reply_hash) == rows.reply_hash]
-        items = {item.item_id: item for item in self.items.itertuples(index=False)}
-        parse = module("tasks", self.benchmark).parse
-        values = [
-            parse(row["task"], row["request"], row["response"], items[row["item_id"]])
-            for row in rows.to_dict("records")
-        ]
-        return rows[["task", "person"]].assign(reader=values)
+        rows = rows[rows.response.map(records.text_hash) == rows.reply_hash]
+        return rows[["task", "person"]].assign(reader=self._parse(rows))
 
     def scores(self, preset: str | None = None, common: Sequence[str] = ()) -> pd.DataFrame:
-        """The score table under `preset`, the run's own if None; `scores_beside` has the official numbers too.
+        """Compute the score table under a preset; `scores_beside` adds the official numbers.
 
         Args:
-            common: the tasks that all models beside it were asked, where they differ in these.
+            preset: the run's own if None.
+            common: the tasks that all compared models were asked, if these differ.
 
         Raises:
             BadInput: an unknown preset, or no records yet.
@@ -104,7 +112,7 @@ class Run:
         rows = self.records
         score = module("metrics", self.benchmark).score_records
         options = {"common": common} if common else {}
-        table = self._told(score(rows, self.items, preset, **options), rows, preset)
+        table = self._with_notes(score(rows, self.items, preset, **options), rows, preset)
         table.insert(0, "benchmark", self.benchmark)
         if len(rows) < self.about["requests"]:
             unfinished = f"unfinished run: {len(rows)} of {self.about['requests']} answers"
@@ -112,7 +120,7 @@ class Run:
         return table
 
     def scores_beside(self, preset: str | None = None, common: Sequence[str] = ()) -> pd.DataFrame:
-        """The score table under `preset`; behind that of `robust`, the official rows that differ.
+        """Compute the score table; after that of `robust` come the official rows that differ.
 
         Raises:
             BadInput: an unknown preset, or no records yet.
@@ -125,17 +133,23 @@ class Run:
         return pd.concat([table, official], ignore_index=True)
 
     def readable(self) -> pd.Series:
-        """Tell of each answer, by `KEYS`, whether it can be read; one that did not come cannot."""
-        rows, parse = self.records, module("tasks", self.benchmark).parse
-        items = {item.item_id: item for item in self.items.itertuples()}
-        names = ("task", "request", "response", "error", "item_id")
-        # A list is read many times faster than a column of Arrow's texts.
-        columns = [rows[name].tolist() for name in names]
-        told = [
-            not error and parse(task, request, response, items[item_id]) != ""
-            for task, request, response, error, item_id in zip(*columns, strict=True)
+        """Return for each answer, by `KEYS`, whether it can be read."""
+        rows = self.records
+        readable = [value != "" for value in self._parse(rows)]
+        return pd.Series(readable, index=pd.MultiIndex.from_frame(rows[KEYS]), dtype=bool)
+
+    def _parse(self, rows: pd.DataFrame) -> list[str]:
+        """Parse the replies in `rows`; those that did not come give ""."""
+        parse = module("tasks", self.benchmark).parse
+        items = {item.item_id: item for item in self.items.itertuples(index=False)}
+        # Lists are read many times faster than columns of Arrow's texts.
+        columns = (
+            rows[name].tolist() for name in ("task", "request", "response", "item_id", "error")
+        )
+        return [
+            "" if error else parse(task, request, response, items[item_id])
+            for task, request, response, item_id, error in zip(*columns, strict=True)
         ]
-        return pd.Series(told, index=pd.MultiIndex.from_frame(rows[KEYS]), dtype=bool)
 
     def replicates(
         self,
@@ -143,168 +157,169 @@ class Run:
         like: Sequence["Run"] = (),
         draw: Draw = resample,
     ) -> Replicates:
-        """The headline scores, observed and resampled; of the answers that could be read of all runs `like` it too.
+        """Compute the headline scores, observed and resampled.
 
-        The k-th resample of two runs over the same answers draws the same items, so scores can be subtracted one by one.
+        The k-th resample of two runs over the same answers draws the same items, so that scores can
+        be subtracted one by one.
+
+        Args:
+            preset: the run's own if None.
+            like: other runs; only answers that can be read in all of them are scored.
 
         Raises:
-            BadInput: an unknown preset, no records yet, or nothing that all were asked.
+            BadInput: an unknown preset, no records yet, or no answer that all runs have.
         """
         preset = preset or str(self.about["preset"])
         check_preset(preset)
         rows = self.records
-        for one in (self, *like) if like else ():
-            readable = one.readable()
+        for run in (self, *like) if like else ():
+            readable = run.readable()
             rows = rows[pd.MultiIndex.from_frame(rows[KEYS]).isin(readable.index[readable])]
         if rows.empty:
             raise BadInput(
                 f"{self.folder}: no answer could be read of it and of "
-                f"{', '.join(str(one.folder) for one in like)}"
+                f"{', '.join(str(run.folder) for run in like)}"
             )
         return module("metrics", self.benchmark).replicates(rows, self.items, preset, draw)
 
-    def _told(self, table: pd.DataFrame, rows: pd.DataFrame, preset: str) -> pd.DataFrame:
-        """A score table that tells what was left out, who judged, and where it was not asked as the preset does."""
-        room, asked = module("tasks", self.benchmark), self.about["asked"]
-        settings, judge = asked.get("settings", {}), asked.get("judge")
+    def _with_notes(self, table: pd.DataFrame, rows: pd.DataFrame, preset: str) -> pd.DataFrame:
+        """Add notes on what was left out, who judged, and what the preset asks otherwise."""
         table = table.copy()
-        room_of_metrics = module("metrics", self.benchmark)
-        headlines = {h.task: h.metric for h in reversed(room_of_metrics.HEADLINES)}
-        gone: list[Score] = []
+        metrics = module("metrics", self.benchmark)
+        headlines = {headline.task: headline.metric for headline in reversed(metrics.HEADLINES)}
 
-        def tell(category: str, task: str, said: str, gap: str = "") -> None:
+        def add(where: pd.Series, text: str) -> None:
+            table.loc[where, "note"] = [join_notes(note, text) for note in table.note[where]]
+
+        missing: list[Score] = []
+        for category, task, text, gap in self._notes_on_the_run():
             metric = headlines.get(task, "")
-            here = (table.category == category) & (table.task == task) & (table.metric == metric)
-            table.loc[here, "note"] = [join_notes(note, said) for note in table.note[here]]
-            if gap and metric and not here.any():
-                nothing = (np.nan, np.nan, np.nan, 0, np.nan, np.nan)
-                gone.append(
-                    Score(category, task, metric, *nothing, preset, f"not applicable: {gap}")
-                )
-
-        left_out = self.about.get("left_out", {})
-        for task, why in left_out.items():
-            tell(ALL, task, why, why)
-        if left_out:
-            tell(ALL, ALL, f"without {', '.join(left_out)}")
-        for entry in self.about.get("unfit", ()):
-            if entry["task"] not in left_out:
-                count = f"{entry['items']} instance{' is' if entry['items'] == 1 else 's are'} left out: {entry['why']}"
-                tell(entry["category"], entry["task"], count, entry["why"])
-        for entry in self.about.get("touched", ()):
-            if entry["task"] not in left_out:
-                tell(
-                    entry["category"],
-                    entry["task"],
-                    f"{entry['items']:,} instances of the data: {entry['why']}",
-                )
-        # The released code reads replies in its own way, which nobody has checked.
+            where = (table.category == category) & (table.task == task) & (table.metric == metric)
+            add(where, text)
+            if gap and metric and not where.any():
+                undefined = (np.nan, np.nan, np.nan, 0, np.nan, np.nan)
+                note = f"not applicable: {gap}"
+                missing.append(Score(category, task, metric, *undefined, preset, note))
+        # The released code parses replies in its own way, which nobody has checked.
         readings = self.readings if preset != "official" else pd.DataFrame()
         for checked in precision(readings).itertuples() if len(readings) else ():
-            headline = [h.metric for h in room_of_metrics.HEADLINES if h.task == checked.task]
-            rows_of_task = (table.category == ALL) & (table.task == checked.task)
-            shown = rows_of_task & table.metric.isin(headline)
-            table.loc[shown, "note"] = [
-                join_notes(note, precision_note(checked)) for note in table.note[shown]
-            ]
+            own = [h.metric for h in metrics.HEADLINES if h.task == checked.task]
+            where = (table.category == ALL) & (table.task == checked.task)
+            add(where & table.metric.isin(own), precision_note(checked))
         if doubt := probe_failed(self.about):
             first = table.index[table.category == ALL][:1]
             table.loc[first, "note"] = [join_notes(doubt, note) for note in table.note[first]]
-        lost = rows[rows.error != ""]
+        for category, task, text, _ in self._notes_on_tasks(table, rows, preset):
+            where = (table.category == category) & (table.task == task)
+            add(where & (table.metric == headlines.get(task, "")), text)
+        return pd.concat([table, score_table(missing)], ignore_index=True) if missing else table
+
+    def _notes_on_the_run(self) -> Iterator[Note]:
+        """Say what was left out, or is odd, in the data and tasks of the run."""
+        left_out = self.about.get("left_out", {})
+        for task, reason in left_out.items():
+            yield Note(ALL, task, reason, reason)
+        if left_out:
+            yield Note(ALL, ALL, f"without {', '.join(left_out)}")
+        for kind in ("unfit", "touched"):
+            for entry in self.about.get(kind, ()):
+                n, reason = entry["items"], entry["why"]
+                place = entry["category"], entry["task"]
+                if entry["task"] in left_out:
+                    continue
+                if kind == "touched":
+                    yield Note(*place, f"{n:,} instances of the data: {reason}")
+                else:
+                    are = "instance is" if n == 1 else "instances are"
+                    yield Note(*place, f"{n} {are} left out: {reason}", reason)
+
+    def _notes_on_tasks(
+        self, table: pd.DataFrame, rows: pd.DataFrame, preset: str
+    ) -> Iterator[Note]:
+        """Say how the answers to each task came about."""
+        room, asked = module("tasks", self.benchmark), self.about["asked"]
+        judge, lost = asked.get("judge"), rows[rows.error != ""]
         for task in (task for task in dict.fromkeys(table.task) if task != ALL):
             reasons = lost.error[lost.task == task].value_counts()
             if len(reasons):
-                total = int((rows.task == task).sum())
-                tell(
-                    ALL,
-                    task,
-                    f"{reasons.sum():,} of {total:,} answers did not come, most often: {reasons.index[0]}",
-                )
-            # Whether a reply was cut off is not known of likelihoods, letters and older runs.
+                n, total = reasons.sum(), int((rows.task == task).sum())
+                often = f"most often: {reasons.index[0]}"
+                yield Note(ALL, task, f"{n:,} of {total:,} answers did not come, {often}")
+            # Null for likelihoods, letters and older runs.
             cut = rows.cut[(rows.task == task) & rows.cut.notna()]
             if cut.any():
-                tell(
-                    ALL,
-                    task,
-                    f"{cut.sum():,} of {len(cut):,} replies were cut off at their limit of tokens",
-                )
+                share = f"{cut.sum():,} of {len(cut):,} replies"
+                yield Note(ALL, task, f"{share} were cut off at their limit of tokens")
             if self.about.get("wording", {}).get("unbiased_instruction"):
-                tell(ALL, task, "the wording asks for an unbiased answer (the paper's Q+IF)")
-            if judge and room.judged(task, settings):
-                tell(ALL, task, f"marked by {short_name(judge).rstrip(':')}")
+                text = "the wording asks for an unbiased answer (the paper's Q+IF)"
+                yield Note(ALL, task, text)
+            if judge and room.judged(task, asked.get("settings", {})):
+                yield Note(ALL, task, f"marked by {short_name(judge).rstrip(':')}")
             if preset != "robust":
                 for category in dict.fromkeys(table.category[table.task == task]):
-                    otherwise = self._asked_otherwise(task, preset, whole=category == ALL)
-                    if otherwise:
-                        tell(category, task, f"asked with {', '.join(otherwise)}")
-        return pd.concat([table, score_table(gone)], ignore_index=True) if gone else table
+                    if other := self._asked_otherwise(task, preset, category == ALL):
+                        yield Note(category, task, f"asked with {', '.join(other)}")
 
-    def _asked_otherwise(self, task: str, preset: str, whole: bool) -> list[str]:
-        """Where a task was not asked as `preset` does; with what holds for all categories if `whole`."""
-        room, asked = module("tasks", self.benchmark), self.about["asked"]
-        given = asked.get("settings", {})
-        found = [
+    def _asked_otherwise(self, task: str, preset: str, for_all: bool) -> list[str]:
+        """List where a task was not asked as `preset` does.
+
+        Args:
+            for_all: list also what holds for all categories.
+        """
+        room, given = module("tasks", self.benchmark), self.about["asked"].get("settings", {})
+        otherwise = [
             f"{name}={given[name]} where this preset has {setting.under(preset)}"
             for name, setting in room.SETTINGS.items()
             if setting.task in ("", task)
             and given.get(name, setting.under(preset)) != setting.under(preset)
         ]
-        if whole:
-            defaults = {
-                name: allowed[0]
+        if for_all:
+            otherwise += [
+                f"{name}={given[name]}"
                 for name, allowed in module("data", self.benchmark).SETTINGS.items()
-            }
-            # How a file is encoded changes nothing about its rows.
-            found += [
-                f"{n}={given[n]}"
-                for n in defaults
-                if n != "encoding" and given.get(n, defaults[n]) != defaults[n]
+                # How a file is encoded changes nothing about its rows.
+                if name != "encoding" and given.get(name, allowed[0]) != allowed[0]
             ]
-            how = self.about.get("read", {}).get(task, "text")
-            if how != "text":
-                found.append(f"{how} read from probabilities")
-            if (
-                room.verbs(task, None) != ("nll",)
-                and self.about.get("wording", {}).get("source") == OUR_WORDING
-            ):
-                found.append("our own wording")
-        return found
+            read = self.about.get("read", {}).get(task, "text")
+            if read != "text":
+                otherwise.append(f"{read} read from probabilities")
+            ours = self.about.get("wording", {}).get("source") == OUR_WORDING
+            if ours and room.verbs(task, None) != ("nll",):
+                otherwise.append("our own wording")
+        return otherwise
 
 
 class UnchangingRun(Run):
-    """A run whose records no longer change, so its score tables are computed once."""
+    """A run whose records no longer change, so that each score table is computed once."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "_tables", {})
 
     def scores(self, preset: str | None = None, common: Sequence[str] = ()) -> pd.DataFrame:
-        """The score table, as that of `Run`."""
-        known: dict[Any, pd.DataFrame] = self.__dict__["_tables"]
+        """Compute the score table, as `Run` does."""
+        tables: dict[Any, pd.DataFrame] = self.__dict__["_tables"]
         key = preset or self.about["preset"], tuple(common)
-        if key not in known:
-            known[key] = super().scores(preset, common)
-        return known[key].copy()
+        if key not in tables:
+            tables[key] = super().scores(preset, common)
+        return tables[key].copy()
 
 
 def table(runs: Sequence[Run], preset: str | None = None, *, beside: bool = True) -> pd.DataFrame:
-    """The score tables of several runs in one, with a column `model`; official rows that differ stand behind.
+    """Join the score tables of several runs, with a column `model`.
 
     Args:
-        beside: whether these rows are wanted.
+        beside: append the official rows that differ.
 
     Raises:
         BadInput: there is no run.
     """
     if not runs:
-        raise BadInput(
-            "no model is left to tell of: none was named, or none can be asked these tasks"
-        )
-    names = labels(runs)
+        raise BadInput("no model is left: none was named, or none can be asked these tasks")
     common = _common_tasks(runs)
     tables = [
         (run.scores_beside if beside else run.scores)(preset, common).assign(model=name)
-        for run, name in zip(runs, names, strict=True)
+        for run, name in zip(runs, labels(runs), strict=True)
     ]
     return pd.concat(
         [part[["model", *(name for name in part if name != "model")]] for part in tables],
@@ -313,7 +328,7 @@ def table(runs: Sequence[Run], preset: str | None = None, *, beside: bool = True
 
 
 def _common_tasks(runs: Sequence[Run]) -> list[str]:
-    """The tasks that all runs were asked; none where they do not differ in them, or a score over tasks is not made."""
+    """Return the tasks that all runs were asked; none if these are the same, or none is needed."""
     if not any(headline.common for headline in module("metrics", runs[0].benchmark).HEADLINES):
         return []
     asked = [set(run.records.task) for run in runs]
@@ -324,38 +339,43 @@ def _common_tasks(runs: Sequence[Run]) -> list[str]:
 
 
 def all_items(runs: Sequence[Run]) -> pd.DataFrame:
-    """The items of several runs, each once: models may have been asked different categories."""
+    """Join the items of several runs, each once; runs can be of different categories."""
     items = pd.concat([run.items for run in runs], ignore_index=True)
     return items.drop_duplicates("item_id", ignore_index=True)
 
 
 def labels(runs: Sequence[Run]) -> list[str]:
-    """A name a run: short where that tells the models apart, else as it was asked for."""
+    """Name each run's model: in short where that is unique, else as it was asked."""
     short = [label for _, label in dict.fromkeys((run.model, run.label) for run in runs)]
     return [run.label if short.count(run.label) == 1 else run.model for run in runs]
 
 
 def check_preset(preset: str) -> None:
-    """Refuse an unknown preset."""
+    """Refuse an unknown preset.
+
+    Raises:
+        BadInput: it is unknown.
+    """
     if preset not in PRESETS:
         raise BadInput(expected(preset, PRESETS, "preset"))
 
 
 def probe_failed(about: Mapping[str, Any]) -> str:
-    """What speaks against a classifier: plain pairs that it labels otherwise than is beyond doubt; "" where none does."""
+    """Say which plain pairs a classifier labelled wrongly when it was probed; "" if none."""
     asked = about.get("probe", [])
     wrong = [row for row in asked if row["found"] != row["expected"]]
     if not wrong:
         return ""
-    (first, *_), languages = wrong, ", ".join(dict.fromkeys(row["language"] for row in wrong))
+    first, languages = wrong[0], ", ".join(dict.fromkeys(row["language"] for row in wrong))
     return (
-        f"the probe failed: of {len(asked)} plain pairs {len(wrong)} got a wrong label ({languages}), the first "
-        f"{first['premise']!r}, {first['hypothesis']!r}: {first['found']} for {first['expected']}"
+        f"the probe failed: of {len(asked)} plain pairs {len(wrong)} got a wrong label "
+        f"({languages}), the first {first['premise']!r}, {first['hypothesis']!r}: "
+        f"{first['found']} for {first['expected']}"
     )
 
 
 def short_name(model: str) -> str:
-    """A model's name without the path to it; a commit in it is shown by its first digits."""
+    """Shorten a model's name to its last part, and a commit in it to its first digits."""
     if reference := hub.parse(model):
         revision = reference.revision or ""
         revision = revision[:7] if hub.COMMIT.fullmatch(revision) else revision
@@ -368,10 +388,10 @@ def short_name(model: str) -> str:
 def _differing(
     official: pd.DataFrame, table: pd.DataFrame, rounding: Mapping[str, float]
 ) -> pd.DataFrame:
-    """The rows of `official` whose score or n is not that of the same row in `table`, or that has no such row.
+    """Return the rows of `official` whose score or n differs from that in `table`, or is not there.
 
     Args:
-        rounding: by task, how far a number may be off because the released code rounds.
+        rounding: by task, by how much a number can differ because the released code rounds.
     """
     keys = ["category", "task", "metric"]
     both = official.merge(table[[*keys, "score", "n"]], on=keys, how="left", suffixes=("", "_ours"))

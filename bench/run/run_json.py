@@ -1,8 +1,8 @@
-"""What `run.json` says of a run: written when it begins, held against the call when it goes on."""
+"""Write `run.json` when a run begins, and compare it with the call when the run continues."""
 
 import platform
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from bench import __version__, data, lock, records
+from bench import __version__, data, records
 from bench.config import RunConfig
 from bench.core.errors import AnotherRun, BadInput, RunFailed
 from bench.core.files import DRAFT
@@ -20,56 +20,70 @@ from bench.scorers.local import file_hash, hub
 from bench.scorers.stand_ins.recorded import Predictions
 
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pandas", "pyarrow", "openai")
+# What tells two scorers apart.
+IDENTITY = ("id", "revision", "base", "dtype", "tokenizer_hash", "chat_template_hash")
 
 
-def about_run(
-    folder: Path, plan: Plan, config: RunConfig, held: lock.Hold
+def existing_run(
+    folder: Path, plan: Plan, config: RunConfig, refusal: str
 ) -> dict[str, Any] | None:
-    """What `run.json` in `folder` says, or None where there is none; another run's folder is refused."""
+    """Return the `run.json` in `folder`, None if there is none.
+
+    Args:
+        refusal: why this process may not write there; empty if it may.
+
+    Raises:
+        BadInput: the folder holds another run, or something else.
+    """
     if not (folder / records.RUN_JSON).is_file():
-        # Items are written first: a run that was killed right then leaves them alone.
+        # A run that was killed before its run.json was written leaves its items alone.
+        leftovers = (records.ITEMS, records.LOCK)
         if folder.is_dir() and any(
-            path.name not in (records.ITEMS, lock.FILE) and not path.name.startswith(DRAFT)
+            path.name not in leftovers and not path.name.startswith(DRAFT)
             for path in folder.iterdir()
         ):
             raise BadInput(f"{folder}: is not empty and holds no run; give another --out")
         return None
     about = records.read_run_json(folder)
-    before, now = about.get("asked", {}), plan.asked
-    if plan.may_be_judged_later and now["judge"] and before.get("judge", "") is None:
-        # The judge's questions stand behind all others, so that the shards that are there stay as they are.
-        before = {**before, "judge": now["judge"], "judge_content": now["judge_content"]}
-    # A model of the Hub may be asked for at the very commit that was found before.
+    was = {"benchmark": about["benchmark"], **about["asked"]}
+    now = {"benchmark": plan.benchmark, **plan.asked}
+    if plan.may_be_judged_later and now["judge"] and was.get("judge", "") is None:
+        # The judge's requests come after all others, so the shards stay as they are.
+        was |= {"judge": now["judge"], "judge_content": now["judge_content"]}
     for role in ("model", "judge"):
+        # A model of the Hub may be named by the commit that was found before.
         commit = (about.get(role) or {}).get("revision")
-        if now[role] and now[role] == hub.at_commit(str(before.get(role)), commit):
-            before = {**before, role: now[role]}
-    changed = [name for name in {**now, **before} if before.get(name) != now.get(name)] or (
-        ["benchmark"] if about.get("benchmark") != plan.benchmark else []
-    )
-    if changed:
-        what = changed[0]
-        was: Any = before.get(what)
-        now_is: Any = now.get(what)
-        if what == "benchmark":
-            was, now_is = about.get(what), plan.benchmark
-        if what == "settings" and isinstance(was, dict):
-            what = next(name for name in now_is if was.get(name) != now_is[name])
-            was, now_is = was.get(what), now_is[what]
-        doubt = file_hash.incomparable(was, now_is)
-        why = f"{what} was {was}, now {now_is}" + (f": {doubt}" if doubt else "")
-        raise AnotherRun(f"{folder}: holds another run ({why}); give another --out")
-    # How answers are scored by default, and what the model is called, are no part of what was asked.
+        if now[role] and now[role] == hub.at_commit(str(was.get(role)), commit):
+            was[role] = now[role]
+    if change := first_change(was, now):
+        name, old, new = change
+        doubt = file_hash.incomparable(old, new)
+        reason = f"{name} was {old}, now {new}" + (f": {doubt}" if doubt else "")
+        raise AnotherRun(f"{folder}: holds another run ({reason}); give another --out")
+    # The default preset and the model's name do not identify a run.
     shown = {"preset": config.preset, **({"name": config.name} if config.name else {})}
     if any(about.get(name) != value for name, value in shown.items()):
         about |= shown
-        if not held.why_not:
-            with suppress(RunFailed):  # on a full disk it is scored all the same
+        if not refusal:
+            with suppress(RunFailed):  # on a full disk it can still be scored
                 records.write_run_json(folder, about)
     return about
 
 
-def begin(
+def first_change(was: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, Any, Any] | None:
+    """Return the first entry that differs, with both values; of `settings` the setting."""
+    names = [name for name in {**now, **was} if name != "benchmark"]
+    for name in [*names, "benchmark"]:
+        old, new = was.get(name), now.get(name)
+        if old == new:
+            continue
+        if name == "settings" and isinstance(old, dict) and isinstance(new, dict):
+            return first_change(old, new)
+        return name, old, new
+    return None
+
+
+def begin_run(
     folder: Path,
     plan: Plan,
     config: RunConfig,
@@ -78,15 +92,16 @@ def begin(
     requests: Requests,
     shard: int,
 ) -> dict[str, Any]:
-    """Write `items.parquet` and `run.json` of a new run, and return what the latter says.
+    """Write `items.parquet` and `run.json` of a new run, and return the content of the latter.
 
     Raises:
-        BadInput: a file of predictions has not one for each request, or others; nothing is written then.
+        BadInput: a file of predictions lacks a request, or has others; nothing is written then.
     """
-    wanted = [request for stage in requests.stages for request in stage if not request.of_judge]
+    asked = [request for stage in requests.stages for request in stage if not request.of_judge]
     if isinstance(model, Predictions):
-        model.cover(wanted, plan.known)
-    languages = dict.fromkeys(request.category for request in wanted if request.verb == "classify")
+        model.cover(asked, plan.known)
+    languages = dict.fromkeys(request.category for request in asked if request.verb == "classify")
+    text = plan.wording
     about = {
         "benchmark": plan.benchmark,
         "asked": plan.asked,
@@ -104,16 +119,16 @@ def begin(
         "requests": requests.total,
         "shard": shard,
         "order": "prompt",
-        "folder": str(Path.cwd()),  # from which the paths here are meant
+        "folder": str(Path.cwd()),  # what relative paths start from
         "data": plan.source.describe(),
         "wording": {
-            "version": plan.wording.version,
-            "variant": plan.wording.variant,
-            "source": plan.wording.source,
-            "language": ", ".join(plan.wording.languages),
-            "foreign": plan.foreign(wanted),
-            "file": str(plan.wording.path.resolve()),
-            "unbiased_instruction": plan.wording.unbiased_instruction,
+            "version": text.version,
+            "variant": text.variant,
+            "source": text.source,
+            "language": ", ".join(text.languages),
+            "foreign": plan.foreign(asked),
+            "file": str(text.path.resolve()),
+            "unbiased_instruction": text.unbiased_instruction,
         },
         "preset": config.preset,
         **({"name": config.name} if config.name else {}),
@@ -129,7 +144,7 @@ def begin(
 def add_judge(
     folder: Path, about: dict[str, Any], plan: Plan, judge: Scorer, requests: Requests
 ) -> None:
-    """Note in `run.json` who is to judge replies that are on record already."""
+    """Add to `run.json` a judge for replies that are on record already."""
     about |= {
         "asked": plan.asked,
         "identity": plan.identity,
@@ -141,7 +156,7 @@ def add_judge(
 
 
 def add_asked_with(folder: Path, about: dict[str, Any], role: str, scorer: Scorer) -> None:
-    """Note in `run.json` the fields that an endpoint turned out to want otherwise during the run."""
+    """Add to `run.json` the fields that an endpoint turned out to need in another form."""
     before = about[role]
     asked_with = {**before.get("asked_with", {}), **scorer.describe().get("asked_with", {})}
     if asked_with == before.get("asked_with", {}):
@@ -153,56 +168,54 @@ def add_asked_with(folder: Path, about: dict[str, Any], role: str, scorer: Score
 
 
 def add_workers(folder: Path, about: dict[str, Any], workers: Sequence[dict[str, Any]]) -> None:
-    """Note in `run.json` what the workers of a cluster run on, each kind once."""
-    new = [one for one in workers if one not in about.get("workers", [])]
-    if new:
-        about["workers"] = [*about.get("workers", []), *new]
+    """Add to `run.json` what the workers of a cluster run on, each kind once."""
+    known = about.get("workers", [])
+    if new := [worker for worker in workers if worker not in known]:
+        about["workers"] = [*known, *new]
         records.write_run_json(folder, about)
 
 
 def check_same_scorer(folder: Path, role: str, before: dict[str, Any], scorer: Scorer) -> None:
-    """Refuse to go on with another model or judge than that with which the run was begun.
+    """Refuse to continue with another model or judge than the run was begun with.
 
     Raises:
         BadInput: it is another one.
     """
     if other := first_difference(before, scorer.describe()):
-        commit = str(before.get("revision"))
-        way = ""
+        commit, continues = str(before.get("revision")), ""
         if hub.COMMIT.fullmatch(commit):
-            way = f"--{role} {before['id']}@{commit} --out {folder} continues it; else "
-        begun = f"{folder}: was begun with another {role} ({other})"
-        raise BadInput(f"{begun}; {way}give another --out")
+            continues = f"--{role} {before['id']}@{commit} --out {folder} continues it; else "
+        raise BadInput(
+            f"{folder}: was begun with another {role} ({other}); {continues}give another --out"
+        )
 
 
 def first_difference(before: dict[str, Any], now: dict[str, Any]) -> str:
-    """Where two descriptions are not of the same scorer, the first such place; "" where they are."""
-    for name in ("id", "revision", "base", "dtype", "tokenizer_hash", "chat_template_hash"):
+    """Say where two descriptions are of different scorers; "" if they are not."""
+    for name in IDENTITY:
         if before.get(name) != now.get(name):
             return f"{name} was {before.get(name)}, now {now.get(name)}"
     return ""
 
 
 def packages() -> dict[str, str]:
-    """The versions of this package, of Python, and of the packages that numbers rest on."""
-    found = {"bias-workbench": __version__, "python": platform.python_version()}
+    """Return the versions of this package, of Python, and of packages that numbers depend on."""
+    versions = {"bias-workbench": __version__, "python": platform.python_version()}
     for name in PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    return versions
 
 
 @cache
 def _commit() -> str | None:
-    """The commit of the checkout that the package runs from; None where it was installed."""
-    here = Path(__file__).parents[1]
-    if not (here.parent / ".git").exists():
+    """Return the commit of the checkout that the package runs from; None if it is installed."""
+    checkout = Path(__file__).parents[2]
+    if not (checkout / ".git").exists():
         return None
     try:
         done = subprocess.run(
-            ["git", "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True, timeout=10
+            ["git", "rev-parse", "HEAD"], cwd=checkout, capture_output=True, text=True, timeout=10
         )
     except (OSError, subprocess.TimeoutExpired):
         return None

@@ -288,6 +288,6 @@ def test_a_file_of_readings_that_is_none_is_refused(own_folder: Path, content: s
     done = asked()
     Path("out/readings.json").write_text(content, "utf-8")
     with pytest.raises(
-        BadInput, match=r"out/readings\.json: is not what `bench mark --readings` writes"
+        BadInput, match=r"out/readings\.json: was not written by `bench mark --readings`"
     ):
         done.scores()
