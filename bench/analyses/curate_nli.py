@@ -21,10 +21,9 @@ from bench.core.files import atomic_write
 from bench.core.i18n import _, note
 from bench.curate import EXAMPLES
 from bench.data.dataset import PROMPTS_FILE, both_language_names
-from bench.data.nli_coal.build import build_eval
+from bench.data.nli_coal.build import build, build_eval
 from bench.data.nli_coal.language_pack import FRAMES, Pack, read_pack, read_words, write_pack
 from bench.data.nli_coal.language_pack_audit import check, sift
-from bench.data.nli_coal.write import build
 from bench.data.readers import as_path as path_of
 from bench.data.readers import read_text
 from bench.figures.style import FAINT, INK, WIDTH, colours, set_title, style, wrap_cjk

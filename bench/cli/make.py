@@ -159,10 +159,10 @@ def build(
 ) -> None:
     """Build evaluation sets, and at rates of bias controlled ones, from occupations, sentence frames and gender words."""
     from bench.cli import printing
+    from bench.data.nli_coal.build import build as write
     from bench.data.nli_coal.build import untrained
     from bench.data.nli_coal.extract import extract
     from bench.data.nli_coal.language_pack import read_pack, with_captions
-    from bench.data.nli_coal.write import build as write
 
     if resolve(benchmark) != "nli_coal":
         raise BadInput(f"build {benchmark}: is not made of words and frames; allowed: nli-coal")
@@ -246,7 +246,7 @@ def _paths(given: list[str] | None) -> list[Path]:
 def _rates(text: str) -> list[float]:
     """The rates of one --rate: numbers set apart by commas, or all 11 of the release."""
     from bench.core.cells import to_number
-    from bench.data.nli_coal.write import RATES
+    from bench.data.nli_coal.build import RATES
 
     if text.strip() == "all":
         return list(RATES)

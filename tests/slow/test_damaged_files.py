@@ -31,8 +31,8 @@ from bench.data.cbbq.expand import expand
 from bench.data.fetch import unpack
 from bench.data.mcbe import official_wording as mcbe_prompts
 from bench.data.nli_coal import corpora
+from bench.data.nli_coal.build import build
 from bench.data.nli_coal.language_pack import read_pack, with_captions
-from bench.data.nli_coal.write import build
 from bench.data.published import PATH, published
 from bench.metrics import agreement, annotators
 from bench.report import study

@@ -8,8 +8,8 @@ import pytest
 
 from bench import data, tasks
 from bench.data.nli_coal import Pair
+from bench.data.nli_coal.build import build
 from bench.data.nli_coal.language_pack import read_pack
-from bench.data.nli_coal.write import build
 from bench.run import evaluate
 from bench.tasks import nli_coal
 from bench.tasks import prompts as wording

@@ -1,9 +1,11 @@
-"""NLI corpora to train on: files of premise, hypothesis and label as SNLI, JSNLI, OCNLI, XNLI and NLI-CoAL have them.
+"""Read NLI corpora to train on: files of premise, hypothesis and label.
 
-- JSON Lines (.jsonl, .json): `sentence1` and `sentence2` (or `premise` and `hypothesis`), `gold_label` or `label`
-- tab-separated (.tsv, .txt): label, premise, hypothesis (JSNLI), or a header that names the columns (XNLI)
+- JSON Lines (.jsonl, .json), as SNLI, OCNLI and NLI-CoAL: `sentence1` and `sentence2` (or `premise`
+  and `hypothesis`), `gold_label` or `label`
+- tab-separated (.tsv, .txt): label, premise, hypothesis (JSNLI), or a header with names (XNLI)
 
-Rows on whose label the annotators did not agree are left out and counted. Sentences are taken as they are.
+Rows on whose label the annotators did not agree are left out and counted. Sentences stay as they
+are.
 """
 
 import hashlib
@@ -16,7 +18,7 @@ from bench.core.errors import BadInput, expected, plain
 from bench.data.readers import as_path, check_header, open_file, read_json_lines, read_lines
 
 LABELS = ("entailment", "contradiction", "neutral")
-# Spellings that occur in corpora and can mean one thing; numbers cannot, their order differs from corpus to corpus.
+# Unambiguous spellings of labels; numbers are ambiguous, their order differs between corpora.
 SPELLINGS: Mapping[str, str] = {
     **{label: label for label in LABELS},
     "contradictory": "contradiction",
@@ -42,7 +44,7 @@ class Example(NamedTuple):
 
 
 class File(NamedTuple):
-    """A file that was read: its SHA-256, how many pairs it has, and how many rows were left out for want of consensus."""
+    """A file: its SHA-256, its number of pairs, and of rows left out for lack of consensus."""
 
     path: Path
     sha256: str
@@ -51,27 +53,27 @@ class File(NamedTuple):
 
 
 class Corpus(NamedTuple):
-    """The pairs of some files, in their order, and what those files are."""
+    """The pairs of some files, in their order, and the files."""
 
     examples: list[Example]
     files: list[File]
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many pairs have each label."""
+        """Count the pairs with each label."""
         found = Counter(example.label for example in self.examples)
         return {label: found[label] for label in LABELS}
 
 
 def read(paths: Sequence[str | Path], labels: Mapping[str, str] | None = None) -> Corpus:
-    """The labelled pairs of `paths`.
+    """Read the labelled pairs of some files.
 
     Args:
-        labels: what other spellings mean, such as {"0": "entailment", "1": "neutral", "2": "contradiction"}.
+        labels: what other spellings mean, such as {"0": "entailment", "1": "neutral"}.
 
     Raises:
-        BadInput: a file is missing, of another kind or without pairs, a field is missing or empty, or a label is none of
-            those known; with file and line.
+        BadInput: a file is missing, of another kind or without pairs, a field is missing or empty,
+            or a label is unknown; with file and line.
     """
     for value in (labels or {}).values():
         if value not in LABELS:
@@ -94,7 +96,7 @@ def read(paths: Sequence[str | Path], labels: Mapping[str, str] | None = None) -
 
 
 def _rows(path: Path) -> Iterator[tuple[str, dict[str, object]]]:
-    """(file and line, premise, hypothesis and label by these names)."""
+    """Read rows: file and line, and premise, hypothesis and label by these names."""
     if path.suffix.lower() in JSON:
         for line, row in read_json_lines(path):
             place = f"{path}, line {line}"
@@ -132,7 +134,7 @@ def _table(path: Path) -> Iterator[tuple[str, dict[str, object]]]:
 
 
 def _name(place: str, field: str, row: Mapping[str, object] | Sequence[str]) -> str:
-    """Under which name `row` has `field`."""
+    """Find the name under which `row` has `field`."""
     for name in FIELDS[field]:
         if name in row:
             return name
@@ -141,7 +143,7 @@ def _name(place: str, field: str, row: Mapping[str, object] | Sequence[str]) -> 
 
 
 def _example(place: str, row: Mapping[str, object], known: Mapping[str, str]) -> Example | None:
-    """The pair of a row, None where there is no consensus on its label."""
+    """Make the pair of a row, None if there is no consensus on its label."""
     value = row["label"]
     label = (
         str(value).strip() if isinstance(value, str | int) and not isinstance(value, bool) else ""
@@ -152,7 +154,8 @@ def _example(place: str, row: Mapping[str, object], known: Mapping[str, str]) ->
         shown = plain(repr(value))[:60]
         more = "; say what numbers mean" if label.isdecimal() else ""
         raise BadInput(
-            f"{place}, field `label`: {shown} is unknown; allowed: {', '.join(known)}, and - where there is no consensus{more}"
+            f"{place}, field `label`: {shown} is unknown; allowed: {', '.join(known)}, and - where "
+            f"there is no consensus{more}"
         )
     for field in ("premise", "hypothesis"):
         text = row[field]

@@ -1,7 +1,7 @@
-"""Words and frames read off NLI-CoAL's released files, so that everything can be built again from them.
+"""Extract a language pack from NLI-CoAL's released files, so that everything can be rebuilt.
 
-The seed of the release's word order and its whole list of captions are unknown, so both are data; neither the named
-occupations nor their types are believed: what was put into a frame is found by position.
+The seed of the release's word order and its list of captions are unknown, so both are data. Neither
+the named occupations nor their types are trusted: what was put into a frame is found by position.
 """
 
 from collections.abc import Sequence
@@ -14,8 +14,7 @@ from bench.core.errors import BadInput, expected, plain
 from bench.data import nli_coal
 from bench.data.nli_coal.build import PRO
 from bench.data.nli_coal.frames import RELEASED_CAPTIONS, RELEASED_TERMS, Aligned, align, match_of
-from bench.data.nli_coal.language_pack import PACK, Occupation, Pack, read_pack
-from bench.data.nli_coal.pack_manifest import SPLITS
+from bench.data.nli_coal.language_pack import PACK, SPLITS, Occupation, Pack, read_pack
 from bench.data.readers import read_json_lines
 
 # Folders of the sets with all words, untokenized.
@@ -24,7 +23,7 @@ TYPE = {gender: kind for kind, gender in PRO.items()}
 
 
 class Run(NamedTuple):
-    """Rows in sequence with one occupation: their frames, and the gender of the first one's hypothesis."""
+    """Consecutive rows with one occupation: their frames, and the gender of the hypotheses."""
 
     occupation: str
     frames: list[str]
@@ -32,14 +31,15 @@ class Run(NamedTuple):
 
 
 def extract(folder: str | Path, languages: Sequence[str] | None = None) -> list[Pack]:
-    """A pack for each language of `folder` (or of `languages`) with the words and frames of its sets, in their order.
+    """Extract a pack for each language of `folder` (or of `languages`).
 
-    Frames are known where a set shows them: of the release 0 to 279 (Chinese 274) from the evaluation sets, and 330 to
-    438 from dev and test sets, which stand there by the offsets of `SPLITS`. A folder that
-    `bench.data.nli_coal.write` has written holds its pack, which is read.
+    The frames of the release are 0 to 279 (Chinese 274) from the evaluation sets, and 330 to 438
+    from the dev and test sets, by the offsets of `SPLITS`. Sets that `bench.data.nli_coal.build`
+    wrote have their pack beside them, which is read.
 
     Raises:
-        BadInput: a language that is not there, a row that is no frame filled twice, or sets of neither design.
+        BadInput: an unknown language, a row that is no frame filled twice, or sets of neither
+            design.
     """
     found = nli_coal.files(Path(folder))
     for name in languages or ():
@@ -57,7 +57,8 @@ def _pack(language: str, paths: Sequence[Path]) -> Pack:
     whole = [path for path in paths if path.parent.name in WHOLE]
     if len(whole) < 3:
         raise BadInput(
-            f"{place}: has no whole evaluation sets ({' or '.join(WHOLE)}) to take words and frames from"
+            f"{place}: has no whole evaluation sets ({' or '.join(WHOLE)}) to take words "
+            "and frames from"
         )
     (pro_rows, pro), (neutral_rows, neutral) = (
         _read(path, language) for path in (whole[0], whole[2])
@@ -110,7 +111,10 @@ def _pack(language: str, paths: Sequence[Path]) -> Pack:
 def _controlled(
     place: Path, language: str, frames: dict[int, str], design: str
 ) -> tuple[list[str], bool]:
-    """The words of the controlled sets, and whether their dev set begins with the feminine; adds to `frames`."""
+    """Read the words of the controlled sets, and whether the dev set begins with the feminine.
+
+    Their frames are added to `frames`.
+    """
     words: list[str] = []
     backward = False
     for split, (start, _) in SPLITS.items():
@@ -126,19 +130,19 @@ def _controlled(
 
 
 def _place(path: Path, frames: dict[int, str], some: Sequence[str], start: int) -> None:
-    """Put frames at their numbers, where others may stand that have to be the same."""
+    """Number frames from `start`; those that are known already have to be the same."""
     for k, frame in enumerate(some, start):
         if frames.setdefault(k, frame) != frame:
             raise BadInput(
-                f"{path}: is neither a sliding window nor every frame with every word: frame {k + 1} is "
-                f"{plain(frames[k])[:50]!r} as well as {plain(frame)[:50]!r}"
+                f"{path}: is neither a sliding window nor every frame with every word: frame "
+                f"{k + 1} is {plain(frames[k])[:50]!r} as well as {plain(frame)[:50]!r}"
             )
 
 
 def _read(path: Path, language: str) -> tuple[list[tuple[dict[str, Any], Aligned]], list[Run]]:
-    """The rows of a file, each with how it came about, and as runs of one occupation.
+    """Read the rows of a file, aligned, and as runs of one occupation.
 
-    In a controlled file both genders of a frame stand side by side, in an evaluation set far apart.
+    In a controlled file the two genders of a frame alternate, in an evaluation set they do not.
     """
     rows = []
     for line, row in read_json_lines(path):
@@ -146,7 +150,8 @@ def _read(path: Path, language: str) -> tuple[list[tuple[dict[str, Any], Aligned
         found = align(premise, hypothesis, RELEASED_TERMS[language], match_of(language))
         if found is None:
             raise BadInput(
-                f"{path}, line {line}: `sentence2` is not `sentence1` with a gender word in place of an occupation"
+                f"{path}, line {line}: `sentence2` is not `sentence1` with a gender word in place "
+                "of an occupation"
             )
         rows.append((row, found))
     if not rows:

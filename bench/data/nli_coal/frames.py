@@ -1,21 +1,22 @@
-"""Sentences with a slot for a person: finding the slot in a pair, filling it, and making such frames from captions."""
+"""Frames, which are sentences with a slot: find the slot in a pair, fill it, or use captions."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import combinations
+from itertools import combinations, islice
 from typing import NamedTuple
 
 from bench.core.errors import plain
 
 SLOT = "[Sub]"
 GENDERS = ("feminine", "masculine", "neutral")
-# How a gender word is found: as a whole word, because craftsman holds man, or anywhere, where words are not set apart.
+# How a gender word is found: as a whole word, because craftsman holds man, or anywhere, for
+# languages without blanks.
 MATCHES = ("word", "substring")
-# Languages that are written without blanks between words.
+# Languages without blanks between words.
 WITHOUT_BLANKS = ("ja", "zh")
-# More occurrences of a gender word than this are not tried in all combinations.
+# At most so many occurrences of a gender word are tried in all combinations.
 MOST_SLOTS = 8
 
 Terms = Mapping[str, tuple[str, ...]]
@@ -28,7 +29,7 @@ RELEASED_TERMS: Mapping[str, Terms] = {
 
 
 class Aligned(NamedTuple):
-    """How a hypothesis came from its premise: `frame` with `SLOT` where the premise has `occupation`, the hypothesis `term`."""
+    """A pair as one frame, filled with `occupation` for the premise, `term` for the hypothesis."""
 
     frame: str
     occupation: str
@@ -38,12 +39,17 @@ class Aligned(NamedTuple):
 
 @dataclass(frozen=True)
 class CaptionFilter:
-    """Which captions become frames, and how; after the rules by which the release's frames were made.
+    """Which captions become frames, and how, by the rules of the release.
 
-    A caption is taken where exactly one of all gendered words occurs, none of `without`, and, unless `blanks`, no ASCII
-    blank. `lower` writes it in small letters. `determiners` replaces the word before the slot, as `a` by `the`, so that an
-    occupation with a vowel first fits. `end` is added where it is missing. `skip_id` drops what stands before the first
-    blank of a line, as Flickr8K has it.
+    A caption becomes a frame if exactly one gendered word occurs in it.
+
+    Attributes:
+        without: words that disqualify a caption.
+        blanks: whether a caption may have ASCII blanks.
+        lower: write it in small letters.
+        determiners: replace the word before the slot, as `a` by `the`, so that any occupation fits.
+        end: added if it is missing.
+        skip_id: drop what precedes the first blank of a line, as in Flickr8K.
     """
 
     without: tuple[str, ...] = ()
@@ -54,7 +60,7 @@ class CaptionFilter:
     skip_id: bool = False
 
 
-# The filters of the release: the Chinese one is proven, for Flickr8K-CN; the others are read off its frames.
+# The filters of the release: the Chinese one is proven, for Flickr8K-CN; the others are inferred.
 RELEASED_CAPTIONS: Mapping[str, CaptionFilter] = {
     "en": CaptionFilter(lower=True, determiners={"a": "the"}, end="."),
     "ja": CaptionFilter(),
@@ -65,74 +71,74 @@ RELEASED_CAPTIONS: Mapping[str, CaptionFilter] = {
 
 
 def match_of(language: str) -> str:
-    """How gender words are found in a language, unless its pack says otherwise."""
+    """Tell how gender words are found in a language, unless its pack says otherwise."""
     return "substring" if language in WITHOUT_BLANKS else "word"
 
 
 @cache
 def pattern(word: str, match: str) -> re.Pattern[str]:
-    """Finds `word`; as a whole word it is not part of a longer one, nor of one with a hyphen (man-made)."""
+    """Compile a pattern for `word`, which as a whole word is not part of man-made either."""
     return re.compile(
         rf"(?<![\w-]){re.escape(word)}(?![\w-])" if match == "word" else re.escape(word)
     )
 
 
 def found_in(text: str, words: Iterable[str], match: str) -> str:
-    """The first of `words` that occurs in `text`, in whatever case, or ""."""
+    """Find the first of `words` that occurs in `text`, in any case, or return ""."""
     lower = text.lower()
     return next((word for word in words if pattern(word.lower(), match).search(lower)), "")
 
 
 def fill(frame: str, word: str) -> str:
-    """The sentence with `word` in every slot."""
+    """Put `word` into every slot."""
     return frame.replace(SLOT, word)
 
 
 def align(
     premise: str, hypothesis: str, terms: Terms, match: str, occupation: str = ""
 ) -> Aligned | None:
-    """What was put into which frame, found by position; None where the pair is not one frame filled twice.
+    """Find what was put into which frame, by position; None if the pair is not one filled frame.
 
-    `occupation` is only believed where it is exactly what the slot holds; without it, whatever stands there is taken.
-    So an occupation that contains another, or that the frame mentions besides, is not mistaken.
+    An occupation that contains another, or that the frame mentions besides, is not mistaken.
+
+    Args:
+        occupation: tried first, and believed only if it is exactly what the slot holds.
     """
-    for gender, words in terms.items():
-        for term in words:
-            spots = [one.span() for one in pattern(term, match).finditer(hypothesis)][:MOST_SLOTS]
-            for size in range(len(spots), 0, -1):
-                for chosen in combinations(spots, size):
-                    parts = _between(hypothesis, chosen)
-                    held = _held(premise, parts, occupation)
-                    if held and held != term:
-                        return Aligned(SLOT.join(parts), held, gender, term)
+    for named in dict.fromkeys((occupation, "")):
+        for gender, words in terms.items():
+            for term in words:
+                found = pattern(term, match).finditer(hypothesis)
+                spots = [one.span() for one in islice(found, MOST_SLOTS)]
+                for size in range(len(spots), 0, -1):
+                    for chosen in combinations(spots, size):
+                        parts = _between(hypothesis, chosen)
+                        held = _held(premise, parts, named)
+                        if held and held != term:
+                            return Aligned(SLOT.join(parts), held, gender, term)
     return None
 
 
 def from_captions(
     lines: Iterable[str], terms: Terms, match: str, rule: CaptionFilter, most: int | None = None
 ) -> list[str]:
-    """The frames that `rule` makes of captions, one a line, in their order; at most `most`.
+    """Make frames of captions, one per line, in their order; at most `most`.
 
-    A caption that repeats is taken as often as it is there, as in the release.
+    A repeated caption makes a repeated frame, as in the release.
     """
     words = gender_words(terms)
-    frames: list[str] = []
-    for line in lines:
-        if most is not None and len(frames) >= most:
-            break
-        frame, _ = judged(line.rstrip("\n"), words, match, rule)
-        if frame:
-            frames.append(frame)
-    return frames
+    frames = (judged(line.rstrip("\n"), words, match, rule)[0] for line in lines)
+    return list(islice(filter(None, frames), most))
 
 
 def gender_words(terms: Terms) -> list[str]:
-    """The feminine and the masculine words of a language, of which a caption has to have one."""
+    """List the feminine and the masculine words of a language; a caption needs one of them."""
     return [word for gender in ("feminine", "masculine") for word in terms[gender]]
 
 
 def judged(line: str, words: Sequence[str], match: str, rule: CaptionFilter) -> tuple[str, str]:
-    """The frame that `rule` makes of one caption, or "" and why it is left out; the reason names no word, so that it counts.
+    """Make a frame of one caption, or return "" and why it is left out.
+
+    The reason names no word, so that equal reasons can be counted.
 
     Args:
         words: those of `gender_words`.
@@ -159,7 +165,7 @@ def judged(line: str, words: Sequence[str], match: str, rule: CaptionFilter) -> 
 
 
 def fault(frame: str, gendered: Iterable[str], match: str) -> str:
-    """What is wrong with a frame as a half sentence, or "": it has no slot, or holds a word of `gendered` besides it."""
+    """Say what is wrong with a frame, or return "": no slot, or a word of `gendered` besides it."""
     if SLOT not in frame:
         close = re.search(r"[\[【［(（{<]\s*sub\s*[\]】］)）}>]", frame, re.IGNORECASE)
         instead = f"; it has {plain(close[0])!r}, which is not the same" if close else ""
@@ -178,9 +184,9 @@ def _between(text: str, spans: Sequence[tuple[int, int]]) -> list[str]:
 
 
 def _held(premise: str, parts: Sequence[str], occupation: str) -> str:
-    """What `premise` has between `parts`, the same each time; "" where it is not so."""
+    """Find what `premise` has between `parts`, the same each time, or return ""."""
     if not occupation:
-        # Its length follows from the others', so that one text can be it.
+        # Its length follows from the lengths of the others.
         length, rest = divmod(len(premise) - sum(map(len, parts)), len(parts) - 1)
         start = len(parts[0])
         occupation = premise[start : start + length] if length > 0 and not rest else ""

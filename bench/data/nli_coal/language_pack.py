@@ -1,13 +1,13 @@
-"""A language pack: what NLI-CoAL's sets are made of, in one folder of plain files that people can write.
+"""A language pack: a folder of plain files from which NLI-CoAL's sets are built.
 
-- `pack.toml`: language, name, licence and version; and how sets are made of it, all of that optional (see `Pack`)
-- `occupations.tsv`: word and type, or word and two scores, s1 (definitional gender) and s2 (stereotype)
-- `frames.txt`: a sentence a line, with [Sub] where the occupation goes; an empty line is a frame that is not known
-- `terms.tsv`: word and gender: feminine, masculine, and neutral where there are any
+- `pack.toml`: language, name, licence and version, and optionally how sets are built (see `Pack`)
+- `occupations.tsv`: word and type, or word and scores s1 (definitional gender) and s2 (stereotype)
+- `frames.txt`: one sentence per line, with [Sub] for the occupation; an empty line is unknown
+- `terms.tsv`: word and gender: feminine, masculine, and neutral if there are any
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from random import Random
@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 from bench.core.cells import to_number
 from bench.core.errors import BadInput, expected, plain, quoted
 from bench.core.files import atomic_write
-from bench.data import readers
+from bench.data.dataset import is_language
 from bench.data.nli_coal.frames import (
     GENDERS,
+    MATCHES,
     SLOT,
     CaptionFilter,
     Terms,
@@ -27,16 +28,7 @@ from bench.data.nli_coal.frames import (
     from_captions,
     match_of,
 )
-from bench.data.nli_coal.pack_manifest import (
-    KEYS,
-    REQUIRED,
-    SPLITS,
-    THRESHOLD,
-    Tell,
-    read_manifest,
-    refuse,
-)
-from bench.data.readers import as_path, read_lines
+from bench.data.readers import as_path, read_lines, read_toml, to_toml
 
 FILES = MANIFEST, OCCUPATIONS, FRAMES, TERMS = (
     "pack.toml",
@@ -44,14 +36,28 @@ FILES = MANIFEST, OCCUPATIONS, FRAMES, TERMS = (
     "frames.txt",
     "terms.tsv",
 )
-# The folder among built sets that holds the pack they were made of; the loader finds their gender words in it.
+# The folder of built sets that holds their pack; the loader finds their gender words in it.
 PACK = "pack"
 OPTIONAL = ("type", "s1", "s2")
 MAX_WORD = 200
 # Each word is looked for in every frame.
 MAX_TERMS = 1000
+# More frames than any set can have.
+MAX_FRAMES = 10**9
 # In the order in which the release goes through its words.
 TYPES = ("neutral", "female-stereo", "male-stereo")
+DESIGNS = ("window", "full")
+# Where the frames of a controlled set begin, and how many each word gets, in the release.
+SPLITS: Mapping[str, tuple[int, int]] = {"train": (300, 500), "dev": (330, 50), "test": (360, 50)}
+# How the release departs from its own scheme; followed only on request. In the first, a row names
+# the longest occupation that its premise holds, which may be one of the frame's; in the second, the
+# feminine row of the dev sets goes first for words that are against the stereotype.
+QUIRKS = ("longest-occupation", "dev-feminine-first")
+# debiaswe's scores: the release takes |s1| < .5 and |s2| > .5 for a stereotype, both strictly.
+THRESHOLD = 0.5
+REQUIRED = ("language", "name", "licence", "version")
+# Takes an error: the loader raises it, the audit collects it and goes on.
+Report = Callable[[str], None]
 
 
 class Occupation(NamedTuple):
@@ -63,12 +69,19 @@ class Occupation(NamedTuple):
 
 @dataclass(frozen=True)
 class Pack:
-    """Everything that the sets of one language are made of; see the files above.
+    """Everything that the sets of one language are built from.
 
-    `occupations` stand in the order in which they are used within their type. `frames[k]` is line k + 1 of its file, ""
-    where not known. `terms` has as many feminine as masculine words, which are used in pairs, and perhaps neutral ones.
-    `design` is how words meet frames (see `bench.data.nli_coal.build`), `first` the gender with which NS begins. `shipped` and `trained` are the neutral occupations of the down-sampled
-    NS and of the controlled sets; empty: the first ones. `verbatim`: frames were not looked through for gendered words.
+    Attributes:
+        occupations: in the order in which they are used within their type.
+        frames: line k + 1 of the file; "" if unknown.
+        terms: as many feminine as masculine words, used in pairs, and perhaps neutral ones.
+        match: how gender words are found, one of `MATCHES`.
+        verbatim: whether frames are not searched for gendered words.
+        design: how words meet frames; see `bench.data.nli_coal.build`.
+        first: the gender with which NS begins.
+        definitional, stereotype: thresholds of the scores; see `type_of`.
+        shipped, trained: neutral occupations of the down-sampled NS and of the controlled sets;
+            default: the first ones.
     """
 
     language: str
@@ -92,137 +105,143 @@ class Pack:
     captions: CaptionFilter = field(default_factory=CaptionFilter)
 
     def of_type(self, *types: str) -> list[Occupation]:
-        """The occupations of `types`, type by type."""
+        """List the occupations of `types`, type by type."""
         return [one for kind in types for one in self.occupations if one.type == kind]
 
     @property
     def gendered(self) -> list[str]:
-        """Words that no frame may hold: those of both genders, and those that disqualify a caption."""
+        """Words that no frame may hold: of both genders, and those that disqualify a caption."""
         return gendered_words(self.terms, self.captions)
 
 
 def gendered_words(terms: Terms, captions: CaptionFilter) -> list[str]:
-    """The words of both genders, and those that disqualify a caption."""
+    """List the words of both genders, and those that disqualify a caption."""
     return [*terms["feminine"], *terms["masculine"], *captions.without]
 
 
 def read_pack(folder: str | Path) -> Pack:
-    """The language pack in `folder`.
+    """Read a language pack.
 
     Raises:
-        BadInput: a file, a key or a column is missing or unknown, a value is not allowed, a word or a frame occurs twice,
-            a type or a gender has no word, a frame has no slot or holds a gendered word; with file, line and column.
+        BadInput: a file, a key or a column is missing or unknown, a value is not allowed, a word or
+            a frame occurs twice, a type or a gender has no word, a frame has no slot or holds a
+            gendered word; with file, line and column.
     """
-    pack = _read(Path(folder), refuse)
-    assert pack is not None  # whatever is wrong was refused
-    return pack
-
-
-def faults(folder: str | Path, frames: bool = True) -> tuple[Pack | None, list[str]]:
-    """The pack in `folder`, None where something is wrong with it; and everything for which `read_pack` would refuse it.
-
-    Without `frames` these are still to be made, as for `read_words`.
-    """
-    told: list[str] = []
-    pack = _read(
-        Path(folder), told.append, FILES if frames else [name for name in FILES if name != FRAMES]
-    )
-    return (None if told else pack), told
-
-
-def _instead(folder: Path, name: str) -> str:
-    """That a file is not there, and what is in its place."""
-    if (folder / name).exists():
-        return "is a folder, not a file"
-    stem = Path(name).stem
-    near = (
-        sorted(path.name for path in folder.glob("*") if path.stem.casefold() == stem)
-        if folder.is_dir()
-        else []
-    )
-    return f"no such file, but {plain(', '.join(near))}" if near else "no such file"
+    return _read_strictly(Path(folder), FILES)
 
 
 def read_words(folder: str | Path) -> Pack:
-    """The language pack in `folder` without its frames, which are still to be made.
+    """Read a language pack without its frames, which are still to be made.
 
     Raises:
         BadInput: as `read_pack`.
     """
-    pack = _read(Path(folder), refuse, [name for name in FILES if name != FRAMES])
+    return _read_strictly(Path(folder), [name for name in FILES if name != FRAMES])
+
+
+def faults(folder: str | Path, frames: bool = True) -> tuple[Pack | None, list[str]]:
+    """Read a pack and list everything for which `read_pack` would refuse it.
+
+    Args:
+        frames: whether to read them; without, they are still to be made.
+
+    Returns:
+        The pack, None if anything is wrong; and the errors.
+    """
+    errors: list[str] = []
+    names = [name for name in FILES if frames or name != FRAMES]
+    pack = _read(Path(folder), errors.append, names)
+    return (None if errors else pack), errors
+
+
+def _read_strictly(folder: Path, names: Sequence[str]) -> Pack:
+    def refuse(error: str) -> None:
+        raise BadInput(error)
+
+    pack = _read(folder, refuse, names)
     assert pack is not None  # whatever is wrong was refused
     return pack
 
 
-def _read(folder: Path, tell: Tell, wanted: Sequence[str] = FILES) -> Pack | None:
-    """The pack; None where it is not whole. What is wrong is told, and the rest is looked at nevertheless."""
-    there = {name for name in wanted if (folder / name).is_file()}
-    for name in wanted:
-        if name not in there:
-            tell(
-                f"{folder / name}: {_instead(folder, name)}; a language pack has {', '.join(FILES)}"
-            )
+def _read(folder: Path, report: Report, names: Sequence[str]) -> Pack | None:
+    """Read the pack, None if it is incomplete; after an error the rest is examined nevertheless."""
+    present = {name for name in names if (folder / name).is_file()}
+    for name in names:
+        if name not in present:
+            files = ", ".join(FILES)
+            report(f"{folder / name}: {_missing(folder, name)}; a language pack has {files}")
     manifest: dict[str, Any] = {"match": "word", "captions": CaptionFilter()}
-    if MANIFEST in there:
-        manifest = read_manifest(folder / MANIFEST, tell)
-    terms = _terms(folder / TERMS, tell) if TERMS in there else dict.fromkeys(GENDERS, ())
-    words = (
-        _occupations(folder / OCCUPATIONS, manifest, terms, tell) if OCCUPATIONS in there else ()
-    )
-    neutral = [one.word for one in words if one.type == "neutral"]
-    for kind in ("shipped", "trained") if OCCUPATIONS in there else ():
-        for word in manifest.get(kind, ()):
-            if word not in neutral:
-                tell(
-                    f"{folder / MANIFEST}, key `{kind}`: {word!r} is no neutral occupation of {OCCUPATIONS}"
-                )
-    frames = _frames(folder / FRAMES, manifest, terms, tell) if FRAMES in there else ()
-    if len(there) < len(wanted) or not all(key in manifest for key in REQUIRED):
+    terms: Terms = dict.fromkeys(GENDERS, ())
+    occupations: tuple[Occupation, ...] = ()
+    frames: tuple[str, ...] = ()
+    if MANIFEST in present:
+        manifest = _manifest(folder / MANIFEST, report)
+    if TERMS in present:
+        terms = _terms(folder / TERMS, report)
+    if OCCUPATIONS in present:
+        occupations = _occupations(folder / OCCUPATIONS, manifest, terms, report)
+        neutral = [one.word for one in occupations if one.type == "neutral"]
+        for key in ("shipped", "trained"):
+            for word in manifest.get(key, ()):
+                if word not in neutral:
+                    report(
+                        f"{folder / MANIFEST}, key `{key}`: {word!r} is no neutral occupation of "
+                        f"{OCCUPATIONS}"
+                    )
+    if FRAMES in present:
+        frames = _frames(folder / FRAMES, manifest, terms, report)
+    if len(present) < len(names) or not all(key in manifest for key in REQUIRED):
         return None
-    return Pack(**manifest, occupations=words, frames=frames, terms=terms)
+    return Pack(**manifest, occupations=occupations, frames=frames, terms=terms)
+
+
+def _missing(folder: Path, name: str) -> str:
+    if (folder / name).exists():
+        return "is a folder, not a file"
+    stem = Path(name).stem
+    paths = sorted(folder.glob("*")) if folder.is_dir() else []
+    similar = [path.name for path in paths if path.stem.casefold() == stem]
+    return f"no such file, but {plain(', '.join(similar))}" if similar else "no such file"
 
 
 def write_pack(pack: Pack, folder: str | Path) -> Path:
-    """Write `pack` to `folder`, which `read_pack` reads again as an equal one; the folder."""
+    """Write `pack` to `folder`, which `read_pack` reads as an equal one; return the folder."""
     folder = Path(folder)
-    head = {name: getattr(pack, name) for name in REQUIRED}
-    usual = Pack(**head, occupations=(), frames=(), terms={}, match=match_of(pack.language))
-    kept = {
+    required = {name: getattr(pack, name) for name in REQUIRED}
+    match = match_of(pack.language)
+    default = asdict(Pack(**required, occupations=(), frames=(), terms={}, match=match))
+    manifest = {
         name: value
         for name, value in asdict(pack).items()
-        if name in head or (name in KEYS and value != asdict(usual)[name])
+        if name in required or (name in KEYS and value != default[name])
     }
-    if "captions" in kept:
+    if "captions" in manifest:
         bare = asdict(CaptionFilter())
-        kept["captions"] = {
-            name: value for name, value in kept["captions"].items() if value != bare[name]
-        }
-    atomic_write(folder / MANIFEST, readers.to_toml(kept))
+        captions = manifest["captions"].items()
+        manifest["captions"] = {name: value for name, value in captions if value != bare[name]}
+    terms = [(word, gender) for gender, words in pack.terms.items() for word in words]
+    atomic_write(folder / MANIFEST, to_toml(manifest))
     atomic_write(folder / OCCUPATIONS, _tsv(("word", "type"), pack.occupations))
     atomic_write(folder / FRAMES, "".join(f"{frame}\n" for frame in pack.frames))
-    terms = [(word, gender) for gender, words in pack.terms.items() for word in words]
     atomic_write(folder / TERMS, _tsv(("word", "gender"), terms))
     return folder
 
 
 def shuffled(pack: Pack, seed: int) -> Pack:
-    """The pack with its occupations in another order within each type, which `seed` decides.
-
-    `shipped` and `trained`, which name words of the old order, are dropped.
-    """
+    """Shuffle the occupations of each type, and drop `shipped` and `trained`."""
     words: list[Occupation] = []
     for kind in TYPES:
-        some = pack.of_type(kind)
-        Random(f"{seed} {kind}").shuffle(some)
-        words += some
+        of_type = pack.of_type(kind)
+        Random(f"{seed} {kind}").shuffle(of_type)
+        words += of_type
     return replace(pack, occupations=tuple(words), shipped=(), trained=())
 
 
 def with_captions(pack: Pack, paths: Sequence[str | Path], most: int | None = None) -> Pack:
-    """The pack with frames made of caption files, a caption a line, by the pack's filter; at most `most`.
+    """Make the frames of a pack from caption files, one caption per line; at most `most`.
 
     Raises:
-        BadInput: a file is missing or not UTF-8, or no caption of theirs makes a frame.
+        BadInput: a file is missing or not UTF-8, or no caption makes a frame.
     """
     lines: list[str] = []
     for path in map(as_path, paths):
@@ -231,10 +250,10 @@ def with_captions(pack: Pack, paths: Sequence[str | Path], most: int | None = No
         lines += [line.rstrip("\r") for _, line in read_lines(path)]
     frames = from_captions(lines, pack.terms, pack.match, pack.captions, most)
     if not frames:
-        where = ", ".join(map(str, paths))
         raise BadInput(
-            f"{where}: no caption of {len(lines):,} lines makes a frame; one gendered word of {TERMS} has to be in it, "
-            f"and what [captions] of {MANIFEST} says has to hold"
+            f"{', '.join(map(str, paths))}: no caption of {len(lines):,} lines makes a frame; one "
+            f"gendered word of {TERMS} has to be in it, and what [captions] of {MANIFEST} says has "
+            "to hold"
         )
     return replace(pack, frames=tuple(frames))
 
@@ -242,205 +261,330 @@ def with_captions(pack: Pack, paths: Sequence[str | Path], most: int | None = No
 def type_of(
     s1: float, s2: float, definitional: float = THRESHOLD, stereotype: float = THRESHOLD
 ) -> str:
-    """The type of an occupation with a definitional score `s1` and a stereotype score `s2`, from -1 (female) to 1 (male).
+    """Tell the type of an occupation from its scores, from -1 (female) to 1 (male).
 
-    A stereotype is |s1| < `definitional` and |s2| > `stereotype`, both strictly: so all 271 English types of the release come out.
+    A stereotype is |s1| < `definitional` and |s2| > `stereotype`, both strictly; this gives all 271
+    English types of the release.
+
+    Args:
+        s1: definitional score.
+        s2: stereotype score.
     """
     if abs(s1) < definitional and abs(s2) > stereotype:
         return "male-stereo" if s2 > 0 else "female-stereo"
     return "neutral"
 
 
+# The manifest, pack.toml: the test of each key, and the values that it allows in words.
+
+
+class Rule(NamedTuple):
+    """Whether a value is allowed, and which ones are."""
+
+    test: Callable[[Any], bool]
+    allowed: str
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip()) and "\n" not in value
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(map(_is_text, value))
+
+
+def _is_number(value: Any, low: float, high: float, kinds: Any = int) -> bool:
+    return isinstance(value, kinds) and not isinstance(value, bool) and low <= value <= high
+
+
+def _is_version(value: Any) -> bool:
+    # It becomes a part of names of folders and files.
+    return _is_text(value) and re.fullmatch(r"(?:[^\W_]|[.-]){1,40}", value) is not None
+
+
+def _is_splits(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(
+        name in SPLITS
+        and isinstance(pair, list)
+        and [type(one) for one in pair] == [int, int]
+        and MAX_FRAMES > pair[0] >= 0 < pair[1] < MAX_FRAMES
+        for name, pair in value.items()
+    )
+
+
+def _one_of(allowed: Sequence[str]) -> Rule:
+    test = lambda value: isinstance(value, str) and value in allowed  # noqa: E731
+    return Rule(test, ", ".join(allowed))
+
+
+TEXT = Rule(_is_text, "a text on one line")
+TEXTS = Rule(_is_texts, "a list of words")
+BOOL = Rule(lambda value: isinstance(value, bool), "true, false")
+SHARE = Rule(lambda value: _is_number(value, 0, 1, int | float), "a number from 0 to 1")
+KEYS: Mapping[str, Rule] = {
+    "language": Rule(is_language, "a language's code of two or three small letters, such as zh"),
+    "name": TEXT,
+    "licence": TEXT,
+    "version": Rule(_is_version, "a text of letters, digits, dots and hyphens, such as 1.0"),
+    "match": _one_of(MATCHES),
+    "verbatim": BOOL,
+    "design": _one_of(DESIGNS),
+    "frames_per_word": Rule(
+        lambda value: _is_number(value, 1, MAX_FRAMES - 1),
+        f"a whole number from 1, below {MAX_FRAMES:,}",
+    ),
+    "first": _one_of(GENDERS[:2]),
+    "definitional": SHARE,
+    "stereotype": SHARE,
+    "shipped": TEXTS,
+    "trained": TEXTS,
+    "quirks": Rule(
+        lambda value: _is_texts(value) and set(value) <= set(QUIRKS),
+        f"a list of {', '.join(QUIRKS)}",
+    ),
+    "splits": Rule(
+        _is_splits,
+        f"{', '.join(SPLITS)}, each with [where its frames begin, how many a word gets]",
+    ),
+    "captions": Rule(lambda value: isinstance(value, Mapping), "a table"),
+}
+CAPTION_KEYS: Mapping[str, Rule] = {
+    "without": TEXTS,
+    "blanks": BOOL,
+    "lower": BOOL,
+    "determiners": Rule(
+        lambda value: isinstance(value, Mapping) and all(map(_is_text, value.values())),
+        "a table of words",
+    ),
+    "end": Rule(lambda value: value == "" or _is_text(value), TEXT.allowed),
+    "skip_id": BOOL,
+}
+
+
+def _manifest(path: Path, report: Report) -> dict[str, Any]:
+    """Read what pack.toml says, by the names of `Pack`; wrong keys are reported and left out."""
+    given: Mapping[str, Any] = {}
+    try:
+        given = read_toml(path)
+    except BadInput as error:
+        report(str(error))
+    else:
+        for key in REQUIRED:
+            if key not in given:
+                report(f"{path}: key `{key}` is missing; a pack needs {', '.join(REQUIRED)}")
+    manifest = _checked(path, given, KEYS, "key", report)
+    captions = manifest.get("captions", {})
+    captions = _checked(path, captions, CAPTION_KEYS, "key of [captions]", report)
+    manifest["captions"] = CaptionFilter(**captions)
+    splits = {name: tuple(pair) for name, pair in manifest.get("splits", {}).items()}
+    manifest["splits"] = {**SPLITS, **splits}
+    return {"match": match_of(manifest.get("language", "")), **manifest}
+
+
+def _checked(
+    path: Path, given: Mapping[str, Any], rules: Mapping[str, Rule], what: str, report: Report
+) -> dict[str, Any]:
+    checked = {}
+    for key, value in given.items():
+        if key not in rules:
+            report(f"{path}: {expected(key, rules, what)}")
+        elif not rules[key].test(value):
+            report(
+                f"{path}, {what} `{key}`: {plain(repr(value))[:80]} is not allowed; "
+                f"expected {rules[key].allowed}"
+            )
+        else:
+            checked[key] = tuple(value) if isinstance(value, list) else value
+    return checked
+
+
+# The tables of words, and the frames.
+
+
 class Table(NamedTuple):
-    """What a file of words holds: its rows by their line, from 1, and whether these are all, so that what lacks is missing."""
+    """Rows by their line, from 1; `complete` unless some were refused."""
 
     rows: dict[int, dict[str, str]]
-    whole: bool
+    complete: bool
 
 
-def _table(path: Path, columns: Sequence[str], tell: Tell) -> Table:
-    """The rows of a file of tab-separated values, without quoting; empty lines are passed over."""
+def _table(path: Path, columns: Sequence[str], report: Report) -> Table:
+    """Read tab-separated values without quoting; empty lines are skipped."""
+    lines = _lines(path, report)
     header: list[str] = []
     rows: dict[int, dict[str, str]] = {}
-    whole, read = True, _lines(path, tell)
-    for line, text in read or ():
+    complete = True
+    for line, text in lines or ():
         cells = [cell.strip() for cell in text.split("\t")]
         if not text.strip():
             continue
         if not header:
             header = cells
-            if wrong := _header(header, columns):
-                for what in wrong:
-                    tell(f"{path}, line {line} (header): {what}")
+            errors = _header_errors(header, columns)
+            for error in errors:
+                report(f"{path}, line {line} (header): {error}")
+            if errors:
                 return Table({}, False)
         elif len(cells) != len(header):
-            whole = False
-            tell(
-                f"{path}, line {line}: has {len(cells)} cells, the header has {len(header)}; they are set apart by tabs"
+            complete = False
+            report(
+                f"{path}, line {line}: has {len(cells)} cells, the header has {len(header)}; they "
+                "are set apart by tabs"
             )
         else:
             rows[line] = dict(zip(header, cells, strict=True))
-    if read is not None and not header:
+    if lines is not None and not header:
         more = "" if len(columns) > 1 else ", and type or s1 and s2"
-        tell(f"{path}: is empty; expected a header with the columns {', '.join(columns)}{more}")
-    return Table(rows, whole and bool(header))
+        names = ", ".join(columns)
+        report(f"{path}: is empty; expected a header with the columns {names}{more}")
+    return Table(rows, complete and bool(header))
 
 
-def _header(header: Sequence[str], columns: Sequence[str]) -> list[str]:
-    """What is wrong with the header of a table."""
+def _header_errors(header: Sequence[str], columns: Sequence[str]) -> list[str]:
     found = plain(", ".join(header[:20]))
-    if len(header) == 1 and any(
-        {*columns} < {*re.split(sign, found)} | {""}
-        for sign in (",", ";", r" +")
-        if re.search(sign, found)
-    ):
+    signs = [sign for sign in (",", ";", r" +") if re.search(sign, found)]
+    if len(header) == 1 and any({*columns} < {*re.split(sign, found), ""} for sign in signs):
         return [f"is {found!r} without a tab; columns are set apart by tabs, in every line"]
     return [
-        f"column `{column}` {'is missing' if column not in header else 'occurs more than once'}; found: {found}"
+        f"column `{column}` {'occurs more than once' if column in header else 'is missing'}; "
+        f"found: {found}"
         for column in (*columns, *OPTIONAL)
         if header.count(column) > 1 or (column in columns and column not in header)
     ]
 
 
-def _lines(path: Path, tell: Tell) -> list[tuple[int, str]] | None:
-    """The lines of a file; None where it cannot be read."""
+def _lines(path: Path, report: Report) -> list[tuple[int, str]] | None:
     try:
         return list(read_lines(path))
     except BadInput as error:
-        tell(str(error))
+        report(str(error))
         return None
 
 
-def _words(path: Path, columns: Sequence[str], tell: Tell) -> Table:
-    """Rows whose `word` is a word, and not the one of an earlier row."""
-    table = _table(path, columns, tell)
+def _words(path: Path, columns: Sequence[str], report: Report) -> Table:
+    """Read the rows whose `word` is a word, and not that of an earlier row."""
+    table = _table(path, columns, report)
     first: dict[str, int] = {}
     for line, row in table.rows.items():
         word, place = row["word"], f"{path}, line {line}, column `word`"
         if not word:
-            tell(f"{place}: is empty; expected a word")
+            report(f"{place}: is empty; expected a word")
         elif SLOT in word or not word.isprintable() or len(word) > MAX_WORD:
-            tell(
-                f"{place}: {quoted(word)} is no word; it holds {SLOT} or a character that cannot be seen, or has more than {MAX_WORD}"
+            report(
+                f"{place}: {quoted(word)} is no word; it holds {SLOT} or a character that cannot "
+                f"be seen, or has more than {MAX_WORD}"
             )
         elif word in first:
             earlier = table.rows[first[word]]
-            other = [name for name in row if row[name] != earlier[name]]
-            how = f", with another {', '.join(map(plain, other))}" if other else ""
-            tell(
-                f"{place}: {word!r} stands in line {first[word]} already{how}; every word needs one line"
+            other = [plain(name) for name in row if row[name] != earlier[name]]
+            how = f", with another {', '.join(other)}" if other else ""
+            report(
+                f"{place}: {word!r} is in line {first[word]} already{how}; every word needs one "
+                "line"
             )
         else:
             first[word] = line
-    return Table(
-        {line: table.rows[line] for line in first.values()},
-        table.whole and len(first) == len(table.rows),
-    )
+    rows = {line: table.rows[line] for line in first.values()}
+    return Table(rows, table.complete and len(rows) == len(table.rows))
 
 
 def _occupations(
-    path: Path, manifest: Mapping[str, Any], terms: Terms, tell: Tell
+    path: Path, manifest: Mapping[str, Any], terms: Terms, report: Report
 ) -> tuple[Occupation, ...]:
     thresholds = {
         name: manifest[name] for name in ("definitional", "stereotype") if name in manifest
     }
     gendered = () if manifest.get("verbatim") else (*terms["feminine"], *terms["masculine"])
-    found = []
-    table = _words(path, ("word",), tell)
+    occupations = []
+    table = _words(path, ("word",), report)
     for line, row in table.rows.items():
-        place, kind = f"{path}, line {line}", row.get("type", "")
-        if "type" not in row and not {"s1", "s2"} <= set(row):
-            header = plain(", ".join(row))
-            tell(
-                f"{path}, line 1 (header): column `type` is missing, or columns `s1` and `s2`; found: {header}"
+        word, kind, place = row["word"], row.get("type", ""), f"{path}, line {line}"
+        scored = {"s1", "s2"} <= set(row)
+        if "type" not in row and not scored:
+            report(
+                f"{path}, line 1 (header): column `type` is missing, or columns `s1` and `s2`; "
+                f"found: {plain(', '.join(row))}"
             )
             return ()
-        held = found_in(row["word"], gendered, manifest["match"])
+        held = found_in(word, gendered, manifest["match"])
         if held:
-            tell(
-                f"{place}, column `word`: {row['word']!r} holds {held!r}, a gendered word of {TERMS}"
-            )
-        if not kind and {"s1", "s2"} <= set(row):
-            scores = [_score(place, name, row[name], tell) for name in ("s1", "s2")]
-            if None in scores:
+            report(f"{place}, column `word`: {word!r} holds {held!r}, a gendered word of {TERMS}")
+        if not kind and scored:
+            s1, s2 = (_score(place, name, row[name], report) for name in ("s1", "s2"))
+            if s1 is None or s2 is None:
                 continue
-            kind = type_of(scores[0] or 0.0, scores[1] or 0.0, **thresholds)
-        if kind not in TYPES:
-            tell(f"{place}, " + expected(kind, TYPES, "column `type`"))
-            continue
-        found.append(Occupation(row["word"], kind))
-    for kind in TYPES:
-        # A row that was refused may be of that type.
-        if table.whole and len(found) == len(table.rows) and all(one.type != kind for one in found):
-            tell(f"{path}: no occupation is of type {kind}; every type needs one at least")
-    return tuple(found)
+            kind = type_of(s1, s2, **thresholds)
+        if kind in TYPES:
+            occupations.append(Occupation(word, kind))
+        else:
+            report(f"{place}, {expected(kind, TYPES, 'column `type`')}")
+    types = {occupation.type for occupation in occupations}
+    # A refused row may be of the missing type.
+    if table.complete and len(occupations) == len(table.rows):
+        for kind in TYPES:
+            if kind not in types:
+                report(f"{path}: no occupation is of type {kind}; every type needs one at least")
+    return tuple(occupations)
 
 
-def _score(place: str, column: str, cell: str, tell: Tell) -> float | None:
+def _score(place: str, column: str, cell: str, report: Report) -> float | None:
     value = to_number(cell)
     if -1 <= value <= 1:
         return value
     point = cell.replace(",", ".")
-    meant = (
-        f"; if it is {point}, write it with a point"
-        if point != cell and -1 <= to_number(point) <= 1
-        else ""
-    )
-    tell(
-        f"{place}, column `{column}`: {cell!r} is not a number from -1 to 1{meant}"
-    )  # NaN too, which is no number
+    meant = point != cell and -1 <= to_number(point) <= 1
+    remedy = f"; if it is {point}, write it with a point" if meant else ""
+    report(f"{place}, column `{column}`: {cell!r} is not a number from -1 to 1{remedy}")
     return None
 
 
-def _terms(path: Path, tell: Tell) -> dict[str, tuple[str, ...]]:
+def _terms(path: Path, report: Report) -> dict[str, tuple[str, ...]]:
     found: dict[str, list[str]] = {gender: [] for gender in GENDERS}
-    table = _words(path, ("word", "gender"), tell)
-    whole = table.whole
-    for line, row in table.rows.items():
-        if row["gender"] not in GENDERS:
-            whole = False
-            tell(f"{path}, line {line}, " + expected(row["gender"], GENDERS, "column `gender`"))
-            continue
-        found[row["gender"]].append(row["word"])
+    rows, complete = _words(path, ("word", "gender"), report)
+    for line, row in rows.items():
+        if row["gender"] in GENDERS:
+            found[row["gender"]].append(row["word"])
+        else:
+            complete = False
+            report(f"{path}, line {line}, {expected(row['gender'], GENDERS, 'column `gender`')}")
     if sum(map(len, found.values())) > MAX_TERMS:
-        tell(f"{path}: has more than {MAX_TERMS:,} words, the most that are looked for in frames")
+        report(f"{path}: has more than {MAX_TERMS:,} words, the most that are looked for in frames")
     feminine, masculine = (len(found[gender]) for gender in GENDERS[:2])
-    # Rows that were refused may be what lacks.
-    for gender in GENDERS[:2] if whole else ():
+    # A refused row may be the missing one.
+    for gender in GENDERS[:2] if complete else ():
         if not found[gender]:
-            tell(
-                f"{path}: no word is {gender}; each of {', '.join(GENDERS[:2])} needs one at least"
-            )
-    if whole and feminine != masculine and feminine and masculine:
-        tell(
-            f"{path}: has {feminine} feminine and {masculine} masculine words; they are used in pairs, so there have to be as many"
+            both = ", ".join(GENDERS[:2])
+            report(f"{path}: no word is {gender}; each of {both} needs one at least")
+    if complete and feminine and masculine and feminine != masculine:
+        report(
+            f"{path}: has {feminine} feminine and {masculine} masculine words; they are used in "
+            "pairs, so there have to be as many"
         )
     return {gender: tuple(words) for gender, words in found.items()}
 
 
-def _frames(path: Path, manifest: Mapping[str, Any], terms: Terms, tell: Tell) -> tuple[str, ...]:
+def _frames(
+    path: Path, manifest: Mapping[str, Any], terms: Terms, report: Report
+) -> tuple[str, ...]:
     verbatim = bool(manifest.get("verbatim"))
     gendered = () if verbatim else gendered_words(terms, manifest["captions"])
-    read = _lines(path, tell)
-    lines = [line.rstrip("\r") for _, line in read or ()]
-    while lines and not lines[-1].strip():
-        lines.pop()
+    read = _lines(path, report)
+    frames = [line.rstrip("\r") if line.strip() else "" for _, line in read or ()]
+    while frames and not frames[-1]:
+        frames.pop()
     first: dict[str, int] = {}
-    for k, frame in enumerate(lines, start=1):
-        if not frame.strip():
-            lines[k - 1] = ""
+    for line, frame in enumerate(frames, start=1):
+        if not frame:
             continue
         wrong = fault(frame, gendered, manifest["match"])
+        if not wrong and frame in first and not verbatim:
+            wrong = f"the frame is in line {first[frame]} already"
         if wrong:
-            tell(f"{path}, line {k}: {wrong}: {plain(frame)[:60]!r}")
-        elif frame in first and not verbatim:
-            tell(
-                f"{path}, line {k}: the frame stands in line {first[frame]} already: {plain(frame)[:60]!r}"
-            )
-        first.setdefault(frame, k)
+            report(f"{path}, line {line}: {wrong}: {plain(frame)[:60]!r}")
+        first.setdefault(frame, line)
     if not first and read is not None:
-        tell(f"{path}: holds no frames; expected a sentence a line, with {SLOT}")
-    return tuple(lines)
+        report(f"{path}: holds no frames; expected one sentence per line, with {SLOT}")
+    return tuple(frames)
 
 
 def _tsv(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

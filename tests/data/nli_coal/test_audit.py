@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 
 from bench import data
-from bench.data.nli_coal.audit import check, summary
-from bench.data.nli_coal.faults import FAULTS
+from bench.data.nli_coal.audit import FAULTS, check, summary
 
 
 @pytest.fixture(scope="module")

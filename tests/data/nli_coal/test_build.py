@@ -1,6 +1,7 @@
 """Building NLI-CoAL's sets: counted by hand on a small pack, and every released file rebuilt from what was taken from it."""
 
 import json
+import shutil
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
@@ -13,7 +14,9 @@ from hypothesis import strategies as st
 from bench import data
 from bench.data.nli_coal.build import (
     ASSIGNMENTS,
+    RATES,
     Row,
+    build,
     build_controlled,
     build_eval,
     downsample,
@@ -21,7 +24,6 @@ from bench.data.nli_coal.build import (
 )
 from bench.data.nli_coal.extract import extract
 from bench.data.nli_coal.language_pack import Occupation, Pack, read_pack
-from bench.data.nli_coal.write import RATES, build, write_controlled, write_eval
 
 SAMPLES = data.SAMPLES / "nli_packs"
 WORDS = (("nurse", "female-stereo"), ("baker", "neutral"), ("smith", "male-stereo"))
@@ -287,33 +289,19 @@ def test_what_was_built_is_read_and_extracted_again(tmp_path: Path) -> None:
 
 
 def test_files_are_json_lines_as_released(tmp_path: Path) -> None:
-    pack = small()
-    files = write_eval(pack, build_eval(pack), tmp_path)
-    assert [one.path.name for one in files] == [
-        f"{stem}_v1.json"
-        for stem in ("1-prostereo", "2-antistereo", "3-nonstereo", "4-all", "5-neutral-terms")
-    ]
+    files = build([small()], tmp_path, rates=[1], splits=["test"], design="full")
+    stems = ("1-prostereo", "2-antistereo", "3-nonstereo", "4-all", "5-neutral-terms")
+    names = [file.path.name for file in files]
+    assert names[:5] == [f"{stem}_v1.json" for stem in stems]
+    assert names[5:10] == [f"{stem}-downsamp_v1.json" for stem in stems]
+    assert names[10:] == ["test_bias.json"]
     raw = files[0].path.read_bytes()
     assert raw.endswith(b"}\n")
     assert b"\r" not in raw
-    assert list(json.loads(raw.splitlines()[0])) == [
-        "id",
-        "sentence1",
-        "sentence2",
-        "label",
-        "occ_word",
-        "occ_type",
-    ]
+    pair = ["sentence1", "sentence2", "label"]
+    assert list(json.loads(raw.splitlines()[0])) == ["id", *pair, "occ_word", "occ_type"]
     assert files[3].rows == 24
-    one = write_controlled(
-        pack, build_controlled(pack, 1, "test", design="full"), 1, "test", tmp_path
-    )
-    assert one.path.name == "test_bias.json"
-    assert list(json.loads(one.path.read_text("utf-8").splitlines()[0])) == [
-        "sentence1",
-        "sentence2",
-        "label",
-    ]
+    assert list(json.loads(files[-1].path.read_text("utf-8").splitlines()[0])) == pair
 
 
 def test_extracting_refuses_what_is_no_set(shared: Path, tmp_path: Path, refusal) -> None:
@@ -322,7 +310,8 @@ def test_extracting_refuses_what_is_no_set(shared: Path, tmp_path: Path, refusal
         extract, shared / "data" / "nli_coal", ["fr"]
     )
     pack = small(terms={"feminine": ("woman",), "masculine": ("man",), "neutral": ()})
-    (path, *_) = [one.path for one in write_eval(pack, build_eval(pack), tmp_path)]
+    path = build([pack], tmp_path)[0].path
+    shutil.rmtree(tmp_path / "en_v1/pack")
     lines = path.read_text("utf-8").replace(" 2.", " 9.").splitlines()
     path.write_text("\n".join(lines) + "\n", "utf-8")
     assert extract(tmp_path)[0].frames == (

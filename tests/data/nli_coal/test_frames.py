@@ -18,73 +18,33 @@ from bench.data.nli_coal.frames import (
 EN, ZH = RELEASED_TERMS["en"], RELEASED_TERMS["zh"]
 
 
-@pytest.mark.parametrize(
-    ("premise", "hypothesis", "occupation", "found"),
-    [
-        (
-            "the nurse sits.",
-            "the woman sits.",
-            "nurse",
-            ("the [Sub] sits.", "nurse", "feminine", "woman"),
-        ),
-        (
-            "the nurse sits.",
-            "the woman sits.",
-            "",
-            ("the [Sub] sits.", "nurse", "feminine", "woman"),
-        ),
-        # Named after a part of what is there: not believed.
-        ("the registered nurse sits.", "the man sits.", "nurse", None),
-        (
-            "the registered nurse sits.",
-            "the man sits.",
-            "",
-            ("the [Sub] sits.", "registered nurse", "masculine", "man"),
-        ),
-        # The frame has the occupation, or the gender word, once more.
-        (
-            "the nurse by a nurse's bag.",
-            "the man by a nurse's bag.",
-            "nurse",
-            ("the [Sub] by a nurse's bag.", "nurse", "masculine", "man"),
-        ),
-        (
-            "the nurse holds a woman's hand.",
-            "the woman holds a woman's hand.",
-            "",
-            ("the [Sub] holds a woman's hand.", "nurse", "feminine", "woman"),
-        ),
-        (
-            "the nurse holds a woman's hand.",
-            "the man holds a woman's hand.",
-            "",
-            ("the [Sub] holds a woman's hand.", "nurse", "masculine", "man"),
-        ),
-        (
-            "the craftsman sits.",
-            "the man sits.",
-            "",
-            ("the [Sub] sits.", "craftsman", "masculine", "man"),
-        ),
-        (
-            "the wood carver sits.",
-            "the woman sits.",
-            "",
-            ("the [Sub] sits.", "wood carver", "feminine", "woman"),
-        ),
-        # Not one frame filled twice.
-        ("the nurse sits.", "the woman stands.", "", None),
-        ("the woman sits.", "the woman sits.", "", None),
-        ("the nurse sits.", "the craftsman sits.", "", None),
-        ("the nurse sees the baker.", "the man sees the man.", "", None),
-    ],
-)
-def test_english_pairs_are_aligned(
-    premise: str, hypothesis: str, occupation: str, found: tuple[str, ...] | None
-) -> None:
-    assert align(premise, hypothesis, EN, "word", occupation) == (
-        Aligned(*found) if found else None
-    )
+# Premise, hypothesis, occupation that the row names, and frame, occupation and term found.
+ENGLISH = """
+the nurse sits. | the man sits. | nurse | the [Sub] sits. | nurse | man
+the registered nurse sits. | the man sits. | nurse | the [Sub] sits. | registered nurse | man
+the registered nurse sits. | the man sits. | | the [Sub] sits. | registered nurse | man
+the nurse by a nurse's bag. | the man by a nurse's bag. | nurse | the [Sub] by a nurse's bag. | nurse | man
+the nurse holds a woman's hand. | the woman holds a woman's hand. | | the [Sub] holds a woman's hand. | nurse | woman
+the nurse holds a woman's hand. | the man holds a woman's hand. | | the [Sub] holds a woman's hand. | nurse | man
+the craftsman sits. | the man sits. | | the [Sub] sits. | craftsman | man
+the wood carver sits. | the woman sits. | | the [Sub] sits. | wood carver | woman
+the nurse sits. | the woman stands.
+the woman sits. | the woman sits.
+the nurse sits. | the craftsman sits.
+the nurse sees the baker. | the man sees the man.
+"""
+
+
+@pytest.mark.parametrize("case", ENGLISH.strip().splitlines())
+def test_english_pairs_are_aligned(case: str) -> None:
+    premise, hypothesis, *rest = (cell.strip() for cell in case.split("|"))
+    if not rest:
+        assert align(premise, hypothesis, EN, "word") is None
+    else:
+        occupation, frame, found, term = rest
+        gender = {"man": "masculine", "woman": "feminine"}[term]
+        aligned = Aligned(frame, found, gender, term)
+        assert align(premise, hypothesis, EN, "word", occupation) == aligned
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ def test_types_come_from_scores_by_strict_thresholds(tmp_path: Path) -> None:
         (
             "frames",
             "the [Sub] sits.\nthe [Sub] sits.\n",
-            "frames.txt, line 2: the frame stands in line 1 already",
+            "frames.txt, line 2: the frame is in line 1 already",
         ),
         ("frames", "\n\n", "frames.txt: holds no frames"),
         ("frames", None, "frames.txt: no such file; a language pack has pack.toml"),
@@ -111,7 +111,7 @@ def test_types_come_from_scores_by_strict_thresholds(tmp_path: Path) -> None:
         (
             "occupations",
             "word\ttype\na\tneutral\n\na\tneutral\n",
-            "occupations.tsv, line 4, column `word`: 'a' stands in line 2 already",
+            "occupations.tsv, line 4, column `word`: 'a' is in line 2 already",
         ),
         ("occupations", "word\ttype\n\tneutral\n", "line 2, column `word`: is empty"),
         (
@@ -160,7 +160,7 @@ def test_types_come_from_scores_by_strict_thresholds(tmp_path: Path) -> None:
         (
             "terms",
             "word\tgender\na\tfeminine\na\tmasculine\n",
-            "line 3, column `word`: 'a' stands in line 2 already",
+            "line 3, column `word`: 'a' is in line 2 already",
         ),
         ("pack", 'language = "en"\n', "pack.toml: key `name` is missing"),
         (

@@ -11,10 +11,10 @@ from bench import data, run
 from bench.analyses import curate_nli
 from bench.curate import copy_example
 from bench.data import SAMPLES, dataset, nli_coal
+from bench.data.nli_coal.build import build
 from bench.data.nli_coal.frames import from_captions
 from bench.data.nli_coal.language_pack import faults, read_pack, read_words, type_of
 from bench.data.nli_coal.language_pack_audit import check, sift
-from bench.data.nli_coal.write import build
 from bench.figures import style
 from bench.figures.nli_coal import _language
 from bench.tasks import prompts
@@ -88,7 +88,7 @@ def test_everything_that_is_wrong_is_listed_at_once(tmp_path: Path) -> None:
             "occupations.tsv",
             5,
             "word",
-            "'periodista' stands in line 2 already; every word needs one line",
+            "'periodista' is in line 2 already; every word needs one line",
         ),
         ("occupations.tsv", 6, "word", "is empty; expected a word"),
         (
@@ -100,7 +100,7 @@ def test_everything_that_is_wrong_is_listed_at_once(tmp_path: Path) -> None:
         ("occupations.tsv", 8, "word", "'un hombre' holds 'hombre', a gendered word of terms.tsv"),
         ("occupations.tsv", 9, "", "has 1 cells, the header has 2; they are set apart by tabs"),
         ("frames.txt", 2, "", "has no slot [Sub] for the occupation: 'Hoy alguien lee.'"),
-        ("frames.txt", 3, "", "the frame stands in line 1 already: 'Hoy [Sub] lee.'"),
+        ("frames.txt", 3, "", "the frame is in line 1 already: 'Hoy [Sub] lee.'"),
         (
             "frames.txt",
             4,
@@ -152,7 +152,7 @@ def test_everything_that_is_wrong_is_listed_at_once(tmp_path: Path) -> None:
                 (
                     4,
                     "word",
-                    "'mujer' stands in line 2 already, with another gender; every word needs one line",
+                    "'mujer' is in line 2 already, with another gender; every word needs one line",
                 )
             ],
         ),
@@ -213,7 +213,7 @@ def test_quotation_marks_and_words_within_longer_ones_are_odd(tmp_path: Path) ->
             "occupations.tsv",
             0,
             "word",
-            "has quotation marks, which stand in every sentence with it",
+            "has quotation marks, which are in every sentence with it",
         ),
     ]
 

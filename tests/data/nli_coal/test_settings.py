@@ -9,8 +9,8 @@ import pytest
 
 from bench import data
 from bench.data import nli_coal
+from bench.data.nli_coal.build import build
 from bench.data.nli_coal.language_pack import read_pack
-from bench.data.nli_coal.write import build
 
 WRONG = [2549, 2558, 2567, 2576, 2594, 2612, 2621, 2630]
 
