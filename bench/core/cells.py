@@ -1,7 +1,7 @@
-"""Cells of a table that is written for people: what a spreadsheet program must not take for a formula.
+"""Cells of tables: guard those that a spreadsheet program would run, and read numbers strictly.
 
-After OWASP, CSV injection: a cell that begins with one of a few characters is run as a formula when the file is opened,
-and what stands in our cells comes from data and from models. An apostrophe before it makes it text.
+A cell that begins with one of a few characters is run as a formula when a CSV file is opened (see
+OWASP, CSV injection), and our cells come from data and models. An apostrophe makes it text.
 """
 
 import csv
@@ -14,43 +14,41 @@ if TYPE_CHECKING:
 
 NUMBER = re.compile(r"[+-]?(\d++(\.\d*+)?|\.\d++)([eE][+-]?\d{1,3})?", re.ASCII)
 WHOLE_NUMBER = re.compile("[0-9]{1,15}")
-# What a spreadsheet program takes for the beginning of a formula.
+# How a formula begins.
 FORMULA = ("=", "+", "-", "@")
-# With the full-width forms, which some languages' programs take for the same, and what they may drop before one.
+# With full-width forms, which some programs take for the same, and what they may drop before one.
 RISKY = (*FORMULA, "＝", "＋", "－", "＠", "\t", "\r", "\n")
 GUARDED = re.compile(f"'+[{''.join(map(re.escape, RISKY))}]")
 
 
 def guarded(cell: str) -> str:
-    """A cell that no spreadsheet program takes for a formula. A plain number, such as -1.5, is harmless and stays."""
+    """Return a cell that no spreadsheet program runs; a plain number like -1.5 stays as it is."""
+    # A cell that has the apostrophe already gets another, so that `unguarded` can tell.
     risky = cell.startswith(RISKY) or GUARDED.match(cell)
-    # What has apostrophes already gets one more, so that `unguarded` can tell.
-    return f"'{cell}" if risky and math.isnan(to_number(cell)) else cell
+    return f"'{cell}" if risky and not NUMBER.fullmatch(cell) else cell
 
 
 def unguarded(cell: str) -> str:
-    """The cell of which `guarded` made this one."""
+    """Undo `guarded`."""
     return cell[1:] if GUARDED.match(cell) else cell
 
 
 def as_csv(table: "pd.DataFrame") -> str:
-    """A table as CSV whose cells come back as they are: a carriage return, which pandas writes bare, is in quotes."""
-    bare = any(
-        isinstance(cell, str) and "\r" in cell
-        for column in table
-        for cell in (column, *table[column])
-    )
+    """Write a table as CSV that is read back without loss."""
+    texts = [cell for column in table for cell in (column, *table[column]) if isinstance(cell, str)]
+    # pandas does not put quotes around a carriage return, which ends a line too.
     text: str = table.to_csv(
-        index=False, quoting=csv.QUOTE_NONNUMERIC if bare else csv.QUOTE_MINIMAL
+        index=False,
+        quoting=csv.QUOTE_NONNUMERIC if "\r" in "".join(texts) else csv.QUOTE_MINIMAL,
     )
     return text
 
 
 def to_number(text: str) -> float:
-    """Return the value of a plain decimal number; NaN for anything else, such as `1_000` or `inf`."""
+    """Return a plain decimal number; NaN for anything else, such as `1_000` or `inf`."""
     return float(text) if NUMBER.fullmatch(text) else math.nan
 
 
 def to_whole_number(text: str) -> int | None:
-    """Return the value of 1 to 15 ASCII digits; None for anything else."""
+    """Return a whole number of 1 to 15 ASCII digits; None for anything else."""
     return int(text) if WHOLE_NUMBER.fullmatch(text) else None

@@ -1,17 +1,16 @@
-"""The ways in which the workbench refuses: the caller can mend it (`BadInput`), or the run failed (`RunFailed`)."""
+"""Errors: the caller can fix the input (`BadInput`), or the work failed (`RunFailed`)."""
 
-# A message says where and what; more characters than this are a cell or a reply that was quoted whole.
+# Characters of a message; a longer one quotes a cell or a reply.
 LONGEST = 2000
 SHOWN = 100
-# The end of a message about a run that did not come to its end.
+# Ends the message of a run that did not finish.
 CONTINUES = "the same command continues from what is recorded"
 
 
 class BadInput(Exception):
-    """The call or the data is wrong. The message is one sentence that names the place and the way out.
+    """The call or the data is wrong; the message is one line that says where and how to fix it.
 
-    The command prints it without a traceback and ends with status 2. It is one line whatever it quotes: names of files,
-    and cells, may hold line breaks and what a terminal would act on.
+    The command prints it without a traceback and ends with status 2.
     """
 
     def __init__(self, message: str) -> None:
@@ -21,23 +20,23 @@ class BadInput(Exception):
 
 
 class NotApplicable(BadInput):
-    """A model that cannot be asked some of the tasks."""
+    """A model cannot do some of the tasks."""
 
 
 class NoRuns(BadInput):
-    """An analysis that has no runs of the kind that it is about; a report leaves it out, and says why."""
+    """An analysis has no runs of its kind; a report leaves it out and says why."""
 
 
 class AnotherRun(BadInput):
-    """A folder that already holds a run of other settings."""
+    """A folder holds a run with other settings."""
 
 
 class RunFailed(Exception):
-    """The call was right, but the work could not be done (status 1)."""
+    """The call was right, but the work failed (status 1)."""
 
 
 def expected(value: object, allowed: object, what: str) -> str:
-    """The common half sentence: which value was met, and which are allowed."""
+    """Say that a value is unknown, and which are allowed."""
     names = (
         ", ".join(map(str, allowed))
         if isinstance(allowed, list | tuple | set | frozenset | dict)
@@ -47,7 +46,7 @@ def expected(value: object, allowed: object, what: str) -> str:
 
 
 def quoted(value: object) -> str:
-    """A value as Python writes it, cut where it is long."""
+    """Return a value as Python writes it, shortened."""
     try:
         text = repr(value[:SHOWN] + "…" if isinstance(value, str) and len(value) > SHOWN else value)
     except (RecursionError, ValueError):  # nested deeply, or a number of thousands of digits
@@ -56,7 +55,7 @@ def quoted(value: object) -> str:
 
 
 def plain(text: str) -> str:
-    """`text` on one line, with escapes for what a terminal would act on or cannot show."""
+    """Return `text` on one line, with escapes for what a terminal would act on or cannot show."""
     if text.isprintable():
         return text
     return "".join(

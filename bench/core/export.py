@@ -1,4 +1,4 @@
-"""Tables and pictures as files: CSV, Parquet and LaTeX; PNG and SVG that carry their words with them."""
+"""Write tables as CSV, Parquet and LaTeX, and pictures as PNG and SVG with their description."""
 
 import io
 from collections.abc import Callable, Iterator
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 TABLES = {"csv": "CSV", "parquet": "Parquet", "tex": "LaTeX"}
 PICTURES = {"png": "PNG", "svg": "SVG"}
-# More rows than a page has make a table that goes on over pages.
+# Rows from which a LaTeX table goes on over pages.
 LONG = 40
-# Colours of a picture in a notebook: the commonest as they are, and others that stand for the rest.
+# Colours of a picture in a notebook: the most common ones, and some that stand for the rest.
 EXACT, OTHERS = 128, 128
-# Where red, green and blue stand in the number of a colour.
+# Shifts of red, green and blue in the number of a colour.
 SHIFTS = np.array([16, 8, 0], dtype=np.int32)
-# pandas leaves cells out of a LaTeX table without a word where there are more than it likes.
+# Else pandas leaves cells out of a large LaTeX table, without a warning.
 NO_LIMIT = 2**31
-# What TeX acts on, and how it is written so that it is shown.
+# How to write what TeX would act on.
 TEX = str.maketrans(
     {
         **{char: f"\\{char}" for char in "&%$#_{}"},
@@ -54,21 +54,18 @@ def write_table(frame: pd.DataFrame, folder: Path, name: str) -> None:
 
 
 def write_text(path: Path, content: str) -> None:
-    """Write a page or another file of text."""
+    """Write a text file."""
     with _file(path) as draft:
         draft.write_text(content, "utf-8")
 
 
 def to_csv(frame: pd.DataFrame) -> str:
-    """A table as CSV; a text that a spreadsheet program would take for a formula stands behind an apostrophe."""
+    """Write a table as CSV, with an apostrophe before texts that look like formulas."""
     return as_csv(_texts(frame, guarded))
 
 
 def to_latex(frame: pd.DataFrame, long: bool = False) -> str:
-    """A table as LaTeX with the rules of booktabs; what is undefined is a dash, and a long one goes on over pages.
-
-    Every text is shown as it is: none of it is a command to TeX.
-    """
+    """Write a table as LaTeX with booktabs; texts are escaped, and NaN is a dash."""
     with pd.option_context("styler.render.max_elements", NO_LIMIT):
         text: str = _texts(frame, _tex).to_latex(
             index=False, escape=False, float_format="%.3f", na_rep="--", longtable=long
@@ -77,7 +74,7 @@ def to_latex(frame: pd.DataFrame, long: bool = False) -> str:
 
 
 def _texts(frame: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:
-    """The table with every text in it, names of columns too, as `change` makes it; numbers stay numbers."""
+    """Apply `change` to all texts of a table, names of columns among them."""
     changed = {
         name: column.map(lambda value: change(value) if isinstance(value, str) else value)
         for name, column in frame.items()
@@ -89,23 +86,19 @@ def _texts(frame: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:
 
 
 def _tex(text: str) -> str:
-    """A text with nothing in it that TeX acts on, on one line."""
+    """Escape a text for TeX, on one line."""
     shown = plain(" ".join(text.splitlines())).translate(TEX)
-    # After the end of a row, and after a rule, a bracket or a star would be an option.
+    # After a row or a rule, a bracket or a star would be an option.
     return f"{{{shown[0]}}}{shown[1:]}" if shown.startswith(("[", "*")) else shown
 
 
 def write_picture(fig: "Figure", folder: Path, name: str) -> bytes:
-    """Write NAME.png and NAME.svg; the figure's label, which says what is seen, is kept in both.
-
-    Returns:
-        The bytes of the PNG file.
-    """
+    """Write NAME.png and NAME.svg with the figure's label as description; return the PNG."""
     drawn = to_png(fig)
     with _file(folder / f"{name}.png") as draft:
         draft.write_bytes(drawn)
     words = {"Title": str(fig.get_label()), "Date": None}
-    # The layout is that of the PNG, and takes as long as the drawing.
+    # The layout of the PNG is kept, because it takes as long as the drawing.
     fig.set_layout_engine("none")
     with _file(folder / f"{name}.svg") as draft:
         fig.savefig(draft, format="svg", facecolor="white", metadata=words)
@@ -113,7 +106,7 @@ def write_picture(fig: "Figure", folder: Path, name: str) -> bytes:
 
 
 def to_png(fig: "Figure", dpi: int | None = None) -> bytes:
-    """A figure as the bytes of a PNG file; without `dpi` as fine as the style of pictures says."""
+    """Return a figure as PNG; default of `dpi`: the style's."""
     words = {"Description": str(fig.get_label())}
     stream = io.BytesIO()
     fig.savefig(stream, format="png", dpi=dpi, facecolor="white", metadata=words)
@@ -127,7 +120,7 @@ def _file(path: Path) -> Iterator[Path]:
 
 
 def quantize_png(png: bytes) -> bytes:
-    """The same picture in few colours, a third as large, in which the eye sees no difference."""
+    """Return a picture in few colours, a third as large, that looks the same."""
     from PIL import Image
     from PIL.PngImagePlugin import PngInfo
 
@@ -135,11 +128,11 @@ def quantize_png(png: bytes) -> bytes:
     picture = opened.convert("RGB")
     red, green, blue = np.moveaxis(np.asarray(picture, dtype=np.int32) << SHIFTS, 2, 0)
     pixels = red | green | blue
-    # By hashing, in place of sorting a million pixels.
+    # Hashing is faster than sorting a million pixels.
     at, found = pd.factorize(pixels.ravel(), sort=True)
     n = np.bincount(at)
     colours = found[:, None] >> SHIFTS & 255
-    # Grounds and models' colours are the commonest; what is between them stands where edges are smoothed.
+    # Colours that are not common are those of smoothed edges.
     rest = picture.quantize(OTHERS, Image.Quantize.FASTOCTREE).getpalette() or []
     palette = np.vstack([colours[np.argsort(-n, kind="stable")[:EXACT]], np.reshape(rest, (-1, 3))])
     nearest = scipy.spatial.KDTree(palette).query(colours)[1].astype(np.uint8)
@@ -153,7 +146,7 @@ def quantize_png(png: bytes) -> bytes:
 
 
 def _of_one_kind(frame: pd.DataFrame) -> pd.DataFrame:
-    """A column that mixes texts with other things is text: Parquet has one type a column."""
+    """Make columns of mixed types text, because Parquet has one type per column."""
     mixed = {
         name: column.map(str)
         for name, column in frame.items()

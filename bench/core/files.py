@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, however the process ends that writes them; and what is said where one cannot be."""
+"""Write files atomically: complete or not at all, however the process ends."""
 
 import os
 from collections.abc import Iterator
@@ -7,13 +7,13 @@ from pathlib import Path
 
 from bench.core.errors import CONTINUES, RunFailed
 
-# What a killed process may leave beside a file begins with this: it has never been the file itself.
+# Begins the name of what a killed process can leave next to a file.
 DRAFT = ".part-"
 
 
 @contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
-    """A draft to be written, which takes the place of `path` where the block ends well, and is gone where it does not.
+    """Give a draft to write, which replaces `path` if the block succeeds and else is removed.
 
     Raises:
         OSError: it cannot be written.
@@ -23,14 +23,14 @@ def atomic_path(path: Path) -> Iterator[Path]:
     try:
         yield draft
         with draft.open("rb+") as stream:
-            os.fsync(stream.fileno())  # else a file of that name may be empty after a power cut
+            os.fsync(stream.fileno())  # else the file may be empty after a power cut
         os.replace(draft, path)
     finally:
         draft.unlink(missing_ok=True)
 
 
 def atomic_write(path: Path, text: str) -> None:
-    """Write a UTF-8 file whole or not at all, its line ends as they are.
+    """Write a UTF-8 file atomically, with its line ends as they are.
 
     Raises:
         OSError: it cannot be written.
@@ -41,14 +41,15 @@ def atomic_write(path: Path, text: str) -> None:
 
 @contextmanager
 def explain_write_errors(path: Path) -> Iterator[None]:
-    """Say of whatever the system refuses in the block that `path` cannot be written.
+    """Explain errors of the system in the block: `path` cannot be written.
 
     Raises:
-        RunFailed: it cannot, because the disk is full, the folder read-only...
+        RunFailed: the disk is full, the folder is read-only, or the like.
     """
     try:
         yield
     except OSError as error:
+        reason = error.strerror or error
         raise RunFailed(
-            f"{path}: cannot be written ({error.strerror or error}); once that is mended, {CONTINUES}"
+            f"{path}: cannot be written ({reason}); once that is mended, {CONTINUES}"
         ) from error

@@ -1,7 +1,7 @@
-"""Progress of long work: a bar on a terminal and in a notebook, a line now and then elsewhere. On standard error.
+"""Show progress: a bar on terminals and in notebooks, else a line now and then on standard error.
 
-In notebooks the bar is text too, because a widget is dead when a saved notebook is opened again. It is an output that
-changes and is empty in the end, because a saved notebook would keep every state of a line that is written over.
+In notebooks the bar is text in an output that is empty at the end: a widget would be dead in a
+saved notebook, and a saved line would keep all its states.
 """
 
 import sys
@@ -17,12 +17,12 @@ EVERY = 30.0
 
 
 class Progress:
-    """Counts what is done of `total` and tells how it stands."""
+    """Counts what is done of a total, and shows it."""
 
     def __init__(self, total: int, what: str, unit: str, done: int = 0) -> None:
         self.total, self.what, self.unit, self.done = total, what, unit, done
         self._bar = _bar(total, what, unit, done) if _interactive() else None
-        self._told = self._advanced = time.monotonic()
+        self._printed = self._advanced = time.monotonic()
 
     def advance(self, n: int = 1) -> None:
         self.done += n
@@ -32,11 +32,11 @@ class Progress:
         if n == 0:
             return
         now = time.monotonic()
-        # By the latest step alone: the first one may hold the loading or the training of a model.
+        # The latest step alone counts: the first one can include loading a model.
         left = (now - self._advanced) / n * (self.total - self.done)
         self._advanced = now
-        if now - self._told >= EVERY and self.done < self.total:
-            self._told = now
+        if now - self._printed >= EVERY and self.done < self.total:
+            self._printed = now
             say(f"{self.what}: {self.done} of {self.total} {self.unit}, about {left:.0f} s left")
 
     def close(self) -> None:
@@ -53,16 +53,16 @@ def _bar(total: int, what: str, unit: str, done: int) -> Any:
         desc=what,
         unit=f" {unit}",
         leave=False,
-        delay=3,  # what is over in a moment needs no bar
+        delay=3,  # short work needs no bar
         file=_Output() if in_notebook() else sys.stderr,
         ncols=100 if in_notebook() else None,
-        # Each has an output of its own in a notebook, and none has to move to another's line.
+        # Each bar has its own output in a notebook, so none moves to another's line.
         position=0 if in_notebook() else None,
     )
 
 
 class _Output:
-    """An output of a notebook's cell that shows the last line written, as a file for tqdm."""
+    """A file for tqdm that shows the last line in an output of a notebook's cell."""
 
     def __init__(self) -> None:
         self._shown: Any = None
@@ -82,7 +82,7 @@ class _Output:
 
 @contextmanager
 def progress(total: int, what: str, unit: str, done: int = 0) -> Iterator[Progress]:
-    """`with progress(100, "asking tiny:s", "requests") as bar: ...; bar.advance(10)`"""
+    """Show progress: `with progress(100, "asking tiny:s", "requests") as bar: bar.advance()`."""
     bar = Progress(total, what, unit, done)
     try:
         yield bar
@@ -91,11 +91,7 @@ def progress(total: int, what: str, unit: str, done: int = 0) -> Iterator[Progre
 
 
 def say(message: str) -> None:
-    """A line for people, on standard error, so that standard output holds results alone.
-
-    In a notebook, where results are not printed, on standard output, because Jupyter paints the other one red.
-    """
-    # What a model or a file said is told in errors too, and a terminal would act on its escapes.
+    """Print a line on standard error; in a notebook on standard output, which is not red there."""
     print(reveal_invisible(message), file=sys.stdout if in_notebook() else sys.stderr, flush=True)
 
 
@@ -104,6 +100,6 @@ def _interactive() -> bool:
 
 
 def in_notebook() -> bool:
-    """Tell whether this process is a notebook's kernel; one that runs notebooks has IPython imported, too."""
+    """Tell whether this process is the kernel of a notebook."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     return getattr(shell, "kernel", None) is not None

@@ -1,6 +1,6 @@
-"""How text that others wrote is shown: what cannot be seen is named, what is long is cut with a word on how much is left out.
+"""Show foreign text in terminals, pages and tables: reveal what is invisible, and shorten.
 
-What is recorded stays whole. What models and files say reaches a terminal, a page and a table through here.
+Records keep the text as it is.
 """
 
 import html
@@ -10,15 +10,15 @@ from collections.abc import Sequence
 
 from bench.core.i18n import _
 
-# What stands in a text and cannot be seen: control characters, escapes of terminals, turned directions, halves of
-# characters, tags that spell words without a sign. Line breaks and tabs are left.
+# Control characters, escapes of terminals, changes of direction, halves of characters, and tags
+# that spell words invisibly; not line breaks and tabs.
 INVISIBLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
     "\U000e0000-\U000e007f]"
 )
-# Jupyter and browsers would set $...$ as mathematics.
+# Keeps Jupyter and browsers from setting $...$ as mathematics.
 PLAIN = "tex2jax_ignore mathjax_ignore"
-# Letters of which a text in a language has most, and those languages that write in Chinese characters.
+# Letters of languages, and the languages with Chinese characters.
 HANGUL = re.compile("[\u1100-\u11ff\u3131-\u318e\uac00-\ud7a3]")
 KANA = re.compile("[\u3041-\u30ff\uff66-\uff9d]")
 HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff]")
@@ -26,45 +26,46 @@ IN_HAN = ("zh", "yue", "ja")
 
 
 def reveal_invisible(text: object) -> str:
-    """A text in which what cannot be seen is named: \\x1b for an escape, \\u202e for a turned direction."""
+    """Name what is invisible in a text: \\x1b for an escape, \\u202e for a changed direction."""
     return INVISIBLE.sub(_named, str(text))
 
 
-def shortened(text: object, most: int) -> str:
-    """The first `most` characters of a text, visible, and how many there are if there are more."""
-    whole = str(text)
-    if len(whole) <= most:
-        return reveal_invisible(whole)
-    more = _("the first {n} of {all} characters", n=f"{most:,}", all=f"{len(whole):,}")
-    return f"{reveal_invisible(whole[:most])} … ({more})"
+def shortened(text: object, limit: int) -> str:
+    """Return the first `limit` characters of a text, revealed, and how many there are."""
+    full = str(text)
+    if len(full) <= limit:
+        return reveal_invisible(full)
+    more = _("the first {n} of {all} characters", n=f"{limit:,}", all=f"{len(full):,}")
+    return f"{reveal_invisible(full[:limit])} … ({more})"
 
 
-def truncate(text: object, most: int) -> str:
-    """The beginning of a text on one line, visible. It is cut before anything else is done: a text may be long."""
-    whole = str(text)
-    line = " ".join(whole[: 4 * most].split())
+def truncate(text: object, limit: int) -> str:
+    """Return the beginning of a text on one line, revealed."""
+    full = str(text)
+    line = " ".join(full[: 4 * limit].split())
     return reveal_invisible(
-        line if len(line) <= most and len(whole) <= 4 * most else f"{line[:most]} …"
+        line if len(line) <= limit and len(full) <= 4 * limit else f"{line[:limit]} …"
     )
 
 
 def as_html(text: object) -> str:
-    """A text as HTML shows it, visible and escaped."""
+    """Return a text for HTML, revealed and escaped."""
     return html.escape(reveal_invisible(text))
 
 
 def as_json(document: str) -> str:
-    """A JSON document that says the same in characters that can be seen."""
-    return INVISIBLE.sub(lambda found: json.dumps(found[0])[1:-1], document)
+    """Write a JSON document with escapes for what is invisible."""
+    return INVISIBLE.sub(lambda match: json.dumps(match[0])[1:-1], document)
 
 
 def language_of(text: str, languages: Sequence[str] = ()) -> str:
-    """The code of the language that a text's letters tell, so that it can be read aloud.
+    """Return the code of a text's language by its letters, for reading it aloud.
 
     Args:
-        languages: those of the data that it is about, for letters that several languages share; zh and en are meant without.
+        text: the text.
+        languages: those of the data, for letters that several share; default: zh and en.
     """
-    hangul, kana, han = (len(kind.findall(text)) for kind in (HANGUL, KANA, HAN))
+    hangul, kana, han = (len(letters.findall(text)) for letters in (HANGUL, KANA, HAN))
     if hangul > kana + han:
         return "ko"
     if kana or han:
@@ -72,8 +73,8 @@ def language_of(text: str, languages: Sequence[str] = ()) -> str:
     return next((code for code in languages if code not in (*IN_HAN, "ko")), "en")
 
 
-def _named(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _named(match: re.Match[str]) -> str:
+    code = ord(match[0])
     return (
         f"\\x{code:02x}"
         if code < 0x100

@@ -298,7 +298,7 @@ def _record_lines(path: Path, encoding: str, advice: str, record: list[str]) -> 
     size = 0
     for number, text in _lines(path, encoding, advice):
         # A carriage return ends a line too.
-        for line in io.StringIO(text, newline=""):
+        for line in io.StringIO(text, newline="") if "\r" in text else (text,):
             size = len(line) + (size if record else 0)
             if size > MAX_LINE or len(record) > MAX_RECORD_LINES:
                 raise BadInput(
