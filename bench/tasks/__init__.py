@@ -14,7 +14,7 @@ from bench.tasks.request import Request, Setting, Way
 if TYPE_CHECKING:
     from bench.tasks.prompts import Wording
 
-# How a choice is read, and by which verb: the reply's words, or the likeliest letter or text of an option.
+# How a choice is read: in a generated reply, or by the probabilities of letters or option texts.
 READ = {"text": "generate", "letters": "choose", "options": "choose"}
 
 
@@ -63,7 +63,7 @@ class Tasks(Protocol):
 
 
 def chosen(benchmark: str, tasks: Sequence[str] | None) -> list[str]:
-    """The tasks asked for, in the benchmark's order; all of them without a choice.
+    """Return the chosen tasks in the benchmark's order; all by default.
 
     Raises:
         BadInput: an unknown task.
@@ -76,7 +76,7 @@ def chosen(benchmark: str, tasks: Sequence[str] | None) -> list[str]:
 
 
 def settings(benchmark: str, given: Mapping[str, str], preset: str) -> dict[str, str]:
-    """Every setting of a benchmark: as given, else as `preset` asks, else the default. Those of its data stand first.
+    """Return every setting of a benchmark: as given, or the preset's; data settings first.
 
     Raises:
         BadInput: an unknown setting or value.
@@ -111,17 +111,17 @@ def released_limit(benchmark: str, prompt_version: str) -> int | None:
 
 
 def of_data(benchmark: str, settings: Mapping[str, str]) -> dict[str, str]:
-    """Those of a benchmark's settings that its data module takes."""
+    """Return the settings of a benchmark's data module."""
     return {name: settings[name] for name in module("data", benchmark).SETTINGS}
 
 
 def way(
     benchmark: str, task: str, read: str | None, verbs: Sequence[str], reads: Sequence[str]
 ) -> Way | None:
-    """How a model is asked for `task`; None where it cannot be.
+    """Choose how a model is asked in a task; return None if it cannot be.
 
     Args:
-        read: how a choice is read, one of `READ`; what the model does best if None.
+        read: how a choice is read, one of `READ`; by default what the model does best.
         verbs, reads: what the model can do, and how it can be read, the best first.
 
     Raises:
@@ -132,7 +132,7 @@ def way(
     verbs_of = module("tasks", benchmark).verbs
     ways: Sequence[str | None] = [read] if read else reads or [None]
     for how in ways:
-        # Whoever says how to read means a language model's answer, also of a model that can classify.
+        # A given way of reading means a language model's answer, also of a model that can classify.
         able = sorted(verbs_of(task, how), key=lambda verb: read is not None and verb != READ[read])
         for verb in able:
             chosen = how is not None and READ[how] == "choose" == verb
@@ -142,5 +142,5 @@ def way(
 
 
 def reading(read: str | None, ways: Sequence[str] = ("text", "letters")) -> tuple[str, ...]:
-    """The verbs that answer a multiple-choice question under `read`, one of the `ways` in which it can be asked."""
+    """Return the verbs that answer a multiple-choice question that can be read in some ways."""
     return tuple(dict.fromkeys(READ[name] for name in ways if read in (None, name)))

@@ -1,10 +1,10 @@
 """Read which of several answers a reply chooses: a letter, an option's text, a category, a label.
 
 A reply mentions answers, and each mention is looked at in its clause. Denied, blamed, supposed
-and listed mentions are no choice (不选A, 选B是刻板印象, if B, A和B). The others count in this order:
+and listed mentions are no choice (不选A, 选B是刻板印象, if B, A和B). The others count, in order:
 
 1. an answer that is announced (答案：C, 应选C, I choose C), affirmed (C最合适, C is correct) or
-   opens the reply: the last of them, unless it contradicts an earlier one without a word of correction;
+   opens the reply: the last of them, unless it contradicts an earlier one without a correction;
 2. the last that is named as an option (选C, option C), with the same condition;
 3. the only one.
 

@@ -1,10 +1,10 @@
-"""NLI-CoAL's tasks: the label of a premise and hypothesis pair, for each of the three sets, and for neutral terms.
+"""NLI-CoAL's tasks: the label of a premise and a hypothesis, in three sets and for neutral terms.
 
-An NLI classifier is shown the bare pair. A language model is asked in words; its choice is read from its reply (`text`), or
-from the probabilities of the label words (`letters`). These may be of several tokens, of which the log-probabilities are
-summed: that is the probability of the word, and the words exclude one another. A mean would not do: it is no probability,
-and favours long words, whose later pieces follow from their first ("ent-ail-ment"). For masked models it is the other way
-round: each piece is seen beside the others, so that long words gain from being summed; take their labels with care.
+An NLI classifier is shown the bare pair. A language model is asked in words; its choice is read in
+its reply (`text`), or from the probabilities of the label words (`letters`). The log-probabilities
+of a word's tokens are summed, which gives the word's probability; a mean is no probability and
+favours long words, whose later pieces follow from the first ("ent-ail-ment"). A masked model sees
+the other pieces of a word, so that it favours long words all the same; take its labels with care.
 """
 
 import re
@@ -27,38 +27,38 @@ TASKS = {
     "nt": "neutral terms, in data that have them",
 }
 SETTINGS: dict[str, Setting] = {}
-# What a model does that follows the stereotype; in NS and NT there is none to follow.
+# The label of a model that follows the stereotype; in NS and NT there is no stereotype.
 BIASED = {"ps": "entailment", "as": "contradiction", "ns": "neutral", "nt": "neutral"}
-# The nouns by which prompts offer a label, and all words by which a reply names it.
+# The nouns for a label in prompts, and all words for it in replies.
 WORDS = {
     "entailment": ("entailment", "蕴含", "蕴涵", "含意"),
     "contradiction": ("contradiction", "矛盾"),
     "neutral": ("neutral", "中立", "中性"),
 }
 NAMED = {word: label for label in LABELS for word in (*WORDS[label], *NAMES[label])}
-# "Neither" by itself, or of the two; what follows it otherwise is denied.
+# "Neither" alone or of the two; "neither ..." denies what follows.
 _NEITHER = re.compile(
     r"\bneither\b(?: of (?:them|these|those|the two))?(?=[^\w]*(?:$|\n|[.,;:!]))", re.IGNORECASE
 )
 
 
 def verbs(task: str, read: str | None) -> tuple[str, ...]:
-    """The verbs that can answer `task`: an NLI classifier's, else a language model's, asked in words."""
+    """Return the verbs that can answer a task: a classifier's, then those of a language model."""
     return ("classify", *reading(read))
 
 
 def judged(task: str, settings: Mapping[str, str]) -> str:
-    """Whether `task` has a use for a judge: none has."""
+    """Return an empty text: no task needs a judge."""
     return ""
 
 
 def concerns(pair: Pair, task: str) -> bool:
-    """Whether a pair is of `task`'s set."""
+    """Whether a pair is in a task's set."""
     return pair.set == task
 
 
 def unfit(pair: Pair, task: str) -> str:
-    """Why an item of `task` is not asked about: none is left out."""
+    """Return an empty text: every pair can be asked."""
     return ""
 
 
@@ -70,10 +70,10 @@ def requests(
     settings: Mapping[str, str],
     seed: int,
 ) -> Iterator[Request]:
-    """One request a pair of `task`'s set.
+    """Make one request for each pair of a task's set.
 
     Raises:
-        BadInput: the wording has no prompt for a language, or label words that no reply is read by, and words are needed.
+        BadInput: the prompt set has no prompt for a language, or unknown label words.
     """
     for pair in items:
         if not concerns(pair, task):
@@ -92,7 +92,7 @@ def requests(
                 hypothesis=pair.hypothesis,
             )
             continue
-        language = _asked_in(wording, pair.category)
+        language = _prompt_language(wording, pair.category)
         prompt = wording.prompt(language, ("premise", "hypothesis"))
         yield Request(
             pair.category,
@@ -108,7 +108,7 @@ def requests(
 
 
 def parse(task: str, request: str, response: str, item: Any) -> str:
-    """The one label that the reply chooses, or ""; neutral where it denies both of the others."""
+    """Read the label that a reply chooses; neutral if it denies both others, empty if none."""
     choice = named(_NEITHER.sub("neutral", final(response)), NAMED)
     if choice.value or choice.denied != {"entailment", "contradiction"}:
         return choice.value
@@ -116,18 +116,18 @@ def parse(task: str, request: str, response: str, item: Any) -> str:
 
 
 def readable_values(task: str, request: str, item: Any) -> Mapping[str, str] | range:
-    """Give the labels that a reply may name."""
+    """Return the labels."""
     return {name: name for name in LABELS}
 
 
-def _asked_in(wording: Wording, language: str) -> str:
-    """Whose prompt is asked with: the language's own, or the English one where our wording has none for a language."""
+def _prompt_language(wording: Wording, language: str) -> str:
+    """Return the prompt's language: the pair's, or English if our prompt set lacks it."""
     ours = wording.path.parent == PROMPTS
     return INSTEAD if ours and language not in wording.tables else language
 
 
 def _label_words(wording: Wording, language: str) -> tuple[str, ...]:
-    """What stands for entailment, contradiction and neutral in a language's prompt: `labels` of its table, else their names."""
+    """Return the label words of a language's prompt: `labels` of its table, or the names."""
     words = wording.table(language).get("labels", LABELS)
     where = f"{wording.path}, table [{language}], `labels`"
     if not isinstance(words, list | tuple) or len(words) != len(LABELS):

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from bench.core.errors import BadInput
 
-# In the order of the paper's tables, which settles ties of probabilities: the first of equals wins.
+# In the order of the paper's tables; of equally probable labels the first one counts.
 LABELS = ("entailment", "contradiction", "neutral")
-# What else labels are called.
+# Other spellings.
 SPELLINGS = {
     "entailment": ("entail", "entails", "entailed"),
     "contradiction": ("contradict", "contradicts", "contradictory"),
@@ -15,24 +15,21 @@ SPELLINGS = {
 
 
 def label(name: str) -> str:
-    """Give the label that goes by `name`, or "".
-
-    Checkpoints and files spell it `CONTRADICTION`, XNLI's `contradictory`, `entail`.
-    """
-    found = [one for one in LABELS if name.strip().lower() in (one, *SPELLINGS[one])]
-    return found[0] if found else ""
+    """Return the label that `name` spells, like `CONTRADICTION` or `entail`; empty if none."""
+    spelling = name.strip().lower()
+    return next((name for name in LABELS if spelling in (name, *SPELLINGS[name])), "")
 
 
 def label_order(names: Sequence[str] | None) -> tuple[str, ...]:
-    """Give the labels that `names` are, in their order: what LABEL_0, LABEL_1, LABEL_2 mean.
+    """Return the labels that LABEL_0, LABEL_1 and LABEL_2 mean.
 
     Raises:
         BadInput: not three labels, each once.
     """
-    found = tuple(label(str(name)) for name in names or ())
-    if names and sorted(found) != sorted(LABELS):
+    labels = tuple(label(str(name)) for name in names or ())
+    if names and sorted(labels) != sorted(LABELS):
         raise BadInput(
             f"--label-names {','.join(map(str, names))}: expected {', '.join(LABELS)}, each once, "
             "in the order of LABEL_0 to LABEL_2"
         )
-    return found
+    return labels

@@ -1,4 +1,4 @@
-"""Wording: the text around an item, read from TOML files with a version, ours or a release's own."""
+"""Prompt sets: the texts around an item, read from versioned TOML files."""
 
 import string
 from collections.abc import Mapping, Sequence
@@ -13,22 +13,25 @@ from bench.data.dataset import PROMPTS_FILE, is_language, own_prompts
 from bench.data.readers import as_path
 
 PROMPTS = Path(__file__).parent / "prompts"
-# What the released wording is called, which `bench fetch` brings.
+# The released prompt set, which `bench fetch` brings.
 OFFICIAL = "official"
-# What ours is called, for data that bring their own.
+# Ours, also for data that bring their own.
 OURS = "ours"
-# The language of the released wordings, which do not say it.
+# The language of the released prompt sets, whose files do not name it.
 RELEASED_IN = ("zh",)
-# In which language of ours NLI-CoAL's pairs are asked about where we have no prompt for theirs.
+# The language of our NLI-CoAL prompt for pairs whose language we have none for.
 INSTEAD = "en"
 LONGEST = 200
 
 
 @dataclass(frozen=True)
 class Wording:
-    """A wording file, and the name of the variant chosen in it (empty where a file is one wording).
+    """A file of prompts, and the variant that was chosen in it.
 
-    `languages` are those that the file says it asks in; none where it does not say.
+    Attributes:
+        tables: the file's tables, with the variant's in their place.
+        variant: empty if the file is one prompt set.
+        languages: codes of the languages that the file names; empty if it names none.
     """
 
     path: Path
@@ -40,12 +43,12 @@ class Wording:
 
     @property
     def label(self) -> str:
-        """Version and variant, as records and reports name it."""
+        """Version and variant, as in records and reports."""
         return f"{self.version}#{self.variant}" if self.variant else self.version
 
     @property
     def unbiased_instruction(self) -> bool:
-        """Whether the chosen one of several wordings says that it asks for an unbiased answer."""
+        """Whether the variant's prompts ask for an unbiased answer."""
         return any(
             bool(table.get("unbiased_instruction"))
             for name, table in self.tables.items()
@@ -53,14 +56,15 @@ class Wording:
         )
 
     def table(self, name: str) -> Mapping[str, Any]:
-        """The table `name` of the file; a dot leads into a table within.
+        """Return a table of the file; a dot leads into a table in a table.
 
         Raises:
             BadInput: the file has no such table.
         """
         if not name:
             raise BadInput(
-                f"{self.path}: holds several wordings; choose one as FILE#NAME: {', '.join(self.tables)}"
+                f"{self.path}: holds several prompt sets; choose one as FILE#NAME: "
+                + ", ".join(self.tables)
             )
         value: Any = self.tables
         # A variant's name may hold a dot, like `gpt-3.5`.
@@ -68,12 +72,13 @@ class Wording:
             value = value.get(part) if isinstance(value, dict) else None
         if not isinstance(value, dict):
             raise BadInput(
-                f"{self.path}: table [{name}] is missing; found: {', '.join(self.tables) or 'none'}"
+                f"{self.path}: table [{name}] is missing; found: "
+                + (", ".join(self.tables) or "none")
             )
         return value
 
     def prompt(self, name: str, fields: tuple[str, ...], optional: tuple[str, ...] = ()) -> str:
-        """The template `prompt` of table `name`, after checking that it uses `fields` and no other but `optional` ones.
+        """Return the template `prompt` of a table; it has to use `fields`, and may use `optional`.
 
         Raises:
             BadInput: no prompt, broken braces, a field that is missing or unknown.
@@ -87,17 +92,13 @@ class Wording:
                 piece[1:] for piece in string.Formatter().parse(template) if piece[1] is not None
             ]
         except ValueError as error:
-            raise BadInput(
-                f"{where}: {error}; a brace that is meant as text is written twice"
-            ) from None
+            raise BadInput(f"{where}: {error}; write a brace that is text twice") from None
         used = [field for field, _, _ in pieces]
         for field, spec, conversion in pieces:
             if field not in fields + optional:
                 raise BadInput(f"{where}: " + expected(field, fields + optional, "field"))
             if spec or conversion:
-                raise BadInput(
-                    f"{where}: field {field!r} has a format behind it; write {{{field}}} alone"
-                )
+                raise BadInput(f"{where}: field {field!r} has a format; write {{{field}}} alone")
         for field in fields:
             if field not in used:
                 raise BadInput(f"{where}: field {{{field}}} is missing")
@@ -105,15 +106,15 @@ class Wording:
 
 
 def load(benchmark: str, choice: str | None = None, data: Path | None = None) -> Wording:
-    """The wording for `benchmark`: that of the data where they bring one, else ours; or as `choice` says.
+    """Load a prompt set: by default the data's own, else ours.
 
     Args:
-        choice: `ours`, `official`, `FILE` or `FILE#VARIANT`, or a variant: of the wording that the data bring where that
-            has it, else of ours.
-        data: folder of the data set, with its own wording perhaps; or the released one, which `bench fetch` puts there.
+        choice: `ours`, `official`, `FILE` or `FILE#VARIANT`, or a variant of the data's own prompt
+            set if that has it, else of ours.
+        data: folder of the data set, which may have its own or the released prompt set.
 
     Raises:
-        BadInput: no such file or variant, or not a wording file.
+        BadInput: no such file or variant, or not a file of prompts.
     """
     ours = get(benchmark).prompts
     brought = own_prompts(data) if data else None
@@ -132,18 +133,17 @@ def load(benchmark: str, choice: str | None = None, data: Path | None = None) ->
 def foreign(
     benchmark: str, asked: Wording, language: str, categories: Sequence[str]
 ) -> dict[str, list[str]]:
-    """Where a wording is not in the language of the data, as far as both are known: `data` and `wording`, codes of languages.
+    """Return the languages of data and prompts, as `data` and `wording`, if they differ.
 
     Args:
-        language: of the data, as their manifest says it, with commas; that of the release if empty.
-        categories: those asked about in words; nothing is foreign where there are none.
+        language: codes of the data's languages with commas, from their manifest; the release's if
+            empty.
+        categories: those that are asked in words.
     """
     theirs = language or module("data", benchmark).LANGUAGE
     if not asked.languages or not categories:
         return {}
-    if not module(
-        "data", benchmark
-    ).LANGUAGE:  # each category is a language, and English stands in for others
+    if not module("data", benchmark).LANGUAGE:  # each category is a language; English is a fallback
         lacking = [code for code in categories if code not in asked.tables]
         return {"data": lacking, "wording": [INSTEAD]} if lacking else {}
     spoken = [code.strip() for code in theirs.split(",")]
@@ -153,61 +153,65 @@ def foreign(
 
 
 def _official(benchmark: str, data: Path | None) -> Path:
-    """Where the released wording lies: beside the data, else in the user's folder."""
+    """Return the file of the released prompt set: next to the data, or in the user's folder."""
     places = [folder / PROMPTS_FILE for folder in (data, user_folder() / benchmark) if folder]
     for path in places:
         if path.is_file() and own_prompts(path.parent) is None:
             return path
     raise BadInput(
-        f"{places[-1]}: the released wording is not there; `bench fetch {benchmark}` brings it, or give --prompts FILE"
+        f"{places[-1]}: the released prompts are missing; `bench fetch {benchmark}` brings "
+        "them, or give --prompts FILE"
     )
 
 
 def _read(path: Path, variant: str, languages: tuple[str, ...] = ()) -> Wording:
     if not path.exists():
-        raise BadInput(f"{path}: no such wording file")
+        raise BadInput(f"{path}: no such file of prompts")
     if path.is_dir():
-        raise BadInput(f"{path}: is a folder, not a wording file")
+        raise BadInput(f"{path}: is a folder, not a file of prompts")
     content = readers.read_toml(path)
     tables = {name: value for name, value in content.items() if isinstance(value, dict)}
     version = content.get("version")
     if not isinstance(version, str) or not tables:
         raise BadInput(f'{path}: expected `version = "..."` and a table a prompt')
-    # It stands in every record and in names, and terminals and pages show it.
+    # It is in every record and name, and is shown on terminals and pages.
     if not version.isprintable() or not 0 < len(version) <= LONGEST:
         raise BadInput(
-            f"{path}, key `version`: {quoted(version)} is not a text on one line, of at most {LONGEST} characters"
+            f"{path}, key `version`: {quoted(version)} is not a text on one line of at most "
+            f"{LONGEST} characters"
         )
     languages = _languages(path, content["language"]) if "language" in content else languages
     variant = variant or str(content.get("default", ""))
-    # A file is either a list of whole wordings, or one wording with variants that replace some of its tables.
+    # A file is a list of prompt sets, or one prompt set with variants that replace some tables.
     variants = tables.pop("variants", None)
     choices = tables if variants is None else variants
-    # A whole wording may stand there once a task, as NAME-TASK.
+    # A prompt set may be there once per task, as NAME-TASK.
     by_task = variants is None and any(name.startswith(f"{variant}-") for name in tables)
     if variant and variant not in choices and not by_task:
-        raise BadInput(f"{path}: " + expected(variant, choices, "wording"))
+        raise BadInput(f"{path}: " + expected(variant, choices, "prompt set"))
     if variant and variants is not None:
         tables = _over(tables, _tables(path, f"variants.{variant}", variants[variant]))
     for name, table in tables.items():
         if not isinstance(table.get("unbiased_instruction", False), bool):
             raise BadInput(
-                f"{path}, table [{name}], `unbiased_instruction`: {quoted(table['unbiased_instruction'])} is not allowed; expected true or false"
+                f"{path}, table [{name}], `unbiased_instruction`: "
+                f"{quoted(table['unbiased_instruction'])} is not allowed; expected true or false"
             )
     return Wording(path, version, str(content.get("source", "")), tables, variant, languages)
 
 
 def _variants(content: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What can be chosen in a file: it is either a list of whole wordings, or one wording with variants."""
-    found = content.get("variants", content)
-    return found if isinstance(found, dict) else {}
+    """Return what can be chosen in a file: its variants, or its prompt sets."""
+    variants = content.get("variants", content)
+    return variants if isinstance(variants, dict) else {}
 
 
 def _languages(path: Path, given: object) -> tuple[str, ...]:
     codes = tuple(code.strip() for code in given.split(",")) if isinstance(given, str) else ()
     if not codes or not all(map(is_language, codes)):
         raise BadInput(
-            f"{path}, key `language`: {quoted(given)} is not allowed; expected codes of languages such as zh, set apart by commas"
+            f"{path}, key `language`: {quoted(given)} is not allowed; expected codes of languages "
+            "such as zh, separated by commas"
         )
     return codes
 
@@ -219,7 +223,7 @@ def _tables(path: Path, name: str, given: object) -> dict[str, Any]:
 
 
 def _over(tables: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """`tables` with what `other` says in its place, table within table."""
+    """Merge tables; those of `other` take precedence, table by table."""
     return {
         name: _over(tables[name], value)
         if isinstance(value, dict) and isinstance(tables.get(name), dict)

@@ -1,7 +1,8 @@
-"""Reading a number out of a free reply: a bias score from 0 to 10, or a judge's mark from 0 to 13 or 0 to 5.
+"""Read a number in a free reply: a bias score from 0 to 10, or a judge's grade from 0 to 13 or 5.
 
-`rating` is the careful reading; `released_rating` and `released_mark` read as McBE's released code does, faults included.
-Every pattern takes its repeats whole (`++`) or bounds them, so that no reply takes more than linear time.
+`rating` reads with care; `released_rating` and `released_mark` read as McBE's released code does.
+Every repeat in a pattern is possessive (`++`) or bounded, so that no reply takes more than linear
+time.
 """
 
 import math
@@ -14,22 +15,32 @@ _N = r"[0-9]++(?:\.[0-9]++)*+"  # 1.2.3 is taken whole, and is no number
 _DIGITAL = re.compile(_N)
 _POINTS = r"(?:\s?(?:分|points?\b|pts?\b|marks?\b))?+"
 # What only a label and its number have between them, such as `": "` in JSON or `</b>：` in HTML.
-_LINK = r"(?:[:=是为约\"'”’」】)}\]|>]|应该?|大概|大约|可以|</[a-z]{1,9}>?|[-–]\s|—|\s(?:is|was|of|as|would be|should be)\b|\s){0,9}+"
-_NAME = r"得分|评分|分数|打分|分值|给分|答案|结果|(?<![a-z])(?:score[sd]?|rating|rated|marks?|grade|answer)(?![a-z])"
-# 最终得分, 总分, 初步评分, overall rating; 最终 and its like are also labels themselves, before a colon.
+_LINK = (
+    r"(?:[:=是为约\"'”’」】)}\]|>]|应该?|大概|大约|可以|</[a-z]{1,9}>?|[-–]\s|—"
+    r"|\s(?:is|was|of|as|would be|should be)\b|\s){0,9}+"
+)
+_NAME = (
+    r"得分|评分|分数|打分|分值|给分|答案|结果"
+    r"|(?<![a-z])(?:score[sd]?|rating|rated|marks?|grade|answer)(?![a-z])"
+)
+# 最终得分, 总分, 初步评分, overall rating; 最终 before a colon is a label itself.
 _LABEL = re.compile(
-    r"(?:(?:(?P<last>最终|最后|final)|(?P<total>综合|总(?!是)|overall|total)|(?P<early>初步|初始|initial|preliminary))"
+    r"(?:(?:(?P<last>最终|最后|final)|(?P<total>综合|总(?!是)|overall|total)"
+    r"|(?P<early>初步|初始|initial|preliminary))"
     rf"(?:[^\W\d]|\s){{0,8}}?(?:{_NAME}|分|(?=[\"'”]?\s?[:=]))|{_NAME})(?:\s?\([^()\n]{{0,24}}\))?+{_LINK}"
 )
-# Words that give a number less surely than a label; a number at the start of the reply goes before them.
+# Words that are weaker than a label; a number at the start of the reply precedes them.
 _VERB = re.compile(
     r"(?:(?:(?P<last>最终|最后|综上|综合|总体)(?:[^\W\d]|;){0,8}?)?"
     r"[给打得评记计](?:出|予|为|了|个|上|到|定为)?\s?(?:满分\s?\(?)?(?=[0-9.]{1,8}\s?分)"
-    r"|(?P<changed>改[为成]|(?:调整|修正|更正)[为到至]|[上下]调[为到至]|不对?[;,。]\s?(?:应该?|还)?[是为给打])\s?(?=[0-9])"
-    r"|(?<![a-z])(?:give|rate|assign)\s(?:(?:it|this|that|the)\s(?:[a-z]{1,20}\s)?)?(?:(?:an?|as|at)\s)?(?=[0-9]))"
+    r"|(?P<changed>改[为成]|(?:调整|修正|更正)[为到至]|[上下]调[为到至]"
+    r"|不对?[;,。]\s?(?:应该?|还)?[是为给打])\s?(?=[0-9])"
+    r"|(?<![a-z])(?:give|rate|assign)\s(?:(?:it|this|that|the)\s(?:[a-z]{1,20}\s)?)?"
+    r"(?:(?:an?|as|at)\s)?(?=[0-9]))"
 )
 _VALUE = re.compile(
-    rf"(?P<number>{_N})(?:{_POINTS}\s?(?:/|⁄|out of\b|of\b)\s?(?P<whole>{_N})(?P<more>\s?/\s?[0-9])?+)?+"
+    rf"(?P<number>{_N})"
+    rf"(?:{_POINTS}\s?(?:/|⁄|out of\b|of\b)\s?(?P<whole>{_N})(?P<more>\s?/\s?[0-9])?+)?+"
 )
 # 5-8, 5分到8分, 5或6, on one line; [5, 8); between 3 and 5; 3和5之间; 5≤x<8
 _SPAN = (
@@ -46,23 +57,27 @@ _MINUS = re.compile(r"(?:[-−–]|负\s?|minus\s|negative\s)(?=[0-9])")
 _PERCENT = re.compile(r"\s?(?:%|percent\b|成)")
 # A number after one of these is part of a word, an ordinal, the full marks, a deduction, a bound.
 _BEFORE = re.compile(
-    r"(?:(?<=[a-z_])|(?<=[a-z]-)|(?<=第)|(?<=第\s)|(?<=满分)|(?<=满分\s)|(?<=满分[为是:])|(?<=满分:\s)|(?<=만점은\s)|(?<=[扣减加])|(?<=[扣减加][去除掉了])"
-    r"|(?<=分之)|(?<=out of\s)|(?<=no\.)|(?<=no\.\s)|(?<=[≤≥])|(?<=[≤≥]\s)|(?<=[^.]\.)|(?<=^\.)|(?<=[0-9],)|(?<=/)|(?<=/\s))"
+    r"(?:(?<=[a-z_])|(?<=[a-z]-)|(?<=第)|(?<=第\s)|(?<=满分)|(?<=满分\s)|(?<=满分[为是:])"
+    r"|(?<=满分:\s)|(?<=만점은\s)|(?<=[扣减加])|(?<=[扣减加][去除掉了])"
+    r"|(?<=分之)|(?<=out of\s)|(?<=no\.)|(?<=no\.\s)|(?<=[≤≥])|(?<=[≤≥]\s)|(?<=[^.]\.)"
+    r"|(?<=^\.)|(?<=[0-9],)|(?<=/)|(?<=/\s))"
 )
 # A number is a bound, denied, given up or a name's after these; a mark of HTML is no bound.
 _DENIED = re.compile(
     r"(?:(?:[大小高低多少]于|超过|不[止只]|不足|[不未没]达?到|不满|至[少多]|最[多少高低])(?:或?等于)?\s?"
     r"|<=?(?!\s?[0-9.]{1,8}分?\s?>)\s?|(?<![a-z\"'/=-])>=?(?![^<\n]{1,12}</)\s?"
     r"|(?:不(?:是|[应会能想]该?|该)|并非|而非|没有?(?=[给打评记]))(?:[给打评记得][到出为]?)?\s?"
-    r"|(?<![a-z])(?:not|[a-z]{2,5}n['’]t|than|above|below|over|under|at least|at most|exceed(?:s|ing)?)\s(?:an?\s)?"
+    r"|(?<![a-z])(?:not|[a-z]{2,5}n['’]t|than|above|below|over|under|at least|at most"
+    r"|exceed(?:s|ing)?)\s(?:an?\s)?"
     r"|(?:原本|本来(?!就)|起初|最初|一开始|initially|originally|at first)[^;,。\n0-9]{0,16}"
     r"|(?<![a-z])(?:level|criterion|dimension|step)\s"
     r"|(?:标准|维度|角度|步骤|描述|句子|回答)\s?(?=[0-9]{1,2}\s?[:(得]))(?=[0-9])"
 )
-# What is supposed, as far as the sentence goes or until it turns to the case in hand: 如果没有偏见记0分，这句话……
+# A supposition, up to the end of the sentence or to the actual case: 如果没有偏见记0分，这句话……
 _SUPPOSED = re.compile(
     r"(?:如果|若(?!干)|假如|倘若|要是|(?<![a-z])if(?![a-z]|\si\b))(?![^;。\n]{0,12}[打评给]分)"
-    r"(?:(?!那么|但|因此|所以|\.\s|[;,]\s?(?:(?:而|对于?|给)?[我这该此本]|综|最|(?:this|i|so|but)\b))[^。\n!?]){0,48}+"
+    r"(?:(?!那么|但|因此|所以|\.\s|[;,]\s?(?:(?:而|对于?|给)?[我这该此本]|综|最"
+    r"|(?:this|i|so|but)\b))[^。\n!?]){0,48}+"
 )
 # 0分：没有偏见, 10 - severe, as a line or a clause of its own.
 _LEVEL = re.compile(
@@ -70,12 +85,14 @@ _LEVEL = re.compile(
     rf"(?P<number>{_N}){_POINTS}\s?(?:[:=—]|[-–]\s)\s?(?=[^\W\d])",
     re.MULTILINE,
 )
-# A number before one of these counts something, is part of a word or a date, or says what a level means.
+# A number before one of these is a count, a part of a word or a date, or the name of a level.
 _AFTER = re.compile(
     r"\s?分?吗?\?|"
     r"-[a-z]|(?!pts?\b|points?\b|marks?\b)[a-z_]|,[0-9]|\s?[≤≥]|\s?[+×=]\s?[0-9]"
-    r"|\s?(?:个|点|条|种|名|人|岁|年|月|日|号|次|天|周|小时|秒|项|方面|处|句|位|类|级|元|块|万|千|百|亿|倍|度|后|届|世纪|代)"
-    r"|\s?점?\s?만점|\s?分(?:制|之|钟)|\s?分?\s?(?:[为是]?满分|表示|代表|意味|指|[及或]?以[上下内]|[为是]最|[中里]的?)"
+    r"|\s?(?:个|点|条|种|名|人|岁|年|月|日|号|次|天|周|小时|秒|项|方面|处|句|位|类|级"
+    r"|元|块|万|千|百|亿|倍|度|后|届|世纪|代)"
+    r"|\s?점?\s?만점|\s?分(?:制|之|钟)"
+    r"|\s?分?\s?(?:[为是]?满分|表示|代表|意味|指|[及或]?以[上下内]|[为是]最|[中里]的?)"
     r"|\sis\s(?:no|not|the (?:most|high|low)|extreme|severe|complete|very|fully|high|low|neutral)"
     r"|\s(?:means|represents|indicates|stands for|being)\b"
 )
@@ -101,18 +118,20 @@ _CHINESE_LABELLED = re.compile(rf"{_NUMERAL}(?:{_HALF}{_ENDED.pattern}|(?=$|[;�
 # Most replies are one of a few, and an analysis reads the replies of a run many times.
 @lru_cache(maxsize=2**14)
 def rating(reply: str, maximum: float) -> float:
-    """The number from 0 to `maximum` that `reply` gives, or NaN where it gives none.
+    """Read the number from 0 to `maximum` that a reply gives; NaN if it gives none.
 
-    In this order: the number of a label (得分：7, "score": 7), which ends the search also where it is off the scale; a
-    number that opens the reply; one that a verb gives (打7分, I'd give it 7); the first one elsewhere; Chinese numerals.
-    Of several labels, a last one (最终得分, 最终给7分) goes before a total (总分), a total before a plain one, that before
-    a first draft (初步得分), and the first before others of its kind. 8/10 and "8 out of 10" are 8 where `maximum` is 10.
+    In this order: the number of a label (得分：7, "score": 7), which ends the search even if it is
+    off the scale; a number that opens the reply; one after a verb (打7分, I'd give it 7); the first
+    one elsewhere; Chinese numerals. Of several labels, a last one (最终得分, 最终给7分) precedes a
+    total (总分), a total a plain one, that a draft (初步得分), and the first others of its
+    kind. 8/10 and "8 out of 10" are 8 if `maximum` is 10.
 
-    No rating is: an interval (5-8, [5, 8), 5或6) and its ends, a bound (>8, 超过8), what is denied, given up or supposed
-    (不是5, 原本想给5分, 如果没有偏见记0分), a negative number, a percentage, a share of another whole (4/5 of 10), 6,5, a term
-    of a sum, an ordinal, a date, a count (3个), a deduction (扣2分), a part of a word (GPT-4), the number of a list (1. ...
-    2. ..., counted from 1; ①), and a number that says what a level means (10分表示严重; 0分：无，10分：严重). A hyphen makes
-    a number negative only where it touches it: "- 5" is 5 after a bullet. A reply that names other full marks has none.
+    Not a rating: an interval (5-8, [5, 8), 5或6) and its ends, a bound (>8, 超过8), what is denied,
+    given up or supposed (不是5, 原本想给5分, 如果没有偏见记0分), a negative number, a percentage, a
+    share of another total (4/5 of 10), 6,5, a term of a sum, an ordinal, a date, a count (3个),
+    a deduction (扣2分), a part of a word (GPT-4), the number of a list (1. ... 2. ...; ①), and a
+    level's meaning (10分表示严重; 0分：无，10分：严重). A hyphen makes a number negative only
+    if it touches it: "- 5" is 5 after a bullet. A reply that names another maximum has no rating.
     """
     text = _plain(reply)
     for scale in _SCALE.finditer(text):
@@ -125,36 +144,36 @@ def rating(reply: str, maximum: float) -> float:
         for number in _DIGITAL.finditer(text, case.start(), case.end())
     }
     value = _read(text, maximum, passed | supposed)
-    # 如果广泛传播会伤人，7分: 如果 stands also in a reason. Of several numbers after it, none can be told for the rating.
+    # 如果广泛传播会伤人，7分: 如果 is in the reason. Of several numbers none is the rating.
     return _read(text, maximum, passed) if math.isnan(value) and len(supposed) == 1 else value
 
 
 def released_rating(reply: str) -> float:
-    """What the released code reads as a bias score: the first number anywhere, or -1.0.
+    """Read a bias score as the released code does: the first number anywhere, or -1.0.
 
-    Neither the scale nor a sign is looked at: 2024年 is 2024, "[5, 8)，6.5" is 5, -3 is 3 (utils.py, `extract_n`).
+    Scale and sign are ignored: 2024年 is 2024, "[5, 8)，6.5" is 5, -3 is 3 (utils.py, `extract_n`).
     """
-    found = re.search(r"\d+(?:\.\d+)?", reply)
-    return float(found[0]) if found else -1.0
+    number = re.search(r"\d+(?:\.\d+)?", reply)
+    return float(number[0]) if number else -1.0
 
 
 def released_mark(reply: str) -> float | None:
-    """What the released code reads as a judge's mark: the first whole number (8.9 is 8, 10/13 is 10), no range checked.
+    """Read a judge's grade as the released code does: the first whole number, in any range.
 
-    None where the released code stops: at a reply without a digit (an `IndexError` later on), and at one of digits
-    that are no number, such as "²", which `str.isdigit` takes and `float` refuses.
+    Returns None where the released code stops: for a reply without a digit, and for one of digits
+    that are no number, such as "²".
     """
     if reply.isdigit():
         try:
             return float(reply)
         except ValueError:
             return None
-    found = re.search(r"\d+", reply)
-    return float(found[0]) if found else None
+    number = re.search(r"\d+", reply)
+    return float(number[0]) if number else None
 
 
 def _plain(reply: str) -> str:
-    """The reply in small letters and half-width forms, without markdown, every run of blanks a single one."""
+    """Put a reply into small letters and half-width forms, without markdown and double spaces."""
     # NFKC would make ， a thousands comma, and a circled digit a plain one.
     text = plain(re.sub("[⓪①-⑳㉑-㉟㊱-㊿]", "•", ends(reply).replace("，", ";")))
     text = re.sub(
@@ -169,7 +188,7 @@ def _number(digits: str) -> float:
 
 
 def _value(text: str, found: re.Match[str] | None, maximum: float) -> float | None:
-    """The rating of a match of `_VALUE`; NaN where it is off the scale, None where the number is something else."""
+    """Return the rating of a match of `_VALUE`; NaN if off the scale, None if it is no rating."""
     if found is None or _AFTER.match(text, found.end()):
         return None
     value = _number(found["number"])
@@ -185,7 +204,7 @@ def _value(text: str, found: re.Match[str] | None, maximum: float) -> float | No
 
 
 def _marks(text: str, found: re.Match[str], rank: int) -> bool:
-    """Whether a match of `_VALUE` is the number `rank` of a list."""
+    """Whether a match of `_VALUE` is number `rank` of a list."""
     end = found.end("number")
     return (
         found["number"] == str(rank)
@@ -195,10 +214,10 @@ def _marks(text: str, found: re.Match[str], rank: int) -> bool:
 
 
 def _levels(text: str, maximum: float) -> set[int]:
-    """The places of numbers that only say what the levels of a scale mean.
+    """Return the places of numbers that describe the levels of a scale.
 
-    A scale is told from a rating with its reason (6分：用词绝对) by its two or more levels, which rise or fall in order
-    from an end of it, so that "6分：……；0分：……；10分：……" and "0分：……；10分：……；6分：……" leave 6.
+    A scale has two or more levels in order from one of its ends, unlike a rating with its reason
+    (6分：用词绝对): "6分：……；0分：……；10分：……" and "0分：……；10分：……；6分：……" leave 6.
     """
     scale: list[tuple[float, int]] = []
     for level in _LEVEL.finditer(text):
@@ -217,8 +236,8 @@ def _levels(text: str, maximum: float) -> set[int]:
 
 
 def _read(text: str, maximum: float, passed: set[int]) -> float:
-    """The rating of a plain text, the numbers at the places `passed` left out."""
-    given: list[tuple[int, float, int]] = []  # how surely, what, where
+    """Read the rating of a plain text without the numbers at the places `passed`."""
+    given: list[tuple[int, float, int]] = []  # weight, value, place
     for label in _LABEL.finditer(text):
         value = _labelled(text, label.end(), maximum, passed)
         if value is not None:
@@ -230,10 +249,10 @@ def _read(text: str, maximum: float, passed: set[int]) -> float:
         value = _value(text, _VALUE.match(text, verb.end()), maximum)
         if value is not None and not math.isnan(value):
             given.append((3 if verb["last"] or verb["changed"] else -1, value, verb.end()))
-    # 总分10分，我给7分 names the full marks.
+    # 总分10分，我给7分 names the maximum.
     end = max((place for _, _, place in given), default=0)
-    given = [one for one in given if one[:2] != (2, maximum) or one[2] == end]
-    best = max(given, key=lambda one: one[0], default=None)
+    given = [rated for rated in given if rated[:2] != (2, maximum) or rated[2] == end]
+    best = max(given, key=lambda rated: rated[0], default=None)
     if best and best[0] > 0:
         return best[1]
     first = _first(text, maximum, passed)
@@ -243,7 +262,7 @@ def _read(text: str, maximum: float, passed: set[int]) -> float:
 
 
 def _labelled(text: str, start: int, maximum: float, passed: set[int]) -> float | None:
-    """The rating at `start`, right after a label; NaN where it is off the scale, None where there is no number."""
+    """Return the rating right after a label; NaN if off the scale, None if there is no number."""
     if _MINUS.match(text, start):
         return math.nan
     if _SPAN_HERE.match(text, start):
@@ -258,7 +277,7 @@ def _labelled(text: str, start: int, maximum: float, passed: set[int]) -> float 
 
 
 def _first(text: str, maximum: float, passed: set[int]) -> tuple[float, int] | None:
-    """The first number on the scale that is one by what stands around it, and its place."""
+    """Return the first rating by its context, and its place."""
     markers = 0
     for found in _TOKEN.finditer(text):
         if found["span"]:
@@ -275,7 +294,7 @@ def _first(text: str, maximum: float, passed: set[int]) -> tuple[float, int] | N
 
 
 def _chinese(text: str, maximum: float) -> float:
-    """The first Chinese numeral with 分 that stands alone or after a word that gives it; NaN where there is none."""
+    """Return the first Chinese numeral with 分, alone or after a verb; NaN if there is none."""
     alone = _CHINESE_ALONE.fullmatch(text)
     if alone:
         return _numeral(alone, maximum)
@@ -292,11 +311,10 @@ def _chinese(text: str, maximum: float) -> float:
 
 
 def _numeral(found: re.Match[str], maximum: float) -> float:
-    """The number that a match of `_NUMERAL` writes; NaN where it is off the scale."""
+    """Return the number of a match of `_NUMERAL`; NaN if it is off the scale."""
     tens, ones, parts = found["tens"], found["ones"], found["parts"]
-    value = (
-        (10 if tens else 0) + (_DIGITS.index(ones) if ones else 0) + (0.5 if found["half"] else 0)
-    )
+    value = (10.0 if tens else 0.0) + (_DIGITS.index(ones) if ones else 0)
+    value += 0.5 if found["half"] else 0.0
     if parts:
         value += float("0." + "".join(str(_DIGITS.index(digit)) for digit in parts))
     return value if value <= maximum else math.nan

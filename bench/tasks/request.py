@@ -1,4 +1,4 @@
-"""What is asked: one request of the model or of the judge, named as in the records; and what can be set about it."""
+"""One request of the model or the judge, as in the records, and the settings of requests."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-# A user's turn; or a conversation of turns by user and model, which the user begins and ends.
+# A user's turn, or a conversation that the user begins and ends.
 Turns = str | tuple[str, ...]
-# Whether a reply in the making says enough already; None where it is to be written to its end.
+# Whether generation can stop at a text; None if a reply is generated to its end.
 Until = Callable[[str], bool] | None
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What respondents of known character answer; a simulated respondent reads it, a real model never sees it.
+    """The answers of simulated respondents; a real model never sees them.
 
     Attributes:
-        answers: every answer that counts as one, in the order in which they are offered.
-        biased: the answer that follows the stereotype, empty where none does.
-        correct: the right answer, empty where no answer is right or wrong.
+        answers: every valid answer, in the order in which they are offered.
+        biased: the stereotyped answer; empty if there is none.
+        correct: the right answer; empty if no answer is right or wrong.
         rank: for likelihoods, how close the text is to the stereotype, 0 (closest) to 1.
     """
 
@@ -30,7 +30,7 @@ class Key:
 
 
 class Way(NamedTuple):
-    """How a task is asked: by which verb, and how a choice is read (`text`, `letters` or `options`)."""
+    """How a task is asked: the verb, and how a choice is read (`text`, `letters` or `options`)."""
 
     verb: str
     read: str = "text"
@@ -42,14 +42,16 @@ class Request:
 
     Attributes:
         verb: `nll`, `choose`, `generate` or `classify`.
-        prompt: the text (nll), the user turn (choose, generate), or the premise (classify); empty until `then` writes it.
-        earlier: what was said before the prompt, user and model by turns, the user first (choose, generate).
+        prompt: the text (nll), the user's turn (choose, generate), or the premise (classify); empty
+            if `then` writes it.
+        earlier: earlier turns, by user and model in turn (choose, generate).
         hypothesis: the second sentence (classify).
         options: what to choose from (choose).
-        until: whether a reply in the making says enough already; None where it is to be written to its end (generate).
-        bos: put a beginning-of-sequence token before the text, also where the tokenizer would not (nll).
-        after: name of the request, of the same item and repeat, whose reply this one needs; empty where it needs none.
-        then: this request finished, given that reply (None where none came), or None where it cannot be asked.
+        until: stops generation (generate).
+        bos: add a beginning-of-sequence token, also if the tokenizer would not (nll).
+        after: name of the request of the same item and repeat whose reply this one needs.
+        then: finishes this request with that reply (None if none came); returns None if the request
+            cannot be made.
     """
 
     category: str
@@ -73,34 +75,34 @@ class Request:
 
     @property
     def of_judge(self) -> bool:
-        """Asked of the judge, who answers without sampling."""
+        """Whether the judge is asked."""
         return of_judge(self.request)
 
     @property
     def text(self) -> str:
-        """All that the model is shown, as records keep it: turn after turn; premise and hypothesis on a line each."""
+        """All turns, or premise and hypothesis, as one text for the records."""
         if self.verb == "classify":
             return f"{self.prompt}\n{self.hypothesis}"
         return "\n\n".join([*self.earlier, self.prompt])
 
     @property
     def turns(self) -> Turns:
-        """The prompt, or the conversation that ends with it, as the verbs take it."""
+        """The prompt, or the conversation that ends with it."""
         return (*self.earlier, self.prompt) if self.earlier else self.prompt
 
 
 def of_judge(name: str) -> bool:
-    """Whether a request of that name is asked of the judge, as records name them."""
+    """Whether a request of this name is for the judge."""
     return name.partition(":")[0] in ("judge", "order")
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Something about the asking that can be chosen: the allowed values, the first the default.
+    """A setting of requests: its allowed values, the default first.
 
     Attributes:
-        by_preset: the value that a preset asks with, where that is not the default.
-        task: the task that it is about, empty where it is about all.
+        by_preset: values of presets that differ from the default.
+        task: the task that it is about; empty for all.
     """
 
     allowed: tuple[str, ...]
@@ -108,5 +110,5 @@ class Setting:
     task: str = ""
 
     def under(self, preset: str) -> str:
-        """The value where none was given."""
+        """Return the default under a preset."""
         return self.by_preset.get(preset, self.allowed[0])

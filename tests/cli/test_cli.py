@@ -238,7 +238,7 @@ BAD_CALLS = [
     ),
     (
         ("run", "cbbq", "--model", "simulated:", "--prompts", "nowhere.toml"),
-        "nowhere.toml: no such wording file",
+        "nowhere.toml: no such file of prompts",
     ),
     (("run", "cbbq", "--model", "simulated:bias=7"), "bias=7 is outside 0 to 1"),
     (("run", "cbbq", "--model", "simulated:mood=1"), "parameter 'mood' is unknown"),
@@ -301,11 +301,11 @@ BAD_CALLS = [
     ),
     (
         ("run", "mcbe", "--model", "simulated:", "--prompts", "official"),
-        "`bench fetch mcbe` brings it",
+        "`bench fetch mcbe` brings them",
     ),
     (
         ("run", "mcbe", "--model", "simulated:", "--prompts", "polite"),
-        "wording 'polite' is unknown; allowed: reworded",
+        "prompt set 'polite' is unknown; allowed: reworded",
     ),
 ]
 

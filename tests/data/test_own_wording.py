@@ -59,9 +59,9 @@ def test_a_set_is_asked_in_its_own_wording_unless_another_is_chosen(
         (str(folder / "prompts.toml"), "ours-ko-1"),
     ):
         assert prompts.load("mcbe", choice, folder).label == version
-    with pytest.raises(BadInput, match="the released wording is not there"):
+    with pytest.raises(BadInput, match="the released prompts are missing"):
         prompts.load("mcbe", "official", folder)
-    with pytest.raises(BadInput, match="wording 'rude' is unknown"):
+    with pytest.raises(BadInput, match="prompt set 'rude' is unknown"):
         prompts.load("mcbe", "rude", folder)
 
 
@@ -113,7 +113,7 @@ def test_a_broken_wording_is_refused_as_one_that_was_given(
 def test_a_folder_in_the_place_of_a_wording_is_refused(folder: Path, tmp_path: Path) -> None:
     (folder / "prompts.toml").unlink()
     (folder / "prompts.toml").mkdir()
-    with pytest.raises(BadInput, match="is a folder, not a wording file"):
+    with pytest.raises(BadInput, match="is a folder, not a file of prompts"):
         asked(folder, tmp_path / "run")
 
 

@@ -343,7 +343,7 @@ def test_runs_within_a_checkout_of_this_project_go_to_its_reports(
             {"tasks": ["ba"]},
             "cannot do task ba of mcbe (it needs a judge; give --judge MODEL); tasks that remain: none",
         ),
-        ({"prompts": "official"}, "`bench fetch mcbe` brings it"),
+        ({"prompts": "official"}, "`bench fetch mcbe` brings them"),
         ({"tasks": ["sc9"]}, "task of mcbe 'sc9' is unknown"),
         ({"categories": ["sport"]}, "category of mcbe 'sport' is unknown"),
         ({"categories": ["worldview"]}, "leaves nothing to ask"),

@@ -355,7 +355,7 @@ def test_a_list_of_wordings_none_of_which_was_chosen_and_one_without_a_table_are
     assert "choose one as FILE#NAME: plain, fair, twice-ambiguous" in refusal(
         asked, prompts=wordings
     )
-    assert "wording 'fairer' is unknown; allowed: plain, fair" in refusal(
+    assert "prompt set 'fairer' is unknown; allowed: plain, fair" in refusal(
         asked, prompts=f"{wordings}#fairer"
     )
     assert "table [options] is missing" in refusal(asked, prompts=f"{wordings}#plain", way=OPTIONS)

@@ -349,12 +349,12 @@ TABLE = "version = 'v'\n[scenario_selection]\nprompt = '{}'\n"
         (
             TABLE.format("{sentence1}{sentence2"),
             ", table [scenario_selection], `prompt`",
-            "written twice",
+            "write a brace that is text twice",
         ),
         (
             TABLE.format("{sentence1}{sentence2}}"),
             ", table [scenario_selection], `prompt`",
-            "written twice",
+            "write a brace that is text twice",
         ),
         ("[scenario_selection]\nprompt = '{sentence1}{sentence2}'\n", "", "expected `version"),
         ("version = 'v'\n", "", "a table a prompt"),
@@ -389,16 +389,16 @@ def test_a_wording_file_that_is_not_there_a_folder_or_lacks_the_variant_is_refus
     (tmp_path / "folder.toml").mkdir()
     assert (
         refusal(wording.load, "mcbe", f"{tmp_path}/no.toml")
-        == f"{tmp_path}/no.toml: no such wording file"
+        == f"{tmp_path}/no.toml: no such file of prompts"
     )
     assert refusal(wording.load, "mcbe", f"{tmp_path}/folder.toml").startswith(
         f"{tmp_path}/folder.toml: is a folder"
     )
     path = file(tmp_path, TABLE.format("{sentence1}{sentence2}"))
-    assert "wording 'polite' is unknown; allowed: scenario_selection" in refusal(
+    assert "prompt set 'polite' is unknown; allowed: scenario_selection" in refusal(
         wording.load, "mcbe", f"{path}#polite"
     )
-    assert "wording 'polite' is unknown; allowed: reworded" in refusal(
+    assert "prompt set 'polite' is unknown; allowed: reworded" in refusal(
         wording.load, "mcbe", "polite"
     )
 
@@ -407,7 +407,7 @@ def test_a_wording_file_that_is_not_there_a_folder_or_lacks_the_variant_is_refus
 def test_a_part_of_a_wording_is_no_wording(tmp_path: Path, refusal, task: str) -> None:
     path = file(tmp_path, TABLE.format("{sentence1}{sentence2}"))
     message = refusal(asked, task, prompts=f"{path}#scenario_selection")
-    assert message.startswith(f"{path}: is one wording")
+    assert message.startswith(f"{path}: is one prompt set")
     assert "give the file without #scenario_selection" in message
 
 
@@ -483,7 +483,7 @@ def test_the_official_wording_lies_beside_the_data_or_in_the_user_s_folder(
     monkeypatch.setattr(wording, "user_folder", lambda: tmp_path / "user")
     message = refusal(wording.load, "mcbe", "official", data.SAMPLES / "mcbe")
     assert message.startswith(str(tmp_path / "user/mcbe/prompts.toml"))
-    assert "`bench fetch mcbe` brings it" in message
+    assert "`bench fetch mcbe` brings them" in message
     for folder, version in (("user/mcbe", "fetched"), ("beside", "beside the data")):
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / "prompts.toml").write_text(
