@@ -190,12 +190,7 @@ class Work(NamedTuple):
         return pd.DataFrame(rows, columns=COUNT_COLUMNS)
 
     def evaluate(self, models: Sequence[str], limit: int = 0, seed: int = 0) -> list[Run]:
-        """Ask models the new questions; no runs without a data set.
-
-        Raises:
-            BadInput: no such model.
-            RunFailed: a model does not answer.
-        """
+        """Ask models the new questions; no runs without a data set."""
         if self.source is None:
             return []
         return evaluate_all("cbbq", models, data=self.source.folder, limit=limit, seed=seed)
@@ -228,7 +223,6 @@ def go_on(
 
     Raises:
         BadInput: no project, no such model, or one that cannot write.
-        RunFailed: a file cannot be written, or an endpoint does not answer.
     """
     write = _writer(model) if model else None
     if folder:

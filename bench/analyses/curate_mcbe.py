@@ -197,7 +197,6 @@ def open_project(
 
     Raises:
         BadInput: no project, no such model, or one that cannot write.
-        RunFailed: the folder cannot be written.
     """
     writer = _writer(model) if model else None
     if folder:

@@ -60,11 +60,7 @@ def _inputs(folder: str, captions: Sequence[str]) -> tuple[Path, list[Path]]:
 
 
 def checked(folder: str = "", captions: Sequence[str] = ()) -> pd.DataFrame:
-    """List what is wrong or odd with a pack; with its frames unless captions make them.
-
-    Raises:
-        BadInput: no such folder.
-    """
+    """List what is wrong or odd with a pack; with its frames unless captions make them."""
     place, files = _inputs(folder, captions)
     return check(place, frames=not files)
 

@@ -22,12 +22,7 @@ NOTEBOOKS = {"mcbe": "curate_mcbe", "cbbq": "curate_cbbq", "nli_coal": "curate_n
 
 
 def copy_example(benchmark: str, folder: str | Path) -> list[Path]:
-    """Copy the files that a project of `benchmark` begins with to an empty or new folder.
-
-    Raises:
-        BadInput: the folder is not empty.
-        RunFailed: it cannot be written.
-    """
+    """Copy the files that a project of `benchmark` begins with to an empty or new folder."""
     place = path_of(folder)
     if place.exists() and (not place.is_dir() or any(place.iterdir())):
         raise BadInput(f"{place}: is not empty; the example is copied to an empty or new folder")

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Self
 
@@ -29,12 +30,19 @@ from openpyxl.styles import Alignment, Font, PatternFill, Protection
 from openpyxl.utils import get_column_letter
 from openpyxl.worksheet.datavalidation import DataValidation
 from openpyxl.xml.constants import ARC_CORE
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 from pydantic.dataclasses import dataclass
 
 from bench.core.cells import guarded, to_number, unguarded
 from bench.core.errors import BadInput, quoted
-from bench.core.files import DRAFT, atomic_path, atomic_write
+from bench.core.files import DRAFT, atomic_path, atomic_write, explain_write_errors
 from bench.data.readers import (
     BOM,
     XLSX_ADVICE,
@@ -84,6 +92,14 @@ def cell_fault(text: str) -> str:
     return ""
 
 
+def check_texts(path: Path, table: str, texts: Any, names: Iterable[str]) -> None:
+    """Check that a table of `wording.toml` has texts of these names that a sheet can show."""
+    for name in names:
+        text = texts.get(name) if isinstance(texts, dict) else None
+        if fault := cell_fault(text) if isinstance(text, str) else "is missing":
+            raise BadInput(f"{path}, table [{table}], `{name}`: {fault}")
+
+
 def file_name_fault(name: str) -> str:
     """Say why a sheet or a person's file cannot be called `name`; "" if it can."""
     if FILE_NAME.fullmatch(name) and not RESERVED.fullmatch(name):
@@ -104,6 +120,22 @@ def _repeats(names: Iterable[str]) -> bool:
     return len({*names}) < len(names)
 
 
+def _refused_if(fault_of: Callable[[str], str]) -> AfterValidator:
+    """Return a validator that refuses a text of which `fault_of` says what is wrong."""
+
+    def check(text: str) -> str:
+        if fault := fault_of(text):
+            raise ValueError(fault)
+        return text
+
+    return AfterValidator(check)
+
+
+# What a cell can hold, and what can name a file.
+Text = Annotated[str, _refused_if(cell_fault)]
+Name = Annotated[str, _refused_if(file_name_fault)]
+
+
 @dataclass(frozen=True, config=STRICT)
 class Question:
     """A question about each row: one of `choices`, a number within bounds, or a free text.
@@ -115,8 +147,8 @@ class Question:
     """
 
     name: str
-    asked: str
-    choices: tuple[str, ...] = ()
+    asked: Text
+    choices: tuple[Text, ...] = ()
     lowest: Bound | None = None
     highest: Bound | None = None
     required: bool = True
@@ -151,42 +183,27 @@ class Sheet:
         former: people who were asked before and are no longer; their files are skipped.
     """
 
-    name: str
+    name: Name
     seed: Annotated[int, Field(ge=0, lt=2**63)]
-    people: list[str]
+    people: list[Name]
     questions: list[Question]
-    rows: list[dict[str, str]]
-    instructions: str
+    rows: list[dict[str, Text]]
+    instructions: Text
     former: list[str] = Field(default_factory=list)
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if fault := next(filter(None, map(file_name_fault, (self.name, *self.people))), ""):
-            raise ValueError(fault)
         if not self.people or _repeats(normalized(name).casefold() for name in self.people):
-            people = ", ".join(self.people) or "none"
-            raise ValueError(f"needs people, each once; found {people}")
-        if not self.rows or any(
-            "item_id" not in row or {*row} != {*self.shown, "item_id"} for row in self.rows
-        ):
+            raise ValueError(f"needs people, each once; found {', '.join(self.people) or 'none'}")
+        if not self.rows or any({*row} != {*self.shown, "item_id"} for row in self.rows):
             raise ValueError("has no rows with a column `item_id`, or rows with unlike columns")
         ids = [row["item_id"] for row in self.rows]
         if "" in ids or _repeats(ids):
             repeated = max(ids, key=lambda item: (item == "", ids.count(item)))
             raise ValueError(f"item {quoted(repeated)} is there twice or has no name")
-        names = self.columns
-        if not self.questions or _repeats(names) or not all(map(is_column, names)):
-            raise ValueError(
-                "needs questions whose names are no other column's; found " + ", ".join(names)
-            )
-        asked = [text for one in self.questions for text in (one.asked, *one.choices)]
-        for text in (
-            self.instructions,
-            *asked,
-            *(cell for row in self.rows for cell in row.values()),
-        ):
-            if fault := cell_fault(text):
-                raise ValueError(f"{quoted(text)} {fault}")
+        if not self.questions or _repeats(self.columns) or not all(map(is_column, self.columns)):
+            names = ", ".join(self.columns)
+            raise ValueError(f"needs questions whose names are no other column's; found {names}")
         for one in self.questions:
             choices = [normalized(choice) for choice in one.choices]
             if "" in choices or _repeats(choices):
@@ -212,14 +229,11 @@ class Sheet:
 
     def keys(self, person: str) -> dict[str, str]:
         """Return the item of each key in a person's file."""
-        return {
-            hashlib.sha256(
-                "\0".join(
-                    [self.name, person, row["item_id"], *(row[name] for name in self.shown)]
-                ).encode()
-            ).hexdigest()[:16]: row["item_id"]
-            for row in self.rows
-        }
+        keys = {}
+        for row in self.rows:
+            parts = [self.name, person, row["item_id"], *(row[name] for name in self.shown)]
+            keys[hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]] = row["item_id"]
+        return keys
 
     def order(self, person: str) -> np.ndarray:
         """Return the positions of the rows in a person's file, shuffled by seed and person."""
@@ -244,16 +258,11 @@ class Returned(NamedTuple):
     @property
     def missing(self) -> list[tuple[str, str, str]]:
         """The required answers that are not there: item, person, question."""
-        given = set(
-            self.answers[["item_id", "person", "question"]].itertuples(index=False, name=None)
-        )
+        columns = ["item_id", "person", "question"]
+        given = {*self.answers[columns].itertuples(index=False, name=None)}
+        items = [row["item_id"] for row in self.sheet.rows]
         required = [question.name for question in self.sheet.questions if question.required]
-        needed = [
-            (row["item_id"], person, name)
-            for row in self.sheet.rows
-            for person in self.sheet.people
-            for name in required
-        ]
+        needed = product(items, self.sheet.people, required)
         return [answer for answer in needed if answer not in given]
 
     def wide(self, question: str) -> pd.DataFrame:
@@ -308,7 +317,6 @@ def write(
 
     Raises:
         BadInput: the sheet cannot be written or read back, or another sheet has this name.
-        OSError: a file cannot be written.
     """
     place = Path(folder) / name
     cells: Any = rows.fillna("").astype(str).to_dict("records")
@@ -353,17 +361,14 @@ def _reason(error: ValidationError) -> str:
 
 def _keep(place: Path, sheet: Sheet) -> None:
     text = json.dumps(asdict(sheet), ensure_ascii=False, indent=1)
-    atomic_write(place / RECORD, text + "\n")
+    with explain_write_errors(place):
+        atomic_write(place / RECORD, text + "\n")
 
 
 def ask(folder: Path, name: str, people: Sequence[str]) -> None:
     """Set the people of a sheet, and write the files that are missing.
 
     Whoever is no longer named is not waited for, and their answers do not count; the file stays.
-
-    Raises:
-        BadInput: there is no such sheet, or a name cannot be a file's.
-        OSError: a file cannot be written.
     """
     before, place = load(folder, name), Path(folder) / name
     if list(people) != before.people:
@@ -379,17 +384,13 @@ def ask(folder: Path, name: str, people: Sequence[str]) -> None:
 
 
 def send(folder: Path, name: str) -> None:
-    """Write the files of a sheet that are missing and did not come back under another name.
-
-    Raises:
-        BadInput: there is no such sheet.
-        OSError: a file cannot be written.
-    """
+    """Write the files of a sheet that are missing and did not come back under another name."""
     sheet, place = load(folder, name), Path(folder) / name
     lost = [person for person in sheet.people if not (place / f"{person}.xlsx").exists()]
     problems = read(folder, name).to_mend if lost else pd.DataFrame(columns=MEND_COLUMNS)
     for person in problems.person[(problems.what == ABSENT) & problems.person.isin(lost)]:
-        with atomic_path(place / f"{person}.xlsx") as draft:
+        path = place / f"{person}.xlsx"
+        with explain_write_errors(path), atomic_path(path) as draft:
             _save(draft, sheet, person)
 
 
@@ -401,9 +402,6 @@ def read(folder: Path, name: str, returned: Path | None = None) -> Returned:
 
     Args:
         returned: a folder with the files that came back; default: the sheet's own.
-
-    Raises:
-        BadInput: there is no such sheet, or `returned` is no folder.
     """
     sheet, place = load(folder, name), returned or Path(folder) / name
     try:
@@ -615,9 +613,6 @@ def _page(path: Path) -> tuple[list[list[tuple[str, bool]]], str]:
     """Return the page with the answers, and when the file was saved.
 
     Each cell is its text as people see it, and whether it is a formula or a formula's error.
-
-    Raises:
-        BadInput: there is no such page, or the file is broken.
     """
     try:
         with (
@@ -669,9 +664,7 @@ def _save(path: Path, sheet: Sheet, person: str) -> None:
         page.append([key_of[row["item_id"]], *(guarded(row[name]) for name in sheet.shown)])
     for at, name in enumerate(sheet.columns, start=1):
         letter, is_question = get_column_letter(at), at > len(sheet.shown) + 1
-        longest = max(_width(row[name]) for row in rows) + 2 if name in rows[0] else 8
-        width = max(_width(name) + 3, 14 if is_question else longest, 18 if name == KEY else 8)
-        page.column_dimensions[letter].width = min(width, 48)
+        page.column_dimensions[letter].width = 18 if is_question else 40
         page.column_dimensions[letter].hidden = name == KEY
         for cell in (page.cell(place, at) for place in range(1, len(rows) + 2)):
             cell.alignment = TOP
@@ -737,8 +730,3 @@ def _validation(question: Question, letter: str) -> DataValidation:
         showInputMessage=True,
         **rule,
     )
-
-
-def _width(text: str) -> int:
-    """Return how many columns of a plain letter a text takes."""
-    return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)

@@ -254,7 +254,6 @@ def test_who_gives_up_is_replaced_and_may_return(folder):
         ({"questions": [Question("sentence", "?")]}, "no other column's"),
         ({"questions": [Question("q ", "?")]}, "no other column's"),
         ({"questions": []}, "no other column's"),
-        ({"questions": [Question("q", "\x1b")]}, "control character"),
         ({"questions": [Question("q", "?", ("A", "Ａ"))]}, "choices that differ"),
         ({"rows": ROWS.assign(item_id="x")}, "twice or has no name"),
         ({"rows": ROWS.assign(sentence="\uffff")}, "control character"),

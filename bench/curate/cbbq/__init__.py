@@ -102,11 +102,7 @@ class Project:
         return dataset.read_manifest(self.folder)
 
     def table(self, name: str) -> list[Row]:
-        """Read a table; no drafts if there are none yet.
-
-        Raises:
-            BadInput: it cannot be read, a column is missing, or drafts are not counted.
-        """
+        """Read a table; no drafts if there are none yet."""
         path = self.folder / f"{name}.csv"
         if name == "drafts" and not path.exists():
             return []
@@ -115,17 +111,13 @@ class Project:
             for column in ("round", "draw"):
                 if not to_whole_number(row[column]):
                     raise BadInput(
-                        f"{path}, row {number}, column `{column}`: {show_cell(row[column])} is not a "
-                        "whole number from 1; put back what was written"
+                        f"{path}, row {number}, column `{column}`: {show_cell(row[column])} is "
+                        "not a whole number from 1; put back what was written"
                     )
         return [{column: unguarded(row[column]).strip() for column in TABLES[name]} for row in rows]
 
     def save(self, name: str, rows: Sequence[Row]) -> None:
-        """Write a table, guarded against cells that a spreadsheet program takes for formulas.
-
-        Raises:
-            RunFailed: it cannot be written.
-        """
+        """Write a table, guarded against cells that a spreadsheet program takes for formulas."""
         path = self.folder / f"{name}.csv"
         cells = [[guarded(str(row[column])) for column in TABLES[name]] for row in rows]
         with explain_write_errors(path):
@@ -137,11 +129,7 @@ class Project:
 
 
 def open_project(folder: str | Path) -> Project:
-    """Open the project in `folder`.
-
-    Raises:
-        BadInput: there is none, or its manifest is wrong.
-    """
+    """Open the project in `folder`."""
     place = path_of(folder)
     check_files("cbbq", place)
     dataset.read_manifest(place)

@@ -85,12 +85,7 @@ def open_questions(project: Project, review: Reviewed) -> dict[str, dict[str, st
 
 
 def hand_out(project: Project, person: str, seed: int = 0) -> list[Path]:
-    """Write a sheet for a person or panel of the disputed templates that no sheet has as they are.
-
-    Raises:
-        BadInput: the name cannot be a file's.
-        RunFailed: a file cannot be written.
-    """
+    """Write a sheet for a person or panel of disputed templates that no sheet has as they are."""
     texts = wording_of(project).sheet
     questions = [
         Question("decision", texts["outcome"], (KEEP, LEAVE_OUT)),

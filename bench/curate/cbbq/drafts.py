@@ -17,10 +17,9 @@ import pandas as pd
 from rapidfuzz.distance import Levenshtein
 
 from bench.core.errors import BadInput
-from bench.core.files import explain_write_errors
 from bench.curate import sheets
 from bench.curate.cbbq import Project, Scenario, rounds
-from bench.curate.sheets import Problem, Question, cell_fault
+from bench.curate.sheets import Problem, Question, cell_fault, check_texts
 from bench.data.audit import show_cell
 from bench.data.cbbq.templates import SLOTS, malformed
 from bench.data.readers import Row, read_toml
@@ -84,12 +83,7 @@ def read_wording(path: Path = WORDINGS) -> Wording:
     """
     values = read_toml(path)
     texts, version = values.get("sheet"), values.get("version")
-    for name in SHEET_TEXTS:
-        text = texts.get(name) if isinstance(texts, dict) else None
-        fault = cell_fault(text) if isinstance(text, str) else "is missing"
-        if fault:
-            expected = f"expected the texts {', '.join(SHEET_TEXTS)}"
-            raise BadInput(f"{path}, table [sheet], `{name}`: {fault}; {expected}")
+    check_texts(path, "sheet", texts, SHEET_TEXTS)
     tables = {name: table for name, table in values.items() if isinstance(table, dict)}
     prompts: dict[str, Any] = {
         name: table.get("prompt") for name, table in tables.items() if name != "sheet"
@@ -197,9 +191,6 @@ def draw(project: Project, write: Writer, model: str, seed: int = 0) -> int:
     Args:
         write: a scorer's `generate`.
         model: its name in the table of drafts.
-
-    Raises:
-        RunFailed: the drafts cannot be kept.
     """
     scenarios, before, wording = pending(project), project.table("drafts"), wording_of(project)
     round_ = 1 + max((int(row["round"]) for row in before), default=0)
@@ -237,12 +228,7 @@ def draw(project: Project, write: Writer, model: str, seed: int = 0) -> int:
 
 
 def hand_out(project: Project, person: str, seed: int = 0) -> list[Path]:
-    """Write a sheet of the drafts of each round that has none yet; the new files.
-
-    Raises:
-        BadInput: the name cannot be a file's.
-        RunFailed: a file cannot be written.
-    """
+    """Write a sheet of the drafts of each round that has none yet; the new files."""
     known = {scenario.name: scenario for scenario in project.templates()}
     parts: dict[str, list[dict[str, str]]] = {}
     for row in project.table("drafts"):
@@ -267,9 +253,8 @@ def hand_out(project: Project, person: str, seed: int = 0) -> list[Path]:
         if name in there:
             rounds.reassign(project, name, [person], [*table.item_id])
             continue
-        with explain_write_errors(project.sheets / name):
-            where = project.sheets, name
-            paths += sheets.write(*where, table, questions, [person], seed, texts["decide"])
+        where = project.sheets, name
+        paths += sheets.write(*where, table, questions, [person], seed, texts["decide"])
     return paths
 
 

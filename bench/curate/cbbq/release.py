@@ -57,7 +57,6 @@ def write(project: Project, out: Path | None = None) -> Release:
     Raises:
         BadInput: no template is ready (an earlier set stays, see `withdraw`), or the folder holds
             something else.
-        RunFailed: it cannot be written.
     """
     place = out or project.folder / FOLDER
     is_ours = (place / PROVENANCE).is_file() or (place.is_dir() and not any(place.iterdir()))
@@ -103,11 +102,7 @@ def write(project: Project, out: Path | None = None) -> Release:
 
 
 def withdraw(project: Project) -> None:
-    """Remove a data set that was written before, as none of its templates is ready any more.
-
-    Raises:
-        RunFailed: a file cannot be removed.
-    """
+    """Remove a data set that was written before, as none of its templates is ready any more."""
     place = project.folder / FOLDER
     if (place / PROVENANCE).is_file():
         with explain_write_errors(place):

@@ -109,12 +109,7 @@ def shown_forms(project: Project) -> dict[str, dict[str, str]]:
 
 
 def hand_out(project: Project, people: Sequence[str], seed: int = 0) -> list[Path]:
-    """Write sheets for two reviewers of the complete forms that no sheet has as they are now.
-
-    Raises:
-        BadInput: not two people.
-        RunFailed: a file cannot be written.
-    """
+    """Write sheets for two reviewers of the complete forms that no sheet has as they are now."""
     if len({*people}) != REVIEWERS or len(people) != REVIEWERS:
         raise BadInput(
             f"reviewers: {REVIEWERS} different people are needed for Cohen's kappa; "

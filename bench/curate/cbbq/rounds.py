@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from bench.core.files import explain_write_errors
 from bench.curate import sheets
 from bench.curate.cbbq import Project
 from bench.curate.sheets import Question, Returned
@@ -28,25 +27,15 @@ def _number(name: str) -> int:
 
 
 def resend(project: Project, kind: str) -> None:
-    """Write the files of sheets that were lost, or never written because the work was interrupted.
-
-    Raises:
-        RunFailed: a file cannot be written.
-    """
+    """Write the files of sheets that were lost, or never written after an interruption."""
     for name in sent(project, kind):
-        with explain_write_errors(project.sheets / name):
-            sheets.send(project.sheets, name)
+        sheets.send(project.sheets, name)
 
 
 def reassign(project: Project, name: str, people: Sequence[str], items: Collection[str]) -> None:
-    """Ask these people if something about `items` is not answered yet: who gives up is replaced.
-
-    Raises:
-        RunFailed: a file cannot be written.
-    """
+    """Ask these people if something about `items` is not answered yet: who gives up is replaced."""
     if {item for item, _, _ in sheets.read(project.sheets, name).missing} & {*items}:
-        with explain_write_errors(project.sheets / name):
-            sheets.ask(project.sheets, name, people)
+        sheets.ask(project.sheets, name, people)
 
 
 def hand_out(
@@ -58,12 +47,7 @@ def hand_out(
     seed: int,
     instructions: str,
 ) -> list[Path]:
-    """Write sheets of the rows that no sheet of this kind has as they are now; the new files.
-
-    Raises:
-        BadInput: a name cannot be a file's.
-        RunFailed: a file cannot be written.
-    """
+    """Write sheets of the rows that no sheet of this kind has as they are now; the new files."""
     there: list[dict[str, str]] = []
     names = sent(project, kind)
     for name in names:
@@ -75,9 +59,8 @@ def hand_out(
     if not new:
         return []
     name = f"{kind}-{max(map(_number, names), default=0) + 1}"
-    with explain_write_errors(project.sheets / name):
-        table = pd.DataFrame(new)
-        return sheets.write(project.sheets, name, table, questions, people, seed, instructions)
+    table = pd.DataFrame(new)
+    return sheets.write(project.sheets, name, table, questions, people, seed, instructions)
 
 
 def current(

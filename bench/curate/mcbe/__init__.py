@@ -24,7 +24,14 @@ from bench.core.cells import as_csv, unguarded
 from bench.core.errors import BadInput, quoted
 from bench.core.files import atomic_write
 from bench.curate import check_files
-from bench.curate.sheets import FILE_NAME, cell_fault, file_name_fault, is_column, normalized
+from bench.curate.sheets import (
+    FILE_NAME,
+    cell_fault,
+    check_texts,
+    file_name_fault,
+    is_column,
+    normalized,
+)
 from bench.data import dataset, mcbe
 from bench.data.dataset import Manifest
 from bench.data.readers import as_path as path_of
@@ -81,11 +88,7 @@ class Project:
 
     @property
     def drafts(self) -> pd.DataFrame:
-        """The drafts, `COLUMNS`, every cell a text.
-
-        Raises:
-            BadInput: the file cannot be read, or a column is missing.
-        """
+        """The drafts, `COLUMNS`, every cell a text."""
         rows = read_csv(self.folder / DRAFTS, COLUMNS)
         cells = [{name: unguarded(row[name]).strip() for name in COLUMNS} for row in rows]
         return pd.DataFrame(cells, columns=list(COLUMNS))
@@ -137,11 +140,7 @@ def open_project(folder: str | Path) -> Project:
 
 
 def check_drafts(project: Project) -> pd.DataFrame:
-    """List what is wrong with the drafts by the rules of McBE's loader; rows count from 1.
-
-    Raises:
-        BadInput: the file cannot be read.
-    """
+    """List what is wrong with the drafts by the rules of McBE's loader; rows count from 1."""
     drafts = project.drafts
     if drafts.empty:
         return pd.DataFrame([(0, "", "", "there are no drafts yet", "")], columns=FAULT_COLUMNS)
@@ -177,25 +176,17 @@ def check_drafts(project: Project) -> pd.DataFrame:
 
 
 def _own_wording(path: Path) -> Mapping[str, Any]:
-    """Read a project's own texts, which has all that ours has.
-
-    Raises:
-        BadInput: a text is missing, or no sheet can show it.
-    """
+    """Read a project's own texts, which has all that ours has."""
     wording, ours = read_toml(path), read_toml(WORDING)
     if not isinstance(wording.get("version"), str):
         raise BadInput(f'{path}: expected `version = "..."`, which the log names')
-    for table in (name for name, value in ours.items() if isinstance(value, dict)):
-        texts = wording.get(table)
-        if not isinstance(texts, dict) or not texts:
-            expected = "expected questions" if table == "quality" else "is missing"
-            raise BadInput(f"{path}, table [{table}]: {expected}, a name and a text each")
-        for name in texts if table == "quality" else ours[table]:
-            text = texts.get(name)
-            fault = cell_fault(text) if isinstance(text, str) else f"is missing; {WORDING} has all"
-            if fault:
-                raise BadInput(f"{path}, table [{table}], `{name}`: {fault}")
-    for name in wording["quality"]:
+    quality = wording.get("quality")
+    if not isinstance(quality, dict) or not quality:
+        raise BadInput(f"{path}, table [quality]: expected questions, a name and a text each")
+    for table, texts in (ours | {"quality": quality}).items():
+        if table != "version":
+            check_texts(path, table, wording.get(table), texts)
+    for name in quality:
         if not is_column(name) or name in TAKEN:
             raise BadInput(
                 f"{path}, table [quality]: {quoted(name)} cannot be a question's name; expected a "

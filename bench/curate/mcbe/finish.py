@@ -33,7 +33,6 @@ def finish(*projects: Rounds, out: str | Path = "") -> Path:
     Raises:
         BadInput: rounds are not over, no draft was kept, manifests differ, or the folder holds
             another set: nothing is overwritten.
-        RunFailed: a file cannot be written.
     """
     first = projects[0].project
     if len({rounds.project.folder.resolve() for rounds in projects}) < len(projects):
@@ -64,24 +63,18 @@ def finish(*projects: Rounds, out: str | Path = "") -> Path:
 
 
 def _compare(first: Rounds, other: Rounds) -> None:
-    """Check that two projects say the same of the set, and of a category that they share.
-
-    Raises:
-        BadInput: they do not; with the key.
-    """
-    mine, its = first.project.manifest, other.project.manifest
+    """Check that two projects say the same of the set, and of a category that they share."""
     ours, theirs = (
         {
-            **manifest.told,
-            "language": ", ".join(manifest.languages),
-            f"categories.{first.project.category}": manifest.categories.get(
-                first.project.category, mine.categories[first.project.category]
-            ),
+            **rounds.project.manifest.told,
+            "language": ", ".join(rounds.project.manifest.languages),
+            f"categories.{rounds.project.category}": rounds.project.manifest.categories,
         }
-        for manifest in (mine, its)
+        for rounds in (first, other)
     )
     for key in sorted({*ours, *theirs}):
-        if ours.get(key) != theirs.get(key):
+        is_other_category = key.startswith("categories.") and not (key in ours and key in theirs)
+        if ours.get(key) != theirs.get(key) and not is_other_category:
             raise BadInput(
                 f"{other.project.folder}, key `{key}`: differs from that of "
                 f"{first.project.folder}; projects of one set say the same of it"

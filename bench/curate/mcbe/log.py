@@ -41,11 +41,7 @@ def read(folder: Path) -> pd.DataFrame:
 
 
 def add(folder: Path, lines: Iterable[Mapping[str, object]]) -> int:
-    """Add the lines that the log does not have yet, and return how many these are.
-
-    Raises:
-        OSError: the log cannot be written.
-    """
+    """Add the lines that the log does not have yet, and return how many these are."""
     rows: list[dict[str, str]] = read(folder).to_dict("records")  # type: ignore[assignment]
     last = {_subject(row): _content(row) for row in rows}
     before = len(rows)

@@ -407,7 +407,6 @@ def advance(project: Project, merge: Writer | None = None, model: str = "") -> R
 
     Raises:
         BadInput: something was changed that a sheet rests on which went out already.
-        RunFailed: a file cannot be written, or an endpoint does not answer.
     """
     with explain_write_errors(project.folder):
         rounds = Rounds(project, True, merge, model)
