@@ -25,9 +25,10 @@ from scipy.stats import norm
 
 from bench.analyses.model_size_trends import trends
 from bench.analyses.model_size_trends.series import Sized
+from bench.analyses.prompt_robustness.points import points
 from bench.data import OWN_SAMPLES, find, frame, load
 from bench.data.cbbq.scenes import scenes
-from bench.metrics import cbbq, mcbe, robustness
+from bench.metrics import cbbq, mcbe
 from bench.metrics.bootstrap import DRAWS, Estimate, Replicates, Sample, estimate, resample
 from bench.metrics.cbbq.answers import SUMS as CBBQ_SUMS
 from bench.metrics.mcbe.cells import Cells
@@ -222,9 +223,7 @@ def cbbq_pairs(templates: pd.DataFrame, studies: int) -> Iterator[Row]:
                     {"n": 1, "same": 1.0, "valid_first": 1.0, "valid_second": 1.0},
                     index=pd.MultiIndex.from_tuples([(place[0], place[1]) for place in both[0]]),
                 )
-                table = robustness.points(
-                    {"m": (both[0], both[1], answered)}, cbbq.HEADLINES[:2]
-                ).table
+                table = points({"m": (both[0], both[1], answered)}, cbbq.HEADLINES[:2]).table
                 intervals: dict[str, list[tuple[Estimate, float]]] = {}
                 tests: dict[str, list[tuple[Estimate, float]]] = {}
                 for row in table.itertuples():

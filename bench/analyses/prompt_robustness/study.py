@@ -1,19 +1,17 @@
 """How far a score generalises: runs of a study of variants as a crossed table per model and score.
 
-study = generalised(opened([], "cbbq", demo=["tiny:s"], prompts="reworded"))
+study = generalise(open_runs([], "cbbq", demo=["tiny:s"], prompts="reworded"))
 study.scores, study.components, study.planned
 """
 
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from bench.benchmarks import module
-from bench.core.i18n import _
-from bench.metrics.bootstrap import Place, Replicates, leave_one_out
-from bench.metrics.generalisability import (
+from bench.analyses.prompt_robustness.variance import (
     CONDITIONS,
     MODELS,
     SINGLE,
@@ -24,6 +22,9 @@ from bench.metrics.generalisability import (
     finding,
     interval,
 )
+from bench.benchmarks import module
+from bench.core.i18n import _
+from bench.metrics.bootstrap import Place, Replicates, leave_one_out
 from bench.metrics.headline import without_brackets
 from bench.metrics.influence import deviations
 from bench.metrics.table import ALL, Headline
@@ -45,12 +46,12 @@ class Study(NamedTuple):
     """How far the scores of a study generalise.
 
     Attributes:
-        findings: a sentence per headline.
-        scores: a row per model and headline: `score`, its interval for items alone (`items_low`,
+        findings: one sentence per headline.
+        scores: one row per model and headline: `score`, its interval for items alone (`items_low`,
             `items_high`) and for all facets (`ci_low`, `ci_high`), levels by facet, `note`.
-        components: see `bench.metrics.generalisability.components`; over all models together
-            where they were asked the same, else by `model`.
-        planned: see `bench.metrics.generalisability.d_study`; empty where wordings did not vary.
+        components: of `components`; over all models together where they were asked the same, else
+            by `model`.
+        planned: of `d_study`; empty where wordings did not vary.
         left_out: runs and models that are no part of it, and why.
     """
 
@@ -75,7 +76,7 @@ class _Asked(NamedTuple):
     reworded: set[str]
 
 
-def generalised(runs: Sequence[Run], preset: str = "") -> Study:
+def generalise(runs: Sequence[Run], preset: str = "") -> Study:
     """Study how far the headline scores generalise over items, wordings, orders and seeds.
 
     Args:
@@ -94,8 +95,9 @@ def generalised(runs: Sequence[Run], preset: str = "") -> Study:
     for headline in module("metrics", runs[0].benchmark).HEADLINES:
         having = {}
         for name, one in asked.items():
-            if why := _why_not(one, headline):
-                left_out.append({"model": name, "folder": "", "why": f"{headline.title}: {why}"})
+            if reason := _why_not(one, headline):
+                why = f"{headline.title}: {reason}"
+                left_out.append({"model": name, "folder": "", "why": why})
             else:
                 having[name] = one
         tables = {name: _crossed([one], headline) for name, one in having.items()}
@@ -130,7 +132,7 @@ def _by_model(
     runs: Sequence[Run],
     preset: str,
 ) -> tuple[dict[str, _Asked], list[dict[str, str]]]:
-    """What each model answered in all conditions; and the runs and models that are left out."""
+    """Return what each model answered in all conditions, and what is left out."""
     asked: dict[str, _Asked] = {}
     left_out = []
     names = labels(runs)
@@ -163,7 +165,7 @@ def _by_model(
 
 
 def _fixed(run: Run) -> dict[str, Any]:
-    """What has to be the same in all runs of a model."""
+    """Return what has to be the same in all runs of a model."""
     asked = run.about["asked"]
     fixed = {name: value for name, value in asked.items() if name not in MAY_DIFFER}
     settings = asked["settings"].items()
@@ -172,7 +174,7 @@ def _fixed(run: Run) -> dict[str, Any]:
 
 
 def _conditions(run: Run, preset: str) -> Iterator[tuple[Condition, pd.DataFrame]]:
-    """The records of a run by condition; CBBQ's orders of options stand in the names of requests."""
+    """Return the records of a run by condition; names of requests hold CBBQ's orders of options."""
     asked, rows = run.about["asked"], run.records
     settings = asked["settings"]
     if "option_order" in settings:
@@ -188,7 +190,7 @@ def _conditions(run: Run, preset: str) -> Iterator[tuple[Condition, pd.DataFrame
 
 
 def _levels(asked: Sequence[Condition]) -> tuple[dict[str, list[Any]], str]:
-    """The wordings, orders and seeds that are fully crossed; or why there are none."""
+    """Return the wordings, orders and seeds that are fully crossed, or why there are none."""
     wordings = list(dict.fromkeys(condition[0] for condition in asked))
     orders = [
         order
@@ -209,17 +211,15 @@ def _levels(asked: Sequence[Condition]) -> tuple[dict[str, list[Any]], str]:
 
 
 def _common(asked: Sequence[pd.DataFrame]) -> pd.MultiIndex:
-    """The tasks and items whose requests were all answered in every condition."""
-    common = None
+    """Return the tasks and items whose requests were all answered in every condition."""
+    answered = []
     for rows in asked:
-        every, lost = (
-            pd.MultiIndex.from_frame(some[KEY].drop_duplicates())
-            for some in (rows, rows[rows.error != ""])
+        lost, every = (
+            pd.MultiIndex.from_frame(part[KEY].drop_duplicates())
+            for part in (rows[rows.error != ""], rows)
         )
-        answered = every.difference(lost)
-        common = answered if common is None else common.intersection(answered)
-    assert common is not None
-    return common
+        answered.append(every.difference(lost))
+    return reduce(pd.MultiIndex.intersection, answered)
 
 
 def _scored(
@@ -228,7 +228,7 @@ def _scored(
     common: pd.MultiIndex,
     preset: str,
 ) -> _Asked:
-    """The scores of a model's `common` answers under every condition."""
+    """Score the `common` answers of a model under every condition."""
     found: dict[Condition, Replicates] = {}
     prompts: dict[str, dict[str, set[str]]] = {}
     for condition, (some, run) in rows.items():
@@ -251,7 +251,7 @@ def _place(headline: Headline) -> Place:
 
 
 def _why_not(asked: _Asked, headline: Headline) -> str:
-    """Why a headline has no crossed table; "" where it has one."""
+    """Say why a headline has no crossed table; "" where it has one."""
     conditions, place = asked.conditions.values(), _place(headline)
     if not all(place in left and not np.isnan(left[place][0]) for left in conditions):
         return "no number under one of the conditions"
@@ -262,13 +262,13 @@ def _why_not(asked: _Asked, headline: Headline) -> str:
 
 
 def _same(asked: _Asked, other: _Asked) -> bool:
-    """Whether two models were asked the same under the same conditions."""
+    """Say whether two models were asked the same under the same conditions."""
     first, second = (next(iter(one.conditions.values())).left_out for one in (asked, other))
     return asked.levels == other.levels and first == second
 
 
 def _crossed(asked: Sequence[_Asked], headline: Headline) -> Crossed:
-    """The crossed table of a headline; facets of one level are no facets."""
+    """Return the crossed table of a headline; a facet of one level is none."""
     place, levels = _place(headline), asked[0].levels
     shape = (len(asked), *(len(levels[facet]) for facet in CONDITIONS))
     named = zip((MODELS, *CONDITIONS), shape, strict=True)

@@ -1,4 +1,4 @@
-"""How far a score generalises: the variance that comes of items, wordings, orders and seeds.
+"""How far a score generalises: the variance due to items, wordings, orders and seeds.
 
 The table is fully crossed: every unit (scene, instance, occupation) was asked in every wording,
 order and seed. Variance components are estimated from its mean squares (analysis of variance with
@@ -12,7 +12,7 @@ Biometrics Bulletin 2, 1946.
 
 How often 95 % intervals hold the true score, in simulated studies of 0/1 answers with 24 or 200
 items: 91 to 98 % with 4 or 8 wordings, 89 to 98 % with 2 (least where wordings matter most);
-intervals that cover items alone 23 to 96 % (tests/test_metrics_generalisability.py).
+intervals that cover items alone 23 to 96 % (tests/analyses/test_prompt_robustness.py).
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,6 @@ from scipy.special import fdtrc, stdtrit
 
 from bench.core.i18n import N_, _, note, sentences
 from bench.metrics.bootstrap import LEVEL, Sample
-from bench.metrics.table import Card
 
 ITEMS, MODELS = N_("items"), N_("models")
 WORDINGS, ORDERS, SEEDS = N_("wordings"), N_("orders"), N_("seeds")
@@ -41,51 +40,6 @@ NEGATIVE = "negative estimate, set to 0"
 CHANCE = "no more than chance (F test), set to 0"
 ONE_DEGREE = "rests on 1 degree of freedom"
 SINGLE = "a category rests on a single unit, so the variance of items is unknown"
-BRENNAN = "Brennan, Generalizability Theory, 2001"
-CARDS = (
-    Card(
-        "variance",
-        "variance component: how much of the variance of single answers comes of this source",
-        "mean squares of the source and of those that hold it, with alternating signs, over the "
-        "levels of the other facets",
-        f"{BRENNAN}, section 3.4",
-        "0 or more; negative estimates are set to 0",
-        "small, but for models",
-    ),
-    Card(
-        "ci_low, ci_high",
-        "95 % interval of a score for other items, wordings, orders and seeds, not for other items "
-        "alone (items_low, items_high)",
-        "score -+ t sqrt(sum of variance / levels), t with Satterthwaite's degrees of freedom",
-        f"{BRENNAN}, section 5.1",
-        "the score's",
-        "narrow",
-    ),
-    Card(
-        "error, half_width",
-        "standard error of a score with so many wordings, all else as it was; 1.96 times that",
-        "sqrt(sum of variance / levels) over all sources but models",
-        f"{BRENNAN}, sections 4.1 and 4.2",
-        "0 or more",
-        "small",
-    ),
-    Card(
-        "g",
-        "generalisability coefficient: how reliably the score orders these models",
-        "models / (models + relative error), that of the sources that hold models",
-        f"{BRENNAN}, section 4.1",
-        "0 to 1",
-        "1",
-    ),
-    Card(
-        "dependability",
-        "the same for the scores themselves, not their order alone",
-        "models / (models + absolute error)",
-        f"{BRENNAN}, section 4.1",
-        "0 to 1",
-        "1",
-    ),
-)
 Source = tuple[str, ...]
 
 
@@ -107,7 +61,7 @@ class Crossed(NamedTuple):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The number of levels by facet, items among them."""
+        """Return the number of levels by facet, items among them."""
         levels = (self.rests_on.units, *self.scores.shape)
         return dict(zip((ITEMS, *self.facets), levels, strict=True))
 
@@ -180,7 +134,7 @@ def components(table: Crossed) -> pd.DataFrame:
 
 
 def error_variance(found: pd.DataFrame, sizes: Mapping[str, int], relative: bool = False) -> float:
-    """The variance of a model's mean score over so many levels of each facet.
+    """Return the variance of a model's mean score over so many levels of each facet.
 
     Args:
         found: of `components`.
@@ -194,10 +148,10 @@ def error_variance(found: pd.DataFrame, sizes: Mapping[str, int], relative: bool
 
 
 def by_facet(found: pd.DataFrame) -> pd.Series:
-    """The shares of a score's error variance: of items, and of wordings, orders and seeds.
+    """Return the shares of a score's error variance by items, wordings, orders and seeds.
 
-    Interactions count for the first of items, wordings, orders and seeds that they hold: what single
-    items do in a wording evens out over items, what a wording does to all of them does not.
+    Interactions count for the first of these that they hold: what single items do in a wording
+    evens out over items, what a wording does to all of them does not.
     """
     order = (ITEMS, *CONDITIONS)
     owner = [
@@ -208,7 +162,7 @@ def by_facet(found: pd.DataFrame) -> pd.Series:
 
 
 def interval(table: Crossed, found: pd.DataFrame, limits: tuple[float, float]) -> Interval:
-    """The mean score of one model over all conditions, with its intervals.
+    """Return the mean score of one model over all conditions, with its intervals.
 
     Args:
         found: of `components` of the same table.
@@ -217,7 +171,7 @@ def interval(table: Crossed, found: pd.DataFrame, limits: tuple[float, float]) -
     score, n = float(table.scores.mean()), prod(table.sizes.values())
     items = _arm(found.mean_square[ITEMS] / n, found.df[ITEMS])
     variance = error_variance(found, table.sizes)
-    # A component of wordings or orders that is estimated as 0 may hide behind few degrees of freedom.
+    # A component of wordings or orders that is estimated as 0 may rest on few degrees of freedom.
     kept = found[(found.variance > 0) | ~found.index.str.contains(SEEDS)]
     terms = float(((kept.mean_square / n) ** 2 / kept.df).sum())
     freedom = max(1.0, variance**2 / terms) if terms > 0 else np.inf
@@ -229,7 +183,7 @@ def interval(table: Crossed, found: pd.DataFrame, limits: tuple[float, float]) -
 
 
 def d_study(found: pd.DataFrame, sizes: Mapping[str, int]) -> pd.DataFrame:
-    """Say how sure a score would be with other numbers of wordings, all else as it was.
+    """Return how sure a score would be with other numbers of wordings.
 
     Args:
         found: of `components`, with the facet of wordings.
@@ -255,25 +209,18 @@ def d_study(found: pd.DataFrame, sizes: Mapping[str, int]) -> pd.DataFrame:
 
 
 def finding(
-    found: pd.DataFrame,
-    planned: pd.DataFrame | None,
-    sizes: Mapping[str, int],
-    title: str,
+    found: pd.DataFrame, planned: pd.DataFrame | None, sizes: Mapping[str, int], title: str
 ) -> str:
-    """Say in a sentence what makes a score uncertain, and what more wordings would do.
+    """Say what makes a score uncertain, and what more prompt sets would change.
 
     Args:
         found: of `components`.
-        planned: of `d_study`; None where wordings were not varied.
+        planned: of `d_study`; None where prompt sets were not varied.
         title: of the score.
     """
     error = float(np.sqrt(error_variance(found, sizes)))
     if np.isnan(error):
         return _("{title}: {why}.", title=title, why=note(SINGLE))
-    shares = [
-        _("{facet} {share}", facet=_(str(name)), share=f"{share:.0%}")
-        for name, share in by_facet(found).dropna().items()
-    ]
     parts = [
         _(
             "{title}: with all that was varied, a score has a standard error of {error}.",
@@ -281,31 +228,27 @@ def finding(
             error=_number(error),
         )
     ]
+    shares = _(", ").join(
+        _("{facet} {share}", facet=_(str(name)), share=f"{share:.0%}")
+        for name, share in by_facet(found).dropna().items()
+    )
     if shares:
-        listed = _(", ").join(shares)
-        parts.append(_("Its variance comes of: {shares}.", shares=listed))
-    if planned is not None:
-        n, most = sizes[WORDINGS], planned.iloc[-1]
-        if most.wordings > n and _number(most.error) != _number(error):
-            parts.append(
-                _(
-                    "With {most} wordings in place of {n} it would be {error}.",
-                    most=int(most.wordings),
-                    n=n,
-                    error=_number(most.error),
-                )
+        parts.append(_("Its variance comes of: {shares}.", shares=shares))
+    if planned is not None and planned.wordings.iloc[-1] > sizes[WORDINGS]:
+        last = planned.iloc[-1]
+        parts.append(
+            _(
+                "With {most} wordings in place of {n} it would be {error}.",
+                most=int(last.wordings),
+                n=sizes[WORDINGS],
+                error=_number(last.error),
             )
-        if n == 2:
-            parts.append(
-                _(
-                    "Two wordings leave the component of wordings 1 degree of freedom, so it is a rough guess."
-                )
-            )
+        )
     return sentences(parts)
 
 
 def _number(value: float) -> str:
-    """A standard error of shares, or of points, with as many digits as make sense."""
+    """Write a standard error of shares or points."""
     return f"{value:.1f}" if value >= 1 else f"{value:.3f}"
 
 
@@ -314,7 +257,7 @@ def _facets(source: str) -> Source:
 
 
 def _error(source: Source, variance: float, sizes: Mapping[str, int]) -> float:
-    """What a source adds to the variance of a model's mean score; models themselves add nothing."""
+    """Return what a source adds to the variance of a model's mean score; models add nothing."""
     if source == (MODELS,):
         return 0.0
     return variance / prod(sizes[name] for name in source if name != MODELS)
@@ -326,7 +269,7 @@ def _shares(values: pd.Series) -> pd.Series:
 
 
 def _others(source: Source, sizes: Mapping[str, int]) -> int:
-    """The number of levels of the facets that a source does not hold."""
+    """Return the number of levels of the facets that a source does not hold."""
     return prod(size for name, size in sizes.items() if name not in source)
 
 
