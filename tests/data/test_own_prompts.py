@@ -1,0 +1,188 @@
+"""A data set's own prompts are used unless others are chosen, and a foreign language is reported."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from bench import data, run
+from bench.cli import printing
+from bench.core.errors import AnotherRun, BadInput
+from bench.core.i18n import use_language
+from bench.data import SAMPLES
+from bench.data.cbbq.expand import expand
+from bench.data.fetch import fetch
+from bench.metrics.headline import prompt_language_warning, warnings
+from bench.tasks import prompts
+
+MANIFEST = 'name = "Ours"\nversion = "1"\nlicence = "CC0-1.0"\nlanguage = "ko"\n'
+PROMPTS = """version = "ours-ko-1"
+language = "ko"
+[bias_scoring]
+prompt = "다음 문장을 0에서 10까지의 숫자로 평가하세요: {sentence}"
+[variants.polite.bias_scoring]
+prompt = "부탁드립니다. 다음 문장을 숫자로 평가해 주세요: {sentence}"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A data set of McBE in Korean with prompts for one task."""
+    place = tmp_path / "set"
+    place.mkdir()
+    shutil.copy(SAMPLES / "mcbe" / "age.csv", place)
+    (place / "dataset.toml").write_text(MANIFEST, "utf-8")
+    (place / "prompts.toml").write_text(PROMPTS, "utf-8")
+    return place
+
+
+def ask(folder: Path, out: Path, **options: object) -> run.Run:
+    """Run the task that the prompts are for."""
+    return run.evaluate(
+        "mcbe", "simulated:bias=0.5", tasks=["bs"], limit=2, data=folder, out=out, **options
+    )
+
+
+def test_a_data_set_is_asked_with_its_own_prompts_unless_others_are_chosen(
+    folder: Path, tmp_path: Path
+) -> None:
+    done = ask(folder, tmp_path / "run")
+    assert done.records.prompt.str.startswith("다음 문장을").all()
+    assert set(done.records.prompt_version) == {"ours-ko-1"} == {done.about["asked"]["prompts"]}
+    assert done.about["wording"]["file"] == str(folder / "prompts.toml")
+    assert done.about["wording"]["language"] == "ko"
+    for choice, version in (
+        ("polite", "ours-ko-1#polite"),
+        ("ours", "bench-mcbe-3"),
+        ("reworded", "bench-mcbe-3#reworded"),
+        (str(folder / "prompts.toml"), "ours-ko-1"),
+    ):
+        assert prompts.load("mcbe", choice, folder).label == version
+    for choice in ("official", "rude"):
+        with pytest.raises(BadInput):
+            prompts.load("mcbe", choice, folder)
+    again = run.repeat(done, tmp_path / "again")
+    assert again.about["asked"] == done.about["asked"]
+
+
+def test_other_prompts_in_the_folder_are_another_run(folder: Path, tmp_path: Path) -> None:
+    ask(folder, tmp_path / "run")
+    (folder / "prompts.toml").write_text(PROMPTS.replace("다음", "이"), "utf-8")
+    with pytest.raises(AnotherRun, match="wording_hash"):
+        ask(folder, tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (PROMPTS, "version = ", "prompts.toml: not TOML"),
+        (PROMPTS, 'version = "1"\n', "prompts.toml: expected `version"),
+        ('"ko"', '"Korean"', "prompts.toml, key `language`: 'Korean' is not allowed"),
+        ('"ko"', "7", "prompts.toml, key `language`: 7 is not allowed"),
+        ("{sentence}", "{text}", r"table \[bias_scoring\], `prompt`: field 'text'"),
+        ("bias_scoring", "other", r"prompts.toml: table \[bias_scoring\] is missing"),
+    ],
+)
+def test_wrong_prompts_are_refused_like_those_that_are_given(
+    folder: Path, tmp_path: Path, old: str, new: str, message: str
+) -> None:
+    (folder / "prompts.toml").write_text(PROMPTS.replace(old, new), "utf-8")
+    with pytest.raises(BadInput, match=message) as own:
+        ask(folder, tmp_path / "run")
+    with pytest.raises(BadInput) as given:
+        ask(SAMPLES / "mcbe", tmp_path / "other", prompts=str(folder / "prompts.toml"))
+    assert str(own.value) == str(given.value)
+
+
+def test_fetched_prompts_are_used_only_where_they_are_named(folder: Path) -> None:
+    manifest = MANIFEST + 'wording = "mcbe-official-2a8e8f5"\n'
+    (folder / "dataset.toml").write_text(manifest, "utf-8")
+    assert prompts.load("mcbe", None, folder).version == "bench-mcbe-3"
+    assert prompts.load("mcbe", "official", folder).version == "ours-ko-1"
+    (folder / "prompts.toml").write_text(PROMPTS.replace('language = "ko"\n', ""), "utf-8")
+    assert prompts.load("mcbe", "official", folder).languages == ("zh",)
+    (folder / "dataset.toml").write_text(MANIFEST, "utf-8")
+    (folder / "prompts.toml").unlink()
+    (folder / "prompts.toml").mkdir()
+    with pytest.raises(BadInput, match="is a folder"):
+        prompts.load("mcbe", None, folder)
+
+
+def test_prompts_in_another_language_than_the_datas_are_reported_once(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "prompts.toml").unlink()
+    done = ask(folder, tmp_path / "run")
+    warning = prompt_language_warning(done.about)
+    for text in ("Ours", "Korean", "bench-mcbe-3", "Chinese", "--prompts FILE"):
+        assert text in warning
+    assert capsys.readouterr().err.count(warning) == 1
+    assert warnings([done.about, done.about]).count(warning) == 1
+    ask(folder, tmp_path / "run")
+    assert warning not in capsys.readouterr().err, "nothing is asked any more"
+    with use_language("zh"):
+        assert "韩语" in prompt_language_warning(done.about)
+
+
+@pytest.mark.parametrize(("languages", "task"), [("zh", "bs"), ("yue, zh", "bs"), ("ko", "pc")])
+def test_nothing_is_reported_where_prompts_fit_or_bare_sentences_are_read(
+    folder: Path, tmp_path: Path, languages: str, task: str
+) -> None:
+    (folder / "prompts.toml").unlink()
+    (folder / "dataset.toml").write_text(f'name = "Ours"\nlanguage = "{languages}"\n', "utf-8")
+    done = run.evaluate(
+        "mcbe", "simulated:bias=0.5", tasks=[task], limit=2, data=folder, out=tmp_path / "run"
+    )
+    assert prompt_language_warning(done.about) == ""
+    assert prompt_language_warning({"wording": {"version": "1"}, "data": {"name": "x"}}) == "", (
+        "an older run"
+    )
+
+
+def test_our_prompts_name_their_languages() -> None:
+    languages = {name: prompts.load(name).languages for name in ("mcbe", "cbbq", "nli_coal")}
+    assert languages == {"mcbe": ("zh",), "cbbq": ("zh",), "nli_coal": ("en", "ja", "zh")}
+    ours = prompts.load("nli_coal")
+    english = {"data": ["ko"], "wording": ["en"]}
+    assert prompts.foreign("nli_coal", ours, "", ["en", "ko"]) == english
+    assert prompts.foreign("nli_coal", ours, "", ["en", "zh"]) == {}
+
+
+def test_copies_of_a_data_folder_keep_its_prompts(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    archive = shutil.make_archive(str(tmp_path / "set"), "zip", folder.parent, folder.name)
+    for source in (folder, archive):
+        copy = fetch("mcbe", source, tmp_path / "copy").folder
+        assert (copy / "prompts.toml").read_text("utf-8") == PROMPTS
+        assert prompts.load("mcbe", None, copy).version == "ours-ko-1"
+    assert "is asked with them unless --prompts is given" in capsys.readouterr().err
+    cbbq = tmp_path / "cbbq"
+    shutil.copytree(SAMPLES / "cbbq" / "age", cbbq / "age")
+    (cbbq / "dataset.toml").write_text(MANIFEST, "utf-8")
+    (cbbq / "prompts.toml").write_text(PROMPTS, "utf-8")
+    expand(data.find("cbbq", cbbq), tmp_path / "expanded", "csv")
+    assert prompts.load("cbbq", None, tmp_path / "expanded").version == "ours-ko-1"
+    (folder / "prompts.toml").write_text("version = ", "utf-8")
+    with pytest.raises(BadInput, match=r"prompts\.toml: not TOML"):
+        fetch("mcbe", folder, tmp_path / "other")
+
+
+def test_prompts_that_were_put_next_to_fetched_data_stay_when_the_data_are_fetched_again(
+    tmp_path: Path,
+) -> None:
+    source = shutil.copytree(SAMPLES / "mcbe", tmp_path / "from")
+    target = fetch("mcbe", source, tmp_path / "to").folder
+    (target / "prompts.toml").write_text(PROMPTS, "utf-8")
+    fetch("mcbe", source, target)
+    assert prompts.load("mcbe", None, target).version == "ours-ko-1"
+
+
+def test_the_description_of_a_data_set_names_its_prompts(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for place, count in ((folder, 1), (SAMPLES / "mcbe", 0)):
+        entry = data.find("mcbe", place).describe()
+        entry |= {"items": 1, "categories": {"age": 1}, "touched": []}
+        printing.data([entry], "table")
+        assert capsys.readouterr().out.count("ours-ko-1: ") == count
