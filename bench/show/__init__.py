@@ -1,221 +1,204 @@
-"""How things appear in a notebook, and are kept beside it: tables, pictures, findings, what a model said.
+"""Show tables, pictures, findings and examples in a notebook, and save them.
 
-show.into("reports/mine/mcbe")   # from here on, tables and pictures are also saved there
+show.into("reports/mine/mcbe")   # tables and pictures are saved there from now on
 show.table(scores, "scores")
 """
 
 import base64
-import html
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextvars import ContextVar
+from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 from IPython.display import HTML, display
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from bench.benchmarks import module
+from bench.benchmarks import get, module
 from bench.core import export, i18n
 from bench.core.errors import BadInput
+from bench.core.i18n import N_, _
 from bench.core.text import PLAIN, as_html, language_of, shortened, truncate
 from bench.data import find as find_data
 from bench.data import spread_evenly
 from bench.metrics.headline import disagreements, top_findings, warnings
-from bench.metrics.headline import findings as find
+from bench.metrics.headline import findings as all_findings
 from bench.metrics.table import ALL
+from bench.metrics.table import cards as as_table
 from bench.run import Run, labels, short_name
 from bench.tasks import of_data
 from bench.tasks.request import of_judge
 
-# Characters of a reply that an example shows, that its heading shows, and that a cell of a table shows.
+# Characters that are shown of a reply in an example, in its heading, and in a cell of a table.
 SHOWN, BRIEF, CELL = 2000, 60, 2000
-# Pixels that a page shows for each inch of a picture.
+# Pixels per inch of a picture on a page.
 PIXELS = 96
-# Columns that stand for one span, and its heading.
-BETWEEN = {
-    ("ci_low", "ci_high"): i18n.N_("95\u00a0% interval"),
-    ("bound_low", "bound_high"): i18n.N_("if all were readable"),
-    ("bound_low_a", "bound_high_a"): i18n.N_("a, if all were readable"),
-    ("bound_low_b", "bound_high_b"): i18n.N_("b, if all were readable"),
+# Pairs of columns that are shown as one, with its heading.
+RANGES = {
+    ("ci_low", "ci_high"): N_("95\u00a0% interval"),
+    ("bound_low", "bound_high"): N_("if all were readable"),
+    ("bound_low_a", "bound_high_a"): N_("a, if all were readable"),
+    ("bound_low_b", "bound_high_b"): N_("b, if all were readable"),
 }
-# Columns of a score table that every table of scores shows.
+# Columns of every table of scores.
 MEASURED = ("metric", "score", "ci_low", "ci_high", "n", "valid_rate", "bound_low", "bound_high")
-# Columns that say why, which a page tells in its language.
+# Columns with reasons, which are translated.
 REASONS = ("note", "why", "reason")
 
-_folder: Path | None = None
+_folder: ContextVar[Path | None] = ContextVar("folder", default=None)
 
 
 def into(folder: str | Path) -> None:
-    """Keep the tables and pictures that are shown from now on in `folder` too; nowhere if it is empty."""
-    global _folder
-    _folder = Path(folder) if str(folder) else None
-    if _folder:
-        _folder.mkdir(parents=True, exist_ok=True)
+    """Save the tables and pictures that are shown from now on; nowhere if `folder` is empty."""
+    path = Path(folder) if str(folder) else None
+    _folder.set(path)
+    if path:
+        path.mkdir(parents=True, exist_ok=True)
 
 
 def table(frame: pd.DataFrame, name: str, *, digits: int = 3) -> None:
-    """Show a frame; every cell is text, whatever it holds. Saved as NAME.csv, .parquet and .tex.
+    """Show a frame, and save it as NAME.csv, .parquet and .tex.
 
-    Bounds in columns `ci_low` and `ci_high` are shown as one; a p value (`p`, `p_...`) is never shown as nought.
+    Bounds such as `ci_low` and `ci_high` are shown as one column; a p value (`p`, `p_...`) is never
+    shown as zero.
     """
-    if _folder:
-        export.write_table(frame, _folder, _file_name(name))
+    if folder := _folder.get():
+        export.write_table(frame, folder, _file_name(name))
     if frame.empty:
-        display(HTML(f"<p{_spoken()}>{i18n._('No rows.')}</p>"))
+        _display("paragraph", _("No rows."))
         return
     shown = frame
-    for (low, high), heading in BETWEEN.items():
+    for (low, high), heading in RANGES.items():
         if {low, high} <= set(frame):
-            shown = _between(shown, low, high, i18n._(heading), digits)
-    reasons = [name for name in REASONS if name in shown]
+            shown = _as_range(shown, low, high, _(heading), digits)
+    reasons = [column for column in REASONS if column in shown]
     shown = shown.assign(
-        **{name: [i18n.note(str(note)) for note in shown[name]] for name in reasons}
+        **{column: [i18n.note(str(note)) for note in shown[column]] for column in reasons}
     )
-    # What is below the last digit that is shown.
     leasts = [10**-digits if re.match(r"p(_|$)", str(column)) else 0 for column in shown.columns]
-    head = "".join(
-        f"<th scope='col' style='text-align: left'>{as_html(i18n.column(str(column)))}</th>"
-        for column in shown.columns
-    )
-    body = "".join(
-        f"<tr>{''.join(_cell(value, digits, least) for value, least in zip(row, leasts, strict=True))}</tr>"
+    rows = [
+        [_cell(value, digits, least) for value, least in zip(row, leasts, strict=True)]
         for row in shown.itertuples(index=False, name=None)
-    )
-    title = html.escape(i18n._("Table {name}", name=name.replace("_", " ")), quote=True)
-    # The box scrolls, so the keyboard has to reach it.
-    display(
-        HTML(
-            f"<div class='table {PLAIN}' role='region' tabindex='0' aria-label='{title}' style='max-height: 30em; overflow: auto'><table>"
-            f"<caption{_spoken()}>{title}</caption><thead{_spoken()}><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-            + _saved(name, export.TABLES, title)
-        )
-    )
-
-
-def _between(frame: pd.DataFrame, low: str, high: str, heading: str, digits: int) -> pd.DataFrame:
-    """Show two columns as one, from the one to the other; none where both are empty."""
-    if frame[[low, high]].isna().all(axis=None) and low != "ci_low":
-        return frame.drop(columns=[low, high])
-    to = i18n._(" to ").replace(" ", "\u00a0")
-    texts = [
-        "" if first != first else f"{first:,.{digits}f}{to}{last:,.{digits}f}"
-        for first, last in zip(frame[low], frame[high], strict=True)
     ]
-    return frame.assign(**{low: texts}).drop(columns=high).rename(columns={low: heading})
+    title = _("Table {name}", name=name.replace("_", " "))
+    head = [i18n.column(str(column)) for column in shown.columns]
+    display(HTML(_html("table", title, head, rows) + _saved(name, export.TABLES, title)))
 
 
 def figure(fig: Figure | None, name: str) -> None:
-    """Show a picture, its label as alternative text, or that there is none. Saved as NAME.png and NAME.svg."""
+    """Show a picture with its label as alternative text, and save it as NAME.png and NAME.svg."""
     if fig is None:
-        display(HTML(f"<p{_spoken()}>{i18n._('Not asked.')}</p>"))
+        _display("paragraph", _("Not asked."))
         return
+    folder = _folder.get()
     # A report's pages show the fine picture. A notebook, which is committed with its outputs, needs
     # no more than the pixels that it is shown with.
-    fine = (
-        export.write_picture(fig, _folder, _file_name(name))
-        if _folder
+    png = (
+        export.write_picture(fig, folder, _file_name(name))
+        if folder
         else export.to_png(fig, PIXELS)
     )
     alt = str(fig.get_label())
-    shown = {"image/png": base64.b64encode(export.quantize_png(fine)).decode(), "text/plain": alt}
+    data = {"image/png": base64.b64encode(export.quantize_png(png)).decode(), "text/plain": alt}
     width = round(fig.get_size_inches()[0] * PIXELS)
-    display(shown, metadata={"image/png": {"alt": alt, "width": width}}, raw=True)
-    if _folder:
-        title = html.escape(i18n._("Picture {name}", name=name.replace("_", " ")), quote=True)
+    display(data, metadata={"image/png": {"alt": alt, "width": width}}, raw=True)
+    if folder:
+        title = _("Picture {name}", name=name.replace("_", " "))
         display(HTML(_saved(name, export.PICTURES, title)))
 
 
 def findings(scores: pd.DataFrame, runs: Sequence[Run]) -> pd.DataFrame:
-    """Show warnings, and a sentence a headline number, on the most biased model first; saved as findings.csv, and returned."""
+    """Show warnings and one sentence per headline score, of the most biased model first.
+
+    Returns:
+        All findings, which are saved as findings.csv.
+    """
     notes(warnings([run.about for run in runs]))
-    found = find(scores, runs[0].benchmark)
-    first = top_findings(found, runs[0].benchmark)
-    rest = found.drop(first.index)
-    count = i18n._("{n} more", n=len(rest))
-    more = (
-        f"<details><summary>{count}</summary>{_list(rest.sentence)}</details>" if len(rest) else ""
-    )
-    display(HTML(f"<div class='findings'{_spoken()}>{_list(first.sentence)}{more}</div>"))
-    if _folder:
-        export.write_table(found, _folder, "findings")
-    return found
+    every = all_findings(scores, runs[0].benchmark)
+    first = top_findings(every, runs[0].benchmark)
+    rest = every.drop(first.index)
+    more = _("{n} more", n=len(rest))
+    _display("findings", list(first.sentence), list(rest.sentence), more)
+    if folder := _folder.get():
+        export.write_table(every, folder, "findings")
+    return every
+
+
+class Block(NamedTuple):
+    """A text in an example, `kind` being `asked` or `answered`."""
+
+    title: str
+    kind: str
+    text: str
+    lang: str = ""
 
 
 def examples(run: Run, n: int = 6, task: str | None = None) -> None:
-    """Show some of what was asked and answered, every word as text: evenly spread, up to half of them unreadable replies."""
+    """Show some requests with their replies, evenly spread, up to half of them unreadable."""
     rows = run.records
     rows = rows[rows.task == task] if task else rows
-    # A thought stands in the prompt of the answer that it led to.
+    # A thought is in the prompt of the answer after it.
     rows = rows[~rows.request.str.startswith("thought")]
     judged = rows.request.map(of_judge).astype(bool)
-    marks, asked = rows[judged].groupby(["task", "item_id", "repeat"]), rows[~judged]
-    # A mark is of the reply to the same order of options, where orders stand behind the names.
+    grades, asked = rows[judged].groupby(["task", "item_id", "repeat"]), rows[~judged]
     orders = set(asked.request.map(_order))
     unreadable = _spread(asked[~asked.valid], n // 2)
-    parts, unread = [], i18n._("not readable")
-    languages = [
-        code.strip()
-        for code in str(run.about["data"].get("language", "")).split(",")
-        if code.strip()
-    ]
-    for row in pd.concat(
-        [_spread(asked[asked.valid], n - len(unreadable)), unreadable]
-    ).itertuples():
-        lost = _brief(row.error or i18n._("not readable"))
-        read = _brief(row.parsed) if row.valid else f"<em>{lost}</em>"
+    chosen = pd.concat([_spread(asked[asked.valid], n - len(unreadable)), unreadable])
+    codes = str(run.about["data"].get("language", "")).split(",")
+    languages = [code.strip() for code in codes if code.strip()]
+    parts: list[dict[str, Any]] = []
+    for row in chosen.itertuples():
         key = (row.task, row.item_id, row.repeat)
-        said = "".join(
-            f"<li>{as_html(mark.request)}: <code>{_brief(mark.response or mark.error)}</code>"
-            f"{'' if mark.valid else f', <em>{unread}</em>'}</li>"
-            for mark in (marks.get_group(key).itertuples() if key in marks.groups else ())
-            if _order(mark.request) == _order(row.request) or _order(mark.request) not in orders
-        )
+        # A grade is of the reply to the same order of options, if names of requests have orders.
+        graded = [
+            (
+                grade.request,
+                truncate(grade.response or grade.error, BRIEF),
+                "" if grade.valid else _("not readable"),
+            )
+            for grade in (grades.get_group(key).itertuples() if key in grades.groups else ())
+            if _order(grade.request) == _order(row.request) or _order(grade.request) not in orders
+        ]
+        value = truncate(row.parsed, BRIEF) if row.valid else ""
+        blocks = [
+            Block(
+                title, kind, shortened(text, SHOWN), language_of(shortened(text, SHOWN), languages)
+            )
+            for title, kind, text in (
+                (_("Asked:"), "asked", row.prompt),
+                (_("Answered:"), "answered", row.response),
+            )
+        ]
         parts.append(
-            f"<details class='example'><summary>{as_html(row.item_id)}, {as_html(row.request)}: {read}</summary>"
-            f"<p>{i18n._('Asked:')}</p>{_words_of('asked', row.prompt, languages)}<p>{i18n._('Answered:')}</p>"
-            + _words_of("answered", row.response, languages)
-            + (f"<p>{i18n._('The judge:')}</p><ul>{said}</ul>" if said else "")
-            + "</details>"
+            {
+                "heading": Markup(f"{as_html(row.item_id)}, {as_html(row.request)}: ")
+                + Markup.escape(value),
+                "unreadable": "" if row.valid else truncate(row.error or _("not readable"), BRIEF),
+                "blocks": blocks,
+                "judge": _("The judge:"),
+                "grades": graded,
+            }
         )
     if parts:
-        what = f" ({module('tasks', run.benchmark).TASKS[task]})" if task else ""
-        told = html.escape(i18n._("{who} was asked, and answered:", who=run.label + what))
-        display(
-            HTML(f"<div class='examples {PLAIN}'{_spoken()}><p>{told}</p>{''.join(parts)}</div>")
-        )
-
-
-def _words_of(kind: str, said: object, languages: Sequence[str]) -> str:
-    """What was asked or answered, as text, with the language that its letters tell."""
-    text = shortened(said, SHOWN)
-    return f"<pre class='{kind}' lang='{language_of(text, languages)}'>{as_html(text)}</pre>"
-
-
-def _spread(rows: pd.DataFrame, n: int) -> pd.DataFrame:
-    return rows.iloc[spread_evenly(range(len(rows)), n)]
-
-
-def _order(request: object) -> str:
-    return str(request).partition(":")[2]
-
-
-def _brief(text: object) -> str:
-    return html.escape(truncate(text, BRIEF))
+        of_task = f" ({module('tasks', run.benchmark).TASKS[task]})" if task else ""
+        _display("folds", _("{who} was asked, and answered:", who=run.label + of_task), parts)
 
 
 def by_category(scores: pd.DataFrame, metrics: Sequence[str]) -> None:
-    """Show `metrics` of each category and model, and what stands beside a score."""
+    """Show some metrics of each category and model."""
     rows = scores[scores.metric.isin(metrics) & (scores.preset == scores.preset.iloc[0])]
     columns = ["model", "category", "task", *MEASURED, "note"]
     table(rows[columns], "by_category", digits=2)
 
 
 def overall(scores: pd.DataFrame, task: str) -> None:
-    """Show every measure of a task over all categories, and what stands beside it."""
+    """Show every metric of a task over all categories."""
     rows = scores[
         (scores.category == ALL) & (scores.task == task) & (scores.preset == scores.preset.iloc[0])
     ]
@@ -227,117 +210,92 @@ def against_official(scores: pd.DataFrame) -> None:
     """Show where the released code's number differs from ours."""
     rows = disagreements(scores)
     if rows.empty:
-        said = i18n._("Nowhere: the released code's numbers are the same on these answers.")
-        display(HTML(f"<p{_spoken()}>{said}</p>"))
+        text = _("Nowhere: the released code's numbers are the same on these answers.")
+        _display("paragraph", text)
     else:
         table(rows, "against_official")
 
 
 def audit(run: Run) -> None:
-    """Show what is odd about the data that a run rests on, fault by fault, and which questions its settings touch."""
+    """Show what is odd about a run's data, and which questions its settings change."""
     settings = of_data(run.benchmark, run.about["asked"]["settings"])
+    data = f"{run.about['data']['name']}, {run.about['data']['version']}"
     faults = _faults(run, settings)
     if faults is None:
-        said = i18n._(
-            "{data}: these data, as they were then, are not on this machine, so they cannot be looked at.",
-            data=_data(run),
+        text = _(
+            "{data}: these data, as they were then, are not on this machine, so they cannot be "
+            "looked at.",
+            data=data,
         )
     elif faults.empty:
-        said = i18n._("{data}: nothing odd was found.", data=_data(run))
+        text = _("{data}: nothing odd was found.", data=data)
     else:
-        said = i18n._(
-            "{data}: what is odd, and how many templates and questions it touches.", data=_data(run)
-        )
-    display(HTML(f"<p{_spoken()}>{as_html(said)}</p>"))
+        text = _("{data}: what is odd, and how many templates and questions it touches.", data=data)
+    _display("paragraph", text)
     if faults is not None and not faults.empty:
         table(faults, "data_faults")
     kept, gone = (pd.DataFrame(run.about[name]) for name in ("touched", "unfit"))
     touched = pd.concat([kept.assign(left_out="no"), gone.assign(left_out="yes")])
     if len(touched):
         used = ", ".join(f"{name}={value}" for name, value in settings.items())
-        said = i18n._("Questions that the settings ({used}) concern.", used=used)
-        display(HTML(f"<p{_spoken()}>{as_html(said)}</p>"))
+        _display("paragraph", _("Questions that the settings ({used}) concern.", used=used))
         table(touched[["category", "task", "items", "why", "left_out"]], "data_touched")
 
 
-def _data(run: Run) -> str:
-    return f"{run.about['data']['name']}, {run.about['data']['version']}"
-
-
-def _faults(run: Run, settings: Mapping[str, str]) -> pd.DataFrame | None:
-    """The summary of a check of the run's data; None where they are not here as they were."""
-    data = run.about["data"]
-    try:
-        source = find_data(run.benchmark, data["folder"])
-        if source.sha256 != data["sha256"]:
-            return None
-    except BadInput:
-        return None
-    room = import_module(f"bench.data.{run.benchmark}.audit")
-    found: pd.DataFrame = room.summary(room.check(source.folder, **settings))
-    return found
-
-
-def notes(told: Iterable[str]) -> None:
+def notes(texts: Iterable[str]) -> None:
     """Show what a reader has to know before the first number."""
-    for text in told:
-        head = i18n._("Note.")
-        display(
-            HTML(
-                f"<p class='warning {PLAIN}'{_spoken()}><strong>{head}</strong> {as_html(text)}</p>"
-            )
-        )
+    for text in texts:
+        _display("warning", _("Note."), text)
 
 
-def sentences(told: Iterable[str], runs: Sequence[Run] = ()) -> None:
-    """Show warnings about `runs`, and an analysis's findings, the main one first; saved as findings.csv if there are runs."""
-    found = list(told)
+def sentences(texts: Iterable[str], runs: Sequence[Run] = ()) -> None:
+    """Show warnings about `runs`, and an analysis's findings, which are saved if there are runs."""
+    every = list(texts)
     notes(warnings([run.about for run in runs]))
-    display(HTML(f"<div class='findings'{_spoken()}>{_list(found)}</div>"))
-    if _folder and runs:
-        export.write_table(pd.DataFrame({"sentence": found}), _folder, "findings")
+    _display("findings", every, [], "")
+    if (folder := _folder.get()) and runs:
+        export.write_table(pd.DataFrame({"sentence": every}), folder, "findings")
 
 
-def parted(rows: pd.DataFrame, told: str) -> None:
-    """Show what was marked differently, the farthest apart first, each in a fold.
+def parted(rows: pd.DataFrame, title: str) -> None:
+    """Show what was graded differently, each row in a fold.
 
     Args:
-        rows: `heading`, and any other columns: what is shown of it, by name. Missing cells are left out.
-        told: the sentence above.
+        rows: `heading`, and texts by the name of their column; missing ones are left out.
     """
     if rows.empty:
         return
-    parts = []
-    for row in rows.to_dict("records"):
-        heading = html.escape(shortened(row.pop("heading"), SHOWN))
-        body = "".join(
-            f"<p>{as_html(name)}:</p><pre class='answered'>{html.escape(shortened(value, SHOWN))}</pre>"
-            for name, value in row.items()
-            if isinstance(value, str) and value
-        )
-        parts.append(f"<details class='example'><summary>{heading}</summary>{body}</details>")
-    display(
-        HTML(
-            f"<div class='examples {PLAIN}'{_spoken()}><p>{as_html(told)}</p>{''.join(parts)}</div>"
-        )
-    )
+    parts = [
+        {
+            "heading": shortened(row.pop("heading"), SHOWN),
+            "unreadable": "",
+            "blocks": [
+                Block(f"{name}:", "answered", shortened(text, SHOWN))
+                for name, text in row.items()
+                if isinstance(text, str) and text
+            ],
+            "grades": [],
+        }
+        for row in rows.to_dict("records")
+    ]
+    _display("folds", title, parts)
 
 
 def everything(scores: pd.DataFrame) -> None:
-    """Keep all rows of the score table as scores.csv; they are too many to show."""
-    if _folder:
-        export.write_table(scores, _folder, "scores")
-        display(HTML(_saved("scores", export.TABLES, i18n._("All numbers"))))
+    """Save all rows of the score table as scores.csv; they are too many to show."""
+    if folder := _folder.get():
+        export.write_table(scores, folder, "scores")
+        display(HTML(_saved("scores", export.TABLES, _("All numbers"))))
 
 
 def provenance(runs: Sequence[Run]) -> None:
-    """Show what every number rests on: model and revision, data and version, wording, preset, when."""
+    """Show what every number rests on: model and revision, data and version, prompts, preset."""
     rows = [{"model": name, **rests_on(run)} for name, run in zip(labels(runs), runs, strict=True)]
     table(pd.DataFrame(rows), "provenance")
 
 
 def rests_on(run: Run) -> dict[str, Any]:
-    """What the numbers of a run rest on, as columns of a table."""
+    """Return what the numbers of a run rest on, as columns of a table."""
     model, data, asked = (run.about[part] for part in ("model", "data", "asked"))
     return {
         "kind": model["kind"],
@@ -359,49 +317,83 @@ def rests_on(run: Run) -> dict[str, Any]:
 
 def cards(benchmark: str) -> None:
     """Show what each metric of a benchmark means."""
-    from bench.metrics.table import cards as as_table
-
     table(as_table(module("metrics", benchmark).CARDS), "metric_cards")
 
 
-def _saved(name: str, kinds: Mapping[str, str], title: str) -> str:
-    """Links to the files that were saved, as seen from the notebook; nothing where none were."""
-    if not _folder:
-        return ""
-    place = Path(os.path.relpath(_folder / _file_name(name))).as_posix()
-    links = " ".join(
-        f"<a href='{html.escape(f'{place}.{kind}', quote=True)}' download>{told}</a>"
-        for kind, told in kinds.items()
-    )
-    return f"<p class='saved'{_spoken()}>{title}: {links}</p>"
+def _as_range(frame: pd.DataFrame, low: str, high: str, heading: str, digits: int) -> pd.DataFrame:
+    """Replace two columns by one, `LOW to HIGH`; by none if both are empty."""
+    if frame[[low, high]].isna().all(axis=None) and low != "ci_low":
+        return frame.drop(columns=[low, high])
+    to = _(" to ").replace(" ", "\u00a0")
+    texts = [
+        "" if first != first else f"{first:,.{digits}f}{to}{last:,.{digits}f}"
+        for first, last in zip(frame[low], frame[high], strict=True)
+    ]
+    return frame.assign(**{low: texts}).drop(columns=high).rename(columns={low: heading})
 
 
-def _spoken() -> str:
-    """The language of what is generated, where the notebook's own text is in another."""
-    return "" if i18n.language() == i18n.LANGUAGES[0] else f" lang='{i18n.tag()}'"
+def _faults(run: Run, settings: Mapping[str, str]) -> pd.DataFrame | None:
+    """Summarize the audit of a run's data; return None if they have changed or are not here."""
+    data = run.about["data"]
+    try:
+        source = find_data(run.benchmark, data["folder"])
+        if source.sha256 != data["sha256"]:
+            return None
+    except BadInput:
+        return None
+    room = import_module(f"{get(run.benchmark).data}.audit")
+    summary: pd.DataFrame = room.summary(room.check(source.folder, **settings))
+    return summary
 
 
-def _list(sentences: Iterable[str]) -> str:
-    return (
-        f"<ul class='{PLAIN}'>"
-        + "".join(f"<li>{as_html(text)}</li>" for text in sentences)
-        + "</ul>"
-    )
+def _spread(rows: pd.DataFrame, n: int) -> pd.DataFrame:
+    return rows.iloc[spread_evenly(range(len(rows)), n)]
 
 
-def _cell(value: object, digits: int, least: float = 0) -> str:
+def _order(request: object) -> str:
+    """Return the order of options in the name of a request."""
+    return str(request).partition(":")[2]
+
+
+def _cell(value: object, digits: int, least: float = 0) -> tuple[str, bool]:
+    """Return the text of a cell, and whether it is a number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        # Jupyter aligns cells to the right unless told otherwise.
-        return f"<td style='text-align: left'>{html.escape(shortened(value, CELL))}</td>"
+        return shortened(value, CELL), False
     if value != value:
-        return "<td class='number'>—</td>"
+        return "—", True
     if 0 <= value < least:
-        return f"<td class='number'>&lt;\u00a0{least:.{digits}f}</td>"
-    return (
-        f"<td class='number'>{value:,}</td>"
-        if isinstance(value, int)
-        else f"<td class='number'>{value:,.{digits}f}</td>"
+        return f"<\u00a0{least:.{digits}f}", True
+    return (f"{value:,}" if isinstance(value, int) else f"{value:,.{digits}f}"), True
+
+
+def _saved(name: str, kinds: Mapping[str, str], title: str) -> str:
+    """Return links to saved files, relative to the notebook; an empty text if none were saved."""
+    folder = _folder.get()
+    if not folder:
+        return ""
+    place = Path(os.path.relpath(folder / _file_name(name))).as_posix()
+    return _html("saved", title, [(f"{place}.{kind}", text) for kind, text in kinds.items()])
+
+
+def _display(macro: str, *values: Any) -> None:
+    display(HTML(_html(macro, *values)))
+
+
+def _html(macro: str, *values: Any) -> str:
+    """Render a macro of the template, with the language if the notebook's own is another."""
+    english = i18n.language() == i18n.LANGUAGES[0]
+    lang = Markup("") if english else Markup(" lang='{}'").format(i18n.tag())
+    return str(getattr(_macros(), macro)(*values, lang=lang))
+
+
+@cache
+def _macros() -> Any:
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined
     )
+    environment.filters["visible"] = lambda text: Markup(as_html(text))
+    environment.globals["plain"] = PLAIN
+    return environment.get_template("cells.html.j2").module
 
 
 def _file_name(name: str) -> str:
