@@ -31,6 +31,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from bench import scorers
+from bench.analyses.published import published
 from bench.core.errors import BadInput, RunFailed, expected
 from bench.core.files import atomic_path, atomic_write
 from bench.core.i18n import N_, _, note
@@ -42,7 +43,6 @@ from bench.data.nli_coal.build import NS_WORDS, Row, build_controlled, build_eva
 from bench.data.nli_coal.extract import extract
 from bench.data.nli_coal.frames import SLOT
 from bench.data.nli_coal.language_pack import MANIFEST, Pack, read_pack
-from bench.data.published import published
 from bench.figures.style import FAINT, INK, WIDTH, colours, label, set_title, style
 from bench.metrics.correlation import CARDS as CARDS
 from bench.metrics.correlation import PEARSON, by_group

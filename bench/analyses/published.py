@@ -1,37 +1,68 @@
-"""Compare the scores of runs with the numbers that papers print of the same models.
+"""Numbers that papers print, and the scores of runs of the same models next to them.
 
-A published number rests on other items, prompts, decoding and readings than a run of yours; both
-settings are shown next to the difference.
+A published number rests on other items, prompts, decoding and answer modes than a run of yours;
+both settings are shown next to the difference.
 """
 
+import io
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 
+from bench.benchmarks import resolve
+from bench.core.errors import BadInput
 from bench.core.i18n import _
-from bench.data.published import published
+from bench.data.readers import as_path, check_header, read_lines
 from bench.metrics.table import ALL
 from bench.run.results import Run, labels
 
-COMPARED = [
-    "model",
-    "published_model",
-    "category",
-    "task",
-    "metric",
-    "score",
-    "ci_low",
-    "ci_high",
-    "published",
-    "difference",
-    "n",
-    "own_setting",
-    "published_setting",
-    "source",
-    "caution",
-]
+PATH = Path(__file__).parent / "published.csv"
+PLACE = ["category", "task", "metric"]
+COLUMNS = ["benchmark", "series", "model", "checkpoint", "billions", *PLACE]
+COLUMNS += ["score", "setting", "source", "caution"]
+COMPARED = ["model", "published_model", *PLACE, "score", "ci_low", "ci_high", "published"]
+COMPARED += ["difference", "n", "own_setting", "published_setting", "source", "caution"]
+NUMBER = re.compile(r"-?\d+(\.\d+)?")
+
+
+def published(benchmark: str, path: str | Path = "") -> pd.DataFrame:
+    """Read the published numbers of a benchmark.
+
+    Args:
+        path: your own CSV file with the columns of ours, default: ours. Lines that begin with #
+            are comments.
+
+    Returns:
+        One row per number, in the columns of `COLUMNS` without `benchmark`. `series` names models
+        that differ in size alone, `billions` their parameters (NaN where the paper does not say),
+        `checkpoint` the model on the Hub, `setting` how the number was made, `caution` what speaks
+        against it.
+
+    Raises:
+        BadInput: the file is no such table.
+    """
+    path = as_path(path or PATH)
+    text = "".join(f"{line}\n" for _number, line in read_lines(path) if not line.startswith("#"))
+    try:
+        table = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False)
+    except ValueError as error:
+        raise BadInput(f"{path}: cannot be read as CSV ({error})") from None
+    check_header(path, [str(name) for name in table.columns], COLUMNS)
+    for row, cells in enumerate(table.to_dict("records"), start=1):
+        for column in ("score", "billions"):
+            cell = cells[column]
+            if not NUMBER.fullmatch(cell) and not (column == "billions" and cell == ""):
+                raise BadInput(f"{path}, row {row}, column `{column}`: {cell!r}; expected a number")
+        try:
+            table.loc[row - 1, "benchmark"] = resolve(cells["benchmark"])
+        except BadInput as error:
+            raise BadInput(f"{path}, row {row}, column `benchmark`: {error}") from None
+    numbers = table[["score", "billions"]].apply(pd.to_numeric)
+    table = table.assign(score=numbers.score, billions=numbers.billions)
+    own = table[table.benchmark == resolve(benchmark)]
+    return own.drop(columns="benchmark").reset_index(drop=True)
 
 
 def compare_with_published(
@@ -45,7 +76,7 @@ def compare_with_published(
     Args:
         runs: of one benchmark.
         scores: their score table, of `bench.run.table`.
-        path: your own file of published numbers; see `bench.data.published`.
+        path: your own file of published numbers; see `published`.
 
     Returns:
         One row per number that both have, in the columns of `COMPARED`; `difference` is the run's
@@ -61,7 +92,7 @@ def compare_with_published(
             _is_model(run, checkpoint or name)
             for checkpoint, name in zip(printed.checkpoint, printed.published_model, strict=True)
         ]
-        part = own[own.model == label].merge(printed[same_model], on=["category", "task", "metric"])
+        part = own[own.model == label].merge(printed[same_model], on=PLACE)
         parts.append(part.assign(own_setting=_setting(run, str(own.preset.iloc[0]))))
     table = pd.concat(parts, ignore_index=True)
     return table.assign(difference=table.score - table.published)[COMPARED]
@@ -106,7 +137,7 @@ def compare_data_sizes(items: pd.DataFrame, path: str | Path = "") -> pd.DataFra
 
 
 def _is_model(run: Run, name: str) -> bool:
-    """Whether a run is of a model, going by names."""
+    """Say whether a run is of a model, by their names."""
     wanted = _plain(name)
     return bool(wanted) and any(
         re.match(rf"{re.escape(wanted)}(?![a-z0-9])", _plain(own)) for own in (run.label, run.model)

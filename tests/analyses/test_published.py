@@ -7,8 +7,14 @@ import pandas as pd
 import pytest
 
 from bench import run
-from bench.analyses.published import compare_data_sizes, compare_with_published, published_summary
-from bench.data.published import COLUMNS, PATH, published
+from bench.analyses.published import (
+    COLUMNS,
+    PATH,
+    compare_data_sizes,
+    compare_with_published,
+    published,
+    published_summary,
+)
 from bench.metrics.nli_coal import scores as nli_scores
 from bench.metrics.table import ALL
 

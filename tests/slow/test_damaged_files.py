@@ -23,6 +23,7 @@ from openpyxl import Workbook
 
 from bench import data
 from bench.analyses.judge_agreement.marks import read_verdicts
+from bench.analyses.published import PATH, published
 from bench.benchmarks import module
 from bench.benchmarks import names as benchmarks
 from bench.data import SAMPLES
@@ -33,7 +34,6 @@ from bench.data.mcbe import official_wording as mcbe_prompts
 from bench.data.nli_coal import corpora
 from bench.data.nli_coal.build import build
 from bench.data.nli_coal.language_pack import read_pack, with_captions
-from bench.data.published import PATH, published
 from bench.metrics import agreement, annotators
 from bench.report import study
 from bench.scorers.stand_ins.recorded import Predictions, Replay

@@ -16,10 +16,10 @@ import pandas as pd
 
 from bench.analyses.model_size_trends.series import SIMULATED, Series, by_size
 from bench.analyses.model_size_trends.slopes import NOISE, PLACE, gains, trends
+from bench.analyses.published import published
 from bench.benchmarks import module
 from bench.core.i18n import N_, _, note, sentences
 from bench.data import OWN_SAMPLES
-from bench.data.published import published
 from bench.metrics.bootstrap import LEVEL
 from bench.metrics.headline import LOW_VALIDITY, listing, short_title
 from bench.metrics.significance import detectable_sentence, format_p

@@ -25,10 +25,10 @@ from bench.analyses.prompt_robustness.points import (
     rank_changes,
     same_order,
 )
+from bench.analyses.published import published
 from bench.benchmarks import module
 from bench.core.errors import BadInput, NoRuns
 from bench.core.i18n import _, note, sentences
-from bench.data.published import published
 from bench.metrics.bootstrap import LEVEL
 from bench.metrics.correlation import correlations
 from bench.metrics.headline import LOW_VALIDITY, range_text, without_brackets
