@@ -5,11 +5,10 @@ import re
 import pandas as pd
 import pytest
 
-from bench.analyses import quality
+from bench.analyses import curate_nli, quality
 from bench.core.i18n import use_language
 from bench.data import SAMPLES
 from bench.figures import coverage as pictures
-from bench.figures import language_pack
 from bench.metrics import coverage
 from tests.helpers.drawing import drawn
 
@@ -121,7 +120,7 @@ def test_it_is_told_in_chinese() -> None:
         )
         told = [fig.get_label(), fig.get_suptitle(), *(ax.get_xlabel() for ax in fig.axes)]
         (captions,) = [
-            language_pack.captions(pd.DataFrame({"why": ["", "is empty"], "frame": ["x", ""]}))
+            curate_nli.draw_captions(pd.DataFrame({"why": ["", "is empty"], "frame": ["x", ""]}))
         ]
         assert captions is not None
         told += [captions.get_label(), captions.get_suptitle()]
