@@ -367,7 +367,7 @@ def _read_shards(folder: Path) -> pa.Table:
         try:
             with _opened(path) as (file, _):
                 table = file.read(use_threads=False)
-            # Older runs were asked in the plan's order, and did not note which replies were cut off.
+            # Older runs were asked in the plan's order, and did not note cut replies.
             if "place" not in table.schema.names:
                 done = sum(map(len, tables))
                 places = pa.array(range(done, done + len(table)), pa.int64())

@@ -272,7 +272,8 @@ def mark(
     if readings:
         if out or len(runs) != 2:
             raise BadInput(
-                "--readings: needs a run and a sheet, like `bench mark --readings RUN_DIR SHEET.csv`"
+                "--readings: needs a run and a sheet, like `bench mark --readings RUN_DIR "
+                "SHEET.csv`"
             )
         printing.readings(Run.open(runs[0]), Path(runs[1]).expanduser())
         return

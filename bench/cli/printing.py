@@ -1,4 +1,4 @@
-"""How the command prints results: as a table for a person, or as CSV, JSON or LaTeX for a program."""
+"""Print results: as a table for a person, or as CSV, JSON or LaTeX for a program."""
 
 import json
 import math
@@ -20,266 +20,247 @@ if TYPE_CHECKING:
     from bench.data.fetch import WrittenFile
 
 
-def check(benchmark: str, found: "pd.DataFrame", format: str) -> None:
-    """Print a report of odd rows.
+def check(benchmark: str, findings: "pd.DataFrame", format: str) -> None:
+    """Print the findings of an audit.
 
     Raises:
         BadInput: some of them are refused.
     """
-    if format == "csv":
-        from bench.core.export import to_csv
-
-        _out(to_csv(found))
-    elif format == "json":
-        _json(found.to_dict("records"))
+    if format != "table":
+        _print_as(findings, format)
     else:
-        for row in found.to_dict("records"):
-            place = ", ".join(
-                filter(None, (row["file"], row["row"] and f"row {row['row']}", row["column"]))
-            )
+        for row in findings.to_dict("records"):
+            parts = (row["file"], row["row"] and f"row {row['row']}", row["column"])
+            place = ", ".join(filter(None, parts)) or "the folder"
             value = f": {row['value']}" if row["value"] else ""
-            print(
-                reveal_invisible(f"{row['kind']:8} {place or 'the folder'}: {row['what']}{value}")
-            )
-    refused = int((found.kind == "refused").sum())
+            _show(f"{row['kind']:8} {place}: {row['what']}{value}")
+    refused = int((findings.kind == "refused").sum())
     if refused:
         settings = module("data", benchmark).TOLERANT
-        way_out = "".join(
-            f"; `--set {name}={value}` runs without them" for name, value in settings.items()
-        )
-        raise BadInput(f"{refused} findings are of rows that are refused{way_out}")
+        fixes = (f"; `--set {name}={value}` runs without them" for name, value in settings.items())
+        raise BadInput(f"{refused} findings are of rows that are refused{''.join(fixes)}")
 
 
-def data(found: list[dict[str, Any]], format: str) -> None:
-    """Print what is known of the installed data sets, one after the other."""
+def data(sources: list[dict[str, Any]], format: str) -> None:
+    """Print the installed data sets."""
     if format == "json":
-        _json(found)
+        _print_json(sources)
         return
-    for entry in found:
-        title, n = module("data", entry["benchmark"]).TITLE, len(entry["categories"])
-        print(f"{title}: {entry['items']:,} items in {n} {'category' if n == 1 else 'categories'}")
-        for key, value in (
-            ("found", f"{entry['found']}: {entry['folder']}"),
-            ("version", f"{entry['name']}, {entry['version']}, sha256 {entry['sha256'][:12]}"),
-            ("licence", entry["licence"]),
-            ("wording", _own_wording(entry["benchmark"], Path(entry["folder"]))),
-            (
-                "items",
-                ", ".join(f"{name} {count:,}" for name, count in entry["categories"].items()),
-            ),
-            ("note", entry["note"]),
-            *(
-                (one["state"], f"{one['where']}: {one['rows']:,} rows, {one['what']}")
-                for one in entry["touched"]
-            ),
-        ):
+    for source in sources:
+        title, n = module("data", source["benchmark"]).TITLE, len(source["categories"])
+        categories = "category" if n == 1 else "categories"
+        print(f"{title}: {source['items']:,} items in {n} {categories}")
+        counts = ", ".join(f"{name} {count:,}" for name, count in source["categories"].items())
+        rows = [
+            ("found", f"{source['found']}: {source['folder']}"),
+            ("version", f"{source['name']}, {source['version']}, sha256 {source['sha256'][:12]}"),
+            ("licence", source["licence"]),
+            ("wording", _own_prompts(source["benchmark"], Path(source["folder"]))),
+            ("items", counts),
+            ("note", source["note"]),
+        ]
+        rows += [
+            (effect["state"], f"{effect['where']}: {effect['rows']:,} rows, {effect['what']}")
+            for effect in source["touched"]
+        ]
+        for key, value in rows:
             if value:
-                print(reveal_invisible(f"  {key:8} {value}"))
+                _show(f"  {key:8} {value}")
 
 
-def _own_wording(benchmark: str, folder: Path) -> str:
-    """The wording that a data set brings, "" where it brings none."""
+def _own_prompts(benchmark: str, folder: Path) -> str:
+    """Return the prompt set that a data set brings, "" if it brings none."""
     from bench.tasks import prompts
 
-    found = own_prompts(folder)
-    return f"{prompts.load(benchmark, None, folder).label}: {found}" if found else ""
+    file = own_prompts(folder)
+    return f"{prompts.load(benchmark, None, folder).label}: {file}" if file else ""
 
 
 def scores(runs: list[Any], preset: str | None, format: str) -> None:
-    """Print the score tables of `runs`; what a reader has to know first goes to standard error."""
-    from bench.core.export import to_csv, to_latex
+    """Print the score tables of runs; warnings go to standard error."""
     from bench.metrics.headline import warnings
     from bench.run import table
 
     for text in warnings([run.about for run in runs]):
         say(f"note: {text}")
     if format == "json":
-        found = [
+        results = [
             {
                 "run": {"folder": str(run.folder), **run.about},
-                "scores": _records(run.scores_beside(preset)),
+                "scores": _rows(run.scores_beside(preset)),
             }
             for run in runs
         ]
-        _json(found[0] if len(found) == 1 else found)
-    elif format == "csv":
-        _out(to_csv(table(runs, preset)))
-    elif format == "latex":
-        _out(to_latex(table(runs, preset)))
+        _print_json(results[0] if len(results) == 1 else results)
+    elif format != "table":
+        _print_as(table(runs, preset), format)
     else:
         for run in runs:
-            _print_table(run, run.scores_beside(preset))
+            _print_scores(run, run.scores_beside(preset))
 
 
-def _records(scores: "pd.DataFrame") -> list[dict[str, Any]]:
-    """Rows with null for what is undefined or without end: JSON has no NaN and no infinity."""
-    rows = scores.to_dict("records")
-    return [
-        {
-            str(k): None if isinstance(v, float) and not math.isfinite(v) else v
-            for k, v in row.items()
-        }
-        for row in rows
-    ]
-
-
-def _json(found: Any) -> None:
-    """Print JSON; what a terminal would act on is written as `\\u` and a number, which is the same to a program."""
-    print(as_json(json.dumps(found, ensure_ascii=False, indent=2, allow_nan=False)))
-
-
-def _out(text: str) -> None:
-    """Print a file's content: as it is for a file or a pipe, visible on a terminal."""
-    print(reveal_invisible(text) if sys.stdout.isatty() else text, end="")
-
-
-def _print_table(run: Any, scores: "pd.DataFrame") -> None:
+def _print_scores(run: Any, scores: "pd.DataFrame") -> None:
     from rich.table import Table
 
-    console = _console()
-    about = run.about
+    console, about = _console(), run.about
+    source = f"{about['data']['name']}, {about['data']['version']}"
+    prompts = about["asked"]["prompts"]
     console.print(
-        f"[bold]{_safe(run.label)}[/] on {about['benchmark']}: {_safe(about['data']['name'])}, {_safe(about['data']['version'])}; wording {_safe(about['asked']['prompts'])}"
+        f"[bold]{_safe(run.label)}[/] on {about['benchmark']}: {_safe(source)}; "
+        f"wording {_safe(prompts)}"
     )
-    told = {headline.metric for headline in module("metrics", run.benchmark).HEADLINES}
-    # All numbers of a category are in the other formats; here those that are looked at first.
-    scores = scores[(scores.category == "all") | scores.metric.isin(told)]
-    for preset, some in scores.groupby("preset", sort=False):
-        title = f"preset {preset}" + (
-            "" if preset == scores.preset.iloc[0] else ": where the released code's number differs"
+    # Other numbers of a category are in the other formats.
+    headlines = {headline.metric for headline in module("metrics", run.benchmark).HEADLINES}
+    scores = scores[(scores.category == "all") | scores.metric.isin(headlines)]
+    for preset, part in scores.groupby("preset", sort=False):
+        is_first = preset == scores.preset.iloc[0]
+        suffix = "" if is_first else ": where the released code's number differs"
+        table = Table(
+            title=f"preset {preset}{suffix}", title_justify="left", show_edge=False, pad_edge=False
         )
-        shown = Table(title=title, title_justify="left", show_edge=False, pad_edge=False)
-        for name in ("category", "task", "metric"):
-            shown.add_column(name)
-        bounded = some.bound_low.notna().any()
-        columns = ["score", "95 % interval", "n", "valid", *(["if all were"] if bounded else [])]
-        for name in (*columns, "baseline"):
-            shown.add_column(name, justify="right")
-        shown.add_column("note", overflow="fold")
-        above = ""
-        for row in some.to_dict("records"):
+        has_bounds = part.bound_low.notna().any()
+        texts = ("category", "task", "metric")
+        for name in texts:
+            table.add_column(name)
+        bounds = ["if all were"] if has_bounds else []
+        for name in ("score", "95 % interval", "n", "valid", *bounds, "baseline"):
+            table.add_column(name, justify="right")
+        table.add_column("note", overflow="fold")
+        note = ""
+        for row in part.to_dict("records"):
             # What is wrong with a model as a whole is a note of many rows in sequence.
-            note, above = (
-                "as above" if row["note"] and row["note"] == above else row["note"],
-                row["note"],
-            )
-            low, high, baseline = row["ci_low"], row["ci_high"], row["baseline"]
-            shown.add_row(
-                *(_safe(row[name]) for name in ("category", "task", "metric")),
-                _told(row["score"]),
-                _between(low, high),
+            repeated, note = row["note"] and row["note"] == note, row["note"]
+            table.add_row(
+                *(_safe(row[name]) for name in texts),
+                _number(row["score"]),
+                _interval(row["ci_low"], row["ci_high"]),
                 f"{row['n']:,}",
                 "" if math.isnan(row["valid_rate"]) else f"{row['valid_rate']:.0%}",
-                *([_between(row["bound_low"], row["bound_high"])] if bounded else []),
-                "" if math.isnan(baseline) else _told(baseline),
-                _safe(note),
+                *([_interval(row["bound_low"], row["bound_high"])] if has_bounds else []),
+                "" if math.isnan(row["baseline"]) else _number(row["baseline"]),
+                "as above" if repeated else _safe(note),
                 style="bold" if row["category"] == "all" else "",
             )
-        console.print(shown)
+        console.print(table)
     console.print(f"records: {_safe(run.folder)}", soft_wrap=True)
-
-
-def _console() -> "Console":
-    """Give a console as wide as a terminal; for a file or a pipe wide enough for our tables."""
-    from rich.console import Console
-
-    return Console(width=None if sys.stdout.isatty() else 160, highlight=False)
-
-
-def _safe(text: object) -> str:
-    """A text in which neither rich nor a terminal finds anything to act on."""
-    from rich.markup import escape
-
-    return escape(reveal_invisible(text))
-
-
-def _between(low: float, high: float) -> str:
-    return "" if math.isnan(low) else f"{_told(low)} to {_told(high)}"
-
-
-def _told(value: float) -> str:
-    if math.isnan(value):
-        return "—"
-    return f"{value:.2f}" if abs(value) > 1 else f"{value:.3f}"
 
 
 def planned(
     benchmark: str, table: "pd.DataFrame", difference: float, power: float, format: str
 ) -> None:
     """Print how many units a difference needs."""
-    from bench.core.export import to_csv, to_latex
-
-    units = module("metrics", benchmark).UNITS
     say(
-        f"{units} that a difference of {difference:g} needs, to be found in {power:.0%} of studies at the 5 % "
-        "level; requests are those of all models together"
+        f"{module('metrics', benchmark).UNITS} that a difference of {difference:g} needs, to be "
+        f"found in {power:.0%} of studies at the 5 % level; requests are those of all models "
+        "together"
     )
-    if format == "json":
-        _json(_records(table))
-    elif format in ("csv", "latex"):
-        _out(to_csv(table) if format == "csv" else to_latex(table))
-    else:
-        from rich.table import Table
+    if format != "table":
+        _print_as(table, format)
+        return
+    from rich.table import Table
 
-        console = _console()
-        shown = Table(show_edge=False, pad_edge=False)
-        texts = ("task", "metric", "comparison", "from")
-        for name in table:
-            shown.add_column(
-                str(name).replace("_", " "), justify="left" if name in texts else "right"
-            )
-        for row in table.to_dict("records"):
-            shown.add_row(
-                *(
-                    _safe(value) if isinstance(value, str) else _amount(value)
-                    for value in row.values()
-                )
-            )
-        console.print(shown)
-
-
-def _amount(value: float) -> str:
-    """A count as it is, another number with three digits, and a dash for none."""
-    if math.isnan(value):
-        return "—"
-    return f"{value:,.0f}" if float(value).is_integer() else _told(value)
+    shown = Table(show_edge=False, pad_edge=False)
+    for name in table:
+        is_text = name in ("task", "metric", "comparison", "from")
+        shown.add_column(str(name).replace("_", " "), justify="left" if is_text else "right")
+    for row in table.itertuples(index=False):
+        shown.add_row(*(_safe(cell) if isinstance(cell, str) else _count(cell) for cell in row))
+    _console().print(shown)
 
 
 def readings(run: Any, sheet: Path) -> None:
-    """Write a sheet of replies to be read by hand, or print what a sheet says that is filled in."""
+    """Write a sheet of replies to be read by hand, or print what a filled-in one says."""
     from bench.metrics.readings import precision_note
     from bench.records import READINGS
     from bench.run import readings as sheets
 
     if not sheet.exists():
         n = sheets.write_sheet(run, sheet)
-        print(
-            reveal_invisible(
-                f"{sheet}: {n:,} replies; write in column `{sheets.READING}` what each of them answers"
-            )
-        )
+        column = sheets.READING
+        _show(f"{sheet}: {n:,} replies; write in column `{column}` what each of them answers")
         return
     checked = sheets.read_sheet(run, sheet)
-    print(
-        reveal_invisible(f"{sheet}: {checked.filled:,} of {checked.rows:,} replies are filled in")
-    )
+    _show(f"{sheet}: {checked.filled:,} of {checked.rows:,} replies are filled in")
     for task in checked.precision.itertuples():
         print(f"{task.task}: {precision_note(task)}")
-    print(
-        reveal_invisible(
-            f"kept in {run.folder / READINGS}; `bench score {run.folder}` shows it beside the scores"
-        )
-    )
+    file = run.folder / READINGS
+    _show(f"kept in {file}; `bench score {run.folder}` shows it beside the scores")
 
 
-def written(files: "Sequence[WrittenFile]", what: str) -> None:
-    """Print which files were made, with how many rows of `what`, and whether they are the released ones."""
-    for one in files:
-        same = ", as released" if one.as_released else ", not as released" if one.released else ""
-        print(f"{one.path}: {one.rows:,} {what}{same} (git blob {one.blob})")
-    equal = sum(one.as_released for one in files)
+def written(files: "Sequence[WrittenFile]", unit: str) -> None:
+    """Print which files were written, with how many rows, and whether they are the released ones.
+
+    Args:
+        unit: what a row is, in the plural.
+    """
+    for file in files:
+        release = ", as released" if file.as_released else ", not as released"
+        release = release if file.as_released or file.released else ""
+        print(f"{file.path}: {file.rows:,} {unit}{release} (git blob {file.blob})")
+    same = sum(file.as_released for file in files)
     # The same rows as CSV and as JSON count once.
-    rows = sum({one.path.with_suffix(""): one.rows for one in files}.values())
+    rows = sum({file.path.with_suffix(""): file.rows for file in files}.values())
     print(
-        f"{rows:,} {what} in {len(files)} files, {equal} of which are the released ones to the byte"
+        f"{rows:,} {unit} in {len(files)} files, {same} of which are the released ones to the byte"
     )
+
+
+def _print_as(table: "pd.DataFrame", format: str) -> None:
+    """Print a table as JSON, CSV or LaTeX: as it is to a file or a pipe, visible to a terminal."""
+    from bench.core.export import to_csv, to_latex
+
+    if format == "json":
+        _print_json(_rows(table))
+        return
+    text = to_csv(table) if format == "csv" else to_latex(table)
+    print(reveal_invisible(text) if sys.stdout.isatty() else text, end="")
+
+
+def _print_json(content: Any) -> None:
+    """Print JSON, with escapes for what a terminal would act on."""
+    print(as_json(json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False)))
+
+
+def _rows(table: "pd.DataFrame") -> list[dict[str, Any]]:
+    """Return rows with null for undefined and infinite numbers, which JSON lacks."""
+    return [
+        {
+            str(name): None if isinstance(cell, float) and not math.isfinite(cell) else cell
+            for name, cell in row.items()
+        }
+        for row in table.to_dict("records")
+    ]
+
+
+def _console() -> "Console":
+    """Return a console as wide as the terminal; for a file or a pipe wide enough for our tables."""
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() else 160, highlight=False)
+
+
+def _show(text: str) -> None:
+    """Print a text with what is invisible in it named."""
+    print(reveal_invisible(text))
+
+
+def _safe(text: object) -> str:
+    """Return a text in which neither rich nor a terminal finds anything to act on."""
+    from rich.markup import escape
+
+    return escape(reveal_invisible(text))
+
+
+def _interval(low: float, high: float) -> str:
+    return "" if math.isnan(low) else f"{_number(low)} to {_number(high)}"
+
+
+def _number(value: float) -> str:
+    if math.isnan(value):
+        return "—"
+    return f"{value:.2f}" if abs(value) > 1 else f"{value:.3f}"
+
+
+def _count(value: float) -> str:
+    """Return a count as it is, another number with three digits, and a dash for none."""
+    return f"{value:,.0f}" if float(value).is_integer() else _number(value)

@@ -83,7 +83,7 @@ class ShardResult(NamedTuple):
 
 @dataclass
 class _Worker:
-    """What a worker process keeps between tasks; it does one at a time, also with several threads."""
+    """What a worker process keeps between tasks; it does one at a time."""
 
     lock: threading.RLock = field(default_factory=threading.RLock)
     loaded: dict[LoadOptions, Scorer] = field(default_factory=dict)

@@ -251,7 +251,7 @@ def _key(request: Request, name: str) -> tuple[Any, ...]:
 
 
 def _known_answers(job: Job, journal: records.Journal | None) -> dict[int, Answer]:
-    """Return by position the answers that need no model: in the journal, or to what is not asked."""
+    """Return by position the answers that are in the journal, or of what is not asked."""
     known = {}
     for position, request in enumerate(job.finished):
         if request is None:

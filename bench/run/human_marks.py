@@ -1,8 +1,8 @@
-"""Write sheets of replies that people mark by hand, and read them back.
+"""Write sheets of replies that people grade, and read them back.
 
-Explanations (`to_mark`): a person is the judge; `--judge replay:FILE.csv` reads the sheet.
-Analyses (`analyses_to_mark`): people mark what a judge has marked; the notebook `judge_agreement`
-reads the sheet. Sheets of what the reader of replies read are in `bench.run.readings`.
+Explanations of CBBQ: a person is the judge, `--judge replay:FILE.csv` reads the sheet. Analyses of
+McBE: people grade what a judge has graded, the notebook `judge_agreement` reads the sheet.
+`bench.run.readings` has sheets on which people check the parser of replies.
 """
 
 import hashlib
@@ -27,71 +27,15 @@ from bench.tasks.replies import final
 
 # Spreadsheet programs cut a cell of more than 32,767 characters.
 LONGEST_CELL = 32_000
-# The share of instances on a sheet of analyses (McBE's judge validation), and of its rows that are
-# there twice.
+# Share of instances on a sheet of analyses (McBE's judge validation), and of rows that are there
+# twice.
 SHARE, TWICE = 0.1, 0.1
 MARK, HIGHEST_POINTS = "human", 100
 ANALYSIS_COLUMNS = ("key", "item_id", "prompt", "reference", "analysis", "question", MARK)
 
 
-def write_sheet(runs: Sequence[Run], path: Path) -> str:
-    """Write the sheet of what people mark in these runs, and give what it holds in words.
-
-    Raises:
-        BadInput: the runs hold nothing that people mark, or cannot be on one sheet, or the file is
-            there already.
-        RunFailed: the file cannot be written.
-    """
-    benchmarks = {run.benchmark for run in runs}
-    if benchmarks == {"mcbe"}:
-        sheet = analyses_to_mark(runs, path)
-        return (
-            f"{sheet.rows:,} analyses to mark in column `{MARK}`, 0 to 100 points: "
-            f"{sheet.instances:,} instances by {sheet.models} models, {sheet.twice:,} of them twice"
-        )
-    if len(runs) > 1:
-        raise BadInput(
-            f"{', '.join(str(run.folder) for run in runs)}: are runs of {', '.join(sorted(benchmarks))}; "
-            "only analyses of McBE by several models stand on one sheet, so give one RUN_DIR"
-        )
-    return f"{to_mark(runs[0], path):,} replies to mark in column `response`"
-
-
-def to_mark(run: Run, path: Path) -> int:
-    """Write the explanations of a run, with an empty column `response` for verdicts; their number.
-
-    Raises:
-        BadInput: nothing in the run is to be marked, or the file is there already.
-        RunFailed: the file cannot be written.
-    """
-    check_new(path)
-    rows = run.records
-    room, settings = module("tasks", run.benchmark), run.about["asked"]["settings"]
-    wanted = [task for task in room.TASKS if room.judged(task, settings) == "wanted"]
-    some = rows[
-        rows.task.isin(wanted) & rows.request.str.startswith("explanation") & (rows.error == "")
-    ]
-    if some.empty:
-        raise BadInput(
-            f"{run.folder}: holds no explanations to mark; ask with --set explanation=yes"
-        )
-    table = pd.DataFrame(
-        {
-            "task": some.task.map(cell),
-            "item_id": some.item_id.map(cell),
-            "request": some.request.str.replace("explanation", "judge", n=1).map(cell),
-            "repeat": some["repeat"],
-            "prompt": some.prompt.map(cell),
-            "reply": some.response.map(cell),
-            "response": "",
-        }
-    )
-    write_table(table, path)
-    return len(table)
-
-
 class AnalysisSheet(NamedTuple):
-    """What a sheet of analyses holds: rows, of which some are there twice, instances and models."""
+    """The size of a sheet of analyses: rows, those that are there twice, instances and models."""
 
     rows: int
     twice: int
@@ -99,15 +43,64 @@ class AnalysisSheet(NamedTuple):
     models: int
 
 
-def analyses_to_mark(runs: Sequence[Run], path: Path) -> AnalysisSheet:
-    """Write a blind sheet of McBE's bias analyses, with an empty column `human` for 0 to 100 points.
-
-    A tenth of each category's instances, each with the analyses of all models, in random order and
-    without the models' names; a tenth of the rows stand there twice, which shows how far a person
-    agrees with himself. A model that several runs asked counts once.
+def write_sheet(runs: Sequence[Run], path: Path) -> str:
+    """Write the sheet of what people grade in these runs, and say what it holds.
 
     Raises:
-        BadInput: the runs have no instance that all models analysed, or the file is there already.
+        BadInput: the runs have nothing to grade, or cannot be on one sheet, or the file exists.
+        RunFailed: the file cannot be written.
+    """
+    benchmarks = sorted({run.benchmark for run in runs})
+    if benchmarks == ["mcbe"]:
+        sheet = analyses_to_mark(runs, path)
+        return (
+            f"{sheet.rows:,} analyses to mark in column `{MARK}`, 0 to 100 points: "
+            f"{sheet.instances:,} instances by {sheet.models} models, {sheet.twice:,} of them twice"
+        )
+    if len(runs) > 1:
+        raise BadInput(
+            f"{_folders(runs)}: are runs of {', '.join(benchmarks)}; only analyses of McBE by "
+            "several models can be on one sheet, so give one RUN_DIR"
+        )
+    return f"{to_mark(runs[0], path):,} replies to mark in column `response`"
+
+
+def to_mark(run: Run, path: Path) -> int:
+    """Write the explanations of a run with an empty column `response`; return their number.
+
+    Raises:
+        BadInput: the run has none, or the file exists.
+        RunFailed: the file cannot be written.
+    """
+    check_new(path)
+    rows, room = run.records, module("tasks", run.benchmark)
+    settings = run.about["asked"]["settings"]
+    tasks = [task for task in room.TASKS if room.judged(task, settings) == "wanted"]
+    is_explanation = rows.request.str.startswith("explanation") & (rows.error == "")
+    rows = rows[rows.task.isin(tasks) & is_explanation]
+    if rows.empty:
+        raise BadInput(
+            f"{run.folder}: holds no explanations to mark; ask with --set explanation=yes"
+        )
+    rows = rows.assign(request=rows.request.str.replace("explanation", "judge", n=1))
+    texts = {name: rows[name].map(cell) for name in ("task", "item_id", "request", "prompt")}
+    table = pd.DataFrame(
+        texts | {"repeat": rows["repeat"], "reply": rows.response.map(cell), "response": ""}
+    )
+    names = ["task", "item_id", "request", "repeat", "prompt", "reply", "response"]
+    write_table(table[names], path)
+    return len(table)
+
+
+def analyses_to_mark(runs: Sequence[Run], path: Path) -> AnalysisSheet:
+    """Write a blind sheet of McBE's bias analyses, with an empty column `human` for 0-100 points.
+
+    It has a tenth of each category's instances, each with the analyses of all models, in random
+    order and without the models' names. A tenth of the rows are there twice, which shows how far a
+    person agrees with himself. A model that several runs asked counts once.
+
+    Raises:
+        BadInput: no instance was analysed by all models, or the file exists.
         RunFailed: the file cannot be written.
     """
     check_new(path)
@@ -115,57 +108,52 @@ def analyses_to_mark(runs: Sequence[Run], path: Path) -> AnalysisSheet:
     common = set.intersection(*(set(part.item_id) for part in parts))
     if not common:
         raise BadInput(
-            f"{', '.join(str(run.folder) for run in runs)}: have no instance that all models analysed; "
-            "give runs of McBE's task ba over the same data"
+            f"{_folders(runs)}: have no instance that all models analysed; give runs of McBE's "
+            "task ba over the same data"
         )
-    dice = random.Random("analyses:" + "\0".join(sorted(run.model for run in runs)))
+    rng = random.Random("analyses:" + "\0".join(sorted(run.model for run in runs)))
     items = runs[0].items
     items = items[items.item_id.isin(common)].set_index("item_id")
     drawn = [
         item
-        for _unused, category in items.groupby("category", sort=True)
-        for item in dice.sample(sorted(category.index), math.ceil(SHARE * len(category)))
+        for _name, category in items.groupby("category", sort=True)
+        for item in rng.sample(sorted(category.index), math.ceil(SHARE * len(category)))
     ]
     rows = [row for part in parts for row in part[part.item_id.isin(drawn)].to_dict("records")]
     rows.sort(key=lambda row: str(row["key"]))
-    again = dice.sample(rows, math.ceil(TWICE * len(rows)))
+    again = rng.sample(rows, math.ceil(TWICE * len(rows)))
     rows += [{**row, "key": row["second_key"]} for row in again]
-    dice.shuffle(rows)
-    weights = {c.name.replace("_", " "): c.maximum * c.weight for c in CRITERIA}
+    rng.shuffle(rows)
+    points = {c.name.replace("_", " "): c.maximum * c.weight for c in CRITERIA}
     question = _(
         "How many points of 100 does the analysis get, held against the reference? {criteria}.",
-        criteria=_(", ").join(f"{_(name)} {n:g}" for name, n in weights.items()),
+        criteria=_(", ").join(f"{_(name)} {n:g}" for name, n in points.items()),
     )
-    table = pd.DataFrame(
-        {
-            "key": [row["key"] for row in rows],
-            "item_id": [cell(row["item_id"]) for row in rows],
-            "prompt": [cell(row["prompt"]) for row in rows],
-            "reference": [cell(items.explanation[row["item_id"]]) for row in rows],
-            "analysis": [shortened(cell(row["analysis"])) for row in rows],
-            "question": question,
-            MARK: "",
-        }
-    )
-    write_table(table, path)
+    table = pd.DataFrame(rows)
+    table = table.assign(
+        item_id=table.item_id.map(cell),
+        prompt=table.prompt.map(cell),
+        reference=table.item_id.map(items.explanation).map(cell),
+        analysis=table.analysis.map(cell).map(shortened),
+        question=question,
+    ).assign(**{MARK: ""})
+    write_table(table[list(ANALYSIS_COLUMNS)], path)
     return AnalysisSheet(len(rows), len(again), len(drawn), len(parts))
 
 
 def analyses(run: Run) -> pd.DataFrame:
-    """Give a run's bias analyses: `item_id`, `prompt`, `analysis`, and their keys on sheets.
+    """Return a run's bias analyses: `item_id`, `prompt`, `analysis`, and their keys on sheets.
 
-    Only the first repeat; `second_key` is that of a row that stands on a sheet for the second time.
+    Only the first repeat; `second_key` is that of a row that is on a sheet for the second time.
     """
     rows = run.records
-    wanted = (
+    rows = rows[
         (rows.task == "ba") & (rows.request == "answer") & (rows.error == "") & (rows.repeat == 0)
-    )
-    found = rows.loc[wanted, ["item_id", "prompt"]].assign(
-        analysis=rows.response[wanted].map(final)
-    )
-    found = found[found.analysis.str.strip() != ""]
-    texts = list(zip(found.item_id, found.analysis, strict=True))
-    return found.assign(
+    ]
+    rows = rows[["item_id", "prompt"]].assign(analysis=rows.response.map(final))
+    rows = rows[rows.analysis.str.strip() != ""]
+    texts = list(zip(rows.item_id, rows.analysis, strict=True))
+    return rows.assign(
         key=[_key(run.model, *text, "first") for text in texts],
         second_key=[_key(run.model, *text, "second") for text in texts],
     )
@@ -174,17 +162,18 @@ def analyses(run: Run) -> pd.DataFrame:
 def read_analyses(runs: Sequence[Run], path: Path) -> pd.DataFrame:
     """Read a person's points from a sheet of analyses: `item_id`, `model`, `second`, `human`.
 
-    `human` is NaN where a row is not marked yet; rows of other runs are passed over.
+    `human` is NaN where a row is not graded yet; rows of other runs are left out.
 
     Raises:
-        BadInput: a cell is not a number of points, an analysis was changed, or a row stands there
+        BadInput: a cell is not a number of points, an analysis was changed, or a row is there
             twice.
     """
-    known: dict[str, tuple[str, str, str, bool]] = {}
-    for run in runs:
-        for own in analyses(run).to_dict("records"):
-            for name, second in (("key", False), ("second_key", True)):
-                known[own[name]] = (own["item_id"], run.model, own["analysis"], second)
+    known = {
+        row[name]: (row["item_id"], run.model, row["analysis"], name == "second_key")
+        for run in runs
+        for row in analyses(run).to_dict("records")
+        for name in ("key", "second_key")
+    }
     again = "and open the notebook judge_agreement again"
     rows, keys = [], set()
     for place, row in enumerate(read_csv(path, ANALYSIS_COLUMNS, longest=MAX_LINE), start=1):
@@ -198,7 +187,8 @@ def read_analyses(runs: Sequence[Run], path: Path) -> pd.DataFrame:
             )
         if key in keys:
             raise BadInput(
-                f"{path}, row {place}, column `key`: {quoted(key)} stands there twice; remove one, {again}"
+                f"{path}, row {place}, column `key`: {quoted(key)} stands there twice; remove one, "
+                f"{again}"
             )
         keys.add(key)
         if key not in known:
@@ -206,15 +196,15 @@ def read_analyses(runs: Sequence[Run], path: Path) -> pd.DataFrame:
         item, model, analysis, second = known[key]
         if not same_cell(row["analysis"], analysis):
             raise BadInput(
-                f"{path}, row {place}, column `analysis`: {quoted(row['analysis'])} is not what the "
-                f"model wrote about {item}; restore it, {again}"
+                f"{path}, row {place}, column `analysis`: {quoted(row['analysis'])} is not what "
+                f"the model wrote about {item}; restore it, {again}"
             )
         rows.append((item, model, second, points))
     return pd.DataFrame(rows, columns=["item_id", "model", "second", MARK])
 
 
 def check_new(path: Path) -> None:
-    """Refuse a sheet that is there already, or whose folder is not.
+    """Refuse a sheet that exists, or whose folder does not.
 
     Raises:
         BadInput: it cannot be written.
@@ -226,12 +216,11 @@ def check_new(path: Path) -> None:
 
 
 def write_table(table: pd.DataFrame, path: Path) -> None:
-    """Write a sheet.
+    """Write a sheet, with a byte order mark, so that spreadsheet programs take it for UTF-8.
 
     Raises:
         RunFailed: it cannot be written.
     """
-    # With a byte order mark, so that spreadsheet programs take it for UTF-8.
     try:
         with atomic_path(path) as draft:
             draft.write_text(as_csv(table), "utf-8-sig", newline="")
@@ -240,7 +229,7 @@ def write_table(table: pd.DataFrame, path: Path) -> None:
 
 
 def shortened(text: str) -> str:
-    """Give a text that fits a cell: of a longer one the beginning and the end."""
+    """Shorten a text that is too long for a cell to its beginning and end."""
     if len(text) <= LONGEST_CELL:
         return text
     half = LONGEST_CELL // 2 - 50
@@ -248,16 +237,20 @@ def shortened(text: str) -> str:
 
 
 def same_cell(given: str, text: str) -> bool:
-    """Say whether a cell that came back holds `text`, but for blanks and line ends."""
+    """Return whether a cell that came back holds `text`, apart from spaces and line ends."""
     return given.split() == shortened(cell(text)).split()
 
 
+def cell(text: str) -> str:
+    """Return a text for a cell: no formula, and only visible characters."""
+    return guarded(reveal_invisible(text))
+
+
+def _folders(runs: Sequence[Run]) -> str:
+    return ", ".join(str(run.folder) for run in runs)
+
+
 def _key(*parts: str) -> str:
-    """Give a name that tells nothing, in letters alone: spreadsheet programs change numbers."""
+    """Hash parts into letters, because spreadsheet programs change numbers."""
     digits = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
     return digits.translate(str.maketrans("0123456789abcdef", "ghijklmnopqrstuv"))
-
-
-def cell(text: str) -> str:
-    """Give a text as a sheet holds it: no formula, and only characters that can be seen."""
-    return guarded(reveal_invisible(text))

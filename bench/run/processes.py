@@ -1,7 +1,7 @@
-"""Processes that are started beside this one: workers that ask models, and the kernels of notebooks.
+"""Start processes beside this one: workers that ask models, and the kernels of notebooks.
 
-On Linux they are forked from a server, one process that has imported what all of them need, so each begins in
-milliseconds. Elsewhere a fork is not to be had, or not safe with the libraries in it, and each process imports for itself.
+On Linux they are forked from a server, one process that has imported what all of them need, so that
+each begins in milliseconds. Elsewhere a fork is missing or unsafe, and each process imports itself.
 """
 
 import contextlib
@@ -20,9 +20,9 @@ FORKS = sys.platform == "linux"
 
 
 def start_server(modules: Sequence[str]) -> None:
-    """Start the server that processes are forked from, which imports `modules` while this process goes on.
+    """Start the server that processes are forked from, which imports `modules` meanwhile.
 
-    Does nothing where the server is running already, or where there is none on this system.
+    Does nothing if the server is running already, or if this system has none.
     """
     if FORKS:
         from multiprocessing import forkserver
@@ -34,9 +34,9 @@ def start_server(modules: Sequence[str]) -> None:
 
 @contextlib.contextmanager
 def _same_imports() -> Iterator[None]:
-    """A Python that is started in the block imports what this one does.
+    """Let a Python that is started in the block import what this one does.
 
-    By itself the server would look in the working folder first, where a package of the same name may lie.
+    By itself the server would look in the working folder first, which can have other packages.
     """
     before = dict(os.environ)
     os.environ["PYTHONSAFEPATH"] = "1"
@@ -49,9 +49,9 @@ def _same_imports() -> Iterator[None]:
 
 
 def start(name: str, target: Callable[..., None], *arguments: Any) -> BaseProcess:
-    """Start a process that calls `target` with the environment of this one, and ends when this one is gone.
+    """Start a process that calls `target` in this environment, and ends when this process ends.
 
-    It does not hear Ctrl-C: whoever started it has to end it.
+    It ignores Ctrl-C: whoever started it has to end it.
     """
     context = multiprocessing.get_context("forkserver" if FORKS else "spawn")
     process = context.Process(  # type: ignore[attr-defined]
@@ -71,14 +71,14 @@ def end(name: str) -> None:
 
 @contextlib.contextmanager
 def waiting(threads: int, end: Callable[[], None]) -> Iterator[ThreadPoolExecutor]:
-    """A pool of threads that wait for processes; where the block is left early, `end` ends these."""
+    """Give threads to wait for processes; if the block is left early, `end` ends the processes."""
     pool = ThreadPoolExecutor(threads)
     try:
         yield pool
         pool.shutdown()
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
-        # A process that is being started now comes a little later.
+        # A process that is being started appears a little later.
         while any(thread.is_alive() for thread in pool._threads):
             end()
             time.sleep(0.1)
@@ -88,7 +88,7 @@ def waiting(threads: int, end: Callable[[], None]) -> Iterator[ThreadPoolExecuto
 def _begin(environment: Mapping[str, str], target: Callable[..., None], *arguments: Any) -> None:
     os.environ.clear()
     os.environ.update(environment)
-    # What libraries start or lock here, they do as in a process that nobody forked.
+    # Libraries shall start processes as if this one had not been forked.
     multiprocessing.set_start_method(None, force=True)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     target(*arguments)
@@ -102,7 +102,7 @@ def _end_with_parent() -> None:
 
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Processes that are started in the block do not hear Ctrl-C: they are ended by who started them."""
+    """Let processes that are started in the block ignore Ctrl-C."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

@@ -284,7 +284,8 @@ class Killed:
         arguments = reference.arguments
         process = killed.start(self.folder / "out", asked, reference.stream, arguments)
         if len(self.stamps) < len(reference.shards):
-            if self.rng.random() < 0.8:  # most kills shall come while something is asked
+            # Most kills shall come while something is asked.
+            if self.rng.random() < (0.8 if self.stamps else 0.4):
                 until = time.monotonic() + reference.seconds
                 while not asked.is_file() and time.monotonic() < until:
                     time.sleep(0.002)
