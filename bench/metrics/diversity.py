@@ -1,12 +1,14 @@
-"""How much the texts of a data set say the same: ROUGE-L between them, near-duplicates, exact duplicates, coverage.
+"""Measure how much the texts of a data set say the same: ROUGE-L, near-duplicates, coverage.
 
-ROUGE-L is the F measure of the longest common subsequence, 2 LCS / (length + length) (Lin, Text Summarization Branches Out,
-2004, with beta = 1). Its tokens are characters where a text has Chinese or Japanese ones, else words. Both papers report
-it, McBE's over all pairs of default sentences and CBBQ's within and across categories; neither says what its tokens are.
+ROUGE-L is the F measure of the longest common subsequence, 2 LCS / (length + length) (Lin, Text
+Summarization Branches Out, 2004, with beta = 1). Its tokens are characters where a text has Chinese
+or Japanese ones, else words. Both papers report it, McBE's over all pairs of default sentences and
+CBBQ's within and across categories; neither says what its tokens are.
 """
 
 import re
 from collections.abc import Sequence
+from itertools import permutations
 from typing import NamedTuple
 
 import numpy as np
@@ -16,91 +18,33 @@ from rapidfuzz.distance import Indel
 
 from bench.core.errors import BadInput
 from bench.metrics.bootstrap import estimate, resample
-from bench.metrics.table import ALL, Card
+from bench.metrics.table import ALL
 
-# Of more distinct texts a sample of so many is compared, in 18 million pairs.
+# Of more distinct texts, a sample of so many is compared, in 18 million pairs.
 LARGEST = 6000
 # From this ROUGE-L on, two texts are near-duplicates.
 NEAR = 0.8
-# Most scores lie below the first by McBE's paper, below the second by CBBQ's.
+# Most values are below the first by McBE's paper, below the second by CBBQ's.
 LOW, HALF = 0.2, 0.5
 BINS = np.linspace(0, 1, 21)
 # Chinese characters and Japanese kana.
 CJK = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 WORD = re.compile(r"\w+|[^\w\s]")
-SEED = 0
 # Half the width of a 95 % interval, in standard errors.
 _WIDTH = 1.96
-CARDS = (
-    Card(
-        "rouge_l",
-        "how much two texts share: the F measure of their longest common subsequence of characters (Chinese, Japanese) or words",
-        "2 LCS(a, b) / (|a| + |b|)",
-        "Lin, 2004, beta = 1; tokens ours, no paper names them",
-        "0 to 1",
-        "low: texts that differ",
-    ),
-    Card(
-        "within, across",
-        "mean ROUGE-L over the pairs of distinct texts of one category; of two categories in one language",
-        "mean over pairs",
-        "Huang and Xiong, LREC-COLING 2024, Figure 3",
-        "0 to 1",
-        "low",
-    ),
-    Card(
-        "mean_to_others",
-        "mean ROUGE-L of a text to all other distinct texts in its language",
-        "mean over texts",
-        "Lan et al., Findings of ACL 2025",
-        "0 to 1",
-        "low: most below 0.2, says the paper",
-    ),
-    Card(
-        "near_duplicates",
-        f"pairs of distinct texts whose ROUGE-L is {NEAR} or more",
-        "count",
-        "ours",
-        "0 or more",
-        "0",
-    ),
-    Card(
-        "duplicates",
-        "rows of which another one says the very same",
-        "count",
-        "ours",
-        "0 or more",
-        "0",
-    ),
-    Card(
-        "nearest",
-        "mean over the texts of one data set of the highest ROUGE-L to a text of another one",
-        "mean of maxima",
-        "ours",
-        "0 to 1",
-        "low: nothing taken over",
-    ),
-    Card(
-        "kappa",
-        "agreement of annotators beyond chance: Cohen's of two, Fleiss' of more",
-        "(observed - chance) / (1 - chance)",
-        "Cohen, 1960; Fleiss, 1971; bands by Landis and Koch, 1977",
-        "-1 to 1",
-        "1",
-    ),
-)
 
 
 class Diversity(NamedTuple):
     """What the texts of a data set share.
 
     Attributes:
-        table: a row a category, one `all` for all pairs within categories, one `across` for those between categories of a
-            language: `texts` (rows), `distinct`, `compared` (those in the pairs), `pairs`, `mean`, `ci_low`, `ci_high`,
-            `median`, `below_low` and `below_half` (shares of pairs), `near_duplicates`, `note`.
-        between: mean ROUGE-L of each two categories of a language, a square frame; NaN where there is no pair.
+        table: one row per category, `all` for the pairs within categories, and `across` for those
+            between categories of a language: `texts` (rows), `distinct`, `compared` (those in the
+            pairs), `pairs`, `mean`, `ci_low`, `ci_high`, `median`, `below_low` and `below_half`
+            (shares of pairs), `near_duplicates`, `note`.
+        between: mean ROUGE-L of each two categories, a square frame; NaN where there is no pair.
         histogram: `low`, `high` (of ROUGE-L), `within`, `across`: shares of the pairs.
-        each: a row a compared text: `item_id`, `category`, `text`, `mean_to_others`.
+        each: one row per compared text: `item_id`, `category`, `text`, `mean_to_others`.
         near: near-duplicates, the nearest first: `rouge_l`, `item_a`, `item_b`, `text_a`, `text_b`.
     """
 
@@ -112,39 +56,36 @@ class Diversity(NamedTuple):
 
 
 def tokens(text: str) -> str | list[str]:
-    """What ROUGE-L compares: the characters but for white space, or the words and signs in lower case."""
+    """Cut a text into characters without white space, or into words and signs in lower case."""
     return re.sub(r"\s+", "", text) if CJK.search(text) else WORD.findall(text.lower())
 
 
 def rouge_l(first: Sequence[str], second: Sequence[str]) -> np.ndarray:
-    """ROUGE-L of each of the `first` texts with each of the `second`, float32 [first, second].
+    """Compute ROUGE-L of each of the `first` texts with each of the `second`: float32.
 
-    It is one less rapidfuzz's normalised insertions and deletions, which are 1 - 2 LCS / (length + length).
+    It is rapidfuzz's similarity by insertions and deletions, 2 LCS / (length + length).
     """
     one = [tokens(text) for text in first]
     other = one if second is first else [tokens(text) for text in second]
-    # All cores; the result is the same whatever their number.
+    # On all cores; the result is the same whatever their number.
     return process.cdist(
         one, other, scorer=Indel.normalized_similarity, dtype=np.float32, workers=-1
     )
 
 
 def by_each(texts: pd.DataFrame, by: str) -> pd.DataFrame:
-    """The texts with a row each value of `category`, `topic` or `group`: one text may be about several groups, or about none."""
+    """Return a row per value of `category`, `topic` or `group`; a text may have several groups."""
     if by != "group":
         return texts
-    return (
-        texts.explode("groups", ignore_index=True)
-        .rename(columns={"groups": by})
-        .dropna(subset=[by])
-    )
+    each = texts.explode("groups", ignore_index=True).rename(columns={"groups": by})
+    return each.dropna(subset=[by])
 
 
 def coverage(texts: pd.DataFrame, by: str) -> pd.DataFrame:
-    """How many texts, distinct ones and items each value of column `by` has, by language; the most frequent first.
+    """Count the texts, distinct texts and items of each value of column `by`, most frequent first.
 
     Args:
-        texts: as `bench.data.texts.texts` gives them.
+        texts: as `bench.data.texts.texts` returns them.
     """
     counted = (
         by_each(texts, by)
@@ -155,22 +96,25 @@ def coverage(texts: pd.DataFrame, by: str) -> pd.DataFrame:
 
 
 def duplicates(texts: pd.DataFrame) -> pd.DataFrame:
-    """Rows that say the very same, a row a group of them: `rows`, `items` (their names, four at most), `text`."""
+    """List groups of rows that say the same: `rows`, `items` (names, at most four), `text`."""
     groups = texts[texts.duplicated("whole", keep=False)].groupby("whole", sort=False)
-    found = [(len(some), _named(list(some.item_id)), some.text.iloc[0]) for _, some in groups]
-    table = pd.DataFrame(found, columns=["rows", "items", "text"])
+    rows = []
+    for _text, part in groups:
+        more = f" and {len(part) - 4:,} more" if len(part) > 4 else ""
+        rows.append((len(part), ", ".join(part.item_id[:4]) + more, part.text.iloc[0]))
+    table = pd.DataFrame(rows, columns=["rows", "items", "text"])
     return table.sort_values("rows", ascending=False, kind="stable").reset_index(drop=True)
 
 
-def diversity(texts: pd.DataFrame, *, largest: int = LARGEST, seed: int = SEED) -> Diversity:
-    """ROUGE-L within and across categories, over pairs of distinct texts.
+def diversity(texts: pd.DataFrame, *, largest: int = LARGEST, seed: int = 0) -> Diversity:
+    """Compute ROUGE-L within and across categories, over pairs of distinct texts.
 
-    A text that stands in a category several times counts once in it. Intervals are by the jackknife over texts of a mean
-    over pairs (Arvesen, Annals of Mathematical Statistics, 1969): pairs share texts, so they are no independent numbers.
+    Intervals are by the jackknife over texts of a mean over pairs (Arvesen, Annals of Mathematical
+    Statistics, 1969): pairs share texts, so they are not independent.
 
     Args:
-        texts: as `bench.data.texts.texts` gives them.
-        largest: of more distinct texts so many, drawn at random, are compared.
+        texts: as `bench.data.texts.texts` returns them.
+        largest: of more distinct texts, a random sample of this size is compared.
 
     Raises:
         BadInput: no texts.
@@ -178,123 +122,109 @@ def diversity(texts: pd.DataFrame, *, largest: int = LARGEST, seed: int = SEED) 
     if texts.empty:
         raise BadInput("diversity: there are no texts to compare")
     distinct = texts.drop_duplicates(["category", "text"]).reset_index(drop=True)
-    some = distinct
+    compared = distinct
     if len(distinct) > largest:
         drawn = np.random.default_rng(seed).choice(len(distinct), largest, replace=False)
-        some = distinct.loc[np.sort(drawn)].reset_index(drop=True)
-    values = _by_language(some)
+        compared = distinct.loc[np.sort(drawn)].reset_index(drop=True)
+    values = _by_language(compared)
     names = list(dict.fromkeys(distinct.category))
-    codes = some.category.map(names.index).to_numpy()
+    codes = compared.category.map(names.index).to_numpy()
     same = codes[:, None] == codes[None, :]
-    within, across = _triangle(same), _triangle(~same & ~np.isnan(values))
-    rows = [{"category": ALL, **_sizes(texts, distinct, within), **_summary(values, within)}]
-    rows.append(
-        {"category": "across", **_sizes(texts, distinct, across), **_summary(values, across)}
-    )
+    # Each pair once, and no text with itself.
+    within, across = np.triu(same, k=1), np.triu(~same & ~np.isnan(values), k=1)
+    rows = [
+        {"category": ALL, **_summary(texts, distinct, values, within)},
+        {"category": "across", **_summary(texts, distinct, values, across)},
+    ]
     for k, name in enumerate(names):
-        here = np.flatnonzero(codes == k)
-        own, mask = (
-            values[np.ix_(here, here)],
-            _triangle(np.ones((len(here), len(here)), dtype=bool)),
-        )
-        sizes = _sizes(texts[texts.category == name], distinct[distinct.category == name], mask)
-        rows.append({"category": name, **sizes, **_summary(own, mask)})
+        own = np.flatnonzero(codes == k)
+        pairs = np.ix_(own, own)
+        part, kinds = (frame[frame.category == name] for frame in (texts, distinct))
+        rows.append({"category": name, **_summary(part, kinds, values[pairs], within[pairs])})
     return Diversity(
         pd.DataFrame(rows),
         _between(values, codes, names),
         _histogram(values, within, across),
-        _each(some, values),
-        _near(some, values, within | across),
+        _each(compared, values),
+        _near(compared, values, within | across),
     )
 
 
 def nearest(
-    first: pd.DataFrame, second: pd.DataFrame, *, largest: int = LARGEST, seed: int = SEED
+    first: pd.DataFrame, second: pd.DataFrame, *, largest: int = LARGEST, seed: int = 0
 ) -> pd.DataFrame:
-    """For each distinct text of the first data set, the one of the second in its language that shares most with it.
+    """Find for each distinct text of one data set the most similar one of another, by language.
 
     Args:
-        first, second: as `bench.data.texts.texts` gives them.
-        largest: of more distinct texts so many, drawn at random, are compared.
+        first, second: as `bench.data.texts.texts` returns them.
+        largest: of more distinct texts, a random sample of this size is compared.
 
     Returns:
-        A row a text that has another in its language: `rouge_l`, `language`, `item_a`, `item_b`, `text_a`, `text_b`; the
-        nearest first.
+        `rouge_l`, `language`, `item_a`, `item_b`, `text_a`, `text_b`; the nearest first.
     """
-    rows = []
-    for language in dict.fromkeys(first.language):
-        one, other = (
-            _drawn(part[part.language == language].drop_duplicates("text"), largest, seed)
-            for part in (first, second)
-        )
-        if one.empty or other.empty:
-            continue
-        values = rouge_l(list(one.text), list(other.text))
-        best = values.argmax(axis=1)
-        rows.append(
-            pd.DataFrame(
-                {
-                    "rouge_l": values[np.arange(len(one)), best],
-                    "language": language,
-                    "item_a": one.item_id.to_numpy(),
-                    "item_b": other.item_id.to_numpy()[best],
-                    "text_a": one.text.to_numpy(),
-                    "text_b": other.text.to_numpy()[best],
-                }
-            )
-        )
     columns = ["rouge_l", "language", "item_a", "item_b", "text_a", "text_b"]
-    found = pd.concat(rows) if rows else pd.DataFrame(columns=columns)
-    return found.sort_values("rouge_l", ascending=False, kind="stable").reset_index(drop=True)
+    parts = []
+    for language in dict.fromkeys(first.language):
+        distinct = (
+            part[part.language == language].drop_duplicates("text") for part in (first, second)
+        )
+        one, other = (
+            part.sample(min(len(part), largest), random_state=seed).sort_index()
+            for part in distinct
+        )
+        if len(one) and len(other):
+            values = rouge_l(list(one.text), list(other.text))
+            best = values.argmax(axis=1)
+            chosen = other.iloc[best]
+            parts.append(
+                pd.DataFrame(
+                    {
+                        "rouge_l": values[np.arange(len(one)), best],
+                        "language": language,
+                        "item_a": one.item_id.to_numpy(),
+                        "item_b": chosen.item_id.to_numpy(),
+                        "text_a": one.text.to_numpy(),
+                        "text_b": chosen.text.to_numpy(),
+                    }
+                )
+            )
+    table = pd.concat(parts) if parts else pd.DataFrame(columns=columns)
+    return table.sort_values("rouge_l", ascending=False, kind="stable").reset_index(drop=True)
 
 
 def overlaps(sets: dict[str, pd.DataFrame]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """What data sets share, two by two: `nearest` of each ordered pair of them in short, and its nearest texts.
+    """Compare data sets two by two, by the `nearest` texts of each ordered pair.
 
     Args:
         sets: texts by the name of their data set.
 
     Returns:
-        A row a pair and language (`first`, `second`, `language`, `texts`, `mean`, `ci_low`, `ci_high`, `highest`,
-        `near_duplicates`), and the near-duplicates of all pairs. The interval is by bootstrap over the first one's texts.
+        One row per pair and language (`first`, `second`, `language`, `texts`, `mean`, `ci_low`,
+        `ci_high`, `highest`, `near_duplicates`), and the near-duplicates of all pairs. Intervals
+        are by bootstrap over the texts of the first.
     """
     rows, near = [], []
-    for one, first in sets.items():
-        for other, second in sets.items():
-            if one == other:
-                continue
-            for language, some in nearest(first, second).groupby("language", sort=False):
-                sums = some.assign(stratum=ALL, n=1.0)
-                mean = estimate(
-                    resample(sums, "stratum", "item_a", ["rouge_l", "n"]),
-                    lambda s: s[:, 0, 0] / s[:, 0, 1],
-                )
-                close = some[some.rouge_l >= NEAR]
-                rows.append(
-                    (one, other, language, len(some), *mean, float(some.rouge_l.max()), len(close))
-                )
-                near.append(close.assign(first=one, second=other))
-    names = [
-        "first",
-        "second",
-        "language",
-        "texts",
-        "mean",
-        "ci_low",
-        "ci_high",
-        "highest",
-        "near_duplicates",
-    ]
-    found = ["rouge_l", "first", "second", "item_a", "item_b", "text_a", "text_b"]
-    listed = pd.concat(near)[found] if near else pd.DataFrame(columns=found)
-    return pd.DataFrame(rows, columns=names), listed.reset_index(drop=True)
+    for (one, first), (other, second) in permutations(sets.items(), 2):
+        for language, part in nearest(first, second).groupby("language", sort=False):
+            sums = part.assign(stratum=ALL, n=1.0)
+            totals = resample(sums, "stratum", "item_a", ["rouge_l", "n"])
+            mean = estimate(totals, lambda s: s[:, 0, 0] / s[:, 0, 1])
+            close = part[part.rouge_l >= NEAR]
+            key = (one, other, language, len(part))
+            rows.append((*key, *mean, float(part.rouge_l.max()), len(close)))
+            near.append(close.assign(first=one, second=other))
+    keys = ["first", "second", "language", "texts"]
+    columns = [*keys, "mean", "ci_low", "ci_high", "highest", "near_duplicates"]
+    listed = ["rouge_l", "first", "second", "item_a", "item_b", "text_a", "text_b"]
+    table = pd.concat(near)[listed] if near else pd.DataFrame(columns=listed)
+    return pd.DataFrame(rows, columns=columns), table.reset_index(drop=True)
 
 
 def jackknife(values: np.ndarray, mask: np.ndarray) -> tuple[float, float, float]:
-    """The mean of `values` over the pairs of `mask` with its 95 % interval by the jackknife over texts.
+    """Compute the mean of `values` over the pairs of `mask`, with its jackknife interval.
 
     Args:
-        values, mask: float and bool [n, n]; each pair stands once in the mask.
+        values, mask: float and bool [n, n]; each pair is in the mask once.
 
     Returns:
         Mean, low, high; NaN where there is no pair, or no interval.
@@ -316,40 +246,36 @@ def jackknife(values: np.ndarray, mask: np.ndarray) -> tuple[float, float, float
     return mean, max(0.0, mean - _WIDTH * error), min(1.0, mean + _WIDTH * error)
 
 
-def _by_language(some: pd.DataFrame) -> np.ndarray:
-    """ROUGE-L of all pairs; NaN between languages, which share no words to speak of."""
-    values = np.full((len(some), len(some)), np.nan, dtype=np.float32)
-    for language in dict.fromkeys(some.language):
-        here = np.flatnonzero(some.language == language)
-        texts = list(some.text.to_numpy()[here])
+def _by_language(compared: pd.DataFrame) -> np.ndarray:
+    """Compute ROUGE-L of all pairs; NaN between languages, which share hardly any words."""
+    values = np.full((len(compared), len(compared)), np.nan, dtype=np.float32)
+    for language in dict.fromkeys(compared.language):
+        here = np.flatnonzero(compared.language == language)
+        texts = list(compared.text.to_numpy()[here])
         values[np.ix_(here, here)] = rouge_l(texts, texts)
     return values
 
 
-def _triangle(mask: np.ndarray) -> np.ndarray:
-    """Each pair once, and no text with itself."""
-    return np.triu(mask, k=1)
-
-
-def _sizes(texts: pd.DataFrame, distinct: pd.DataFrame, mask: np.ndarray) -> dict[str, object]:
-    compared = int((mask.any(axis=0) | mask.any(axis=1)).sum())
-    return {"texts": len(texts), "distinct": len(distinct), "compared": compared}
-
-
-def _summary(values: np.ndarray, mask: np.ndarray) -> dict[str, object]:
-    found = values[mask]
+def _summary(
+    texts: pd.DataFrame, distinct: pd.DataFrame, values: np.ndarray, mask: np.ndarray
+) -> dict[str, object]:
+    pairs = values[mask]
     mean, low, high = jackknife(values, mask)
-    note = "" if len(found) else "no pair of distinct texts"
+    shares = [np.median(pairs), np.mean(pairs < LOW), np.mean(pairs < HALF)] if len(pairs) else []
+    median, below_low, below_half = map(float, shares or [np.nan] * 3)
     return {
-        "pairs": len(found),
+        "texts": len(texts),
+        "distinct": len(distinct),
+        "compared": int((mask.any(axis=0) | mask.any(axis=1)).sum()),
+        "pairs": len(pairs),
         "mean": mean,
         "ci_low": low,
         "ci_high": high,
-        "median": float(np.median(found)) if len(found) else np.nan,
-        "below_low": float(np.mean(found < LOW)) if len(found) else np.nan,
-        "below_half": float(np.mean(found < HALF)) if len(found) else np.nan,
-        "near_duplicates": int(np.sum(found >= NEAR)),
-        "note": note,
+        "median": median,
+        "below_low": below_low,
+        "below_half": below_half,
+        "near_duplicates": int(np.sum(pairs >= NEAR)),
+        "note": "" if len(pairs) else "no pair of distinct texts",
     }
 
 
@@ -372,29 +298,24 @@ def _histogram(values: np.ndarray, within: np.ndarray, across: np.ndarray) -> pd
     return pd.DataFrame({"low": BINS[:-1], "high": BINS[1:], **shares})
 
 
-def _each(some: pd.DataFrame, values: np.ndarray) -> pd.DataFrame:
-    # A text is wholly like itself.
+def _each(compared: pd.DataFrame, values: np.ndarray) -> pd.DataFrame:
+    # Without the text itself, which shares everything with itself.
     known = (~np.isnan(values)).sum(1) - 1
     sums = np.nansum(values, axis=1, dtype=np.float64) - 1
     mean = np.where(known > 0, sums / np.maximum(known, 1), np.nan)
-    return some[["item_id", "category", "text"]].assign(mean_to_others=mean)
+    return compared[["item_id", "category", "text"]].assign(mean_to_others=mean)
 
 
-def _near(some: pd.DataFrame, values: np.ndarray, mask: np.ndarray) -> pd.DataFrame:
+def _near(compared: pd.DataFrame, values: np.ndarray, mask: np.ndarray) -> pd.DataFrame:
     first, second = np.nonzero(mask & (values >= NEAR))
-    table = pd.DataFrame({"rouge_l": values[first, second].astype(float)})
-    for name, column in (("item", "item_id"), ("text", "text")):
-        table[f"{name}_a"], table[f"{name}_b"] = (
-            some[column].to_numpy()[first],
-            some[column].to_numpy()[second],
-        )
+    items, texts = compared.item_id.to_numpy(), compared.text.to_numpy()
+    table = pd.DataFrame(
+        {
+            "rouge_l": values[first, second].astype(float),
+            "item_a": items[first],
+            "item_b": items[second],
+            "text_a": texts[first],
+            "text_b": texts[second],
+        }
+    )
     return table.sort_values("rouge_l", ascending=False, kind="stable").reset_index(drop=True)
-
-
-def _drawn(texts: pd.DataFrame, largest: int, seed: int) -> pd.DataFrame:
-    return texts.sample(min(len(texts), largest), random_state=seed).sort_index()
-
-
-def _named(items: list[str]) -> str:
-    more = f" and {len(items) - 4:,} more" if len(items) > 4 else ""
-    return ", ".join(items[:4]) + more

@@ -54,7 +54,7 @@ def test_a_model_that_cannot_be_kept_says_where_the_cache_may_lie(
 
 
 def test_words_are_cut_without_a_cache(sealed: Path, caplog: pytest.LogCaptureFixture) -> None:
-    from bench.metrics import words
+    from bench.analyses.data_quality import words
 
     words._jieba.cache_clear()
     assert "护士" in words._chinese("护士照顾病人。")

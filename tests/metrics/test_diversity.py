@@ -13,9 +13,12 @@ from hypothesis import strategies as st
 from statsmodels.stats import inter_rater
 
 from bench import data
+from bench.analyses import data_quality
+from bench.analyses.data_quality import words
 from bench.core.errors import BadInput
+from bench.data import cbbq
 from bench.data import texts as overview
-from bench.metrics import annotators, diversity, diversity_findings, words
+from bench.metrics import annotators, diversity
 from bench.metrics.bootstrap import LEVEL
 
 
@@ -141,10 +144,6 @@ def test_of_many_texts_a_stated_number_is_drawn():
     whole = found.table.set_index("category").loc["all"]
     assert whole.compared == 20
     assert whole.pairs == 190
-    told = diversity_findings.findings(
-        "X", many, "templates", "questions", found, diversity.duplicates(many)
-    )
-    assert f"Compared were 20 of {many.text.nunique()} distinct texts" in told[1]
     assert diversity.diversity(many, largest=20).each.equals(found.each)
 
 
@@ -157,7 +156,7 @@ def test_nearest_texts_of_another_data_set():
     assert row.highest == pytest.approx(0.75)
     assert row.texts == 5
     assert near.empty
-    assert "No text has a near-duplicate" in diversity_findings.of_overlaps(shared)[0]
+    assert "0 texts have a near-duplicate" in data_quality.overlap_findings(shared)[0]
     assert diversity.overlaps({"one": SCENES, "two": other.assign(language="ja")})[0].empty
 
 
@@ -182,7 +181,7 @@ def test_expanded_questions_stand_for_their_templates():
     source = data.find("cbbq", data.SAMPLES / "cbbq")
     texts = overview.texts(source)
     questions = [one for one in data.load(source, ["gender"]) if one.condition == "ambiguous"]
-    found = pd.DataFrame(overview._of_questions(questions, "zh"))
+    found = pd.DataFrame(cbbq._question_texts(questions, "zh"))
     whole = texts[texts.item_id.str.startswith("gender:ambiguous")]
     assert list(found.item_id) == list(whole.item_id)
     assert list(found["items"]) == list(whole["items"])
@@ -215,7 +214,7 @@ def test_words_are_not_counted_without_the_packages_of_the_extra(monkeypatch, re
 
 
 def test_metrics_load_no_segmenter_until_they_count():
-    code = "import bench.metrics.words, bench.metrics.diversity, bench.figures.words, sys; print({'jieba', 'wordcloud', 'torch'} & set(sys.modules))"
+    code = "import bench.analyses.data_quality.words, bench.metrics.diversity, sys; print({'jieba', 'wordcloud', 'torch'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
 
