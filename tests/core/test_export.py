@@ -1,4 +1,4 @@
-"""Tables that leave the workbench: no spreadsheet runs a cell, TeX acts on none, and what we read back is as it was."""
+"""No spreadsheet program runs a cell of an exported table, TeX acts on none, and none is lost."""
 
 import csv
 import io
@@ -92,9 +92,10 @@ def test_the_files_of_a_table(tmp_path: Path) -> None:
     )
 
 
-# What TeX acts on is behind a backslash; and of commands there are only those that show a character.
+# Only commands that show a character.
 SAFE = re.compile(
-    r"(?:[^\\{}%$&#_^~<>|\n]|\\[&%$#_{}]|\\text(?:backslash|asciitilde|asciicircum|less|greater|bar)\{\}|\{[\[*]\})*"
+    r"(?:[^\\{}%$&#_^~<>|\n]|\\[&%$#_{}]|\{[\[*]\}"
+    r"|\\text(?:backslash|asciitilde|asciicircum|less|greater|bar)\{\})*"
 )
 
 
@@ -109,11 +110,11 @@ def test_no_text_is_a_command_to_tex(text: str) -> None:
     assert shown.isprintable()
 
 
-def test_a_name_of_a_column_is_no_command_either() -> None:
+def test_no_column_name_is_a_command_to_tex() -> None:
     written = export.to_latex(pd.DataFrame({"%_x": ["[1em]"], "y": [float("nan")]}))
     assert "\\%\\_x & y" in written
     assert r"{[}1em] & -- \\" in written
 
 
-def test_a_reply_with_a_nul_has_a_name_for_it_in_a_table() -> None:
+def test_a_nul_of_a_reply_is_named_in_a_table() -> None:
     assert cell("=a\0b") == r"'=a\x00b"

@@ -1,4 +1,4 @@
-"""The catalogue of phrases: both languages have all of them, with the same placeholders; and notes are told as pages do."""
+"""Every text has a translation with the same placeholders; notes are translated in pieces."""
 
 import ast
 import re
@@ -18,7 +18,7 @@ PLACEHOLDER = re.compile(r"\{\w*\}")
 
 
 def in_code():
-    """Phrases that Python code tells, or keeps in a table to tell them later."""
+    """Yield the texts of Python code that are translated, at once or later."""
     for path in HOME.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if not isinstance(node, ast.Call):
@@ -35,7 +35,7 @@ def in_code():
 
 
 def in_notebooks():
-    """Phrases that notebooks name, and code tells."""
+    """Yield the texts that notebooks pass to code that translates them."""
     named = (
         "analyses",
         "verdicts",
@@ -53,14 +53,14 @@ def in_notebooks():
 
 
 def in_templates():
-    """Phrases that pages tell."""
+    """Yield the texts of page templates."""
     for path in (HOME / "report/templates").glob("*.j2"):
         for found in re.findall(r'\b_\(("(?:[^"\\]|\\.)*")', path.read_text("utf-8")):
             yield ast.literal_eval(found)
 
 
 def in_headlines():
-    """Phrases of the benchmarks' headlines."""
+    """Yield the texts of the benchmarks' headlines."""
     for name in names():
         for headline in module("metrics", name).HEADLINES:
             yield from (headline.title, headline.found, headline.baseline, headline.worse)
@@ -72,7 +72,7 @@ def chinese():
         yield
 
 
-def test_every_phrase_is_there_in_chinese_and_none_is_left_over(chinese):
+def test_the_catalogue_has_every_text_and_no_other(chinese):
     known = i18n.catalogue()
     needed = {*in_code(), *in_templates(), *in_headlines(), *in_notebooks()}
     assert len(needed) > 600
@@ -86,7 +86,7 @@ def test_every_notebook_has_a_chinese_name(chinese):
             assert re.search(r"[\u4e00-\u9fff]", i18n.notebook(path.stem)), path.stem
 
 
-def test_every_heading_of_a_notebook_is_there_in_chinese_and_none_is_left_over(chinese):
+def test_the_catalogue_has_every_heading_of_a_notebook_and_no_other(chinese):
     cells = [
         cell
         for path in build.NOTEBOOKS.glob("*.ipynb")
@@ -98,13 +98,15 @@ def test_every_heading_of_a_notebook_is_there_in_chinese_and_none_is_left_over(c
 
 
 @pytest.mark.parametrize("context", [None, "heading", "note"])
-def test_a_translation_has_the_same_placeholders_and_speaks_chinese(chinese, context):
-    for english, told in i18n.catalogue(context).items():
-        assert sorted(PLACEHOLDER.findall(english)) == sorted(PLACEHOLDER.findall(told)), english
-        assert told.strip()
+def test_a_translation_is_chinese_with_the_same_placeholders(chinese, context):
+    for english, translation in i18n.catalogue(context).items():
+        assert sorted(PLACEHOLDER.findall(english)) == sorted(PLACEHOLDER.findall(translation)), (
+            english
+        )
+        assert translation.strip()
         if re.search(r"[a-z]{3}", PLACEHOLDER.sub("", english)):
             # Signs between parts of a sentence are Chinese too.
-            assert re.search(r"[\u3001\u3002\u4e00-\u9fff]", told), english
+            assert re.search(r"[\u3001\u3002\u4e00-\u9fff]", translation), english
 
 
 def test_every_column_of_the_score_table_has_a_chinese_heading(chinese):
@@ -116,30 +118,32 @@ def test_every_column_of_the_score_table_has_a_chinese_heading(chinese):
     assert i18n.column("of_no_table") == "of no table"
 
 
-def test_notes_that_are_known_are_told_in_chinese_and_others_as_they_are(chinese):
+def test_known_notes_are_translated_and_others_stay(chinese):
     assert i18n.note("no answer could be read") == "没有可以读出的回答"
     assert (
         i18n.note("97% of the readable answers are A, whatever is asked")
         == "可读回答中有 97% 是 A，与所问内容无关"
     )
-    # One that holds a semicolon itself, behind another, before one that nobody translated.
+    # The second note has a semicolon itself, and the last one no translation.
     several = (
-        "unfinished run: 3 of 5 answers; PS and AS are answered alike (en): no direction of stereotype; "
-        "a constant answer gets 2/3; something new"
+        "unfinished run: 3 of 5 answers; PS and AS are answered alike (en): no direction of "
+        "stereotype; a constant answer gets 2/3; something new"
     )
     assert i18n.note(several) == (
-        "运行未完成：5 个回答中已有 3 个；对 PS 与 AS 的回答相同 (en)：没有刻板印象的方向；固定答案可得 2/3；something new"
+        "运行未完成：5 个回答中已有 3 个；对 PS 与 AS 的回答相同 (en)：没有刻板印象的方向；"
+        "固定答案可得 2/3；something new"
     )
-    # A number at the head of a note may not take in the note before.
+    # A number at the beginning of a note does not include the note before.
     assert i18n.note(
-        "2 of 11 categories have no number and are left out; 4 of 33 instances have an answer to every question; longer lists are "
-        "left out more often and score lower, so compare by list length"
+        "2 of 11 categories have no number and are left out; 4 of 33 instances have an answer to "
+        "every question; longer lists are left out more often and score lower, so compare by list "
+        "length"
     ).startswith("11 个类别中有 2 个没有数字，未计入；33 个实例中有 4 个")
     refused = "model m: cannot do task ps of nli_coal (the model has nll); tasks that remain: none"
     assert "（该模型只能 nll）" in i18n.note(refused)
 
 
-def test_english_is_told_as_it_stands_and_a_language_ends_with_its_block():
+def test_english_stays_and_a_language_ends_with_its_block():
     assert i18n.language() == "en"
     with i18n.use_language("zh"):
         assert i18n._("n = {n}", n=3) == "n = 3"
@@ -167,7 +171,8 @@ def test_a_finding_in_chinese_is_no_stronger_than_its_interval(chinese):
         "note": "",
     }
     assert sentence(headline, row) == (
-        "m 对 40% 的歧义问题作出了符合刻板印象的回答（95% 置信区间 20 至 60；随机作答者为 33；n = 1,200）。"
+        "m 对 40% 的歧义问题作出了符合刻板印象的回答"
+        "（95% 置信区间 20 至 60；随机作答者为 33；n = 1,200）。"
         "这与随机作答者无法区分。它的回答只有 50% 可以读出。"
     )
     undefined = {**row, "score": float("nan"), "note": "no answer could be read"}

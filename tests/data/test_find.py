@@ -12,7 +12,10 @@ from bench import data
 
 Refusal = Callable[..., str]
 MANIFEST = 'name = "mine"\nversion = "7"\n'
-TABLE = "context,sentence,words,subtype,explanation,score\n开会时，,[PLH]先发言。,甲，乙,职场,说明。,4.5\n"
+TABLE = (
+    "context,sentence,words,subtype,explanation,score\n"
+    "开会时，,[PLH]先发言。,甲，乙,职场,说明。,4.5\n"
+)
 
 
 @pytest.fixture

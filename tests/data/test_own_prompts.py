@@ -1,4 +1,4 @@
-"""A data set's own prompts are used unless others are chosen, and a foreign language is reported."""
+"""A data set's own prompts are used unless others are chosen; other languages are reported."""
 
 import shutil
 from pathlib import Path
