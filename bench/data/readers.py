@@ -1,8 +1,8 @@
 """Read files that nobody vouches for: text, CSV, JSON, xlsx, TOML and YAML, and write TOML.
 
-Every cell is a string. Every fault is a `BadInput` that names the file and the line or the row and
-column. The limits here are far beyond what a benchmark has, and keep a file of any content from
-hanging the process or filling its memory.
+Every cell is a string. Each function raises `BadInput` for a file that cannot be read or is wrong,
+with the file and the line, or the row and column, and what is allowed. The limits are far beyond
+what a benchmark has; no content of a file hangs the process or fills its memory.
 """
 
 import codecs
@@ -71,11 +71,7 @@ csv.field_size_limit(MAX_LINE + 1)
 
 
 def as_path(text: str | Path) -> Path:
-    """Return the path that `text` names, with `~` expanded.
-
-    Raises:
-        BadInput: no file can have such a path.
-    """
+    """Return the path that `text` names, with `~` expanded."""
     name = str(text)
     try:
         parts = name.encode("utf-8", "surrogateescape").split(b"/")
@@ -88,11 +84,7 @@ def as_path(text: str | Path) -> Path:
 
 @contextmanager
 def open_file(path: Path) -> Iterator[BufferedReader]:
-    """Open a file to read its bytes.
-
-    Raises:
-        BadInput: it does not exist, is a folder or must not be read.
-    """
+    """Open a file to read its bytes."""
     try:
         with path.open("rb") as stream:
             yield stream
@@ -101,11 +93,7 @@ def open_file(path: Path) -> Iterator[BufferedReader]:
 
 
 def read_bytes(path: Path, limit: int = MAX_BYTES) -> bytes:
-    """Read a file of at most `limit` bytes.
-
-    Raises:
-        BadInput: it cannot be read or is larger.
-    """
+    """Read a file of at most `limit` bytes."""
     with open_file(path) as stream:
         raw = stream.read(limit + 1)
     if len(raw) > limit:
@@ -116,20 +104,12 @@ def read_bytes(path: Path, limit: int = MAX_BYTES) -> bytes:
 
 
 def read_text(path: Path, limit: int = MAX_BYTES) -> str:
-    """Read a UTF-8 file, with or without a byte order mark.
-
-    Raises:
-        BadInput: it is larger than `limit` bytes or not UTF-8; with the line and how to convert it.
-    """
+    """Read a UTF-8 file, with or without a byte order mark."""
     return _decode(path, read_bytes(path, limit)).removeprefix(BOM)
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the number, from 1, and the text of each line of a UTF-8 file.
-
-    Raises:
-        BadInput: the file is not UTF-8, or a line is too long; with its number.
-    """
+    """Yield the number, from 1, and the text of each line of a UTF-8 file."""
     for number, line in _lines(path):
         if line.startswith(BOM):
             raise BadInput(f"{path}, line {number}: {BOM_INSIDE}")
@@ -196,9 +176,6 @@ def read_csv(
         columns: those that its header must have.
         more: those that it can have; each at most once.
         longest: characters that a cell can have.
-
-    Raises:
-        BadInput: the file is not such a table; with the line, or the row and column.
     """
     rows: list[Row] = []
     for number, row in enumerate(csv_rows(path, columns, more=more, longest=longest), start=1):
@@ -223,9 +200,6 @@ def csv_rows(
         path, columns, more, longest: as for `read_csv`.
         encoding: `utf-8`, or `gb18030`, which GBK is a part of.
         advice: how the caller reads GBK, for the message about a file that is not UTF-8.
-
-    Raises:
-        BadInput: the file is not such a table; with the line, or the row and column.
     """
     # Much UTF-8 decodes as GB18030 too, into other characters; the reverse hardly ever happens.
     if encoding != "utf-8" and _is_utf8(read_bytes(path)):
@@ -273,11 +247,7 @@ def csv_rows(
 def check_header(
     path: Path, header: Sequence[str], columns: Sequence[str], more: Sequence[str] = ()
 ) -> None:
-    """Check that a header has each of `columns` once, and each of `more` at most once.
-
-    Raises:
-        BadInput: it does not, or has more columns than any table of ours.
-    """
+    """Check that a header has each of `columns` once, and each of `more` at most once."""
     place = f"{path}, row 1 (header)"
     if len(header) > MAX_COLUMNS:
         raise BadInput(
@@ -354,11 +324,7 @@ def parse_json(text: str) -> Any:
 
 
 def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the line number, from 1, and the object of each line of a JSON Lines file.
-
-    Raises:
-        BadInput: the file is not UTF-8, or a line is not a JSON object; blank lines are skipped.
-    """
+    """Yield the number, from 1, and the object of each line of JSON Lines that is not blank."""
     for number, line in read_lines(path):
         if not line.strip():
             continue
@@ -380,9 +346,6 @@ def read_json_array(path: Path, columns: Sequence[str], more: Sequence[str] = ()
         path: the file, in UTF-8.
         columns: the fields that each object must have.
         more: the fields that it can have; all others are left out.
-
-    Raises:
-        BadInput: the file is not such an array; with the row, from 1, and the field.
     """
     text = read_text(path)
     if not text.lstrip().startswith("["):
@@ -432,11 +395,7 @@ def _json_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def read_xlsx(path: Path, columns: Sequence[str]) -> list[Row]:
-    """Read the rows of the first sheet of an xlsx file; a formula counts as its stored value.
-
-    Raises:
-        BadInput: the file is not such a table; with the row, from 1 below the header, and column.
-    """
+    """Read the rows of the first sheet of an xlsx file; a formula counts as its stored value."""
     from openpyxl import load_workbook
 
     check_xlsx(path)
@@ -480,11 +439,7 @@ def read_xlsx(path: Path, columns: Sequence[str]) -> list[Row]:
 
 
 def check_xlsx(path: Path) -> None:
-    """Check the size of an xlsx file before a library reads it.
-
-    Raises:
-        BadInput: it is not an xlsx file, has a password or is larger than any table of ours.
-    """
+    """Check the size of an xlsx file before a library reads it."""
     with open_file(path) as stream:
         head = stream.read(len(COMPOUND_FILE))
     if head == COMPOUND_FILE:
@@ -523,11 +478,7 @@ def check_xlsx(path: Path) -> None:
 
 
 def xlsx_rows(path: Path, sheet: Any) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of cells of a sheet that openpyxl opened with `read_only=True`.
-
-    Raises:
-        BadInput: they reach farther than any table of ours.
-    """
+    """Yield the rows of cells of a sheet that openpyxl opened with `read_only=True`."""
     # A sheet can claim any size.
     sheet.reset_dimensions()
     cells = 0
@@ -562,11 +513,7 @@ def _xlsx_error(path: Path, error: Exception) -> str:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Read a TOML file.
-
-    Raises:
-        BadInput: it is not TOML, or larger or nested deeper than any of ours.
-    """
+    """Read a TOML file."""
     text = read_text(path, MAX_CONFIG_BYTES)
     long = LONG_TOML_KEY.search(text)
     if long:
@@ -642,11 +589,7 @@ def _toml_value(value: Any, multiline: bool = True) -> str:
 
 
 def read_yaml(path: Path) -> Any:
-    """Read a YAML file; nothing in it is run.
-
-    Raises:
-        BadInput: it is not YAML, has a key twice, or is larger or nested deeper than any of ours.
-    """
+    """Read a YAML file; nothing in it is run."""
     import yaml
 
     text = read_text(path, MAX_CONFIG_BYTES)
@@ -673,12 +616,7 @@ def read_yaml(path: Path) -> Any:
 def _check_yaml(
     path: Path, node: "yaml.Node", parents: tuple[int, ...], sizes: dict[int, int]
 ) -> int:
-    """Return the number of values of a node with each alias written out; `sizes` has known ones.
-
-    Raises:
-        BadInput: they are too many or nested too deeply, a number has too many digits, a key is
-            there twice, or a text is not one.
-    """
+    """Return the number of values of a node with each alias written out; `sizes` has known ones."""
     place = f"{path}, line {node.start_mark.line + 1}"
     if id(node) in parents or len(parents) > MAX_DEPTH:
         raise BadInput(f"{place}: is nested more than {MAX_DEPTH} deep; expected keys in keys")
