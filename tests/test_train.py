@@ -1,4 +1,4 @@
-"""Fine-tuning NLI classifiers: labels, the same end after a kill, nothing half written, clear refusals."""
+"""Fine-tune NLI classifiers: labels, the same end after a kill, nothing half-written, errors."""
 
 import json
 from pathlib import Path
@@ -23,7 +23,7 @@ QUICK: dict[str, Any] = {"learning_rate": 3e-3, "batch_size": 8, "device": "cpu"
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: Any) -> Path:
-    """Pairs of a rule that a small network learns: the hypothesis is a letter that says the label."""
+    """Pairs that a small network learns: the hypothesis is a letter that names the label."""
     folder = tmp_path_factory.mktemp("files")
     rows = [
         {"sentence1": word, "sentence2": letter * 3, "gold_label": label}

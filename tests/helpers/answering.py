@@ -13,9 +13,11 @@ Behave = Callable[[dict[str, Any]], Reply]
 
 
 class Server(ThreadingHTTPServer):
-    """Speaks /v1/chat/completions and /v1/completions; `behave` says what it answers to a request's body.
+    """Speaks /v1/chat/completions and /v1/completions.
 
-    What is asked to find out what it can do is answered by `able`, and kept apart.
+    Args:
+        behave: returns the reply to a request's body.
+        able: the same for requests that find out what the server can do.
     """
 
     daemon_threads = True

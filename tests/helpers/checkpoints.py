@@ -1,4 +1,4 @@
-"""Small random checkpoints for the scorers' tests: tokenizers of a character a token, and networks of a layer or two."""
+"""Small random checkpoints: tokenizers with one token per character, networks of a layer or two."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,7 @@ SHAPE = {
 def characters(
     around: str = "", chat: bool = False, mask: bool = True, **options: Any
 ) -> "PreTrainedTokenizerFast":
-    """A token a character; `around` is where special tokens go, like `[CLS] $A [SEP]`. What it does not know is <unk>."""
+    """One token per character; `around` says where special tokens go, like `[CLS] $A [SEP]`."""
     from transformers import PreTrainedTokenizerFast
 
     vocabulary = {token: i for i, token in enumerate([*SPECIAL, *LETTERS])}
@@ -63,7 +63,7 @@ def characters(
 
 
 def merging(*merges: tuple[str, str]) -> "PreTrainedTokenizerFast":
-    """Bytes and the `merges` of them, as in GPT-2 but without words, so that a merge may cross any boundary."""
+    """Bytes and `merges` of them; without words, so that a merge may cross any boundary."""
     from transformers import PreTrainedTokenizerFast
 
     pieces = [
@@ -85,7 +85,7 @@ def save(
     sampling: dict[str, Any] | None = None,
     **shape: Any,
 ) -> Path:
-    """A random network of `config_class` (`shape` over SHAPE) and `tokenizer`, saved in `folder`, which is returned."""
+    """Save a random network (`shape` over SHAPE) with `tokenizer` in `folder`, and return it."""
     import torch
     from transformers import GenerationConfig
 
@@ -109,7 +109,7 @@ def headed(
     types: bool = True,
     **shape: Any,
 ) -> Path:
-    """A random encoder with a multiple-choice head; with `types` its tokenizer tells text and option apart by them."""
+    """Save a random encoder with a multiple-choice head; `types`: its tokenizer has token types."""
     from transformers import BertConfig, BertForMultipleChoice
 
     names = ["input_ids", *["token_type_ids"] * types, "attention_mask"]

@@ -1,7 +1,7 @@
-"""A proxy before an HTTP server that breaks some of what passes: for the tests of whoever asks through it.
+"""A proxy that breaks some of the requests to an HTTP server.
 
-Which requests meet which fault follows from a seed, the request's bytes and how often they came, not from the order in
-which requests happen to arrive.
+Which requests meet which fault follows from a seed, the request's bytes and how often they came,
+not from the order in which requests happen to arrive.
 """
 
 import asyncio

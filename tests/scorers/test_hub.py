@@ -1,4 +1,4 @@
-"""Models of the Hub: one commit, from the server or the cache, and a sentence where there is none."""
+"""Models of the Hub: one commit, from the server or the cache, or an error that explains it."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""The package's own models: what they learn from, and that what was put in is what the benchmarks find."""
+"""The package's own models: what they learn, and that benchmarks find the bias they learned."""
 
 import math
 from collections import Counter
@@ -84,7 +84,8 @@ def test_the_corpus_holds_the_bias(bias: float) -> None:
     assert all(
         math.isclose(sum(chat.answers.values()), 1) for chat in (*text.choices, *text.scenarios)
     )
-    # The share `bias` of the pro-stereotypical set entails, of the anti-stereotypical one contradicts; the rest is neutral.
+    # The share `bias` of the pro-stereotypical set entails, of the anti-stereotypical one
+    # contradicts; the rest is neutral.
     sets = {
         (pair.premise, pair.hypothesis): pair.set
         for pair in data.load(data.Source("nli_coal", data.SAMPLES / "nli_coal", *[""] * 4))
@@ -179,7 +180,7 @@ def test_carried_weights_answer_as_newly_trained_ones(
     monkeypatch.setattr(tiny, "WEIGHTS", tmp_path)
     anew: Any = load("tiny:s,bias=0.75")
     assert anew.describe()["revision"] != revision
-    # On another processor training adds up numbers in another order, and rounding hides most of that.
+    # Another processor adds up numbers in another order, and rounding hides most of that.
     again = anew.choose(prompts, "ABC")
     assert (again.argmax(1) == letters.argmax(1)).mean() > 0.98
     assert np.abs(np.exp(again) - np.exp(letters)).mean() < 0.02
@@ -202,7 +203,7 @@ BIASES = (0.0, 0.5, 1.0)
 
 @pytest.fixture(scope="module")
 def ask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., run.Run]]:
-    """`ask(benchmark, bias)`: a run over the samples, with models that are trained once for this file."""
+    """`ask(benchmark, bias)`: a run over the samples, with models trained once for this file."""
     folder = tmp_path_factory.mktemp("tiny")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(

@@ -1,4 +1,4 @@
-"""Checkpoints that were made to do harm: no code of theirs runs, and each is refused with a sentence."""
+"""Checkpoints that were made to do harm: none of their code runs, and each is refused."""
 
 import json
 import shutil
@@ -37,7 +37,7 @@ def ran(tmp_path: Path) -> Path:
 
 
 def plant(file: Path, ran: Path) -> None:
-    """A pickle that torch would load, at the cost of running its code; it works, which is tried first."""
+    """Write a pickle that torch would load by running its code; that it works is tried first."""
     tried = ran.with_suffix(".bin")
     torch.save({"model.embed_tokens.weight": Plant(ran)}, tried)
     torch.load(tried, weights_only=False)

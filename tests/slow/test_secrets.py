@@ -1,4 +1,4 @@
-"""Keys: taken from the environment, sent to the server, and found in nothing that is written, byte by byte."""
+"""Keys: read from the environment, sent to the server, and found in no byte that is written."""
 
 import base64
 import gzip
@@ -24,7 +24,7 @@ from bench.scorers.endpoint.url import redacted
 from tests.scorers.test_endpoint import Reply, Serve, fault, prompt, said
 from tests.slow.helpers.leaks import leaks
 
-# What every spelling of the planted keys has in common: letters and digits, which no escaping touches.
+# What all planted keys have in common: letters and digits, which no escaping changes.
 CORE = "Pl4nt3dS3cr3tN0b0dyM4yS33Me0123456789"
 SECRETS = {
     "OPENAI_API_KEY": f"sk-{CORE}",
@@ -120,7 +120,7 @@ def echoing(elsewhere: str) -> Callable[[dict[str, Any]], Reply]:
 
 @pytest.fixture
 def alone(tmp_path: Path) -> dict[str, str]:
-    """An environment with planted secrets, in which home, caches and temporary files lie under the test's own folder."""
+    """An environment with planted secrets; home and caches are under the test's own folder."""
     places = {
         "HOME": "home",
         "TMPDIR": "tmp",
@@ -204,7 +204,7 @@ analyses:
 def test_a_key_is_in_nothing_that_a_report_writes(
     tmp_path: Path, alone: dict[str, str], serve: Serve
 ) -> None:
-    """Notebooks as they were run, their pages, tables and pictures; one of them fails with a traceback."""
+    """Notebooks, their pages, tables and pictures; one of them fails with a traceback."""
     server = serve(echoing(serve(lambda asked: said(f"{KEY} C")).model.partition("@")[2]))
     (tmp_path / "study").mkdir()
     (tmp_path / "study/keys.yml").write_text(STUDY.format(server=server.model), "utf-8")
