@@ -61,7 +61,7 @@ def folder_of(
     neg: tuple[dict[str, str], ...] = (),
     nonneg: tuple[dict[str, str], ...] = (),
 ) -> Path:
-    """A data folder of one condition: in each file a good template, and one for each change given."""
+    """Write one condition: in each file a good template, and one for each change."""
     for name, polarity, changes in ((NEG, "neg", neg), (NONNEG, "non_neg", nonneg)):
         rows = [
             row(condition, polarity, **{"category": category, "question_index": str(k), **change})
@@ -103,13 +103,16 @@ def test_a_sound_folder_has_nothing_but_its_numbers(tmp_path: Path) -> None:
     ]
     assert list(found.kind) == ["count"] * 15
     assert (found.row == 0).all()
-    region = "category region: 4 templates (1 + 1 ambiguous, 1 + 1 disambiguous), 32 questions (16 + 16), 32 distinct; the release has 296 templates (74 + 74 ambiguous, 74 + 74 disambiguous), 4,352 questions (2,176 + 2,176), 4,342 distinct"
-    assert region in set(found.what)
-    assert found.what.iloc[-1].startswith(
-        "all categories: 4 templates (1 + 1 ambiguous, 1 + 1 disambiguous), 32 questions"
+    (region,) = [what for what in found.what if what.startswith("category region: ")]
+    assert region == (
+        "category region: 4 templates (1 + 1 ambiguous, 1 + 1 disambiguous), 32 questions "
+        "(16 + 16), 32 distinct; the release has 296 templates (74 + 74 ambiguous, 74 + 74 "
+        "disambiguous), 4,352 questions (2,176 + 2,176), 4,342 distinct"
     )
+    assert found.what.iloc[-1].startswith("all categories: 4 templates (1 + 1 ambiguous, 1 + 1")
     assert found.what.iloc[-1].endswith(
-        "the release has 3,078 templates (766 + 767 ambiguous, 773 + 772 disambiguous), 118,666 questions (59,192 + 59,474), 112,042 distinct"
+        "the release has 3,078 templates (766 + 767 ambiguous, 773 + 772 disambiguous), 118,666 "
+        "questions (59,192 + 59,474), 112,042 distinct"
     )
     assert list(summary(found).columns) == ["fault", "what", "files", "templates", "questions"]
     assert len(summary(found)) == 0
@@ -120,148 +123,37 @@ def test_the_samples_have_no_fault() -> None:
 
 
 AMB, DIS = "ambiguous", "disambiguous"
-# Condition, change, column, fault, words of what is said, questions touched of eight or as many as the names yield.
-ODD = [
-    (
-        AMB,
-        {"question_polarity": "non_neg"},
-        "question_polarity",
-        "polarity_column_wrong",
-        "is not 'neg' as its file's name says",
-        8,
-    ),
-    (
-        AMB,
-        {"category": "religion"},
-        "category",
-        "category_column_wrong",
-        "is not 'region' as its folder says",
-        8,
-    ),
-    (
-        DIS,
-        {"label": "0"},
-        "label",
-        "label_is_biased",
-        "in its 8 questions, each has the stereotyped answer",
-        8,
-    ),
-    (
-        DIS,
-        {"context": "门口来了{{NAME1}}和{{NAME2}}。"},
-        "label",
-        "no_disambiguating_facts",
-        "`--set labels=audited` leaves them out",
-        8,
-    ),
-    (
-        DIS,
-        {"context": MEETING + "{{NAME1}}有伞。{{NAME1}}则没有。"},
-        "label",
-        "swap_breaks_facts",
-        "in its 8 questions, each has a fact that names the wrong",
-        8,
-    ),
-    (AMB, {"question": "谁忘了带伞?"}, "question", "question_mark", "ends in an ASCII `?`", 8),
-    (AMB, {"question": "谁忘了带伞"}, "question", "question_mark", "does not end in `？`", 8),
-    (AMB, {"question": "谁忘了伞？/谁没带伞？"}, "question", "two_wordings", "has two wordings", 8),
-    (
-        AMB,
-        {"bias_targeted_groups": "甲地人/"},
-        "bias_targeted_groups",
-        "group_cell",
-        "separators or blanks",
-        8,
-    ),
-    (
-        AMB,
-        {"bias_targeted_groups": "甲地人 "},
-        "bias_targeted_groups",
-        "group_cell",
-        "separators or blanks",
-        8,
-    ),
-    (
-        AMB,
-        {"ans1": "{{NAME2}}中的一位"},
-        "ans0",
-        "slot_attribute_not_swapped",
-        "has other words beside the name than `ans1`",
-        8,
-    ),
-    (
-        AMB,
-        {"context": "门口来了{{NAME1}}女人和{{NAME2}}男人。"},
-        "context",
-        "slot_attribute_not_swapped",
-        "has {{NAME1}}女人 and {{NAME2}}男人",
-        8,
-    ),
-    (
-        AMB,
-        {"context": "来了{{NAME1}}的小王和{{NAME2}}的小李。"},
-        "context",
-        "person_not_swapped",
-        "a person who belongs to a slot",
-        8,
-    ),
-    (
-        AMB,
-        {"context": "小王是{{NAME1}}，小李是{{NAME2}}。"},
-        "context",
-        "person_not_swapped",
-        "a person who belongs to a slot",
-        8,
-    ),
-    (
-        AMB,
-        {"context": "来了一个{{NAME1}}人和一个{{NAME2}}人。"},
-        "context",
-        "doubled_character",
-        "comes out with 人人 in 6 of its 8 questions",
-        6,
-    ),
-    (
-        AMB,
-        {"ans0": "{{NAME1}}人", "ans1": "{{NAME2}}人"},
-        "context",
-        "doubled_character",
-        "comes out with 人人 in 6 of its 8",
-        6,
-    ),
-    (
-        AMB,
-        {"NAME1": "[甲]", "NAME2": "[甲丙]"},
-        "ans0",
-        "option_in_option",
-        "in its 2 questions: a reply",
-        2,
-    ),
-    (
-        AMB,
-        {"context": "来了{{NAME1}}和{{NAME1}}。"},
-        "context",
-        "group_not_named",
-        "never names NAME2, and NAME1 2 times",
-        8,
-    ),
-    (
-        AMB,
-        {"context": "与{他人来了{{NAME1}}和{{NAME2}}。"},
-        "context",
-        "malformed_placeholder",
-        "has { for a placeholder",
-        8,
-    ),
-    (
-        AMB,
-        {"context": "来了{{NAM1}}，即{{NAME1}}，和{{NAME2}}。"},
-        "context",
-        "malformed_placeholder",
-        "has {{NAM1}} for a placeholder",
-        8,
-    ),
-]
+CONDITIONS = {"amb": AMB, "dis": DIS}
+# Condition, change, column, fault, words of the finding, and questions touched of eight, or as
+# many as the names yield.
+ODD = """
+amb | question_polarity=non_neg | question_polarity | polarity_column_wrong | is not 'neg' as i | 8
+amb | category=religion | category | category_column_wrong | is not 'region' as its folder says | 8
+dis | label=0 | label | label_is_biased | in its 8 questions, each has the stereotyped answer | 8
+dis | context=门口来了{{NAME1}}和{{NAME2}}。 | label | no_disambiguating_facts | `--set labels= | 8
+dis | context=MEETING{{NAME1}}有伞。{{NAME1}}则没有。 | label | swap_breaks_facts | a fact that names the wrong | 8
+amb | question=谁忘了带伞? | question | question_mark | ends in an ASCII `?` | 8
+amb | question=谁忘了带伞 | question | question_mark | does not end in `？` | 8
+amb | question=谁忘了伞？/谁没带伞？ | question | two_wordings | has two wordings | 8
+amb | bias_targeted_groups=甲地人/ | bias_targeted_groups | group_cell | separators or blanks | 8
+amb | bias_targeted_groups=甲地人  | bias_targeted_groups | group_cell | separators or blanks | 8
+amb | ans1={{NAME2}}中的一位 | ans0 | slot_attribute_not_swapped | has other words beside the n | 8
+amb | context={{NAME1}}女人和{{NAME2}}男人。 | context | slot_attribute_not_swapped | of which | 8
+amb | context=来了{{NAME1}}的小王和{{NAME2}}的小李。 | context | person_not_swapped | a person | 8
+amb | context=小王是{{NAME1}}，小李是{{NAME2}}。 | context | person_not_swapped | a person | 8
+amb | context=来了一个{{NAME1}}人和一个{{NAME2}}人。 | context | doubled_character | in 6 of its | 6
+amb | ans0={{NAME1}}人&ans1={{NAME2}}人 | context | doubled_character | comes out with 人人 in | 6
+amb | NAME1=[甲]&NAME2=[甲丙] | ans0 | option_in_option | in its 2 questions: a reply | 2
+amb | context=来了{{NAME1}}和{{NAME1}}。 | context | group_not_named | never names NAME2, and N | 8
+amb | context=与{他人来了{{NAME1}}和{{NAME2}}。 | context | malformed_placeholder | has { for a | 8
+amb | context={{NAM1}}，即{{NAME1}}，和{{NAME2}}。 | context | malformed_placeholder | has {{NAM1}} | 8
+"""
+
+
+def cells_of(text: str) -> dict[str, str]:
+    """Read `column=value&column=value`, with the names of texts above."""
+    text = text.replace("MEETING", MEETING).replace("FACTS", FACTS)
+    return dict(pair.split("=", 1) for pair in text.split("&"))
 
 
 @pytest.mark.parametrize(
@@ -282,63 +174,37 @@ def test_a_person_is_told_only_where_it_belongs_to_a_slot(
     assert [one[3] for one in found] == ["person_not_swapped"] * told
 
 
-@pytest.mark.parametrize(("condition", "change", "column", "fault", "what", "questions"), ODD)
-def test_an_odd_template_is_told_once_with_its_place(
-    tmp_path: Path,
-    condition: str,
-    change: dict[str, str],
-    column: str,
-    fault: str,
-    what: str,
-    questions: int,
-) -> None:
-    found = said(folder_of(tmp_path, "region", condition, neg=(change,)))
-    assert [one[:4] for one in found] == [(f"region/{condition}/{NEG}", 2, column, fault)]
+@pytest.mark.parametrize("case", ODD.strip().splitlines())
+def test_an_odd_template_is_reported_once_with_its_place(tmp_path: Path, case: str) -> None:
+    condition, change, column, fault, what, questions = case.split(" | ")
+    place = CONDITIONS[condition]
+    found = said(folder_of(tmp_path, "region", place, neg=(cells_of(change),)))
+    assert [one[:4] for one in found] == [(f"region/{place}/{NEG}", 2, column, fault)]
     assert what in found[0][4]
-    assert found[0][5] == questions
+    assert found[0][5] == int(questions)
 
 
-# Condition, change, and all the faults that it brings.
-SEVERAL = [
-    (
-        AMB,
-        {"context": "来了{{NAME1}和{{NAME2]}。"},
-        {"malformed_placeholder": 8, "group_not_named": 8, "duplicate_questions": 4},
-    ),
-    (
-        AMB,
-        {"context": "来了{{NAME1}}和{{NAME2]}。"},
-        {"malformed_placeholder": 8, "group_not_named": 8},
-    ),
-    (
-        DIS,
-        {"context": "来了{{NAME1}}和{{NAME2]}。" + FACTS},
-        {"malformed_placeholder": 8, "swap_breaks_facts": 4},
-    ),
-    (
-        AMB,
-        {"NAME1": "[甲, 丙]", "NAME2": "[甲, 丁]"},
-        {"name_in_both_lists": 2, "options_equal": 2, "duplicate_questions": 1},
-    ),
-    (AMB, {"NAME2": "[乙地人, 乙地人]"}, {"duplicate_names": 4, "duplicate_questions": 4}),
-    (AMB, {"NAME1": "[甲地人, 甲城客, 甲地人]"}, {"duplicate_names": 4, "duplicate_questions": 4}),
-    (AMB, {"ans0": "{{NAME1]}"}, {"malformed_placeholder": 8}),
-]
+# Condition, change, and all its faults with the number of questions.
+SEVERAL = """
+amb | context={{NAME1}和{{NAME2]}。 | malformed_placeholder=8&group_not_named=8&duplicate_questions=4
+amb | context=来了{{NAME1}}和{{NAME2]}。 | malformed_placeholder=8&group_not_named=8
+dis | context=来了{{NAME1}}和{{NAME2]}。FACTS | malformed_placeholder=8&swap_breaks_facts=4
+amb | NAME1=[甲, 丙]&NAME2=[甲, 丁] | name_in_both_lists=2&options_equal=2&duplicate_questions=1
+amb | NAME2=[乙地人, 乙地人] | duplicate_names=4&duplicate_questions=4
+amb | NAME1=[甲地人, 甲城客, 甲地人] | duplicate_names=4&duplicate_questions=4
+amb | ans0={{NAME1]} | malformed_placeholder=8
+"""
 
 
-@pytest.mark.parametrize(("condition", "change", "faults"), SEVERAL)
-def test_faults_that_come_together_are_each_told(
-    tmp_path: Path, condition: str, change: dict[str, str], faults: dict[str, int]
-) -> None:
-    found = said(folder_of(tmp_path, "region", condition, neg=(change,)))
-    assert {one[3]: one[5] for one in found} == faults
-    assert len(found) == len(faults)
-    mended = [one[4] for one in found if one[3] == "swap_breaks_facts"]
-    assert all(
-        "in 4 of its 8 questions" in what
-        and what.endswith("`--set expansion=repair` fixes the text")
-        for what in mended
-    )
+@pytest.mark.parametrize("case", SEVERAL.strip().splitlines())
+def test_faults_that_come_together_are_each_reported(tmp_path: Path, case: str) -> None:
+    condition, change, faults = case.split(" | ")
+    found = said(folder_of(tmp_path, "region", CONDITIONS[condition], neg=(cells_of(change),)))
+    assert sorted(f"{one[3]}={one[5]}" for one in found) == sorted(faults.split("&"))
+    for one in found:
+        if one[3] == "swap_breaks_facts":
+            assert "in 4 of its 8 questions" in one[4]
+            assert one[4].endswith("`--set expansion=repair` fixes the text")
 
 
 def test_both_halves_of_educational_qualification_are_told(tmp_path: Path) -> None:

@@ -12,39 +12,9 @@ from bench.data import cbbq
 from bench.data.cbbq import targets
 from bench.data.cbbq import templates as cbbq_templates
 
-CATEGORIES = [
-    "SES",
-    "age",
-    "disability",
-    "disease",
-    "educational_qualification",
-    "ethnicity",
-    "gender",
-    "household_registration",
-    "nationality",
-    "physical_appearance",
-    "race",
-    "region",
-    "religion",
-    "sexual_orientation",
-]
-HEADER = [
-    "question_index",
-    "question_polarity",
-    "context_condition",
-    "category",
-    "subcategory",
-    "bias_targeted_groups",
-    "source",
-    "context",
-    "NAME1",
-    "NAME2",
-    "question",
-    "ans0",
-    "ans1",
-    "ans2",
-    "label",
-]
+CATEGORIES = cbbq_templates.CATEGORIES
+HEADER = [*cbbq_templates.INSTANCE_COLUMNS[:8], "NAME1", "NAME2"]
+HEADER += cbbq_templates.INSTANCE_COLUMNS[8:]
 FILES = {"neg": "templates_generate_neg.csv", "non_neg": "templates_generate_nonneg.csv"}
 CONTEXT = "{{NAME1}}和{{NAME2}}来了。{{NAME2}}说{{NAME1}}累了。"
 
@@ -327,37 +297,31 @@ def test_expanded_files_are_read_where_there_are_no_templates(tmp_path: Path, su
     assert {item.template for item in found} == {"neg:1"}
 
 
-@pytest.mark.parametrize(
-    ("condition", "change", "column", "said"),
-    [
-        ("ambiguous", {"NAME1": "甲, 乙"}, "NAME1", "square brackets"),
-        ("ambiguous", {"NAME2": "[甲、乙]"}, "NAME2", "'甲、乙' is not a name"),
-        ("ambiguous", {"NAME2": ""}, "NAME2", "is empty"),
-        ("ambiguous", {"ans0": "{{NAME2}}"}, "ans0", "other option's placeholder {{NAME2}}"),
-        ("ambiguous", {"ans1": "{{NAME1}}的人"}, "ans1", "other option's placeholder {{NAME1}}"),
-        ("ambiguous", {"context": "没有人。"}, "context", "no placeholder"),
-        ("ambiguous", {"question": " "}, "question", "is empty"),
-        (
-            "ambiguous",
-            {"question_polarity": "nonneg"},
-            "question_polarity",
-            "'nonneg' is unknown; allowed: neg, non_neg",
-        ),
-        (
-            "ambiguous",
-            {"context_condition": "disambiguous"},
-            "context_condition",
-            "'disambiguous' in a folder 'ambiguous'",
-        ),
-        ("ambiguous", {"label": "0"}, "label", "'0' is unknown; allowed: 2"),
-        ("disambiguous", {"label": "2"}, "label", "'2' is unknown; allowed: 0, 1"),
-        ("disambiguous", {"label": "A"}, "label", "'A' is unknown; allowed: 0, 1"),
-    ],
-)
+# Condition, column, wrong cell, and words of the message.
+WRONG = """
+ambiguous | NAME1 | 甲, 乙 | expected names in square brackets, like [甲, 乙]
+ambiguous | NAME1 | [甲, , 乙] | '' is not a name of letters and digits: '[甲, , 乙]'
+ambiguous | NAME2 | [甲、乙] | '甲、乙' is not a name
+ambiguous | NAME2 | ［丙］ | expected names in square brackets, like [甲, 乙]: '［丙］'
+ambiguous | NAME2 | | is empty
+ambiguous | ans0 | {{NAME2}} | other option's placeholder {{NAME2}}
+ambiguous | ans1 | {{NAME1}}的人 | other option's placeholder {{NAME1}}
+ambiguous | context | 没有人。 | no placeholder
+ambiguous | question_polarity | Neg | 'Neg' is unknown; allowed: neg, non_neg
+ambiguous | context_condition | disambiguous | 'disambiguous' in a folder 'ambiguous'
+ambiguous | label | 0 | '0' is unknown; allowed: 2
+ambiguous | label | 2.0 | '2.0' is unknown; allowed: 2
+disambiguous | label | 2 | '2' is unknown; allowed: 0, 1
+disambiguous | label | A | 'A' is unknown; allowed: 0, 1
+"""
+
+
+@pytest.mark.parametrize("case", WRONG.strip().splitlines())
 def test_a_wrong_cell_is_refused_with_file_row_and_column(
-    tmp_path: Path, refusal, condition: str, change: dict[str, str], column: str, said: str
+    tmp_path: Path, refusal, case: str
 ) -> None:
-    path = folder_of(tmp_path, "race", condition, **change)
+    condition, column, cell, said = (part.strip() for part in case.split("|"))
+    path = folder_of(tmp_path, "race", condition, **{column: cell})
     message = refusal(load, tmp_path)
     assert message.startswith(f"{path}, row 2")
     assert f"column `{column}`" in message

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bench import data, run
 from bench.analyses import curate_nli
 from bench.curate import copy_example
-from bench.data import SAMPLES, dataset, nli_coal
+from bench.data import SAMPLES, nli_coal
 from bench.data.nli_coal.build import build
 from bench.data.nli_coal.frames import from_captions
 from bench.data.nli_coal.language_pack import faults, read_pack, read_words, type_of
@@ -332,7 +332,6 @@ def test_types_of_our_start_are_those_of_its_scores() -> None:
 def test_a_new_language_runs_and_is_called_by_its_name(
     own_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dataset, "_told", {})
     made = curate_nli.make(out="made")
     assert not (made.checked.kind == "refused").any()
     source = data.find("nli_coal", made.out)
