@@ -31,7 +31,10 @@ ANY_MODEL = "simulated:"
 
 
 class Available(NamedTuple):
-    """What the data hold for a headline: units, their strata, requests per unit and model."""
+    """What the data hold for a task: units and their strata, requests per unit and model.
+
+    `inflation` is how much more a mean over categories varies for their unequal sizes.
+    """
 
     rests_on: Sample
     requests: float
@@ -46,19 +49,19 @@ def planned(
     budget_requests: int | None = None,
     data: str = "",
 ) -> pd.DataFrame:
-    """Say for each headline how many units a difference needs.
+    """Return how many units a difference needs, for each headline.
 
     Args:
         difference: in the unit of the scores: 0.05 of a share, 5 of 100 points.
-        power: how often the difference is to be found where there is one.
+        power: how often an existing difference is to be found.
         runs: none (units that are all or nothing at even odds), one (its spread; a second model is
-            taken to vary as much and by itself), or two (the spread of their paired differences).
-        budget_requests: say too what so many requests, to all models together, would show.
-        data: folder of the data set, as of a run; that of the first run if empty.
+            taken to vary as much and independently), or two (the spread of their differences).
+        budget_requests: say too what this many requests, to all models together, would show.
+        data: folder of the data set, default: that of the first run, else as of a run.
 
     Returns:
-        A row per headline and `comparison` (two models; or one model and a fixed value, such as a
-        baseline): the standard deviation `sd` of a unit and what it is `from`, `units` and
+        One row per headline and `comparison` (two models; or one model and a fixed value, such as a
+        baseline): the standard deviation `sd` of a unit and its source (`from`), `units` and
         `requests` needed, `available` units and what they would show (`shown`); with a budget
         `budget_units` and `budget_shown`.
 
@@ -70,30 +73,29 @@ def planned(
     available = _available(name, runs, data)
     rows = []
     for headline in module("metrics", name).HEADLINES:
-        have = available.get(headline.task)
-        if have is None:
+        if headline.task not in available:
             continue
+        have = available[headline.task]
+        most, strata = have.rests_on.units, have.rests_on.strata
         for comparison, models in ((PAIRED, 2), (ALONE, 1)):
             sd, source = _spread(headline, comparison, runs, have)
-            strata, most = have.rests_on.strata, have.rests_on.units
             if sd == 0:
                 sd, source = np.nan, f"{source}: its units do not differ"
-            units = units_needed(sd, difference, strata, power)
-            row = {
+            units, requests = units_needed(sd, difference, strata, power), have.requests * models
+            row: dict[str, Any] = {
                 "task": headline.task,
                 "metric": headline.metric,
                 "comparison": comparison,
                 "sd": sd,
                 "from": source,
                 "units": units,
-                "requests": math.ceil(units * have.requests * models) if units == units else np.nan,
+                "requests": np.nan if np.isnan(units) else math.ceil(units * requests),
                 "available": most,
                 "shown": detectable(sd, most, strata, power),
             }
             if budget_requests is not None:
-                affordable = min(most, int(budget_requests / (have.requests * models)))
-                row["budget_units"] = affordable
-                row["budget_shown"] = detectable(sd, affordable, strata, power)
+                row["budget_units"] = min(most, int(budget_requests / requests))
+                row["budget_shown"] = detectable(sd, row["budget_units"], strata, power)
             rows.append(row)
     return pd.DataFrame(rows)
 
@@ -119,12 +121,8 @@ def _check(
     analyses.same_data(runs, "--from")
 
 
-def _available(
-    benchmark: str,
-    runs: Sequence[Run],
-    data: str,
-) -> dict[str, Available]:
-    """What the whole data hold, asked as the first run was, by task and for all tasks."""
+def _available(benchmark: str, runs: Sequence[Run], data: str) -> dict[str, Available]:
+    """Return what the data hold by task and for all tasks, asked as the first run was."""
     options: dict[str, Any] = {"data": data or None}
     if runs:
         asked = runs[0].about["asked"]
@@ -137,45 +135,40 @@ def _available(
     counts = pd.Series([one.task for stage in requests.stages for one in stage]).value_counts()
     items = frame(list(plan.by_id.values()))
     items["unit"] = module("metrics", benchmark).units(items)
-    found = {}
+    available = {}
     for task in (ALL, *requests.ways):
         tasks = list(requests.ways) if task == ALL else [task]
-        asked = {item.item_id for name in tasks for item in plan.items[name]}
-        units_asked = items[items.item_id.isin(asked)].drop_duplicates(["category", "unit"])
-        sizes = units_asked.category.value_counts()
+        asked_items = {item.item_id for name in tasks for item in plan.items[name]}
+        own = items[items.item_id.isin(asked_items)].drop_duplicates(["category", "unit"])
+        sizes = own.category.value_counts()
         units, strata = int(sizes.sum()), len(sizes)
-        # A mean over categories weighs the units of small ones more.
         inflation = math.sqrt(units * float((1 / sizes).sum())) / strata
         total = int(counts[tasks].sum())
-        found[task] = Available(Sample(units, strata), total / units, inflation)
-    return found
+        available[task] = Available(Sample(units, strata), total / units, inflation)
+    return available
 
 
 def _spread(
-    headline: Headline,
-    comparison: str,
-    runs: Sequence[Run],
-    have: Available,
+    headline: Headline, comparison: str, runs: Sequence[Run], have: Available
 ) -> tuple[float, str]:
-    """The standard deviation of a unit, or of a unit's paired difference, and what it is taken from."""
-    low, high = headline.limits
+    """Return the standard deviation of a unit, or of its paired difference, and its source."""
     if not runs:
-        # Values at both ends, half and half; two models that vary by themselves.
+        # Values at both ends, half and half; two models that vary independently.
+        low, high = headline.limits
         sd = have.inflation * (high - low) / 2
         return sd * (math.sqrt(2) if comparison == PAIRED else 1), EVEN_ODDS
     place = (ALL, headline.task, headline.metric)
     used = runs if comparison == PAIRED else runs[:1]
     left = [
-        run.replicates(like=[one for one in used if one is not run], draw=leave_one_out)
+        run.replicates(like=[other for other in used if other is not run], draw=leave_one_out)
         for run in used
     ]
     source = ", ".join(run.label for run in used)
-    if not all(place in one for one in left):
+    if not all(place in scores for scores in left):
         return np.nan, source
-    values = deviations(left[0], place)
+    values, rests_on = deviations(left[0], place), left[0].samples[place]
     if len(left) == 2:
         values = values - deviations(left[1], place)
-    rests_on = left[0].samples[place]
     sd = spread(values, rests_on.units - rests_on.strata)
     if comparison == PAIRED and len(left) == 1:
         return sd * math.sqrt(2), f"{source}, twice"

@@ -22,14 +22,11 @@ def exact_power(sd: float, difference: float, n: int) -> float:
 
 @pytest.mark.parametrize(("size", "power", "n"), [(0.5, 0.8, 34), (0.2, 0.8, 199), (0.5, 0.95, 54)])
 def test_sizes_are_those_of_cohen_s_tables(size: float, power: float, n: int) -> None:
-    found = units_needed(1.0, size, power=power)
-    assert found == pytest.approx(n, abs=1)
-    assert exact_power(1.0, size, int(found)) == pytest.approx(power, abs=0.02)
-    assert (
-        detectable(1.0, int(found), power=power)
-        <= size
-        < detectable(1.0, int(found) - 1, power=power)
-    )
+    units = units_needed(1.0, size, power=power)
+    assert units == pytest.approx(n, abs=1)
+    assert exact_power(1.0, size, int(units)) == pytest.approx(power, abs=0.02)
+    least, fewer = (detectable(1.0, int(units) - k, power=power) for k in (0, 1))
+    assert least <= size < fewer
 
 
 def test_few_units_show_nothing() -> None:

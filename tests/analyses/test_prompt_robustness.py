@@ -60,34 +60,20 @@ SCORE = Headline(
 
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
-    folder = tmp_path_factory.mktemp("runs")
-    return [
-        one
-        for prompts in ("", "reworded")
-        for one in run.evaluate_all(
-            "cbbq",
-            RESPONDENTS,
-            folder / (prompts or "ours"),
-            prompts=prompts,
-            categories=["gender", "age"],
-        )
+    folder, options = tmp_path_factory.mktemp("runs"), {"categories": ["gender", "age"]}
+    every = [
+        run.evaluate_all("cbbq", RESPONDENTS, folder / f"own{name}", prompts=name, **options)
+        for name in ("", "reworded")
     ]
+    return [one for runs in every for one in runs]
 
 
 @pytest.fixture(scope="module")
 def reader(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
     """McBE with two prompt sets, of which the second has another seed, so answers differ."""
-    folder = tmp_path_factory.mktemp("reader")
-    first = run.evaluate("mcbe", "simulated:bias=0.3", out=folder / "a", tasks=["pc", "ss"])
-    other = run.evaluate(
-        "mcbe",
-        "simulated:bias=0.3",
-        out=folder / "b",
-        tasks=["pc", "ss"],
-        prompts="reworded",
-        seed=7,
-    )
-    return [first, other]
+    folder, options = tmp_path_factory.mktemp("reader"), {"tasks": ["pc", "ss"]}
+    more = ({"out": folder / "a"}, {"out": folder / "b", "prompts": "reworded", "seed": 7})
+    return [run.evaluate("mcbe", "simulated:bias=0.3", **options, **own) for own in more]
 
 
 def test_runs_of_a_model_in_two_wordings_are_a_pair(asked: list[Run]) -> None:
@@ -125,7 +111,7 @@ def test_only_reworded_tasks_are_compared(reader: list[Run]) -> None:
     assert (shown.same_words, shown.also_differ) == ("pc", "seed: 0 and 7")
 
 
-def test_differences_are_those_of_the_two_score_tables_and_pair_runs(reader: list[Run]) -> None:
+def test_differences_are_those_of_the_two_score_tables_and_paired(reader: list[Run]) -> None:
     (pair,), _ = pair_runs(reader)
     found = compare([pair]).points
     row = found.table[found.table.category == ALL].iloc[0]
@@ -218,7 +204,7 @@ def test_points_are_differences_with_intervals_and_counts(three: Points) -> None
     assert three.table.set_index(["model", "category"]).n["c", ALL] == 20
 
 
-def test_correlations_are_scipy_s_pooled_and_inside_each_category(three: Points) -> None:
+def test_correlations_are_scipy_s_pooled_and_within_each_category(three: Points) -> None:
     found = robustness.correlate(three).set_index("coefficient")
     first, second = [0.1, 0.2, 0.4, 0.5, 0.3, 0.7], [0.2, 0.2, 0.3, 0.6, 0.5, 0.9]
     for name, compute in (
@@ -547,20 +533,13 @@ def test_an_interval_over_wordings_holds_the_true_score(
 def studied(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
     """Two respondents that prefer A, in two wordings, three orders of options and two seeds."""
     folder = tmp_path_factory.mktemp("runs")
-    common = {"data": "samples", "categories": ["gender", "age"], "repeats": 2}
+    options = {"data": "samples", "categories": ["gender", "age"], "repeats": 2}
+    options["settings"] = {"option_order": "rotated"}
+    models = ["simulated:bias=0.3,position=0.5,seed=1", "simulated:bias=0.8,seed=2"]
     return [
-        run.evaluate(
-            "cbbq",
-            model,
-            out=folder / f"{k}{prompts}",
-            prompts=prompts or None,
-            settings={"option_order": "rotated"},
-            **common,
-        )
-        for k, model in enumerate(
-            ["simulated:bias=0.3,position=0.5,seed=1", "simulated:bias=0.8,seed=2"]
-        )
-        for prompts in ("", "reworded")
+        run.evaluate("cbbq", model, out=folder / f"{k}{name}", prompts=name or None, **options)
+        for k, model in enumerate(models)
+        for name in ("", "reworded")
     ]
 
 
@@ -596,13 +575,8 @@ def test_a_respondent_that_goes_by_position_moves_with_the_order(studied: list[R
 def test_what_makes_no_crossed_table_is_left_out(studied: list[Run], tmp_path: Path) -> None:
     options = {"data": "samples", "categories": ["gender", "age"]}
     alone = run.evaluate("cbbq", "simulated:bias=0.4", out=tmp_path / "a", **options)
-    plain = run.evaluate(
-        "cbbq",
-        "simulated:bias=0.8,seed=2",
-        out=tmp_path / "b",
-        settings={"prompting": "Q+IF"},
-        **options,
-    )
+    options["settings"] = {"prompting": "Q+IF"}
+    plain = run.evaluate("cbbq", "simulated:bias=0.8,seed=2", out=tmp_path / "b", **options)
     study = generalise([*studied, alone, plain])
     why = dict(zip(study.left_out.model, study.left_out.why, strict=True))
     assert why["simulated:bias=0.4"] == "asked in one way alone"
@@ -613,16 +587,10 @@ def test_what_makes_no_crossed_table_is_left_out(studied: list[Run], tmp_path: P
     assert nothing.findings == []
 
 
-def test_a_score_without_a_number_is_told(tmp_path: Path) -> None:
+def test_a_score_without_a_number_has_a_reason(tmp_path: Path) -> None:
     # Who always says unknown has no number of disambiguous answers that name a person.
-    silent = run.evaluate(
-        "cbbq",
-        "simulated:answer=C",
-        out=tmp_path,
-        data="samples",
-        categories=["age"],
-        repeats=2,
-    )
+    options = {"data": "samples", "categories": ["age"], "repeats": 2}
+    silent = run.evaluate("cbbq", "simulated:answer=C", out=tmp_path, **options)
     (why,) = generalise([silent]).left_out.why
     assert why.startswith("Disambiguous")
     assert why.endswith("no number under one of the conditions")

@@ -4,8 +4,9 @@ study = generalise(open_runs([], "cbbq", demo=["tiny:s"], prompts="reworded"))
 study.scores, study.components, study.planned
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,17 +63,17 @@ class Study(NamedTuple):
     left_out: pd.DataFrame
 
 
-class _Asked(NamedTuple):
+class Answers(NamedTuple):
     """What a model answered under every condition.
 
     Attributes:
         levels: by facet.
-        conditions: the scores, and those without each unit.
+        scores: by condition, the scores, and those without each unit.
         reworded: tasks that no two wordings ask in the same words.
     """
 
     levels: dict[str, list[Any]]
-    conditions: dict[Condition, Replicates]
+    scores: dict[Condition, Replicates]
     reworded: set[str]
 
 
@@ -81,87 +82,77 @@ def generalise(runs: Sequence[Run], preset: str = "") -> Study:
 
     Args:
         runs: of one benchmark, in several wordings, orders of options or seeds.
-        preset: how answers are scored; as the runs were if empty.
+        preset: how answers are scored, default: as the runs were.
 
     Raises:
         BadInput: an unknown preset.
     """
     preset = preset or str(runs[0].about["preset"])
     check_preset(preset)
-    asked, left_out = _by_model(runs, preset)
-    findings: list[str] = []
-    scores: list[dict[str, Any]] = []
-    parts, planned = [], []
+    every, left_out = _by_model(runs, preset)
+    findings, scores = [], []
+    parts, planned = [pd.DataFrame()], [pd.DataFrame()]
     for headline in module("metrics", runs[0].benchmark).HEADLINES:
-        having = {}
-        for name, one in asked.items():
-            if reason := _why_not(one, headline):
-                why = f"{headline.title}: {reason}"
-                left_out.append({"model": name, "folder": "", "why": why})
-            else:
-                having[name] = one
-        tables = {name: _crossed([one], headline) for name, one in having.items()}
-        scores += [_row(name, headline, table, having[name]) for name, table in tables.items()]
-        known = [
-            having[name] for name, table in tables.items() if not np.isnan(table.deviations).any()
+        reasons = {name: _why_not(answers, headline) for name, answers in every.items()}
+        left_out += [
+            {"model": name, "folder": "", "why": f"{headline.title}: {reason}"}
+            for name, reason in reasons.items()
+            if reason
         ]
-        if len(known) > 1 and all(_same(one, known[0]) for one in known):
+        own = {name: answers for name, answers in every.items() if not reasons[name]}
+        tables = {name: _crossed([answers], headline) for name, answers in own.items()}
+        scores += [_row(name, headline, table, own[name]) for name, table in tables.items()]
+        known = [own[name] for name, one in tables.items() if not np.isnan(one.deviations).any()]
+        if len(known) > 1 and all(_same(answers, known[0]) for answers in known):
             tables = {ALL: _crossed(known, headline)}
         for name, table in tables.items():
-            about = {
-                "model": name,
-                "task": headline.task,
-                "metric": headline.metric,
-                "title": headline.title,
-            }
-            found = components(table)
+            about = {"model": name, "task": headline.task, "metric": headline.metric}
+            about["title"] = headline.title
+            found, plan = components(table), None
             parts.append(found.assign(**about).reset_index())
-            title, plan = without_brackets(headline.title), None
             if WORDINGS in table.facets:
                 plan = d_study(found, table.sizes)
                 planned.append(plan.assign(**about))
+            title = without_brackets(headline.title)
             if name != ALL:
                 title = _("{title}, {measure}", title=name, measure=title)
             findings.append(finding(found, plan, table.sizes, title))
-    names = ["model", "folder", "why"]
-    lost = pd.DataFrame(left_out, columns=names)
-    return Study(findings, pd.DataFrame(scores), _joined(parts), _joined(planned), lost)
+    return Study(
+        findings,
+        pd.DataFrame(scores),
+        pd.concat(parts[1:] or parts, ignore_index=True),
+        pd.concat(planned[1:] or planned, ignore_index=True),
+        pd.DataFrame(left_out, columns=["model", "folder", "why"]),
+    )
 
 
-def _by_model(
-    runs: Sequence[Run],
-    preset: str,
-) -> tuple[dict[str, _Asked], list[dict[str, str]]]:
+def _by_model(runs: Sequence[Run], preset: str) -> tuple[dict[str, Answers], list[dict[str, str]]]:
     """Return what each model answered in all conditions, and what is left out."""
-    asked: dict[str, _Asked] = {}
+    every: dict[str, Answers] = {}
     left_out = []
     names = labels(runs)
     for name in dict.fromkeys(names):
         own = [run for run, label in zip(runs, names, strict=True) if label == name]
         alike = [run for run in own if _fixed(run) == _fixed(own[0])]
-        for run in own:
-            if run not in alike:
-                why = "asked with other options or data"
-                left_out.append({"model": name, "folder": str(run.folder), "why": why})
-        rows: dict[Condition, tuple[pd.DataFrame, Run]] = {}
+        left_out += [
+            {"model": name, "folder": str(run.folder), "why": "asked with other options or data"}
+            for run in own
+            if run not in alike
+        ]
+        asked: dict[Condition, tuple[pd.DataFrame, Run]] = {}
         for run in alike:
-            for condition, some in _conditions(run, preset):
-                rows.setdefault(condition, (some, run))
-        levels, why = _levels(list(rows))
-        if not why:
-            kept = {
-                (wording, order, seed): rows[wording, order, seed]
-                for wording in levels[CONDITIONS[0]]
-                for order in levels[CONDITIONS[1]]
-                for seed in levels[CONDITIONS[2]]
-            }
-            common = _common([some for some, _unused in kept.values()])
-            if not common.empty:
-                asked[name] = _scored(levels, kept, common, preset)
+            for condition, rows in _conditions(run, preset):
+                asked.setdefault(condition, (rows, run))
+        levels, reason = _levels(list(asked))
+        if not reason:
+            kept = {condition: asked[condition] for condition in product(*levels.values())}
+            common = _common([rows for rows, _run in kept.values()])
+            if len(common):
+                every[name] = _scored(levels, kept, common, preset)
                 continue
-            why = "no question was answered in every way"
-        left_out.append({"model": name, "folder": "", "why": why})
-    return asked, left_out
+            reason = "no question was answered in every way"
+        left_out.append({"model": name, "folder": "", "why": reason})
+    return every, left_out
 
 
 def _fixed(run: Run) -> dict[str, Any]:
@@ -183,31 +174,25 @@ def _conditions(run: Run, preset: str) -> Iterator[tuple[Condition, pd.DataFrame
         if preset == "official":
             rows = rows[order == RELEASED]
     else:
-        told = ", ".join(f"{name}={settings[name]}" for name in ORDER_SETTINGS if name in settings)
-        order = pd.Series(told, index=rows.index)
-    for (repeat, which), some in rows.groupby([rows["repeat"], order], sort=False):
-        yield (str(asked["prompts"]), str(which), int(asked["seed"]) + int(str(repeat))), some
+        text = ", ".join(f"{name}={settings[name]}" for name in ORDER_SETTINGS if name in settings)
+        order = pd.Series(text, index=rows.index)
+    for (repeat, which), part in rows.groupby([rows["repeat"], order], sort=False):
+        yield (str(asked["prompts"]), str(which), int(asked["seed"]) + int(str(repeat))), part
 
 
 def _levels(asked: Sequence[Condition]) -> tuple[dict[str, list[Any]], str]:
     """Return the wordings, orders and seeds that are fully crossed, or why there are none."""
-    wordings = list(dict.fromkeys(condition[0] for condition in asked))
+    wordings, orders, seeds = (list(dict.fromkeys(one[k] for one in asked)) for k in range(3))
     orders = [
-        order
-        for order in dict.fromkeys(condition[1] for condition in asked)
-        if {condition[0] for condition in asked if condition[1] == order} == set(wordings)
+        order for order in orders if {one[0] for one in asked if one[1] == order} == set(wordings)
     ]
-    seeds = [
-        seed
-        for seed in dict.fromkeys(condition[2] for condition in asked)
-        if all((wording, order, seed) in asked for wording in wordings for order in orders)
-    ]
-    why = ""
+    seeds = [seed for seed in seeds if set(product(wordings, orders, [seed])) <= set(asked)]
+    reason = ""
     if not orders or not seeds:
-        why = f"its wordings share no {'seed' if orders else 'order of options'}"
+        reason = f"its wordings share no {'seed' if orders else 'order of options'}"
     elif len(wordings) * len(orders) * len(seeds) == 1:
-        why = "asked in one way alone"
-    return dict(zip(CONDITIONS, (wordings, orders, seeds), strict=True)), why
+        reason = "asked in one way alone"
+    return dict(zip(CONDITIONS, (wordings, orders, seeds), strict=True)), reason
 
 
 def _common(asked: Sequence[pd.DataFrame]) -> pd.MultiIndex:
@@ -224,84 +209,79 @@ def _common(asked: Sequence[pd.DataFrame]) -> pd.MultiIndex:
 
 def _scored(
     levels: dict[str, list[Any]],
-    rows: dict[Condition, tuple[pd.DataFrame, Run]],
+    asked: Mapping[Any, tuple[pd.DataFrame, Run]],
     common: pd.MultiIndex,
     preset: str,
-) -> _Asked:
+) -> Answers:
     """Score the `common` answers of a model under every condition."""
-    found: dict[Condition, Replicates] = {}
+    scores: dict[Condition, Replicates] = {}
     prompts: dict[str, dict[str, set[str]]] = {}
-    for condition, (some, run) in rows.items():
-        some = some[pd.MultiIndex.from_frame(some[KEY]).isin(common)]
+    for condition, (rows, run) in asked.items():
+        rows = rows[pd.MultiIndex.from_frame(rows[KEY]).isin(common)]
         room = module("metrics", run.benchmark)
-        found[condition] = room.replicates(some, run.items, preset, leave_one_out)
-        own = some[~some.request.map(of_judge)]
-        for task, texts in own.groupby("task").prompt:
+        scores[condition] = room.replicates(rows, run.items, preset, leave_one_out)
+        for task, texts in rows[~rows.request.map(of_judge)].groupby("task").prompt:
             prompts.setdefault(str(task), {}).setdefault(condition[0], set()).update(texts)
     reworded = {
         task
         for task, texts in prompts.items()
-        if len({frozenset(part) for part in texts.values()}) == len(levels[WORDINGS])
+        if len({frozenset(own) for own in texts.values()}) == len(levels[WORDINGS])
     }
-    return _Asked(levels, found, reworded)
+    return Answers(levels, scores, reworded)
 
 
 def _place(headline: Headline) -> Place:
     return ALL, headline.task, headline.metric
 
 
-def _why_not(asked: _Asked, headline: Headline) -> str:
+def _why_not(answers: Answers, headline: Headline) -> str:
     """Say why a headline has no crossed table; "" where it has one."""
-    conditions, place = asked.conditions.values(), _place(headline)
-    if not all(place in left and not np.isnan(left[place][0]) for left in conditions):
+    every, place = answers.scores.values(), _place(headline)
+    if not all(place in scores and not np.isnan(scores[place][0]) for scores in every):
         return "no number under one of the conditions"
-    tasks = {task for left in conditions for _unused, task, _unused in left} - {ALL}
-    if not (tasks if headline.task == ALL else {headline.task}) <= asked.reworded:
+    tasks = {task for scores in every for _category, task, _metric in scores} - {ALL}
+    if not (tasks if headline.task == ALL else {headline.task}) <= answers.reworded:
         return "asked in the same words by several wordings"
     return ""
 
 
-def _same(asked: _Asked, other: _Asked) -> bool:
+def _same(answers: Answers, other: Answers) -> bool:
     """Say whether two models were asked the same under the same conditions."""
-    first, second = (next(iter(one.conditions.values())).left_out for one in (asked, other))
-    return asked.levels == other.levels and first == second
+    first, second = (next(iter(one.scores.values())).left_out for one in (answers, other))
+    return answers.levels == other.levels and first == second
 
 
-def _crossed(asked: Sequence[_Asked], headline: Headline) -> Crossed:
+def _crossed(models: Sequence[Answers], headline: Headline) -> Crossed:
     """Return the crossed table of a headline; a facet of one level is none."""
-    place, levels = _place(headline), asked[0].levels
-    shape = (len(asked), *(len(levels[facet]) for facet in CONDITIONS))
-    named = zip((MODELS, *CONDITIONS), shape, strict=True)
-    kept = {facet: size for facet, size in named if size > 1}
-    each = [left for one in asked for left in one.conditions.values()]
-    units = pd.concat([deviations(left, place) for left in each], axis=1)
+    place = _place(headline)
+    sizes = {MODELS: len(models), **{name: len(own) for name, own in models[0].levels.items()}}
+    sizes = {facet: size for facet, size in sizes.items() if size > 1}
+    every = [scores for answers in models for scores in answers.scores.values()]
+    units = pd.concat([deviations(scores, place) for scores in every], axis=1)
     return Crossed(
-        tuple(kept),
-        np.array([left[place][0] for left in each]).reshape(tuple(kept.values())),
-        units.to_numpy().reshape(len(units), *kept.values()),
-        min((left.samples[place] for left in each), key=lambda rests_on: rests_on.freedom),
+        tuple(sizes),
+        np.array([scores[place][0] for scores in every]).reshape(tuple(sizes.values())),
+        units.to_numpy().reshape(len(units), *sizes.values()),
+        min((scores.samples[place] for scores in every), key=lambda rests_on: rests_on.freedom),
     )
 
 
-def _row(name: str, headline: Headline, table: Crossed, asked: _Asked) -> dict[str, Any]:
+def _row(name: str, headline: Headline, table: Crossed, answers: Answers) -> dict[str, Any]:
     found = components(table)
-    needs = {left.samples[_place(headline)] for left in asked.conditions.values()}
     around = interval(table, found, headline.limits)
-    note = UNEVEN if len(needs) > 1 else ""
+    note = ""
     if found.variance.isna().any():
         note = SINGLE
     elif np.isnan(around.items_low):
         note = ALIKE
+    elif len({scores.samples[_place(headline)] for scores in answers.scores.values()}) > 1:
+        note = UNEVEN
     return {
         "model": name,
         "task": headline.task,
         "metric": headline.metric,
         **around._asdict(),
         "items": table.rests_on.units,
-        **{facet: len(asked.levels[facet]) for facet in CONDITIONS},
+        **{facet: len(levels) for facet, levels in answers.levels.items()},
         "note": note,
     }
-
-
-def _joined(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
