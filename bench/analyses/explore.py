@@ -1,19 +1,18 @@
-"""Looking at single answers without a restart of the kernel: one table to filter and sort, and one item with all that was
-asked and answered, by all models side by side.
+"""Look at single answers: a table to filter and sort, and one item with all its requests.
 
-runs = opened(["reports/mine/runs/*/cbbq"])
-explore.table(runs, category="gender", valid=False, contains="护士")      # works everywhere, without widgets too
-explore.item(runs, "gender:ambiguous:17")
-explore.browser(runs)                                                # the same to click through, in JupyterLab
+    answers = Answers(opened(["reports/mine/runs/*/cbbq"]))
+    table(answers, category="gender", valid=False, contains="护士")     # works without widgets too
+    item(answers, "gender:ambiguous:17")
+    browser(answers)                                        # the same by clicking, in JupyterLab
 
-The frame stays in the kernel and a page of rows is shown, so a hundred thousand answers are as quick as a hundred: that is
-why this is no grid that carries its rows into the page (itables), or that shows nothing without a kernel (ipydatagrid).
-What models said is data: every word is escaped, and characters that cannot be seen are named.
+The frame stays in the kernel and one page of rows is shown, so a hundred thousand answers are as
+fast as a hundred: grids such as itables carry their rows into the page, and ipydatagrid shows
+nothing without a kernel. Replies are data: all is escaped, and invisible characters are named.
 """
 
 import html
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,7 +26,7 @@ from bench.metrics.influence import influence
 from bench.run.results import Run, labels
 from bench.tasks.request import of_judge
 
-# Answers on a page of the table; characters of a reply in its cell, and of a text where an item is shown.
+# Answers per page; characters of a reply in a cell, and of a text where an item is shown.
 PAGE, BRIEF, SHOWN = 25, 80, 20_000
 # An item of more requests than these has them folded.
 UNFOLDED = 3
@@ -46,20 +45,22 @@ COLUMNS = (
     "response",
     "error",
 )
-# By what the table can be sorted besides; computed where it is asked for.
 LENGTH = "length"
 SORTS = ("item_id", *FILTERS, "request", "parsed", LENGTH, "seconds")
-TEXT = "white-space: pre-wrap; overflow-wrap: anywhere; max-height: 18em; overflow: auto; margin: 0; text-align: left"
-# As wide as there is room, whatever it holds; a widget would else be pushed out of sight, where nothing scrolls.
+TEXT = (
+    "white-space: pre-wrap; overflow-wrap: anywhere; max-height: 18em; overflow: auto; margin: 0; "
+    "text-align: left"
+)
+# As wide as the page, so that widgets next to it are not pushed out of sight.
 BOX = "overflow: auto; contain: inline-size"
-# Chinese can be broken at every character, so a last column that is pressed would be one character wide.
-LAST = "min-width: 16em"
+# Chinese can be broken at every character, so the last column needs a least width.
+LAST = "; min-width: 16em"
 CELL = "text-align: left; vertical-align: top; padding: 0.2em 0.8em 0.2em 0"
 
 
 @dataclass(frozen=True)
 class View:
-    """What was found: a frame to go on with, and how a notebook shows it."""
+    """Selected answers as a frame, and as a notebook shows them."""
 
     frame: pd.DataFrame
     page: str = field(repr=False)
@@ -84,7 +85,7 @@ def most_influential(runs: Sequence[Run], top: int = 5) -> pd.DataFrame:
 
 
 class Answers:
-    """The answers of several runs in one frame, and their items."""
+    """Hold the answers of several runs in one frame, and their items."""
 
     def __init__(self, runs: Sequence[Run]) -> None:
         if not runs:
@@ -101,10 +102,10 @@ class Answers:
         self.items = [(run.benchmark, run.items.set_index("item_id", drop=False)) for run in runs]
 
     def values(self, column: str) -> list[str]:
-        """The values of one of `FILTERS`, in the order of the runs."""
+        """Return the values of one of `FILTERS`, in the order of the runs."""
         return list(self.rows[column].cat.categories)
 
-    def found(
+    def select(
         self,
         *,
         model: str = "",
@@ -116,12 +117,12 @@ class Answers:
         sort: str = "",
         descending: bool = False,
     ) -> pd.DataFrame:
-        """The rows of the records that fit all that is given, in the order in which they were asked, or sorted.
+        """Select the rows that meet all conditions, in the order of the requests or sorted.
 
         Args:
-            valid: only answers that could be read, or only those that could not; all if None.
-            contains: text in the item's name, the prompt, the reply or the error; upper and lower case are one.
-            sort: one of `SORTS`; `length` is the reply's in characters.
+            valid: only answers that could be read, or only those that could not; default: all.
+            contains: text in the item's name, prompt, reply or error, in upper or lower case.
+            sort: one of `SORTS`; `length` is that of the reply in characters.
 
         Raises:
             BadInput: a value that no opened run has, or another `sort`.
@@ -136,20 +137,19 @@ class Answers:
             keep &= self.rows.valid == valid
         if sort and sort not in SORTS:
             raise BadInput(expected(sort, SORTS, "column to sort by"))
-        # Text is looked for in what is left alone.
         rows = self.rows[keep]
         if contains:
-            here = pd.Series(False, index=rows.index)
+            matches = pd.Series(False, index=rows.index)
             for name in ("item_id", "response", "error", "prompt"):
-                here |= rows[name].str.contains(contains, case=False, regex=False, na=False)
-            rows = rows[here]
+                matches |= rows[name].str.contains(contains, case=False, regex=False, na=False)
+            rows = rows[matches]
         if not sort:
             return rows
         by = rows.response.str.len() if sort == LENGTH else rows[sort]
         return rows.loc[by.sort_values(ascending=not descending, kind="stable").index]
 
     def item(self, item_id: str) -> pd.DataFrame:
-        """All rows of an item, of all models, in the order in which they were asked.
+        """Return all rows of an item, of all models, in the order of the requests.
 
         Raises:
             BadInput: no opened run has it.
@@ -157,12 +157,13 @@ class Answers:
         rows = self.rows[self.rows.item_id == item_id]
         if rows.empty:
             raise BadInput(
-                f"item {item_id!r}: no opened run has an answer about it; the table names those that there are, in its column item_id"
+                f"item {item_id!r}: no opened run has an answer about it; see column item_id of "
+                "the table"
             )
         return rows
 
-    def told(self, benchmark: str, item_id: str) -> dict[str, Any]:
-        """What the data say of an item."""
+    def fields(self, benchmark: str, item_id: str) -> dict[str, Any]:
+        """Return the fields of an item."""
         for name, items in self.items:
             if name == benchmark and item_id in items.index:
                 return dict(items.loc[item_id])
@@ -170,138 +171,113 @@ class Answers:
 
 
 def table(runs: Sequence[Run] | Answers, *, start: int = 0, **filters: Any) -> View:
-    """The answers that fit, a page of them shown; see `Answers.found` for the filters.
+    """Show a page of the answers that meet the filters of `Answers.select`.
 
     Args:
-        start: the first row that is shown, from 0.
+        start: the first row to show, from 0.
     """
-    rows = _opened(runs).found(**filters)[list(COLUMNS)]
+    rows = _opened(runs).select(**filters)[list(COLUMNS)]
     return View(rows, table_page(rows, start))
 
 
 def item(runs: Sequence[Run] | Answers, item_id: str) -> View:
-    """One item: what the data say, and every request with what each model was asked, said, and was read as."""
+    """Show one item: its fields, and every request with each model's reply and how it was read."""
     answers = _opened(runs)
     rows = answers.item(item_id)
     return View(rows, item_page(answers, item_id))
 
 
 def browser(runs: Sequence[Run] | Answers) -> Any:
-    """The widgets to do the same by hand: a `bench.analyses.explore_browser.Browser`, which JupyterLab shows."""
-    from bench.analyses.explore_browser import Browser  # slow to load, and not everyone clicks
+    """Return the widgets to do the same by clicking, for JupyterLab."""
+    from bench.analyses.explore_browser import Browser  # slow to load
 
     return Browser(runs)
 
 
 def table_page(rows: pd.DataFrame, start: int = 0) -> str:
-    """A page of a table of answers as HTML."""
+    """Return a page of a table of answers as HTML."""
     start = max(0, min(start, len(rows) - 1) // PAGE * PAGE)
-    some = rows.iloc[start : start + PAGE]
-    if some.empty:
+    page = rows.iloc[start : start + PAGE]
+    if page.empty:
         return f"<p>{i18n._('No answer fits.')}</p>"
-    names = (
+    names = [
         *map(i18n.column, ("model", "category", "task")),
-        i18n._("item"),
-        i18n._("request"),
-        i18n._("read as"),
-        i18n._("reply"),
-    )
-    unread = f"<em>{i18n._('not readable')}</em>"
-    lines = [
-        [
-            row.model,
-            row.category,
-            row.task,
-            row.item_id,
-            _repeated(row.request, row.repeat),
-            row.parsed if row.valid else None,
-            row.error or row.response,
-        ]
-        for row in some.itertuples()
+        *(i18n._("item"), i18n._("request"), i18n._("read as"), i18n._("reply")),
     ]
-    told = i18n._(
+    unread = f"<em>{i18n._('not readable')}</em>"
+    body = ""
+    for row in page.itertuples():
+        request = _of_repeat(row.request, row.repeat) if row.repeat else row.request
+        values = [row.model, row.category, row.task, row.item_id, request]
+        cells = [*map(_brief, values), _brief(row.parsed) if row.valid else unread]
+        reply = _cell(_brief(row.error or row.response), LAST)
+        body += f"<tr>{''.join(map(_cell, cells))}{reply}</tr>"
+    text = i18n._(
         "Answers {first} to {last} of {all}.",
         first=f"{start + 1:,}",
-        last=f"{start + len(some):,}",
+        last=f"{start + len(page):,}",
         all=f"{len(rows):,}",
     )
-    body = "".join(
-        f"<tr>{''.join(_cell(_brief(value) if value is not None else unread) for value in line[:-1])}"
-        f"{_cell(_brief(line[-1]), LAST)}</tr>"
-        for line in lines
-    )
-    return f"<p>{told}</p>{_table(names, body)}"
+    return f"<p>{text}</p>{_table(names, body)}"
 
 
 def item_page(answers: Answers, item_id: str) -> str:
-    """One item as HTML: a part a request, a column a model."""
+    """Return one item as HTML: a part per request, a column per model."""
     rows = answers.item(item_id)
     parts = [f"<h4 style='margin: 0.6em 0'>{as_html(item_id)}</h4>"]
-    for benchmark in rows.benchmark.unique():
-        here = rows[rows.benchmark == benchmark]
-        told = answers.told(benchmark, item_id)
+    for benchmark, own in rows.groupby("benchmark", sort=False, observed=True):
         body = "".join(
             f"<tr>{_cell(as_html(name))}{_cell(_long(_listed(value)))}</tr>"
-            for name, value in told.items()
+            for name, value in answers.fields(str(benchmark), item_id).items()
         )
-        parts.append(
-            f"<details><summary>{i18n._('What the data say ({benchmark})', benchmark=as_html(benchmark))}</summary>"
-            f"{_table((i18n._('field'), i18n._('value')), body)}</details>"
-        )
-        models = list(dict.fromkeys(here.model))
-        parts.append(
-            f"<p>{i18n._('How answers were read: {models}', models=' · '.join(map(as_html, models)))}</p>"
-        )
-        requests = here.groupby(["task", "request"], sort=False, observed=True)
-        parts += [
-            _request(benchmark, some, models, requests.ngroups <= UNFOLDED)
-            for _unused, some in requests
-        ]
+        heading = i18n._("What the data say ({benchmark})", benchmark=as_html(benchmark))
+        fields = _table((i18n._("field"), i18n._("value")), body)
+        parts.append(f"<details><summary>{heading}</summary>{fields}</details>")
+        models = list(dict.fromkeys(own.model))
+        named = " · ".join(map(as_html, models))
+        parts.append(f"<p>{i18n._('How answers were read: {models}', models=named)}</p>")
+        requests = own.groupby(["task", "request"], sort=False, observed=True)
+        unfold = requests.ngroups <= UNFOLDED
+        parts += [_request(str(benchmark), part, models, unfold) for _key, part in requests]
     return f"<div class='item {PLAIN}'>{''.join(parts)}</div>"
 
 
 def _request(benchmark: str, rows: pd.DataFrame, models: Sequence[str], unfold: bool) -> str:
-    """One request of an item: the prompt, or those of each model where they differ, and a column a model."""
+    """Return one request of an item: its prompts, and a column per model."""
     first = rows.iloc[0]
-    head = i18n._(", ").join(
-        filter(
-            None,
-            (
-                as_html(first.task),
-                as_html(first.request),
-                i18n._("asked of the judge") if of_judge(first.request) else "",
-            ),
-        )
-    )
+    names = [as_html(first.task), as_html(first.request)]
+    if of_judge(first.request):
+        names.append(i18n._("asked of the judge"))
     said = " · ".join(_said(rows[rows.model == model]) for model in models)
     prompts = rows.drop_duplicates("prompt")
-    asked = "".join(
-        f"<p style='margin: 0.4em 0 0'>{i18n._('Asked:') if len(prompts) == 1 else i18n._('Asked {model}:', model=as_html(row.model))}"
-        f"</p>{_long(row.prompt)}"
-        for row in prompts.itertuples()
-    )
+    asked = ""
+    for row in prompts.itertuples():
+        text = i18n._("Asked:")
+        if len(prompts) > 1:
+            text = i18n._("Asked {model}:", model=as_html(row.model))
+        asked += f"<p style='margin: 0.4em 0 0'>{text}</p>{_long(row.prompt)}"
     body, repeats = "", sorted(rows.repeat.unique())
     for repeat in repeats:
-        some = rows[rows.repeat == repeat].drop_duplicates("model").set_index("model")
-        answered, read, logs = i18n._("answered"), i18n._("read as"), i18n._("log-probabilities")
-        lines: dict[str, list[str]] = {answered: [], read: [], logs: []}
-        for model in models:
-            one = some.loc[model] if model in some.index else None
-            lines[answered].append("" if one is None else _long(one.response))
-            lines[read].append(_not_asked() if one is None else _read(one))
-            lines[logs].append("" if one is None else _logs(benchmark, one.logprobs))
+        own = rows[rows.repeat == repeat].drop_duplicates("model").set_index("model")
+        replies = [own.loc[model] if model in own.index else None for model in models]
+        lines = {
+            i18n._("answered"): ["" if row is None else _long(row.response) for row in replies],
+            i18n._("read as"): [
+                _not_asked() if row is None else _value(row, _long) for row in replies
+            ],
+            i18n._("log-probabilities"): [
+                "" if row is None else _logs(benchmark, row.logprobs) for row in replies
+            ],
+        }
         for name, cells in lines.items():
             if any(cells):
-                named = name if len(repeats) == 1 else _of_repeat(name, repeat)
-                body += f"<tr>{_cell(named)}{''.join(map(_cell, cells))}</tr>"
+                heading = name if len(repeats) == 1 else _of_repeat(name, repeat)
+                body += f"<tr>{_cell(heading)}{''.join(map(_cell, cells))}</tr>"
     return (
-        f"<details{' open' if unfold else ''} style='margin: 0.3em 0'><summary><strong>{head}:</strong> {said}</summary>"
+        f"<details{' open' if unfold else ''} style='margin: 0.3em 0'><summary>"
+        f"<strong>{i18n._(', ').join(names)}:</strong> {said}</summary>"
         f"{asked}{_table(('', *models), body)}</details>"
     )
-
-
-def _repeated(name: object, repeat: object) -> str:
-    return _of_repeat(name, repeat) if repeat else str(name)
 
 
 def _of_repeat(name: object, repeat: object) -> str:
@@ -313,30 +289,22 @@ def _not_asked() -> str:
 
 
 def _said(rows: pd.DataFrame) -> str:
-    """How one model's answers to a request were read, repeat by repeat."""
-    return " / ".join(map(_glance, rows.itertuples())) or _not_asked()
+    """Return how one model's answers to a request were read, repeat by repeat."""
+    return " / ".join(_value(row, _brief) for row in rows.itertuples()) or _not_asked()
 
 
-def _glance(row: Any) -> str:
-    return _brief(row.parsed) if row.valid else _problem(row)
-
-
-def _problem(row: Any) -> str:
-    """Why there is no parsed value."""
-    said = (
-        i18n._("no answer came: {why}", why=as_html(row.error))
-        if row.error
-        else i18n._("not readable")
-    )
-    return f"<em>{said}</em>"
-
-
-def _read(row: Any) -> str:
-    return _long(row.parsed) if row.valid else _problem(row)
+def _value(row: Any, show: Callable[[object], str]) -> str:
+    """Return the parsed value of a reply, or why there is none."""
+    if row.valid:
+        return show(row.parsed)
+    reason = i18n._("not readable")
+    if row.error:
+        reason = i18n._("no answer came: {why}", why=as_html(row.error))
+    return f"<em>{reason}</em>"
 
 
 def _logs(benchmark: str, values: Any) -> str:
-    """Each option's log-probability, under its name where the benchmark's tasks name as many."""
+    """Return the log-probability of each option, named as the benchmark's tasks name them."""
     if values is None or len(values) == 0:
         return ""
     room = module("tasks", benchmark)
@@ -350,7 +318,7 @@ def _logs(benchmark: str, values: Any) -> str:
 
 
 def _names(runs: Sequence[Run]) -> list[str]:
-    """A name a run: the model's, with the folder's where a model has two runs of a benchmark."""
+    """Name runs by model, and by folder where a model has two runs of a benchmark."""
     names = labels(runs)
     places = [(name, run.benchmark) for name, run in zip(names, runs, strict=True)]
     return [
@@ -372,18 +340,18 @@ def _long(value: object) -> str:
 
 
 def _listed(value: Any) -> str:
-    """A field of an item: lists as their parts."""
     if isinstance(value, str) or not hasattr(value, "__len__"):
         return str(value)
     return "\n".join(map(str, value))
 
 
 def _cell(inner: str, more: str = "") -> str:
-    return (
-        f"<td style='{CELL}; {more}'>{inner}</td>" if more else f"<td style='{CELL}'>{inner}</td>"
-    )
+    return f"<td style='{CELL}{more}'>{inner}</td>"
 
 
 def _table(names: Sequence[str], body: str) -> str:
     head = "".join(f"<th scope='col' style='{CELL}'>{as_html(name)}</th>" for name in names)
-    return f"<div class='table {PLAIN}' style='{BOX}'><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    return (
+        f"<div class='table {PLAIN}' style='{BOX}'><table><thead><tr>{head}</tr></thead>"
+        f"<tbody>{body}</tbody></table></div>"
+    )

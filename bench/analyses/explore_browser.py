@@ -1,4 +1,4 @@
-"""The widgets of `bench.analyses.explore`: filters above a table of answers, and below it the item that was chosen."""
+"""Show the widgets of `bench.analyses.explore`: filters, a table of answers, and one item."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,22 +11,23 @@ from bench.core.i18n import N_, _, column
 from bench.run.results import Run
 
 EVERY = N_("all")
-# As the choice is called, and which answers it leaves.
+# The names of the choices, and which answers they select.
 VALIDITY: dict[str, bool | None] = {EVERY: None, N_("readable"): True, "not readable": False}
 ASKED = N_("as asked")
 NOTE = N_(
-    "In JupyterLab, widgets to filter, sort and open items stand here. A saved page shows where they begin."
+    "In JupyterLab there are widgets here to filter, sort and open items. A saved page shows the "
+    "first page of the table."
 )
 
 
 class Browser:
-    """A table of answers to filter and sort, and one item. A change of a widget shows at once.
+    """Filter and sort a table of answers, and open one item.
 
     Attributes:
         filters: by column, the dropdowns of exact values.
         validity, contains, sort, descending, page, item: the other widgets.
         table, shown: the table and the item as HTML.
-        rows: the answers that fit.
+        rows: the selected answers.
     """
 
     def __init__(self, runs: Sequence[Run] | Answers) -> None:
@@ -34,7 +35,10 @@ class Browser:
         self.rows = pd.DataFrame()
         self.filters = {
             name: widgets.Dropdown(
-                options=[(_(EVERY), EVERY), *((one, one) for one in self.answers.values(name))],
+                options=[
+                    (_(EVERY), EVERY),
+                    *((value, value) for value in self.answers.values(name)),
+                ],
                 description=column(name),
             )
             for name in FILTERS
@@ -63,16 +67,16 @@ class Browser:
         self._filter()
 
     def _repr_mimebundle_(self, **_unused: Any) -> dict[str, Any]:
-        """The widgets, and for pages without a kernel what they show at first."""
+        """Return the widgets, and for pages without a kernel what they show at first."""
         shown: dict[str, Any] = self.box._repr_mimebundle_()
         plain = _("a table of {n} answers", n=f"{len(self.answers.rows):,}")
         return {**shown, "text/html": f"<p>{_(NOTE)}</p>{self.table.value}", "text/plain": plain}
 
     def _filter(self, _unused: object = None) -> None:
         chosen = {
-            name: "" if one.value == EVERY else one.value for name, one in self.filters.items()
+            name: "" if menu.value == EVERY else menu.value for name, menu in self.filters.items()
         }
-        self.rows = self.answers.found(
+        self.rows = self.answers.select(
             **chosen,
             valid=VALIDITY[self.validity.value],
             contains=self.contains.value,
@@ -88,7 +92,7 @@ class Browser:
     def _turn(self, _unused: object = None) -> None:
         start = PAGE * (self.page.value - 1)
         self.table.value = table_page(self.rows, start)
-        # Those on the page: a list of all would be too long to choose from.
+        # Only those on the page: a list of all would be too long.
         self.item.options = list(dict.fromkeys(self.rows.item_id.iloc[start : start + PAGE]))
         self.item.value = next(iter(self.item.options), None)
 

@@ -1,4 +1,4 @@
-"""Looking at answers: filters, one item by all models, replies that mean harm, and widgets that change what is shown."""
+"""Look at answers: filters, one item by all models, hostile replies, and widgets."""
 
 import json
 import re
@@ -24,7 +24,7 @@ HEADER = "context,sentence,words,subtype,explanation,score\n"
 
 
 class Tags(HTMLParser):
-    """What a browser would make elements of."""
+    """Collect what a browser would turn into elements."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class Tags(HTMLParser):
 
 
 def check(page: str) -> str:
-    """The page's text, after a look that it has no more than the tags that we write."""
+    """Return the text of a page, after checking that it has only our tags."""
     tags = Tags(page)
     assert tags.found <= {
         "div",
@@ -68,7 +68,7 @@ def check(page: str) -> str:
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Ten analyses of which five mean harm, marked by a judge."""
+    """Ten analyses of which five are hostile, marked by a judge."""
     folder = tmp_path_factory.mktemp("hostile")
     rows = "".join(f"开会，,[PLH]先说{k}。,甲，乙,x,y,1\n" for k in range(10))
     (folder / "age.csv").write_text(HEADER + rows, "utf-8")
@@ -109,32 +109,32 @@ def answers(runs: list[Run]) -> explore.Answers:
     return explore.Answers(runs)
 
 
-def test_filters_leave_what_fits(answers: explore.Answers, refusal: Any) -> None:
-    every = answers.found()
+def test_filters_select_rows(answers: explore.Answers, refusal: Any) -> None:
+    every = answers.select()
     assert len(every) == len(answers.rows) == 2 * 2 * (14 * 2 * 4 + 2 * 3 * 4)
     gender = explore.table(answers, benchmark="cbbq", category="gender", valid=True).frame
     assert set(gender.category) == {"gender"}
     assert set(gender.model) == {"simulated:bias=1"}
     assert len(gender) == 2 * 2 * 4
     assert set(explore.table(answers, valid=False).frame.model) == {"simulated:refuse=1"}
-    assert set(answers.found(contains="ENTAILMENT").response) == {"entailment"}
-    assert len(answers.found(contains="抱歉")) == len(every) // 2
+    assert set(answers.select(contains="ENTAILMENT").response) == {"entailment"}
+    assert len(answers.select(contains="抱歉")) == len(every) // 2
     # Prompts are looked into too, and nothing in a text is a pattern.
     prompt = every.prompt.iloc[0]
-    assert set(answers.found(contains=prompt[:40]).prompt.str[:40]) == {prompt[:40]}
-    assert answers.found(contains=".*").empty
+    assert set(answers.select(contains=prompt[:40]).prompt.str[:40]) == {prompt[:40]}
+    assert answers.select(contains=".*").empty
     assert "No answer fits" in explore.table(answers, contains=".*").page
-    said = refusal(answers.found, category="gendre")
+    said = refusal(answers.select, category="gendre")
     assert "'gendre'" in said
     assert "physical_appearance" in said
-    assert "length" in refusal(answers.found, sort="nonsense")
+    assert "length" in refusal(answers.select, sort="nonsense")
     assert "nothing to look at" in refusal(explore.Answers, [])
 
 
 def test_rows_are_sorted_stably_and_shown_by_the_page(answers: explore.Answers) -> None:
-    some = answers.found(sort="item_id", descending=True)
+    some = answers.select(sort="item_id", descending=True)
     assert list(some.item_id) == sorted(answers.rows.item_id, reverse=True)
-    longest = answers.found(sort="length", descending=True)
+    longest = answers.select(sort="length", descending=True)
     assert longest.response.str.len().is_monotonic_decreasing
     pages = [explore.table(answers, start=start).page for start in (0, 7, explore.PAGE, 10**9)]
     assert pages[0] == pages[1] != pages[2]
@@ -160,7 +160,7 @@ def test_an_item_has_all_requests_of_all_models(
     ):
         assert wanted in text
     assert text.count(found.frame.prompt.iloc[0]) == 1, "a prompt that all were asked stands once"
-    told = answers.told("cbbq", name)
+    told = answers.fields("cbbq", name)
     assert str(told["context"]) in text
     assert "age:999" in refusal(answers.item, "age:999")
 
@@ -176,7 +176,7 @@ def test_log_probabilities_stand_under_the_names_of_their_options() -> None:
 
 
 @pytest.mark.parametrize("k", HOSTILE)
-def test_what_a_model_says_is_text(hostile: Run, k: int) -> None:
+def test_replies_are_shown_as_text(hostile: Run, k: int) -> None:
     answers = explore.Answers([hostile])
     item = explore.item(answers, f"age:{k}")
     text = check(item.page)
@@ -193,7 +193,7 @@ def test_what_a_model_says_is_text(hostile: Run, k: int) -> None:
     assert "judge:4, asked of the judge" in text or k == 5
 
 
-def test_mathematics_is_left_alone(hostile: Run) -> None:
+def test_formulas_are_not_typeset(hostile: Run) -> None:
     for page in (explore.item([hostile], "age:4").page, explore.table([hostile]).page):
         assert "tex2jax_ignore" in page
 
@@ -236,7 +236,7 @@ def test_a_saved_page_has_the_table_without_widgets(answers: explore.Answers) ->
     assert "Answers 1 to" in check(bundle["text/html"])
 
 
-def test_two_runs_of_a_model_are_told_apart(tmp_path: Path) -> None:
+def test_two_runs_of_a_model_have_different_names(tmp_path: Path) -> None:
     options: dict[str, Any] = {"data": data.SAMPLES / "nli_coal", "limit": 1}
     both = [
         run.evaluate("nli_coal", "simulated:bias=1", out=tmp_path / name / "x", seed=k, **options)
