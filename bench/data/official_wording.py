@@ -72,15 +72,6 @@ def escape_braces(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
 
-def show_code(node: ast.AST) -> str:
-    """Return a piece of a script on one line, shortened."""
-    try:
-        text = " ".join(ast.unparse(node).split())
-    except (ValueError, RecursionError):  # an f-string that cannot be written back
-        text = type(node).__name__
-    return f"`{text if len(text) <= 60 else text[:57] + '...'}`"
-
-
 def digest(tables: Mapping[str, Any]) -> str:
     """Return the SHA-256 of prompts, without `version` and `source`."""
     prompts = {name: table for name, table in tables.items() if isinstance(table, dict)}

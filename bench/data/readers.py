@@ -298,7 +298,7 @@ def _ends_in_quotes(record: Sequence[str]) -> bool:
 # JSON
 
 
-def parse_json(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     """Return the value of a JSON document.
 
     Raises:
@@ -329,7 +329,7 @@ def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         if not line.strip():
             continue
         try:
-            value = parse_json(line)
+            value = _parse_json(line)
         except ValueError as error:
             raise BadInput(_json_error(path, error, number)) from None
         if not isinstance(value, dict):
@@ -353,7 +353,7 @@ def read_json_array(path: Path, columns: Sequence[str], more: Sequence[str] = ()
     if sum(map(text.count, "[{,")) > MAX_JSON_VALUES:
         raise BadInput(f"{path}: holds more than {MAX_JSON_VALUES:,} values; split it")
     try:
-        values = parse_json(text)
+        values = _parse_json(text)
     except ValueError as error:
         raise BadInput(_json_error(path, error)) from None
     rows: list[Row] = []
