@@ -38,7 +38,7 @@ from bench.figures.style import (
     set_title,
     style,
 )
-from bench.metrics import annotators, diversity, diversity_findings
+from bench.metrics import agreement, diversity, diversity_findings
 from bench.metrics.diversity import NEAR
 from bench.metrics.table import Card
 from bench.run import curated, evaluate_all
@@ -294,7 +294,7 @@ def _draft_share(name: str, rows: pd.DataFrame) -> dict[str, object]:
 
 
 def kappas(answers: pd.DataFrame) -> pd.DataFrame:
-    """Compute Cohen's kappa of the blind answers by category, see `annotators.kappas`.
+    """Compute Cohen's kappa of the blind answers by category, see `agreement.kappas`.
 
     Forms that one reviewer alone has answered are left out; no rows if none is left. Templates are
     the clusters of the interval, as forms of one are not independent.
@@ -305,7 +305,7 @@ def kappas(answers: pd.DataFrame) -> pd.DataFrame:
     if both.empty:
         columns = ["category", "kappa", "ci_low", "ci_high", "n", "clusters", "raters", "agreed"]
         return pd.DataFrame(columns=[*columns, "band", "note"])
-    return annotators.kappas(ratings[["category", "item_id", "rater", "rating", "cluster"]])
+    return agreement.kappas(ratings[["category", "item_id", "rater", "rating", "cluster"]])
 
 
 def review_shares(answers: pd.DataFrame) -> pd.DataFrame:

@@ -39,8 +39,8 @@ from bench.curate.mcbe.rounds import (
 )
 from bench.data.dataset import MANIFEST
 from bench.figures.style import FAINT, INK, WIDTH, colours, legend_below, set_title, style
-from bench.metrics import alpha, annotators
-from bench.metrics.agreement import LEVELS, severity_level
+from bench.metrics import alpha
+from bench.metrics.agreement import LEVELS, kappas, severity_level
 from bench.metrics.bootstrap import estimate, resample
 from bench.metrics.headline import range_text
 from bench.run import curated, evaluate_all
@@ -263,8 +263,8 @@ def agreement(*projects: Rounds) -> pd.DataFrame:
             levels = ratings.assign(rating=severity_level(ratings.rating.astype(float)) + 1)
             subject, measurement = "severity level", "ordinal"
         if is_complete:
-            kappas = annotators.kappas(levels).rename(columns={"kappa": "value"})
-            tables.append(kappas.assign(of=subject, measure=KAPPA))
+            table = kappas(levels).rename(columns={"kappa": "value"})
+            tables.append(table.assign(of=subject, measure=KAPPA))
         tables.append(_alphas(subject, levels, measurement))  # type: ignore[arg-type]
         if name == SEVERITY:
             tables.append(_alphas("severity", ratings, "interval"))

@@ -26,7 +26,7 @@ from bench.curate.mcbe.rounds import ACCEPT, AGAIN, EDIT, NO, QUALITY, REJECT, Y
 from bench.curate.sheets import ANSWERS, Sheet
 from bench.data.cbbq.templates import SLOTS
 from bench.data.readers import Row, read_csv
-from bench.metrics.annotators import SimulatedAnnotators
+from bench.metrics.agreement import SimulatedAnnotators
 
 CLAUSE = re.compile(r"[^，。；]+[，。；]?")
 # A merged text that shares this much with the complete explanation is accepted.

@@ -16,6 +16,7 @@ import seaborn as sns
 from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 from bench.core.i18n import _, language
 from bench.data import dataset
@@ -23,7 +24,7 @@ from bench.metrics.headline import LOW_VALIDITY
 
 # Comes with matplotlib, and has the letters of most alphabets.
 LATIN_FONT = "DejaVu Sans"
-# The package's own: the Chinese and Japanese of its samples, names and words (.ci/font.py makes it).
+# The package's own: the Chinese and Japanese of its samples, names and words (made by .ci/font.py).
 OWN_FONT = "Bias Workbench CJK"
 OWN_FONT_FILE = Path(__file__).parent / "font/BiasWorkbenchCJK-Regular.otf"
 # Families of the system with all of Chinese, in order of preference.
@@ -45,18 +46,20 @@ SYSTEM_FONTS = (
 WIDTH = 6.5  # inches: the width of a text column
 DPI = 150
 LABEL = 24  # characters of a model's name in one line
-# So many colours are told apart by the colour-blind; further models get darker ones, other marks and other dashes.
+# As many colours as the colour-blind can tell apart; further models get darker ones, other marks and
+# other dashes.
 COLOURS = 10
 DARKER = 0.55
 MARKS = "osD^vP"
 DASHES = ("-", "--", ":", "-.")
-BIAS_PALETTE = (
-    "RdBu_r"  # red is the more biased side; blue and red are told apart by the colour-blind
-)
+# Red is the more biased side; blue and red are told apart by the colour-blind. In the second, low
+# values are the biased ones.
+BIAS_PALETTE, BIAS_IS_LOW_PALETTE = "RdBu_r", "RdBu"
 INK, FAINT = "#222222", "#8a8a8a"
 # Points of the sizes that pictures name.
 POINTS = {"medium": 9.6, "small": 8.0, "x-small": 6.7}
-# What stays on one line: a word or a name, or one Chinese character; with the signs that may not begin or end a line.
+# What stays on one line: a word or a name, or one Chinese character; with the signs that may not
+# begin or end a line.
 _PIECE = re.compile(
     r"[（《“]*(?:[^\s\u2e80-\uffef（《“”，。；：、）》]+|.)[，。；：、）》”！？]*\s?"
 )
@@ -64,7 +67,7 @@ _WIDE = re.compile(r"[\u2e80-\uffef“”]")
 
 
 def fonts() -> list[str]:
-    """The families that pictures are written in, in order: the next has what the one before lacks."""
+    """Return the font families of pictures: each has characters that the ones before lack."""
     # A list of fonts that matplotlib makes anew in between has lost ours.
     if all(font.name != OWN_FONT for font in reversed(font_manager.fontManager.ttflist)):
         font_manager.fontManager.addfont(OWN_FONT_FILE)
@@ -76,7 +79,7 @@ def fonts() -> list[str]:
 
 @cache
 def _system_font() -> str | None:
-    """The name of an installed font with all of Chinese, or None."""
+    """Return the name of an installed font with all of Chinese, or None."""
     if not _installed().intersection(SYSTEM_FONTS):
         # matplotlib keeps its list of fonts from one day to the next: some may be newer.
         listed = {font.fname for font in font_manager.fontManager.ttflist}
@@ -118,7 +121,7 @@ def style() -> None:
 def set_title(
     fig: Figure, text: str, size: str = "medium", *, letters: int = 0, wrap: bool = False
 ) -> None:
-    """A picture's title at its left edge, over as many lines as it needs; see `fitted` for `letters`."""
+    """Set a picture's title at its left edge; see `wrap_cjk` for `letters`."""
     fig.suptitle(
         wrap_cjk(text, fig.get_figwidth(), size, letters),
         x=0.01,
@@ -132,23 +135,23 @@ def set_title(
 
 
 def wrap_cjk(text: str, inches: float, size: str = "medium", letters: int = 0) -> str:
-    """Chinese in lines of so many inches, because it has no blanks at which it could be broken.
+    """Break Chinese into lines that fit, because it has no blanks at which it could be broken.
 
-    English is broken into lines of so many letters, or left as it is.
+    English is broken into lines of `letters` characters, or left as it is.
     """
     if language() == "en":
         return "\n".join(textwrap.wrap(text, letters)) if letters else text
     room, lines = 72 * inches / POINTS[size] - 1, []
     for line in text.split("\n"):
         lines.append("")
-        taken = 0.0
+        used = 0.0
         for piece in _PIECE.findall(line):
-            wide = sum(1.0 if _WIDE.match(sign) else 0.62 for sign in piece)
-            if lines[-1] and taken + wide > room:
+            width = sum(1.0 if _WIDE.match(sign) else 0.62 for sign in piece)
+            if lines[-1] and used + width > room:
                 lines.append("")
-                taken = 0.0
+                used = 0.0
             lines[-1] += piece
-            taken += wide
+            used += width
     return "\n".join(lines)
 
 
@@ -163,16 +166,14 @@ def wrap_label(name: str, width: int = LABEL) -> str:
 
 
 def label(benchmark: str, category: str) -> str:
-    """A category's name: in the language of its data with English in brackets where a font can show it, else English."""
-    own, english = (
-        dataset.native_name(benchmark, category),
-        dataset.english_name(benchmark, category),
-    )
-    return f"{own} ({english})" if own and can_show(own) else english
+    """Name a category in the language of its data, with English in brackets; else in English."""
+    native = dataset.native_name(benchmark, category)
+    english = dataset.english_name(benchmark, category)
+    return f"{native} ({english})" if native and can_show(native) else english
 
 
 def can_show(text: str) -> bool:
-    """Whether pictures can show `text`: a font of theirs has each character, and none is written from right to left."""
+    """Tell whether the fonts have each character of `text`, and all are written left to right."""
     known = [characters(name) for name in fonts()]
     return all(
         any(char in font for font in known) and unicodedata.bidirectional(char) not in ("R", "AL")
@@ -182,12 +183,22 @@ def can_show(text: str) -> bool:
 
 @cache
 def characters(font: str) -> frozenset[str]:
-    """The characters that a font has."""
+    """Return the characters that a font has."""
     return frozenset(map(chr, font_manager.get_font(font_manager.findfont(font)).get_charmap()))
 
 
+def models_of(scores: pd.DataFrame) -> list[str]:
+    """Return the models of a table, in its order."""
+    return list(dict.fromkeys(scores.model))
+
+
+def first_preset(scores: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of the table's first preset, which is the one asked for."""
+    return scores[scores.preset == scores.preset.iloc[0]]
+
+
 def colours(models: Sequence[str]) -> dict[str, tuple[float, float, float]]:
-    """A colour a model, the same in every picture that shows the same models; every second ten are darker."""
+    """Return a colour per model, the same in every picture of these models."""
     shades = sns.color_palette("colorblind", COLOURS)
     return {
         model: tuple(part * (DARKER if k // COLOURS % 2 else 1) for part in shades[k % COLOURS])
@@ -196,9 +207,9 @@ def colours(models: Sequence[str]) -> dict[str, tuple[float, float, float]]:
 
 
 def markers(models: Sequence[str]) -> dict[str, str]:
-    """A mark a model: all the same for the first ten; thirty models differ in colour or mark.
+    """Return a mark per model: all the same for the first ten; thirty differ in colour or mark.
 
-    Darker colours are more alike, so each of them has another mark than those that it could be taken for.
+    Darker colours are more alike, so each has another mark than those that it could be taken for.
     """
     return {
         model: MARKS[0 if k < COLOURS else 1 + k % (len(MARKS) - 1)]
@@ -207,56 +218,114 @@ def markers(models: Sequence[str]) -> dict[str, str]:
 
 
 def line_styles(models: Sequence[str]) -> dict[str, str]:
-    """The kind of line of a model: another one for every ten."""
+    """Return the kind of line of each model: another one for every ten."""
     return {model: DASHES[k // COLOURS % len(DASHES)] for k, model in enumerate(models)}
 
 
 def diverging_norm(centre: float, limits: tuple[float, float]) -> mpl.colors.Normalize:
-    """Colours that are neutral at `centre` and reach their ends at the limits."""
+    """Make colours neutral at `centre` and strongest at the limits."""
     low, high = limits
     return mpl.colors.TwoSlopeNorm(min(max(centre, low + 1e-6), high - 1e-6), low, high)
 
 
+def heatmap(
+    ax: Axes,
+    values: pd.DataFrame,
+    texts: np.ndarray,
+    centre: float,
+    limits: tuple[float, float],
+    *,
+    palette: str = BIAS_PALETTE,
+    size: str = "small",
+    colour_bar: bool = False,
+    asked: np.ndarray | bool = True,
+) -> None:
+    """Draw a heatmap that is white at `centre`; a cell that was asked without a value is hatched."""
+    sns.heatmap(
+        values.astype(float),
+        ax=ax,
+        annot=texts,
+        fmt="",
+        annot_kws={"size": size},
+        cmap=palette,
+        norm=diverging_norm(centre, limits),
+        vmin=limits[0],
+        vmax=limits[1],
+        linewidths=1,
+        linecolor="white",
+        cbar=colour_bar,
+        cbar_kws={"shrink": 0.8},
+        xticklabels=True,
+        yticklabels=True,
+    )
+    for y, x in np.argwhere(values.isna().to_numpy() & asked):
+        ax.add_patch(Rectangle((x, y), 1, 1, fill=False, hatch="///", edgecolor=FAINT, lw=0))
+    ax.set(xlabel="", ylabel="")
+
+
+def heatmap_figure(
+    values: pd.DataFrame,
+    texts: np.ndarray,
+    centre: float,
+    limits: tuple[float, float],
+    palette: str,
+    *,
+    names: Sequence[str],
+    title: str,
+    below: Sequence[str],
+    height: float,
+) -> Figure:
+    """Draw a single heatmap with a title, a line below it and a colour bar."""
+    style()
+    width = max(0.75 * WIDTH, 2.6 + 0.9 * len(values.columns))
+    fig = Figure(figsize=(width, height), layout="constrained")
+    ax = fig.subplots()
+    heatmap(ax, values, texts, centre, limits, palette=palette, colour_bar=True)
+    ax.set_yticklabels(names, rotation=0)
+    ax.set_xticklabels(ax.get_xticklabels(), rotation=30, ha="right")
+    set_title(fig, title)
+    if text := _("; ").join(filter(None, below)):
+        ax.set_title(text, fontsize="small", fontweight="normal", color=FAINT)
+    return fig
+
+
 def cell_texts(
-    wide: pd.DataFrame, rows: pd.DataFrame, index: str, digits: int, columns: str = "model"
+    values: pd.DataFrame, rows: pd.DataFrame, index: str, digits: int, columns: str = "model"
 ) -> tuple[np.ndarray, str]:
     """Write the cells of a heatmap, with a star where fewer than 90 % of the answers could be read.
 
     Args:
-        wide: the values.
-        rows: the same in rows, with columns `index`, `columns` and `valid_rate`.
+        rows: the values in rows, with columns `index`, `columns` and `valid_rate`.
 
     Returns:
         The texts, and what the star means; "" where there is none.
     """
     rows = rows if "valid_rate" in rows else rows.assign(valid_rate=1.0)
     rates = rows.pivot_table(index=index, columns=columns, values="valid_rate", sort=False)
-    low = (rates.reindex_like(wide) < LOW_VALIDITY).to_numpy() & wide.notna().to_numpy()
-    texts = wide.astype(float).map(f"{{:.{digits}f}}".format).to_numpy(dtype=object, copy=True)
+    low = (rates.reindex_like(values) < LOW_VALIDITY).to_numpy() & values.notna().to_numpy()
+    texts = values.astype(float).map(f"{{:.{digits}f}}".format).to_numpy(dtype=object, copy=True)
     texts[low] += "*"
     share = f"{LOW_VALIDITY:.0%}"
     return texts, _("*: less than {share} readable", share=share) if low.any() else ""
 
 
 def error_bars(rows: pd.DataFrame, suffix: str = "") -> np.ndarray:
-    """How far intervals reach below and above scores, [2, rows], as error bars take it; nowhere where there is none.
+    """Return how far intervals reach below and above scores, [2, rows]; 0 where there is none.
 
     Args:
         suffix: of the columns `score`, `ci_low` and `ci_high`.
     """
     score = rows[f"score{suffix}"]
-    found = np.array(
-        [score - rows[f"ci_low{suffix}"], rows[f"ci_high{suffix}"] - score], dtype=float
-    )
-    return np.nan_to_num(np.maximum(found, 0))
+    reach = [score - rows[f"ci_low{suffix}"], rows[f"ci_high{suffix}"] - score]
+    return np.nan_to_num(np.maximum(np.array(reach, dtype=float), 0))
 
 
 def legend_height(names: Sequence[str]) -> float:
-    """Inches that `legend_below` needs for so many names, two in a line."""
+    """Return the inches that `legend_below` needs for these names, two in a line."""
     return 0.15 + 0.16 * -(-len(names) // 2)
 
 
 def legend_below(fig: Figure, ax: Axes) -> None:
-    """The names of what `ax` shows, under the whole picture."""
+    """Name what `ax` shows under the whole picture."""
     names = ax.get_legend_handles_labels()
     fig.legend(*names, loc="outside lower center", ncols=2, frameon=False, fontsize="x-small")

@@ -1,4 +1,4 @@
-"""How closely a measure follows what was put in: Pearson's, Spearman's and Kendall's coefficients, with n and p."""
+"""How closely a measure follows what was put in: Pearson's, Spearman's and Kendall's coefficients."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -48,10 +48,12 @@ CARDS = (
 
 
 class Correlation(NamedTuple):
-    """A coefficient with its two-sided p for no correlation and the number of points; NaN with a `reason` if undefined.
+    """A coefficient with its two-sided p for no correlation; NaN with a `reason` if undefined.
 
-    `ci_low` and `ci_high` are the 95 % interval over resamples (see `resampled`); without them Pearson's
-    by Fisher's z (Fisher, 1921), from four points on, and NaN for the others.
+    Attributes:
+        ci_low, ci_high: Pearson's 95 % interval by Fisher's z (Fisher, 1921), from four points on;
+            that over resamples after `with_interval`; else NaN.
+        n: number of points.
     """
 
     coefficient: str
@@ -68,44 +70,32 @@ def correlations(
     y: Sequence[float] | np.ndarray,
     names: tuple[str, str] = ("the rate", "the score"),
 ) -> list[Correlation]:
-    """All coefficients of `x` and `y`, which are called by `names` in reasons. Points where either is NaN are left out.
+    """Compute all coefficients of `x` and `y`, which are called by `names` in reasons.
+
+    Points where either is NaN are left out.
 
     Raises:
         BadInput: `x` and `y` are not two sequences of as many numbers.
     """
-    first, second = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    if first.ndim != 1 or first.shape != second.shape:
-        raise BadInput(
-            f"correlation: shapes {first.shape} and {second.shape}; expected as many x as y"
-        )
-    known = np.isfinite(first) & np.isfinite(second)
-    first, second = first[known], second[known]
-    reason = _undefined(first, second, names)
-    if reason:
-        return [
-            Correlation(name, np.nan, np.nan, np.nan, np.nan, len(first), reason)
-            for name in COEFFICIENTS
-        ]
+    x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    if x.ndim != 1 or x.shape != y.shape:
+        raise BadInput(f"correlation: shapes {x.shape} and {y.shape}; expected as many x as y")
+    x, y = _known(x, y)
+    n = len(x)
+    if reason := _undefined(x, y, names):
+        nothing = (np.nan, np.nan, np.nan, np.nan)
+        return [Correlation(name, *nothing, n, reason) for name in COEFFICIENTS]
     # Rounded, so that ties are ties: two ways to compute the same score differ in the last digit.
-    rounded = np.round(first, 9), np.round(second, 9)
-    found = []
+    rounded = np.round(x, 9), np.round(y, 9)
+    results = []
     for name, function in COEFFICIENTS.items():
-        done = getattr(scipy.stats, function)(*(rounded if name != PEARSON else (first, second)))
+        result = getattr(scipy.stats, function)(*((x, y) if name == PEARSON else rounded))
         low, high = np.nan, np.nan
-        if name == PEARSON and len(first) > LEAST:
-            low, high = done.confidence_interval()
-        found.append(
-            Correlation(
-                name,
-                float(done.statistic),
-                float(low),
-                float(high),
-                float(done.pvalue),
-                len(first),
-                "",
-            )
-        )
-    return found
+        if name == PEARSON and n > LEAST:
+            low, high = result.confidence_interval()
+        value, p = float(result.statistic), float(result.pvalue)
+        results.append(Correlation(name, value, float(low), float(high), p, n, ""))
+    return results
 
 
 def by_group(
@@ -115,16 +105,20 @@ def by_group(
     y: str = "score",
     names: tuple[str, str] = ("the rate", "the score"),
 ) -> pd.DataFrame:
-    """A row a group and coefficient: the columns of `groups`, and those of `Correlation`."""
-    found = [
-        dict(zip(groups, keys, strict=True)) | one._asdict()
-        for keys, some in rows.groupby(list(groups), sort=False)
-        for one in correlations(some[x].to_numpy(), some[y].to_numpy(), names)
+    """Compute `correlations` of columns `x` and `y` in each group of rows.
+
+    Returns:
+        One row per group and coefficient: the columns of `groups`, and those of `Correlation`.
+    """
+    table = [
+        (*keys, *result)
+        for keys, part in rows.groupby(list(groups), sort=False)
+        for result in correlations(part[x].to_numpy(), part[y].to_numpy(), names)
     ]
-    return pd.DataFrame(found, columns=[*groups, *Correlation._fields])
+    return pd.DataFrame(table, columns=[*groups, *Correlation._fields])
 
 
-def with_interval(found: Correlation, x: np.ndarray, y: np.ndarray, freedom: float) -> Correlation:
+def with_interval(result: Correlation, x: np.ndarray, y: np.ndarray, freedom: float) -> Correlation:
     """Give a coefficient the interval of its resamples: for other items, and the same points.
 
     Resampled scores hold the chance of items twice, which pulls coefficients to 0; so the interval
@@ -134,15 +128,13 @@ def with_interval(found: Correlation, x: np.ndarray, y: np.ndarray, freedom: flo
         x, y: scores of each point, float64 [points, 1 + draws], the observed ones first.
         freedom: degrees of freedom of the scores' spread.
     """
-    if found.value != found.value:
-        return found
+    if np.isnan(result.value):
+        return result
     known = np.isfinite(x[:, 0]) & np.isfinite(y[:, 0])
-    first, second = x[known, 1:], y[known, 1:]
-    drawn = np.array(
-        [_value(found.coefficient, *both) for both in zip(first.T, second.T, strict=True)]
-    )
-    around = interval(found.value, drawn, freedom)
-    return found._replace(ci_low=around.low, ci_high=around.high)
+    pairs = zip(x[known, 1:].T, y[known, 1:].T, strict=True)
+    drawn = np.array([_value(result.coefficient, *pair) for pair in pairs])
+    _, low, high = interval(result.value, drawn, freedom)
+    return result._replace(ci_low=low, ci_high=high)
 
 
 def reliability(values: np.ndarray) -> float:
@@ -164,23 +156,26 @@ def reliability(values: np.ndarray) -> float:
 
 
 def _value(coefficient: str, x: np.ndarray, y: np.ndarray) -> float:
-    """Compute a coefficient of numbers; NaN where one side does not vary."""
-    known = np.isfinite(x) & np.isfinite(y)
-    x, y = x[known], y[known]
-    if len(x) < LEAST or np.ptp(x) < NOISE or np.ptp(y) < NOISE:
+    """Compute a coefficient without its p, a thousand times a second; NaN where it is undefined."""
+    x, y = _known(x, y)
+    if _undefined(x, y, ("", "")):
         return float("nan")
-    if coefficient == PEARSON:
-        return float(np.corrcoef(x, y)[0, 1])
-    x, y = np.round(x, 9), np.round(y, 9)
+    if coefficient == "kendall":
+        return float(scipy.stats.kendalltau(np.round(x, 9), np.round(y, 9)).statistic)
     if coefficient == "spearman":
-        return float(np.corrcoef(scipy.stats.rankdata(x), scipy.stats.rankdata(y))[0, 1])
-    return float(scipy.stats.kendalltau(x, y).statistic)
+        x, y = (scipy.stats.rankdata(np.round(values, 9)) for values in (x, y))
+    return float(np.corrcoef(x, y)[0, 1])
+
+
+def _known(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    known = np.isfinite(x) & np.isfinite(y)
+    return x[known], y[known]
 
 
 def _undefined(x: np.ndarray, y: np.ndarray, names: tuple[str, str]) -> str:
     if len(x) < LEAST:
         return f"{len(x)} point{'' if len(x) == 1 else 's'}; {LEAST} are needed at least"
-    for values, what in ((y, names[1]), (x, names[0])):
+    for values, name in ((y, names[1]), (x, names[0])):
         if np.ptp(values) < NOISE:
-            return f"{what} is {values[0]:.3g} at every point, so nothing can go with it"
+            return f"{name} is {values[0]:.3g} at every point, so nothing can go with it"
     return ""

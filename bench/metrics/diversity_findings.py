@@ -3,7 +3,7 @@
 import pandas as pd
 
 from bench.core.i18n import _, note
-from bench.metrics.annotators import band
+from bench.metrics.agreement import band
 from bench.metrics.table import ALL
 
 
@@ -11,7 +11,7 @@ def of_kappas(kappas: pd.DataFrame, who: str) -> str:
     """Say how far annotators agree over all items.
 
     Args:
-        kappas: as `bench.metrics.annotators.kappas` returns them.
+        kappas: as `bench.metrics.agreement.kappas` returns them.
         who: the annotators, in a sentence.
     """
     overall = kappas[kappas.category == ALL]

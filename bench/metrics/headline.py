@@ -1,4 +1,4 @@
-"""Findings: a sentence a headline number, made by rule from its row: what, how much, how sure, on what."""
+"""Findings: one sentence per headline number, made from its row: how much, how sure, of how many."""
 
 import math
 import re
@@ -18,198 +18,172 @@ LOW_VALIDITY = 0.9
 # A score over tasks, where models were not asked the same ones.
 COMMON_TITLE = N_("Tasks that all models were asked")
 COMMON_FOUND = N_("scored {value} of 100 over the tasks that all models here were asked")
-# So many categories that sets call differently are told one by one.
+# How many categories of different names are listed one by one.
 TOLD = 3
+# A row of a score table.
+Row = Mapping[Any, Any]
 
 
 def findings(scores: pd.DataFrame, benchmark: str) -> pd.DataFrame:
-    """The headline rows of a table of several models (column `model`), with a `sentence` each."""
-    rows = []
-    for headline in headlines(scores, benchmark):
-        some = headline_rows(scores, headline)
-        some = some[some.category == ALL]
-        rows += [
-            {
-                **row,
-                "title": headline.title,
-                "sentence": sentences(
-                    [
-                        sentence(headline, row, _telling(scores, headline, row)),
-                        _audited(scores, headline, row),
-                    ]
-                ),
-            }
-            for row in some.to_dict("records")
-        ]
-    return pd.DataFrame(rows, columns=[*scores.columns, "title", "sentence"])
-
-
-def headlines(scores: pd.DataFrame, benchmark: str) -> list[Headline]:
-    """The headline numbers of a benchmark; over the tasks that all models were asked, where these differ.
+    """Return the headline rows of a table of several models, with a `title` and a `sentence` each.
 
     Args:
         scores: score tables with a column `model`.
     """
-    every: tuple[Headline, ...] = module("metrics", benchmark).HEADLINES
-    if not any(one.common in set(scores.metric) for one in every if one.common):
-        return list(every)
+    rows = []
+    for headline in headlines(scores, benchmark):
+        own = headline_rows(scores, headline)
+        for row in own[own.category == ALL].to_dict("records"):
+            model = scores[(scores.model == row["model"]) & (scores.category == ALL)]
+            text = sentence(headline, row, _telling(model, headline, row))
+            text = sentences([text, _audited(model, headline, row)])
+            rows.append({**row, "title": headline.title, "sentence": text})
+    return pd.DataFrame(rows, columns=[*scores.columns, "title", "sentence"])
+
+
+def headlines(scores: pd.DataFrame, benchmark: str) -> list[Headline]:
+    """Return a benchmark's headlines; over the tasks that all models were asked, if they differ.
+
+    Args:
+        scores: score tables with a column `model`.
+    """
+    every, metrics = list(module("metrics", benchmark).HEADLINES), set(scores.metric)
     asked = scores[(scores.category == ALL) & (scores.task != ALL) & scores.valid_rate.notna()]
-    tasks = set(asked.groupby("model").task.agg(frozenset))
-    if len(tasks) < 2:
-        return list(every)
+    if len(set(asked.groupby("model").task.agg(frozenset))) < 2:
+        return every
     return [
-        one._replace(metric=one.common, title=COMMON_TITLE, found=COMMON_FOUND)
-        if one.common in set(scores.metric)
+        one._replace(metric=one.common, title=COMMON_TITLE, finding=COMMON_FOUND)
+        if one.common in metrics
         else one
         for one in every
     ]
 
 
-def _audited(scores: pd.DataFrame, headline: Headline, row: dict[Any, Any]) -> str:
-    """The score by audited labels, in a sentence, where released labels are at fault; else ""."""
-    here = scores[
-        (scores.model == row["model"]) & (scores.category == ALL) & (scores.task == row["task"])
-    ]
-    for other in here[here.metric == f"{row['metric']}_audited"].to_dict("records"):
-        if not math.isnan(other["score"]):
-            return _(
-                "By labels that were audited it is {value} (n = {n}).",
-                value=_number(headline, float(other["score"])),
-                n=f"{int(other['n']):,}",
-            )
+def _audited(scores: pd.DataFrame, headline: Headline, row: Row) -> str:
+    """Tell the score by audited labels, where there is one."""
+    metric = f"{row['metric']}_audited"
+    audited = scores[(scores.task == row["task"]) & (scores.metric == metric)]
+    for other in audited[audited.score.notna()].to_dict("records")[:1]:
+        return _(
+            "By labels that were audited it is {value} (n = {n}).",
+            value=_number(headline, float(other["score"])),
+            n=f"{int(other['n']):,}",
+        )
     return ""
 
 
-def _telling(scores: pd.DataFrame, headline: Headline, row: dict[Any, Any]) -> dict[Any, Any]:
-    """The row of a number that tells a model from the one who gets the baseline; empty where none does."""
-    here = scores[
-        (scores.model == row["model"]) & (scores.category == ALL) & (scores.preset == row["preset"])
-    ]
+def _telling(scores: pd.DataFrame, headline: Headline, row: Row) -> Row:
+    """Return the row of a number that tells a model from the one who gets the baseline, if any."""
+    scores = scores[scores.preset == row["preset"]]
     for task, metric in headline.also:
-        for other in here[(here.task == task) & (here.metric == metric)].to_dict("records"):
+        for other in scores[(scores.task == task) & (scores.metric == metric)].to_dict("records"):
             if other["ci_low"] > other["baseline"] or other["ci_high"] < other["baseline"]:
                 return other
     return {}
 
 
 def listing(parts: Sequence[str]) -> str:
-    """Several things in a sentence: a, b and c."""
+    """Join words as in a sentence: a, b and c."""
     return _(" and ").join(filter(None, (_(", ").join(parts[:-1]), *parts[-1:])))
 
 
 def range_text(low: str, high: str) -> str:
-    """From one number to another; one where both are the same."""
+    """Write a range; one number where both are the same."""
     return low if low == high else _("{low} to {high}", low=low, high=high)
 
 
 def top_findings(found: pd.DataFrame, benchmark: str) -> pd.DataFrame:
-    """Of `findings`, for each headline the one on the model that shows most bias; simulated respondents only among themselves."""
-    rows = []
+    """Keep of `findings` for each headline the one on the model that shows most bias.
+
+    Simulated respondents count only among themselves, and models that give the same answer to
+    everything only if all do: they show no bias, however large the score.
+    """
     real = found[~found.model.str.startswith("simulated:")]
+    real = real if len(real) else found
+    rows: list[Any] = []
     for headline in headlines(found, benchmark):
-        among = real if len(real) else found
-        some = among[(among.task == headline.task) & (among.metric == headline.metric)]
-        defined = some[some.score.notna()]
-        # Who gives the same answer to everything shows no bias, however large the score.
+        own = real[(real.task == headline.task) & (real.metric == headline.metric)]
+        defined = own[own.score.notna()]
         informed = defined[~defined.get("by_habit", pd.Series(False, defined.index)).astype(bool)]
-        defined = informed if len(informed) else defined
-        if not defined.empty:
-            rows.append(
-                defined.score.idxmax() if headline.biased_is_high else defined.score.idxmin()
-            )
+        ranked = (informed if len(informed) else defined).score
+        if ranked.empty:
+            rows += list(own.index[:1])
         else:
-            rows += list(some.index[:1])
+            rows.append(ranked.idxmax() if headline.biased_is_high else ranked.idxmin())
     return found.loc[rows]
 
 
 def headline_rows(scores: pd.DataFrame, headline: Headline) -> pd.DataFrame:
-    """Rows of `headline` under the table's first preset, which is the one asked for (official ones stand behind).
+    """Return the rows of `headline` under the table's first preset, which is the one asked for.
 
     Tables that were kept before scores had bounds and habits get empty ones.
     """
-    first = scores.preset.iloc[0]
-    empty: dict[str, Any] = {
-        "bound_low": math.nan,
-        "bound_high": math.nan,
-        "baseline_of": "",
-        "by_habit": False,
-    }
+    empty: dict[str, Any] = {"bound_low": math.nan, "bound_high": math.nan}
+    empty |= {"baseline_of": "", "by_habit": False}
     scores = scores.assign(**{name: value for name, value in empty.items() if name not in scores})
-    return scores[
-        (scores.task == headline.task)
-        & (scores.metric == headline.metric)
-        & (scores.preset == first)
-    ]
+    own = (scores.task == headline.task) & (scores.metric == headline.metric)
+    return scores[own & (scores.preset == scores.preset.iloc[0])]
 
 
-def sentence(
-    headline: Headline, row: dict[Any, Any], telling: Mapping[Any, Any] | None = None
-) -> str:
-    """One finding in words; never stronger than the interval allows.
+def sentence(headline: Headline, row: Row, telling: Row | None = None) -> str:
+    """Put a headline number into words; never stronger than its interval allows.
 
     Args:
-        telling: the row of another number, which tells the model from the one who gets the baseline.
+        telling: the row of another number that tells the model from the one who gets the baseline.
     """
-    if math.isnan(float(row["score"])):
-        what = re.split("[:：]", short_title(headline))[0].lower()
-        return _(
-            "{model}: {what} is undefined: {why}.",
-            model=row["model"],
-            what=what,
-            why=note(row["note"]),
-        )
-    score, low, high, baseline = (
-        float(row[name]) for name in ("score", "ci_low", "ci_high", "baseline")
-    )
-    around = [
-        _(
-            "95\u00a0% interval {low} to {high}",
-            low=_bare(headline, low),
-            high=_bare(headline, high),
-        )
-        if not math.isnan(low)
-        else _("no interval: too few items in a category")
-    ]
+    model, score, baseline = row["model"], float(row["score"]), float(row["baseline"])
+    if math.isnan(score):
+        title = re.split("[:：]", short_title(headline))[0].lower()
+        why = note(row["note"])
+        return _("{model}: {what} is undefined: {why}.", model=model, what=title, why=why)
+    low, high = float(row["ci_low"]), float(row["ci_high"])
+    evidence = [_("no interval: too few items in a category")]
+    if not math.isnan(low):
+        ends = {"low": _bare(headline, low), "high": _bare(headline, high)}
+        evidence = [_("95\u00a0% interval {low} to {high}", **ends)]
     who = _(row.get("baseline_of") or headline.baseline)
     if not math.isnan(baseline):
-        around.append(_("{who} {value}", who=who, value=_bare(headline, baseline)))
-    around.append(_("n = {n}", n=f"{int(row['n']):,}"))
-    found = _(headline.found, value=_number(headline, score))
-    text = _(
-        "{model} {found} ({around}).", model=row["model"], found=found, around=_("; ").join(around)
-    )
-    told = [text]
-    if not math.isnan(baseline) and low <= baseline <= high:
-        if telling:
-            other = _(
-                "{who} would get as much, but the model is none: its {metric} is {value} "
-                "(95\u00a0% interval {low} to {high}; {who} {baseline}).",
-                who=who,
-                metric=telling["metric"],
-                value=f"{telling['score']:.2f}",
-                low=f"{telling['ci_low']:.2f}",
-                high=f"{telling['ci_high']:.2f}",
-                baseline=f"{telling['baseline']:.2f}",
-            )
-            told.append(other[:1].upper() + other[1:])
-        else:
-            told.append(_("This cannot be told from {who}.", who=who))
-    told.append(unread(headline, row))
+        evidence.append(_("{who} {value}", who=who, value=_bare(headline, baseline)))
+    evidence.append(_("n = {n}", n=f"{int(row['n']):,}"))
+    finding = _(headline.finding, value=_number(headline, score))
+    around = _("; ").join(evidence)
+    parts = [_("{model} {found} ({around}).", model=model, found=finding, around=around)]
+    if low <= baseline <= high:
+        parts.append(_not_better(who, telling))
+    parts.append(unread(headline, row))
     if row["note"]:
-        told.append(_("Note: {note}.", note=note(row["note"])))
-    return sentences(told)
+        parts.append(_("Note: {note}.", note=note(row["note"])))
+    return sentences(parts)
 
 
-def unread(headline: Headline, row: Mapping[Any, Any]) -> str:
-    """How many answers could be read, and what the score could have been otherwise; "" where enough could."""
+def _not_better(who: str, telling: Row | None) -> str:
+    """Say that the one who gets the baseline would get as much, and what tells the model apart."""
+    if not telling:
+        return _("This cannot be told from {who}.", who=who)
+    numbers = {name: f"{telling[name]:.2f}" for name in ("score", "ci_low", "ci_high", "baseline")}
+    text = _(
+        "{who} would get as much, but the model is none: its {metric} is {value} "
+        "(95\u00a0% interval {low} to {high}; {who} {baseline}).",
+        who=who,
+        metric=telling["metric"],
+        value=numbers["score"],
+        low=numbers["ci_low"],
+        high=numbers["ci_high"],
+        baseline=numbers["baseline"],
+    )
+    return text[:1].upper() + text[1:]
+
+
+def unread(headline: Headline, row: Row) -> str:
+    """Say how many answers could be read, and what the score could have been, if too few could."""
     share = f"{float(row['valid_rate']):.0%}"
     if not math.isnan(float(row.get("bound_low", math.nan))):
-        ends = (_bare(headline, float(row[name])) for name in ("bound_low", "bound_high"))
-        between = _("{low} to {high}", **dict(zip(("low", "high"), ends, strict=True)))
+        low, high = (_bare(headline, float(row[name])) for name in ("bound_low", "bound_high"))
         return _(
-            "Only {share} of its answers could be read: depending on the others, this would be {between}.",
+            "Only {share} of its answers could be read: depending on the others, this would be "
+            "{between}.",
             share=share,
-            between=between,
+            between=_("{low} to {high}", low=low, high=high),
         )
     if float(row["valid_rate"]) < LOW_VALIDITY:
         return _("Only {share} of its answers could be read.", share=share)
@@ -217,40 +191,37 @@ def unread(headline: Headline, row: Mapping[Any, Any]) -> str:
 
 
 def short_title(headline: Headline) -> str:
-    """A headline's title in the language that is spoken, without what stands in brackets."""
+    """Return a headline's title in the interface language, without what is in brackets."""
     return without_brackets(headline.title)
 
 
 def without_brackets(title: str) -> str:
-    """The same of a title that stands in a table."""
+    """Return a title in the interface language, without what is in brackets."""
     return re.split(r" \(|（", _(title))[0]
 
 
-def interval(headline: Headline, row: dict[Any, Any]) -> str:
-    """The interval as it stands beside a score, or "" where there is none."""
+def interval(headline: Headline, row: Row) -> str:
+    """Write the interval next to a score; "" where there is none."""
     low, high = float(row["ci_low"]), float(row["ci_high"])
     return "" if math.isnan(low) else f"{_bare(headline, low)}–{_bare(headline, high)}"
 
 
-def number(headline: Headline, row: dict[Any, Any]) -> str:
-    """The score in the headline's unit, or a dash where it is undefined."""
+def number(headline: Headline, row: Row) -> str:
+    """Write the score in the headline's unit, or a dash where it is undefined."""
     score = float(row["score"])
     return "—" if math.isnan(score) else _number(headline, score)
 
 
 def disagreements(scores: pd.DataFrame) -> pd.DataFrame:
-    """Rows in which the released code's number differs from ours, side by side; aggregates alone."""
-    keys = ["model", "category", "task", "metric"]
+    """List the aggregates in which the released code's number differs from ours."""
+    keys, first = ["model", "category", "task", "metric"], scores.preset.iloc[0]
     official = scores[(scores.preset == "official") & (scores.category == ALL)]
-    ours = scores[scores.preset == scores.preset.iloc[0]]
-    both = official.merge(ours[[*keys, "score"]], on=keys, how="left", suffixes=("_official", ""))
+    ours = scores.loc[scores.preset == first, [*keys, "score"]]
+    both = official.merge(ours, on=keys, how="left", suffixes=("_official", ""))
     missing = both.score.isna() & both.score_official.notna() & (both.note == "")
     both.loc[missing, "note"] = "a number of the released code alone"
-    return (
-        both[[*keys, "score", "score_official", "note"]]
-        if scores.preset.iloc[0] != "official"
-        else both.iloc[:0]
-    )
+    both = both[[*keys, "score", "score_official", "note"]]
+    return both.iloc[:0] if first == "official" else both
 
 
 def _number(headline: Headline, value: float) -> str:
@@ -264,19 +235,20 @@ def _bare(headline: Headline, value: float) -> str:
     return f"{value:.1f}" if headline.limits[1] > 1 else f"{value:.2f}"
 
 
-def prompt_language_warning(about: Mapping[str, Any]) -> str:
-    """That a run's wording is not in the language of its data, in a sentence; "" where it is, or nobody knows."""
+def prompt_language_warning(about: Row) -> str:
+    """Say that a run's prompts are not in the language of its data; "" where they are, or may be."""
     known = about.get("wording", {}).get("foreign")
-    found: list[Any] = (
-        [known.get(name) for name in ("data", "wording")] if isinstance(known, Mapping) else []
-    )
+    codes: list[Any] = []
+    if isinstance(known, Mapping):
+        codes = [known.get(name) for name in ("data", "wording")]
     # A run may come from anywhere.
-    if not found or not all(isinstance(codes, list) and codes for codes in found):
+    if not codes or not all(isinstance(names, list) and names for names in codes):
         return ""
-    theirs, ours = (listing([language_name(str(code)) for code in codes]) for codes in found)
+    theirs, ours = (listing([language_name(str(code)) for code in names]) for names in codes)
     return _(
-        "The data {name} are in {theirs}, but the wording {wording}, in which models are asked about them, is in {ours}; a file "
-        "prompts.toml beside dataset.toml, or --prompts FILE, asks in their own language.",
+        "The data {name} are in {theirs}, but the wording {wording}, in which models are asked about "
+        "them, is in {ours}; a file prompts.toml beside dataset.toml, or --prompts FILE, asks in "
+        "their own language.",
         name=about["data"]["name"],
         theirs=theirs,
         ours=ours,
@@ -285,66 +257,71 @@ def prompt_language_warning(about: Mapping[str, Any]) -> str:
 
 
 def warnings(abouts: Sequence[dict[Any, Any]]) -> list[str]:
-    """What a reader has to know before the first number: demonstration models, simulated respondents, sample data, foreign wording."""
-    found = []
+    """Say what a reader has to know before the first number.
+
+    These are demonstration models, simulated respondents, sample data, prompts in another language,
+    and category names that differ.
+    """
+    texts = []
     kinds = {str(about["model"]["kind"]).partition(" (")[0] for about in abouts}
     if "demonstration model" in kinds:
-        found.append(
+        texts.append(
             _(
-                "Models called tiny are demonstration models: this package trained them on its own samples, with a bias "
-                "that is set. They show what the pages look like, and say nothing about real models."
+                "Models called tiny are demonstration models: this package trained them on its own "
+                "samples, with a bias that is set. They show what the pages look like, and say "
+                "nothing about real models."
             )
         )
     if "simulated respondent" in kinds:
-        found.append(
+        texts.append(
             _(
-                "Models called simulated are no models: they answer by dice of known bias, as a yardstick for the measures."
+                "Models called simulated are no models: they answer by dice of known bias, as a "
+                "yardstick for the measures."
             )
         )
-    samples = {
-        module("data", about["benchmark"]).TITLE: None
-        for about in abouts
-        if "samples" in str(about["data"]["version"])
-    }
-    if samples:
-        found.append(
+    sampled = [about["benchmark"] for about in abouts if "samples" in str(about["data"]["version"])]
+    if sampled:
+        titles = dict.fromkeys(module("data", name).TITLE for name in sampled)
+        texts.append(
             _(
-                "The data for {names} are this package's own samples in the benchmark's format. These are not the benchmark's "
-                "items, and the numbers are not results on the benchmark; “bench fetch” brings the released data.",
-                names=_(", ").join(samples),
+                "The data for {names} are this package's own samples in the benchmark's format. "
+                "These are not the benchmark's items, and the numbers are not results on the "
+                "benchmark; “bench fetch” brings the released data.",
+                names=_(", ").join(titles),
             )
         )
-    found += dict.fromkeys(filter(None, map(prompt_language_warning, abouts)))
-    return found + category_name_warnings((about["benchmark"], about["data"]) for about in abouts)
+    texts += dict.fromkeys(filter(None, map(prompt_language_warning, abouts)))
+    return texts + category_name_warnings((about["benchmark"], about["data"]) for about in abouts)
 
 
 def category_name_warnings(sets: Iterable[tuple[str, Mapping[str, Any]]]) -> list[str]:
-    """That data sets which are shown together do not call their categories alike: a sentence a category, of the first few.
+    """Say which data sets that are shown together name a category differently, the first few.
 
     Args:
         sets: the benchmark of each, and what `run.json` says of it.
     """
-    apart = dataset.differing_names(sets)
-    told = [
-        _(
-            "Category {category} of {benchmark} is called {first} in the data {one}, and {second} in the data {other}; here it is called {shown}.",
-            category=found.category,
-            benchmark=module("data", found.benchmark).TITLE,
-            one=found.sets[0],
-            other=found.sets[1],
-            first=_both(*found.names[0]),
-            second=_both(*found.names[1]),
-            shown=_both(
-                dataset.native_name(found.benchmark, found.category),
-                dataset.english_name(found.benchmark, found.category),
-            ),
+    differing = dataset.differing_names(sets)
+    texts = []
+    for entry in differing[:TOLD]:
+        place = entry.benchmark, entry.category
+        names = dataset.native_name(*place), dataset.english_name(*place)
+        texts.append(
+            _(
+                "Category {category} of {benchmark} is called {first} in the data {one}, and {second} "
+                "in the data {other}; here it is called {shown}.",
+                category=entry.category,
+                benchmark=module("data", entry.benchmark).TITLE,
+                one=entry.sets[0],
+                other=entry.sets[1],
+                first=_both(*entry.names[0]),
+                second=_both(*entry.names[1]),
+                shown=_both(*names),
+            )
         )
-        for found in apart[:TOLD]
-    ]
-    more = len(apart) - len(told)
-    return [*told, _("So are {n} more categories.", n=more)] if more > 0 else told
+    more = len(differing) - len(texts)
+    return [*texts, _("So are {n} more categories.", n=more)] if more > 0 else texts
 
 
-def _both(own: str, english: str) -> str:
-    first, second = (english, own) if language() == LANGUAGES[0] else (own, english)
-    return _("{name} ({own})", name=first, own=second) if own else english
+def _both(native: str, english: str) -> str:
+    first, second = (english, native) if language() == LANGUAGES[0] else (native, english)
+    return _("{name} ({own})", name=first, own=second) if native else english

@@ -1,7 +1,8 @@
 """Influence: how much a score changes without one scene, instance or occupation (the jackknife).
 
-Source: Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter 11; Broderick, Giordano and
-Meager, An Automatic Finite-Sample Robustness Metric, 2020, on conclusions that rest on a few observations.
+Source: Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter 11; Broderick, Giordano
+and Meager, An Automatic Finite-Sample Robustness Metric, 2020, on conclusions that rest on a few
+observations.
 """
 
 from typing import Any
@@ -35,59 +36,56 @@ def influence(
     """List the units without which each headline score over all categories changes most.
 
     Returns:
-        A row per headline and unit, the largest change first: `category` and `unit` as the data name them,
-        the `text` of the unit's first item, the `score`, the score `without` it, and the `change`. Units
-        without which nothing changes are left out, and so are those without which there is no score.
+        One row per headline and unit, the largest change first: `category` and `unit` as the data
+        name them, the `text` of the unit's first item, the `score`, the score `without` it, and the
+        `change`. Units that change nothing, and those without which there is no score, are left out.
     """
-    room: Any = module("metrics", benchmark)
-    left = room.replicates(records, items, preset, leave_one_out)
-    units = room.units(items)
-    known = items.assign(cluster=units).drop_duplicates("cluster").set_index("cluster")
+    metrics: Any = module("metrics", benchmark)
+    replicates = metrics.replicates(records, items, preset, leave_one_out)
+    by_unit = items.assign(unit=metrics.units(items)).drop_duplicates("unit").set_index("unit")
     rows = []
-    for headline in room.HEADLINES:
-        place = (ALL, headline.task, headline.metric)
-        if place not in left:
+    for headline in metrics.HEADLINES:
+        values = replicates.get((ALL, headline.task, headline.metric))
+        if values is None:
             continue
-        score, without = float(left[place][0]), left[place][1:]
-        change = pd.Series(without - score)
+        change = pd.Series(values[1:] - float(values[0]))
         change = change[change.abs() > NOISE]
         for k in change.abs().sort_values(ascending=False, kind="stable").index[:top]:
-            unit = left.left_out[k][1]
-            about = known.loc[unit]
-            text = str(about[room.UNIT_TEXT])
-            rows.append(
-                (*place[1:], about.category, unit, text, score, float(without[k]), float(change[k]))
-            )
+            unit = replicates.left_out[k][1]
+            item = by_unit.loc[unit]
+            named = (headline.task, headline.metric, item.category, unit)
+            numbers = map(float, (values[0], values[1 + k], change[k]))
+            rows.append((*named, str(item[metrics.UNIT_TEXT]), *numbers))
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def deviations(left: Replicates, place: Place) -> pd.Series:
-    """How far each unit's own value lies from the mean of its stratum, on the scale of the score.
+    """Compute how far each unit's own value lies from the mean of its stratum.
 
-    These are the jackknife's pseudo-values, centred: with n units, n_h of them in the unit's stratum,
-    r_hi = (n / n_h) (n_h - 1) (s - s_(-hi)). The score of a single stratum that is a mean of unit values
-    has r_i = y_i - mean(y); that of a ratio is linearised (Shao and Tu, The Jackknife and Bootstrap,
-    1995, section 2.1). Their sum of squares over n (n - strata) is the score's squared standard error.
+    These are the jackknife's pseudo-values, centred, on the scale of the score: with n units, n_h of
+    them in the unit's stratum, r_hi = (n / n_h) (n_h - 1) (s - s_(-hi)). The score of a single
+    stratum that is a mean of unit values has r_i = y_i - mean(y); that of a ratio is linearised (Shao
+    and Tu, The Jackknife and Bootstrap, 1995, section 2.1). Their sum of squares over n (n - strata)
+    is the score's squared standard error.
 
     Args:
-        left: of `leave_one_out`.
+        left: from `leave_one_out`.
 
     Returns:
         Indexed by stratum and unit; NaN for the only unit of a stratum that the score needs.
     """
     index = pd.MultiIndex.from_tuples(left.left_out, names=["stratum", "unit"])
     values = pd.Series(left[place][0] - left[place][1:], index=index)
-    of_stratum = values.groupby(level="stratum")
-    size = of_stratum.transform("size")
+    size = values.groupby(level="stratum").transform("size")
     values *= left.samples[place].units / size * (size - 1)
     return values - values.groupby(level="stratum").transform("mean")
 
 
 def spread(values: pd.Series, freedom: float) -> float:
-    """The standard deviation of units within strata: over sqrt(units) it is a score's standard error.
+    """Compute the standard deviation of units within strata; over sqrt(units) it is a standard error.
 
     Args:
-        values: of `deviations`, or differences of two models'.
+        values: from `deviations`, or differences of two models'.
         freedom: units less strata.
     """
     squares = float((values**2).sum(skipna=False))

@@ -1,4 +1,4 @@
-"""How many units (scenes, instances, occupations) a difference needs, before anybody is asked.
+"""How many units (scenes, instances, occupations) a difference needs, before any model is called.
 
 Of n units in some strata, whose values (or differences between two models, paired) have a standard
 deviation s within strata, a two-sided test at 5 % shows a difference of (t_.975 + t_power) s / sqrt(n)
@@ -16,19 +16,16 @@ from bench.metrics.significance import POWER
 
 
 def detectable(sd: float, units: int, strata: int = 1, power: float = POWER) -> float:
-    """The difference that so many units show with this power; NaN where they are too few."""
+    """Compute the difference that this many units show with this power; NaN with too few units."""
     freedom = units - strata
-    if freedom < 1:
-        return np.nan
-    return _steps(freedom, power) * sd / sqrt(units)
+    return _steps(freedom, power) * sd / sqrt(units) if freedom >= 1 else np.nan
 
 
 def units_needed(sd: float, difference: float, strata: int = 1, power: float = POWER) -> float:
-    """The least number of units that show a difference with this power; NaN where sd is unknown."""
+    """Compute the least number of units that show a difference with this power; NaN for unknown sd."""
     if np.isnan(sd):
         return np.nan
-    least = ceil((_steps(np.inf, power) * sd / difference) ** 2)
-    units = max(strata + 1, least)
+    units = max(strata + 1, ceil((_steps(np.inf, power) * sd / difference) ** 2))
     while detectable(sd, units, strata, power) > difference:
         units += 1
     return units

@@ -1,4 +1,4 @@
-"""Whether what differs between two respondents is how often they can be read, not how they answer.
+"""Whether two respondents differ in how often they can be read, rather than in how they answer.
 
 One rule for models against each other, for prompt settings of one model, and for sizes.
 """
@@ -10,23 +10,23 @@ from bench.metrics.bootstrap import LEVEL
 from bench.metrics.significance import Comparison, paired
 
 LESS_READABLE = "less readable"
-_COLUMNS = ["first", "n", "second", "n_second"]
 
 
 def difference(rows: pd.DataFrame) -> Comparison:
     """Compare the shares of readable answers of two respondents to the same questions.
 
     Args:
-        rows: an answer of both each, with columns `stratum`, `unit` (what is drawn again), and `first`
-            and `second`: whether the one and the other could be read.
+        rows: one per question, with columns `stratum`, `unit` (what is drawn again), and `first` and
+            `second`: whether each respondent's answer could be read.
     """
-    counted = rows.assign(n=1.0, n_second=1.0).astype(dict.fromkeys(_COLUMNS, float))
+    columns = ["first", "n", "second", "n_second"]
+    counted = rows.assign(n=1.0, n_second=1.0).astype(dict.fromkeys(columns, float))
     return paired(
         counted,
         "stratum",
         "unit",
-        _COLUMNS[:2],
-        _COLUMNS[2:],
+        columns[:2],
+        columns[2:],
         lambda strata: lambda sums: sums[..., 0].sum(-1) / sums[..., 1].sum(-1),
     )
 
@@ -34,7 +34,7 @@ def difference(rows: pd.DataFrame) -> Comparison:
 def differs(readable: float, p: float) -> bool:
     """Tell whether two respondents can be read unequally often.
 
-    By p as it is, not adjusted: what speaks against a finding is heard before it is sure.
+    p is not adjusted: what speaks against a finding is heard before it is sure.
     """
     return bool(abs(readable) > 0 and p < 1 - LEVEL)
 
@@ -51,6 +51,5 @@ def favours_less_readable(gain: float, readable: float, p: float) -> bool:
 
 def apart(first: tuple[float, float], second: tuple[float, float]) -> bool:
     """Tell whether bounds do not meet: whatever the unreadable answers were, the scores differ."""
-    return bool(
-        np.isfinite([*first, *second]).all() and (first[1] < second[0] or second[1] < first[0])
-    )
+    known = np.isfinite([*first, *second]).all()
+    return bool(known and (first[1] < second[0] or second[1] < first[0]))

@@ -1,6 +1,6 @@
-"""Count how far a reader of replies agrees with a person who read the same replies.
+"""How far the program that reads replies agrees with a person who read the same replies.
 
-Rows have `task`, `reader` and `person`: what each of them read out of a reply, "" for no answer.
+Rows have `task`, `reader` and `person`: what each of them read in a reply, "" for no answer.
 """
 
 import math
@@ -11,22 +11,9 @@ import scipy
 
 from bench.metrics.table import ALL
 
-COLUMNS = (
-    "task",
-    "replies",
-    "read",
-    "right",
-    "precision",
-    "ci_low",
-    "ci_high",
-    "misread",
-    "read_though_none",
-    "unread",
-)
-
 
 def precision(readings: pd.DataFrame) -> pd.DataFrame:
-    """Give the reader's precision over all tasks (`all`, first) and in each task.
+    """Compute the reader's precision over all tasks (`all`, first) and in each task.
 
     Returns:
         `task`, `replies`, `read` (replies in which the reader read an answer), `right` (those in
@@ -36,11 +23,31 @@ def precision(readings: pd.DataFrame) -> pd.DataFrame:
         reader did not). Precision is NaN where the reader read nothing.
     """
     parts = [(ALL, readings), *readings.groupby("task", sort=False)]
-    return pd.DataFrame([_counted(str(task), part) for task, part in parts], columns=list(COLUMNS))
+    return pd.DataFrame([_row(str(task), part) for task, part in parts])
+
+
+def _row(task: str, rows: pd.DataFrame) -> dict[str, object]:
+    read, answered, same = rows.reader != "", rows.person != "", rows.reader == rows.person
+    n, right = int(read.sum()), int((read & same).sum())
+    low, high = math.nan, math.nan
+    if n:
+        low, high = scipy.stats.binomtest(right, n).proportion_ci(method="exact")
+    return {
+        "task": task,
+        "replies": len(rows),
+        "read": n,
+        "right": right,
+        "precision": right / n if n else math.nan,
+        "ci_low": low,
+        "ci_high": high,
+        "misread": int((read & answered & ~same).sum()),
+        "read_though_none": int((read & ~answered).sum()),
+        "unread": int((~read & answered).sum()),
+    }
 
 
 def precision_note(task: Any) -> str:
-    """Say what a row of `precision` shows, as it stands beside a score."""
+    """Write the note of a score from a row of `precision`."""
     if not task.read:
         return (
             f"readings checked by hand: none of {task.replies} replies was read, "
@@ -51,24 +58,3 @@ def precision_note(task: Any) -> str:
         f"readings checked by hand: {task.right} of {task.read} right, 95 % interval {bounds} "
         f"({task.misread} misread, {task.read_though_none} read though none, {task.unread} unread)"
     )
-
-
-def _counted(task: str, rows: pd.DataFrame) -> dict[str, object]:
-    read, answered = rows.reader != "", rows.person != ""
-    right = int((read & (rows.reader == rows.person)).sum())
-    n = int(read.sum())
-    interval = (
-        scipy.stats.binomtest(right, n).proportion_ci(method="exact") if n else (math.nan, math.nan)
-    )
-    return {
-        "task": task,
-        "replies": len(rows),
-        "read": n,
-        "right": right,
-        "precision": right / n if n else math.nan,
-        "ci_low": interval[0],
-        "ci_high": interval[1],
-        "misread": int((read & answered & (rows.reader != rows.person)).sum()),
-        "read_though_none": int((read & ~answered).sum()),
-        "unread": int((~read & answered).sum()),
-    }

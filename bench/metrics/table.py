@@ -1,7 +1,9 @@
-"""The score table: one row a number, with what has to stand beside it; and the cards that say what a metric means."""
+"""The score table: one row per number, with its interval, baseline and note; and metric cards."""
 
+import csv
 import math
 from collections.abc import Iterable
+from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
@@ -9,10 +11,13 @@ import pandas as pd
 from bench.core.i18n import N_
 
 ALL = "all"
-# Below this share of readable answers, a score has bounds beside it.
+# Below this share of readable answers, a score gets bounds.
 READABLE = 0.98
 # What scores are taken to measure.
 GRASP, PREFERENCE = N_("grasp"), N_("preference")
+# From this share of one letter on, the baseline is what the model's own letters would give.
+HABIT = 0.6
+LETTERS_ALONE = N_("what its letters would give if they did not know the groups")
 
 
 class Score(NamedTuple):
@@ -25,10 +30,10 @@ class Score(NamedTuple):
         ci_low, ci_high: 95 % interval by bootstrap over what was sampled; NaN where there is none.
         n: answers that the score rests on.
         valid_rate: share of the answers that could be read.
-        baseline: what a random answerer, or the best constant one, would get; NaN where that has no meaning.
-        bound_low, bound_high: the least and the most that the score could have been, had every answer
-            been readable (worst-case bounds: Horowitz and Manski, Journal of the American Statistical
-            Association 95, 2000); NaN where 98 % of the answers could be read.
+        baseline: value of a random answerer, or of the best constant one; NaN where it has none.
+        bound_low, bound_high: the least and the most that the score could have been, had every
+            answer been readable (worst-case bounds: Horowitz and Manski, Journal of the American
+            Statistical Association 95, 2000); NaN where 98 % of the answers could be read.
         baseline_of: who gets the baseline, where it is not the one that the headline names.
         by_habit: whether answers are so much alike that the score tells nothing of groups.
     """
@@ -50,24 +55,13 @@ class Score(NamedTuple):
     by_habit: bool = False
 
 
-# From this share of one letter on, the baseline is what the model's own letters would give.
-HABIT = 0.6
-LETTERS_ALONE = N_("what its letters would give if they did not know the groups")
-# What becomes of answers that cannot be read, or that did not come: one rule for all benchmarks.
-WRONG = "counts as wrong; undefined where no reply came"
-LEFT_OUT = "left out; undefined where none is left"
-NOT_BIASED = "counts as not biased; undefined where none could be read"
-
-
 class Card(NamedTuple):
     """What a metric means.
 
     Attributes:
-        definition: what it measures, in words.
-        formula, source: how it is computed, and where that is from.
-        range, ideal: its lowest and highest value, and its best one.
-        unreadable: what becomes of answers that cannot be read or did not come, and where it is
-            undefined; empty where it is not made of answers.
+        ideal: its best value.
+        unreadable: how answers that cannot be read or did not come are counted, and where the
+            metric is undefined; empty where it is not made of answers.
     """
 
     metric: str
@@ -83,26 +77,26 @@ class Headline(NamedTuple):
     """A number that a benchmark is asked for first.
 
     Attributes:
-        title: as a picture or a column is headed.
-        found: a finding in words, with {value} where the number goes.
-        share: whether it is a share, told in percent, or points.
+        title: heading of a picture or column.
+        finding: the number in words, with {value} where it goes.
+        share: whether it is a share, printed in percent, or points.
         biased_is_high: whether a higher value means more bias.
         limits: lowest and highest possible value.
         baseline: who gets the value in the column `baseline`.
         worse: what a worse value means.
-        common: the metric of the tasks that all models were asked, where this one is over all tasks that
-            a model was asked; empty where models cannot differ in them.
-        also: tasks and metrics that can tell a model from the one who gets the baseline where this number
-            cannot.
+        common: the metric of the tasks that all models were asked, where this one is over all tasks
+            that a model was asked; empty where models cannot differ in them.
+        also: tasks and metrics that can tell a model from the one who gets the baseline where this
+            number cannot.
     """
 
     task: str
     metric: str
     title: str
-    found: str
-    share: bool
-    biased_is_high: bool
-    limits: tuple[float, float]
+    finding: str
+    share: bool = True
+    biased_is_high: bool = True
+    limits: tuple[float, float] = (0, 1)
     baseline: str = "a random answerer"
     worse: str = "more bias"
     common: str = ""
@@ -110,11 +104,11 @@ class Headline(NamedTuple):
 
 
 class Trait(NamedTuple):
-    """What a score is taken to measure, beside those of other benchmarks.
+    """What a score is taken to measure, next to those of other benchmarks.
 
     Attributes:
         name: `grasp`, how well a model knows stereotypes or reads a text; or `preference`, how far
-            it goes by them.
+            it follows them.
         biased_is_high: whether a higher score is the worse one.
     """
 
@@ -125,7 +119,7 @@ class Trait(NamedTuple):
 
 
 def score_table(rows: Iterable[Score]) -> pd.DataFrame:
-    """A score table; an undefined score has no interval, and a reason."""
+    """Make a score table; an undefined score has no interval, and a reason."""
     table = pd.DataFrame(list(rows), columns=list(Score._fields))
     undefined = table.score.isna()
     table.loc[undefined, ["ci_low", "ci_high", "bound_low", "bound_high"]] = math.nan
@@ -134,17 +128,23 @@ def score_table(rows: Iterable[Score]) -> pd.DataFrame:
 
 
 def with_bounds(row: Score, bounds: tuple[float, float], readable: float) -> Score:
-    """Put bounds beside a score, where too few answers could be read."""
+    """Add bounds to a score, where too few answers could be read."""
     low, high = bounds
     return row._replace(bound_low=low, bound_high=high) if readable < READABLE else row
 
 
 def join_notes(*notes: str) -> str:
-    """Notes as one, the empty ones left out."""
+    """Join the notes that are not empty."""
     return "; ".join(filter(None, notes))
 
 
-def cards(found: Iterable[Card]) -> pd.DataFrame:
-    """Metric cards as a table; without the column `unreadable` where none has it."""
-    table = pd.DataFrame(list(found), columns=list(Card._fields))
+def read_cards(module_file: str, name: str = "cards.csv") -> tuple[Card, ...]:
+    """Read metric cards from a CSV file next to the module that they describe."""
+    with Path(module_file).with_name(name).open(encoding="utf-8", newline="") as file:
+        return tuple(Card(**row) for row in csv.DictReader(file))
+
+
+def cards(metrics: Iterable[Card]) -> pd.DataFrame:
+    """Make a table of metric cards; without the column `unreadable` where none has it."""
+    table = pd.DataFrame(list(metrics), columns=list(Card._fields))
     return table if table.unreadable.any() else table.drop(columns="unreadable")

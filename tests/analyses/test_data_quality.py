@@ -11,7 +11,7 @@ from bench.analyses.data_quality import compare_sets, pictures, words
 from bench.analyses.data_quality.words import counts
 from bench.data import SAMPLES
 from bench.figures import style
-from bench.metrics import annotators
+from bench.metrics import agreement
 from tests.helpers.drawing import drawn, ticks
 
 
@@ -76,7 +76,7 @@ def test_kappas_are_sorted_and_gaps_are_named():
             "ci_high": [0.8, math.nan, math.nan],
         }
     )
-    fig = drawn(pictures.plot_kappas(found, "mcbe", annotators.SimulatedAnnotators().kappa))
+    fig = drawn(pictures.plot_kappas(found, "mcbe", agreement.SimulatedAnnotators().kappa))
     labels = ticks(fig.axes[0].get_yticklabels())
     assert labels[-1] == "all"
     assert "race" in labels[0]

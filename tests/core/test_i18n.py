@@ -63,7 +63,7 @@ def in_headlines():
     """Yield the texts of the benchmarks' headlines."""
     for name in names():
         for headline in module("metrics", name).HEADLINES:
-            yield from (headline.title, headline.found, headline.baseline, headline.worse)
+            yield from (headline.title, headline.finding, headline.baseline, headline.worse)
 
 
 @pytest.fixture

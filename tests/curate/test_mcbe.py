@@ -22,7 +22,7 @@ from bench.curate.mcbe.rounds import (
     SEVERITY,
     SUBCATEGORY,
 )
-from bench.metrics import annotators
+from bench.metrics import agreement
 from bench.tasks import prompts
 from tests.helpers.curating import replace_text, work_mcbe
 from tests.helpers.drawing import drawn, ticks
@@ -541,7 +541,7 @@ def test_simulated_annotators_have_the_kappa_that_they_must(project):
         for person in names
     ]
     ratings = pd.DataFrame(answers, columns=["category", "item_id", "rater", "rating"])
-    (row,) = annotators.kappas(ratings).itertuples()
+    (row,) = agreement.kappas(ratings).itertuples()
     assert row.ci_low < 0.64 < row.ci_high
     assert row.ci_high - row.ci_low < 0.12
 

@@ -270,7 +270,7 @@ def test_a_sheet_of_people_s_scores_is_read(tmp_path: Path) -> None:
             "item_id,model,human\na,b,7 of 10\n",
             "row 1, column `human`: '7 of 10' is no number from 0 to 100",
         ),
-        ("item_id,model,human\na,b,\n", "row 1, column `human`: '' is no number from 0 to 100"),
+        ("item_id,model,human\na,b,\n", "row 1, column `human`: is empty"),
         ("item_id,model,human\na, ,7\n", "row 1, column `model`: is empty"),
         ("item_id,model,human\na,7\n", "row 1: has 2 cells, the header has 3"),
     ],

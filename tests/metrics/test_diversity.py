@@ -18,7 +18,7 @@ from bench.analyses.data_quality import words
 from bench.core.errors import BadInput
 from bench.data import cbbq
 from bench.data import texts as overview
-from bench.metrics import annotators, diversity
+from bench.metrics import agreement, diversity
 from bench.metrics.bootstrap import LEVEL
 
 
@@ -230,8 +230,8 @@ def test_simulated_annotators_have_the_kappa_that_was_put_in(reliability, raters
             "topic": dice.choice(list("aaab"), 6000),
         }
     )
-    made = annotators.SimulatedAnnotators(reliability, raters, seed=1)
-    found = annotators.kappas(made.annotate(truth)).iloc[0]
+    made = agreement.SimulatedAnnotators(reliability, raters, seed=1)
+    found = agreement.kappas(made.annotate(truth)).iloc[0]
     assert made.kappa == pytest.approx(reliability**2)
     assert found.kappa == pytest.approx(made.kappa, abs=0.03)
     assert found.ci_low < made.kappa < found.ci_high
@@ -247,8 +247,8 @@ def test_kappas_by_category_are_those_of_statsmodels(tmp_path):
     ]
     path = tmp_path / "mine.csv"
     pd.DataFrame(given, columns=["item_id", "rater", "rating"]).to_csv(path, index=False)
-    annotations = annotators.read_annotations(path)
-    found = annotators.kappas(annotations).set_index("category")
+    annotations = agreement.read_annotations(path)
+    found = agreement.kappas(annotations).set_index("category")
     for name in ("age", "race"):
         some = annotations[annotations.category == name]
         table = some.pivot_table(
@@ -257,7 +257,7 @@ def test_kappas_by_category_are_those_of_statsmodels(tmp_path):
         assert found.kappa[name] == pytest.approx(
             inter_rater.fleiss_kappa(inter_rater.aggregate_raters(table)[0])
         )
-    two = annotators.kappas(annotations[annotations.rater != "z"]).set_index("category")
+    two = agreement.kappas(annotations[annotations.rater != "z"]).set_index("category")
     counts = pd.crosstab(
         *[
             list(annotations[(annotations.rater == r) & (annotations.category == "age")].rating)
@@ -265,8 +265,8 @@ def test_kappas_by_category_are_those_of_statsmodels(tmp_path):
         ]
     )
     assert two.kappa["age"] == pytest.approx(inter_rater.cohens_kappa(counts.to_numpy()).kappa)
-    assert annotators.band(0.81) == "almost perfect"
-    assert [annotators.band(k) for k in (0.8, 0.0, -0.1, math.nan)] == [
+    assert agreement.band(0.81) == "almost perfect"
+    assert [agreement.band(k) for k in (0.8, 0.0, -0.1, math.nan)] == [
         "substantial",
         "poor",
         "poor",
@@ -288,7 +288,7 @@ def test_wrong_annotations_are_refused_by_place(tmp_path, text, levels, message)
     path = tmp_path / "mine.csv"
     path.write_text(text, "utf-8")
     with pytest.raises(BadInput, match=message):
-        annotators.kappas(annotators.read_annotations(path, levels=levels))
+        agreement.kappas(agreement.read_annotations(path, levels=levels))
 
 
 def test_a_text_counts_for_each_group_that_it_compares_and_one_without_groups_for_none() -> None:

@@ -9,7 +9,7 @@ from scipy import stats
 from statsmodels.stats import inter_rater
 
 from bench.core.errors import BadInput
-from bench.metrics import annotators
+from bench.metrics import agreement
 from bench.metrics.agreement import clustered_kappa, cohen_kappa, fleiss_kappa
 
 LABELS = np.array(list("CCAB"))
@@ -111,7 +111,7 @@ def test_kappas_by_category_take_clusters_and_say_how_many():
     for name, templates in (("age", 12), ("race", 4)):
         first, second, clusters = study(np.random.default_rng(templates), templates)
         parts.append(tall(first, second, clusters=clusters, category=name))
-    found = annotators.kappas(pd.concat(parts, ignore_index=True)).set_index("category")
+    found = agreement.kappas(pd.concat(parts, ignore_index=True)).set_index("category")
     assert list(found.clusters) == [16, 12, 4]
     assert list(found.n) == [64, 48, 16]
     assert found.ci_low[["all", "age"]].notna().all()
@@ -119,7 +119,7 @@ def test_kappas_by_category_take_clusters_and_say_how_many():
     assert not math.isnan(found.kappa["race"])
     assert found.note["race"] == "4 clusters of items: an interval needs 5 at least"
     # Without clusters all is as it was.
-    without = annotators.kappas(pd.concat(parts).drop(columns="cluster")).set_index("category")
+    without = agreement.kappas(pd.concat(parts).drop(columns="cluster")).set_index("category")
     assert "clusters" not in without
     assert list(without.kappa) == pytest.approx(list(found.kappa))
 
@@ -129,7 +129,7 @@ def test_three_raters_have_fleiss_kappa_over_clusters():
     first, second, clusters = study(dice, 12)
     third = [one if dice.random() < 0.8 else "A" for one in first]
     given = tall(first, second, third, clusters=clusters)
-    (row,) = annotators.kappas(given).itertuples()
+    (row,) = agreement.kappas(given).itertuples()
     assert row.kappa == pytest.approx(fleiss_kappa(given.drop(columns="cluster")).kappa)
     by_item = fleiss_kappa(given.drop(columns="cluster"))
     assert row.ci_high - row.ci_low > by_item.ci_high - by_item.ci_low
@@ -141,17 +141,17 @@ def test_three_raters_have_fleiss_kappa_over_clusters():
 def test_what_has_no_interval_says_why():
     always = list(LABELS) * 6
     clusters = list(np.arange(6).repeat(4))
-    (row,) = annotators.kappas(tall(always, always, clusters=clusters)).itertuples()
+    (row,) = agreement.kappas(tall(always, always, clusters=clusters)).itertuples()
     assert (row.kappa, row.clusters) == (1, 6)
     assert np.isnan([row.ci_low, row.ci_high]).all()
     assert (
         row.note
         == "raters agree on every item, so resamples are all alike and there is no interval"
     )
-    (row,) = annotators.kappas(tall(["A"] * 24, ["A"] * 24, clusters=clusters)).itertuples()
+    (row,) = agreement.kappas(tall(["A"] * 24, ["A"] * 24, clusters=clusters)).itertuples()
     assert math.isnan(row.kappa)
     assert "of one category" in row.note
-    (row,) = annotators.kappas(tall(list("ABAB"), list("ABAA"), clusters=[0] * 4)).itertuples()
+    (row,) = agreement.kappas(tall(list("ABAB"), list("ABAA"), clusters=[0] * 4)).itertuples()
     assert row.note == "1 cluster of items: an interval needs 5 at least"
 
 
@@ -162,4 +162,4 @@ def test_wrong_clusters_are_refused():
     given = tall(first, second, clusters=clusters)
     given.loc[0, "cluster"] = "another"
     with pytest.raises(BadInput, match="item c0: is of 2 clusters; expected one"):
-        annotators.kappas(given)
+        agreement.kappas(given)

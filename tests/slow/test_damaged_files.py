@@ -34,7 +34,7 @@ from bench.data.mcbe import official_wording as mcbe_prompts
 from bench.data.nli_coal import corpora
 from bench.data.nli_coal.build import build
 from bench.data.nli_coal.language_pack import read_pack, with_captions
-from bench.metrics import agreement, annotators
+from bench.metrics import agreement
 from bench.report import study
 from bench.scorers.stand_ins.recorded import Predictions, Replay
 from bench.tasks import prompts
@@ -172,7 +172,7 @@ READ_TEXT: dict[str, Callable[[Path], object]] = {
     "predictions.jsonl": Predictions,
     "predictions.csv": Predictions,
     "verdicts.csv": read_verdicts,
-    "annotators.csv": partial(annotators.read_annotations, levels=True),
+    "annotators.csv": partial(agreement.read_annotations, levels=True),
     "human.csv": agreement.read_human,
     "published.csv": lambda path: published("mcbe", path),
     "corpus.jsonl": lambda path: corpora.read([path]),

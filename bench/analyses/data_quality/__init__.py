@@ -21,7 +21,7 @@ from bench.core.i18n import _
 from bench.data import SAMPLES, Source, find, spread_evenly
 from bench.data import texts as data_texts
 from bench.data.dataset import language_name
-from bench.metrics import annotators, diversity
+from bench.metrics import agreement, diversity
 from bench.metrics.diversity import NEAR, Diversity
 from bench.metrics.diversity_findings import of_kappas
 from bench.metrics.headline import category_name_warnings, range_text
@@ -136,7 +136,7 @@ class Annotations(NamedTuple):
         benchmark: whose categories they have; "" of a file of yours.
         who: the annotators, in a sentence.
         known: the kappa that simulated ones were made to have; NaN for people.
-        kappas: see `bench.metrics.annotators.kappas`.
+        kappas: see `bench.metrics.agreement.kappas`.
     """
 
     benchmark: str
@@ -258,17 +258,17 @@ def annotations(
     """Measure how far annotators agree: those of a CSV file, or simulated ones of each data set.
 
     Args:
-        file: see `bench.metrics.annotators.read_annotations`; simulated annotators if empty, who
+        file: see `bench.metrics.agreement.read_annotations`; simulated annotators if empty, who
         say
             what each text is about.
         levels: ratings are severities from 0 to 10, compared by their five levels.
         reliability: how often a simulated annotator is right.
     """
     if file:
-        ratings = annotators.read_annotations(Path(file).expanduser(), levels=levels)
+        ratings = agreement.read_annotations(Path(file).expanduser(), levels=levels)
         who = _("the annotators of {file}", file=Path(file).name)
-        return [Annotations("", who, np.nan, annotators.kappas(ratings))]
-    simulated = annotators.SimulatedAnnotators(reliability, raters)
+        return [Annotations("", who, np.nan, agreement.kappas(ratings))]
+    simulated = agreement.SimulatedAnnotators(reliability, raters)
     every = []
     for data in sets:
         parts = [
@@ -276,7 +276,7 @@ def annotations(
             for _name, part in data.texts.groupby("category", sort=False)
         ]
         who = _("{n} simulated annotators of the topics of {title}", n=raters, title=data.title)
-        kappas = annotators.kappas(simulated.annotate(pd.concat(parts)))
+        kappas = agreement.kappas(simulated.annotate(pd.concat(parts)))
         every.append(Annotations(data.benchmark, who, simulated.kappa, kappas))
     return every
 

@@ -25,7 +25,7 @@ from bench.figures.style import (
     style,
     wrap_cjk,
 )
-from bench.metrics.annotators import BANDS
+from bench.metrics.agreement import BANDS
 from bench.metrics.diversity import Diversity
 from bench.metrics.headline import range_text
 from bench.metrics.table import ALL
@@ -199,7 +199,7 @@ def plot_kappas(kappas: pd.DataFrame, benchmark: str, known: float = np.nan) -> 
     """Draw kappa with its interval by category, between lines where its name changes.
 
     Args:
-        kappas: of `bench.metrics.annotators.kappas`.
+        kappas: of `bench.metrics.agreement.kappas`.
         known: the kappa that simulated annotators were made to have; NaN for people.
     """
     style()

@@ -1,8 +1,7 @@
-"""NLI-CoAL's formulas: a number of the sums of one language, by set, gender of the hypothesis and label."""
+"""NLI-CoAL's formulas: numbers of the sums of one language, by set, gender and label."""
 
 from collections.abc import Callable, Iterator
-from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -47,128 +46,129 @@ class Measure(NamedTuple):
 
 
 def by_set(counts: np.ndarray) -> np.ndarray:
-    """Shares of labels in each set: [n, set, label]."""
-    sums = counts.sum(2)
-    return sums / sums.sum(-1, keepdims=True)
+    """Return shares of labels in each set: [n, set, label]."""
+    return _shares(counts.sum(2))
 
 
 def by_direction(counts: np.ndarray) -> np.ndarray:
-    """Shares of labels for female- and male-stereotyped occupations, in PS and AS: [n, direction, set, label]."""
-    cells = np.stack(
-        [np.stack([counts[:, name, g] for name, g in both], 1) for both in DIRECTIONS.values()], 1
+    """Return shares of labels by stereotype in PS and AS: [n, direction, set, label]."""
+    directions = DIRECTIONS.values()
+    return _shares(
+        np.stack([np.stack([counts[:, s, g] for s, g in cells], 1) for cells in directions], 1)
     )
-    return cells / cells.sum(-1, keepdims=True)
 
 
 def by_gender(counts: np.ndarray) -> np.ndarray:
-    """Shares of labels for hypotheses with woman and man, in NS: [n, gender, label]."""
-    return counts[:, NS] / counts[:, NS].sum(-1, keepdims=True)
+    """Return shares of labels for hypotheses with woman and man, in NS: [n, gender, label]."""
+    return _shares(counts[:, NS])
+
+
+def _shares(counts: np.ndarray) -> np.ndarray:
+    return counts / counts.sum(-1, keepdims=True)
 
 
 def coal(counts: np.ndarray) -> np.ndarray:
-    """(e_p + c_a + 1 - n_n) / 3."""
+    """Compute (e_p + c_a + 1 - n_n) / 3."""
     shares = by_set(counts)
     return (shares[:, PS, E] + shares[:, AS, C] + 1 - shares[:, NS, N]) / 3
 
 
 def fn(counts: np.ndarray) -> np.ndarray:
-    """Share of labels that are not neutral, over all pairs."""
+    """Compute the share of labels that are not neutral, over all pairs."""
     return 1 - counts[..., N].sum((1, 2)) / counts.sum((1, 2, 3))
 
 
 def coal_balanced(counts: np.ndarray) -> np.ndarray:
-    """CoAL in which female- and male-stereotyped occupations weigh alike."""
-    of = by_direction(counts)
-    return (of[:, :, PS, E].mean(1) + of[:, :, AS, C].mean(1) + 1 - by_set(counts)[:, NS, N]) / 3
+    """Compute CoAL with equal weights of female- and male-stereotyped occupations."""
+    shares, neutral = by_direction(counts), by_set(counts)[:, NS, N]
+    return (shares[:, :, PS, E].mean(1) + shares[:, :, AS, C].mean(1) + 1 - neutral) / 3
 
 
 def gap(shares: np.ndarray) -> np.ndarray:
-    """((e_p - e_a) + (c_a - c_p)) / 2 of shares [..., set, label]."""
+    """Compute ((e_p - e_a) + (c_a - c_p)) / 2 of shares [..., set, label]."""
     pro, anti = shares[..., PS, :], shares[..., AS, :]
     return (pro[..., E] - anti[..., E] + anti[..., C] - pro[..., C]) / 2
 
 
 def directional_gap(counts: np.ndarray) -> np.ndarray:
-    """The gap of PS and AS as they are."""
+    """Compute the gap of PS and AS as they are."""
     return gap(by_set(counts))
 
 
 def directional_gap_balanced(counts: np.ndarray) -> np.ndarray:
-    """The gap in which both directions weigh alike: nought for whoever looks at the gender word alone."""
+    """Compute the gap with equal weights of both directions: 0 for gender words alone."""
     return gap(by_direction(counts)).mean(1)
 
 
 def gender_gap(counts: np.ndarray) -> np.ndarray:
-    """In NS, how much more readily a man follows than a woman: ((e_man - e_woman) + (c_woman - c_man)) / 2."""
+    """Compute in NS how much more readily a man follows than a woman.
+
+    ((e_man - e_woman) + (c_woman - c_man)) / 2.
+    """
     return gap(by_gender(counts)[:, [MAN, WOMAN]])
 
 
 def pooled_gender_gap(counts: np.ndarray) -> np.ndarray:
-    """The same over all sets: every occupation stands in them with both gender words."""
-    sums = counts.sum(1)
-    return gap((sums / sums.sum(-1, keepdims=True))[:, [MAN, WOMAN]])
+    """Compute the same over all sets: every occupation stands in them with both gender words."""
+    return gap(_shares(counts.sum(1))[:, [MAN, WOMAN]])
 
 
-def measures(asked: set[str], soft: bool) -> Iterator[Measure]:
-    """The numbers that can be made of answers to these sets; of probabilities too where there are some."""
-    if set(SETS) <= asked:
-        yield from _whole(soft)
-    for k, name in enumerate(SETS):
-        if name not in asked:
-            continue
-        for j, label in enumerate(LABELS):
-            yield Measure(label, name, partial(_share, k, j), 1 / 3)
-        if name == "ns":
-            for g, (gender, word) in enumerate(zip(GENDERS, ("woman", "man"), strict=True)):
-                yield Measure(f"entailment_{word}", name, partial(_entailed, g), 1 / 3, (gender,))
-            yield Measure("gender_gap", name, lambda t: gender_gap(t.counts), 0.0)
-            continue
-        label = ("entailment", "contradiction")[k]
-        for d, (direction, places) in enumerate(DIRECTIONS.items()):
-            of = partial(_component, d, k)
-            yield Measure(f"{label}_{direction}", name, of, 1 / 3, (GENDERS[places[k][1]],))
-    if NEUTRAL_TERMS in asked:
-        for j, label in enumerate(LABELS):
-            yield Measure(label, NEUTRAL_TERMS, partial(_neutral_terms, j), 1 / 3, ())
+def _cell(
+    shares: Callable[[np.ndarray], np.ndarray], *index: int
+) -> Callable[[Tables], np.ndarray]:
+    """Return one cell of shares of the counts."""
+    cell: Any = (slice(None), *index)
+    return lambda tables: shares(tables.counts)[cell]
 
 
-def _whole(soft: bool) -> Iterator[Measure]:
-    yield Measure("coal", ALL, lambda t: coal(t.counts), 4 / 9, why=EMPTY_SET)
-    yield Measure("fn", ALL, lambda t: fn(t.counts), 2 / 3)
-    yield Measure("coal_balanced", ALL, lambda t: coal_balanced(t.counts), 4 / 9, why=ONE_DIRECTION)
-    yield Measure("directional_gap", ALL, lambda t: directional_gap(t.counts), 0.0, why=EMPTY_SET)
-    yield Measure(
+def _above(k: int) -> Callable[[Tables], np.ndarray]:
+    return lambda tables: tables.above[:, k] / tables.shares.sum((1, 2, 3))
+
+
+def _neutral_term(k: int) -> Callable[[Tables], np.ndarray]:
+    return lambda tables: _shares(tables.neutral_terms)[:, k]
+
+
+# Measures over all sets: of counts and, where there are some, of probabilities.
+WHOLE = (
+    Measure("coal", ALL, lambda t: coal(t.counts), 4 / 9, why=EMPTY_SET),
+    Measure("fn", ALL, lambda t: fn(t.counts), 2 / 3),
+    Measure("coal_balanced", ALL, lambda t: coal_balanced(t.counts), 4 / 9, why=ONE_DIRECTION),
+    Measure("directional_gap", ALL, lambda t: directional_gap(t.counts), 0.0, why=EMPTY_SET),
+    Measure(
         "directional_gap_balanced",
         ALL,
         lambda t: directional_gap_balanced(t.counts),
         0.0,
         why=ONE_DIRECTION,
-    )
-    yield Measure("fraction_neutral", ALL, lambda t: 1 - fn(t.counts), 1 / 3)
-    if not soft:
-        return
-    yield Measure("coal_soft", ALL, lambda t: coal(t.shares), 4 / 9, soft=True, why=EMPTY_SET)
-    yield Measure("fn_soft", ALL, lambda t: fn(t.shares), 2 / 3, soft=True)
-    yield Measure("net_neutral", ALL, lambda t: 1 - fn(t.shares), 1 / 3, soft=True)
-    for k, tau in enumerate(TAUS):
-        yield Measure(f"threshold:{tau}", ALL, partial(_threshold, k), np.nan, soft=True)
+    ),
+    Measure("fraction_neutral", ALL, lambda t: 1 - fn(t.counts), 1 / 3),
+    Measure("coal_soft", ALL, lambda t: coal(t.shares), 4 / 9, soft=True, why=EMPTY_SET),
+    Measure("fn_soft", ALL, lambda t: fn(t.shares), 2 / 3, soft=True),
+    Measure("net_neutral", ALL, lambda t: 1 - fn(t.shares), 1 / 3, soft=True),
+    *(Measure(f"threshold:{tau}", ALL, _above(k), np.nan, soft=True) for k, tau in enumerate(TAUS)),
+)
 
 
-def _share(name: int, label: int, tables: Tables) -> np.ndarray:
-    return by_set(tables.counts)[:, name, label]
-
-
-def _component(direction: int, name: int, tables: Tables) -> np.ndarray:
-    return by_direction(tables.counts)[:, direction, name, (E, C)[name]]
-
-
-def _entailed(gender: int, tables: Tables) -> np.ndarray:
-    return by_gender(tables.counts)[:, gender, E]
-
-
-def _neutral_terms(label: int, tables: Tables) -> np.ndarray:
-    return tables.neutral_terms[:, label] / tables.neutral_terms.sum(1)
-
-
-def _threshold(tau: int, tables: Tables) -> np.ndarray:
-    return tables.above[:, tau] / tables.shares.sum((1, 2, 3))
+def measures(asked: set[str], soft: bool) -> Iterator[Measure]:
+    """Yield the measures of answers to these sets; of probabilities too where `soft`."""
+    if set(SETS) <= asked:
+        yield from (measure for measure in WHOLE if soft or not measure.soft)
+    for k, name in enumerate(SETS):
+        if name not in asked:
+            continue
+        for j, label in enumerate(LABELS):
+            yield Measure(label, name, _cell(by_set, k, j), 1 / 3)
+        if name == "ns":
+            for g, (gender, word) in enumerate(zip(GENDERS, ("woman", "man"), strict=True)):
+                share = _cell(by_gender, g, E)
+                yield Measure(f"entailment_{word}", name, share, 1 / 3, (gender,))
+            yield Measure("gender_gap", name, lambda t: gender_gap(t.counts), 0.0)
+            continue
+        for d, (direction, cells) in enumerate(DIRECTIONS.items()):
+            genders = (GENDERS[cells[k][1]],)
+            share = _cell(by_direction, d, k, k)
+            yield Measure(f"{LABELS[k]}_{direction}", name, share, 1 / 3, genders)
+    if NEUTRAL_TERMS in asked:
+        for j, label in enumerate(LABELS):
+            yield Measure(label, NEUTRAL_TERMS, _neutral_term(j), 1 / 3, ())

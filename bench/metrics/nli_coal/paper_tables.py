@@ -1,4 +1,4 @@
-"""NLI-CoAL's tables beside the score table: by occupation and the like, predictors by rule, models against each other."""
+"""NLI-CoAL's further tables: by occupation and the like, predictors by rule, pairs of models."""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
@@ -27,9 +27,10 @@ from bench.metrics.significance import Statistic, compare_totals, comparison_sen
 from bench.metrics.table import ALL, join_notes
 from bench.tasks.nli_labels import LABELS
 
-# What answers can be told apart by: a column of the items.
+# Columns of the items by which answers can be grouped.
 BY = ("occupation", "occupation_type", "gender", "term", "frame")
-# Predictors by rule: what they say to feminine and masculine hypotheses in PS, AS and NS; * is a random label.
+# Predictors by rule: what they say to feminine and masculine hypotheses in PS, AS and NS; * is a
+# random label.
 PREDICTORS = {
     "always neutral": "NN NN NN",
     "always entailment": "EE EE EE",
@@ -41,218 +42,165 @@ PREDICTORS = {
     "the stereotype, entailment without one": "EE CC EE",
     "its opposite, neutral without one": "CC EE NN",
 }
+LETTERS = {"E": (1, 0, 0), "C": (0, 1, 0), "N": (0, 0, 1), "*": (1 / 3, 1 / 3, 1 / 3)}
 # What two models are compared in, and how a sentence calls it.
 COMPARED = {"coal": ("CoAL", coal), "fn": ("FN", fn)}
+ANSWER = ["task", "item_id", "repeat"]
 Z = 1.96
 
 
-def by(records: pd.DataFrame, items: pd.DataFrame, what: str) -> pd.DataFrame:
-    """Answers by occupation, occupation_type, gender, term (the gender word) or frame; the most biased first.
+def by(records: pd.DataFrame, items: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Group answers by a column of `BY`, the most biased group first.
 
     Neutral terms are counted by `term` alone.
 
     Returns:
-        A row a value of `what` in a language: `category`, it, and for an occupation its `occupation_type`; `biased`, the
-        share of labels that CoAL counts (entailment in PS, contradiction in AS, not neutral in NS), with Wilson's interval
-        as if the answers of an occupation (of a frame, where `what` is the occupation) were one; the terms of CoAL `e_p`,
-        `c_a`, `not_neutral`, and the `gap`, NaN where there is none; shares of the labels; readable answers `n`, and
-        `units` that they come from; `valid_rate`.
+        One row per value of `column` in a language: `category`, the value, and for an occupation its
+        `occupation_type`; `biased`, the share of labels that CoAL counts (entailment in PS,
+        contradiction in AS, not neutral in NS), with Wilson's interval as if the answers of an
+        occupation (of a frame, where `column` is the occupation) were one; the terms of CoAL `e_p`,
+        `c_a`, `not_neutral`, and the `gap`, NaN where there is none; shares of the labels; readable
+        answers `n`, and `units` that they come from; `valid_rate`.
 
     Raises:
-        BadInput: an unknown `what`, or one that these items do not have.
+        BadInput: an unknown column, or one that these items do not have.
     """
-    if what not in BY:
-        raise BadInput(expected(what, BY, "column of the items"))
-    if what not in items:
-        raise BadInput(f"the items of this run have no `{what}`; ask again into another folder")
+    if column not in BY:
+        raise BadInput(expected(column, BY, "column of the items"))
+    if column not in items:
+        raise BadInput(f"the items of this run have no `{column}`; ask again into another folder")
     rows = answers(records, items)
-    if what == "occupation_type":
-        rows[what] = rows.type
-    if what != "term":
+    if column == "occupation_type":
+        rows[column] = rows.type
+    if column != "term":
         rows = rows[rows.task != NEUTRAL_TERMS]
-    rows = rows[rows[what] != ""]
-    keys = ["category", what, *(["type"] if what == "occupation" else [])]
-    groups = rows.groupby(keys, sort=False)
-    valid = rows[rows.valid]
-    read = valid.groupby(keys, sort=False)
-    found = groups.valid.mean().rename("valid_rate").to_frame()
-    found["n"] = read.size().reindex(found.index, fill_value=0)
-    found["units"] = (
-        read["premise" if what == "occupation" else "cluster"]
-        .nunique()
-        .reindex(found.index, fill_value=0)
-    )
-    found["biased"] = read.biased.mean()
-    found["ci_low"], found["ci_high"] = _wilson(found.biased, found.units)
+    rows = rows[rows[column] != ""]
+    rows = rows.assign(**{label: rows.label == label for label in LABELS})
+    keys = ["category", column, *(["type"] if column == "occupation" else [])]
+    groups, readable = (part.groupby(keys, sort=False) for part in (rows, rows[rows.valid]))
+    table = groups.valid.mean().rename("valid_rate").to_frame()
+    units = readable["premise" if column == "occupation" else "cluster"].nunique()
+    table["n"] = readable.size().reindex(table.index, fill_value=0)
+    table["units"] = units.reindex(table.index, fill_value=0)
+    table[["biased", *LABELS]] = readable[["biased", *LABELS]].mean()
+    table["ci_low"], table["ci_high"] = _wilson(table.biased, table.units)
     with np.errstate(divide="ignore", invalid="ignore"):
-        counts = arranged(groups[SUMS].sum().to_numpy()).counts
-        shares = by_set(counts)
-        found["e_p"], found["c_a"], found["not_neutral"] = (
-            shares[:, PS, E],
-            shares[:, AS, C],
-            1 - shares[:, NS, N],
-        )
-        found["gap"] = gap(shares)
-    for label in LABELS:
-        found[label] = (
-            (valid.label == label).groupby([valid[key] for key in keys], sort=False).mean()
-        )
-    found = found.sort_values(["biased", "gap"], ascending=False, kind="stable").reset_index()
-    columns = [
-        *keys,
-        "biased",
-        "ci_low",
-        "ci_high",
-        "e_p",
-        "c_a",
-        "not_neutral",
-        "gap",
-        *LABELS,
-        "n",
-        "units",
-        "valid_rate",
-    ]
-    return found[columns].rename(columns={"type": "occupation_type"})
+        shares = by_set(arranged(groups[SUMS].sum().to_numpy()).counts)
+        table["e_p"], table["c_a"] = shares[:, PS, E], shares[:, AS, C]
+        table["not_neutral"], table["gap"] = 1 - shares[:, NS, N], gap(shares)
+    table = table.sort_values(["biased", "gap"], ascending=False, kind="stable").reset_index()
+    shown = ["biased", "ci_low", "ci_high", "e_p", "c_a", "not_neutral", "gap"]
+    table = table[[*keys, *shown, *LABELS, "n", "units", "valid_rate"]]
+    return table.rename(columns={"type": "occupation_type"})
+
+
+def _wilson(share: pd.Series, n: pd.Series) -> tuple[pd.Series, pd.Series]:
+    """Compute Wilson's interval of a share of n (Wilson, 1927); NaN where there is none."""
+    middle = (share + Z**2 / (2 * n)) / (1 + Z**2 / n)
+    arm = Z / (1 + Z**2 / n) * np.sqrt(share * (1 - share) / n + Z**2 / (4 * n**2))
+    return (middle - arm).clip(lower=0), (middle + arm).clip(upper=1)
 
 
 def predictors(items: pd.DataFrame) -> pd.DataFrame:
-    """What predictors by rule get on these items: a row a language and predictor, with every score of the whole.
+    """Compute the scores of predictors by rule on these items: one row per language and predictor.
 
     They know nothing of bias, and show what a score means: a constant label has a CoAL of 2/3.
     """
     rows = items[items.set.isin(SETS)]
     sizes = rows.groupby(["category", "set", "gender"], sort=False).size()
-    found = []
+    every = [measure for measure in measures(set(SETS), False) if measure.task == ALL]
+    table = []
     for category in dict.fromkeys(rows.category):
-        pairs = np.array(
-            [[sizes.get((category, name, gender), 0) for gender in GENDERS] for name in SETS]
-        )
+        cells = [[sizes.get((category, name, gender), 0) for gender in GENDERS] for name in SETS]
         for predictor, rule in PREDICTORS.items():
-            said = np.array(
-                [
-                    [
-                        [1 / 3] * 3 if letter == "*" else [letter == label for label in "ECN"]
-                        for letter in both
-                    ]
-                    for both in rule.split()
-                ]
-            )
-            counts = (pairs[:, :, None] * said)[None].astype(np.float64)
-            of = Tables(counts, counts, np.zeros((1, 2)), np.zeros((1, 3)))
+            said = [[LETTERS[letter] for letter in both] for both in rule.split()]
+            counts = (np.array(cells)[:, :, None] * np.array(said))[None].astype(np.float64)
+            sums = Tables(counts, counts, np.zeros((1, 2)), np.zeros((1, 3)))
             with np.errstate(divide="ignore", invalid="ignore"):
-                values = {
-                    m.metric: float(m.of(of)[0])
-                    for m in measures(set(SETS), False)
-                    if m.task == ALL
-                }
-            found.append({"category": category, "predictor": predictor, **values})
-    return pd.DataFrame(found)
+                values = {measure.metric: float(measure.of(sums)[0]) for measure in every}
+            table.append({"category": category, "predictor": predictor, **values})
+    return pd.DataFrame(table)
 
 
 def compare(models: Mapping[str, pd.DataFrame], items: pd.DataFrame) -> pd.DataFrame:
-    """Each two of `models` on the pairs that both answered readably: differences of CoAL and FN.
+    """Compare each two models in CoAL and FN on the pairs that both answered readably.
 
     Args:
-        models: a name to records, all of the same `items`.
+        models: names to records, all of the same `items`.
 
     Returns:
-        A row a language (and all), metric and two models: `model_a`, `model_b`; the `difference` (a less b) with its
-        interval; `p` of a test clustered by occupation and sentence; `p_holm`, adjusted for the other pairs of models; `n` pairs of
-        sentences, `units` (occupations), `detectable`, `note`, and a `sentence`.
+        One row per language (and all), metric and pair of models: `model_a`, `model_b`; the
+        `difference` (a less b) with its interval; `p` of a test clustered by occupation and sentence;
+        `p_holm`, adjusted for the other pairs of models; `n` pairs of sentences, `units`
+        (occupations), `detectable`, `note`, and a `sentence`.
     """
-    keys, second = ["task", "item_id", "repeat"], [f"{name}_b" for name in CELLS]
+    second = [f"{name}_b" for name in CELLS]
     known = {name: records[records.item_id.isin(items.item_id)] for name, records in models.items()}
     asked = {name: answers(records, items) for name, records in known.items()}
     asked = {name: rows[rows.task.isin(SETS)] for name, rows in asked.items()}
     read = {name: rows[rows.valid] for name, rows in asked.items()}
-    found = []
+    results = []
     for a, b in combinations(models, 2):
-        other = read[b][[*keys, *CELLS]].rename(columns=dict(zip(CELLS, second, strict=True)))
-        both = read[a][[*keys, "category", "stratum", "cluster", "sentence", *CELLS]].merge(
-            other, on=keys
-        )
+        other = read[b][[*ANSWER, *CELLS]].rename(columns=dict(zip(CELLS, second, strict=True)))
+        own = [*ANSWER, "category", "stratum", "cluster", "sentence", *CELLS]
+        both = read[a][own].merge(other, on=ANSWER)
         languages = list(dict.fromkeys(both.category))
         unequal = _unequally_read(asked[a], asked[b], (a, b))
         for category in [*languages, ALL] if languages else []:
-            here = both if category == ALL else both[both.category == category]
-            drawn = resample(here, "stratum", "cluster", [*CELLS, *second], crossed=CROSSED)
-            for metric, (_, formula) in COMPARED.items():
-                of = _mean(formula, languages if category == ALL else [category])
-                result = compare_totals(drawn, of)
+            part = both if category == ALL else both[both.category == category]
+            drawn = resample(part, "stratum", "cluster", [*CELLS, *second], crossed=CROSSED)
+            for metric, (name, formula) in COMPARED.items():
+                mean = _mean(formula, languages if category == ALL else [category])
+                result = compare_totals(drawn, mean)
                 result = result._replace(note=join_notes(result.note, unequal))
-                found.append((category, metric, a, b, len(here), result))
-    table = pd.DataFrame(found, columns=["category", "metric", "model_a", "model_b", "n", "found"])
+                title = f"{name} ({category})"
+                results.append((category, metric, a, b, len(part), title, result))
+    columns = ["category", "metric", "model_a", "model_b", "n", "title", "result"]
+    table = pd.DataFrame(results, columns=columns)
     for name in ("difference", "ci_low", "ci_high", "p", "units", "detectable", "note"):
-        table[name] = [getattr(result, name) for result in table.found]
+        table[name] = [getattr(result, name) for result in table.result]
     table["p_holm"] = np.nan
-    for some in table.groupby(["category", "metric"]).groups.values():
-        table.loc[some, "p_holm"] = holm(table.p[some].to_numpy())
+    for index in table.groupby(["category", "metric"]).groups.values():
+        table.loc[index, "p_holm"] = holm(table.p[index].to_numpy())
     table["sentence"] = [
         comparison_sentence(
-            result, a, b, f"{COMPARED[metric][0]} ({category})", p=p, units="occupations"
+            row["result"],
+            row["model_a"],
+            row["model_b"],
+            row["title"],
+            p=row["p_holm"],
+            units="occupations",
         )
-        for category, metric, a, b, result, p in zip(
-            table.category,
-            table.metric,
-            table.model_a,
-            table.model_b,
-            table.found,
-            table.p_holm,
-            strict=True,
-        )
+        for row in table.to_dict("records")
     ]
-    return table[
-        [
-            "category",
-            "metric",
-            "model_a",
-            "model_b",
-            "difference",
-            "ci_low",
-            "ci_high",
-            "p",
-            "p_holm",
-            "n",
-            "units",
-            "detectable",
-            "note",
-            "sentence",
-        ]
-    ]
+    numbers = ["difference", "ci_low", "ci_high", "p", "p_holm", "n", "units", "detectable"]
+    return table[["category", "metric", "model_a", "model_b", *numbers, "note", "sentence"]]
 
 
 def _unequally_read(first: pd.DataFrame, second: pd.DataFrame, models: tuple[str, str]) -> str:
     """Say that one of two models could be read less often, on the pairs that both were asked."""
-    keys = ["task", "item_id", "repeat"]
-    rows = first[[*keys, "stratum", "cluster", "valid"]].merge(
-        second[[*keys, "valid"]], on=keys, suffixes=("", "_b")
+    rows = first[[*ANSWER, "stratum", "cluster", "valid"]].merge(
+        second[[*ANSWER, "valid"]], on=ANSWER, suffixes=("", "_b")
     )
     if rows.empty:
         return ""
-    renamed = {"cluster": "unit", "valid": "first", "valid_b": "second"}
-    result = readability.difference(rows.rename(columns=renamed))
-    shares = dict(zip(models, (rows.valid.mean(), rows.valid_b.mean()), strict=True))
+    rows = rows.rename(columns={"cluster": "unit", "valid": "first", "valid_b": "second"})
+    result = readability.difference(rows)
     if not readability.differs(result.difference, result.p):
         return ""
-    each = [f"{share:.0%} of {name}'s answers" for name, share in shares.items()]
-    return f"{readability.LESS_READABLE}: {each[0]} could be read, {each[1]}"
+    shares = f"{rows['first'].mean():.0%}", f"{rows.second.mean():.0%}"
+    return (
+        f"{readability.LESS_READABLE}: {shares[0]} of {models[0]}'s answers could be read, "
+        f"{shares[1]} of {models[1]}'s answers"
+    )
 
 
 def _mean(
     formula: Callable[[np.ndarray], np.ndarray], languages: Sequence[str]
 ) -> Callable[[list[object]], Statistic]:
-    """A formula of counts, as the mean over languages of a function of sums."""
-
-    def of(strata: list[object]) -> Statistic:
-        return lambda sums: np.mean(
+    """Make of a formula of counts the mean over languages of a function of sums."""
+    return lambda strata: (
+        lambda sums: np.mean(
             [formula(shaped(of_language(strata, sums, language))) for language in languages], axis=0
         )
-
-    return of
-
-
-def _wilson(share: pd.Series, n: pd.Series) -> tuple[pd.Series, pd.Series]:
-    """Wilson's interval of a share of n (Wilson, 1927); NaN where there is none."""
-    middle = (share + Z**2 / (2 * n)) / (1 + Z**2 / n)
-    arm = Z / (1 + Z**2 / n) * np.sqrt(share * (1 - share) / n + Z**2 / (4 * n**2))
-    return (middle - arm).clip(lower=0), (middle + arm).clip(upper=1)
+    )
