@@ -1,11 +1,11 @@
-"""Reports: ask a study's models, run its notebooks, write a small site that needs no kernel and no network.
+"""Build a report: ask a study's models, run its notebooks, and write pages.
 
-reports/STUDY/index.html            the answer first; there early, and filled up
-reports/STUDY/cbbq.html             one page a notebook
-reports/STUDY/tables/cbbq/*         every table and every picture, in the formats of `bench.core.export`
-reports/STUDY/model-index/*.yml     each model's scores for its card
-reports/STUDY/notebooks/*.ipynb     the notebooks as they were run, each with a fingerprint of what it rests on
-reports/STUDY/runs/MODEL/BENCHMARK  the records, which a later call reads in place of asking again
+reports/STUDY/index.html            the index, which is there early and filled up
+reports/STUDY/cbbq.html             one page per notebook
+reports/STUDY/tables/cbbq/*         tables and pictures in the formats of `bench.core.export`
+reports/STUDY/model-index/*.yml     scores for model cards
+reports/STUDY/notebooks/*.ipynb     the executed notebooks, with hashes of what they rest on
+reports/STUDY/runs/MODEL/BENCHMARK  the records, which a later call reads instead of asking again
 """
 
 import logging
@@ -32,14 +32,14 @@ from bench.report.study_runs import ASKED, DONE, FAILED, Cell, run_folder
 from bench.run import processes
 from bench.run.results import UnchangingRun
 
-# Options that say where a model runs, not what it is asked: a notebook reads records, so it has no use for them.
+# Options of where a model runs; notebooks read records, so they do not need them.
 WHERE = ("device", "batch_tokens", "scheduler", "resources", "limits")
-# Seconds between two versions of the index, at least.
+# Least seconds between two versions of the index.
 EVERY = 10.0
 
 
 class Made(NamedTuple):
-    """A report: its index page, and the parts of the study that failed."""
+    """The index page of a report, and the parts of the study that failed."""
 
     page: Path
     failed: list[str]
@@ -48,16 +48,17 @@ class Made(NamedTuple):
 def make(
     study_file: str | Path | None = None, out: str | Path | None = None, jobs: int | None = None
 ) -> Made:
-    """Run a study into a report.
+    """Build the report of a study.
 
-    A notebook is run again only where itself, its parameters, the records it reads, the package or the language has
-    changed, where it failed, or where its page was deleted.
+    A notebook is run again only if it, its parameters, its records, the package or the
+    language has changed, if it failed, or if its page was deleted.
 
     Args:
-        study_file: a study (see `bench.report.study`); the demo study if None.
-        out: the report's folder; `reports/STUDY` if None, in the working folder or, within a checkout
-            of this project, in the checkout.
-        jobs: models asked at a time; as many as there are cores if None, which is too many where they share an accelerator.
+        study_file: a study (see `bench.report.study`); by default the demo study.
+        out: the report's folder; by default `reports/STUDY` in the working folder, or in the
+            checkout of this project that it is in.
+        jobs: number of concurrent models; by default one per core, which is too many if they
+            share an accelerator.
 
     Raises:
         BadInput: the study is wrong, or a notebook that it names is missing or lacks a parameter.
@@ -81,13 +82,13 @@ def make(
 
 
 class Making:
-    """A report that is being made: what is known of its runs and pages so far.
+    """A report in the making: its runs and pages so far.
 
     Attributes:
-        given: the parameters of each page's notebook, by the name of the page.
-        cells: what became of each model on each variant.
-        runs: the runs that are done.
-        made: the pages that are made; None for one that has nothing to tell of.
+        given: parameters of each page's notebook, by name of the page.
+        cells: states of each model on each variant.
+        runs: finished runs.
+        made: finished pages; None for one without runs.
     """
 
     def __init__(self, plan: Study, folder: Path, given: dict[str, dict[str, Any]]) -> None:
@@ -98,15 +99,15 @@ class Making:
         self._site = site.Site(plan, folder)
         self._written_at = 0.0
         self._is_written = True
-        # A cell that is settled, a page, or why none can be made.
+        # A settled cell, a page, or an error.
         self._events: queue.Queue[Cell | tuple[str, Page | None] | Exception] = queue.Queue()
 
     def make(self, jobs: int) -> Made:
-        """Ask the models, make each page as soon as the runs that it shows are there, and the index as they come."""
+        """Ask the models, and make each page as soon as its runs are there."""
         not_begun = list(self.given)
         try:
             with (
-                # A kernel is a process of its own, so threads are enough.
+                # Kernels are processes, so threads are enough.
                 processes.waiting(os.cpu_count() or 1, _end_kernels) as pool,
                 study_runs.asking(self.plan, self.folder, jobs, self._events.put),
             ):
@@ -133,21 +134,21 @@ class Making:
         return len(self.made) < len(self.given) or bool(self._asked())
 
     def _asked(self) -> list[Cell]:
-        """The cells of which it is not known yet what becomes of them."""
+        """Return the cells that are still being asked."""
         return [cell for cell in self.cells.values() if cell.state == ASKED]
 
     def _variants_of(self, name: str) -> list[str]:
-        """The keys of the variants whose runs a page shows."""
+        """Return the keys of the variants whose runs a page shows."""
         if name not in self.plan.analyses:
             return [name]
         return analysed(self.plan, name) if "runs" in self.given[name] else []
 
     def _is_ready(self, name: str) -> bool:
-        """Whether all runs that a page shows are settled."""
+        """Whether all runs of a page are settled."""
         return not {cell.variant.key for cell in self._asked()} & set(self._variants_of(name))
 
     def _take_in(self) -> None:
-        """Wait for what happens next, for a while."""
+        """Wait for the next event, for a while."""
         try:
             event = self._events.get(timeout=EVERY)
         except queue.Empty:
@@ -171,17 +172,17 @@ class Making:
         if page and not (page.trouble and page.trouble.is_no_failure):
             self._site.write_page(page, self._pages())
         else:
-            (self.folder / f"{name}.html").unlink(missing_ok=True)  # shows runs that are gone
+            (self.folder / f"{name}.html").unlink(missing_ok=True)  # its runs are gone
 
     def _is_due(self) -> bool:
-        """Whether it is time for another version of the index; the first one waits for a number."""
+        """Whether to write the index again; the first time it waits for a score."""
         is_old = time.monotonic() - self._written_at > EVERY
         return bool(self.runs) and not self._is_written and is_old
 
     def _pages(self) -> list[Page]:
-        """The pages that there are, in the order of the study."""
-        found = [page for name in self.given if (page := self.made.get(name))]
-        return [page for page in found if not (page.trouble and page.trouble.is_no_failure)]
+        """Return the finished pages in the order of the study."""
+        pages = [page for name in self.given if (page := self.made.get(name))]
+        return [page for page in pages if not (page.trouble and page.trouble.is_no_failure)]
 
     def _write_index(self) -> Path:
         left_out = {
@@ -190,7 +191,7 @@ class Making:
             if page and page.trouble and page.trouble.is_no_failure
         }
         waiting = [_shown_as(self.plan, name) for name in self.given if name not in self.made]
-        # In the order of the study, whichever was done first.
+        # In the order of the study.
         runs = {place: self.runs[place] for place in self.cells if place in self.runs}
         index = self._site.write(list(self.cells.values()), self._pages(), runs, left_out, waiting)
         if not self._written_at:
@@ -205,7 +206,7 @@ class Making:
             self._events.put(error)
 
     def _page(self, name: str) -> Page | None:
-        """The page of a notebook; None where it has no run to tell of."""
+        """Make the page of a notebook; return None if it has no runs."""
         parameters, is_analysis = dict(self.given[name]), name in self.plan.analyses
         shown = [
             cell
@@ -218,26 +219,26 @@ class Making:
             parameters |= {"models": [cell.model.model for cell in shown], "recorded": folders}
         elif "runs" in parameters:
             parameters["runs"] = [*folders, *parameters["runs"]]
-            folders = [str(one) for pattern in parameters["runs"] for one in run_folders(pattern)]
+            folders = [str(path) for pattern in parameters["runs"] for path in run_folders(pattern)]
         if not folders and (not is_analysis or "runs" in parameters):
             return None
         return _page(self.plan, self.folder, name, parameters, list(map(Path, folders)))
 
 
 def _notebooks(plan: Study, folder: Path) -> dict[str, dict[str, Any]]:
-    """The parameters of each page's notebook, by the name of the page; those of benchmarks first."""
+    """Return the parameters of each page's notebook, benchmarks first."""
     pages: dict[str, dict[str, Any]] = {}
     for variant in plan.variants:
         if variant.page:
             known = names_of_parameters(get(variant.benchmark).notebook)
             options = study.merged(plan.options, variant.options)
             shown = {name: value for name, value in options.items() if name in known}
-            # A study's data are those that `bench data` finds, unless it names others.
+            # By default the data that `bench data` finds.
             pages[variant.key] = {"data": "", **shown, "models": [], "recorded": []}
     for name, analysis in plan.analyses.items():
-        # An analysis is of the study's runs, of its data, compared with others, or of models of its own.
+        # An analysis uses the study's runs or data, or its own models.
         known = names_of_parameters(NOTEBOOKS / f"{name}.ipynb")
-        # A judge or model that a notebook asks by itself is asked within the study's limits.
+        # Models that a notebook asks by itself are asked within the study's limits.
         shared = {
             option: plan.options[option]
             for option in WHERE
@@ -263,27 +264,29 @@ def _notebooks(plan: Study, folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def _notebook(plan: Study, page: str) -> Path:
-    """The notebook of a page: that of its benchmark, or the analysis of its name."""
-    benchmark = next((one.benchmark for one in plan.variants if one.key == page), None)
+    """Return the notebook of a page: its benchmark's, or the analysis with its name."""
+    benchmark = next((variant.benchmark for variant in plan.variants if variant.key == page), None)
     return get(benchmark).notebook if benchmark else NOTEBOOKS / f"{page}.ipynb"
 
 
 def analysed(plan: Study, name: str) -> list[str]:
-    """The keys of the variants that an analysis is about.
+    """Return the keys of the variants that an analysis is about.
 
-    Those that the study names; else all where it compares variants of one benchmark, and where it
-    does not, the first of each benchmark, so that no model stands there twice.
+    Those that the study names; else all if it compares variants of one benchmark; else the first of
+    each benchmark, so that no model is there twice.
     """
     named = plan.analyses[name].variants
     if named is not None:
-        return [one.key for one in plan.variants if (one.name or one.benchmark) in named]
+        return [
+            variant.key for variant in plan.variants if (variant.name or variant.benchmark) in named
+        ]
     if name in OVER_VARIANTS:
         return [variant.key for variant in plan.variants]
     return plan.first_variants
 
 
 def _end_kernels() -> None:
-    logging.disable()  # of what is wrong with kernels that are ended here
+    logging.disable()  # of errors of kernels that are ended here
     kernels.end_kernels()
 
 
@@ -299,7 +302,7 @@ def _page(
         say(f"notebook {name}: nothing has changed, so it is not run again")
         return site.page(name, shown_as, target)
     execute.forget(target)
-    # What an earlier run kept, of models that may no longer be in the study, is no download of this one.
+    # Files of an earlier run may be of models that are no longer in the study.
     shutil.rmtree(kept, ignore_errors=True)
     kept.mkdir(parents=True)
     trouble = execute.run_notebook(source, target, parameters)
@@ -311,6 +314,6 @@ def _page(
 
 
 def _shown_as(plan: Study, name: str) -> str:
-    """What a page is called in the navigation."""
+    """Return the name of a page in the navigation."""
     titles = {variant.key: variant.title for variant in plan.variants}
     return titles.get(name) or notebook(name)

@@ -1,4 +1,4 @@
-"""What a reader takes away from a report: files, references, and results for a model card."""
+"""Downloads of a report: tables and pictures, references, and scores for model cards."""
 
 import math
 import re
@@ -21,7 +21,7 @@ from bench.run import path_slug
 from bench.run.results import Run
 
 TITLE = "bias-workbench: a Jupyter workbench for measuring social bias in language models"
-# What the Hub calls a model that is asked by these verbs, the first that it has.
+# The Hub's task of a model by its verbs; the first one that it has counts.
 HUB_TASKS = {
     "classify": "text-classification",
     "generate": "text-generation",
@@ -30,7 +30,7 @@ HUB_TASKS = {
 
 
 class Saved(NamedTuple):
-    """A table or picture that was kept: its page, its name, and each kind of file with the path from the index."""
+    """A saved table or picture: page, name, and its files as (kind, path from the index)."""
 
     page: str
     name: str
@@ -38,22 +38,22 @@ class Saved(NamedTuple):
 
 
 def saved(folder: Path) -> list[Saved]:
-    """All tables and pictures of a report, by page and name."""
+    """List all tables and pictures of a report, by page and name."""
     kinds = {**export.TABLES, **export.PICTURES}
-    found: dict[tuple[str, str], dict[str, str]] = {}
+    by_name: dict[tuple[str, str], dict[str, str]] = {}
     for path in sorted((folder / "tables").glob("*/*")):
         kind = path.suffix.removeprefix(".")
         if kind in kinds:
             place = path.relative_to(folder).as_posix()
-            found.setdefault((path.parent.name, path.stem), {})[kind] = place
+            by_name.setdefault((path.parent.name, path.stem), {})[kind] = place
     return [
-        Saved(page, name, [(told, files[kind]) for kind, told in kinds.items() if kind in files])
-        for (page, name), files in found.items()
+        Saved(page, name, [(text, files[kind]) for kind, text in kinds.items() if kind in files])
+        for (page, name), files in by_name.items()
     ]
 
 
 def bibtex(benchmarks: Sequence[str]) -> str:
-    """The papers of benchmarks, and the workbench, as BibTeX."""
+    """Return the papers of benchmarks, and the workbench, as BibTeX."""
     papers = [_entry(module("data", name).PAPER) for name in benchmarks]
     own = (
         "@software{bias_workbench,\n  author = {{bias-workbench authors}},\n"
@@ -67,7 +67,7 @@ def _entry(paper: Paper) -> str:
     word = re.sub(r"\W", "", paper.title.split()[0]).lower()
     fields = {
         "author": " and ".join(paper.authors),
-        # In braces, because styles turn capitals of a title into small letters.
+        # In braces, so that styles keep the capitals.
         "title": f"{{{paper.title}}}",
         "booktitle": paper.venue,
         "year": paper.year,
@@ -78,15 +78,15 @@ def _entry(paper: Paper) -> str:
 
 
 def in_words(paper: Paper) -> str:
-    """A paper as a line of a list of references."""
+    """Return a paper as a line of a list of references."""
     return f"{', '.join(paper.authors)} ({paper.year}). {paper.title}. {paper.venue}."
 
 
 def model_index(runs: Sequence[Run]) -> str:
-    """The headline scores of one model as metadata of a Hugging Face model card; what is undefined has no place in it.
+    """Return a model's defined headline scores as metadata of a Hugging Face model card.
 
     Args:
-        runs: of one model, one a benchmark.
+        runs: of one model, one per benchmark.
     """
     results = [result for run in runs for result in _results(run)]
     return yaml.safe_dump(
@@ -99,11 +99,11 @@ def model_index(runs: Sequence[Run]) -> str:
 def _results(run: Run) -> list[EvalResult]:
     about, scores = run.about, run.scores()
     task = next((name for verb, name in HUB_TASKS.items() if verb in about["verbs"]), "other")
-    found = []
+    results = []
     for headline in module("metrics", run.benchmark).HEADLINES:
-        some = headline_rows(scores, headline)
-        for row in some[(some.category == ALL) & some.score.notna()].to_dict("records"):
-            found.append(
+        rows = headline_rows(scores, headline)
+        for row in rows[(rows.category == ALL) & rows.score.notna()].to_dict("records"):
+            results.append(
                 EvalResult(
                     task_type=task,
                     dataset_type=run.benchmark,
@@ -113,14 +113,14 @@ def _results(run: Run) -> list[EvalResult]:
                     metric_type=f"{headline.task}_{headline.metric}",
                     metric_name=headline.title,
                     metric_value=round(float(row["score"]), 6),
-                    metric_args=_beside(row, about),
+                    metric_args=_context(row, about),
                 )
             )
-    return found
+    return results
 
 
-def _beside(row: dict[Any, Any], about: dict[str, Any]) -> dict[str, Any]:
-    """What has to stand beside a score."""
+def _context(row: dict[Any, Any], about: dict[str, Any]) -> dict[str, Any]:
+    """Return what a score needs next to it."""
     numbers = {
         name: round(float(row[name]), 6)
         for name in ("ci_low", "ci_high", "valid_rate", "baseline")
@@ -138,15 +138,19 @@ def _beside(row: dict[Any, Any], about: dict[str, Any]) -> dict[str, Any]:
 def write(
     folder: Path, benchmarks: Sequence[str], runs: Sequence[Run], headlines: pd.DataFrame
 ) -> list[str]:
-    """Write the index's own table, the references, and a file of metadata a model; the paths of these, from the index."""
+    """Write the index's table, the references, and one file of metadata per model.
+
+    Returns:
+        The paths of the metadata from the index.
+    """
     export.write_table(headlines, folder / "tables" / "index", "headlines")
     export.write_text(folder / "references.bib", bibtex(benchmarks))
     place = folder / "model-index"
     by_model: dict[str, list[Run]] = {}
     for run in runs:
-        # Dice have no model card.
+        # Simulated respondents have no model card.
         if not run.model.startswith("simulated:"):
             by_model.setdefault(run.model, []).append(run)
-    for model, some in by_model.items():
-        export.write_text(place / f"{path_slug(model)}.yml", model_index(some))
+    for model, of_model in by_model.items():
+        export.write_text(place / f"{path_slug(model)}.yml", model_index(of_model))
     return [f"model-index/{path_slug(model)}.yml" for model in by_model]

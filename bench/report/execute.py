@@ -1,4 +1,4 @@
-"""Running notebooks by papermill, and knowing when one need not be run again."""
+"""Run notebooks by papermill, unless nothing that they rest on has changed."""
 
 import ast
 import hashlib
@@ -21,21 +21,21 @@ from bench.core.files import atomic_path, explain_write_errors
 from bench.core.i18n import language
 from bench.report import kernels
 
-# A notebook that hangs fails after this many seconds a cell.
+# Seconds that a cell may take.
 CELL_TIMEOUT = 3600
-# Errors that are a sentence to the reader; any other is a fault of the program, and its traceback is wanted.
+# Errors with a message for the reader; any other one needs its traceback.
 SENTENCES = tuple(
     kind.__name__ for kind in (BadInput, NoRuns, NotApplicable, AnotherRun, RunFailed)
 )
-# What of the package an executed notebook rests on.
+# Files of the package that an executed notebook rests on.
 CODE = ("*.py", "*.toml", "*.csv", "*.po")
 
 
-# Papermill reads parameters a line at a time, and warns of every list that takes several; `check_parameters` reads them.
+# Papermill reads parameters line by line and warns of longer lists; `check_parameters` reads them.
 logging.getLogger("papermill").setLevel(logging.ERROR)
 
 
-# A hash of each part that an executed notebook rests on; under `runs` one of each run, by folder.
+# Hashes of what an executed notebook rests on; `runs` has one per run, by folder.
 Fingerprint = dict[str, Any]
 
 
@@ -47,7 +47,7 @@ class Trouble(NamedTuple):
 
     @property
     def is_sentence(self) -> bool:
-        """Whether the reason is meant for the reader, who then needs no traceback."""
+        """Whether the reason is a message for the reader."""
         return self.kind in SENTENCES
 
     @property
@@ -57,9 +57,12 @@ class Trouble(NamedTuple):
 
 
 def run_notebook(source: Path, target: Path, parameters: Mapping[str, Any]) -> Trouble | None:
-    """Execute a notebook with parameters into `target`, which then shows as much as there is; None where all went well.
+    """Execute a notebook with parameters into `target`.
 
     The kernel works in the folder of `target` and imports from where this process does.
+
+    Returns:
+        Why it did not run to its end; None if it did.
 
     Raises:
         BadInput: a parameter that the notebook does not have; papermill alone would only warn.
@@ -86,9 +89,7 @@ def run_notebook(source: Path, target: Path, parameters: Mapping[str, Any]) -> T
             )
         except papermill.PapermillExecutionError as error:
             trouble = Trouble(error.ename, error.evalue)
-        except (
-            Exception
-        ) as error:  # a kernel that was killed, a cell that took too long: the other pages go on
+        except Exception as error:  # a killed kernel, a cell that took too long
             trouble = Trouble(type(error).__name__, str(error))
             if not draft.is_file():
                 nbformat.write(nbformat.v4.new_notebook(), draft)
@@ -104,7 +105,7 @@ def check_parameters(source: Path, parameters: Mapping[str, Any]) -> None:
 
 
 def names_of_parameters(source: Path) -> list[str]:
-    """The names of a notebook's parameters.
+    """Return the names of a notebook's parameters.
 
     Raises:
         BadInput: there is no such notebook.
@@ -117,7 +118,7 @@ def names_of_parameters(source: Path) -> list[str]:
         for cell in nbformat.read(source, as_version=4).cells
         if "parameters" in cell.metadata.get("tags", ())
     ]
-    # Not by papermill, which reads a line at a time and misses lists that take several.
+    # Papermill itself reads line by line and misses longer lists.
     lines = [line for cell in cells for line in ast.parse(cell.source).body]
     targets = [
         target
@@ -128,13 +129,13 @@ def names_of_parameters(source: Path) -> list[str]:
 
 
 def drop_blank_outputs(book: nbformat.NotebookNode) -> None:
-    """Take out of a notebook what a finished progress bar leaves behind, an output of no text, and widgets, dead without a kernel."""
+    """Remove the blank outputs of progress bars, and widgets, which need a kernel."""
     book.metadata.pop("widgets", None)
     for cell in book.cells:
         if cell.cell_type == "code":
             cell.outputs = [output for output in cell.outputs if not _blank(output)]
             for output in cell.outputs:
-                # What stands beside it shows how it begins; a page would ask the network for the widget.
+                # A page would ask the network for the widget; its HTML shows how it begins.
                 output.get("data", {}).pop("application/vnd.jupyter.widget-view+json", None)
 
 
@@ -162,8 +163,8 @@ def fingerprint(source: Path, parameters: Mapping[str, Any], runs: Iterable[Path
 def changed(target: Path, now: Mapping[str, Any]) -> list[str]:
     """List the parts of a fingerprint that changed since `target` was executed.
 
-    These are all parts where it was not executed, or not to its end. Runs that it opened then count
-    too, whether its parameters name them or not.
+    All parts, if it was not executed to its end. Runs that it opened count, even if no parameter
+    names them.
     """
     try:
         before = json.loads(_beside(target).read_text("utf-8")) if target.is_file() else {}
@@ -175,15 +176,15 @@ def changed(target: Path, now: Mapping[str, Any]) -> list[str]:
 
 
 def forget(target: Path) -> None:
-    """Let an executed notebook count as changed."""
+    """Make an executed notebook count as changed."""
     for path in (_beside(target), _opened_runs(target)):
         path.unlink(missing_ok=True)
 
 
 def remember(target: Path, now: Mapping[str, Any]) -> None:
-    """Keep beside an executed notebook what it rests on, the runs that it opened among it.
+    """Save what an executed notebook rests on, with the runs that it opened.
 
-    Runs in temporary folders, which the notebook has removed itself, are left out.
+    Runs in temporary folders that it has removed are left out.
     """
     listing = _opened_runs(target)
     named = listing.read_text("utf-8").splitlines() if listing.is_file() else []
@@ -219,7 +220,7 @@ def _of_run(folder: Path) -> str:
 
 @cache
 def _code() -> str:
-    """The package's own files: a version may stand for many states of them while it is being worked on."""
+    """Hash the package's files, because a version has many states during development."""
     home = Path(__file__).parents[1]
     files = sorted(file for pattern in CODE for file in home.rglob(pattern))
     return _digest(
@@ -232,8 +233,8 @@ def _code() -> str:
 
 
 def _digest(*parts: bytes) -> str:
-    """A short name for bytes; where one part ends and the next begins is part of it."""
-    found = hashlib.sha256()
+    """Hash parts and their lengths."""
+    digest = hashlib.sha256()
     for part in parts:
-        found.update(len(part).to_bytes(8, "big") + part)
-    return found.hexdigest()[:16]
+        digest.update(len(part).to_bytes(8, "big") + part)
+    return digest.hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""Kernels of notebooks: this Python, whatever other kernel is installed, forked from a warm process where there is one."""
+"""Notebook kernels of this Python, forked from a warm process on platforms that can."""
 
 import atexit
 import os
@@ -19,13 +19,13 @@ from jupyter_client.provisioning import LocalProvisioner
 from bench import records
 from bench.run import processes
 
-# What kernels of notebooks import, all but torch.
+# Modules of notebooks, without torch.
 MODULES = ("ipykernel.kernelapp", "matplotlib_inline.backend_inline", "bench.show", "bench.figures")
 NAME = "bench kernel"
 
 
 class OwnKernel(AsyncKernelManager):
-    """Starts this Python as the kernel; it lists the folders of the runs that it opens in the file `listing`."""
+    """Starts this Python as the kernel, which lists the runs that it opens in a file."""
 
     listing: Path
 
@@ -43,12 +43,12 @@ class OwnKernel(AsyncKernelManager):
 
 
 def listing_opened_runs(listing: Path) -> type[OwnKernel]:
-    """Make a kernel that lists the folders of the runs that it opens in a file."""
+    """Make a kernel class that lists the folders of the runs that it opens in a file."""
     return type("ListingKernel", (OwnKernel,), {"listing": listing})
 
 
 class ForkedKernel(LocalProvisioner):
-    """Starts a kernel by a fork, in place of a new Python."""
+    """Starts a kernel by a fork instead of a new Python."""
 
     process: Any = None
 
@@ -63,7 +63,7 @@ class ForkedKernel(LocalProvisioner):
 
 
 class _Forked:
-    """A process as jupyter_client handles one, which is in the way of `subprocess.Popen`."""
+    """A process with the interface of `subprocess.Popen`, for jupyter_client."""
 
     stdin = stdout = stderr = None
 
@@ -90,8 +90,8 @@ class _Forked:
 
 
 def _run_kernel(arguments: Sequence[str], environment: dict[str, str], folder: str) -> None:
-    """Be a kernel, as `python -m ipykernel_launcher` with these arguments would be one."""
-    # As a process that jupyter_client starts: no terminal, and interrupted by a signal of its own.
+    """Run a kernel as `python -m ipykernel_launcher` does with these arguments."""
+    # As in a process that jupyter_client starts: no terminal, and its own interrupts.
     os.setsid()
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     os.environ.clear()
@@ -104,12 +104,12 @@ def _run_kernel(arguments: Sequence[str], environment: dict[str, str], folder: s
     try:
         app.start()
     finally:
-        # A process of multiprocessing passes over what is to be done at the end: a history, temporary folders.
+        # A multiprocessing process does not run exit handlers: a history, temporary folders.
         atexit._run_exitfuncs()
 
 
 def end_kernels() -> None:
-    """End the kernels that this process has started; what waits for them then ends too."""
+    """End the kernels that this process has started, and what waits for them."""
     processes.end(NAME)
     for child in psutil.Process().children():
         with suppress(psutil.Error):

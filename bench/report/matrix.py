@@ -1,4 +1,4 @@
-"""What the index tells: a row a model and a column a benchmark, then every headline number, and the findings in words."""
+"""The index of a report: models by benchmarks, headline scores, and findings in words."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -22,13 +22,13 @@ from bench.report.study import StudyModel, Variant
 from bench.report.study_runs import ASKED, DONE, FAILED, Cell
 from bench.run.results import Run, labels, table
 
-# So many findings stand on the index.
+# Number of findings on the index.
 MOST = 5
 Runs = Mapping[tuple[str, str], Run]
 
 
 class Finding(NamedTuple):
-    """A sentence, and the page that it is from."""
+    """A sentence and its page."""
 
     sentence: str
     page: str
@@ -37,7 +37,7 @@ class Finding(NamedTuple):
 def benchmarks(
     variants: Sequence[Variant], cells: Sequence[Cell], runs: Runs
 ) -> list[dict[str, Any]]:
-    """What the index shows of each variant: its headlines, a row per model, and the score table of these."""
+    """Return headlines, one row per model and the score table of each variant."""
     return [_benchmark(variant, cells, runs) for variant in variants]
 
 
@@ -49,7 +49,7 @@ def _benchmark(variant: Variant, cells: Sequence[Cell], runs: Runs) -> dict[str,
         if len(scores)
         else module("metrics", variant.benchmark).HEADLINES
     )
-    # The names under which the score table has them: short ones only where those tell the models apart.
+    # The models' names in the score table.
     shown = dict(zip(here, labels(list(here.values())), strict=True))
     rows = []
     for cell in (cell for cell in cells if cell.variant.key == variant.key):
@@ -77,7 +77,7 @@ def _benchmark(variant: Variant, cells: Sequence[Cell], runs: Runs) -> dict[str,
 
 
 def _why(cell: Cell) -> str:
-    """Why a cell has no number."""
+    """Return why a cell has no score."""
     if cell.state == ASKED:
         return _("still being asked")
     why = note(cell.why)
@@ -97,10 +97,10 @@ def _heading(headline: Headline) -> dict[str, str]:
 
 
 def _number(scores: pd.DataFrame, headline: Headline, model: str) -> dict[str, str]:
-    """A headline's number of one model, with what has to stand beside it."""
-    some = headline_rows(scores, headline)
-    some = some[(some.category == ALL) & (some.model == model)]
-    if some.empty:
+    """Return a model's headline score with its interval and note."""
+    rows = headline_rows(scores, headline)
+    rows = rows[(rows.category == ALL) & (rows.model == model)]
+    if rows.empty:
         gap = _("the model cannot be asked this task")
         return {
             "score": "",
@@ -108,50 +108,57 @@ def _number(scores: pd.DataFrame, headline: Headline, model: str) -> dict[str, s
             "low": "",
             "note": _("not applicable: {why}", why=gap),
         }
-    found = some.iloc[0].to_dict()
+    row = rows.iloc[0].to_dict()
     return {
-        "score": number(headline, found),
-        "interval": interval(headline, found),
-        "low": unread(headline, found),
-        "note": note(found["note"]),
+        "score": number(headline, row),
+        "interval": interval(headline, row),
+        "low": unread(headline, row),
+        "note": note(row["note"]),
     }
 
 
 def overview(models: Sequence[StudyModel], shown: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A row per model: its first headline number on each variant, or why there is none."""
+    """Return one row per model: its row of each variant."""
     names = [model.label for model in models]
     rows = []
     for model in models:
-        cells = [next(row for row in one["rows"] if row["asked"] == model.folder) for one in shown]
+        cells = [
+            next(row for row in variant["rows"] if row["asked"] == model.folder)
+            for variant in shown
+        ]
         name = model.model if names.count(model.label) > 1 else model.label
         rows.append({"model": name, "cells": cells})
     return rows
 
 
 def headline_table(shown: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    """The numbers of the index as a table: every headline of every benchmark, over all categories."""
+    """Return every headline score over all categories as a table."""
     parts = []
-    for one in shown:
-        for headline in headlines(one["scores"], one["benchmark"]) if len(one["scores"]) else ():
-            rows = headline_rows(one["scores"], headline)
-            parts.append(rows[rows.category == ALL].assign(variant=one["title"]))
+    for variant in shown:
+        scores = variant["scores"]
+        for headline in headlines(scores, variant["benchmark"]) if len(scores) else ():
+            rows = headline_rows(scores, headline)
+            parts.append(rows[rows.category == ALL].assign(variant=variant["title"]))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
-def told(shown: Sequence[dict[str, Any]], analyses: Mapping[str, Sequence[str]]) -> list[Finding]:
-    """Three to five findings: the first of every page, then the second of each benchmark, until there are enough.
+def top_sentences(
+    shown: Sequence[dict[str, Any]], analyses: Mapping[str, Sequence[str]]
+) -> list[Finding]:
+    """Choose up to five findings: the first of each page, then the second of each benchmark.
 
     Args:
-        analyses: names of analysis notebooks, each with the sentences that its page lists as findings.
+        analyses: findings of the analyses' pages, by name of the page.
     """
     sources = []
-    for one in shown:
-        found = findings(one["scores"], one["benchmark"]) if len(one["scores"]) else pd.DataFrame()
-        if len(found):
-            first = top_findings(found, one["benchmark"])
-            # What is undefined is said where nothing else can be.
+    for variant in shown:
+        scores, benchmark = variant["scores"], variant["benchmark"]
+        every = findings(scores, benchmark) if len(scores) else pd.DataFrame()
+        if len(every):
+            first = top_findings(every, benchmark)
+            # Undefined scores come last.
             first = first.iloc[first.score.isna().argsort(kind="stable")]
-            sources.append([Finding(text, one["name"]) for text in first.sentence])
-    sources += [[Finding(text, name) for text in some[:1]] for name, some in analyses.items()]
+            sources.append([Finding(text, variant["name"]) for text in first.sentence])
+    sources += [[Finding(text, name) for text in texts[:1]] for name, texts in analyses.items()]
     longest = max(map(len, sources), default=0)
     return [source[k] for k in range(longest) for source in sources if k < len(source)][:MOST]

@@ -1,4 +1,4 @@
-"""Writing the pages: an executed notebook becomes a page in the frame of the site, and the index stands before them."""
+"""Write the pages of a report from executed notebooks, and its index."""
 
 import base64
 import html
@@ -28,19 +28,19 @@ from bench.run.results import labels
 from bench.show import rests_on
 
 TEMPLATES = Path(__file__).parent / "templates"
-# Cells that papermill adds to say where a notebook failed; the page says it in its own words.
+# Cells that papermill adds where a notebook failed; the page has its own message.
 MARKERS = {"papermill-error-cell-tag"}
 
 
 @dataclass(frozen=True)
 class Page:
-    """A page of the site, made of an executed notebook.
+    """A page made from an executed notebook.
 
     Attributes:
         shown_as: its name in the navigation.
-        contents: marks and headings of its sections.
-        findings: the sentences that it lists as its findings (`<div class='findings'>`).
-        trouble: why it did not run to its end, if it did not.
+        contents: anchors and headings of its sections.
+        findings: its findings (`<div class='findings'>`).
+        trouble: why the notebook did not run to its end.
     """
 
     name: str
@@ -57,14 +57,14 @@ class Page:
 
     @property
     def what_was_found(self) -> str:
-        """Where on the site its findings begin."""
-        found = i18n.heading("What was found")
-        mark = next((mark for mark, text in self.contents if text == found), "")
+        """The link to its findings."""
+        heading = i18n.heading("What was found")
+        mark = next((mark for mark, text in self.contents if text == heading), "")
         return f"{self.file}#{mark}" if mark else self.file
 
 
 def page(name: str, shown_as: str, notebook: Path, trouble: Trouble | None = None) -> Page:
-    """An executed notebook as a page; of one that stopped, what it had shown until then."""
+    """Make a page from an executed notebook, up to where it stopped."""
     from nbconvert import HTMLExporter  # seconds, which a page that is not made again need not take
 
     exporter = HTMLExporter(
@@ -80,12 +80,12 @@ def page(name: str, shown_as: str, notebook: Path, trouble: Trouble | None = Non
         book.cells = _until_it_stopped(book, trouble)
     body, _unused = exporter.from_notebook_node(book)
     body = re.sub(r'<a class="anchor-link"[^>]*>.*?</a>', "", body)
-    # What scrolls sideways has to be reached by keyboard.
+    # Boxes that scroll have to be reached by keyboard.
     body = body.replace("<pre>", '<pre tabindex="0">')
     body = body.replace(
         '<div class="output_png output_subarea">', '<div class="output_png" tabindex="0">'
     )
-    # Files are linked as seen from the notebook; seen from the page they lie elsewhere.
+    # Links are relative to the notebook, which is in another folder.
     body = re.sub(
         rf"""href=(["'])[^"']*?/tables/{re.escape(name)}/([\w.-]+)\1""",
         rf'href="tables/{name}/\2"',
@@ -105,19 +105,18 @@ def page(name: str, shown_as: str, notebook: Path, trouble: Trouble | None = Non
     return Page(name, shown_as, title, breaks.in_html(body), contents, findings, trouble)
 
 
-def _heading(found: re.Match[str]) -> str:
-    """A heading in the language that is spoken, with its mark as it was."""
-    begin, _unused, text, end = found.groups()
-    told = i18n.heading(html.unescape(text))
-    return (
-        found[0]
-        if told == html.unescape(text)
-        else f'{begin} lang="{i18n.tag()}">{html.escape(told)}{end}'
-    )
+def _heading(match: re.Match[str]) -> str:
+    """Translate a heading, and keep its anchor."""
+    begin, _level, escaped, end = match.groups()
+    text = html.unescape(escaped)
+    translation = i18n.heading(text)
+    if translation == text:
+        return match[0]
+    return f'{begin} lang="{i18n.tag()}">{html.escape(translation)}{end}'
 
 
 def _until_it_stopped(book: nbformat.NotebookNode, trouble: Trouble) -> list[nbformat.NotebookNode]:
-    """The cells up to the one that stopped; a reason that is a sentence stands above them, so its traceback goes."""
+    """Return the cells up to the one that stopped, without the traceback of a message."""
     stopped = [
         k for k, cell in enumerate(book.cells) if any(map(_is_error, cell.get("outputs", [])))
     ]
@@ -137,9 +136,9 @@ class Picture(NamedTuple):
     """A picture of the index.
 
     Attributes:
-        source: its PNG as a data URI, because a page asks for no file.
-        alt: what is seen.
-        width: in the page's pixels.
+        source: its PNG as a data URI.
+        alt: its alternative text.
+        width: in pixels of the page.
     """
 
     source: str
@@ -148,7 +147,7 @@ class Picture(NamedTuple):
 
 
 class Site:
-    """The pages of a report, and what stands beside them."""
+    """The pages and downloads of a report."""
 
     def __init__(self, plan: Study, folder: Path) -> None:
         self._plan, self._folder = plan, folder
@@ -159,12 +158,12 @@ class Site:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        # nbconvert has escaped the bodies; headings come out of them.
+        # Bodies and their headings are escaped already.
         self._environment.filters["made"] = Markup
         self._environment.filters["breakable"] = breaks.in_text
         self._environment.globals.update(_=i18n._, column=i18n.column)
         self._css = Markup((TEMPLATES / "style.css").read_text("utf-8"))
-        # By variant: the models that are seen, and the picture.
+        # By variant: models in the picture, and the picture.
         self._pictures: dict[str, tuple[list[str], Picture | None]] = {}
 
     def _text(self, template: str, pages: Sequence[Page], **values: Any) -> str:
@@ -174,7 +173,7 @@ class Site:
             css=self._css,
             version=__version__,
             language=i18n.tag(),
-            # The notebooks' own text, whatever is spoken around it.
+            # The language of the notebooks' text.
             written=i18n.TAGS["en"],
             **values,
         )
@@ -191,55 +190,56 @@ class Site:
         left_out: Mapping[str, str],
         waiting: Sequence[str] = (),
     ) -> Path:
-        """Write the index; when nothing is still to come, all pages and what stands beside them too.
+        """Write the index, and once everything is there, all pages and downloads.
 
         Args:
-            left_out: analyses that have no page, each with the reason.
-            waiting: names of pages that are still to come.
+            left_out: reasons of analyses without a page.
+            waiting: names of pages that are not there yet.
 
         Returns:
             The path of the index.
         """
         plan, folder = self._plan, self._folder
         asked = list(dict.fromkeys(cell.model.label for cell in cells if cell.state == ASKED))
-        if is_whole := not asked and not waiting:
-            for one in pages:
-                self.write_page(one, pages)
+        if is_complete := not asked and not waiting:
+            for page in pages:
+                self.write_page(page, pages)
         shown = matrix.benchmarks(plan.variants, cells, runs)
-        everyone = list(runs.values())
-        by_name = {one.name: one for one in pages}
-        analyses = [one for one in pages if one.name in plan.analyses]
-        first = [shown[k] for k, one in enumerate(plan.variants) if one.key in plan.first_variants]
-        of_first = [run for (_unused, key), run in runs.items() if key in plan.first_variants]
+        every_run = list(runs.values())
+        by_name = {page.name: page for page in pages}
+        analyses = [page for page in pages if page.name in plan.analyses]
+        first = [variant for variant in shown if variant["name"] in plan.first_variants]
+        first_runs = [run for (_model, key), run in runs.items() if key in plan.first_variants]
         cards = (
-            downloads.write(folder, plan.benchmarks, of_first, matrix.headline_table(shown))
-            if is_whole
+            downloads.write(folder, plan.benchmarks, first_runs, matrix.headline_table(shown))
+            if is_complete
             else []
         )
-        found = [
+        of_pages = {page.name: page.findings for page in analyses}
+        findings = [
             (finding.sentence, by_name.get(finding.page))
-            for finding in matrix.told(first, {one.name: one.findings for one in analyses})
-            if finding.page in by_name or not is_whole
+            for finding in matrix.top_sentences(first, of_pages)
+            if finding.page in by_name or not is_complete
         ]
-        titles = {one.key: one.title for one in plan.variants}
+        titles = {variant.key: variant.title for variant in plan.variants}
         text = self._text(
             "index.html.j2",
             pages,
             benchmarks=shown,
             overview=matrix.overview(plan.models, shown),
-            pictures=[picture for one in first if (picture := self._picture(one))],
-            findings=found,
-            warnings=warnings([run.about for run in everyone]),
+            pictures=[picture for variant in first if (picture := self._picture(variant))],
+            findings=findings,
+            warnings=warnings([run.about for run in every_run]),
             asked=asked,
             waiting=waiting,
             analyses=analyses,
             left_out=[(i18n.notebook(name), i18n.note(why)) for name, why in left_out.items()],
             runs=[
                 (name, run, run.folder.relative_to(folder).as_posix(), rests_on(run))
-                for name, run in zip(labels(everyone), everyone, strict=True)
+                for name, run in zip(labels(every_run), every_run, strict=True)
             ],
-            titles={run.folder: titles[key] for (_unused, key), run in runs.items()},
-            saved=downloads.saved(folder) if is_whole else [],
+            titles={run.folder: titles[key] for (_model, key), run in runs.items()},
+            saved=downloads.saved(folder) if is_complete else [],
             cards=cards,
             bibtex=downloads.bibtex(plan.benchmarks),
             references=[downloads.in_words(module("data", name).PAPER) for name in plan.benchmarks],
@@ -251,7 +251,7 @@ class Site:
         return index
 
     def _picture(self, shown: Mapping[str, Any]) -> Picture | None:
-        """The first headline number of a benchmark by model, drawn anew where there are more models than before."""
+        """Draw a benchmark's first headline score by model, again if there are more models."""
         models = [row["model"] for row in shown["rows"] if row["done"]]
         known = self._pictures.get(shown["name"])
         if known is None or known[0] != models:
@@ -269,5 +269,9 @@ def _drawn(scores: pd.DataFrame, benchmark: str) -> Picture | None:
     figure = scores_by_model(rows[rows.category == ALL], benchmark)
     if figure is None:
         return None
-    source = f"data:image/png;base64,{base64.b64encode(export.quantize_png(export.to_png(figure))).decode()}"
-    return Picture(source, str(figure.get_label()), round(figure.get_size_inches()[0] * 96))
+    png = base64.b64encode(export.quantize_png(export.to_png(figure))).decode()
+    return Picture(
+        f"data:image/png;base64,{png}",
+        str(figure.get_label()),
+        round(figure.get_size_inches()[0] * 96),
+    )

@@ -1,4 +1,4 @@
-"""The runs of a study: every model is asked every benchmark, in a process of its own, so that a failure stops no other."""
+"""The runs of a study: each model is asked in its own process, so that a failure stops no other."""
 
 import multiprocessing
 import os
@@ -16,7 +16,7 @@ from bench.run import Run, evaluate, processes
 from bench.scorers import split_kind
 from bench.scorers.endpoint import keys
 
-# What a worker imports; one that asks a model for demonstrations needs torch too.
+# Modules of a worker; one that runs a demonstration model needs torch too.
 MODULES = ("bench.report.study_runs",)
 TINY_MODULES = ("bench.scorers.stand_ins.tiny",)
 NAME = "bench worker"
@@ -25,7 +25,7 @@ ASKED, DONE, NOT_APPLICABLE, FAILED = "being asked", "done", "not applicable", "
 
 
 class Cell(NamedTuple):
-    """What became of one model on one variant: one of the states above, and why."""
+    """The state of one model on one variant, one of those above, and its reason."""
 
     model: StudyModel
     variant: Variant
@@ -34,33 +34,33 @@ class Cell(NamedTuple):
 
     @property
     def place(self) -> tuple[str, str]:
-        """The folders of its model and its variant."""
+        """The names of its model's and its variant's folder."""
         return self.model.folder, self.variant.key
 
 
 def run_folder(folder: Path, cell: Cell) -> Path:
-    """Where a report in `folder` keeps a run."""
+    """Return the folder of a run in a report's folder."""
     return folder / "runs" / cell.model.folder / cell.variant.key
 
 
 def modules(plan: Study) -> list[str]:
-    """The modules that workers need for a study's models, beside their own."""
+    """Return the modules that workers need for a study's models."""
     tiny = any(split_kind(model.model)[0] == "tiny" for model in plan.models)
     return [*MODULES, *(TINY_MODULES if tiny else ())]
 
 
 def jobs(plan: Study, given: int | None) -> int:
-    """How many models are asked at a time."""
+    """Return how many models are asked concurrently."""
     if given is not None and given < 1:
         raise BadInput(f"--jobs {given}: has to be at least 1")
-    # Models share the workers of a cluster, which would load them by turns.
+    # Models share the workers of a cluster, which would load them in turns.
     runs = (plan.run_options(model, variant) for model in plan.models for variant in plan.variants)
     on_cluster = any("scheduler" in options for options in runs)
     return min(given or (1 if on_cluster else os.cpu_count() or 1), len(plan.models))
 
 
 def check_keys(plan: Study, folder: Path) -> None:
-    """Refuse a study that has to ask somebody whose key is not set.
+    """Refuse a study with a run to make whose key is not set.
 
     Raises:
         BadInput: a run is not complete, and the variable with a key that it needs is not set.
@@ -71,17 +71,17 @@ def check_keys(plan: Study, folder: Path) -> None:
 
 
 def cells(plan: Study) -> list[Cell]:
-    """All runs of a study, none of which was asked yet, in its order."""
+    """Return all runs of a study in its order, none of which was asked yet."""
     return [Cell(model, variant, ASKED) for model in plan.models for variant in plan.variants]
 
 
 @contextmanager
 def asking(plan: Study, folder: Path, jobs: int, settled: Callable[[Cell], None]) -> Iterator[None]:
-    """Ask every model every benchmark while the block goes on; the asking ends where the block does.
+    """Ask every model every benchmark in the background of a block.
 
     Args:
-        jobs: so many models at a time.
-        settled: is called with each cell when it is known what became of it, from threads.
+        jobs: number of models that are asked concurrently.
+        settled: is called from threads with each cell when its state is known.
     """
     threads = max(1, (os.cpu_count() or 1) // jobs)
     with processes.waiting(jobs, lambda: processes.end(NAME)) as pool:
@@ -91,19 +91,19 @@ def asking(plan: Study, folder: Path, jobs: int, settled: Callable[[Cell], None]
 
 
 def _takes_long(model: StudyModel) -> bool:
-    """Whether there is a model to be loaded; who answers at once is asked first, which gives the index its first rows."""
+    """Whether a model has to be loaded; others come first, which fills the index early."""
     return split_kind(model.model)[0] not in ("simulated", "replay", "predictions")
 
 
 def _variants(plan: Study) -> list[Variant]:
-    """The variants of a study, those that stand for their benchmark first."""
+    """Return the variants of a study, the first one of each benchmark first."""
     return sorted(plan.variants, key=lambda variant: variant.key not in plan.first_variants)
 
 
 def _ask_beside(
     plan: Study, model: StudyModel, folder: Path, threads: int, settled: Callable[[Cell], None]
 ) -> None:
-    """Ask one model in a process beside this one."""
+    """Ask one model in another process."""
     missing = _variants(plan)
     try:
         receiving, sending = multiprocessing.Pipe(duplex=False)
@@ -123,7 +123,7 @@ def _ask_beside(
 
 
 def _work(sending: Connection, plan: Study, model: StudyModel, folder: Path, threads: int) -> None:
-    """Ask one model all variants, and send what became of each."""
+    """Ask one model all variants, and send the state of each."""
     os.environ["OMP_NUM_THREADS"] = str(threads)
     if "torch" in sys.modules:  # which has read the variable already
         sys.modules["torch"].set_num_threads(threads)
@@ -132,7 +132,7 @@ def _work(sending: Connection, plan: Study, model: StudyModel, folder: Path, thr
 
 
 def ask(plan: Study, model: StudyModel, variant: Variant, folder: Path) -> Cell:
-    """Ask one model one variant; what was asked before the study was changed is kept beside."""
+    """Ask one model one variant; an earlier run with other options is renamed."""
     out = run_folder(folder, Cell(model, variant, ASKED))
     options = plan.run_options(model, variant)
     try:
