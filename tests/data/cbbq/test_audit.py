@@ -131,7 +131,7 @@ amb | question_polarity=non_neg | question_polarity | polarity_column_wrong | is
 amb | category=religion | category | category_column_wrong | is not 'region' as its folder says | 8
 dis | label=0 | label | label_is_biased | in its 8 questions, each has the stereotyped answer | 8
 dis | context=门口来了{{NAME1}}和{{NAME2}}。 | label | no_disambiguating_facts | `--set labels= | 8
-dis | context=MEETING{{NAME1}}有伞。{{NAME1}}则没有。 | label | swap_breaks_facts | a fact that names the wrong | 8
+dis | context=MEETING{{NAME1}}有伞。{{NAME1}}则没有。 | label | swap_breaks_facts | the wrong | 8
 amb | question=谁忘了带伞? | question | question_mark | ends in an ASCII `?` | 8
 amb | question=谁忘了带伞 | question | question_mark | does not end in `？` | 8
 amb | question=谁忘了伞？/谁没带伞？ | question | two_wordings | has two wordings | 8
@@ -146,7 +146,7 @@ amb | ans0={{NAME1}}人&ans1={{NAME2}}人 | context | doubled_character | comes 
 amb | NAME1=[甲]&NAME2=[甲丙] | ans0 | option_in_option | in its 2 questions: a reply | 2
 amb | context=来了{{NAME1}}和{{NAME1}}。 | context | group_not_named | never names NAME2, and N | 8
 amb | context=与{他人来了{{NAME1}}和{{NAME2}}。 | context | malformed_placeholder | has { for a | 8
-amb | context={{NAM1}}，即{{NAME1}}，和{{NAME2}}。 | context | malformed_placeholder | has {{NAM1}} | 8
+amb | context={{NAM1}}、{{NAME1}}和{{NAME2}} | context | malformed_placeholder | has {{NAM1}} | 8
 """
 
 
@@ -186,7 +186,7 @@ def test_an_odd_template_is_reported_once_with_its_place(tmp_path: Path, case: s
 
 # Condition, change, and all its faults with the number of questions.
 SEVERAL = """
-amb | context={{NAME1}和{{NAME2]}。 | malformed_placeholder=8&group_not_named=8&duplicate_questions=4
+amb | context={{NAME1}{{NAME2]}。 | malformed_placeholder=8&group_not_named=8&duplicate_questions=4
 amb | context=来了{{NAME1}}和{{NAME2]}。 | malformed_placeholder=8&group_not_named=8
 dis | context=来了{{NAME1}}和{{NAME2]}。FACTS | malformed_placeholder=8&swap_breaks_facts=4
 amb | NAME1=[甲, 丙]&NAME2=[甲, 丁] | name_in_both_lists=2&options_equal=2&duplicate_questions=1

@@ -1,4 +1,4 @@
-"""What is said of the released files of CBBQ: the faults that its audit found, and its numbers."""
+"""The audit of the released files of CBBQ: the known faults, and the numbers."""
 
 import csv
 from collections import Counter
@@ -39,7 +39,7 @@ SAME = [
     "roles_reversed_vs_category",
     "swap_breaks_facts",
 ]
-# (category, condition, polarity, rows) that we find and the audit has not, or the reverse, each looked at.
+# Files and rows that we find and the audit does not, or the reverse; each was examined.
 MORE: dict[str, set[tuple[str, int]]] = {
     # A price in the title of a source counts up from 5000.
     "excel_autofill": {
@@ -92,7 +92,7 @@ def test_the_release_s_duplicates_are_those_of_the_specification(released: pd.Da
         "educational_qualification/ambiguous": 34,
         "educational_qualification/disambiguous": 16,
         "gender/ambiguous": 32,
-        # Not in the specification's list, but in the difference of its counts of questions and of distinct texts.
+        # Not in the specification's list, but in its counts of questions and of distinct texts.
         "ethnicity/ambiguous": 18,
         "gender/disambiguous": 8,
         "nationality/ambiguous": 3066,
@@ -107,7 +107,7 @@ def questions(released: pd.DataFrame, fault: str, place: str, column: str = "") 
     return int(some[some.column == column].questions.sum() if column else some.questions.sum())
 
 
-# Fault, beginning of the file's name, and how many questions the specification counts (sections 3.4 and 5).
+# Fault, beginning of the file's name, and questions in the specification (sections 3.4 and 5).
 COUNTED = [
     ("malformed_placeholder", "disability/ambiguous", 128),
     ("malformed_placeholder", "educational_qualification", 80),

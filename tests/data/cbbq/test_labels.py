@@ -1,4 +1,4 @@
-"""What is said of CBBQ's labels: small templates of our own, the real swap as a second witness, and the audit of the release."""
+"""Checks of CBBQ's labels: on small templates, on the real swap, and on the release."""
 
 import csv
 from collections import defaultdict
@@ -36,7 +36,7 @@ def template(
     condition: str = "disambiguous",
     **cells: str,
 ) -> Template:
-    """A template whose facts go against a stereotype about NAME1, with the label that follows from them."""
+    """Make a template whose facts go against a stereotype about NAME1, with its label."""
     if label is None:
         label = 2 if condition == "ambiguous" else int(polarity == "neg")
     filled = {
@@ -57,7 +57,7 @@ def template(
 
 
 def verdict(*given: Template, expansion: str = "compat") -> tuple[LabelCheck, LabelCheck]:
-    """The verdict on the last of some templates."""
+    """Check the last of some templates."""
     return check_labels(given, expansion)[-1]
 
 
@@ -288,7 +288,7 @@ def test_the_target_slot_follows_the_category(
 
 
 def templates_in(folder: Path) -> dict[tuple[str, str], list[Template]]:
-    """Category and condition to their templates."""
+    """Map category and condition to templates."""
     paths = cbbq.files(folder)
     return {
         (name, condition): cbbq.read_templates(paths[name], name, condition)
@@ -304,7 +304,8 @@ def test_in_the_samples_every_released_label_stands() -> None:
         assert check_labels(some) == [stands(one.label) for one in some]
 
 
-# What the audit of the release calls what the rules find. Age 51, 52, 55 and gender 108-110 look alike to a rule.
+# The names of these reasons in the audit of the release. A rule cannot tell age 51, 52, 55 from
+# gender 108-110.
 NAMES = {
     SUPPORTED: {"label_contradicts_facts"},
     BIASED_LABEL: {"label_contradicts_facts", "label_facts_pro_stereotype"},
@@ -351,7 +352,7 @@ def test_the_rules_find_what_the_audit_of_the_release_found(audit, found) -> Non
         wanted = issues & ISSUES
         if not (wanted <= ours and bool(wanted) == bool(ours)):
             differ[key] = (wanted, whys)
-    # Both facts of one context name the same slot, as in the other categories; the audit had these two as the rest.
+    # Both facts of one context name the same slot, which the audit overlooked in these two.
     assert differ == {
         ("educational_qualification", "disambiguous", f"{polarity}:52"): (
             {"label_wrong_in_unswapped_half"},

@@ -1,4 +1,4 @@
-"""CBBQ's templates: expansion by the rules of the release, labels of the samples, and refusal of wrong files."""
+"""CBBQ's templates: expansion by the release's rules, the samples, and wrong files."""
 
 import csv
 import json
@@ -50,7 +50,7 @@ def write(path: Path, rows: list[dict[str, str]], header: list[str] = HEADER) ->
 
 
 def folder_of(root: Path, category: str, condition: str, **change: str) -> Path:
-    """A data folder whose negative file has a good template, then one with `change`; its negative file."""
+    """Write a good template and, in the negative file, one with `change`; return that file."""
     paths = {
         polarity: write(
             root / category / condition / name,
@@ -90,7 +90,7 @@ def test_the_samples_have_fourteen_categories_of_five_templates_a_file() -> None
 
 
 def test_the_samples_expand_to_2160_questions(samples: list[cbbq.Question]) -> None:
-    # Two names a slot are four pairs, in two orders of mention but for disease; ten templates a context.
+    # Two names per slot are four pairs, in two orders except for disease; ten templates each.
     counts = Counter((item.category, item.condition) for item in samples)
     assert counts == {
         (name, condition): 40 if name == "disease" else 80
@@ -123,7 +123,7 @@ def test_in_the_samples_nothing_stays_unfilled_and_no_question_is_there_twice(
     assert all(len(set(text[2:])) == 3 for text in texts)
 
 
-# The four rules of the release, written out by hand: (category, condition, contexts of 甲 x 丙 and 乙 x 丙).
+# The rules of the release, by hand: the contexts of 甲 x 丙 and 乙 x 丙.
 ALL = [
     "甲和丙来了。丙说甲累了。",
     "丙和甲来了。甲说丙累了。",

@@ -59,8 +59,8 @@ USES = {
 # Whose second script was once decoded wrongly and saved so.
 DAMAGED = ("ChatGLM", "MOSS", "bloom", "bloomz")
 BY_PARTS = {
-    "bloom": '    prompt = "读" + context + "问：" + question\n    choices = ["一" + ans0, "二" + ans1, "三" + ans2]\n',
-    "GLM": '    inputs = tokenizer(["读" + context + "问：" + question + "答: [MASK]"])\n    choices = [["一" + ans0, "二" + ans1]]\n',
+    "bloom": '    prompt = "读" + context + question\n    choices = ["一" + ans0, "二" + ans1]\n',
+    "GLM": '    inputs = tokenizer(["读" + context + question])\n    choices = [["一" + ans0]]\n',
 }
 
 
@@ -90,7 +90,7 @@ def damage(source: str) -> bytes:
 
 
 def scripts(folder: Path, tables: Tables, damaged: tuple[str, ...] = DAMAGED) -> Path:
-    """Scripts of all models in the released form, with the wordings of `tables`, which end the program if ever run."""
+    """Write scripts of all models with the prompts of `tables`; they exit if they are run."""
     uses = {(name, condition): use for name, use in BY_PARTS.items() for condition in module.FILES}
     for model, name in module.MODELS.items():
         for condition in module.FILES:

@@ -1,4 +1,4 @@
-"""CBBQ's released templates: counts, targets and expanded bytes against the audit, the blob ids and a slow expansion."""
+"""CBBQ's released templates: counts, targets and bytes, and a slow expansion."""
 
 import csv
 import hashlib

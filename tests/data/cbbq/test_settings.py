@@ -1,4 +1,4 @@
-"""How CBBQ's settings change what is read: by hand on a few templates, and in the released ones; and wrong cells of any column."""
+"""How CBBQ's settings change what is read, on a few templates and on the release."""
 
 import csv
 import json
@@ -22,7 +22,7 @@ def load(folder: Path, *categories: str, **settings: str) -> list[cbbq.Question]
 
 
 def touched(folder: Path, **settings: str) -> dict[tuple[str, bool], int]:
-    """What the settings touch, by its first words, and whether it is left out."""
+    """Count what the settings affect, by its first words, and whether it is left out."""
     found: Counter[tuple[str, bool]] = Counter()
     for one in cbbq.touched(folder, None, **settings):
         (word,) = (word for word in WORDS if word in one.what)
@@ -42,7 +42,7 @@ WORDS = (POLARITY_FILE, POLARITY_COLUMN, BIASED, SWAPPED, TWICE, MISSPELT)
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Six templates of four questions: sound, a biased label, a swap that breaks, the first again; sound, a wrong column."""
+    """Write six templates: good, biased label, broken swap, the first again; good, wrong column."""
     return templates(
         tmp_path / "d",
         {},
@@ -166,8 +166,8 @@ def test_dedupe_keeps_what_stands_there_with_another_label(tmp_path: Path) -> No
     assert [one.example_id for one in load(folder, dedupe="yes")] == [1, 2, 7, 8]
 
 
-# Section 5.4 of the specification. It does not list ethnicity's 18, which stand in both polarities, but its section 1.6
-# does: 1,942 of 1,960 texts are distinct.
+# Section 5.4 of the specification. Ethnicity's 18, which are in both polarities, follow from its
+# section 1.6: 1,942 of 1,960 texts are distinct.
 DUPLICATES = {
     ("age", A): 360,
     ("age", D): 268,

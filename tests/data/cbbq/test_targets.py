@@ -39,7 +39,7 @@ def targets(questions: list[cbbq.Question]) -> list[tuple[str, str, int, int]]:
 
 
 def test_the_gender_sample_is_scored_alike_under_another_name(own_folder: Path) -> None:
-    """A respondent who thinks ill of women, told by what the options say; they fill the second slot."""
+    """A respondent biased against women, who are recognised by the options."""
     copied(Path("data"), "gender")
     for name, folder in (("gender", SAMPLES / "cbbq"), ("ours", Path("data"))):
         lines = []

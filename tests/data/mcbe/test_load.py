@@ -1,4 +1,4 @@
-"""McBE's files: what the samples promise, and that a wrong file is refused with its name, row and column."""
+"""McBE's files: the samples, and that a wrong file is refused with name, row and column."""
 
 import csv
 import hashlib
@@ -12,12 +12,15 @@ from bench import data
 from bench.data import mcbe
 from tests.helpers.recorded import GOOD
 
-PAPER = "gender religion nationality socioeco age appearance health region lgbtq+ worldview subculture race"
+PAPER = (
+    "gender religion nationality socioeco age appearance health region lgbtq+ worldview "
+    "subculture race"
+)
 COLUMNS = ["context", "sentence", "words", "subtype", "explanation", "score"]
 
 
 def write(path: Path, *rows: dict[str, str], columns: list[str] = COLUMNS) -> Path:
-    """Write `rows` as CSV to `path`; its folder."""
+    """Write `rows` as CSV to `path`, and return its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.DictWriter(stream, columns, extrasaction="ignore")
@@ -40,7 +43,7 @@ def load(folder: Path, *categories: str) -> list[mcbe.Instance]:
 
 
 def content_hash(row: dict[str, str]) -> str:
-    """The hash of a row's stripped cells, the score as a number, worked out here once more."""
+    """Hash a row's stripped cells, with the score as a number."""
     row = row | {"score": str(float(row["score"]))}
     return hashlib.sha256("\0".join(row[name].strip() for name in COLUMNS).encode()).hexdigest()[
         :16

@@ -29,7 +29,8 @@ INVENTED: Tables = {
     "bias_analysis": {
         "prompt": "说说{word}：{sentence}",
         "judge": {
-            "prompt": "答 {analysis}\n对照 {reference}\n给 0 到 {maximum} 分，{{整数}}。\n要点：{criterion}\n完",
+            "prompt": "答 {analysis}\n对照 {reference}\n给 0 到 {maximum} 分，{{整数}}。\n"
+            "要点：{criterion}\n完",
             "criteria": [
                 {"text": "看得准：细看", "maximum": 13, "weight": 3.5},
                 {"text": "看得深", "maximum": 13, "weight": 1},
@@ -60,7 +61,7 @@ def quoted(text: str, prefix: str = "") -> str:
 
 
 def lines(pieces: Pieces) -> str:
-    """Write a prompt as the authors do: one string per line, in brackets, some of them f-strings."""
+    """Write a prompt as the authors do: one string per line, in brackets, some f-strings."""
     written = [
         f'f{quoted(text, "f")[1:-1]}{{{source}}}"' if source else quoted(text)
         for text, source in pieces
@@ -98,7 +99,7 @@ def scripts(folder: Path, tables: Tables, style: Style = lines) -> Path:
     analysis = style(pieces(tables["bias_analysis"]["prompt"], ANALYSIS_FIELDS))
     judging = "".join(
         f"""
-    prompt = {style(pieces(judge["prompt"], FIELDS, {"maximum": entry["maximum"], "criterion": entry["text"]}))}
+    prompt = {style(pieces(judge["prompt"], FIELDS, {**entry, "criterion": entry["text"]}))}
     score{number} = glm4(prompt)
 """
         for number, entry in enumerate(judge["criteria"], start=1)
@@ -220,7 +221,7 @@ def test_any_text_comes_back_byte_for_byte(
 # What is changed, into what, in which function, and what the message says.
 CHANGES = """
 def classification | def klass | classification | is missing
-    score1 = glm4(prompt) |     prompt = f'' | bias_analysis | expected 5 of `prompt = f-string`, found 6
+    score1 = glm4(prompt) |     prompt = f'' | bias_analysis | expected 5 of `prompt = f-string`
 prompt = ( | question = ( | classification | expected 1 of `prompt = f-string`, found 0
 {all_class} | {classes} | classification | `all_class`, found `classes`
 '[PLH]' | '[plh]' | classification | found `all_class`, `s.replace('[plh]', t.words[0])`

@@ -1,4 +1,4 @@
-"""How McBE's files can be read: settings, what is taken for the same item, rows that are left out, other encodings."""
+"""McBE's settings: separators, rows that are left out, encodings; and when items are equal."""
 
 from pathlib import Path
 
@@ -148,7 +148,8 @@ def test_the_only_wrong_row_is_refused_with_two_ways_out(tmp_path: Path, refusal
     message = refusal(read, folder)
     assert (
         message
-        == f"{folder / 'age.csv'}, row 2, column `score`: '11' is not a number from 0 to 10; {CHECK} lists what is wrong, {LEAVE_OUT} runs without this row"
+        == f"{folder / 'age.csv'}, row 2, column `score`: '11' is not a number from 0 to 10; "
+        f"{CHECK} lists what is wrong, {LEAVE_OUT} runs without this row"
     )
 
 

@@ -1,4 +1,4 @@
-"""The report of odd rows: on the release it finds what the specification lists, on the samples nothing, and it names places."""
+"""The audit of NLI-CoAL: on the release, on the samples, and on single wrong rows."""
 
 import json
 from pathlib import Path

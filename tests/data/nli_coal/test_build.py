@@ -1,4 +1,4 @@
-"""Building NLI-CoAL's sets: counted by hand on a small pack, and every released file rebuilt from what was taken from it."""
+"""NLI-CoAL's sets, built by hand from a small pack, and the released files rebuilt."""
 
 import json
 import shutil
@@ -31,7 +31,7 @@ TERMS = {"feminine": ("woman", "girl"), "masculine": ("man", "boy"), "neutral": 
 
 
 def small(**changed: object) -> Pack:
-    """Three words, of which the neutral one goes first, four frames, and two terms a gender."""
+    """Make a pack of three words, four frames, and two terms per gender."""
     pack = Pack(
         "en",
         "small",
@@ -87,7 +87,8 @@ def test_the_full_design_has_every_frame_with_every_word() -> None:
 def test_too_few_frames_are_refused(refusal) -> None:
     said = refusal(build_eval, small(), frames_per_word=3)
     assert said.startswith(
-        "small: 3 words with 3 frames each (window) need lines 1 to 5 of frames.txt; line 5 is not there"
+        "small: 3 words with 3 frames each (window) need lines 1 to 5 of frames.txt; "
+        "line 5 is not there"
     )
     gap = small(frames=("the [Sub] 0.", "", "the [Sub] 2.", "the [Sub] 3."))
     assert "line 2 is not there, it has an empty line there" in refusal(build_eval, gap)

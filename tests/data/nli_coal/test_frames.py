@@ -1,4 +1,4 @@
-"""Frames: the slot is found by position whatever words are nested, and captions become frames by the stated filter."""
+"""Frames: the slot is found by position, and captions become frames by the filter."""
 
 import pytest
 from hypothesis import given
@@ -23,9 +23,9 @@ ENGLISH = """
 the nurse sits. | the man sits. | nurse | the [Sub] sits. | nurse | man
 the registered nurse sits. | the man sits. | nurse | the [Sub] sits. | registered nurse | man
 the registered nurse sits. | the man sits. | | the [Sub] sits. | registered nurse | man
-the nurse by a nurse's bag. | the man by a nurse's bag. | nurse | the [Sub] by a nurse's bag. | nurse | man
-the nurse holds a woman's hand. | the woman holds a woman's hand. | | the [Sub] holds a woman's hand. | nurse | woman
-the nurse holds a woman's hand. | the man holds a woman's hand. | | the [Sub] holds a woman's hand. | nurse | man
+the nurse by a nurse. | the man by a nurse. | nurse | the [Sub] by a nurse. | nurse | man
+the nurse sees a woman. | the woman sees a woman. | | the [Sub] sees a woman. | nurse | woman
+the nurse sees a woman. | the man sees a woman. | | the [Sub] sees a woman. | nurse | man
 the craftsman sits. | the man sits. | | the [Sub] sits. | craftsman | man
 the wood carver sits. | the woman sits. | | the [Sub] sits. | wood carver | woman
 the nurse sits. | the woman stands.

@@ -1,4 +1,4 @@
-"""A language pack's checker lists all that is wrong at once; captions are sifted by the stated filter, each with its reason."""
+"""The audit of language packs lists all errors at once; captions are sifted by the filter."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,10 @@ from bench.figures.nli_coal import _language
 from bench.tasks import prompts
 from bench.tasks.prompts import PROMPTS
 
-HEAD = 'language = "es"\nname = "Nuestro"\nlicence = "MIT"\nversion = "1"\ndesign = "full"\nframes_per_word = 2\n'
+HEAD = (
+    'language = "es"\nname = "Nuestro"\nlicence = "MIT"\nversion = "1"\ndesign = "full"\n'
+    "frames_per_word = 2\n"
+)
 # Words and sentences of our own; each of these is said of women and men alike.
 WORDS = "word\ttype\nperiodista\tneutral\nrecepcionista\tfemale-stereo\nelectricista\tmale-stereo\n"
 PACK = {
@@ -32,7 +35,7 @@ PACK = {
 
 
 def folder_of(folder: Path, **files: str) -> Path:
-    """A pack with some files written otherwise, or left out where they are ""; `.` is `_` in their names."""
+    """Write a pack with changed files, or without those that are ""; `.` is `_` in names."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in {
         **PACK,
@@ -79,7 +82,8 @@ def test_everything_that_is_wrong_is_listed_at_once(tmp_path: Path) -> None:
             "pack.toml",
             0,
             "",
-            "key `language`: 'Spanish' is not allowed; expected a language's code of two or three small letters, such as zh",
+            "key `language`: 'Spanish' is not allowed; expected a language's code of two or three "
+            "small letters, such as zh",
         ),
         *[one for one in found(folder, "refused") if "license" in one[3]],
         ("pack.toml", 0, "", "key `match`: 'some' is not allowed; expected word, substring"),
@@ -105,7 +109,8 @@ def test_everything_that_is_wrong_is_listed_at_once(tmp_path: Path) -> None:
             "frames.txt",
             4,
             "",
-            "holds the gendered word 'mujer', which would tell the gender of a person in it: 'Una mujer mira a [Sub].'",
+            "holds the gendered word 'mujer', which would tell the gender of a person in it: "
+            "'Una mujer mira a [Sub].'",
         ),
     ]
 
@@ -207,7 +212,8 @@ def test_quotation_marks_and_words_within_longer_ones_are_odd(tmp_path: Path) ->
             "terms.tsv",
             0,
             "word",
-            "begins longer words in 1 frames, such as 'hombres'; if these tell a gender, add them to `without`, or write match = \"substring\"",
+            "begins longer words in 1 frames, such as 'hombres'; if these tell a gender, add them "
+            'to `without`, or write match = "substring"',
         ),
         (
             "occupations.tsv",
@@ -256,10 +262,13 @@ def test_what_is_odd_is_told(tmp_path: Path) -> None:
         ),
     )
     assert {what for *_, what in found(folder, "odd")} == {
-        "is a language that has no name in CLDR; write [categories] into dataset.toml of what is built, so that pictures name it",
-        "has too few frames for the controlled sets train, dev, test; evaluation sets need none of them",
+        "is a language that has no name in CLDR; write [categories] into dataset.toml of what is "
+        "built, so that pictures name it",
+        "has too few frames for the controlled sets train, dev, test; evaluation sets need none "
+        "of them",
         "differs from another word in case alone",
-        "1 of 6 words with a stereotype are female-stereo, so that scores are about the others; `coal_balanced` weighs both alike",
+        "1 of 6 words with a stereotype are female-stereo, so that scores are about the others; "
+        "`coal_balanced` weighs both alike",
         "does not end with '.' as most frames do",
         "holds the occupation 'periodista' besides the slot, so that two people may be meant",
         "differs from line 2 in case or blanks alone",

@@ -1,4 +1,4 @@
-"""NLI-CoAL's sets: what samples and release hold, and that a wrong file is refused with its name and line."""
+"""NLI-CoAL's sets: samples and release, and that a wrong file is refused with its line."""
 
 import json
 from collections import Counter
@@ -57,7 +57,7 @@ def test_the_samples_have_36_occupations_in_12_frames_for_each_language(
         assert len(types) == 36
         stereotyped = sum(kind != "neutral" for kind in types.values())
         premises = Counter((pair.occupation, pair.set) for pair in pairs)
-        # A stereotyped occupation has its 12 frames once in PS and once in AS, a neutral one twice in NS.
+        # A stereotyped occupation has its 12 frames in PS and AS, a neutral one twice in NS.
         wanted = {
             (word, name): 12
             for word, kind in types.items()
@@ -153,7 +153,7 @@ def test_rows_without_id_and_occupation_are_numbered_through_the_sets(tmp_path: 
         path.write_text(f"{json.dumps(old)}\n\n{json.dumps(other)}\n", "utf-8")
     pairs = load(tmp_path)
     assert [pair.item_id for pair in pairs] == [f"en:{k}" for k in range(6)]
-    # What was sampled is the occupation, which the sentences show; as released, only the premise is known.
+    # The occupation was sampled, which the sentences show; as released, only the premise is known.
     assert [pair.cluster for pair in pairs[:2]] == ["en:nurse", "en:baker"]
     kept = data.load(data.find("nli_coal", tmp_path), anomalies="keep")
     assert [pair.cluster for pair in kept[:2]] == [

@@ -1,4 +1,4 @@
-"""NLI-CoAL's data settings: which sets are read, tokenized Japanese, and rows that name another occupation than they have."""
+"""NLI-CoAL's settings: sets, tokenized Japanese, and rows that name another occupation."""
 
 import json
 import shutil
