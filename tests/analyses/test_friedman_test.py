@@ -30,6 +30,7 @@ def result_of(scores: Any, models: Any = "abcdefgh", categories: Any = CATEGORIE
             "task": "ambiguous",
             "metric": "s_amb",
             "score": score,
+            "valid_rate": 1.0,
             "preset": "robust",
             "note": "" if score == score else "no answer could be read",
         }
