@@ -1,4 +1,4 @@
-"""Asking in stages: the judge after the model and the model after the judge, kills between them, settings that change it."""
+"""Asking in stages: the judge after the model, kills between them, and settings that change it."""
 
 import json
 from collections.abc import Sequence
@@ -27,8 +27,8 @@ def small_shards(own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "SHARD", 16)
 
 
-def judged(out: str, model: str = MODEL, **options) -> run.Run:
-    """A run of the three tasks that may need a judge, the text to be classified put in order by one."""
+def ask(out: str = "out", model: str = MODEL, **options) -> run.Run:
+    """Run the three tasks that can need a judge, who also chooses the order of texts."""
     given = {
         "judge": JUDGE,
         "tasks": ["sc", "ba", "bs"],
@@ -41,7 +41,7 @@ def judged(out: str, model: str = MODEL, **options) -> run.Run:
 
 
 class Stub:
-    """A respondent that keeps what it was asked, and refuses where `refuses` says so."""
+    """A respondent that keeps what it was asked, and refuses the requests in `refuses`."""
 
     verbs = ("generate",)
     reads = ("text",)
@@ -57,234 +57,190 @@ class Stub:
 
     def answer(self, requests: Sequence[Request]) -> list[Answer]:
         self.asked += requests
-        return [
-            Answer("", error="refused")
-            if (one.item_id, one.request) in self.refuses
-            else Answer(self.reply)
-            for one in requests
-        ]
+        refused = [(request.item_id, request.request) in self.refuses for request in requests]
+        return [Answer("", error="refused") if no else Answer(self.reply) for no in refused]
+
+    @property
+    def names(self) -> set[tuple[str, str]]:
+        return {(request.task, request.request) for request in self.asked}
 
 
-def stubs(monkeypatch: pytest.MonkeyPatch, model: Stub, judge: Stub) -> None:
-    """Put `model` in place of the model MODEL and `judge` in place of the judge JUDGE."""
+@pytest.fixture
+def stubs(monkeypatch: pytest.MonkeyPatch) -> tuple[Stub, Stub]:
+    """Stubs in place of MODEL and JUDGE."""
+    model, judge = Stub("m"), Stub("j")
     monkeypatch.setattr(scorers, "load", lambda name, *_, **__: {MODEL: model, JUDGE: judge}[name])
+    return model, judge
 
 
 def test_what_needs_a_reply_is_asked_after_it_and_about_it() -> None:
-    rows = judged("out").records
-    place = {
-        key: k
-        for k, key in enumerate(
-            zip(rows.task, rows.item_id, rows.request, rows.repeat, strict=True)
-        )
-    }
+    rows = ask().records
+    names = zip(rows.task, rows.item_id, rows.request, rows.repeat, strict=True)
+    place = {key: k for k, key in enumerate(names)}
     for task, item, request, repeat in place:
         if task == "sc" and request == "answer":
             assert place[task, item, "order", repeat] < place[task, item, request, repeat]
         if task == "ba" and request != "answer":
             assert place[task, item, "answer", repeat] < place[task, item, request, repeat]
-    answers = (
-        rows[(rows.task == "ba") & (rows.request == "answer")]
-        .set_index(["item_id", "repeat"])
-        .response
-    )
-    marks = rows[rows.request.str.startswith("judge:")]
-    assert len(marks) == 4 * len(answers) == 32
-    for mark in marks.itertuples():
-        assert answers[mark.item_id, mark.repeat] in mark.prompt
-    assert (
-        len(marks.prompt.unique())
-        == len(marks.drop_duplicates(["request", "item_id", "prompt"]))
-        >= 16
-    )
+    answers = rows[(rows.task == "ba") & (rows.request == "answer")]
+    replies = answers.set_index(["item_id", "repeat"]).response
+    grades = rows[rows.request.str.startswith("judge:")]
+    assert len(grades) == 4 * len(replies) == 32
+    for grade in grades.itertuples():
+        assert replies[grade.item_id, grade.repeat] in grade.prompt
 
 
 def test_a_judge_s_order_decides_how_a_text_is_shown(tmp_path: Path) -> None:
     source = table(tmp_path / "d", {}, {})
     judge = replay(tmp_path / "j", {("sc", "age:1", "order"): "1", ("sc", "age:2", "order"): "2"})
-    rows = judged("out", judge=judge, tasks=["sc"], categories=None, repeats=1, data=source).records
+    rows = ask(judge=judge, tasks=["sc"], categories=None, repeats=1, data=source).records
     first, second = rows[rows.request == "answer"].prompt
     assert "开会，甲先说。" in first
     assert "甲先说。开会，" in second
 
 
-def test_the_judge_is_asked_greedily_and_the_model_is_not(monkeypatch) -> None:
-    model, judge = Stub("m"), Stub("j")
-    stubs(monkeypatch, model, judge)
-    judged("out")
-    assert {(one.task, one.request) for one in judge.asked} == {
-        ("sc", "order"),
-        *(("ba", f"judge:{k}") for k in range(1, 5)),
-    }
-    assert all(one.of_judge for one in judge.asked)
-    assert {(one.task, one.request) for one in model.asked} == {
-        (task, "answer") for task in ("sc", "ba", "bs")
-    }
-    assert not any(one.of_judge for one in model.asked)
-    assert all(one.prompt for one in model.asked + judge.asked)
+def test_the_judge_and_the_model_are_asked_their_own_requests(stubs: tuple[Stub, Stub]) -> None:
+    model, judge = stubs
+    ask()
+    assert judge.names == {("sc", "order"), *(("ba", f"judge:{k}") for k in range(1, 5))}
+    assert model.names == {(task, "answer") for task in ("sc", "ba", "bs")}
+    assert all(request.of_judge for request in judge.asked), "so it answers greedily"
+    assert not any(request.of_judge for request in model.asked)
+    assert all(request.prompt for request in model.asked + judge.asked)
 
 
-def test_an_answer_that_did_not_come_is_not_marked(monkeypatch) -> None:
-    model, judge = Stub("m", refuses=[("age:1", "answer")]), Stub("j")
-    stubs(monkeypatch, model, judge)
-    result = judged("out", tasks=["ba"], repeats=1)
+def test_an_answer_that_did_not_come_is_not_graded(stubs: tuple[Stub, Stub]) -> None:
+    model, judge = stubs
+    model.refuses = [("age:1", "answer")]
+    result = ask(tasks=["ba"], repeats=1)
     rows = result.records.set_index(["item_id", "request"])
     for k in range(1, 5):
         row = rows.loc["age:1", f"judge:{k}"]
         assert row.error == execute.NOT_ASKED
-        assert row.error.startswith("not asked")
         assert (row.response, row.prompt, row.valid) == ("", "", False)
-    assert "age:1" not in {one.item_id for one in judge.asked}
+    assert "age:1" not in {request.item_id for request in judge.asked}
     assert len(judge.asked) == 12
     scores = result.scores()
-    # Full marks of 5 of 13 in three criteria and of 5 of 5 in one, of three analyses.
+    # Grades of 5 of 13 in three criteria and of 5 of 5 in one, of three analyses.
     assert cell(scores, preset="robust").score == pytest.approx(5 * (3.5 + 1.5 + 2.5 + 0.5))
     assert cell(scores, category="age", preset="robust").valid_rate == 0.5
-    assert (
-        "the released code stops with an error: 4 of 8"
-        in cell(result.scores("official"), category="age").note
-    )
+    note = cell(result.scores("official"), category="age").note
+    assert "the released code stops with an error: 4 of 8" in note
 
 
-def test_an_order_that_did_not_come_leaves_the_context_first(monkeypatch) -> None:
-    model, judge = Stub("m"), Stub("j", reply="2", refuses=[("age:1", "order")])
-    stubs(monkeypatch, model, judge)
-    result = judged("out", tasks=["sc"], categories=["age"], repeats=1)
+def test_an_order_that_did_not_come_leaves_the_context_first(stubs: tuple[Stub, Stub]) -> None:
+    model, judge = stubs
+    judge.reply, judge.refuses = "2", [("age:1", "order")]
+    result = ask(tasks=["sc"], categories=["age"], repeats=1)
     items = result.items.set_index("item_id")
-    for one in model.asked:
-        item = items.loc[one.item_id]
+    for request in model.asked:
+        item = items.loc[request.item_id]
         sentence = item.sentence.replace("[PLH]", item.words[0])
-        both = item.context + sentence if one.item_id == "age:1" else sentence + item.context
-        assert both in one.prompt
+        first = request.item_id == "age:1"
+        assert (item.context + sentence if first else sentence + item.context) in request.prompt
 
 
-def sometimes_refusing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A simulated respondent of which some replies do not come."""
-    whole = Simulated.answer
+def test_a_run_that_was_killed_at_any_shard_continues_as_if_it_was_not(monkeypatch) -> None:
+    original, write = Simulated.answer, records.write_shard
+    refused = {("age:1", "answer"), ("worldview:1", "order"), ("age:8", "judge:2")}
 
-    def answer(self: Simulated, requests: Sequence[Request]) -> list[Answer]:
-        refused = {("age:1", "answer"), ("worldview:1", "order"), ("age:8", "judge:2")}
+    def sometimes_refuses(self: Simulated, requests: Sequence[Request]) -> list[Answer]:
         return [
-            Answer("", error="refused") if (one.item_id, one.request) in refused else given
-            for one, given in zip(requests, whole(self, requests), strict=True)
+            Answer("", error="refused") if (request.item_id, request.request) in refused else answer
+            for request, answer in zip(requests, original(self, requests), strict=True)
         ]
 
-    monkeypatch.setattr(Simulated, "answer", answer)
+    monkeypatch.setattr(Simulated, "answer", sometimes_refuses)
+    ask("whole")
+    expected = columns("whole")
+    assert expected.error.nunique() == 3
+    of_judge = expected.request.map(lambda name: name.startswith("judge"))
+    assert [value for value, _ in groupby(of_judge)] == [False, True]
+    n_shards = len(list(Path("whole/records").iterdir()))
+    assert n_shards >= 5
+    for last in range(n_shards):
 
-
-def test_a_run_that_was_killed_at_any_shard_goes_on_as_if_nothing_had_been(monkeypatch) -> None:
-    sometimes_refusing(monkeypatch)
-    judged("whole")
-    wanted, write = columns("whole"), records.write_shard
-    assert wanted.error.nunique() == 3
-    number = len(list(Path("whole/records").iterdir()))
-    stages = [
-        name for name, _ in groupby(wanted.request.map(lambda name: name.startswith("judge")))
-    ]
-    assert number >= 5
-    assert stages == [False, True]
-    for last in range(number):
-
-        def killed(folder: Path, k: int, rows: list, last: int = last) -> None:
-            if k == last:
+        def killed(folder: Path, number: int, rows: list, last: int = last) -> None:
+            if number == last:
                 raise KeyboardInterrupt
-            write(folder, k, rows)
+            write(folder, number, rows)
 
-        monkeypatch.setattr(records, "write_shard", killed)
-        with pytest.raises(KeyboardInterrupt):
-            judged(f"killed{last}")
-        monkeypatch.setattr(records, "write_shard", write)
-        # The size of shards is the run's own, whatever it has become since.
-        monkeypatch.setattr(run, "SHARD", 5)
-        judged(f"killed{last}")
-        monkeypatch.setattr(run, "SHARD", 16)
-        pd.testing.assert_frame_equal(columns(f"killed{last}"), wanted)
-
-
-def test_a_shard_of_a_later_stage_that_is_gone_is_asked_again_with_the_replies_on_record() -> None:
-    judged("out")
-    wanted = columns("out")
-    last = max(Path("out/records").iterdir())
-    last.unlink()
-    judged("out")
-    pd.testing.assert_frame_equal(columns("out"), wanted)
+        with monkeypatch.context() as patch:
+            patch.setattr(records, "write_shard", killed)
+            with pytest.raises(KeyboardInterrupt):
+                ask(f"killed{last}")
+        with monkeypatch.context() as patch:
+            patch.setattr(run, "SHARD", 5)  # the run keeps its own size of shards
+            ask(f"killed{last}")
+        pd.testing.assert_frame_equal(columns(f"killed{last}"), expected)
 
 
-def test_a_judge_that_breaks_ends_the_run_by_name_and_the_same_command_continues(
-    monkeypatch,
+def test_a_missing_shard_of_a_later_stage_is_asked_with_the_replies_on_record() -> None:
+    ask()
+    expected = columns("out")
+    max(Path("out/records").iterdir()).unlink()
+    ask()
+    pd.testing.assert_frame_equal(columns("out"), expected)
+
+
+def test_a_judge_that_fails_is_named_and_the_run_continues(
+    stubs: tuple[Stub, Stub], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model, judge = Stub("m"), Stub("j")
-    stubs(monkeypatch, model, judge)
+    model, judge = stubs
 
-    def broken(requests: Sequence[Request]) -> list[Answer]:
+    def fails(requests: Sequence[Request]) -> list[Answer]:
         raise RuntimeError("out of memory")
 
+    message = r"the judge did not answer \(out of memory\); the same command"
     with monkeypatch.context() as patch:
-        patch.setattr(judge, "answer", broken)
-        with pytest.raises(
-            RunFailed, match=r"the judge did not answer \(out of memory\); the same command"
-        ):
-            judged("out", tasks=["ba"])
-    before = len(model.asked)
-    judged("out", tasks=["ba"])
-    assert len(model.asked) == before, "the analyses were on record"
-    assert len(judge.asked) == 4 * before
+        patch.setattr(judge, "answer", fails)
+        with pytest.raises(RunFailed, match=message):
+            ask(tasks=["ba"])
+    n_asked = len(model.asked)
+    ask(tasks=["ba"])
+    assert len(model.asked) == n_asked, "the analyses are on record"
+    assert len(judge.asked) == 4 * n_asked
 
 
-def test_a_complete_run_loads_neither_model_nor_judge(monkeypatch) -> None:
-    judged("out")
-    monkeypatch.setattr(scorers, "load", lambda *_, **__: pytest.fail("somebody was loaded"))
-    judged("out")
-
-
-def test_a_model_that_judges_itself_is_loaded_once(monkeypatch) -> None:
-    loaded, whole = [], scorers.load
+def test_scorers_are_loaded_only_if_needed_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded, load = [], scorers.load
     monkeypatch.setattr(
-        scorers,
-        "load",
-        lambda *given, **options: loaded.append(given[0]) or whole(*given, **options),
+        scorers, "load", lambda *args, **options: loaded.append(args[0]) or load(*args, **options)
     )
-    judged("out", judge=MODEL)
-    assert loaded == [MODEL]
-    Path("out/records/000004.parquet").unlink()
-    judged("out", judge=MODEL)
-    assert loaded == [MODEL] * 2
+    for _ in range(2):  # the second run is complete
+        ask("two")
+    assert loaded == [MODEL, JUDGE]
+    ask("one", judge=MODEL)
+    Path("one/records/000004.parquet").unlink()
+    ask("one", judge=MODEL)
+    assert loaded[2:] == [MODEL] * 2, "a model that judges itself is loaded once"
 
 
-def test_another_judge_may_not_mark_in_the_same_folder(tmp_path: Path, refusal) -> None:
-    judged("out")
-    assert refusal(judged, "out", judge="simulated:seed=1").startswith(
-        "out: holds another run (judge was simulated:competence"
-    )
-    assert "judge was simulated:competence" in refusal(judged, "out", judge=None)
+def test_another_judge_may_not_continue_a_run(tmp_path: Path, refusal) -> None:
+    ask()
+    message = "out: holds another run (judge was simulated:competence"
+    assert refusal(ask, judge="simulated:seed=1").startswith(message)
+    assert "judge was simulated:competence" in refusal(ask, judge=None)
+    about = json.loads(Path("out/run.json").read_text("utf-8"))
+    about["judge"]["revision"] = "0"
+    Path("out/run.json").write_text(json.dumps(about), "utf-8")
+    max(Path("out/records").iterdir()).unlink()
+    assert refusal(ask).startswith("out: was begun with another judge (revision was 0, now 1)")
     # Nor one of the same name with other replies.
-    replies = {
+    grades = {
         ("ba", f"age:{k}", f"judge:{j}", r): "3"
         for k in range(9)
         for j in range(1, 5)
         for r in (0, 1)
     }
-    judge = replay(tmp_path / "judge.jsonl", replies)
-    judged("replayed", judge=judge, tasks=["ba"], categories=["age"])
-    replay(tmp_path / "judge.jsonl", {**replies, ("ba", "age:1", "judge:1", 0): "4"})
-    assert "judge_content was" in refusal(
-        judged, "replayed", judge=judge, tasks=["ba"], categories=["age"]
-    )
+    options = {"judge": replay(tmp_path / "judge.jsonl", grades), "tasks": ["ba"]}
+    ask("replayed", categories=["age"], **options)
+    replay(tmp_path / "judge.jsonl", {**grades, ("ba", "age:1", "judge:1", 0): "4"})
+    assert "judge_content was" in refusal(ask, "replayed", categories=["age"], **options)
 
 
-def test_a_judge_of_another_revision_may_not_go_on(refusal) -> None:
-    judged("out")
-    about = json.loads(Path("out/run.json").read_text("utf-8"))
-    about["judge"]["revision"] = "0"
-    Path("out/run.json").write_text(json.dumps(about), "utf-8")
-    max(Path("out/records").iterdir()).unlink()
-    assert refusal(judged, "out").startswith(
-        "out: was begun with another judge (revision was 0, now 1)"
-    )
-
-
-def test_run_json_says_who_judged_and_how_it_was_asked() -> None:
-    about = json.loads((judged("out", max_new_tokens=100).folder / "run.json").read_text("utf-8"))
+def test_run_json_says_who_judged_and_how() -> None:
+    about = json.loads((ask(max_new_tokens=100).folder / "run.json").read_text("utf-8"))
     assert (about["judge"]["kind"], about["judge"]["id"]) == ("simulated respondent", JUDGE)
     assert about["asked"]["judge"] == JUDGE
     assert about["asked"]["settings"]["context_order"] == "judge"
@@ -293,72 +249,57 @@ def test_run_json_says_who_judged_and_how_it_was_asked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cap", "tokens"),
+    ("limit", "tokens"),
     [
         (None, {"sc": 512, "order": 32, "ba": 512, "judge": 128, "bs": 512}),
         (100, {"sc": 100, "order": 100, "ba": 100, "judge": 100, "bs": 100}),
     ],
 )
-def test_a_reply_may_take_what_its_task_allows_or_what_the_caller_says(
-    monkeypatch, cap: int | None, tokens: dict[str, int]
+def test_the_limit_of_a_reply_is_the_task_s_or_the_caller_s(
+    stubs: tuple[Stub, Stub], limit: int | None, tokens: dict[str, int]
 ) -> None:
-    model, judge = Stub("m"), Stub("j")
-    stubs(monkeypatch, model, judge)
-    judged("out", max_new_tokens=cap)
-    found = {one.task: one.max_new_tokens for one in model.asked}
-    found |= {one.request.partition(":")[0]: one.max_new_tokens for one in judge.asked}
-    assert found == tokens
+    model, judge = stubs
+    ask(max_new_tokens=limit)
+    limits = {request.task: request.max_new_tokens for request in model.asked}
+    limits |= {r.request.partition(":")[0]: r.max_new_tokens for r in judge.asked}
+    assert limits == tokens
 
 
-def labels_shown(folder: str) -> dict[int, set[str]]:
-    """The last lines of the classification prompts of each repeat, which hold the labels."""
-    rows = columns(folder)
-    return {k: set(part.prompt.str.split("\n").str[-2]) for k, part in rows.groupby("repeat")}
+def test_shuffled_labels_change_with_the_repeat_only() -> None:
+    options = {"tasks": ["sc"], "categories": ["age"], "settings": {"label_order": "shuffled"}}
 
+    def labels(folder: str) -> list[set[str]]:
+        """Return the lines with the labels, by repeat."""
+        parts = columns(folder).groupby("repeat").prompt
+        return [set(prompts.str.split("\n").str[-2]) for _, prompts in parts]
 
-def test_shuffled_labels_change_with_the_repeat_and_are_the_same_in_a_run_again() -> None:
-    options = {
-        "tasks": ["sc"],
-        "categories": ["age"],
-        "repeats": 6,
-        "settings": {"label_order": "shuffled"},
-    }
     for out in ("one", "two"):
-        judged(out, **options)
+        ask(out, repeats=6, **options)
     pd.testing.assert_frame_equal(columns("one"), columns("two"))
-    shown = labels_shown("one")
-    assert all(len(lines) == 1 for lines in shown.values())
-    assert len({line for lines in shown.values() for line in lines}) > 1
-    judged("later", **{**options, "seed": 2, "repeats": 1})
-    assert labels_shown("later")[0] == shown[2], "repeat k has the seed of the first and k"
+    assert all(len(lines) == 1 for lines in labels("one"))
+    assert len(set.union(*labels("one"))) > 1
+    ask("later", seed=2, repeats=1, **options)
+    assert labels("later")[0] == labels("one")[2], "repeat k has the k-th seed after the first"
 
 
 def test_a_forced_first_token_is_one_more_prediction_where_the_tokenizer_gives_none(
     tmp_path: Path,
 ) -> None:
     source = table(tmp_path / "d", {"sentence": "他是[PLH]。", "words": "医生，护士"})
-    for name, around, adds in (("bare", "", False), ("begun", "[CLS] $A", True)):
-        checkpoints.save(Path(name), LlamaForCausalLM, LlamaConfig, checkpoints.characters(around))
+    for name, template, adds in (("bare", "", False), ("begun", "[CLS] $A", True)):
+        tokenizer = checkpoints.characters(template)
+        checkpoints.save(Path(name), LlamaForCausalLM, LlamaConfig, tokenizer)
         lengths = {}
         for bos in ("tokenizer", "forced"):
-            result = run.evaluate(
-                "mcbe",
-                f"./{name}",
-                tasks=["pc"],
-                settings={"bos": bos},
-                data=source,
-                device="cpu",
-                out=f"{name}-{bos}",
-            )
+            options = {"tasks": ["pc"], "settings": {"bos": bos}, "data": source, "device": "cpu"}
+            result = run.evaluate("mcbe", f"./{name}", out=f"{name}-{bos}", **options)
             assert result.about["model"]["adds_bos"] == adds
             assert result.about["asked"]["settings"]["bos"] == bos
             lengths[bos] = result.records.logprobs.map(len).tolist()
         # Five characters: 他是医生。
         assert lengths == {"tokenizer": [5, 5] if adds else [4, 4], "forced": [5, 5]}
-    forced, own = (
-        records.read(Path(name)).response.tolist() for name in ("begun-forced", "begun-tokenizer")
-    )
-    assert forced == own
+    forced, own = (records.read(Path(name)) for name in ("begun-forced", "begun-tokenizer"))
+    assert forced.response.tolist() == own.response.tolist()
     # Also where both are asked at once.
     requests = [
         Request("age", "pc", "age:1", "医生", "nll", "他是医生。", "v", Key(), bos=bos)
