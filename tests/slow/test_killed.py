@@ -291,7 +291,7 @@ class Killed:
                     time.sleep(0.002)
                 time.sleep(self.rng.uniform(0, reference.asking / 4))
             else:
-                time.sleep(self.rng.uniform(0, reference.seconds / 2))
+                time.sleep(self.rng.uniform(0, reference.seconds - reference.asking))
             with suppress(ProcessLookupError):
                 os.kill(process, number)
         status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
