@@ -1,7 +1,7 @@
-"""The room of pictures: seaborn, one function a picture, frames in and a figure out. No torch, no models.
+"""Pictures by seaborn: one function per picture, from frames to a figure, without torch or models.
 
-What every benchmark has is here; what one benchmark or analysis has is in its module. A figure's label (`get_label()`) says in a
-sentence what it shows, for those who cannot see it.
+What every benchmark has is here; what one benchmark or analysis has is in its module. A figure's
+label (`get_label()`) says in a sentence what it shows, for those who cannot see it.
 """
 
 from bench.figures import cbbq, mcbe, nli_coal

@@ -96,7 +96,8 @@ def category_heatmaps(scores: pd.DataFrame) -> Figure | None:
         extremes = _("Most stereotyped on average in {first}, least in {last}", **ends)
     fig.set_label(
         _(
-            "Heatmaps of the share of stereotyped answers, categories ({n}) by models ({models}), in "
+            "Heatmaps of the share of stereotyped answers, categories ({n}) by models "
+            "({models}), in "
             "{contexts} questions. {extremes}; the numbers are in the table by category.",
             n=len(means),
             models=len(models),
@@ -112,9 +113,9 @@ def names_by_topic(
 ) -> Figure | None:
     """Draw a heatmap of names of the stereotyped group by topics, as in the paper's Figure 6.
 
-    A cell holds the score and, below it, the number of answers. It is blank where no template brings
-    the two together, hatched where no score could be computed. Names and topics are in the order of
-    the data, the same for every model.
+    A cell holds the score and, below it, the number of answers. It is blank where no template
+    brings the two together, hatched where no score could be computed. Names and topics are in the
+    order of the data, the same for every model.
 
     Args:
         table: of one model, from `bench.metrics.cbbq.by_name_and_topic`.
@@ -199,7 +200,8 @@ def names_by_topic(
         measure = _("{measure} of {model}", measure=measure, model=model)
     fig.set_label(
         _(
-            "Heatmap of {measure} in {category}, {names} names of the stereotyped group by {topics} "
+            "Heatmap of {measure} in {category}, {names} names of the stereotyped group by "
+            "{topics} "
             "topics{fewer}, {cells} cells with a number. Lowest and highest: {extremes}.",
             measure=measure,
             category=category,
@@ -216,8 +218,10 @@ def names_by_topic(
 def accuracy_and_bias(scores: pd.DataFrame) -> Figure | None:
     """Draw accuracy against the share of stereotyped answers in both contexts.
 
-    A small point per category and model, a large one for the mean, with intervals. A wrong answer can
-    be the stereotyped one, a right one cannot: no point is above the line but where labels are wrong.
+    A small point per category and model, a large one for the mean, with intervals. A wrong answer
+    can
+    be the stereotyped one, a right one cannot: no point is above the line but where labels are
+        wrong.
 
     Returns:
         None where no accuracy was computed.
@@ -278,7 +282,8 @@ def accuracy_and_bias(scores: pd.DataFrame) -> Figure | None:
     legend_below(fig, axes[0])
     fig.set_label(
         _(
-            "Accuracy against the share of stereotyped answers, small points categories, large ones "
+            "Accuracy against the share of stereotyped answers, small points categories, large "
+            "ones "
             "means. {told}.",
             told=_("; ").join(texts),
         )
@@ -404,7 +409,8 @@ def option_orders(scores: pd.DataFrame) -> Figure | None:
     _title(fig, _("When the options change places"), _("dashed: a random answerer"))
     fig.set_label(
         _(
-            "Share of questions answered with one option, and at one place, in every order. {told}.",
+            "Share of questions answered with one option, and at one place, in every order. "
+            "{told}.",
             told=_("; ").join(filter(None, texts)),
         )
     )

@@ -1,4 +1,4 @@
-"""Pictures of McBE: tasks and categories as in the paper's figures 6 and 8, and what scores may hide."""
+"""Pictures of McBE: tasks and categories, as in the paper's figures 6 and 8, and answers."""
 
 from collections.abc import Mapping
 
@@ -52,7 +52,8 @@ def tasks_by_model(scores: pd.DataFrame) -> Figure:
     text = _("Heatmap, {n} tasks by {models} models, none of which has a number.", **size)
     if len(means):
         text = _(
-            "Heatmap, {n} tasks by {models} models: highest on average in {first}, lowest in {last}; "
+            "Heatmap, {n} tasks by {models} models: highest on average in {first}, lowest in "
+            "{last}; "
             "the numbers are in the table by category.",
             first=_(TASKS[str(means.idxmax())]),
             last=_(TASKS[str(means.idxmin())]),
@@ -140,7 +141,8 @@ def radars(scores: pd.DataFrame) -> Figure | None:
     )
     fig.set_label(
         _(
-            "Radar charts of scores from 0 (centre) to 100, by category and by task. Overall: {means}.",
+            "Radar charts of scores from 0 (centre) to 100, by category and by task. Overall: "
+            "{means}.",
             means=means or _("not asked"),
         )
     )
@@ -219,7 +221,8 @@ def list_lengths(scores: pd.DataFrame) -> Figure | None:
     fig.set_label(
         _(
             "Scenario selection by number of groups ({least} to {most}): a strict preference gets "
-            "{first} with {least} and {last} with {most}, so scores of sets with other list lengths "
+            "{first} with {least} and {last} with {most}, so scores of sets with other list "
+            "lengths "
             "cannot be compared.",
             least=lengths[0],
             most=lengths[-1],

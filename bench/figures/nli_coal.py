@@ -1,4 +1,4 @@
-"""Pictures of NLI-CoAL: labels by set as in the paper's Table 3, directions, worst occupations, habits."""
+"""Pictures of NLI-CoAL: labels by set (the paper's Table 3), directions, occupations, habits."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -37,7 +37,8 @@ LANGUAGES = {
     "ja": (N_("Japanese"), "日本語"),
     "zh": (N_("Chinese"), "中文"),
 }
-# Of a set and label: the right one, one that CoAL counts, or another wrong one; each with its shade.
+# Of a set and label: the right one, one that CoAL counts, or another wrong one; each with its
+# shade.
 RIGHT, BIASED, WRONG = "Blues", "Reds", "Greys"
 SHADES = {
     (name, label): shade
@@ -81,10 +82,10 @@ OCCUPATIONS = {"female-stereo": (FEMALE, "o"), "male-stereo": (MALE, "s"), "neut
 
 
 def labels_by_set(scores: pd.DataFrame) -> Figure | None:
-    """Draw the labels of each set, with FN and CoAL, as in the paper's Table 3; a panel per language.
+    """Draw the labels of each set, with FN and CoAL (the paper's Table 3); a panel per language.
 
-    Blue is the right label, red what CoAL counts, grey another wrong one. A set without an answer is
-    hatched.
+    Blue is the right label, red what CoAL counts, grey another wrong one. A set without an answer
+    is hatched.
 
     Returns:
         None where no set was asked.
@@ -292,7 +293,7 @@ def worst_occupations(
 
 
 def habits(scores: pd.DataFrame, predictors: pd.DataFrame) -> Figure | None:
-    """Draw CoAL against the balanced directional gap, with predictors by rule; a panel per language.
+    """Draw CoAL against the balanced directional gap, with predictors by rule, per language.
 
     A constant label is far to the right and at the height of 0, as is a label for each gender word:
     they know nothing of occupations. A stereotype is high.
@@ -357,7 +358,8 @@ def habits(scores: pd.DataFrame, predictors: pd.DataFrame) -> Figure | None:
     _legend(fig, axes[0].get_legend_handles_labels()[0], 2, markerscale=0.7)
     fig.set_label(
         _(
-            "CoAL against the balanced directional gap. {told}; for comparison, always entailment and "
+            "CoAL against the balanced directional gap. {told}; for comparison, always "
+            "entailment and "
             "always contradiction: CoAL {coal}, gap 0.00.",
             told=_("; ").join(texts),
             coal=f"{2 / 3:.2f}",

@@ -158,7 +158,8 @@ def categories_by_model(scores: pd.DataFrame, benchmark: str, headline: Headline
         extremes = _("Highest on average in {first}, lowest in {last}", **ends)
     fig.set_label(
         _(
-            "Heatmap, {n} categories by {models} models: {title}. {extremes}; the numbers are in the "
+            "Heatmap, {n} categories by {models} models: {title}. {extremes}; the numbers are in "
+            "the "
             "table by category.",
             n=len(wide),
             models=len(wide.columns),

@@ -46,8 +46,8 @@ SYSTEM_FONTS = (
 WIDTH = 6.5  # inches: the width of a text column
 DPI = 150
 LABEL = 24  # characters of a model's name in one line
-# As many colours as the colour-blind can tell apart; further models get darker ones, other marks and
-# other dashes.
+# As many colours as the colour-blind can tell apart; further models get darker ones, other marks
+# and other dashes.
 COLOURS = 10
 DARKER = 0.55
 MARKS = "osD^vP"
@@ -240,7 +240,7 @@ def heatmap(
     colour_bar: bool = False,
     asked: np.ndarray | bool = True,
 ) -> None:
-    """Draw a heatmap that is white at `centre`; a cell that was asked without a value is hatched."""
+    """Draw a heatmap that is white at `centre`; a gap where something was asked is hatched."""
     sns.heatmap(
         values.astype(float),
         ax=ax,

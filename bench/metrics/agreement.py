@@ -35,7 +35,8 @@ BANDS = (
     (0.0, N_("slight")),
 )
 COLUMNS = ("item_id", "rater", "rating")
-# An interval needs this many clusters: with fewer, Student's t asks for percentiles beyond the resamples.
+# An interval needs this many clusters: with fewer, Student's t asks for percentiles beyond the
+# resamples.
 MIN_CLUSTERS = 5
 ONE_CATEGORY = "all ratings are of one category, so chance agrees as perfectly as the raters"
 # Values that differ by less are equal up to rounding.
@@ -142,7 +143,7 @@ def severity_level(scores: npt.ArrayLike) -> np.ndarray:
 
 
 def read_human(path: Path) -> pd.DataFrame:
-    """Read people's scores of models' analyses: item_id, model, human (0 to 100), one row per score.
+    """Read people's scores of models' analyses: item_id, model, human (0 to 100), row by row.
 
     Args:
         path: a CSV file with these columns; others are ignored. Several people, or repeats, give
@@ -209,10 +210,10 @@ def winner_consistency(judgements: pd.DataFrame, ties: str = "exclude") -> Consi
     """Compute how often judge and people name the same winner (McBE, judge validation).
 
     Args:
-        judgements: rows with item_id, model, judge and human, the scores of a model's analysis of an
-            item on any two scales. Several rows of a model and item (repeats, several people) are
-            averaged; empty scores are left out. A pair of models is compared on the items where both
-            have both scores.
+        judgements: rows with item_id, model, judge and human, the scores of a model's analysis of
+            an item on any two scales. Several rows of a model and item (repeats, several people)
+            are averaged; empty scores are left out. A pair of models is compared on the items where
+            both have both scores.
         ties: what a comparison without a winner counts; the paper does not say. `exclude`: it is
             left out. `half`: 1/2 where one side has a tie, 1 where both have. `third`: 1 where both
             have a tie, 0 where one has.

@@ -68,7 +68,8 @@ def krippendorff_alpha(ratings: pd.DataFrame, measurement: Measurement) -> Alpha
 
     Raises:
         BadInput: a missing column, an unknown measurement, a rating that should be a number and is
-            not, an item rated twice by the same rater, fewer than two raters, or more than 60 ranks.
+            not, an item rated twice by the same rater, fewer than two raters, or more than 60
+            ranks.
     """
     if measurement not in MEASUREMENTS:
         raise BadInput(expected(measurement, MEASUREMENTS, "measurement of Krippendorff's alpha"))

@@ -1,8 +1,8 @@
 """Intervals by bootstrap over clusters: draw again what was sampled, within strata.
 
 What was sampled is an instance, a scene or an occupation. Every score is a function of sums over
-clusters, so a resample is a weighting of clusters and costs one matrix product (Davison and Hinkley,
-Bootstrap Methods and their Application, 1997, section 2.4 and chapter 5).
+clusters, so a resample is a weighting of clusters and costs one matrix product (Davison and
+Hinkley, Bootstrap Methods and their Application, 1997, section 2.4 and chapter 5).
 
 Two kinds of interval are made of the resamples:
 
@@ -155,7 +155,7 @@ def resample(
     draws: int = DRAWS,
     seed: int = 0,
 ) -> Totals:
-    """Sum `columns` by `part`, as observed and in `draws` resamples of the clusters of each stratum.
+    """Sum `columns` by `part`, as observed and in `draws` resamples of clusters within strata.
 
     A stratum of a single cluster tells nothing of its spread; its resamples are NaN.
 

@@ -1,4 +1,4 @@
-"""How closely a measure follows what was put in: Pearson's, Spearman's and Kendall's coefficients."""
+"""How closely a measure follows what was put in: Pearson's, Spearman's, Kendall's coefficients."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -12,8 +12,8 @@ from bench.metrics.bootstrap import interval
 from bench.metrics.table import Card
 
 PEARSON = "pearson"
-# The function of `scipy.stats` for each. p of Pearson's and Spearman's is by the t distribution with
-# n - 2 degrees of freedom, of Kendall's tau-b exact where there are few points and no ties.
+# The function of `scipy.stats` for each. p of Pearson's and Spearman's is by the t distribution
+# with n - 2 degrees of freedom, of Kendall's tau-b exact where there are few points and no ties.
 COEFFICIENTS = {PEARSON: "pearsonr", "spearman": "spearmanr", "kendall": "kendalltau"}
 # With two points every coefficient is 1 or -1.
 LEAST = 3
@@ -140,8 +140,8 @@ def with_interval(result: Correlation, x: np.ndarray, y: np.ndarray, freedom: fl
 def reliability(values: np.ndarray) -> float:
     """Compute the share of the variance between points that is not chance of items.
 
-    1 - mean squared standard error / variance (Spearman, 1904). Scores correlate by no more than the
-    geometric mean of both reliabilities, except by chance. NaN of fewer than `LEAST` points.
+    1 - mean squared standard error / variance (Spearman, 1904). Scores correlate by no more than
+    the geometric mean of both reliabilities, except by chance. NaN of fewer than `LEAST` points.
 
     Args:
         values: scores of each point, float64 [points, 1 + draws], the observed ones first.

@@ -278,10 +278,10 @@ def pairs(blocks: Blocks) -> pd.DataFrame:
     """Compare every pair of models by three tests.
 
     Returns:
-        Columns `first`, `second`, `rank_difference` (first less second; below 0 the first shows less
-        bias), `ci_low` and `ci_high` (this less and plus the critical difference, for all pairs at
-        once), `p_nemenyi`, `p_conover` and `p_wilcoxon` (the last two adjusted by Holm's method),
-        `blocks`, `blocks_apart` (those in which the two differ), and `note`.
+        Columns `first`, `second`, `rank_difference` (first less second; below 0 the first shows
+        less bias), `ci_low` and `ci_high` (this less and plus the critical difference, for all
+        pairs at once), `p_nemenyi`, `p_conover` and `p_wilcoxon` (the last two adjusted by Holm's
+        method), `blocks`, `blocks_apart` (those in which the two differ), and `note`.
     """
     import scikit_posthocs as posthocs  # type: ignore[import-untyped]  # slow to load
 

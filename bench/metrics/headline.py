@@ -1,4 +1,4 @@
-"""Findings: one sentence per headline number, made from its row: how much, how sure, of how many."""
+"""Findings: one sentence per headline number: how much, how sure, of how many."""
 
 import math
 import re
@@ -13,7 +13,8 @@ from bench.data import dataset
 from bench.data.dataset import language_name
 from bench.metrics.table import ALL, Headline
 
-# Below this share of readable answers, a score says more about the format of replies than about bias.
+# Below this share of readable answers, a score says more about the format of replies than about
+# bias.
 LOW_VALIDITY = 0.9
 # A score over tasks, where models were not asked the same ones.
 COMMON_TITLE = N_("Tasks that all models were asked")
@@ -236,7 +237,7 @@ def _bare(headline: Headline, value: float) -> str:
 
 
 def prompt_language_warning(about: Row) -> str:
-    """Say that a run's prompts are not in the language of its data; "" where they are, or may be."""
+    """Say that a run's prompts are in another language than its data; "" where they may not be."""
     known = about.get("wording", {}).get("foreign")
     codes: list[Any] = []
     if isinstance(known, Mapping):
@@ -246,7 +247,8 @@ def prompt_language_warning(about: Row) -> str:
         return ""
     theirs, ours = (listing([language_name(str(code)) for code in names]) for names in codes)
     return _(
-        "The data {name} are in {theirs}, but the wording {wording}, in which models are asked about "
+        "The data {name} are in {theirs}, but the wording {wording}, in which models are asked "
+        "about "
         "them, is in {ours}; a file prompts.toml beside dataset.toml, or --prompts FILE, asks in "
         "their own language.",
         name=about["data"]["name"],
@@ -307,7 +309,8 @@ def category_name_warnings(sets: Iterable[tuple[str, Mapping[str, Any]]]) -> lis
         names = dataset.native_name(*place), dataset.english_name(*place)
         texts.append(
             _(
-                "Category {category} of {benchmark} is called {first} in the data {one}, and {second} "
+                "Category {category} of {benchmark} is called {first} in the data {one}, and "
+                "{second} "
                 "in the data {other}; here it is called {shown}.",
                 category=entry.category,
                 benchmark=module("data", entry.benchmark).TITLE,

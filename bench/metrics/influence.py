@@ -1,8 +1,8 @@
 """Influence: how much a score changes without one scene, instance or occupation (the jackknife).
 
-Source: Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter 11; Broderick, Giordano
-and Meager, An Automatic Finite-Sample Robustness Metric, 2020, on conclusions that rest on a few
-observations.
+Source: Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter 11; Broderick,
+Giordano and Meager, An Automatic Finite-Sample Robustness Metric, 2020, on conclusions that rest on
+a few observations.
 """
 
 from typing import Any
@@ -38,7 +38,8 @@ def influence(
     Returns:
         One row per headline and unit, the largest change first: `category` and `unit` as the data
         name them, the `text` of the unit's first item, the `score`, the score `without` it, and the
-        `change`. Units that change nothing, and those without which there is no score, are left out.
+        `change`. Units that change nothing, and those without which there is no score, are left
+        out.
     """
     metrics: Any = module("metrics", benchmark)
     replicates = metrics.replicates(records, items, preset, leave_one_out)
@@ -62,11 +63,11 @@ def influence(
 def deviations(left: Replicates, place: Place) -> pd.Series:
     """Compute how far each unit's own value lies from the mean of its stratum.
 
-    These are the jackknife's pseudo-values, centred, on the scale of the score: with n units, n_h of
-    them in the unit's stratum, r_hi = (n / n_h) (n_h - 1) (s - s_(-hi)). The score of a single
-    stratum that is a mean of unit values has r_i = y_i - mean(y); that of a ratio is linearised (Shao
-    and Tu, The Jackknife and Bootstrap, 1995, section 2.1). Their sum of squares over n (n - strata)
-    is the score's squared standard error.
+    These are the jackknife's pseudo-values, centred, on the scale of the score: with n units, n_h
+    of them in the unit's stratum, r_hi = (n / n_h) (n_h - 1) (s - s_(-hi)). The score of a single
+    stratum that is a mean of unit values has r_i = y_i - mean(y); that of a ratio is linearised
+    (Shao and Tu, The Jackknife and Bootstrap, 1995, section 2.1). Their sum of squares over n (n -
+    strata) is the score's squared standard error.
 
     Args:
         left: from `leave_one_out`.
@@ -82,7 +83,7 @@ def deviations(left: Replicates, place: Place) -> pd.Series:
 
 
 def spread(values: pd.Series, freedom: float) -> float:
-    """Compute the standard deviation of units within strata; over sqrt(units) it is a standard error.
+    """Compute the standard deviation of units within strata; over sqrt(units), a standard error.
 
     Args:
         values: from `deviations`, or differences of two models'.

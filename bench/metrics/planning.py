@@ -1,9 +1,10 @@
 """How many units (scenes, instances, occupations) a difference needs, before any model is called.
 
 Of n units in some strata, whose values (or differences between two models, paired) have a standard
-deviation s within strata, a two-sided test at 5 % shows a difference of (t_.975 + t_power) s / sqrt(n)
-with that power; t has n - strata degrees of freedom (Cohen, Statistical Power Analysis for the
-Behavioral Sciences, 1988, chapter 2; `detectable` of a comparison is the same for its own data).
+deviation s within strata, a two-sided test at 5 % shows a difference of (t_.975 + t_power) s /
+sqrt(n) with that power; t has n - strata degrees of freedom (Cohen, Statistical Power Analysis for
+the Behavioral Sciences, 1988, chapter 2; `detectable` of a comparison is the same for its own
+data).
 """
 
 from math import ceil, sqrt
@@ -22,7 +23,7 @@ def detectable(sd: float, units: int, strata: int = 1, power: float = POWER) -> 
 
 
 def units_needed(sd: float, difference: float, strata: int = 1, power: float = POWER) -> float:
-    """Compute the least number of units that show a difference with this power; NaN for unknown sd."""
+    """Compute how many units show a difference with this power; NaN for unknown sd."""
     if np.isnan(sd):
         return np.nan
     units = max(strata + 1, ceil((_steps(np.inf, power) * sd / difference) ** 2))

@@ -16,8 +16,8 @@ def difference(rows: pd.DataFrame) -> Comparison:
     """Compare the shares of readable answers of two respondents to the same questions.
 
     Args:
-        rows: one per question, with columns `stratum`, `unit` (what is drawn again), and `first` and
-            `second`: whether each respondent's answer could be read.
+        rows: one per question, with columns `stratum`, `unit` (what is drawn again), and `first`
+            and `second`: whether each respondent's answer could be read.
     """
     columns = ["first", "n", "second", "n_second"]
     counted = rows.assign(n=1.0, n_second=1.0).astype(dict.fromkeys(columns, float))

@@ -1,21 +1,23 @@
 """Are two models different: paired differences, with an interval and a p value by bootstrap.
 
-What was sampled (occupation, template, instance) is drawn again with all its answers, in both models
-at once. The standard deviation of the resampled differences is the difference's standard error; with
-it goes Student's t with units less strata degrees of freedom (Efron and Tibshirani, An Introduction
-to the Bootstrap, 1993, chapters 6 and 12; degrees of freedom: Korn and Graubard, Analysis of Health
-Surveys, 1999, section 5.2; paired and clustered, for language models: Miller, Adding Error Bars to
-Evals, 2024). The interval and p are one test, so they cannot disagree.
+What was sampled (occupation, template, instance) is drawn again with all its answers, in both
+models at once. The standard deviation of the resampled differences is the difference's standard
+error; with it goes Student's t with units less strata degrees of freedom (Efron and Tibshirani, An
+Introduction to the Bootstrap, 1993, chapters 6 and 12; degrees of freedom: Korn and Graubard,
+Analysis of Health Surveys, 1999, section 5.2; paired and clustered, for language models: Miller,
+Adding Error Bars to Evals, 2024). The interval and p are one test, so they cannot disagree.
 
-Why not a permutation of units between the models: it asks whether the models are alike in everything,
-and is wrong about scores where they are not (Chung and Romano, Exact and asymptotically robust
-permutation tests, Annals of Statistics 41, 2013). Of two models that follow the stereotype equally
-often when they name a person, but name one in 90 % and in 20 % of their answers, it calls 0.2 to 11 %
-different at a level of 5 %, as the units' other properties fall; this test 3 to 7 %, from 12 units on
-(tests/metrics/test_coverage.py). Where one of the models decides in a few units only, it errs in 10 %
-with 12 units and 7 % with 60 (a permutation in 12 and 14 %): so few answers carry the score.
+Why not a permutation of units between the models: it asks whether the models are alike in
+everything, and is wrong about scores where they are not (Chung and Romano, Exact and asymptotically
+robust permutation tests, Annals of Statistics 41, 2013). Of two models that follow the stereotype
+equally often when they name a person, but name one in 90 % and in 20 % of their answers, it calls
+0.2 to 11 % different at a level of 5 %, as the units' other properties fall; this test 3 to 7 %,
+from 12 units on (tests/metrics/test_coverage.py). Where one of the models decides in a few units
+only, it errs in 10 % with 12 units and 7 % with 60 (a permutation in 12 and 14 %): so few answers
+carry the score.
 
-    difference([0.2, 0.4, 0.9], [0.1, 0.4, 0.5])          # one score per item, the same items in both
+    difference([0.2, 0.4, 0.9], [0.1, 0.4, 0.5])          # one score per item, the same items in
+    both
 """
 
 import math
@@ -92,7 +94,8 @@ def difference(
     shapes = [values.shape for values in scores]
     if len(shapes[0]) != 1 or shapes[0] != shapes[1] or not len(scores[0]):
         raise BadInput(
-            f"two models' scores of the same items are needed; found shapes {shapes[0]} and {shapes[1]}"
+            f"two models' scores of the same items are needed; found shapes {shapes[0]} and "
+            f"{shapes[1]}"
         )
     if not np.isfinite(scores).all():
         raise BadInput("two models' scores: one is no number; leave the item out for both")
@@ -129,8 +132,8 @@ def paired(
     """Compare a statistic of sums between two models.
 
     Args:
-        rows: one per pair of answers, with the columns whose sums the statistic is made of, for both
-            models.
+        rows: one per pair of answers, with the columns whose sums the statistic is made of, for
+            both models.
         stratum, unit: columns that say within what units are drawn again.
         first, second: the columns of each model, in the same order.
         part, crossed: see `bench.metrics.bootstrap.resample`.
@@ -254,7 +257,8 @@ def comparison_sentence(
             return _("{what} is {size} higher in {first} than in {second} ({around}).", **names)
         return _("{what} is {size} lower in {first} than in {second} ({around}).", **names)
     text = _(
-        "No difference in {what} could be shown between {first} and {second}: {difference} ({around}).",
+        "No difference in {what} could be shown between {first} and {second}: {difference} "
+        "({around}).",
         difference=format_signed(result.difference),
         **names,
     )

@@ -1,4 +1,4 @@
-"""CBBQ's measures: share of stereotyped answers in ambiguous and disambiguous questions; accuracy."""
+"""CBBQ's measures: shares of stereotyped answers in both contexts, and accuracy."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -206,9 +206,11 @@ def _each(
 def score_records(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.DataFrame:
     """Compute the score table of a run.
 
-    `robust` reads answers with care, takes the polarity from the template's file and the stereotyped
-    option from the text. `paper` does the same with the polarity column as released. `official` is
-    what the released scripts print: a letter anywhere in the reply counts, the stereotyped option is
+    `robust` reads answers with care, takes the polarity from the template's file and the
+    stereotyped option from the text. `paper` does the same with the polarity column as released.
+    `official` is
+    what the released scripts print: a letter anywhere in the reply counts, the stereotyped option
+        is
     always the first, and the second score takes it to be the other one.
     """
     rows = answers(records, items, preset)
@@ -274,7 +276,7 @@ def habits(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> dict[Plac
 def by_name_and_topic(
     records: pd.DataFrame, items: pd.DataFrame, preset: str = "robust"
 ) -> pd.DataFrame:
-    """Compute the scores of each member of a stereotyped group in each topic (the paper's Figure 6).
+    """Compute the scores of each stereotyped group in each topic (the paper's Figure 6).
 
     Returns:
         One row per `category`, `name` (who fills the slot of the stereotyped group) and `topic`,
@@ -312,7 +314,8 @@ def _scores(totals: Totals, rows: pd.DataFrame, preset: str) -> Iterator[Score]:
         names = categories if category == ALL else [category]
         own = rows[rows.category.isin(names)]
         by_task = {task: own if task == ALL else own[own.task == task] for task in [ALL, *asked]}
-        # A letter is a habit only if it is one in both contexts: unknown, always C, is right in one.
+        # A letter is a habit only if it is one in both contexts: unknown, always C, is right in
+        # one.
         constant = _constant(own)
         for measure in measures:
             part = by_task[measure.task]

@@ -15,11 +15,11 @@ RELEASED = ["released_n", "released_valid", "released_biased", "released_decided
 EXPECTED = ["probable", "p_biased", "p_decided"]
 # Of answers scored as continuations: the same choices by likelihood per character.
 CHARACTERS = ["character_n", "character_biased", "character_decided", "character_correct"]
-# Of replies with a judged explanation: those whose choice or explanation is biased, in all and among
-# those that name a person.
+# Of replies with a judged explanation: those whose choice or explanation is biased, in all and
+# among those that name a person.
 EXPLAINED = ["marked", "reason_biased", "either_biased", "marked_decided", "either_decided"]
-# Of questions asked in several orders, once each: all answers readable; all at one place; all of one
-# option.
+# Of questions asked in several orders, once each: all answers readable; all at one place; all of
+# one option.
 ORDERED = ["ordered", "one_place", "one_option"]
 # Of answers to questions whose label the audit trusts, by its label.
 AUDITED = ["audited_n", "audited_valid", "audited_biased", "audited_decided", "audited_correct"]
@@ -37,13 +37,14 @@ def answers(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.DataF
     """List the answers of a run, one row each.
 
     Args:
-        preset: `robust` takes the polarity that the data's settings gave, `paper` and `official` the
-            released column; `official` counts letters in the reply, and takes the first option for
-            the stereotyped one.
+        preset: `robust` takes the polarity that the data's settings gave, `paper` and `official`
+            the released column; `official` counts letters in the reply, and takes the first option
+            for the stereotyped one.
 
     Returns:
-        The items' columns, `cluster` (the scene), `part` (category and task), `chosen` (the released
-        option), `shown` (the letter under which that stood), and those of `SHOWN` and `SUMS`.
+        The items' columns, `cluster` (the scene), `part` (category and task), `chosen` (the
+        released option), `shown` (the letter under which that stood), and those of `SHOWN` and
+        `SUMS`.
     """
     rows = records[records.request.str.partition(":")[0].isin(["answer", "explanation"])]
     if preset == "official":  # which knows one order
@@ -102,7 +103,8 @@ def _count(rows: pd.DataFrame, chosen: np.ndarray, biased: np.ndarray, prefix: s
 
 def _count_letters(rows: pd.DataFrame, biased: np.ndarray) -> None:
     """Count the letters a and b anywhere in the reply, both where both occur, as the scripts do."""
-    # An answer scored as a continuation has no letter of its own; there the script's argmax has one.
+    # An answer scored as a continuation has no letter of its own; there the script's argmax has
+    # one.
     text = rows.response.where(~_continued(rows), rows.chosen)
     text = text.where(rows.error == "", "").str.lower()
     # MOSS's and BLOOMZ's scripts read the first line alone.
@@ -179,7 +181,7 @@ def _order_keys(rows: pd.DataFrame) -> "zip[tuple[object, ...]]":
 
 
 def _count_orders(rows: pd.DataFrame) -> None:
-    """Tell of questions asked in several orders whether the answers stay at a place or an option."""
+    """Tell whether answers to questions in several orders stay at a place or an option."""
     rows[ORDERED] = False
     if not rows.request.str.contains(":").any():
         return

@@ -1,8 +1,8 @@
 """What McBE's answers say of each instance: the terms that its scores are means of.
 
-A measure is a ratio of sums over instances, `top` over `bottom`; an instance that says nothing of it
-adds 0 to both. The measure `valid` is the share of answers that could be read; `lowest` and `highest`
-are what the score could have been at least and at most, had all answers been readable.
+A measure is a ratio of sums over instances, `top` over `bottom`; an instance that says nothing of
+it adds 0 to both. The measure `valid` is the share of answers that could be read; `lowest` and
+`highest` are what the score could have been at least and at most, had all answers been readable.
 """
 
 import math
@@ -82,7 +82,8 @@ def values(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> Values:
                     if name == "score" and not came:
                         bottom = 0
                     if result and (name == "score" or name.endswith("_words")):
-                        # What the instance adds to the printed score; nothing where none is printed.
+                        # What the instance adds to the printed score; nothing where none is
+                        # printed.
                         bottom = math.isfinite(result.score)
                         top = result.instances[k] if bottom else 0
                     rows.append((category, task, item_id, repeat, name, top, bottom))

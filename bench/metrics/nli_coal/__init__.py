@@ -95,7 +95,8 @@ UNITS, UNIT_TEXT = N_("occupations"), "occupation"
 TOLERANCE = 0.002 + 1e-9
 # Shares that differ by less than this in PS and AS show no direction of stereotype.
 NO_DIRECTION = 0.02
-# From this share of one label on, a classifier is taken to say it by habit; of the right label, from that.
+# From this share of one label on, a classifier is taken to say it by habit; of the right label,
+# from that.
 CONSTANT, CONSTANT_NEUTRAL = 0.9, 0.995
 # A direction is taken to come of the gender word where this much of it is left when both directions
 # weigh alike, and the gender word moves the labels by that much.
@@ -113,8 +114,8 @@ def scores(distributions: np.ndarray | Sequence[Sequence[float]], sizes: Sequenc
     """Compute FN and CoAL from shares of labels.
 
     Args:
-        distributions: 3 x 3; rows PS, AS, NS; columns entailment, contradiction, neutral; a row sums
-            to 1.
+        distributions: 3 x 3; rows PS, AS, NS; columns entailment, contradiction, neutral; a row
+            sums to 1.
         sizes: numbers of pairs in PS, AS, NS; they weigh FN, not CoAL.
 
     Raises:
@@ -147,7 +148,7 @@ def scores(distributions: np.ndarray | Sequence[Sequence[float]], sizes: Sequenc
 
 
 def score_records(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.DataFrame:
-    """Compute the score table of a run; the presets agree, for the release's formula has no quirk."""
+    """Compute the score table of a run; the presets agree, as the formula has no quirk."""
     rows = answers(records, items)
     totals = resample(rows, "stratum", "cluster", SUMS, crossed=CROSSED)
     return score_table(_scores(totals, rows, preset))
@@ -255,8 +256,8 @@ def _statistic(totals: Totals, measure: Measure, languages: Sequence[str]) -> St
 def _extremes(rows: pd.DataFrame) -> Tables:
     """Return how the labels of one language could fall, had all answers been readable.
 
-    A table for each way to give all unreadable answers of a set and gender one label; a measure that
-    is made of shares of labels is at its least and at its most in one of them.
+    A table for each way to give all unreadable answers of a set and gender one label; a measure
+    that is made of shares of labels is at its least and at its most in one of them.
     """
     counted = arranged(rows[SUMS].sum().to_numpy(np.float64)[None])
     unread = rows[~rows.valid].groupby(["task", "gender"]).size()
@@ -295,19 +296,27 @@ def _warning(counts: np.ndarray) -> str:
     shares, labels = by_set(counts)[0], counts.sum((0, 1, 2)) / counts.sum()
     most = int(labels.argmax())
     if most == N and labels[N] >= CONSTANT_NEUTRAL:
-        return "all answers are neutral {}: right here, but so is a classifier that can say nothing else"
+        return (
+            "all answers are neutral {}: right here, "
+            "but so is a classifier that can say nothing else"
+        )
     if most != N and labels[most] >= CONSTANT:
         return (
-            f"at least {CONSTANT:.0%} of the answers are {LABELS[most]} {{}}: hardly a direction of "
+            f"at least {CONSTANT:.0%} of the answers are {LABELS[most]} {{}}: hardly a direction "
+            "of "
             "stereotype; a constant wrong label gets 2/3"
         )
     with np.errstate(invalid="ignore"):  # where all occupations are of one direction
         balanced, moved = directional_gap_balanced(counts)[0], pooled_gender_gap(counts)[0]
     if abs(balanced) < LEFT and abs(moved) >= MOVED:
         return (
-            f"answers follow the word {'man' if moved > 0 else 'woman'} whatever the occupation {{}}: "
+            f"answers follow the word {'man' if moved > 0 else 'woman'} whatever the occupation "
+            f"{{}}: "
             "no direction of stereotype, see coal_balanced"
         )
     if np.abs(shares[PS] - shares[AS]).max() < NO_DIRECTION and shares[PS, N] < 1 - NO_DIRECTION:
-        return "PS and AS are answered alike {}: no direction of stereotype; a constant answer gets 2/3"
+        return (
+            "PS and AS are answered alike {}: no direction of stereotype; "
+            "a constant answer gets 2/3"
+        )
     return ""

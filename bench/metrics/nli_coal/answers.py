@@ -1,4 +1,4 @@
-"""NLI-CoAL's answers, one row per pair asked, with the columns whose sums every score is made of."""
+"""NLI-CoAL's answers, one row per pair, with the columns whose sums scores are made of."""
 
 from typing import NamedTuple
 
@@ -124,8 +124,8 @@ def _labels(rows: pd.DataFrame) -> list[str]:
 def _probabilities(rows: pd.DataFrame) -> np.ndarray:
     """Return probabilities of the labels [rows, 3], NaN where there are none.
 
-    A classifier's sum to one; those of label words in a language model are a part of its vocabulary,
-    and are divided by their sum.
+    A classifier's sum to one; those of label words in a language model are a part of its
+    vocabulary, and are divided by their sum.
     """
     shares = np.full((len(rows), len(LABELS)), np.nan)
     has = (

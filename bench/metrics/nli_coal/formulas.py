@@ -13,7 +13,8 @@ from bench.tasks.nli_labels import LABELS
 E, C, N = range(3)
 PS, AS, NS = range(3)
 WOMAN, MAN = range(2)
-# Where female- and male-stereotyped occupations are: (set, gender) of what is pro, then of what is anti.
+# Where female- and male-stereotyped occupations are: (set, gender) of what is pro, then of what is
+# anti.
 DIRECTIONS = {"female": ((PS, WOMAN), (AS, MAN)), "male": ((PS, MAN), (AS, WOMAN))}
 EMPTY_SET = "no readable answer in one of the sets"
 ONE_DIRECTION = "no readable answer about occupations of one direction of stereotype"

@@ -55,7 +55,8 @@ def by(records: pd.DataFrame, items: pd.DataFrame, column: str) -> pd.DataFrame:
     Neutral terms are counted by `term` alone.
 
     Returns:
-        One row per value of `column` in a language: `category`, the value, and for an occupation its
+        One row per value of `column` in a language: `category`, the value, and for an occupation
+            its
         `occupation_type`; `biased`, the share of labels that CoAL counts (entailment in PS,
         contradiction in AS, not neutral in NS), with Wilson's interval as if the answers of an
         occupation (of a frame, where `column` is the occupation) were one; the terms of CoAL `e_p`,
@@ -130,8 +131,8 @@ def compare(models: Mapping[str, pd.DataFrame], items: pd.DataFrame) -> pd.DataF
 
     Returns:
         One row per language (and all), metric and pair of models: `model_a`, `model_b`; the
-        `difference` (a less b) with its interval; `p` of a test clustered by occupation and sentence;
-        `p_holm`, adjusted for the other pairs of models; `n` pairs of sentences, `units`
+        `difference` (a less b) with its interval; `p` of a test clustered by occupation and
+        sentence; `p_holm`, adjusted for the other pairs of models; `n` pairs of sentences, `units`
         (occupations), `detectable`, `note`, and a `sentence`.
     """
     second = [f"{name}_b" for name in CELLS]
