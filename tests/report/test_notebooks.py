@@ -179,4 +179,6 @@ def test_findings_are_first_of_every_page_and_an_analysis_may_have_one(tmp_path)
     assert execute.run_notebook(source, tmp_path / "out" / "compare.ipynb", {}) is None
     made = site.page("compare", "compare", tmp_path / "out" / "compare.ipynb")
     assert made.findings == ["A < B.", "C."]
-    assert matrix.top_sentences([], {"compare": made.findings, "without": []}) == [("A < B.", "compare")]
+    assert matrix.top_sentences([], {"compare": made.findings, "without": []}) == [
+        ("A < B.", "compare")
+    ]
