@@ -4,7 +4,7 @@
     result = run.evaluate("cbbq", "tiny:s", limit=20)
     result.scores()
 
-Rooms, in the order in which data flows: `data`, `tasks`, `scorers`, `records`, `metrics`, `figures`.
+Rooms in the order of the data: `data`, `tasks`, `scorers`, `records`, `metrics`, `figures`.
 """
 
 __version__ = "0.2.0"

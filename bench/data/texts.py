@@ -1,6 +1,7 @@
-"""What a data set holds, in one form for every benchmark: its texts, with what each is about, and what its audit found.
+"""Texts of a data set in one form for every benchmark, and the findings of its audit.
 
-A text is what somebody wrote: an instance of McBE, a template of CBBQ, a sentence of NLI-CoAL without its occupation.
+A text is what a person wrote: an instance of McBE, a template of CBBQ, a sentence of NLI-CoAL
+without its occupation.
 """
 
 import re
@@ -25,9 +26,10 @@ class Text(NamedTuple):
     Attributes:
         language: of the text: zh, en, ja or another.
         topic: the subcategory; of NLI-CoAL the set.
-        groups: whom it is about: of McBE all who are compared, of CBBQ the stereotyped group, of NLI-CoAL the occupation.
-        text: what ROUGE-L compares and words are counted in; CBBQ's context and NLI-CoAL's frame with a mark for a name.
-        whole: everything that the row says; two rows of which this is the same are duplicates.
+        groups: of McBE all groups, of CBBQ the stereotyped one, of NLI-CoAL the occupation.
+        text: the text for ROUGE-L and word counts; CBBQ's context and NLI-CoAL's frame with a mark
+            for a name.
+        whole: the complete row; equal ones are duplicates.
         items: how many questions it is asked as.
     """
 
