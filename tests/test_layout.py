@@ -83,7 +83,7 @@ def test_a_notebook_can_be_read_and_run(path):
     assert not [
         output for cell in code for output in cell["outputs"] if output["output_type"] == "error"
     ]
-    assert max(len(cell["source"]) for cell in code) <= 35
+    assert max(len(cell["source"]) for cell in code) <= 25
     assert any("NBVAL_CHECK_OUTPUT" in "".join(cell["source"]) for cell in code), (
         "no checked headline number"
     )
