@@ -38,7 +38,7 @@ from bench.figures.style import (
     set_title,
     style,
 )
-from bench.metrics import agreement, diversity, diversity_findings
+from bench.metrics import agreement, diversity
 from bench.metrics.diversity import NEAR
 from bench.metrics.table import Card
 from bench.run import curated, evaluate_all
@@ -507,7 +507,7 @@ def _review_text(work: Work) -> str:
         n=len(blind),
         share=f"{(blind.answer == blind.label).mean():.0%}",
     )
-    return sentences([diversity_findings.of_kappas(table, who), right])
+    return sentences([agreement.kappa_sentence(table, who), right])
 
 
 def _novelty_text(table: pd.DataFrame, usual: pd.DataFrame) -> str:

@@ -216,20 +216,21 @@ def check(source: Source, **settings: str) -> "pd.DataFrame":
     Raises:
         BadInput: the benchmark has no such report.
     """
-    if not has_audit(source.benchmark):
+    audit = audit_module(source.benchmark)
+    if audit is None:
         raise BadInput(
             f"--check: {source.benchmark} has no report of odd rows; `bench data "
             f"{source.benchmark}` says whether it loads"
         )
-    audit = import_module(f"{get(source.benchmark).data}.audit")
     findings: pd.DataFrame = audit.check(source.folder, **settings)
     return findings
 
 
-def has_audit(benchmark: str) -> bool:
-    """Tell whether a benchmark has a report of odd rows."""
-    parent = module("data", benchmark)
-    return hasattr(parent, "__path__") and find_spec(f"{get(benchmark).data}.audit") is not None
+def audit_module(benchmark: str) -> Any:
+    """Return the module that reports odd rows of a benchmark's data; None if it has none."""
+    name = f"{get(benchmark).data}.audit"
+    is_package = hasattr(module("data", benchmark), "__path__")
+    return import_module(name) if is_package and find_spec(name) else None
 
 
 def frame(items: Sequence[Any]) -> "pd.DataFrame":

@@ -5,11 +5,10 @@ without its occupation.
 """
 
 import re
-from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
-from bench.benchmarks import get, module
-from bench.data import Source, check, has_audit
+from bench.benchmarks import module
+from bench.data import Source, audit_module, check
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,11 +71,12 @@ def audit(source: Source) -> "pd.DataFrame":
     import pandas as pd
 
     columns = ["kind", "what", "findings", "example"]
-    if not has_audit(source.benchmark):
+    room = audit_module(source.benchmark)
+    if room is None:
         return pd.DataFrame(columns=columns)
     found = check(source)
     # Where a benchmark names its faults, their table stands in the module of its check.
-    faults = getattr(import_module(f"{get(source.benchmark).data}.audit"), "FAULTS", {})
+    faults = getattr(room, "FAULTS", {})
     rows: dict[tuple[str, str], list[str]] = {}
     for kind, file, row, value, what, fault in zip(
         found.kind,

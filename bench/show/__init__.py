@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,13 +19,13 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from bench.benchmarks import get, module
+from bench.benchmarks import module
 from bench.core import export, i18n
 from bench.core.errors import BadInput
 from bench.core.i18n import N_, _
 from bench.core.text import PLAIN, as_html, language_of, shortened, truncate
+from bench.data import audit_module, check, spread_evenly
 from bench.data import find as find_data
-from bench.data import spread_evenly
 from bench.metrics.headline import disagreements, top_findings, warnings
 from bench.metrics.headline import findings as all_findings
 from bench.metrics.table import ALL
@@ -341,8 +340,8 @@ def _faults(run: Run, settings: Mapping[str, str]) -> pd.DataFrame | None:
             return None
     except BadInput:
         return None
-    room = import_module(f"{get(run.benchmark).data}.audit")
-    summary: pd.DataFrame = room.summary(room.check(source.folder, **settings))
+    findings = check(source, **settings)
+    summary: pd.DataFrame = audit_module(run.benchmark).summary(findings)
     return summary
 
 

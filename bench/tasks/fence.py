@@ -44,14 +44,15 @@ def disarmed(reply: str) -> str:
 
 def word(reply: str) -> str:
     """Make a word of ten small letters from a reply that is not in it."""
-    for attempt in count():
-        # A reply may hold half of a surrogate pair, which has no UTF-8.
-        text = f"{attempt}:{reply}".encode(errors="surrogatepass")
-        number = int.from_bytes(hashlib.sha256(text).digest())
-        letters = ""
-        for _ in range(LENGTH):
-            number, place = divmod(number, len(string.ascii_lowercase))
-            letters += string.ascii_lowercase[place]
-        if letters not in reply:
-            return letters
-    raise AssertionError
+    candidates = (_letters(f"{attempt}:{reply}") for attempt in count())
+    return next(letters for letters in candidates if letters not in reply)
+
+
+def _letters(text: str) -> str:
+    # A reply may hold half of a surrogate pair, which has no UTF-8.
+    number = int.from_bytes(hashlib.sha256(text.encode(errors="surrogatepass")).digest())
+    letters = ""
+    for _ in range(LENGTH):
+        number, place = divmod(number, len(string.ascii_lowercase))
+        letters += string.ascii_lowercase[place]
+    return letters

@@ -22,8 +22,8 @@ from bench.data import SAMPLES, Source, find, spread_evenly
 from bench.data import texts as data_texts
 from bench.data.dataset import language_name
 from bench.metrics import agreement, diversity
+from bench.metrics.agreement import kappa_sentence
 from bench.metrics.diversity import NEAR, Diversity
-from bench.metrics.diversity_findings import of_kappas
 from bench.metrics.headline import category_name_warnings, range_text
 from bench.metrics.table import ALL
 
@@ -146,7 +146,7 @@ class Annotations(NamedTuple):
 
     def sentence(self) -> str:
         """Say how far they agree."""
-        return of_kappas(self.kappas, self.who)
+        return kappa_sentence(self.kappas, self.who)
 
 
 def open_sets(benchmarks: Sequence[str], data: Mapping[str, str] | str = "") -> list[DataSet]:
