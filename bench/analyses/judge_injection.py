@@ -256,7 +256,7 @@ def _poor(benchmark: str, items: Sequence[Any]) -> Iterator[tuple[str, str]]:
 
 
 def _question(
-    benchmark: str, aim: Aim, item: Any, text: prompts.Wording, reply: str
+    benchmark: str, aim: Aim, item: Any, text: prompts.PromptSet, reply: str
 ) -> Request | None:
     """Make the request to the judge about a reply, as in a run."""
     settings = tasks.settings(benchmark, aim.settings, "robust")

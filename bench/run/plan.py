@@ -62,7 +62,7 @@ class Plan:
 
     benchmark: str
     source: data.Source
-    wording: wording.Wording
+    wording: wording.PromptSet
     tasks: tuple[str, ...]
     named: bool
     items: dict[str, list[Any]]

@@ -12,7 +12,7 @@ from bench.core.errors import BadInput, expected
 from bench.tasks.request import Request, Setting, Way
 
 if TYPE_CHECKING:
-    from bench.tasks.prompts import Wording
+    from bench.tasks.prompts import PromptSet
 
 # How a choice is read: in a generated reply, or by the probabilities of letters or option texts.
 READ = {"text": "generate", "letters": "choose", "options": "choose"}
@@ -47,7 +47,7 @@ class Tasks(Protocol):
     def requests(
         self,
         items: Sequence[Any],
-        wording: "Wording",
+        wording: "PromptSet",
         task: str,
         way: Way,
         settings: Mapping[str, str],

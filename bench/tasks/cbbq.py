@@ -17,7 +17,7 @@ from bench.data.cbbq import CONDITIONS, Question
 from bench.data.cbbq.official_wording import VERSION as SCRIPTS_VERSION
 from bench.tasks import fence, lessons, reading
 from bench.tasks.choices import NAMES, letter, named, tidy
-from bench.tasks.prompts import Wording
+from bench.tasks.prompts import PromptSet
 from bench.tasks.replies import final
 from bench.tasks.request import Key, Request, Setting, Way
 
@@ -121,7 +121,7 @@ def unfit(item: Question, task: str) -> str:
 
 def requests(
     items: Sequence[Question],
-    wording: Wording,
+    wording: PromptSet,
     task: str,
     way: Way,
     settings: Mapping[str, str],
@@ -209,7 +209,7 @@ def _check_settings(way: Way, settings: Mapping[str, str]) -> None:
             )
 
 
-def _continuations(items: Sequence[Question], wording: Wording, way: Way) -> Iterator[Request]:
+def _continuations(items: Sequence[Question], wording: PromptSet, way: Way) -> Iterator[Request]:
     """Make the requests that score each option as a continuation."""
     template = wording.prompt("options", BARE)
     for item in items:
@@ -228,7 +228,7 @@ def _continuations(items: Sequence[Question], wording: Wording, way: Way) -> Ite
 
 
 def _questions(
-    items: Sequence[Question], wording: Wording, task: str, way: Way, settings: Mapping[str, str]
+    items: Sequence[Question], wording: PromptSet, task: str, way: Way, settings: Mapping[str, str]
 ) -> Iterator[Request]:
     explained = settings["explanation"] == "yes"
     name = "explanation" if explained else "answer"
@@ -286,7 +286,7 @@ def _questions(
                 )
 
 
-def _templates(wording: Wording, task: str, prompting: str, explained: bool) -> tuple[str, str]:
+def _templates(wording: PromptSet, task: str, prompting: str, explained: bool) -> tuple[str, str]:
     """Return the prompt of the first turn, and of the second one, empty if there is none.
 
     Raises:

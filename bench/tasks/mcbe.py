@@ -23,7 +23,7 @@ from bench.core.i18n import N_
 from bench.data.mcbe import Instance
 from bench.tasks import fence, lessons, reading
 from bench.tasks.choices import NAMES, letter, named
-from bench.tasks.prompts import Wording
+from bench.tasks.prompts import PromptSet
 from bench.tasks.ratings import rating
 from bench.tasks.replies import answered, final
 from bench.tasks.request import Key, Request, Setting, Until, Way
@@ -108,7 +108,7 @@ def unfit(instance: Instance, task: str) -> str:
 
 def requests(
     items: Sequence[Instance],
-    wording: Wording,
+    wording: PromptSet,
     task: str,
     way: Way,
     settings: Mapping[str, str],
@@ -190,7 +190,7 @@ def _preference(items: Sequence[Instance], bos: bool) -> Iterator[Request]:
 
 
 def _classification(
-    items: Sequence[Instance], wording: Wording, settings: Mapping[str, str], seed: int
+    items: Sequence[Instance], wording: PromptSet, settings: Mapping[str, str], seed: int
 ) -> Iterator[Request]:
     table = "subcategory_classification"
     template = wording.prompt(table, ("text", "labels"))
@@ -254,7 +254,7 @@ def _text(item: Instance, order: str) -> str:
 
 
 def _scenarios(
-    items: Sequence[Instance], wording: Wording, verb: str, until: Until
+    items: Sequence[Instance], wording: PromptSet, verb: str, until: Until
 ) -> Iterator[Request]:
     template = wording.prompt("scenario_selection", ("sentence1", "sentence2"))
     for item in items:
@@ -281,7 +281,7 @@ def _scenarios(
                 )
 
 
-def _analysis(items: Sequence[Instance], wording: Wording, until: Until) -> Iterator[Request]:
+def _analysis(items: Sequence[Instance], wording: PromptSet, until: Until) -> Iterator[Request]:
     template = wording.prompt("bias_analysis", ("word", "sentence"))
     judge = wording.prompt("bias_analysis.judge", JUDGED, (fence.FIELD,))
     criteria = _criteria(wording)
@@ -329,7 +329,7 @@ def _ask_judge(
     return replace(request, prompt=prompt, key=replace(request.key, correct=str(grade)))
 
 
-def _scoring(items: Sequence[Instance], wording: Wording, until: Until) -> Iterator[Request]:
+def _scoring(items: Sequence[Instance], wording: PromptSet, until: Until) -> Iterator[Request]:
     template = wording.prompt("bias_scoring", ("sentence",))
     for item in items:
         yield Request(
@@ -351,7 +351,7 @@ def _default(item: Instance) -> str:
     return item.filled(item.words[0]) if item.words else item.sentence
 
 
-def _criteria(wording: Wording) -> list[str]:
+def _criteria(wording: PromptSet) -> list[str]:
     """Return the texts of the judge's criteria; their scales have to be those of the score."""
     given = wording.table("bias_analysis.judge").get("criteria")
     where = f"{wording.path}, table [bias_analysis.judge], `criteria`"

@@ -16,7 +16,7 @@ from bench.data.nli_coal import Pair
 from bench.tasks import lessons, reading
 from bench.tasks.choices import NAMES, named
 from bench.tasks.nli_labels import LABELS
-from bench.tasks.prompts import INSTEAD, PROMPTS, Wording
+from bench.tasks.prompts import INSTEAD, PROMPTS, PromptSet
 from bench.tasks.replies import final
 from bench.tasks.request import Key, Request, Setting, Way
 
@@ -64,7 +64,7 @@ def unfit(pair: Pair, task: str) -> str:
 
 def requests(
     items: Sequence[Pair],
-    wording: Wording,
+    wording: PromptSet,
     task: str,
     way: Way,
     settings: Mapping[str, str],
@@ -120,13 +120,13 @@ def readable_values(task: str, request: str, item: Any) -> Mapping[str, str] | r
     return {name: name for name in LABELS}
 
 
-def _prompt_language(wording: Wording, language: str) -> str:
+def _prompt_language(wording: PromptSet, language: str) -> str:
     """Return the prompt's language: the pair's, or English if our prompt set lacks it."""
     ours = wording.path.parent == PROMPTS
     return INSTEAD if ours and language not in wording.tables else language
 
 
-def _label_words(wording: Wording, language: str) -> tuple[str, ...]:
+def _label_words(wording: PromptSet, language: str) -> tuple[str, ...]:
     """Return the label words of a language's prompt: `labels` of its table, or the names."""
     words = wording.table(language).get("labels", LABELS)
     where = f"{wording.path}, table [{language}], `labels`"

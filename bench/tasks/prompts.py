@@ -25,7 +25,7 @@ LONGEST = 200
 
 
 @dataclass(frozen=True)
-class Wording:
+class PromptSet:
     """A file of prompts, and the variant that was chosen in it.
 
     Attributes:
@@ -105,7 +105,7 @@ class Wording:
         return template
 
 
-def load(benchmark: str, choice: str | None = None, data: Path | None = None) -> Wording:
+def load(benchmark: str, choice: str | None = None, data: Path | None = None) -> PromptSet:
     """Load a prompt set: by default the data's own, else ours.
 
     Args:
@@ -131,7 +131,7 @@ def load(benchmark: str, choice: str | None = None, data: Path | None = None) ->
 
 
 def foreign(
-    benchmark: str, asked: Wording, language: str, categories: Sequence[str]
+    benchmark: str, asked: PromptSet, language: str, categories: Sequence[str]
 ) -> dict[str, list[str]]:
     """Return the languages of data and prompts, as `data` and `wording`, if they differ.
 
@@ -164,7 +164,7 @@ def _official(benchmark: str, data: Path | None) -> Path:
     )
 
 
-def _read(path: Path, variant: str, languages: tuple[str, ...] = ()) -> Wording:
+def _read(path: Path, variant: str, languages: tuple[str, ...] = ()) -> PromptSet:
     if not path.exists():
         raise BadInput(f"{path}: no such file of prompts")
     if path.is_dir():
@@ -197,7 +197,7 @@ def _read(path: Path, variant: str, languages: tuple[str, ...] = ()) -> Wording:
                 f"{path}, table [{name}], `unbiased_instruction`: "
                 f"{quoted(table['unbiased_instruction'])} is not allowed; expected true or false"
             )
-    return Wording(path, version, str(content.get("source", "")), tables, variant, languages)
+    return PromptSet(path, version, str(content.get("source", "")), tables, variant, languages)
 
 
 def _variants(content: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from bench.tasks import reading
 from bench.tasks.choices import letter
-from bench.tasks.prompts import Wording
+from bench.tasks.prompts import PromptSet
 from bench.tasks.replies import final
 from bench.tasks.request import Key, Request, Setting, Way
 from everyday_bench.data import ANSWERS, Question
@@ -34,7 +34,7 @@ def unfit(item: Question, task: str) -> str:
 
 def requests(
     items: Sequence[Question],
-    wording: Wording,
+    wording: PromptSet,
     task: str,
     way: Way,
     settings: Mapping[str, str],
