@@ -7,8 +7,10 @@ lists what is wrong or odd.
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 from urllib.parse import quote, unquote
@@ -65,6 +67,8 @@ LOOKALIKE = re.compile(
 )
 # Worldview compares ways of living, not groups; the paper leaves it out of the tasks pc and ss.
 WITHOUT_GROUPS = ("worldview",)
+# Where the files may be, and of which kind, the preferred ones first.
+FOLDERS, SUFFIXES = ("xlsx_files", "", "csv_files"), (".xlsx", ".csv")
 # The release's demonstration file, the default of its `eval.py`; it is no category.
 DEMONSTRATION = "test"
 # The numbers of the release, from the paper's abstract and from the data card on the Hub.
@@ -121,25 +125,43 @@ class Instance:
 
 
 class RowError(NamedTuple):
-    """Why a row cannot be used; `column` is "" if it concerns the whole row."""
+    """Why a row cannot be used; `column` is "" if it concerns the complete row."""
 
     row: int
     column: str
     what: str
     value: str = ""
 
-    def __str__(self) -> str:
-        return f"row {self.row}{f', column `{self.column}`' if self.column else ''}: {self.what}"
+
+def arrange(names: Sequence[str]) -> dict[str, str]:
+    """Map the tables of a repository to the names by which the loader knows them.
+
+    The released ones may lie deeper or be spelt in another case than the data card says. Of several
+    folders the one with the most categories is taken, xlsx before csv, as the card asks.
+
+    Args:
+        names: the paths of all files of the repository.
+    """
+
+    def letters(name: str) -> str:
+        return re.sub("[^a-z]", "", name.lower())
+
+    spelt = {letters(category): category for category in CATEGORIES}
+    tables: dict[tuple[str, PurePosixPath], dict[str, str]] = {}
+    for path in map(PurePosixPath, sorted(names)):
+        suffix, category = path.suffix.lower(), spelt.get(letters(unquote(path.stem)))
+        if suffix in SUFFIXES and category:
+            name = f"{suffix[1:]}_files/{category}{suffix}"
+            tables.setdefault((suffix, path.parent), {})[str(path)] = name
+    best = max(tables, key=lambda place: (len(tables[place]), place[0] == ".xlsx"), default=None)
+    return tables[best] if best else {}
 
 
-def places(folder: Path) -> list[Path]:
-    """List the folders that may hold the files, the preferred one first."""
-    return [folder / "xlsx_files", folder, folder / "csv_files"]
-
-
-def stems(category: str) -> tuple[str, ...]:
-    """List the names of a category's file; a browser may keep the `%2B` of a link for `+`."""
-    return tuple(dict.fromkeys((category, quote(category))))
+def categories_of(folder: Path) -> dict[str, bool]:
+    """Tell of each category that a folder may have, by its manifest too, if it compares groups."""
+    own = dataset.read_manifest(folder).categories
+    groups = {name: name not in WITHOUT_GROUPS for name in CATEGORIES}
+    return groups | {name: groups.get(name, True) and own[name].groups for name in own}
 
 
 def files(folder: Path) -> dict[str, list[Path]]:
@@ -152,82 +174,42 @@ def files(folder: Path) -> dict[str, list[Path]]:
     """
     known = categories_of(folder)
     paths = known_files(folder, known)
-    for path in strangers(folder, known, paths):
+    for path in unknown_files(folder, known, paths):
         remedy = "; or move the file out of the folder"
         raise BadInput(unknown_category(path, path.stem, folder, known, remedy))
     return paths
 
 
-def categories_of(folder: Path) -> tuple[str, ...]:
-    """List the categories that a folder may have: the benchmark's, and those of its manifest."""
-    return tuple(dict.fromkeys([*CATEGORIES, *dataset.read_manifest(folder).categories]))
-
-
-def without_groups(folder: Path) -> set[str]:
-    """List the categories that compare ways of living: the benchmark's and the manifest's."""
-    declared = dataset.read_manifest(folder).categories
-    return {*WITHOUT_GROUPS, *(name for name, category in declared.items() if not category.groups)}
-
-
-def arrange(names: Sequence[str]) -> dict[str, str]:
-    """Map a repository's tables to the names by which the loader knows them.
-
-    The released ones may lie deeper or be spelt in another case than the data card says. Of several
-    folders the one with the most categories is taken, xlsx before csv, as the card asks.
-
-    Args:
-        names: the paths of all files of the repository.
-    """
-    spelt = {_letters(category): category for category in CATEGORIES}
-    tables: dict[tuple[str, PurePosixPath], dict[str, str]] = {}
-    for path in map(PurePosixPath, sorted(names)):
-        suffix, category = path.suffix.lower(), spelt.get(_letters(unquote(path.stem)))
-        if suffix in (".xlsx", ".csv") and category:
-            name = f"{suffix[1:]}_files/{category}{suffix}"
-            tables.setdefault((suffix, path.parent), {})[str(path)] = name
-    best = max(tables, key=lambda place: (len(tables[place]), place[0] == ".xlsx"), default=None)
-    return tables[best] if best else {}
-
-
-def _letters(name: str) -> str:
-    return re.sub("[^a-z]", "", name.lower())
-
-
-def known_files(folder: Path, known: Sequence[str]) -> dict[str, list[Path]]:
-    """Map each known category to its file, in the first place and kind that has any."""
-    for place in places(folder):
-        for suffix in (".xlsx", ".csv"):
-            found = {
-                name: [path for stem in stems(name) if (path := place / (stem + suffix)).is_file()]
-                for name in known
-            }
-            if any(found.values()):
-                return {name: paths[:1] for name, paths in found.items() if paths}
+def known_files(folder: Path, known: Iterable[str]) -> dict[str, list[Path]]:
+    """Map each known category to its file, in the first place and of the first kind with any."""
+    for place, suffix in product(FOLDERS, SUFFIXES):
+        stems = {name: (name, quote(name)) for name in known}  # a browser may keep a link's `%2B`
+        paths = {
+            name: [
+                path for stem in stems[name] if (path := folder / place / (stem + suffix)).is_file()
+            ]
+            for name in stems
+        }
+        if any(paths.values()):
+            return {name: paths[name][:1] for name in paths if paths[name]}
     return {}
 
 
-def strangers(folder: Path, known: Sequence[str], read: Mapping[str, Sequence[Path]]) -> list[Path]:
+def unknown_files(
+    folder: Path, known: Iterable[str], read: Mapping[str, Sequence[Path]]
+) -> list[Path]:
     """List files with McBE's columns of no known category, in the place and kind that is read."""
     kinds = {(path.parent, path.suffix) for paths in read.values() for path in paths}
-    if not kinds:
-        kinds = {(place, suffix) for place in places(folder) for suffix in (".xlsx", ".csv")}
-    known_stems = {stem for name in known for stem in stems(name)} | {DEMONSTRATION}
-    return [
-        path
-        for place, suffix in sorted(kinds)
-        if place.is_dir()
-        for path in sorted(place.glob(f"*{suffix}"))
-        if path.stem not in known_stems
-        and not path.name.startswith((".", "~$"))
-        and _has_columns(path)
-    ]
-
-
-def _has_columns(path: Path) -> bool:
-    try:
-        return path.is_file() and bool(table(path))
-    except (BadInput, OSError):
-        return False
+    stems = {stem for name in known for stem in (name, quote(name))} | {DEMONSTRATION}
+    unknown = []
+    for place, suffix in sorted(kinds or {(folder / p, s) for p, s in product(FOLDERS, SUFFIXES)}):
+        for path in sorted(place.glob(f"*{suffix}")):
+            if path.stem in stems or path.name.startswith((".", "~$")) or not path.is_file():
+                continue
+            with suppress(BadInput):
+                if table(path):
+                    unknown.append(path)
+    return unknown
 
 
 def load(folder: Path, categories: Sequence[str], **settings: str) -> list[Instance]:
@@ -240,49 +222,47 @@ def load(folder: Path, categories: Sequence[str], **settings: str) -> list[Insta
         BadInput: a missing column, or an empty or wrong cell, with file, row and column; a file
             without a right row; or a setting has an unknown value.
     """
-    settings = check_settings(**settings)
     instances = []
-    for path, rows in _rows(folder, categories, settings):
+    for path, rows in _read_all(folder, categories, settings).values():
         good = [row for row in rows if isinstance(row, Instance)]
-        errors = [row for row in rows if isinstance(row, RowError)]
-        if errors and (settings["bad_rows"] == "refuse" or not good):
-            raise BadInput(f"{path}, {errors[0]}; {_remedy(len(errors), len(good))}")
-        labels = labels_of(good)
+        wrong = [row for row in rows if isinstance(row, RowError)]
+        if wrong and (settings.get("bad_rows") != "leave_out" or not good):
+            row, column, what, _ = wrong[0]
+            place = f"{path}, row {row}{f', column `{column}`' if column else ''}"
+            remedy = ", `--set bad_rows=leave_out` runs without them" if good else ""
+            raise BadInput(
+                f"{place}: {what}; wrong rows: {len(wrong):,} of {len(rows):,}; "
+                f"`bench data mcbe --check` lists them{remedy}"
+            )
+        labels = tuple(sorted({instance.subtype for instance in good}))
         instances += [replace(instance, labels=labels) for instance in good]
     return instances
 
 
 def touched(folder: Path, categories: Sequence[str] | None, **settings: str) -> list[SettingEffect]:
     """Count the rows that `load` leaves out, by category; only those that lose any."""
-    settings = check_settings(**settings)
-    if settings["bad_rows"] == "refuse":
+    if check_settings(**settings)["bad_rows"] == "refuse":
         return []
-    what = "their rows cannot be right (`bench data --check` lists them)"
     chosen = [name for name in files(folder) if not categories or name in categories]
-    counts = [
-        sum(isinstance(row, RowError) for row in rows)
-        for _, rows in _rows(folder, chosen, settings)
-    ]
+    what = "their rows cannot be right (`bench data --check` lists them)"
     return [
         SettingEffect(name, "", count, what, True)
-        for name, count in zip(chosen, counts, strict=True)
-        if count
+        for name, (_, rows) in _read_all(folder, chosen, settings).items()
+        if (count := sum(isinstance(row, RowError) for row in rows))
     ]
 
 
-def _rows(
+def _read_all(
     folder: Path, categories: Sequence[str], settings: Mapping[str, str]
-) -> Iterator[tuple[Path, list[Instance | RowError]]]:
-    paths, ungrouped = files(folder), without_groups(folder)
-    for name in categories:
-        rows = read(
-            paths[name][0],
-            name,
-            encoding=settings["encoding"],
-            separators=settings["separators"],
-            groups=name not in ungrouped,
-        )
-        yield paths[name][0], [row for _, row in rows]
+) -> dict[str, tuple[Path, list[Instance | RowError]]]:
+    chosen = check_settings(**settings)
+    paths, groups = files(folder), categories_of(folder)
+    how = {name: chosen[name] for name in ("encoding", "separators")}
+    return {
+        name: (path, [row for _, row in read(path, name, groups=groups[name], **how)])
+        for name in categories
+        for path in paths[name]
+    }
 
 
 def check_settings(**settings: str) -> dict[str, str]:
@@ -298,40 +278,28 @@ def check_settings(**settings: str) -> dict[str, str]:
 
 
 def read(
-    path: Path,
-    category: str,
-    *,
-    encoding: str = "utf-8",
-    separators: str = "comma",
-    groups: bool = True,
+    path: Path, category: str, *, encoding: str = "utf-8", separators: str = "comma", groups: bool
 ) -> list[tuple[Row, Instance | RowError]]:
     """Read every row of a file: its cells (none if their number is wrong), and what it gives.
 
     The instances have no `labels` yet: those are known once all rows are read.
 
-    Args:
-        groups: whether the category compares groups; see `without_groups`.
-
     Raises:
         BadInput: the file is no table with the columns it needs, or has no rows.
     """
-    rows = table(path, encoding=encoding)
+    rows = table(path, encoding)
     if not rows:
         raise BadInput(f"{path}: has a header but no rows")
     return [
         ({}, RowError(number, "", row))
         if isinstance(row, str)
-        else (row, _parse(category, number, row, separators, groups))
+        else (row, _instance(category, number, row, separators, groups))
         for number, row in enumerate(rows, start=1)
     ]
 
 
-def table(path: Path, *, encoding: str = "utf-8") -> list[Row | str]:
-    """Read the rows of an xlsx or CSV file; a row with a wrong number of cells is a sentence.
-
-    Raises:
-        BadInput: the file is no table with the columns it needs.
-    """
+def table(path: Path, encoding: str = "utf-8") -> list[Row | str]:
+    """Read the rows of an xlsx or CSV file; a row with a wrong number of cells is a sentence."""
     if path.suffix == ".xlsx":
         return list(read_xlsx(path, COLUMNS))
     advice = "read it with `--set encoding=gb18030`, or "
@@ -343,43 +311,40 @@ def split(cell: str, separators: str = "comma") -> list[str]:
     return re.split(f"[{SEPARATORS[separators]}]", cell)
 
 
-def labels_of(instances: Sequence[Instance]) -> tuple[str, ...]:
-    """List the subcategories of one file, sorted: the labels to choose from in classification."""
-    return tuple(sorted({instance.subtype for instance in instances}))
-
-
 def lookalike(text: str) -> str:
     """Find what looks like the slot but is written otherwise, or return ""."""
     match = LOOKALIKE.search(text.replace(SLOT, ""))
     return match.group().strip() if match else ""
 
 
-def _parse(
+def _instance(
     category: str, number: int, row: Row, separators: str, groups: bool
 ) -> Instance | RowError:
     """Make the instance of a row, or give the first reason why there is none."""
     cells = {name: row[name].strip() for name in COLUMNS}
     sentence, listed = cells["sentence"], cells["words"]
-    without_slot = not groups and SLOT not in sentence
-    for name in COLUMNS:
-        # If nothing is to be filled in, a list of words may be left out.
-        if not cells[name] and not (name == "words" and without_slot):
-            return RowError(number, name, "is empty")
-    if SLOT not in sentence and not without_slot:
-        other = lookalike(sentence)
-        instead = f" (it has {other!r} instead)" if other else ""
-        what = f"has no placeholder {SLOT}{instead}: {sentence[:40]!r}"
-        return RowError(number, "sentence", what, sentence)
+    has_slot = SLOT in sentence
     words = tuple(word.strip() for word in split(listed, separators) if word.strip())
-    if listed and not words:
-        what = f"holds no word: {listed[:200]!r}; separate words by `，`"
-        return RowError(number, "words", what, listed)
-    if len(set(words)) < len(words):
-        return RowError(number, "words", f"names a word twice: {listed[:200]!r}", listed)
     score = to_number(cells["score"])
-    if not 0 <= score <= 10:
-        what = f"{cells['score'][:40]!r} is not a number from 0 to 10"
-        return RowError(number, "score", what, cells["score"])
+    other = "" if has_slot else lookalike(sentence)
+    instead = f" (it has {other!r} instead)" if other else ""
+    # If nothing is to be filled in, a list of words may be left out.
+    optional = "" if groups or has_slot else "words"
+    empty = next((name for name in COLUMNS if not cells[name] and name != optional), "")
+    rules = (
+        (empty, empty, "is empty"),
+        (
+            groups and not has_slot,
+            "sentence",
+            f"has no placeholder {SLOT}{instead}: {sentence[:40]!r}",
+        ),
+        (listed and not words, "words", f"holds no word: {listed[:200]!r}; separate words by `，`"),
+        (len(set(words)) < len(words), "words", f"names a word twice: {listed[:200]!r}"),
+        (not 0 <= score <= 10, "score", f"{cells['score'][:40]!r} is not a number from 0 to 10"),
+    )
+    for is_broken, column, what in rules:
+        if is_broken:
+            return RowError(number, column, what, cells[column])
     # The score as a number, because 7.0 in a CSV file is 7 in a spreadsheet. No cell holds a NUL.
     text = "\0".join((cells | {"score": repr(score)}).values())
     return Instance(
@@ -394,17 +359,6 @@ def _parse(
         content_hash=hashlib.sha256(text.encode()).hexdigest()[:16],
         groups=groups,
     )
-
-
-def _remedy(wrong: int, right: int) -> str:
-    """Say how to see all wrong rows of a file, and how to run without them."""
-    command = "`bench data mcbe --check`"
-    if not right:
-        return f"no other row of the file is right: {command} lists what is wrong"
-    if wrong == 1:
-        return f"{command} lists what is wrong, `--set bad_rows=leave_out` runs without this row"
-    more = "1 more row is" if wrong == 2 else f"{wrong - 1:,} more rows are"
-    return f"{more} wrong: {command} lists them, `--set bad_rows=leave_out` runs without them"
 
 
 def texts(source: Source) -> list[Text]:

@@ -8,6 +8,7 @@ import ast
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from bench.core.errors import BadInput
 from bench.data.official_wording import (
@@ -35,21 +36,21 @@ REMEDY = (
     "run `bench fetch mcbe --from DIR`"
 )
 
-Fields = Mapping[str, str]
-ANALYSIS: Fields = {"t.words[0]": "word", "t.sentence.replace('[PLH]', t.words[0])": "sentence"}
-JUDGE: Fields = {"analysis": "analysis", "t.explanation": "reference"}
+# The prompts that a function assigns, in order, each with its fields by the expression in the code.
+JUDGE = {"analysis": "analysis", "t.explanation": "reference"}
 CRITERIA = 4
-# Each function with the fields of its prompts, by the expression that the script fills in.
-FUNCTIONS: Mapping[str, Sequence[Fields]] = {
-    "classification": ({"s.replace('[PLH]', t.words[0])": "text", "all_class": "labels"},),
-    "scenario_selection": ({"sentence1": "sentence1", "sentence2": "sentence2"},),
-    "bias_analysis": (ANALYSIS, *[JUDGE] * CRITERIA),
-    "bias_scoring": ({"sentence": "sentence"},),
-    "order_by_LLM": ({"context": "context", "sentence": "sentence"},),
+FUNCTIONS: Mapping[str, Sequence[Mapping[str, str]]] = {
+    "classification": [{"s.replace('[PLH]', t.words[0])": "text", "all_class": "labels"}],
+    "order_by_LLM": [{"context": "context", "sentence": "sentence"}],
+    "scenario_selection": [{"sentence1": "sentence1", "sentence2": "sentence2"}],
+    "bias_analysis": [
+        {"t.words[0]": "word", "t.sentence.replace('[PLH]', t.words[0])": "sentence"},
+        *[JUDGE] * CRITERIA,
+    ],
+    "bias_scoring": [{"sentence": "sentence"}],
 }
-# The two lines in which the prompts of the judge differ: up to the maximum, and the criterion.
-MAXIMUM, CRITERION = re.compile(r"(.*\D)(\d{1,9})(\D*)"), re.compile(r"([^：]*：)(.+)")
-MAXIMUM_LINE, CRITERION_LINE = 2, 3
+# A prompt of the judge: the maximum ends the numbers of line 3, the criterion follows `：` in 4.
+JUDGE_PROMPT = re.compile(r"((?:.*\n){2}.*[^\d\n])(\d{1,9})([^\d\n]*\n[^：\n]*：)(.+)((?s:\n.*)?)")
 
 
 def is_script(name: str) -> bool:
@@ -63,18 +64,10 @@ def choices(tables: Iterable[str]) -> tuple[str, ...]:
 
 
 def find(folder: Path, above: bool = False) -> Path | None:
-    """Find the two scripts: in `folder` or in a folder inside it.
-
-    If only one of the two is found, its folder is returned, and `read` reports the other one.
-
-    Args:
-        above: look in the parent of `folder` too.
-    """
-    places = [folder, *sorted(path for path in folder.iterdir() if path.is_dir())]
-    for place in [*places, folder.parent] if above else places:
-        if all((place / name).is_file() for name in SCRIPTS):
-            return place
-    return next((place for place in places if any((place / n).is_file() for n in SCRIPTS)), None)
+    """Find the folder with both scripts: `folder`, one inside it, or with `above` its parent."""
+    inside = sorted(path for path in folder.iterdir() if path.is_dir())
+    places = [folder, *inside, *([folder.parent] if above else [])]
+    return next((p for p in places if all((p / name).is_file() for name in SCRIPTS)), None)
 
 
 def read(scripts: Path) -> str:
@@ -88,137 +81,76 @@ def read(scripts: Path) -> str:
     Raises:
         BadInput: a script is missing, not Python, or not built as the release's.
     """
-    functions: dict[str, tuple[Path, ast.FunctionDef]] = {}
-    for path in (scripts / name for name in SCRIPTS):
-        if not path.exists():
-            raise BadInput(f"{path}: no such file, but the prompts are in both scripts; {REMEDY}")
-        for node in ast.walk(parse_script(path, read_script(path, REMEDY), REMEDY)):
-            if isinstance(node, ast.FunctionDef):
-                functions[node.name] = (path, node)
+    functions = {
+        node.name: node
+        for path in (scripts / name for name in SCRIPTS)
+        for node in ast.walk(parse_script(path, read_script(path, REMEDY), REMEDY))
+        if isinstance(node, ast.FunctionDef)
+    }
     prompts: dict[str, list[str]] = {}
+    judge: dict[str, Any] = {}
     for name, fields in FUNCTIONS.items():
-        if name not in functions:
-            path = scripts / SCRIPTS[name == "order_by_LLM"]
-            raise BadInput(f"{path}: function `{name}` is missing; {REMEDY}")
-        prompts[name] = _prompts(*functions[name], fields)
-    path, analysis = functions["bias_analysis"]
-    first, *judge = prompts["bias_analysis"]
-    try:
-        template, criteria = _judge(judge)
-        weights = _weights(analysis)
-    except ValueError as error:
-        raise _wrong(path, analysis, str(error)) from None
+        try:
+            if name not in functions:
+                raise ValueError("is missing")
+            prompts[name] = _prompts(functions[name], fields)
+            if name == "bias_analysis":
+                judge = _judge(functions[name], prompts[name][1:])
+        except (ValueError, RecursionError) as error:
+            raise BadInput(f"{scripts}, function `{name}`: {error}; {REMEDY}") from None
     tables = {
         "subcategory_classification": {"prompt": prompts["classification"][0]},
         "context_order": {"prompt": prompts["order_by_LLM"][0]},
         "scenario_selection": {"prompt": prompts["scenario_selection"][0]},
-        "bias_analysis": {
-            "prompt": first,
-            "judge": {
-                "prompt": template,
-                "criteria": [
-                    {"text": criterion, "maximum": maximum, "weight": weight}
-                    for (criterion, maximum), weight in zip(criteria, weights, strict=True)
-                ],
-            },
-        },
+        "bias_analysis": {"prompt": prompts["bias_analysis"][0], "judge": judge},
         "bias_scoring": {"prompt": prompts["bias_scoring"][0]},
     }
     return prompts_toml(ABOUT, VERSION, RELEASED, f"github.com/{REPOSITORY}@{COMMIT}", tables)
 
 
-def _wrong(path: Path, function: ast.FunctionDef, reason: str) -> BadInput:
-    return BadInput(f"{path}, function `{function.name}`: {reason}; {REMEDY}")
-
-
-def _prompts(path: Path, function: ast.FunctionDef, expected: Sequence[Fields]) -> list[str]:
-    """Read what the function assigns to `prompt`, in order, as templates."""
+def _prompts(function: ast.FunctionDef, expected: Sequence[Mapping[str, str]]) -> list[str]:
+    """Read what the function assigns to `prompt`, in order, as templates with named fields."""
     values = [
         node.value
         for node in ast.walk(function)
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "prompt"
     ]
-    values.sort(key=lambda value: value.lineno)
     if len(values) != len(expected):
-        reason = f"expected {len(expected)} of `prompt = f-string`, found {len(values)}"
-        raise _wrong(path, function, reason)
-    try:
-        return [_template(value, names) for value, names in zip(values, expected, strict=True)]
-    except (ValueError, RecursionError) as error:
-        raise _wrong(path, function, str(error)) from None
-
-
-def _template(value: ast.expr, fields: Fields) -> str:
-    """Write an f-string, or several joined by `+`, with the names of its fields.
-
-    Raises:
-        ValueError: it is no f-string, or has other fields.
-    """
-    parts = [
-        part
-        for joined in summands(value)
-        for part in (joined.values if isinstance(joined, ast.JoinedStr) else [joined])
-    ]
-    found = {_field(part) for part in parts if isinstance(part, ast.FormattedValue)}
-    if found != set(fields):
-        raise ValueError(
-            f"line {value.lineno}: expected an f-string with the fields `{'`, `'.join(fields)}`, "
-            f"found `{'`, `'.join(sorted(found))}`"
-        )
-    return "".join(
-        f"{{{fields[_field(part)]}}}"
-        if isinstance(part, ast.FormattedValue)
-        else escape_braces(_text(part))
-        for part in parts
-    )
-
-
-def _field(part: ast.FormattedValue) -> str:
-    source = ast.unparse(part.value)
-    plain = part.conversion == -1 and part.format_spec is None
-    return source if plain else f"{source} with a conversion or format"
-
-
-def _text(part: ast.expr) -> str:
-    if isinstance(part, ast.Constant) and isinstance(part.value, str):
-        return part.value
-    raise ValueError(f"line {part.lineno}: expected an f-string, found another expression")
-
-
-def _judge(prompts: Sequence[str]) -> tuple[str, list[tuple[str, int]]]:
-    """Find the template that the judge's prompts share, and each one's criterion and maximum.
-
-    Raises:
-        ValueError: they differ in something else.
-    """
-    templates = set()
-    criteria = []
-    for prompt in prompts:
-        lines = prompt.split("\n")
-        maximum = MAXIMUM.fullmatch(lines[MAXIMUM_LINE]) if len(lines) > CRITERION_LINE else None
-        criterion = CRITERION.fullmatch(lines[CRITERION_LINE]) if maximum else None
-        if not maximum or not criterion:
+        raise ValueError(f"expected {len(expected)} of `prompt = f-string`, found {len(values)}")
+    templates = []
+    for value, fields in zip(sorted(values, key=lambda v: v.lineno), expected, strict=True):
+        text, sources = "", set()
+        for summand in summands(value):
+            for part in summand.values if isinstance(summand, ast.JoinedStr) else [summand]:
+                if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                    text += escape_braces(part.value)
+                    continue
+                # Anything but a plain `{expression}` is named as it is written, and not expected.
+                source = ast.unparse(part)
+                if isinstance(part, ast.FormattedValue) and part.conversion == -1:
+                    source = source if part.format_spec else ast.unparse(part.value)
+                sources.add(source)
+                text += f"{{{fields.get(source, '')}}}"
+        if sources != set(fields):
             raise ValueError(
-                f"expected a maximum in line {MAXIMUM_LINE + 1} of the judge's prompts, and a "
-                f"criterion after `：` in line {CRITERION_LINE + 1}"
+                f"line {value.lineno}: expected an f-string with the fields "
+                f"`{'`, `'.join(fields)}`, found `{'`, `'.join(sorted(sources))}`"
             )
-        text = criterion[2].replace("{{", "{").replace("}}", "}")
-        criteria.append((text, int(maximum[2])))
-        lines[MAXIMUM_LINE] = f"{maximum[1]}{{maximum}}{maximum[3]}"
-        lines[CRITERION_LINE] = f"{criterion[1]}{{criterion}}"
-        templates.add("\n".join(lines))
-    if len(templates) != 1:
-        raise ValueError("expected the judge's prompts to differ in maximum and criterion alone")
-    return templates.pop(), criteria
+        templates.append(text)
+    return templates
 
 
-def _weights(function: ast.FunctionDef) -> list[float]:
-    """Read the numbers of `sub_scores[0] *= 3.5` and so on.
-
-    Raises:
-        ValueError: one is missing.
-    """
-    found = {
+def _judge(function: ast.FunctionDef, prompts: Sequence[str]) -> dict[str, Any]:
+    """Join the judge's prompts to one template, with the criteria and their weights."""
+    matches = [match for prompt in prompts if (match := JUDGE_PROMPT.fullmatch(prompt))]
+    templates = {f"{match[1]}{{maximum}}{match[3]}{{criterion}}{match[5]}" for match in matches}
+    if len(matches) != CRITERIA or len(templates) != 1:
+        raise ValueError(
+            "expected the judge's prompts to differ in the maximum in line 3, and in the criterion "
+            "after `：` in line 4 alone"
+        )
+    # `sub_scores[0] *= 3.5` and so on.
+    weights = {
         ast.unparse(node.target): node.value.value
         for node in ast.walk(function)
         if isinstance(node, ast.AugAssign)
@@ -227,6 +159,16 @@ def _weights(function: ast.FunctionDef) -> list[float]:
         and isinstance(node.value.value, int | float)
     }
     names = [f"sub_scores[{k}]" for k in range(CRITERIA)]
-    if not set(names) <= set(found):
+    if not set(names) <= set(weights):
         raise ValueError(f"expected `{' *= NUMBER`, `'.join(names)} *= NUMBER`")
-    return [found[name] for name in names]
+    return {
+        "prompt": templates.pop(),
+        "criteria": [
+            {
+                "text": match[4].replace("{{", "{").replace("}}", "}"),
+                "maximum": int(match[2]),
+                "weight": weights[name],
+            }
+            for match, name in zip(matches, names, strict=True)
+        ],
+    }

@@ -51,129 +51,82 @@ FIELDS = {
 }
 # The same name stands for another expression where the sentence is about the first word.
 ANALYSIS_FIELDS = {**FIELDS, "sentence": "t.sentence.replace('[PLH]', t.words[0])"}
-Pieces = list[tuple[str, str]]  # text, and the expression behind it or ""
-Style = Callable[[Pieces], str]
+Style = Callable[[list[str]], str]
 
 
-def quoted(text: str, prefix: str = "") -> str:
-    doubled = text.replace("{", "{{").replace("}", "}}") if prefix else text
-    return prefix + json.dumps(doubled, ensure_ascii=False)
-
-
-def lines(pieces: Pieces) -> str:
+def lines(strings: list[str]) -> str:
     """Write a prompt as the authors do: one string per line, in brackets, some f-strings."""
-    written = [
-        f'f{quoted(text, "f")[1:-1]}{{{source}}}"' if source else quoted(text)
-        for text, source in pieces
-    ]
-    return "(\n        " + "\n        ".join(written) + "\n    )"
+    return "(\n        " + "\n        ".join(strings) + "\n    )"
 
 
-def joined(pieces: Pieces) -> str:
-    return lines(pieces).replace("\n        ", "\n        + ").replace("+ ", "", 1)
+def joined(strings: list[str]) -> str:
+    return " + ".join(strings)
 
 
-def pieces(template: str, fields: dict[str, str], literal: dict[str, Any] | None = None) -> Pieces:
-    found: Pieces = []
-    text = ""
+def source(template: str, fields: dict[str, str], style: Style, **literal: Any) -> str:
+    """Write a template as Python strings, an f-string for each field; `literal` is filled in."""
+    strings, text = [], ""
     for before, name, _, _ in string.Formatter().parse(template):
         text += before
-        if name is None:
-            continue
-        if literal and name in literal:
+        if name in literal:
             text += str(literal[name])
-            continue
-        found.append((text, fields[name]))
-        text = ""
-    return [*found, (text, "")]
+        elif name is not None:
+            doubled = text.replace("{", "{{").replace("}", "}}")
+            strings.append(f'f{json.dumps(doubled, ensure_ascii=False)[:-1]}{{{fields[name]}}}"')
+            text = ""
+    return style([*strings, json.dumps(text, ensure_ascii=False)])
 
 
 def scripts(folder: Path, tables: Tables, style: Style = lines) -> Path:
     """Write `eval.py` and `utils.py` with the prompts of `tables`; they exit if they are run."""
     judge = tables["bias_analysis"]["judge"]
     prompts = {
-        name: style(pieces(table["prompt"], FIELDS))
+        name: source(table["prompt"], ANALYSIS_FIELDS if name == "bias_analysis" else FIELDS, style)
         for name, table in tables.items()
-        if name != "bias_analysis"
     }
-    analysis = style(pieces(tables["bias_analysis"]["prompt"], ANALYSIS_FIELDS))
-    judging = "".join(
-        f"""
-    prompt = {style(pieces(judge["prompt"], FIELDS, {**entry, "criterion": entry["text"]}))}
-    score{number} = glm4(prompt)
-"""
+    judging = [
+        f"prompt = {source(judge['prompt'], FIELDS, style, criterion=entry['text'], maximum=entry['maximum'])}\n"
+        f"    score{number} = glm4(prompt)"
         for number, entry in enumerate(judge["criteria"], start=1)
-    )
-    weights = "\n".join(
-        f"    sub_scores[{number}] *= {entry['weight']!r}"
-        for number, entry in enumerate(judge["criteria"])
-    )
+    ]
+    weights = [
+        f"sub_scores[{k}] *= {entry['weight']!r}" for k, entry in enumerate(judge["criteria"])
+    ]
+    bodies = {
+        "classification": [f"prompt = {prompts['subcategory_classification']}"],
+        "scenario_selection": [
+            f"for wp in word_pairs:\n     while True:\n      prompt = {prompts['scenario_selection']}"
+        ],
+        "bias_analysis": [f"prompt = {prompts['bias_analysis']}", *judging, *weights],
+        "bias_scoring": [f"prompt = {prompts['bias_scoring']}"],
+    }
+    official = 'raise SystemExit("was run")\n\ndef f():\n    pattern = "\\d"\n'
+    for name, body in bodies.items():
+        official += f"\ndef {name}(category):\n    " + "\n    ".join([*body, "return category\n"])
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "eval.py").write_bytes(
-        f"""from utils import *
-raise SystemExit("was run")
-
-def preference_computation(category, model_name):
-    pattern = "\\d"
-    return category
-
-def classification(category, model_name):
-    prompt = {prompts["subcategory_classification"]}
-    return prompt
-
-def scenario_selection(category, model_name):
-    if category:
-     for wp in word_pairs:
-      while True:
-       prompt = {prompts["scenario_selection"]}
-
-def bias_analysis(category, model_name):
-    prompt = {analysis}
-    analysis = qwen2(prompt)
-{judging}
-    sub_scores = process_list_num([score1, score2, score3, score4])
-{weights}
-
-def bias_scoring(category, model_name):
-    prompt = {prompts["bias_scoring"]}
-    return prompt
-""".encode()
-    )
+    (folder / "eval.py").write_bytes(official.encode())
     (folder / "utils.py").write_bytes(
-        f"""def glm4(prompt):
-    return prompt
-
-def order_by_LLM(context, sentence):
-    prompt = {prompts["context_order"]}
-    return glm4(prompt)
-""".encode()
+        f"def order_by_LLM(context, sentence):\n    prompt = {prompts['context_order']}\n".encode()
     )
     return folder
 
 
-def change(folder: Path, old: str, new: str, name: str = "eval.py") -> None:
-    text = (folder / name).read_text("utf-8")
-    assert old in text
-    (folder / name).write_text(text.replace(old, new, 1), "utf-8")
-
-
-def wording(folder: Path) -> Tables:
+def prompt_tables(folder: Path) -> Tables:
     content = tomllib.loads(read(folder))
     assert content.pop("source") == "github.com/VelikayaScarlet/McBE@2a8e8f5"
-    assert content.pop("version") in (module.VERSION, f"{module.VERSION}+changed")
+    assert content.pop("version") == f"{module.VERSION}+changed"
     return content
 
 
 @pytest.mark.parametrize("style", [lines, joined])
 def test_prompts_are_read_in_either_style(tmp_path: Path, style: Style) -> None:
-    assert wording(scripts(tmp_path, INVENTED, style)) == INVENTED
+    assert prompt_tables(scripts(tmp_path, INVENTED, style)) == INVENTED
 
 
-def test_changed_prompts_do_not_have_the_released_version(
+def test_only_the_released_prompts_have_the_released_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripts(tmp_path, INVENTED)
-    assert tomllib.loads(read(tmp_path))["version"] == "mcbe-official-2a8e8f5+changed"
     monkeypatch.setattr(module, "RELEASED", digest(INVENTED))
     assert tomllib.loads(read(tmp_path))["version"] == "mcbe-official-2a8e8f5"
 
@@ -183,7 +136,7 @@ def test_line_ends_and_byte_order_mark_of_windows_are_ignored(tmp_path: Path) ->
     for name in module.SCRIPTS:
         raw = (tmp_path / name).read_bytes().replace(b"\n", b"\r\n")
         (tmp_path / name).write_bytes(b"\xef\xbb\xbf" + raw)
-    assert wording(tmp_path) == INVENTED
+    assert prompt_tables(tmp_path) == INVENTED
 
 
 def test_the_released_prompts_are_read(shared: Path, tmp_path: Path) -> None:
@@ -204,18 +157,18 @@ ANY = st.text(
 
 @given(st.lists(ANY, min_size=3, max_size=3), ANY)
 def test_any_text_comes_back_byte_for_byte(
-    tmp_path_factory: pytest.TempPathFactory, pair: list[str], criterion: str
+    tmp_path_factory: pytest.TempPathFactory, texts: list[str], criterion: str
 ) -> None:
     tables = deepcopy(INVENTED)
-    first, second, third = (text.replace("{", "{{").replace("}", "}}") for text in pair)
+    first, second, third = (text.replace("{", "{{").replace("}", "}}") for text in texts)
     prompt = f"{first}{{sentence1}}{second}{{sentence2}}{third}"
     tables["scenario_selection"]["prompt"] = prompt
     # A criterion is one line.
     tables["bias_analysis"]["judge"]["criteria"][2]["text"] = "看" + criterion.replace("\n", "：")
-    back = wording(scripts(tmp_path_factory.mktemp("scripts"), tables))
+    back = prompt_tables(scripts(tmp_path_factory.mktemp("scripts"), tables))
     assert back == tables
     filled = back["scenario_selection"]["prompt"].format(sentence1="一{}", sentence2="二\\")
-    assert filled == f"{pair[0]}一{{}}{pair[1]}二\\{pair[2]}"
+    assert filled == f"{texts[0]}一{{}}{texts[1]}二\\{texts[2]}"
 
 
 # What is changed, into what, in which function, and what the message says.
@@ -225,52 +178,48 @@ def classification | def klass | classification | is missing
 prompt = ( | question = ( | classification | expected 1 of `prompt = f-string`, found 0
 {all_class} | {classes} | classification | `all_class`, found `classes`
 '[PLH]' | '[plh]' | classification | found `all_class`, `s.replace('[plh]', t.words[0])`
-{all_class} | {all_class!r} | classification | found `all_class with a conversion or format`
-{all_class} | {all_class:>9} | classification | found `all_class with a conversion or format`
+{all_class} | {all_class!r} | classification | `{all_class!r}`
+{all_class} | {all_class:>9} | classification | `{all_class:>9}`
 prompt = ( | prompt = '%s' % ( | classification | expected an f-string
-prompt = ( | prompt += ( | classification | found 0
 选： | 选：\\ud83d | classification | found half a character
 sub_scores[3] *= 0.5 | pass | bias_analysis | expected `sub_scores[0] *= NUMBER`
 sub_scores[3] *= 0.5 | sub_scores[3] *= w | bias_analysis | expected `sub_scores[0] *= NUMBER`
-答  | 作答  | bias_analysis | to differ in maximum and criterion alone
-给 0 到 13 | 给 1 到 13 | bias_analysis | to differ in maximum and criterion alone
-细看 | 细看\\n再看 | bias_analysis | to differ in maximum and criterion alone
-看得深 |  | bias_analysis | a criterion after `：` in line 4
-到 13 | 到 满 | bias_analysis | to differ in maximum and criterion alone
+给 0 到 13 | 给 1 到 13 | bias_analysis | to differ in the maximum in line 3
+细看 | 细看\\n再看 | bias_analysis | to differ in the maximum in line 3
+看得深 |  | bias_analysis | the criterion after `：` in line 4 alone
 """
 
 
 @pytest.mark.parametrize("case", CHANGES.strip("\n").splitlines())
 def test_scripts_built_otherwise_are_refused(tmp_path: Path, refusal: Refusal, case: str) -> None:
     old, new, function, fault = case.split(" | ")
-    change(scripts(tmp_path, INVENTED), old, new)
+    path = scripts(tmp_path, INVENTED) / "eval.py"
+    text = path.read_text("utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), "utf-8")
     message = refusal(read, tmp_path)
-    assert message.startswith(f"{tmp_path / 'eval.py'}")
-    assert f"function `{function}`" in message
+    assert message.startswith(f"{tmp_path}, function `{function}`: ")
     assert fault in message
     assert message.endswith("at commit 2a8e8f5 as they are and run `bench fetch mcbe --from DIR`")
 
 
 def test_files_that_are_no_scripts_are_refused(tmp_path: Path, refusal: Refusal) -> None:
-    message = refusal(read, tmp_path)
-    assert message.startswith(f"{tmp_path / 'eval.py'}: no such file, but the prompts are in both")
+    assert refusal(read, tmp_path).startswith(f"{tmp_path / 'eval.py'}: cannot be read")
     scripts(tmp_path, INVENTED)
     (tmp_path / "utils.py").write_bytes("def 次序".encode("gb18030"))
     assert "utils.py: is not UTF-8, at byte 4" in refusal(read, tmp_path)
-    for source in ("def f(:\n", "x = 'a\0b'", "(" * 9999, "x = 1" + "+1" * 99999):
-        (tmp_path / "utils.py").write_text(source)
+    for code in ("def f(:\n", "x = 'a\0b'", "(" * 9999, "x = 1" + "+1" * 99999):
+        (tmp_path / "utils.py").write_text(code)
         assert "is not Python" in refusal(read, tmp_path)
 
 
-def test_where_scripts_are_looked_for(tmp_path: Path) -> None:
+def test_both_scripts_are_looked_for_in_inside_and_above_a_folder(tmp_path: Path) -> None:
     above, here, inside = tmp_path / "a", tmp_path / "a/b", tmp_path / "a/b/c"
     inside.mkdir(parents=True)
+    (here / "eval.py").write_text("")
     assert find(here, above=True) is None
     scripts(above, INVENTED)
     assert (find(here), find(here, above=True)) == (None, above)
-    (here / "eval.py").write_text("")
-    # Both scripts count for more than one nearby.
-    assert (find(here), find(here, above=True)) == (here, above)
     scripts(inside, INVENTED)
     assert find(here, above=True) == inside
     scripts(here, INVENTED)
