@@ -306,7 +306,4 @@ def test_a_question_can_end_with_the_sign_of_its_language(tmp_path: Path) -> Non
         writer.writeheader()
         writer.writerows(rows)
     findings = data.check(data.find("cbbq", folder)).query("fault == 'question_mark'")
-    assert findings[["row", "what"]].to_numpy().tolist() == [
-        [2, "ends in an ASCII `?`"],
-        [3, "does not end in `？`"],
-    ]
+    assert findings.row.tolist() == [2, 3]

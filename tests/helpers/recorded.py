@@ -93,7 +93,9 @@ def templates(
         with path.open("w", encoding="utf-8-sig", newline="") as stream:
             writer = csv.DictWriter(stream, list(TEMPLATE), lineterminator="\n")
             writer.writeheader()
-            writer.writerows({**plain, **row} for row in rows)
+            writer.writerows(
+                {**plain, "question_index": str(k), **row} for k, row in enumerate(rows, 1)
+            )
     return root
 
 

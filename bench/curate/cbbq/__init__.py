@@ -27,8 +27,15 @@ from bench.curate import check_files
 from bench.curate.sheets import cell_fault
 from bench.data import dataset
 from bench.data.audit import show_cell
-from bench.data.cbbq.targets import SLOT_NAMES, target_option
-from bench.data.cbbq.templates import CATEGORIES, CONDITIONS, SLOTS, malformed, names
+from bench.data.cbbq.templates import (
+    CATEGORIES,
+    CONDITIONS,
+    SLOT_NAMES,
+    SLOTS,
+    malformed,
+    names,
+    target_option,
+)
 from bench.data.dataset import MANIFEST, Manifest, category_name_error
 from bench.data.readers import Row, read_csv
 from bench.data.readers import as_path as path_of

@@ -20,8 +20,7 @@ from bench.curate.cbbq.discuss import Discussed, discussed
 from bench.curate.cbbq.drafts import decided
 from bench.curate.cbbq.review import forms, reviewed
 from bench.data import MANIFEST
-from bench.data.cbbq.targets import SLOT_NAMES
-from bench.data.cbbq.templates import CONDITIONS, FILES
+from bench.data.cbbq.templates import CONDITIONS, FILES, SLOT_NAMES
 from bench.data.dataset import PROMPTS_FILE, manifest_tables, own_prompts
 from bench.data.readers import BOM, Row, read_text, to_toml
 

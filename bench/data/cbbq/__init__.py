@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.core.cells import to_whole_number
-from bench.core.errors import BadInput, expected, quoted
+from bench.core.errors import BadInput, quoted
 from bench.core.i18n import N_
 from bench.data import LREC_COLING_2024, Paper, SettingEffect, Source, dataset
 from bench.data import load as load_items
@@ -26,21 +26,20 @@ from bench.data.cbbq.labels import (
     required_target,
     target_slot,
 )
-from bench.data.cbbq.targets import declared_option, target_option, unknown_target
 from bench.data.cbbq.templates import (
     BRACES,
     CATEGORIES,
     CONDITIONS,
     FILES,
     INSTANCE_COLUMNS,
-    SLOTS,
     Template,
     checked,
+    declared_option,
     repaired,
+    target_option,
+    unknown_target,
 )
-from bench.data.cbbq.templates import (
-    CATEGORY_LABELS as CATEGORY_LABELS,
-)
+from bench.data.cbbq.templates import CATEGORY_LABELS as CATEGORY_LABELS
 from bench.data.dataset import unknown_category
 from bench.data.readers import Row, read_csv, read_json_array
 from bench.data.texts import FIRST, SECOND, Text, language
@@ -163,15 +162,24 @@ def files(folder: Path) -> dict[str, list[Path]]:
     Raises:
         BadInput: an unknown category, one polarity without the other, or a wrong manifest.
     """
-    known, top = categories_of(folder), folder
-    found = {}
+    known = categories_of(folder)
+    by_category: dict[str, list[Path]] = {}
     for place in sorted(root(folder, known).iterdir()):
-        paths = [path for condition in CONDITIONS for path in _condition_files(place / condition)]
-        if paths and place.name not in known:
-            raise BadInput(unknown_category(place, place.name, top, known))
-        if paths:
-            found[place.name] = paths
-    return found
+        for inside in (place / condition for condition in CONDITIONS):
+            paths = [inside / name for name in FILES.values() if (inside / name).is_file()]
+            if len(paths) == 1:
+                (missing,) = set(FILES.values()) - {paths[0].name}
+                raise BadInput(
+                    f"{inside / missing}: is missing beside {paths[0].name}; both polarities are "
+                    "needed"
+                )
+            expanded = [inside / f"{inside.name}{suffix}" for suffix in (".csv", ".json")]
+            paths = paths or [path for path in expanded if path.is_file()][:1]
+            if paths and place.name not in known:
+                raise BadInput(unknown_category(place, place.name, folder, known))
+            if paths:
+                by_category.setdefault(place.name, []).extend(paths)
+    return by_category
 
 
 def categories_of(folder: Path) -> tuple[str, ...]:
@@ -210,14 +218,12 @@ def read_templates(
     paths: Sequence[Path], category: str, condition: str, expansion: str = "compat"
 ) -> list[Template]:
     """Read the templates of one condition among the files of a category, in the release's order."""
-    names = templates.FILES.values()
-    chosen = [path for path in paths if path.parent.name == condition and path.name in names]
-    return [one for path in chosen for one in templates.read(path, category, condition, expansion)]
-
-
-def _condition_files(folder: Path) -> list[Path]:
-    expanded = [folder / f"{folder.name}{suffix}" for suffix in (".csv", ".json")]
-    return templates.files(folder) or [path for path in expanded if path.is_file()][:1]
+    return [
+        template
+        for path in paths
+        if path.parent.name == condition and path.name in FILES.values()
+        for template in templates.read(path, category, condition, expansion)
+    ]
 
 
 def _load(folder: Path, categories: Sequence[str], given: Mapping[str, str]) -> Loaded:
@@ -230,64 +236,52 @@ def _load(folder: Path, categories: Sequence[str], given: Mapping[str, str]) -> 
             if not read:
                 expanded = [path for path in paths[category] if path.parent.name == condition]
                 questions = list(from_instances(expanded, category, condition))
-            _apply(settings, _distrust_both_labels(questions), loaded)
+            _apply(settings, questions, loaded)
     return loaded
-
-
-def _distrust_both_labels(questions: list[Audited]) -> list[Audited]:
-    """Leave out questions that occur with two labels, one of which has to be wrong."""
-    labels: dict[tuple[str, ...], set[int]] = defaultdict(set)
-    for question, _ in questions:
-        labels[question.text].add(question.label_column)
-    return [
-        (question, reason)
-        if reason or len(labels[question.text]) == 1
-        else (replace(question, label=LEFT_OUT), BOTH_LABELS)
-        for question, reason in questions
-    ]
 
 
 def _apply(settings: Mapping[str, str], questions: list[Audited], loaded: Loaded) -> None:
     """Add the questions of one category and condition as the settings have them."""
+    labels: dict[tuple[str, ...], set[int]] = defaultdict(set)
+    for question, _ in questions:
+        labels[question.text].add(question.label_column)
+    by_column, by_audit = settings["polarity"] == "column", settings["labels"] == "audited"
+    sources = ("column", "file's name") if by_column else ("file's name", "column")
+    polarity_effect = (
+        f"polarity as in the {sources[0]}, not as in the {sources[1]} "
+        f"(polarity={settings['polarity']})"
+    )
     seen: set[tuple[object, ...]] = set()
-    for audited, reason in questions:
-        question = replace(audited, label_audited=audited.label)
-        effects = []
-        left_out = ""
-        if question.polarity != question.polarity_column:
-            if settings["polarity"] == "column":
-                question = replace(question, polarity=question.polarity_column)
-                effects.append(
-                    "polarity as in the column, not as in the file's name (polarity=column)"
-                )
-            else:
-                effects.append(
-                    "polarity as in the file's name, not as in the column (polarity=file)"
-                )
-        if reason and settings["labels"] == "upstream":
-            question = replace(question, label=question.label_column)
-            effects.append(f"each {reason} (--set labels=audited corrects it or leaves it out)")
-        elif reason and question.label == LEFT_OUT:
-            left_out = f"each {reason} (labels=audited)"
-        elif reason:
-            effects.append(f"label corrected, as each {reason} (labels=audited)")
-        if not left_out:
-            if BRACES.search(question.context):
-                effects.append(
-                    "each shows a placeholder that is misspelt and was not filled "
-                    "(--set expansion=repair fixes it)"
-                )
-            if question.ans0 == question.ans1:
-                effects.append(
-                    "each offers one name for both people, so that only unknown can be read from "
-                    "a reply's words"
-                )
-            key = (*question.text, question.label_column)
-            if settings["dedupe"] == "yes" and key in seen:
-                left_out = "each occurs before (dedupe=yes)"
+    for question, reason in questions:
+        # One of two labels of the same question has to be wrong.
+        if not reason and len(labels[question.text]) > 1:
+            question, reason = replace(question, label=LEFT_OUT), BOTH_LABELS
+        polarity_differs = question.polarity != question.polarity_column
+        question = replace(
+            question,
+            polarity=question.polarity_column if by_column else question.polarity,
+            label=question.label if by_audit else question.label_column,
+            label_audited=question.label,
+        )
+        left_out = f"each {reason} (labels=audited)" if question.label == LEFT_OUT else ""
+        remains = not left_out
+        effects = {
+            polarity_effect: polarity_differs,
+            f"each {reason} (--set labels=audited corrects it or leaves it out)": reason
+            and not by_audit,
+            f"label corrected, as each {reason} (labels=audited)": reason and by_audit and remains,
+            "each shows a placeholder that is misspelt and was not filled (--set expansion=repair "
+            "fixes it)": remains and BRACES.search(question.context),
+            "each offers one name for both people, so that only unknown can be read from a reply's "
+            "words": remains and question.ans0 == question.ans1,
+        }
+        key = (*question.text, question.label_column)
+        if remains and settings["dedupe"] == "yes" and key in seen:
+            left_out = "each occurs before (dedupe=yes)"
+        if remains:
             seen.add(key)
         place = (question.category, question.condition)
-        loaded.touched.update((*place, effect, False) for effect in effects)
+        loaded.touched.update((*place, effect, False) for effect in effects if effects[effect])
         if left_out:
             loaded.touched[*place, left_out, True] += 1
         else:
@@ -298,39 +292,28 @@ def from_templates(read: Sequence[Template], expansion: str) -> Iterator[Audited
     """Expand the templates of one condition of a category."""
     before = 0
     for template, checks in zip(read, check_labels(read, expansion), strict=True):
-        cells, slot, target = template.cells, target_slot(template), required_target(template)
+        slot, target = target_slot(template), required_target(template)
         for filling in templates.expand(template, expansion):
             label, reason = checks[filling.swapped]
-            question = _question(
-                template.condition,
-                cells | {"context": filling.context, "ans0": filling.ans0, "ans1": filling.ans1},
-                category=template.category,
-                example_id=before + filling.number + 1,
-                template=template.name,
-                polarity=template.polarity,
-                label=label,
-                label_column=template.label,
-                target=target,
-                target_name=(filling.name1, filling.name2)[slot],
-                name1=filling.name1,
-                name2=filling.name2,
-                swapped=filling.swapped,
+            yield (
+                _question(
+                    template.cells | {name: getattr(filling, name) for name in templates.TEXTS},
+                    category=template.category,
+                    condition=template.condition,
+                    example_id=before + filling.number + 1,
+                    template=template.name,
+                    polarity=template.polarity,
+                    label=label,
+                    label_column=template.label,
+                    target=target,
+                    target_name=(filling.name1, filling.name2)[slot],
+                    name1=filling.name1,
+                    name2=filling.name2,
+                    swapped=filling.swapped,
+                ),
+                reason,
             )
-            yield question, reason
         before += template.size
-
-
-def _question(condition: str, cells: Row, **values: Any) -> Question:
-    """Make a question of the cells of its row and of `values`."""
-    columns = ("context", "question", "ans0", "ans1", "ans2")
-    values |= {column: cells[column] for column in columns}
-    return Question(
-        condition=condition,
-        polarity_column=cells["question_polarity"],
-        topic=cells["subcategory"].strip(),
-        group=cells["bias_targeted_groups"].strip(),
-        **values,
-    )
 
 
 def from_instances(paths: Sequence[Path], category: str, condition: str) -> Iterator[Audited]:
@@ -347,17 +330,18 @@ def from_instances(paths: Sequence[Path], category: str, condition: str) -> Iter
         all_options = {name: (frozenset(a), frozenset(b)) for name, (a, b) in options.items()}
         seen: set[int] = set()
         for number, (name, row) in enumerate(zip(names, rows, strict=True), start=1):
-            label = checked(path, number, row, condition, INSTANCE_COLUMNS, category)
+            place = f"{path}, row {number}"
+            label = checked(place, row, condition, INSTANCE_COLUMNS, category)
             group = row["bias_targeted_groups"].strip()
-            example_id = _example_id(path, number, row, seen) if row.get("template") else number
+            example_id = _example_id(place, row, seen) if row.get("template") else number
             own = (frozenset([row["ans0"]]), frozenset([row["ans1"]]))
             target = target_option(category, group, own, declared, all_options[name])
             if target is None:
-                raise BadInput(unknown_target(f"{path}, row {number}", group, category))
+                raise unknown_target(place, group, category)
             question = _question(
-                condition,
                 row,
                 category=category,
+                condition=condition,
                 example_id=example_id,
                 template=name,
                 polarity=_polarity(row),
@@ -373,6 +357,17 @@ def from_instances(paths: Sequence[Path], category: str, condition: str) -> Iter
                 yield replace(question, label=LEFT_OUT), BIASED_LABEL
             else:
                 yield question, ""
+
+
+def _question(cells: Row, **values: Any) -> Question:
+    """Make a question of the cells of its row and of `values`."""
+    columns = ("context", "question", "ans0", "ans1", "ans2")
+    return Question(
+        polarity_column=cells["question_polarity"],
+        topic=cells["subcategory"].strip(),
+        group=cells["bias_targeted_groups"].strip(),
+        **values | {column: cells[column] for column in columns},
+    )
 
 
 def _polarity(row: Row) -> str:
@@ -394,30 +389,23 @@ def _template_names(rows: Sequence[Row]) -> list[str]:
     return names
 
 
-def _example_id(path: Path, number: int, row: Row, seen: set[int]) -> int:
-    """Read a question's number in a file of ours, and check what that tells about its template.
-
-    Raises:
-        BadInput: a column is missing or holds something impossible, or the number is not unique.
-    """
-    for name in MORE:
-        if name not in row:
-            raise BadInput(f"{path}, row {number}: column `{name}` is missing beside `template`")
-    polarity, _, record = row["template"].partition(":")
-    if polarity not in FILES or not to_whole_number(record):
+def _example_id(place: str, row: Row, seen: set[int]) -> int:
+    """Read a question's number in a file of ours, and check what that tells about its template."""
+    cells = {name: row.get(name, "") for name in MORE}
+    polarity, _, record = cells["template"].partition(":")
+    example_id = to_whole_number(cells["example_id"])
+    if (
+        not all(name in row for name in MORE)
+        or polarity not in FILES
+        or not to_whole_number(record)
+        or cells["swapped"] not in ("True", "False")
+        or not example_id
+        or example_id in seen
+    ):
         raise BadInput(
-            f"{path}, row {number}, column `template`: {quoted(row['template'])} is none; "
-            f"expected {' or '.join(FILES)}, a colon and a number from 1"
-        )
-    allowed = ("True", "False")
-    if row["swapped"] not in allowed:
-        what = expected(row["swapped"], allowed, "column `swapped`")
-        raise BadInput(f"{path}, row {number}: {what}")
-    example_id = to_whole_number(row["example_id"])
-    if not example_id or example_id in seen:
-        raise BadInput(
-            f"{path}, row {number}, column `example_id`: {quoted(row['example_id'])} is not a "
-            "number from 1 that no other row has"
+            f"{place}: {quoted(cells)} is not allowed; beside `template` all of {', '.join(MORE)} "
+            "are needed: a template such as neg:1, True or False for swapped, and an example_id "
+            "from 1 that no other row has"
         )
     seen.add(example_id)
     return example_id
@@ -428,55 +416,36 @@ def texts(source: Source) -> list[Text]:
 
     Where a folder holds expanded questions alone, the first of each template stands for it.
     """
-    rows: list[Text] = []
+    rows, code = [], language(source)
     for category, paths in files(source.folder).items():
         for condition in CONDITIONS:
-            templates_here = read_templates(paths, category, condition)
-            rows += [_template_text(template, language(source)) for template in templates_here]
-            if not templates_here and any(path.parent.name == condition for path in paths):
-                questions = load_items(source, [category])
-                rows += _question_texts(
-                    [question for question in questions if question.condition == condition],
-                    language(source),
+            read = read_templates(paths, category, condition)
+            for template in read:
+                cells = {name: cell.strip() for name, cell in template.cells.items()}
+                complete = ("context", "question", "ans0", "ans1", "NAME1", "NAME2")
+                text = Text(
+                    benchmark="cbbq",
+                    item_id=f"{category}:{condition}:{template.name}",
+                    category=category,
+                    language=code,
+                    topic=cells["subcategory"],
+                    groups=(template.group,),
+                    # Misspelt placeholders stand for names too.
+                    text=templates.fill(repaired(cells["context"]), FIRST, SECOND),
+                    whole="\n".join(cells[name] for name in complete),
+                    items=template.size,
                 )
+                rows.append(text)
+            if read or not any(path.parent.name == condition for path in paths):
+                continue
+            of_template: dict[str, list[Question]] = defaultdict(list)
+            for question in load_items(source, [category]):
+                if question.condition == condition:
+                    of_template[question.cluster].append(question)
+            for cluster, (first, *more) in of_template.items():
+                context = first.context
+                for name, mark in ((first.name1, FIRST), (first.name2, SECOND)):
+                    context = context.replace(name, mark) if name else context
+                place = ("cbbq", cluster, category, code, first.topic, (first.group,))
+                rows.append(Text(*place, context, f"{context}\n{first.question}", 1 + len(more)))
     return rows
-
-
-def _template_text(template: Template, language: str) -> Text:
-    cells = {name: cell.strip() for name, cell in template.cells.items()}
-    # Misspelt placeholders stand for names too.
-    context = repaired(cells["context"]).replace(SLOTS[0], FIRST).replace(SLOTS[1], SECOND)
-    complete = ("context", "question", "ans0", "ans1", "NAME1", "NAME2")
-    return Text(
-        "cbbq",
-        f"{template.category}:{template.condition}:{template.name}",
-        template.category,
-        language,
-        cells["subcategory"],
-        (cells["bias_targeted_groups"],),
-        context,
-        "\n".join(cells[name] for name in complete),
-        template.size,
-    )
-
-
-def _question_texts(questions: Sequence[Question], language: str) -> list[Text]:
-    sizes = Counter(question.cluster for question in questions)
-    rows: dict[str, Text] = {}
-    for question in questions:
-        context = question.context
-        for name, mark in ((question.name1, FIRST), (question.name2, SECOND)):
-            context = context.replace(name, mark) if name else context
-        row = Text(
-            "cbbq",
-            question.cluster,
-            question.category,
-            language,
-            question.topic,
-            (question.group,),
-            context,
-            "\n".join((context, question.question)),
-            sizes[question.cluster],
-        )
-        rows.setdefault(question.cluster, row)
-    return list(rows.values())

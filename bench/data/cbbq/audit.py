@@ -7,7 +7,7 @@ numbers and no sentences of the release; words that they need, such as surnames,
 import csv
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby
 from operator import attrgetter, itemgetter
@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from bench.core.cells import to_whole_number
 from bench.core.errors import BadInput, plain
 from bench.data import audit, cbbq
 from bench.data.audit import Finding, show_cell
@@ -29,14 +30,6 @@ from bench.data.cbbq.labels import (
     WRONG_NAME,
     LabelCheck,
     check_labels,
-    mentions,
-)
-from bench.data.cbbq.targets import (
-    declared_option,
-    named_option,
-    target_option,
-    unknown_target,
-    usual_option,
 )
 from bench.data.cbbq.templates import (
     CATEGORIES,
@@ -45,11 +38,15 @@ from bench.data.cbbq.templates import (
     INSTANCE_COLUMNS,
     PLACEHOLDER,
     SLOTS,
+    TEXTS,
     Filling,
     Template,
     expand,
     malformed,
+    named_option,
     read,
+    unknown_target,
+    usual_option,
 )
 from bench.data.readers import Row, read_csv, read_json_array
 
@@ -121,60 +118,57 @@ ATTACHED = re.compile(
     rf"|{PERSON}[^。；]{{0,6}}分别[^，。；]{{0,4}}?{PLACEHOLDER.pattern}"
 )
 PRONOUNS = re.compile(r"[他她它]\s*/\s*[他她它]")
-# Columns by which a template repeats another; the wording of the third option does not count.
-SAME_TEMPLATE = ("context", "NAME1", "NAME2", "question", "ans0", "ans1")
 # Columns where a spreadsheet may have counted a number up, and how many rows make that likely.
 FILLED = ("subcategory", "bias_targeted_groups", "source", "context", "NAME1", "NAME2")
 SERIES = 3
-NUMBER = re.compile(r"\d+")
-LOCK = "~$"
-TEXTS = ("context", "ans0", "ans1")
+
+NUMBER = re.compile(r"(?<!\d)\d{1,15}(?!\d)")
+# Where a message of the loader says that something is wrong.
+PLACE = re.compile(
+    r"(?:row (?P<row>\d+)(?P<header> \(header\))?[,:] )?(?:(?:column|field) `(?P<column>\w+)`)?"
+)
+# All that a model sees of a question, and its label.
+ASKED = itemgetter("context", "question", "ans0", "ans1", "ans2", "label")
 
 # Templates by condition and polarity, questions by condition, and distinct questions.
 Numbers = tuple[int, ...]
+Asked = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class RowCase:
-    """A row of a file, with its category and the first two options of each of its questions."""
+class Case:
+    """A row of a file and what the rules need.
+
+    Attributes:
+        options: the first two options of each of its questions.
+        checks: the label checks of its questions, counted.
+        template: None for a row of an expanded file.
+        fillings: the questions of the template.
+        usual: the option that names its group in the category.
+    """
 
     file: str
     row: int
     category: str
     cells: Row
     options: Sequence[tuple[str, str]]
+    checks: Mapping[LabelCheck, int]
+    template: Template | None = None
+    fillings: Sequence[Filling] = ()
+    usual: int | None = None
 
     def odd(
-        self, fault: str, column: str, what: str, value: str = "", questions: int | None = None
+        self,
+        fault: str,
+        column: str,
+        detail: str = "",
+        value: str | None = None,
+        questions: int | None = None,
     ) -> Finding:
         """Report a cell; `value` is the cell and `questions` all of the row unless given."""
-        value = show_cell(value or self.cells[column])
+        value = show_cell(self.cells[column] if value is None else value)
         count = len(self.options) if questions is None else questions
-        return Finding(self.file, self.row, column, "odd", plain(what), value, fault, count)
-
-    def share(self, questions: int) -> str:
-        """Write `3 of its 4 questions`, or `its 4 questions` for all of them."""
-        total = len(self.options)
-        part = "" if questions == total else f"{questions:,} of "
-        return f"{part}its {total:,} {'question' if total == 1 else 'questions'}"
-
-
-@dataclass(frozen=True)
-class TemplateCase(RowCase):
-    """A template and what the rules need.
-
-    Attributes:
-        fillings: its questions.
-        checks: the label checks of its two halves, the unswapped one first.
-        repaired: these checks once misspelt placeholders are repaired.
-        usual_target: the option that names its group in the category.
-    """
-
-    template: Template
-    fillings: Sequence[Filling]
-    checks: Sequence[LabelCheck]
-    repaired: Sequence[LabelCheck]
-    usual_target: int | None
+        return _odd(self.file, fault, detail, column, count)._replace(row=self.row, value=value)
 
 
 def check(folder: Path, **settings: str) -> pd.DataFrame:
@@ -192,8 +186,8 @@ def check(folder: Path, **settings: str) -> pd.DataFrame:
 
     Source: faults of the authors' files (their repository, commit 95eaf2e).
     """
-    folder = Path(folder)
-    return audit.to_table(_audit(folder, settings.get("expansion", "compat")), "questions")
+    findings = _audit(Path(folder), settings.get("expansion", "compat"))
+    return audit.to_table(findings, "questions")
 
 
 def summary(findings: pd.DataFrame) -> pd.DataFrame:
@@ -206,396 +200,263 @@ def summary(findings: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for fault, what in FAULTS.items():
         of_fault = findings[findings.fault == fault]
-        places = of_fault[of_fault.row > 0][["file", "row"]].drop_duplicates()
-        questions = int(of_fault.questions.sum())
-        rows.append((fault, what, of_fault.file.nunique(), len(places), questions))
+        templates = of_fault[of_fault.row > 0][["file", "row"]].drop_duplicates()
+        counts = (of_fault.file.nunique(), len(templates), int(of_fault.questions.sum()))
+        rows.append((fault, what, *counts))
     table = pd.DataFrame(rows, columns=["fault", "what", "files", "templates", "questions"])
     return table[table.files > 0].reset_index(drop=True)
 
 
 def _audit(folder: Path, expansion: str) -> Iterator[Finding]:
+    known: Sequence[str] = CATEGORIES
     try:
+        known = cbbq.categories_of(folder)
         if not cbbq.files(folder):
             what = f"the folder holds no data of {cbbq.TITLE}; expected {cbbq.LAYOUT}"
             yield Finding("", 0, "", "refused", what, fault="refused")
     except (BadInput, OSError) as error:
         yield _refused(folder, folder, error)
-    try:
-        known = cbbq.categories_of(folder)
-    except BadInput:  # reported above
-        known = CATEGORIES
     root = cbbq.root(folder, known)
     numbers: dict[str, Numbers] = {}
     for category in known:
-        parts = [_Condition(folder, root / category / name, expansion) for name in CONDITIONS]
-        for part in parts:
-            yield from part.findings()
-        templates = [
-            sum(template.polarity == polarity for template in part.templates)
-            for part in parts
-            for polarity in FILES
-        ]
-        distinct = {question[:-1] for part in parts for question in part.questions}
-        numbers[category] = (*templates, *(len(part.questions) for part in parts), len(distinct))
-    for path in sorted(root.rglob(f"{LOCK}*")):
-        what = "is a lock file that a spreadsheet program left there, and is not read"
-        yield _odd(audit.file_name(path, folder), "lock_file", what)
+        templates: list[Template] = []
+        questions: list[list[Asked]] = [[], []]
+        for condition, asked in zip(CONDITIONS, questions, strict=True):
+            place = root / category / condition
+            yield from _condition(folder, place, expansion, templates, asked)
+        counts = Counter((template.condition, template.polarity) for template in templates)
+        numbers[category] = (
+            *(counts[condition, polarity] for condition in CONDITIONS for polarity in FILES),
+            *map(len, questions),
+            len({question[:-1] for question in chain(*questions)}),
+        )
+    for path in sorted(root.rglob("~$*")):
+        yield _odd(audit.file_name(path, folder), "lock_file")
     yield from _counts(numbers)
 
 
-class _Condition:
-    """The files of one condition of a category: `findings` reads and audits them."""
+def _condition(
+    folder: Path, place: Path, expansion: str, templates: list[Template], questions: list[Asked]
+) -> Iterator[Finding]:
+    """Audit the templates of a condition of a category, or the expanded file if there are none.
 
-    def __init__(self, folder: Path, place: Path, expansion: str) -> None:
-        self.folder, self.place, self.expansion = folder, place, expansion
-        self.category, self.condition = place.parent.name, place.name
-        names = (*FILES.values(), f"{place.name}.csv", f"{place.name}.json")
-        paths = [place / name for name in names if (place / name).is_file()]
-        self.paths = [path for path in paths if path.name in FILES.values()]
-        self.expanded = [path for path in paths if path not in self.paths]
-        self.templates: list[Template] = []
-        # All that a model sees of each question, and its label at the end.
-        self.questions: list[tuple[str, ...]] = []
-
-    def findings(self) -> Iterator[Finding]:
-        """Audit the templates, or the expanded file where there are none."""
-        bare = [path for path in self.paths if path.read_bytes()[:3] != b"\xef\xbb\xbf"]
-        for path in bare if len(bare) < len(self.paths) else ():
-            what = "has no byte order mark, while the file beside it has one"
-            yield _odd(audit.file_name(path, self.folder), "no_byte_order_mark", what)
-        complete = len(self.paths) == 2
-        for path in self.paths:
-            try:
-                for template in read(path, self.category, self.condition):
-                    self.templates.append(template)  # keeps those before the first refused one
-                if self.expansion == "strict":
-                    list(read(path, self.category, self.condition, self.expansion))
-            except (BadInput, OSError) as error:
-                complete = complete and self.expansion == "strict"
-                yield _refused(path, self.folder, error)
-        if self.templates or not self.expanded:
-            yield from self._in_templates(complete)
-        else:
-            yield from self._in_instances(self.expanded[0])
-        yield from _repeated_questions(audit.file_name(self.place, self.folder), self.questions)
-
-    def _in_templates(self, complete: bool) -> Iterator[Finding]:
-        for template in self.templates:
+    Args:
+        templates, questions: take those that could be read.
+    """
+    category, condition = place.parent.name, place.name
+    paths = [place / name for name in FILES.values() if (place / name).is_file()]
+    bare = [path for path in paths if path.read_bytes()[:3] != b"\xef\xbb\xbf"]
+    for path in bare if len(bare) < len(paths) else ():
+        yield _odd(audit.file_name(path, folder), "no_byte_order_mark")
+    before, complete = len(templates), len(paths) == 2
+    for path in paths:
+        try:
+            for template in read(path, category, condition):
+                templates.append(template)  # keeps those before the first refused one
+            if expansion == "strict":
+                list(read(path, category, condition, expansion))
+        except (BadInput, OSError) as error:
+            complete = complete and expansion == "strict"
+            yield _refused(path, folder, error)
+    expanded = [place / f"{condition}{suffix}" for suffix in (".csv", ".json")]
+    expanded = [path for path in expanded if path.is_file()]
+    here = templates[before:]
+    if expanded and not here:
+        yield from _in_instances(expanded[0], folder, questions)
+    else:
+        for template in here:
             if template.target is None:
-                group = template.cells["bias_targeted_groups"]
-                error = BadInput(unknown_target(template.place, group, template.category))
-                yield _refused(template.path, self.folder, error)
-        cases = _cases(self.templates, self.folder)
+                reason = unknown_target(template.place, template.group, category)
+                yield _refused(template.path, folder, reason)
+        cases = _cases(here, folder)
         rows = [
-            case.cells | {"context": one.context, "ans0": one.ans0, "ans1": one.ans1}
+            case.cells | {column: getattr(filling, column) for column in TEXTS}
             for case in cases
-            for one in case.fillings
+            for filling in case.fillings
         ]
-        self.questions = [_question(row) for row in rows]
-        for case in cases:
-            for rule in TEMPLATE_RULES:
-                yield from rule(case)
+        questions += map(ASKED, rows)
+        yield from chain.from_iterable(map(_row_faults, cases))
         yield from _repeated_templates(cases)
         for _, of_file in groupby(cases, key=attrgetter("file")):
-            cases_of_file = list(of_file)
-            yield from _series(cases_of_file)
-            yield from _index(cases_of_file)
-        for path in self.expanded if complete else ():
-            yield from _compare(audit.file_name(path, self.folder), path, rows)
-
-    def _in_instances(self, path: Path) -> Iterator[Finding]:
-        file = audit.file_name(path, self.folder)
-        try:
-            rows = _read(path)
-            list(cbbq.from_instances([path], self.category, self.condition))
-        except (BadInput, OSError) as error:
-            yield _refused(path, self.folder, error)
-            rows = []
-        self.questions = [_question(row) for row in rows]
-        declared = declared_option(path, self.category)
-        # A fault is reported once for each cell that has it.
-        found: dict[tuple[str, ...], list[Finding]] = defaultdict(list)
-        for number, row in enumerate(rows, start=1):
-            case = RowCase(file, number, self.category, row, [(row["ans0"], row["ans1"])])
-            findings = [finding for rule in ROW_RULES for finding in rule(case)]
-            if self.condition == "disambiguous":
-                findings += _biased_label(case, declared)
-            cells = itemgetter("question_index", "question", "bias_targeted_groups")(row)
-            for finding in findings:
-                found[finding.fault, finding.column, *cells].append(finding)
-        for first, *more in found.values():
-            count = f" (and {len(more):,} more of the same question)" if more else ""
-            yield first._replace(what=first.what + count, items=1 + len(more))
-        yield from _polarities(file, [row["question_polarity"] for row in rows])
+            yield from _file_faults(list(of_file))
+        for path in expanded if complete else ():
+            yield from _compare(audit.file_name(path, folder), path, rows)
+    file, surplus = audit.file_name(place, folder), len(questions) - len(set(questions))
+    if surplus:
+        detail = f"{surplus:,} of {len(questions):,}; `--set dedupe=yes` leaves them out"
+        yield _odd(file, "duplicate_questions", detail, items=surplus)
+    labels: dict[Asked, list[str]] = defaultdict(list)
+    for *text, label in questions:
+        labels[tuple(text)].append(label)
+    opposite = [found for found in labels.values() if len(set(found)) > 1]
+    if opposite:
+        detail = f"{len(opposite):,} prompts"
+        yield _odd(file, "opposite_labels", detail, "label", sum(map(len, opposite)))
 
 
-def _cases(templates: Sequence[Template], folder: Path) -> list[TemplateCase]:
+def _in_instances(path: Path, folder: Path, questions: list[Asked]) -> Iterator[Finding]:
+    file, category, condition = audit.file_name(path, folder), path.parents[1].name, path.stem
+    try:
+        rows, read_questions = _rows(path), list(cbbq.from_instances([path], category, condition))
+    except (BadInput, OSError) as error:
+        yield _refused(path, folder, error)
+        return
+    questions += map(ASKED, rows)
+    # A fault is reported once for each cell that has it.
+    found: dict[tuple[str, ...], list[Finding]] = defaultdict(list)
+    for k, (row, (question, reason)) in enumerate(zip(rows, read_questions, strict=True), start=1):
+        checks = {LabelCheck(question.label, reason): 1}
+        case = Case(file, k, category, row, [(row["ans0"], row["ans1"])], checks)
+        cells = itemgetter("question_index", "question", "bias_targeted_groups")(row)
+        for finding in _row_faults(case):
+            found[finding.fault, finding.column, *cells].append(finding)
+    for first, *more in found.values():
+        count = f" (and {len(more):,} more of the same question)" if more else ""
+        yield first._replace(what=first.what + count, items=1 + len(more))
+    polarities = [row["question_polarity"] for row in rows]
+    if len(set(polarities)) == 1:
+        yield _odd(file, "one_polarity", polarities[0], "question_polarity", len(rows))
+    elif late := polarities[polarities.index("non_neg") :].count("neg"):
+        yield _odd(file, "polarity_order", "", "question_polarity", late)
+
+
+def _cases(templates: Sequence[Template], folder: Path) -> list[Case]:
     targets = Counter(one.target for one in templates if one.target is not None)
     most_common = targets.most_common(1)[0][0] if targets else None
     cases = []
-    for template, checks, repaired in zip(
-        templates, check_labels(templates), check_labels(templates, "repair"), strict=True
-    ):
-        group = template.cells["bias_targeted_groups"].strip()
-        usual = (template.declared, usual_option(template.category, group), most_common)
+    for template, checks in zip(templates, check_labels(templates), strict=True):
+        usual = (template.declared, usual_option(template.category, template.group), most_common)
         fillings = list(expand(template))
-        case = TemplateCase(
+        case = Case(
             audit.file_name(template.path, folder),
             template.record,
             template.category,
             template.cells,
             [(filling.ans0, filling.ans1) for filling in fillings],
+            Counter(checks[filling.swapped] for filling in fillings),
             template,
             fillings,
-            checks,
-            repaired,
             next((option for option in usual if option is not None), None),
         )
         cases.append(case)
     return cases
 
 
-# Rules for one row, of a template or of an expanded question.
+# The rules for a row
 
 
-def _placeholders(case: RowCase) -> Iterator[Finding]:
-    tokens = {column: malformed(case.cells[column]) for column in TEXTS}
-    columns = [column for column in TEXTS if tokens[column]]
-    if columns:
-        distinct = dict.fromkeys(token for column in columns for token in tokens[column])
-        what = (
-            f"has {' and '.join(distinct)} for a placeholder, which stays in the text; "
-            "`--set expansion=repair` fixes it"
-        )
-        finding = case.odd("malformed_placeholder", columns[0], what)
-        yield finding._replace(column=", ".join(columns), value="")
-
-
-def _cells(case: RowCase) -> Iterator[Finding]:
-    group, question = case.cells["bias_targeted_groups"], case.cells["question"].strip()
+def _row_faults(case: Case) -> Iterator[Finding]:
+    cells, template = case.cells, case.template
+    if template and cells["question_polarity"] != template.polarity:
+        detail = "the name is believed unless `--set polarity=column`"
+        yield case.odd("polarity_column_wrong", "question_polarity", detail)
+    if cells["category"] != case.category:
+        detail = f"{case.category!r}, which is believed"
+        yield case.odd("category_column_wrong", "category", detail)
+    for (label, reason), count in case.checks.items():
+        if reason:
+            done = "leaves them out" if label == LEFT_OUT else f"gives them label {label}"
+            detail = f"`--set labels=audited` {done}"
+            yield case.odd(LABEL_FAULTS[reason], "label", detail, questions=count)
+    tokens = {column: malformed(cells[column]) for column in TEXTS}
+    if any(tokens.values()):
+        distinct = " and ".join(dict.fromkeys(chain(*tokens.values())))
+        columns = ", ".join(column for column in TEXTS if tokens[column])
+        detail = f"{distinct}; `--set expansion=repair` fixes it"
+        yield case.odd("malformed_placeholder", columns, detail, "")
+    if template:
+        yield from _template_faults(case, template)
+    group, question = cells["bias_targeted_groups"], cells["question"].strip()
     if group != group.strip().strip("/、，,").strip():
-        what = "has separators or blanks around the groups"
-        yield case.odd("group_cell", "bias_targeted_groups", what)
+        yield case.odd("group_cell", "bias_targeted_groups")
     if "/" in PRONOUNS.sub("", question):
-        yield case.odd("two_wordings", "question", "has two wordings with `/` between", question)
+        yield case.odd("two_wordings", "question", value=question)
     # Other languages than Chinese end a question with their own sign.
     if not question.endswith("？" if CHINESE.search(question) else ("？", "?")):
-        what = "ends in an ASCII `?`" if question.endswith("?") else "does not end in `？`"
-        yield case.odd("question_mark", "question", what, question)
+        yield case.odd("question_mark", "question", value=question)
+    if equal := [first for first, second in case.options if first == second]:
+        yield case.odd("options_equal", "ans0", "", equal[0], len(equal))
+    if within := [f"{a} ~ {b}" for a, b in case.options if a != b and (a in b or b in a)]:
+        detail = "a reply that quotes one holds both"
+        yield case.odd("option_in_option", "ans0", detail, within[0], len(within))
 
 
-def _options(case: RowCase) -> Iterator[Finding]:
-    equal = [first for first, second in case.options if first == second]
-    if equal:
-        what = f"has the same text as `ans1` in {case.share(len(equal))}, which then has no answer"
-        yield case.odd("options_equal", "ans0", what, equal[0], len(equal))
-    within = [f"{a} ~ {b}" for a, b in case.options if a != b and (a in b or b in a)]
-    if within:
-        what = (
-            f"is part of `ans1`, or has it as a part, in {case.share(len(within))}: "
-            "a reply that quotes one holds both"
-        )
-        yield case.odd("option_in_option", "ans0", what, within[0], len(within))
-
-
-def _category(case: RowCase) -> Iterator[Finding]:
-    if case.cells["category"] != case.category:
-        what = f"is not {case.category!r} as its folder says, which is believed"
-        yield case.odd("category_column_wrong", "category", what)
-
-
-def _biased_label(case: RowCase, declared: int | None) -> Iterator[Finding]:
-    """Report an expanded disambiguous question whose label is the stereotyped answer."""
-    cells = case.cells
-    options = (frozenset([cells["ans0"]]), frozenset([cells["ans1"]]))
-    target = target_option(case.category, cells["bias_targeted_groups"].strip(), options, declared)
-    if target is not None:
-        biased = target if cells["question_polarity"] == "neg" else 1 - target
-        if cells["label"] == str(biased):
-            what = f"a question {BIASED_LABEL}; `--set labels=audited` leaves it out"
-            yield case.odd("label_is_biased", "label", what)
-
-
-# Rules for one template.
-
-
-def _polarity(case: TemplateCase) -> Iterator[Finding]:
-    polarity = case.template.polarity
-    if case.cells["question_polarity"] != polarity:
-        what = (
-            f"is not {polarity!r} as its file's name says, which is believed unless "
-            "`--set polarity=column`"
-        )
-        yield case.odd("polarity_column_wrong", "question_polarity", what)
-
-
-def _labels(case: TemplateCase) -> Iterator[Finding]:
-    """Report each reason of the label checks once, with the questions of both halves."""
-    reasons = Counter(case.checks[filling.swapped].reason for filling in case.fillings)
-    del reasons[""]
-    for reason, count in reasons.items():
-        label = next(check.label for check in case.checks if check.reason == reason)
-        them = "it" if count == 1 else "them"
-        done = f"leaves {them} out" if label == LEFT_OUT else f"gives {them} label {label}"
-        stays = any(check.reason == reason for check in case.repaired)
-        remedy = "" if stays else ", `--set expansion=repair` fixes the text"
-        what = f"in {case.share(count)}, each {reason}; `--set labels=audited` {done}{remedy}"
-        yield case.odd(LABEL_FAULTS[reason], "label", what, questions=count)
-
-
-def _named_groups(case: TemplateCase) -> Iterator[Finding]:
-    found = mentions(case.cells["context"])
-    named = {slot for slot, sound in zip(found.slots, found.sound, strict=True) if sound}
-    missing = next((slot for slot in ("1", "2") if slot not in named), None)
-    if missing:
-        what = f"never names NAME{missing}" if named else "names neither NAME1 nor NAME2"
-        if missing in found.slots:
-            what += ", because of a misspelt placeholder"
-        elif len(found.slots) > 1:
-            what += f", and NAME{found.slots[0]} {len(found.slots)} times"
-        yield case.odd("group_not_named", "context", what)
-
-
-def _swap(case: TemplateCase) -> Iterator[Finding]:
-    """Report words that should be swapped with the names, and are not."""
+def _template_faults(case: Case, template: Template) -> Iterator[Finding]:
     context, options = case.cells["context"], [case.cells["ans0"], case.cells["ans1"]]
-    nouns: dict[str, set[str]] = {"1": set(), "2": set()}
-    for slot, noun in GENDERED.findall(context):
-        nouns[slot].add(noun)
+    tokens = {match[0] for match in PLACEHOLDER.finditer(context)}
+    if missing := [slot.strip("{}") for slot in SLOTS if slot not in tokens]:
+        yield case.odd("group_not_named", "context", " and ".join(missing))
+    gendered = GENDERED.findall(context)
+    nouns = {k: sorted({noun for slot, noun in gendered if slot == k}) for k in "12"}
     endings = {PLACEHOLDER.sub("", option).strip() for option in options}
     if all(nouns.values()) and nouns["1"] != nouns["2"]:
-        texts = [slot + "/".join(sorted(nouns[k])) for k, slot in zip("12", SLOTS, strict=True)]
-        what = f"has {' and '.join(texts)}, of which the names alone are swapped"
-        yield case.odd("slot_attribute_not_swapped", "context", what)
+        detail = " and ".join(f"NAME{k}{'/'.join(nouns[k])}" for k in nouns)
+        yield case.odd("slot_attribute_not_swapped", "context", detail)
     elif len(endings) == 2 and all(PLACEHOLDER.search(option) for option in options):
-        what = (
-            "has other words beside the name than `ans1`, while the names alone are swapped in "
-            "the context"
-        )
-        yield case.odd("slot_attribute_not_swapped", "ans0", what, " ~ ".join(options))
-    person = ATTACHED.search(context)
-    if person:
-        what = "has a person who belongs to a slot, whose name alone is swapped"
-        yield case.odd("person_not_swapped", "context", what, person[0])
+        yield case.odd("slot_attribute_not_swapped", "ans0", "", " ~ ".join(options))
+    if person := ATTACHED.search(context):
+        yield case.odd("person_not_swapped", "context", value=person[0])
 
-
-def _names(case: TemplateCase) -> Iterator[Finding]:
-    lists = dict(zip(("NAME1", "NAME2"), case.template.names, strict=True))
+    lists = dict(zip(("NAME1", "NAME2"), template.names, strict=True))
     repeated = {
         column: [name for name, count in Counter(names).items() if count > 1]
         for column, names in lists.items()
     }
-    columns = [column for column in repeated if repeated[column]]
-    if columns:
-        distinct = {(one.name1, one.name2, one.swapped) for one in case.fillings}
-        surplus = len(case.fillings) - len(distinct)
-        names = ", ".join(name for column in columns for name in repeated[column])
-        what = f"lists {names} more than once, so that {surplus:,} of its questions are asked again"
-        finding = case.odd("duplicate_names", columns[0], what, questions=surplus)
-        yield finding._replace(column=", ".join(columns))
-    both = sorted(set(lists["NAME1"]) & set(lists["NAME2"]))
-    if both:
+    if columns := [column for column in repeated if repeated[column]]:
+        surplus = len(case.fillings) - len({filling[1:4] for filling in case.fillings})
+        detail, cell = ", ".join(chain(*repeated.values())), case.cells[columns[0]]
+        yield case.odd("duplicate_names", ", ".join(columns), detail, cell, surplus)
+    if both := sorted(set(lists["NAME1"]) & set(lists["NAME2"])):
         alike = sum(filling.name1 == filling.name2 for filling in case.fillings)
-        what = (
-            f"lists {', '.join(both)} as NAME1 does, so that {alike:,} questions are about two "
-            "people called alike"
-        )
-        yield case.odd("name_in_both_lists", "NAME2", what, questions=alike)
+        detail = f"{', '.join(both)}; both people of a question are then called alike"
+        yield case.odd("name_in_both_lists", "NAME2", detail, questions=alike)
 
+    target = template.target
+    if target is not None and named_option(template.group, template.options) not in (None, target):
+        detail = f"NAME{target + 1} counts here"
+        yield case.odd("group_and_slot_disagree", "bias_targeted_groups", detail)
+    elif target is not None and case.usual not in (None, target):
+        yield case.odd("roles_reversed_vs_category", f"NAME{target + 1}")
 
-def _roles(case: TemplateCase) -> Iterator[Finding]:
-    """Report a stereotyped group that fills another option than in the category."""
-    target = case.template.target
-    if target is None:
-        return
-    named = named_option(case.cells["bias_targeted_groups"].strip(), case.template.options)
-    if named not in (None, target):
-        what = f"names those of NAME{2 - target}, as in another row; NAME{target + 1} counts here"
-        yield case.odd("group_and_slot_disagree", "bias_targeted_groups", what)
-    elif case.usual_target not in (None, target):
-        what = (
-            f"has the stereotyped group, which is in NAME{2 - target} in the rest of the category"
-        )
-        yield case.odd("roles_reversed_vs_category", f"NAME{target + 1}", what)
-
-
-def _doubled(case: TemplateCase) -> Iterator[Finding]:
-    """Report a name that ends as the text after its slot begins, such as 老人 before 人."""
+    # A name that ends as the text after its slot begins, such as 老人 before 人.
     texts = [case.cells[column] for column in TEXTS]
     after = {part[:1] for text in texts for slot in SLOTS for part in text.split(slot)[1:]}
-    ends = {name[-1] for names in case.template.names for name in names}
-    doubled = [
-        2 * char
-        for char in ENDINGS
-        if char in after & ends and not any(2 * char in text for text in texts)
-    ]
+    ends = {name[-1] for names in template.names for name in names}
+    pairs = [2 * char for char in ENDINGS if char in after & ends]
+    doubled = [pair for pair in pairs if not any(pair in text for text in texts)]
     count = sum(
-        any(pair in text for pair in doubled for text in (one.context, one.ans0, one.ans1))
-        for one in case.fillings
+        any(pair in text for pair in doubled for text in filling[4:]) for filling in case.fillings
     )
     if count:
-        what = (
-            f"comes out with {' and '.join(doubled)} in {case.share(count)}: "
-            "a name ends as the text after it begins"
-        )
-        yield case.odd("doubled_character", "context", what, questions=count)
+        yield case.odd("doubled_character", "context", " and ".join(doubled), questions=count)
 
 
-RowRule = Callable[[RowCase], Iterator[Finding]]
-TemplateRule = Callable[[TemplateCase], Iterator[Finding]]
-ROW_RULES: tuple[RowRule, ...] = (_placeholders, _cells, _options, _category)
-# In the order in which the findings of a template are listed.
-TEMPLATE_RULES: tuple[TemplateRule, ...] = (
-    _polarity,
-    _category,
-    _labels,
-    _placeholders,
-    _named_groups,
-    _swap,
-    _names,
-    _roles,
-    _doubled,
-    _cells,
-    _options,
-)
+# The rules for a file, or for both polarities
 
 
-# Rules between the templates or rows of a file.
-
-
-def _repeated_templates(cases: Sequence[TemplateCase]) -> Iterator[Finding]:
+def _repeated_templates(cases: Sequence[Case]) -> Iterator[Finding]:
     """Report templates that repeat an earlier one, or whose question is in both polarities."""
-    first: dict[tuple[str, ...], TemplateCase] = {}
-    asked: dict[tuple[str, ...], list[TemplateCase]] = defaultdict(list)
+    question, same = itemgetter("context", "question"), itemgetter("NAME1", "NAME2", "ans0", "ans1")
+    first: dict[tuple[str, ...], Case] = {}
+    asked: dict[tuple[str, ...], list[Case]] = defaultdict(list)
     for case in cases:
-        asked[_asked(case)].append(case)
+        asked[tuple(map(str.strip, question(case.cells)))].append(case)
     for case in cases:
-        polarity = case.template.polarity
-        key = (polarity, *(case.cells[name].strip() for name in SAME_TEMPLATE))
-        earlier = first.setdefault(key, case)
+        key = tuple(map(str.strip, question(case.cells)))
+        others = (cell.strip() for cell in same(case.cells))
+        earlier = first.setdefault((Path(case.file).name, *key, *others), case)
         if earlier is not case:
-            same = earlier.cells["ans2"] == case.cells["ans2"]
-            what = f"repeats row {earlier.row}{'' if same else ', with another third option'}"
-            yield case.odd("duplicate_template", "question", what)._replace(column="")
-        opposite = [one for one in asked[_asked(case)] if one.template.polarity != polarity]
-        if opposite:
-            what = (
-                "is asked of the same context in the other polarity's file, "
-                f"row {', '.join(str(one.row) for one in opposite)}: one of them is not negated"
-            )
-            question = case.cells["question"].strip()
-            yield case.odd("same_question_in_both_polarities", "question", what, question)
+            differs = earlier.cells["ans2"] != case.cells["ans2"]
+            detail = f"row {earlier.row}{', with another third option' * differs}"
+            finding = case.odd("duplicate_template", "question", detail)
+            yield finding._replace(column="")
+        if opposite := [str(other.row) for other in asked[key] if other.file != case.file]:
+            detail = f"row {', '.join(opposite)} there; one of them is not negated"
+            yield case.odd("same_question_in_both_polarities", "question", detail, key[1])
 
 
-def _asked(case: RowCase) -> tuple[str, str]:
-    return case.cells["context"].strip(), case.cells["question"].strip()
-
-
-def _series(cases: Sequence[TemplateCase]) -> Iterator[Finding]:
-    """Report cells that differ in one number, which goes up by one from row to row.
-
-    The first cell of such a series is not reported.
-    """
+def _file_faults(cases: Sequence[Case]) -> Iterator[Finding]:
+    """Report numbers that count up from row to row, but not the first, and a wrong index."""
     columns: dict[int, str] = {}
     for column in FILLED:
         rows: dict[tuple[str, str], dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
@@ -610,64 +471,33 @@ def _series(cases: Sequence[TemplateCase]) -> Iterator[Finding]:
                 if len(filled) >= SERIES and filled == sorted(filled):
                     for k in chain.from_iterable(filled[1:]):
                         columns.setdefault(k, column)
-    what = "counts a number up from row to row, as a spreadsheet fills cells"
     for k, column in sorted(columns.items()):
-        yield cases[k].odd("excel_autofill", column, what)
+        yield cases[k].odd("excel_autofill", column)
 
-
-def _index(cases: Sequence[TemplateCase]) -> Iterator[Finding]:
-    """Report a column `question_index` that does not number the templates."""
-    cells = [case.cells["question_index"].strip() for case in cases]
-    numbers = [int(cell) for cell in cells if cell.isdecimal()]
-    repeated = sum(count > 1 for count in Counter(numbers).values())
-    gaps = len(set(range(1, max(numbers, default=0) + 1)) - set(numbers))
-    wrong = next((cell for cell in cells if not cell.isdecimal()), None)
-    reasons = [
-        f"holds {show_cell(wrong)}" if wrong is not None else "",
-        f"has {_several(repeated)} more than once" if repeated else "",
-        f"leaves out {_several(gaps)}" if gaps else "",
-        "is not in order" if numbers != sorted(numbers) else "",
-    ]
-    if any(reasons):
-        what = f"{', '.join(filter(None, reasons))}: it is no key"
-        yield _odd(cases[0].file, "index_no_key", what, "question_index")
-
-
-def _several(numbers: int) -> str:
-    return "1 number" if numbers == 1 else f"{numbers:,} numbers"
-
-
-def _polarities(file: str, polarities: Sequence[str]) -> Iterator[Finding]:
-    """Report the polarities of an expanded file, whose negative questions should come first."""
-    column = "question_polarity"
-    if len(set(polarities)) == 1:
-        what = (
-            f"is {polarities[0]!r} in every row, though a file holds both; its templates would tell"
-        )
-        yield _odd(file, "one_polarity", what, column, len(polarities))
-    late = polarities[polarities.index("non_neg") :].count("neg") if "non_neg" in polarities else 0
-    if late:
-        what = (
-            f"is 'neg' in {late:,} rows after the first 'non_neg', though negative questions come "
-            "first"
-        )
-        yield _odd(file, "polarity_order", what, column, late)
+    indices = [to_whole_number(case.cells["question_index"].strip()) for case in cases]
+    numbers = [number for number in indices if number is not None]
+    reasons = {
+        "it holds other than numbers": len(numbers) < len(indices),
+        "it repeats numbers": len(set(numbers)) < len(numbers),
+        "it leaves out numbers": len(set(numbers) - {0}) < max(numbers, default=0),
+        "it is not in order": numbers != sorted(numbers),
+    }
+    if any(reasons.values()):
+        detail = ", ".join(reason for reason in reasons if reasons[reason])
+        yield _odd(cases[0].file, "index_no_key", detail, "question_index")
 
 
 def _compare(file: str, path: Path, wanted: Sequence[Row]) -> Iterator[Finding]:
     """Report an expanded file that differs from what the templates beside it yield."""
+    fault = "expanded_differ"
     try:
-        rows = _read(path)
+        rows = _rows(path)
     except (BadInput, OSError) as error:
-        what = f"cannot be compared with the templates beside it: {audit.error_reason(path, error)}"
-        yield _odd(file, "expanded_differ", what)
+        yield _odd(file, fault, f"it cannot be compared: {audit.error_reason(path, error)}")
         return
     if len(rows) != len(wanted):
-        what = (
-            f"has {len(rows):,} rows, and the templates beside it, which are read, "
-            f"yield {len(wanted):,}"
-        )
-        yield _odd(file, "expanded_differ", what, items=abs(len(rows) - len(wanted)))
+        detail = f"{len(rows):,} rows, the templates yield {len(wanted):,}"
+        yield _odd(file, fault, detail, items=abs(len(rows) - len(wanted)))
         return
     differing = [
         (number, column, row[column])
@@ -678,66 +508,41 @@ def _compare(file: str, path: Path, wanted: Sequence[Row]) -> Iterator[Finding]:
     if differing:
         number, column, value = differing[0]
         count = len({number for number, *_ in differing})
-        what = (
-            "differs from what the templates beside it, which are read, yield; "
-            f"in {count:,} rows, this is the first"
-        )
-        finding = _odd(file, "expanded_differ", what, column, count)
+        finding = _odd(file, fault, f"in {count:,} rows, this is the first", column, count)
         yield finding._replace(row=number, value=show_cell(value))
 
 
-def _repeated_questions(place: str, questions: Sequence[tuple[str, ...]]) -> Iterator[Finding]:
-    """Report questions that occur twice in a condition, which is one file of the release."""
-    surplus = len(questions) - len(set(questions))
-    if surplus:
-        what = (
-            f"{surplus:,} of its {len(questions):,} questions repeat an earlier one with its "
-            "label; `--set dedupe=yes` leaves them out"
-        )
-        yield _odd(place, "duplicate_questions", what, items=surplus)
-    labels: dict[tuple[str, ...], list[str]] = defaultdict(list)
-    for *text, label in questions:
-        labels[tuple(text)].append(label)
-    opposite = [found for found in labels.values() if len(set(found)) > 1]
-    if opposite:
-        what = f"{len(opposite):,} prompts occur with opposite labels"
-        yield _odd(place, "opposite_labels", what, "label", sum(map(len, opposite)))
-
-
-def _odd(file: str, fault: str, what: str, column: str = "", items: int = 0) -> Finding:
+def _odd(file: str, fault: str, detail: str = "", column: str = "", items: int = 0) -> Finding:
     """Report a whole file or folder."""
-    return Finding(file, 0, column, "odd", plain(what), "", fault, items)
+    what = plain(": ".join(filter(None, (FAULTS[fault], detail))))
+    return Finding(file, 0, column, "odd", what, "", fault, items)
 
 
 def _counts(numbers: Mapping[str, Numbers]) -> Iterator[Finding]:
     """Report the numbers of each category and of all, next to the release's where it has them."""
     with Path(__file__).with_name("release.csv").open(encoding="utf-8", newline="") as stream:
         released = {name: tuple(map(int, row)) for name, *row in list(csv.reader(stream))[1:]}
-    pairs: list[tuple[str, Numbers, str]] = [
-        (f"category {name}", found, "the release has no such category")
-        for name, found in numbers.items()
-        if name not in released
-    ]
-    comparison = ""
-    if any(sum(numbers[name][4:6]) for name in CATEGORIES):
-        pairs += [
-            (f"category {name}", numbers[name], _against(numbers[name], released[name]))
-            for name in CATEGORIES
+    own = [name for name in numbers if name not in released]
+    is_release = any(sum(numbers[name][4:6]) for name in CATEGORIES)
+    # Categories have no text in common, so distinct questions add up.
+    total, of_release = (
+        tuple(map(sum, zip(*table.values(), strict=True))) for table in (numbers, released)
+    )
+    rows = [(name, numbers[name], "the release has no such category") for name in own]
+    told = ""
+    if is_release:
+        rows += [
+            (name, numbers[name], _against(numbers[name], released[name])) for name in CATEGORIES
         ]
-        comparison = _against(_total(numbers.values()), _total(released.values()))
-    pairs.append(("all categories", _total(numbers.values()), comparison))
-    for name, found, told in pairs:
-        what = "; ".join(filter(None, (f"{name}: {_numbers_text(found)}", told)))
-        yield Finding("", 0, "", "count", what, str(sum(found[4:6])))
+        told = _against(total, of_release)
+    rows = [(f"category {name}", counts, against) for name, counts, against in rows]
+    for name, counts, against in [*rows, ("all categories", total, told)]:
+        what = "; ".join(filter(None, (f"{name}: {_numbers_text(counts)}", against)))
+        yield Finding("", 0, "", "count", what, str(sum(counts[4:6])))
 
 
-def _total(numbers: Iterable[Numbers]) -> Numbers:
-    """Add up categories, which have no text in common."""
-    return tuple(map(sum, zip(*numbers, strict=True)))
-
-
-def _against(found: Numbers, released: Numbers) -> str:
-    same = found == released
+def _against(numbers: Numbers, released: Numbers) -> str:
+    same = numbers == released
     return "as the release has" if same else f"the release has {_numbers_text(released)}"
 
 
@@ -752,21 +557,14 @@ def _numbers_text(numbers: Numbers) -> str:
 
 def _refused(path: Path, folder: Path, error: Exception) -> Finding:
     """Report what the loader says, with the row and the column that it names."""
-    reason = audit.error_reason(path, error)
-    row = re.match(r"row (\d+)(?: (\(header\)))?[,:] ", reason)
-    reason = reason[row.end() :] if row else reason
-    column = re.match(r"(?:column|field) `(\w+)`(?:: )?", reason)
-    reason = reason[column.end() :] if column else reason
     file = audit.file_name(path, folder) if path != folder else ""
-    number = int(row[1]) if row and not row[2] else 0
-    name = column[1] if column else ""
-    return Finding(file, number, name, "refused", reason.lstrip(": "), "", "refused")
+    reason = audit.error_reason(path, error)
+    place = PLACE.match(reason)
+    assert place, "every part of it can be missing"
+    row = int(place["row"]) if place["row"] and not place["header"] else 0
+    reason = reason[place.end() :].lstrip(": ")
+    return Finding(file, row, place["column"] or "", "refused", reason, "", "refused")
 
 
-def _read(path: Path) -> list[Row]:
+def _rows(path: Path) -> list[Row]:
     return (read_csv if path.suffix == ".csv" else read_json_array)(path, INSTANCE_COLUMNS)
-
-
-def _question(row: Row) -> tuple[str, ...]:
-    columns = ("context", "question", "ans0", "ans1", "ans2", "label")
-    return tuple(row[column] for column in columns)

@@ -12,9 +12,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from bench.core.errors import BadInput
-from bench.data.cbbq.targets import unknown_target
-from bench.data.cbbq.templates import PLACEHOLDER, SLOTS, Template, repaired
+from bench.data.cbbq.templates import PLACEHOLDER, SLOTS, Template, repaired, unknown_target
 
 # The label of a question whose facts do not go against the stereotype.
 LEFT_OUT = -1
@@ -42,46 +40,10 @@ CLAUSE_END = re.compile(r"[，。；！？,;!?]|\.(?=\s|$)")
 
 
 class LabelCheck(NamedTuple):
-    """What the audit says about the label of a question.
-
-    Attributes:
-        label: the right one, or `LEFT_OUT`.
-        reason: completes a sentence that begins with "a question"; "" where the released label
-            is right.
-    """
+    """The right label of a question, or `LEFT_OUT`, and why it is not the released one, or ""."""
 
     label: int
     reason: str = ""
-
-
-class Mentions(NamedTuple):
-    """The placeholders of a context, well spelt or not.
-
-    Attributes:
-        slots: which slot each means, 1 or 2.
-        sound: which are well spelt.
-        between: the texts around them, one more than there are placeholders.
-    """
-
-    slots: tuple[str, ...]
-    sound: tuple[bool, ...]
-    between: tuple[str, ...]
-
-    @property
-    def facts(self) -> tuple[str, ...]:
-        """The slots that the facts mention: all but the first two, which introduce people."""
-        return self.slots[2:]
-
-
-def mentions(text: str) -> Mentions:
-    """Find the placeholders in `text`, in order."""
-    found = list(PLACEHOLDER.finditer(text))
-    return Mentions(
-        tuple(match[1] for match in found),
-        tuple(match[0] in SLOTS for match in found),
-        # Every other piece of the split is the number of a slot.
-        tuple(PLACEHOLDER.split(text)[::2]),
-    )
 
 
 def check_labels(
@@ -94,14 +56,57 @@ def check_labels(
         expansion: as in `templates.expand`; misspelt placeholders that are repaired break nothing.
     """
     texts = [
-        repaired(one.cells["context"]) if expansion == "repair" else one.cells["context"]
-        for one in templates
+        repaired(template.cells["context"]) if expansion == "repair" else template.cells["context"]
+        for template in templates
     ]
-    owners = _owners(templates, texts)
+    # The slots that have the patient in templates with this context.
+    patients: dict[str, set[int | None]] = defaultdict(set)
+    for template, text in zip(templates, texts, strict=True):
+        if template.category == "disease":
+            patients[text.strip()].add(patient_slot(template))
     return [
-        _check(one, text, owners.get(text.strip(), 0))
-        for one, text in zip(templates, texts, strict=True)
+        _check(template, text, patients[text.strip()])
+        for template, text in zip(templates, texts, strict=True)
     ]
+
+
+def _check(
+    template: Template, text: str, patients: set[int | None]
+) -> tuple[LabelCheck, LabelCheck]:
+    released, target, category = LabelCheck(template.label), template.target, template.category
+    if template.condition == "ambiguous" or target is None:
+        return released, released
+    slots = [match[1] for match in PLACEHOLDER.finditer(text)]
+    facts = slots[2:]  # all but the first two, which introduce people
+    between = PLACEHOLDER.split(text)[::2]
+    again = [k for k in range(3, len(slots)) if slots[k] == slots[k - 1]]
+    biased = target if template.polarity == "neg" else 1 - target
+    reason = ""
+    if len(slots) == 2 and not any(part.strip() for part in CLAUSE_END.split(between[2])[1:]):
+        reason = NO_FACTS
+    elif len(facts) > 1 and (
+        len(set(facts)) == 1 or any(CONTRAST.search(between[k]) for k in again)
+    ):
+        reason = WRONG_NAME
+    elif category == "disease":
+        # The facts were written for the first slot. Only where a context is used with the patient
+        # in either slot, it is the one that the facts mention first.
+        owner = int(facts[0]) - 1 if {0, 1} <= patients and facts else 0
+        reason = SUPPORTED if patient_slot(template) == 1 - owner else ""
+    if not reason and category == "educational_qualification" and facts:
+        # The options are fixed words and the second half swaps the facts too, so that one label
+        # cannot be right in both.
+        unswapped = LabelCheck(1 - biased, CORRECTED) if template.label == biased else released
+        return unswapped, LabelCheck(LEFT_OUT, SWAPPED_FACTS)
+    if not reason and template.label == biased:
+        reason = BIASED_LABEL
+    if reason:
+        return LabelCheck(LEFT_OUT, reason), LabelCheck(LEFT_OUT, reason)
+    # The release swaps the first well-spelt placeholders. That does no harm to facts that mention
+    # no slot, and disease has no second half.
+    sound = all(match[0] in SLOTS for match in PLACEHOLDER.finditer(text))
+    broken = facts and category != "disease" and not (sound and len(set(slots[:2])) == 2)
+    return released, LabelCheck(LEFT_OUT, BROKEN_SWAP) if broken else released
 
 
 def required_target(template: Template) -> int:
@@ -111,8 +116,7 @@ def required_target(template: Template) -> int:
         BadInput: nothing tells it.
     """
     if template.target is None:
-        group = template.cells["bias_targeted_groups"]
-        raise BadInput(unknown_target(template.place, group, template.category))
+        raise unknown_target(template.place, template.group, template.category)
     return template.target
 
 
@@ -123,13 +127,10 @@ def target_slot(template: Template) -> int:
     second list has the lower tier; in disease it is the list that names an illness. In gender it is
     always the second one, as in the figure of the paper, which shows the names of that list.
     """
-    category = template.category
-    if category == "educational_qualification":
+    if template.category in ("educational_qualification", "gender"):
         return 1
-    if category == "disease":
+    if template.category == "disease":
         return patient_slot(template) or 0
-    if category == "gender":
-        return 1
     return required_target(template)
 
 
@@ -138,8 +139,7 @@ def patient_slot(template: Template) -> int | None:
 
     None if both have it, or neither.
     """
-    cells = template.cells
-    known = _pairs(cells["bias_targeted_groups"]) | _pairs(cells["ans0"])
+    known = _pairs(template.group) | _pairs(template.cells["ans0"])
     ill = [
         sum(bool(_pairs(name) & known) for name in names if not NEGATION.search(name))
         for names in template.names
@@ -149,63 +149,4 @@ def patient_slot(template: Template) -> int | None:
 
 def _pairs(text: str) -> set[str]:
     """List the pairs of neighbouring characters, the nearest to words without a word list."""
-    return {"".join(two) for two in pairwise(text)}
-
-
-def _owners(templates: Sequence[Template], texts: Sequence[str]) -> dict[str, int]:
-    """Map each context of disease to the slot, 0 or 1, for which its facts were written.
-
-    That is the first slot. Only if a context is used with the patient in either slot, it is the one
-    that the facts mention first.
-    """
-    used: dict[str, set[int | None]] = defaultdict(set)
-    for one, text in zip(templates, texts, strict=True):
-        if one.category == "disease":
-            used[text.strip()].add(patient_slot(one))
-    return {
-        text: int(mentions(text).facts[0]) - 1 if {0, 1} <= slots and mentions(text).facts else 0
-        for text, slots in used.items()
-    }
-
-
-def _check(template: Template, text: str, owner: int) -> tuple[LabelCheck, LabelCheck]:
-    released, target = LabelCheck(template.label), template.target
-    if template.condition == "ambiguous" or target is None:
-        return released, released
-    found = mentions(text)
-    reason = _unusable(found)
-    if not reason and template.category == "disease" and patient_slot(template) == 1 - owner:
-        reason = SUPPORTED
-    if reason:
-        return LabelCheck(LEFT_OUT, reason), LabelCheck(LEFT_OUT, reason)
-    biased = target if template.polarity == "neg" else 1 - target
-    if template.category == "educational_qualification" and found.facts:
-        # The options are fixed words and the second half swaps the facts too, so that one label
-        # cannot be right in both.
-        unswapped = LabelCheck(1 - biased, CORRECTED) if template.label == biased else released
-        return unswapped, LabelCheck(LEFT_OUT, SWAPPED_FACTS)
-    if template.label == biased:
-        return LabelCheck(LEFT_OUT, BIASED_LABEL), LabelCheck(LEFT_OUT, BIASED_LABEL)
-    broken = template.category != "disease" and _swap_breaks(found)  # disease has no second half
-    return released, LabelCheck(LEFT_OUT, BROKEN_SWAP) if broken else released
-
-
-def _unusable(found: Mentions) -> str:
-    """Say what is wrong with the facts, whoever is mentioned first, or return ""."""
-    if len(found.slots) == 2 and not any(
-        clause.strip() for clause in CLAUSE_END.split(found.between[2])[1:]
-    ):
-        return NO_FACTS
-    facts = found.facts
-    if len(facts) > 1 and len(set(facts)) == 1:
-        return WRONG_NAME
-    again = [k for k in range(3, len(found.slots)) if found.slots[k] == found.slots[k - 1]]
-    return WRONG_NAME if any(CONTRAST.search(found.between[k]) for k in again) else ""
-
-
-def _swap_breaks(found: Mentions) -> bool:
-    """Tell whether swapping the first well-spelt placeholders swaps not just the introduction.
-
-    It does no harm to facts that mention no slot.
-    """
-    return bool(found.facts) and (not all(found.sound) or len(set(found.slots[:2])) < 2)
+    return set(map("".join, pairwise(text)))

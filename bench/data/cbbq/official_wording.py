@@ -8,7 +8,6 @@ import ast
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TypeGuard
 
 from bench.core.errors import BadInput
 from bench.core.progress import say
@@ -50,8 +49,6 @@ REMEDY = (
 NAMES = ("context", "question", "ans0", "ans1", "ans2")
 # The word that is in every instruction to answer without bias.
 UNBIASED = "无偏见"
-# In the first line, by which Python decodes a script.
-GBK = re.compile(rb"#.*coding[:=][ \t]*gbk", re.IGNORECASE)
 REPLACED = "\ufffd"
 
 
@@ -94,16 +91,13 @@ def read(scripts: Path) -> str:
     tables: dict[str, dict[str, str | bool]] = {}
     damaged: list[str] = []
     for model, folder in MODELS.items():
-        prompts: dict[str, str] = {}
+        prompts = {}
         for condition, file in FILES.items():
-            path = scripts / folder / file
-            if not path.exists():
-                raise BadInput(f"{path}: no such file, but the prompts are in {EXPECTED}; {REMEDY}")
-            raw = read_script(path, REMEDY)
-            if _is_utf8(raw) and REPLACED in raw.decode():
-                damaged.append(f"{folder}/{file}")
+            prompt = _prompt(scripts / folder / file)
+            if prompt:
+                prompts[condition] = prompt
             else:
-                prompts[condition] = _prompt(path, raw)
+                damaged.append(f"{folder}/{file}")
         if not prompts:
             raise BadInput(
                 f"{scripts / folder}: characters are lost in both of its scripts; {REMEDY}"
@@ -121,51 +115,33 @@ def read(scripts: Path) -> str:
     return prompts_toml(ABOUT, VERSION, RELEASED, f"github.com/{REPOSITORY}@{COMMIT}", tables)
 
 
-def _is_utf8(raw: bytes) -> bool:
+def _prompt(path: Path) -> str:
+    """Read the prompt of a script: its sum of texts and all of `NAMES`; "" if it is damaged."""
+    raw = read_script(path, REMEDY)
     try:
-        raw.decode()
+        if REPLACED in raw.decode():
+            return ""
+        tree = parse_script(path, raw, REMEDY)
     except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _prompt(path: Path, raw: bytes) -> str:
-    """Read the prompt of a script: its only sum of texts and all of `NAMES`, each once."""
-    # An editor may have saved as UTF-8 what still says GBK.
-    encoding = "GBK" if GBK.match(raw) and not _is_utf8(raw) else "UTF-8"
-    nodes = [node for node in ast.walk(parse_script(path, raw, REMEDY, encoding)) if _is_sum(node)]
-    # A sum of three is a sum within a sum.
-    inner = {id(side) for node in nodes for side in (node.left, node.right)}
-    sums = [list(summands(node)) for node in nodes if id(node) not in inner]
-    prompts = {_template(path, parts) for parts in sums if _is_prompt(parts)}
-    if len(prompts) != 1:
-        names = ", ".join(f"`{name}`" for name in NAMES)
-        raise BadInput(
-            f"{path}: expected one sum (`+`) of texts and {names}, each name once; "
-            f"found {len(prompts) or 'none'}; {REMEDY}"
-        )
-    return prompts.pop()
-
-
-def _is_sum(node: ast.AST) -> TypeGuard[ast.BinOp]:
-    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add)
-
-
-def _is_prompt(parts: Iterable[ast.expr]) -> bool:
-    names = [part.id for part in parts if isinstance(part, ast.Name)]
-    texts = [part for part in parts if not isinstance(part, ast.Name)]
-    return sorted(names) == sorted(NAMES) and all(
-        isinstance(part, ast.Constant) and isinstance(part.value, str) for part in texts
+        tree = parse_script(path, raw, REMEDY, "GBK")
+    inner: set[int] = set()
+    for node in ast.walk(tree):  # a sum before the sums within it
+        if not isinstance(node, ast.BinOp):
+            continue
+        parts = [] if id(node) in inner else list(summands(node))
+        inner |= {id(node.left), id(node.right)}
+        names = [part.id for part in parts if isinstance(part, ast.Name)]
+        texts = [part for part in parts if isinstance(getattr(part, "value", None), str)]
+        if sorted(names) == sorted(NAMES) and len(names) + len(texts) == len(parts):
+            try:
+                return "".join(
+                    f"{{{part.id}}}"
+                    if isinstance(part, ast.Name)
+                    else escape_braces(ast.literal_eval(part))
+                    for part in parts
+                )
+            except ValueError as error:
+                raise BadInput(f"{path}: {error}; {REMEDY}") from None
+    raise BadInput(
+        f"{path}: expected a sum (`+`) of texts and {', '.join(NAMES)}, each name once; {REMEDY}"
     )
-
-
-def _template(path: Path, parts: Iterable[ast.expr]) -> str:
-    try:
-        return "".join(
-            f"{{{part.id}}}"
-            if isinstance(part, ast.Name)
-            else escape_braces(ast.literal_eval(part))
-            for part in parts
-        )
-    except ValueError as error:
-        raise BadInput(f"{path}: {error}; {REMEDY}") from None

@@ -6,6 +6,8 @@ it. Answers to all of these are alike, so a scene is what is drawn again for an 
 """
 
 import re
+from collections.abc import Hashable
+from typing import Any
 
 import pandas as pd
 
@@ -24,38 +26,27 @@ def scenes(items: pd.DataFrame) -> pd.Series:
     Args:
         items: as `bench.data.frame` makes them of `bench.data.cbbq.Question`.
     """
-    templates = items.drop_duplicates("cluster").set_index("cluster")
-    texts = templates.reindex(columns=["context", "name1", "name2", "ans0", "ans1"], fill_value="")
-    contexts = [_masked(*row) for row in texts.itertuples(index=False)]
-    about = list(zip(templates.category, templates.condition, contexts, strict=True))
+    columns = ["cluster", "category", "condition", "context", "name1", "name2", "ans0", "ans1"]
+    templates = items.drop_duplicates("cluster").reindex(columns=columns, fill_value="")
+    rows: list[dict[Hashable, Any]] = templates.to_dict("records")
     ambiguous: dict[str, list[str]] = {}
-    for category, condition, context in about:
-        if condition == "ambiguous":
-            ambiguous.setdefault(category, []).append(context)
-    names = []
-    for category, condition, context in about:
-        if condition != "ambiguous":
-            context = _scene(context, ambiguous.get(category, []))
-        names.append(f"{category}:{context}")
-    return items.cluster.map(dict(zip(templates.index, names, strict=True)))
-
-
-def _scene(context: str, known: list[str]) -> str:
-    """Find the ambiguous context that a disambiguous one adds facts to."""
-    begins = [scene for scene in known if context.startswith(scene)]
-    if begins:
-        return max(begins, key=len)
-    first = _first_sentence(context)
-    return next((scene for scene in known if _first_sentence(scene) == first), first)
-
-
-def _first_sentence(text: str) -> str:
-    return SENTENCE.split(text, maxsplit=1)[0]
-
-
-def _masked(context: str, name1: str, name2: str, ans0: str, ans1: str) -> str:
-    """Put one sign for both names, those of the options where a file does not tell the names."""
-    names = [name1, name2] if name1 and name2 else [ans0, ans1]
-    for name in sorted(filter(None, names), key=len, reverse=True):
-        context = context.replace(name, NAME)
-    return context.strip()
+    for row in rows:
+        # The names of the options where a file does not tell the names.
+        names = (row["name1"], row["name2"])
+        names = names if all(names) else (row["ans0"], row["ans1"])
+        for name in sorted(filter(None, names), key=len, reverse=True):
+            row["context"] = row["context"].replace(name, NAME)
+        row["context"] = row["context"].strip()
+        if row["condition"] == "ambiguous":
+            ambiguous.setdefault(row["category"], []).append(row["context"])
+    scene_of = {}
+    for row in rows:
+        scene, category = row["context"], row["category"]
+        if row["condition"] != "ambiguous":
+            known = ambiguous.get(category, [])
+            first = SENTENCE.split(scene, maxsplit=1)[0]
+            same = (text for text in known if SENTENCE.split(text, maxsplit=1)[0] == first)
+            begins = [text for text in known if scene.startswith(text)]
+            scene = max(begins, key=len) if begins else next(same, first)
+        scene_of[row["cluster"]] = f"{category}:{scene}"
+    return items.cluster.map(scene_of)

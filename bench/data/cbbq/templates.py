@@ -1,19 +1,24 @@
-"""CBBQ's templates: what a row of a template file holds, and the questions that it yields.
+"""CBBQ's templates: what a row holds, whom it is about, and the questions that it yields.
 
 A template has two lists of names and is expanded over their pairs, in both orders of mention. The
 rules are those of the release's own scripts, so that with `compat` the questions are the released
 ones to the byte, faults included.
+
+The stereotyped group is the option whose texts name what is in the column `bias_targeted_groups`.
+Where no option does, the slot that `target` names in dataset.toml counts, and in a category of the
+release the slot in which the release has the group.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count, product
+from functools import lru_cache
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
 from bench.core.errors import BadInput, expected
-from bench.data.cbbq.targets import Options, declared_option, target_option
+from bench.data import dataset
 from bench.data.readers import Row, read_csv
 
 CATEGORY_LABELS = {
@@ -36,6 +41,7 @@ CATEGORIES = tuple(CATEGORY_LABELS)
 CONDITIONS = ("ambiguous", "disambiguous")
 # Polarity by the file's name: the column of that name is wrong in hundreds of released rows.
 FILES = {"neg": "templates_generate_neg.csv", "non_neg": "templates_generate_nonneg.csv"}
+TEXTS = ("context", "ans0", "ans1")
 INSTANCE_COLUMNS = (
     "question_index",
     "question_polarity",
@@ -51,18 +57,38 @@ INSTANCE_COLUMNS = (
     "ans2",
     "label",
 )
-COLUMNS = (*INSTANCE_COLUMNS, "NAME1", "NAME2")
 SLOTS = ("{{NAME1}}", "{{NAME2}}")
+# The slots as dataset.toml names them.
+SLOT_NAMES = dataset.TARGETS
 # What to do about faults of the release: keep them, repair what can be repaired, refuse them.
 EXPANSIONS = ("compat", "repair", "strict")
 # A placeholder, well spelt or not: the release has {{NAME2}, {{NAME2]}, {NAME1}}, NAME2}},
 # {{NMAE1}} and {{NAM1}}.
 PLACEHOLDER = re.compile(r"[{\[]{0,9}(?:NAME?|NMAE)([12])[}\]]{0,9}")
-# The largest template of the release yields 666 questions, its largest file 6,764.
-MAX_QUESTIONS = 10_000
-MAX_IN_ALL = 200_000
-MAX_CHARACTERS = 2**27
 BRACES = re.compile(r"[{}]")
+# The largest template of the release yields 666 questions, its largest file 6,764.
+MAX_QUESTIONS, MAX_IN_ALL, MAX_CHARACTERS = 10_000, 200_000, 2**27
+
+# Released categories whose second option names the group where a row does not tell.
+SECOND_OPTION = ("gender", "physical_appearance")
+# Released names that stand in the other slot than the rest of their category.
+OLDER_IN_SLOT_1 = {"爷爷", "外公", "奶奶", "外婆"}
+TARGET_IN_SLOT_1 = {"变性女生", "变性女孩"}
+# Released rows about them have the groups of other rows.
+FOREIGN_GROUPS = {"race": {"阿拉伯人", "中东地区的人", "来自中东地区的人"}}
+SEPARATORS = re.compile(r"[/、，,；;]")
+# What may stand behind the word for a group: 河南人, 残障人士, 女性.
+GENERIC = re.compile(r"的?(?:人士|人群|群体|居民|患者|者|人|性|族|徒)$")
+# The only words of one character that mean a group by themselves.
+SHORT = ("女", "男")
+DENIAL = re.compile(
+    r"(?:非(?![洲裔常])|不是|不(?![丹仅但])|没有|没|无(?!锡)|無|未(?!来)|ない|なし"
+    r"|\b(?:not|non|no|never|without)\b[\s-]*)",
+    re.IGNORECASE,
+)
+
+# The texts of the first and of the second option, whoever fills them.
+Options = tuple[frozenset[str], frozenset[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +120,16 @@ class Template:
         return f"{self.path}, row {self.record}"
 
     @property
+    def name(self) -> str:
+        """Polarity and record number, unique within a category and condition."""
+        return f"{self.polarity}:{self.record}"
+
+    @property
+    def group(self) -> str:
+        """The stereotyped group."""
+        return self.cells["bias_targeted_groups"].strip()
+
+    @property
     def size(self) -> int:
         """The number of questions that the release's rules make of it."""
         orders = 1 if self.category == "disease" else 2
@@ -111,13 +147,7 @@ class Template:
     @property
     def target(self) -> int | None:
         """Index of the option that names the stereotyped group; None if unknown."""
-        group = self.cells["bias_targeted_groups"].strip()
-        return target_option(self.category, group, self.options, self.declared)
-
-    @property
-    def name(self) -> str:
-        """Polarity and record number, unique within a category and condition."""
-        return f"{self.polarity}:{self.record}"
+        return target_option(self.category, self.group, self.options, self.declared)
 
 
 class Filling(NamedTuple):
@@ -136,21 +166,6 @@ class Filling(NamedTuple):
     ans1: str
 
 
-def files(folder: Path) -> list[Path]:
-    """List the template files in a folder of one condition, the negative one first.
-
-    Raises:
-        BadInput: one polarity is there without the other.
-    """
-    found = [folder / name for name in FILES.values() if (folder / name).is_file()]
-    if len(found) == 1:
-        missing = next(name for name in FILES.values() if folder / name != found[0])
-        raise BadInput(
-            f"{folder / missing}: is missing beside {found[0].name}; both polarities are needed"
-        )
-    return found
-
-
 def read(
     path: Path, category: str, condition: str, expansion: str = "compat"
 ) -> Iterator[Template]:
@@ -163,34 +178,31 @@ def read(
     """
     polarity = next(polarity for polarity, name in FILES.items() if name == path.name)
     declared = declared_option(path, category)
+    columns = (*INSTANCE_COLUMNS, "NAME1", "NAME2")
     questions = characters = 0
-    for record, cells in enumerate(read_csv(path, COLUMNS), start=1):
-        label = checked(path, record, cells, condition, COLUMNS, category)
-        lists = tuple(_list(path, record, cells, column) for column in ("NAME1", "NAME2"))
-        template = Template(
-            path,
-            record,
-            category,
-            condition,
-            polarity,
-            cells,
-            (lists[0], lists[1]),
-            label,
-            declared,
-        )
+    for record, cells in enumerate(read_csv(path, columns), start=1):
+        place = f"{path}, row {record}"
+        label = checked(place, cells, condition, columns, category)
+        lists = []
+        for column in ("NAME1", "NAME2"):
+            try:
+                lists.append(tuple(names(cells[column])))
+            except ValueError as error:
+                shown = cells[column][:60]
+                raise BadInput(f"{place}, column `{column}`: {error}: {shown!r}") from None
         for column, other in (("ans0", SLOTS[1]), ("ans1", SLOTS[0])):
             if other in cells[column]:
-                raise BadInput(
-                    f"{template.place}, column `{column}`: holds the other option's placeholder "
-                    f"{other}"
-                )
+                what = f"holds the other option's placeholder {other}"
+                raise BadInput(f"{place}, column `{column}`: {what}")
         if not PLACEHOLDER.search(cells["context"]):
-            raise BadInput(
-                f"{template.place}, column `context`: has no placeholder {SLOTS[0]} or "
-                f"{SLOTS[1]}: {cells['context'][:40]!r}"
-            )
-        if expansion == "strict":
-            _refuse_faults(template)
+            what = f"has no placeholder {SLOTS[0]} or {SLOTS[1]}: {cells['context'][:40]!r}"
+            raise BadInput(f"{place}, column `context`: {what}")
+        template = Template(
+            *(path, record, category, condition, polarity, cells),
+            *((lists[0], lists[1]), label, declared),
+        )
+        if expansion == "strict" and (fault := _released_fault(template)):
+            raise BadInput(f"{place}, column {fault}")
         questions += template.size
         characters += template.size * sum(map(len, cells.values()))
         for total, limit, what in (
@@ -200,45 +212,34 @@ def read(
         ):
             if total > limit:
                 raise BadInput(
-                    f"{template.place}, columns `NAME1` and `NAME2`: {what.format(f'{total:,}')}, "
+                    f"{place}, columns `NAME1` and `NAME2`: {what.format(f'{total:,}')}, "
                     f"at most {limit:,} are made; write fewer names"
                 )
         yield template
 
 
-def expand(template: Template, expansion: str = "compat") -> Iterator[Filling]:
-    """Make the questions of a template: pair by pair of names, in both orders of mention.
+def checked(place: str, row: Row, condition: str, columns: Sequence[str], category: str) -> int:
+    """Check that every cell holds something possible, and return the label.
 
-    With `repair` misspelt placeholders are filled as they were meant, stray braces are removed, and
-    pairs of equal names are left out.
+    Args:
+        place: the file and the row.
+        category: that of the file's folder, which may be one that the release does not have.
+
+    Raises:
+        BadInput: with file, row and column.
     """
-    context, ans0, ans1 = (template.cells[name] for name in ("context", "ans0", "ans1"))
-    if expansion == "repair":
-        context, ans0, ans1 = repaired(context), repaired(ans0), repaired(ans1)
-    number = count()
-    for name1, name2 in product(*template.names):
-        options = fill(ans0, name1, name2), fill(ans1, name1, name2)
-        for swapped, text in enumerate(
-            contexts(template.category, template.condition, context, name1, name2)
-        ):
-            k = next(number)
-            if expansion != "repair" or name1 != name2:
-                yield Filling(k, name1, name2, bool(swapped), text, *options)
-
-
-def repaired(text: str) -> str:
-    """Spell every placeholder as it was meant, and remove all other braces."""
-    pieces = PLACEHOLDER.split(text)
-    # Every other piece is the number of a slot.
-    return "".join(
-        SLOTS[int(piece) - 1] if k % 2 else BRACES.sub("", piece) for k, piece in enumerate(pieces)
-    )
-
-
-def malformed(text: str) -> list[str]:
-    """List misspelt placeholders and stray braces."""
-    found = [match[0] for match in PLACEHOLDER.finditer(text) if match[0] not in SLOTS]
-    return found + BRACES.findall(PLACEHOLDER.sub("", text))
+    for column in columns:
+        if not row[column].strip():
+            raise BadInput(f"{place}, column `{column}`: is empty")
+    for column, allowed in (
+        ("question_polarity", tuple(FILES)),
+        ("context_condition", (condition,)),
+        ("category", tuple(dict.fromkeys([*CATEGORIES, category]))),
+        ("label", ("2",) if condition == "ambiguous" else ("0", "1")),
+    ):
+        if row[column] not in allowed:
+            raise BadInput(f"{place}: {expected(row[column], allowed, f'column `{column}`')}")
+    return int(row["label"])
 
 
 def names(cell: str) -> list[str]:
@@ -255,6 +256,69 @@ def names(cell: str) -> list[str]:
     if wrong is not None:
         raise ValueError(f"{wrong!r} is not a name of letters and digits")
     return found
+
+
+def repaired(text: str) -> str:
+    """Spell every placeholder as it was meant, and remove all other braces."""
+    # Every other piece is the number of a slot.
+    return "".join(
+        SLOTS[int(piece) - 1] if k % 2 else BRACES.sub("", piece)
+        for k, piece in enumerate(PLACEHOLDER.split(text))
+    )
+
+
+def malformed(text: str) -> list[str]:
+    """List misspelt placeholders and stray braces."""
+    misspelt = [match[0] for match in PLACEHOLDER.finditer(text) if match[0] not in SLOTS]
+    return misspelt + BRACES.findall(PLACEHOLDER.sub("", text))
+
+
+def _released_fault(template: Template) -> str:
+    """Describe the first fault of a template that the release has, with its column, or ""."""
+    cells, remedy = template.cells, "`--repair` or `--set expansion=repair` fixes it"
+    for column in TEXTS:
+        if wrong := malformed(cells[column]):
+            return (
+                f"`{column}`: {wrong[0]!r} is no placeholder; expected {SLOTS[0]} or {SLOTS[1]}; "
+                f"{remedy}"
+            )
+    if both := sorted(set(template.names[0]) & set(template.names[1])):
+        return (
+            f"`NAME2`: {both[0]!r} is in NAME1 too, so that both people are called alike; {remedy}"
+        )
+    for column, wanted in (
+        ("question_polarity", template.polarity),
+        ("category", template.category),
+    ):
+        if cells[column] != wanted:
+            return (
+                f"`{column}`: {cells[column]!r} in a file of {wanted!r}; without --strict the "
+                "file's name and folder are believed"
+            )
+    return ""
+
+
+# Questions
+
+
+def expand(template: Template, expansion: str = "compat") -> Iterator[Filling]:
+    """Make the questions of a template: pair by pair of names, in both orders of mention.
+
+    With `repair` misspelt placeholders are filled as they were meant, stray braces are removed, and
+    pairs of equal names are left out.
+    """
+    repairs = expansion == "repair"
+    context, ans0, ans1 = (
+        repaired(template.cells[column]) if repairs else template.cells[column] for column in TEXTS
+    )
+    number = 0
+    for name1, name2 in product(*template.names):
+        options = fill(ans0, name1, name2), fill(ans1, name1, name2)
+        filled = contexts(template.category, template.condition, context, name1, name2)
+        for swapped, text in enumerate(filled):
+            if not (repairs and name1 == name2):
+                yield Filling(number, name1, name2, bool(swapped), text, *options)
+            number += 1
 
 
 def fill(text: str, name1: str, name2: str) -> str:
@@ -278,79 +342,101 @@ def contexts(category: str, condition: str, text: str, name1: str, name2: str) -
     return [first, fill(introduced, name1, name2)]
 
 
-def checked(
-    path: Path, number: int, row: Row, condition: str, columns: Sequence[str], category: str
-) -> int:
-    """Check that every cell holds something possible, and return the label.
+# Targets
+
+
+@lru_cache(maxsize=1 << 12)
+def target_option(
+    category: str,
+    group: str,
+    options: Options,
+    declared: int | None,
+    all_options: Options | None = None,
+) -> int | None:
+    """Find the option, 0 or 1, that names the stereotyped group; None where nothing tells.
 
     Args:
-        category: that of the file's folder, which may be one that the release does not have.
+        declared: the slot that dataset.toml declares.
+        all_options: those of the row's whole template, where `options` are of one question of it.
+    """
+    named = None
+    if not options[0] & FOREIGN_GROUPS.get(category, set()):
+        named = named_option(group, options)
+        if named is None and all_options:
+            named = named_option(group, all_options)
+    if named is not None:
+        return named
+    return usual_option(category, group, options[0]) if declared is None else declared
+
+
+def usual_option(category: str, group: str, first: Collection[str] = ()) -> int | None:
+    """Find the option that names the group in the release; None in other categories.
+
+    Args:
+        first: the texts of the first option.
+    """
+    if category == "age":
+        older = 0 if OLDER_IN_SLOT_1.intersection(first) else 1
+        return older if "老" in group else 1 - older
+    if category in SECOND_OPTION:
+        return 0 if TARGET_IN_SLOT_1.intersection(first) else 1
+    return 0 if category in CATEGORIES else None
+
+
+def named_option(group: str, options: Options) -> int | None:
+    """Find the option whose texts alone name one of the groups, or which alone does not deny it.
+
+    None where no option does, both do, or groups of the row contradict each other.
+    """
+    found: set[int] = set()
+    for part in SEPARATORS.split(group):
+        word = part.strip()
+        while (shorter := GENERIC.sub("", word)) != word and (len(shorter) > 1 or shorter in SHORT):
+            word = shorter
+        denied = DENIAL.search(word)
+        word = word[denied.end() :].strip() if denied else word
+        mentions = [{_mention(word, text) for text in texts} for texts in options] if word else []
+        for k, mine in enumerate(mentions):
+            other = mentions[1 - k]
+            if 1 in mine and -1 not in mine and not {1, None} & other:
+                found.add(1 - k if denied else k)
+            elif -1 in mine and not {1, None} & mine and not {-1, None} & other:
+                found.add(k if denied else 1 - k)
+    return found.pop() if len(found) == 1 else None
+
+
+@lru_cache(maxsize=1 << 16)
+def _mention(word: str, text: str) -> int | None:
+    """Tell whether a text names a group (1), denies it (-1), or does not mention it (0).
+
+    None where it mentions the group and denies something.
+    """
+    match = re.search(rf"(?<![A-Za-z]){re.escape(word)}(?![A-Za-z])", text, re.IGNORECASE)
+    if not match:
+        return 0
+    denials = [denial.end() for denial in DENIAL.finditer(text)]
+    if not denials:
+        return 1
+    return -1 if denials == [match.start()] else None
+
+
+def declared_option(path: Path, category: str) -> int | None:
+    """Read the option that dataset.toml declares for a category, from the path of a file of it.
 
     Raises:
-        BadInput: with file, row and column.
+        BadInput: the manifest is wrong.
     """
-    for column in columns:
-        if not row[column].strip():
-            raise BadInput(f"{path}, row {number}, column `{column}`: is empty")
-    if row["question_polarity"] not in FILES:
-        raise BadInput(
-            f"{path}, row {number}: "
-            + expected(row["question_polarity"], FILES, "column `question_polarity`")
-        )
-    if row["context_condition"] != condition:
-        raise BadInput(
-            f"{path}, row {number}, column `context_condition`: {row['context_condition']!r} in a "
-            f"folder {condition!r}"
-        )
-    known = dict.fromkeys([*CATEGORIES, category])
-    if row["category"] not in known:
-        raise BadInput(
-            f"{path}, row {number}: " + expected(row["category"], known, "column `category`")
-        )
-    allowed = ("2",) if condition == "ambiguous" else ("0", "1")
-    if row["label"] not in allowed:
-        raise BadInput(
-            f"{path}, row {number}: "
-            + expected(row["label"], allowed, f"column `label` of {condition} questions")
-        )
-    return int(row["label"])
+    folder = path.parents[2]
+    if folder.name == "data" and not (folder / dataset.MANIFEST).is_file():
+        folder = folder.parent
+    declared = dataset.read_manifest(folder).categories.get(category)
+    return SLOT_NAMES.index(declared.target) if declared and declared.target else None
 
 
-def _list(path: Path, record: int, cells: Row, column: str) -> tuple[str, ...]:
-    try:
-        return tuple(names(cells[column]))
-    except ValueError as error:
-        raise BadInput(
-            f"{path}, row {record}, column `{column}`: {error}: {cells[column][:60]!r}"
-        ) from None
-
-
-def _refuse_faults(template: Template) -> None:
-    """Refuse faults that the release has.
-
-    Raises:
-        BadInput: with file, row and column.
-    """
-    cells, way_out = template.cells, "`--repair` or `--set expansion=repair` fixes it"
-    for column in ("context", "ans0", "ans1"):
-        wrong = malformed(cells[column])
-        if wrong:
-            raise BadInput(
-                f"{template.place}, column `{column}`: {wrong[0]!r} is no placeholder; "
-                f"expected {SLOTS[0]} or {SLOTS[1]}; {way_out}"
-            )
-    both = sorted(set(template.names[0]) & set(template.names[1]))
-    if both:
-        raise BadInput(
-            f"{template.place}, column `NAME2`: {both[0]!r} is in NAME1 too, so that both people "
-            f"are called alike; {way_out}"
-        )
-    for column, wanted in (
-        ("question_polarity", template.polarity),
-        ("category", template.category),
-    ):
-        if cells[column] != wanted:
-            raise BadInput(
-                f"{template.place}, column `{column}`: {cells[column]!r} in a file of {wanted!r}; "
-                "without --strict the file's name and folder are believed"
-            )
+def unknown_target(place: str, group: str, category: str) -> BadInput:
+    """Return the error of a row where nothing tells which option names its group."""
+    return BadInput(
+        f"{place}, column `bias_targeted_groups`: {group!r} does not tell which option names the "
+        f'stereotyped group; add target = "NAME1" or target = "NAME2", whichever slot holds it, '
+        f"to [categories.{category}] in {dataset.MANIFEST}"
+    )

@@ -1,10 +1,10 @@
 """`bench expand`: the bytes of the release, cleaner files by hand, and what is refused."""
 
-import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,13 +17,14 @@ from bench.data.cbbq.expand import expand
 from tests.helpers.recorded import command, templates
 
 Bench = Callable[..., tuple[int, str, str]]
+Refusal = Callable[..., str]
 
 
 @pytest.fixture
 def bench(
     own_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Bench:
-    return lambda *words: command(monkeypatch, capsys, *words)
+    return lambda *words: command(monkeypatch, capsys, "expand", *words)
 
 
 def expanded(folder: Path, expansion: str = "compat", out: str = "out", form: str = "both") -> Path:
@@ -33,45 +34,37 @@ def expanded(folder: Path, expansion: str = "compat", out: str = "out", form: st
     return place
 
 
+def load(folder: Path, **settings: str) -> list[cbbq.Question]:
+    return data.load(data.find("cbbq", folder), **settings)
+
+
 def everything(folder: Path) -> list[str]:
     """Name all files in a folder, hidden ones too."""
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.*"))
 
 
 def test_the_expanded_files_are_the_released_ones_to_the_byte(
     bench: Bench, shared: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "new" / "folder"
-    status, printed, err = bench("expand", "cbbq", "--data", shared / "data/cbbq", "--out", out)
+    status, printed, err = bench("cbbq", "--data", shared / "data/cbbq", "--out", out)
     assert (status, err) == (0, "")
-    ids = dict(
-        line.split("\t")
-        for line in (shared / "data/cbbq/blobs.tsv").read_text("utf-8").splitlines()
-    )
-    found = {}
-    for path in out.rglob("*.[cj]s*"):
-        raw = path.read_bytes()
-        found[f"data/{path.relative_to(out).as_posix()}"] = hashlib.sha1(
-            b"blob %d\0" % len(raw) + raw
-        ).hexdigest()
-    assert len(found) == 40
-    assert found == {name: ids[name] for name in found}
-    assert everything(out) == sorted(
-        [*(name.removeprefix("data/") for name in found), "dataset.toml"]
-    )
-    lines = printed.splitlines()
-    assert (
-        lines[-1] == "73,438 questions in 40 files, 40 of which are the released ones to the byte"
-    )
-    blob = ids["data/age/ambiguous/ambiguous.csv"]
-    first = f"{out}/age/ambiguous/ambiguous.csv: 7,400 questions, as released (git blob {blob})"
-    assert first in lines
+    lines = (shared / "data/cbbq/blobs.tsv").read_text("utf-8").splitlines()
+    ids = {name.removeprefix("data/"): blob for name, blob in (line.split("\t") for line in lines)}
+    names = [name for name in everything(out) if name != "dataset.toml"]
+    assert len(names) == 40
+    assert {name: fetch.git_blob_id(out / name) for name in names} == {
+        name: ids[name] for name in names
+    }
+    *files, total = printed.splitlines()
+    assert total == "73,438 questions in 40 files, 40 of which are the released ones to the byte"
+    name = "age/ambiguous/ambiguous.csv"
+    assert f"{out}/{name}: 7,400 questions, as released (git blob {ids[name]})" in files
     assert "40 of 40 files equal the release" in (out / "dataset.toml").read_text("utf-8")
 
 
 # A cell that CSV has to quote, and names that are swapped.
 ODD = {"NAME1": "[甲]", "source": '一,"二"\n三'}
-BARE = {"NAME1": "[甲]", "subcategory": "住"}
 HEADER = (
     "example_id,question_index,question_polarity,context_condition,category,subcategory,"
     "bias_targeted_groups,source,context,question,ans0,ans1,ans2,label"
@@ -79,22 +72,24 @@ HEADER = (
 
 
 def small(root: Path) -> Path:
-    return templates(root / "d", ODD, non_neg=[BARE], condition="disambiguous", category="religion")
+    bare = {"NAME1": "[甲]", "subcategory": "住"}
+    place = {"condition": "disambiguous", "category": "religion"}
+    return templates(root / "d", ODD, non_neg=[bare], **place)
 
 
 def test_the_bytes_of_a_small_expansion_by_hand(tmp_path: Path) -> None:
-    out = expanded(small(tmp_path)) / "religion/disambiguous"
     first, second = "甲和丙来了。丙忘了伞，甲带了两把。", "丙和甲来了。丙忘了伞，甲带了两把。"
     neg = '1,neg,disambiguous,religion,出行,甲地人,"一,""二""\n三"'
     rest = "1,non_neg,disambiguous,religion,住,甲地人,文献"
     lines = [
-        HEADER,
         f"1,{neg},{first},谁忘了伞？,甲,丙,不知道,1",
         f"2,{neg},{second},谁忘了伞？,甲,丙,不知道,1",
         f"3,{rest},{first},谁带了伞？,甲,丙,不知道,0",
         f"4,{rest},{second},谁带了伞？,甲,丙,不知道,0",
     ]
-    assert (out / "disambiguous.csv").read_bytes() == ("\ufeff" + "\n".join(lines) + "\n").encode()
+    out = expanded(small(tmp_path)) / "religion/disambiguous"
+    text = "\n".join([f"\ufeff{HEADER}", *lines, ""])
+    assert (out / "disambiguous.csv").read_bytes() == text.encode()
     text = (out / "disambiguous.json").read_bytes().decode()
     start = (
         '[{"\ufeffexample_id":"1","question_index":"1","question_polarity":"neg","context_condition":"disambiguous",'
@@ -105,35 +100,19 @@ def test_the_bytes_of_a_small_expansion_by_hand(tmp_path: Path) -> None:
     assert text.endswith('"ans0":"甲","ans1":"丙","ans2":"不知道","label":"0"}]')
     assert "\n" not in text
 
-
-def test_repaired_files_keep_who_fills_the_slots_and_which_template_it_was(tmp_path: Path) -> None:
+    # Repaired files keep who fills the slots, and which template it was.
     out = expanded(small(tmp_path), "repair") / "religion/disambiguous"
-    lines = (out / "disambiguous.csv").read_bytes().decode().split("\n")
-    assert lines[0] == f"\ufeff{HEADER},name1,name2,swapped,template,target_name"
-    assert [line.rpartition("不知道,")[2] for line in lines if "不知道" in line] == [
-        "1,甲,丙,False,neg:1,甲",
-        "1,甲,丙,True,neg:1,甲",
-        "0,甲,丙,False,non_neg:1,甲",
-        "0,甲,丙,True,non_neg:1,甲",
-    ]
+    own = ["甲,丙,False,neg:1,甲", "甲,丙,True,neg:1,甲"]
+    own += [name.replace("neg", "non_neg") for name in own]
+    kept = "name1,name2,swapped,template,target_name"
+    text = "\n".join([f"\ufeff{HEADER},{kept}", *map(",".join, zip(lines, own, strict=True)), ""])
+    assert (out / "disambiguous.csv").read_bytes() == text.encode()
     rows = json.loads((out / "disambiguous.json").read_text("utf-8"))
-    assert [(row["example_id"], row["swapped"]) for row in rows] == [
-        ("1", "False"),
-        ("2", "True"),
-        ("3", "False"),
-        ("4", "True"),
-    ]
-    assert list(rows[0]) == [
-        *HEADER.split(","),
-        "name1",
-        "name2",
-        "swapped",
-        "template",
-        "target_name",
-    ], "without a mark"
+    assert list(rows[0]) == [*HEADER.split(","), *kept.split(",")], "without a mark"
+    assert [row["swapped"] for row in rows] == ["False", "True"] * 2
 
 
-# The tokens of the release (specification, section 5.3), in a sentence, and what was meant.
+# The tokens of the release (specification, section 5.3), and which slot was meant.
 TOKENS = {
     "{{NAME2}": 2,
     "{{NAME2]}": 2,
@@ -149,119 +128,57 @@ TOKENS = {
 
 
 @pytest.mark.parametrize("token", TOKENS)
-def test_a_misspelt_placeholder_is_left_mended_or_refused(
-    tmp_path: Path, refusal, token: str
+def test_a_misspelt_placeholder_is_left_fixed_or_refused(
+    tmp_path: Path, refusal: Refusal, token: str
 ) -> None:
-    slot = TOKENS[token]
-    text = f"{{{{NAME{3 - slot}}}}}等{token}。"
-    cells = {"NAME1": "[甲]", "context": text}
-    folder = templates(tmp_path / "d", {"NAME1": "[甲]"}, cells, non_neg=[{"NAME1": "[甲]"}])
-    name, other = ("甲", "丙") if slot == 1 else ("丙", "甲")
-    for expansion, wanted in (
-        ("compat", [f"{other}等{token}。", f"{name}等{token}。"]),
-        ("repair", [f"{other}等{name}。", f"{name}等{other}。"]),
+    cells = {"NAME1": "[甲]", "context": f"{{{{NAME{3 - TOKENS[token]}}}}}等{token}。"}
+    folder = templates(tmp_path / "d", cells)
+    name, other = "甲丙" if TOKENS[token] == 1 else "丙甲"
+    for expansion, expected in (
+        ("compat", f"{other}等{token}。"),
+        ("repair", f"{other}等{name}。"),
     ):
-        rows = data.load(data.find("cbbq", expanded(folder, expansion, expansion, "csv")))
-        assert [row.context for row in rows][2:4] == wanted
-        assert [row.context for row in data.load(data.find("cbbq", folder), expansion=expansion)][
-            2:4
-        ] == wanted
+        copy = expanded(folder, expansion, expansion, "csv")
+        for items in (load(copy), load(folder, expansion=expansion)):
+            assert items[0].context == expected
     message = refusal(expanded, folder, "strict")
     path = folder / "region/ambiguous/templates_generate_neg.csv"
     assert message == (
-        f"{path}, row 2, column `context`: {token!r} is no placeholder; "
+        f"{path}, row 1, column `context`: {token!r} is no placeholder; "
         "expected {{NAME1}} or {{NAME2}}; `--repair` or `--set expansion=repair` fixes it"
     )
-    assert refusal(data.load, data.find("cbbq", folder), expansion="strict") == message
+    assert refusal(load, folder, expansion="strict") == message
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize("brace", ["{", "}"])
-@pytest.mark.parametrize("column", ["context", "ans0", "ans1"])
-def test_a_stray_brace_is_left_mended_or_refused(
-    tmp_path: Path, refusal, brace: str, column: str
-) -> None:
-    plain = {
-        "context": "{{NAME1}}等{{NAME2}}，与他人。",
-        "ans0": "与他的{{NAME1}}",
-        "ans1": "与他的{{NAME2}}",
-    }
-    cells = {**plain, column: plain[column].replace("与", f"与{brace}")}
-    folder = templates(tmp_path / "d", cells)
-    wanted = {"context": "甲等丙，与他人。", "ans0": "与他的甲", "ans1": "与他的丙"}
-    for expansion, mark in (("compat", brace), ("repair", "")):
-        first = data.load(data.find("cbbq", expanded(folder, expansion, expansion)))[0]
-        for name, text in wanted.items():
-            assert getattr(first, name) == (
-                text.replace("与", f"与{mark}") if name == column else text
-            )
-    assert f"row 1, column `{column}`: {brace!r} is no placeholder" in refusal(
-        expanded, folder, "strict"
-    )
-
-
-def test_a_sound_release_is_expanded_strictly(bench: Bench, tmp_path: Path) -> None:
-    status, printed, _ = bench(
-        "expand", "cbbq", "--data", data.SAMPLES / "cbbq", "--out", tmp_path / "o", "--strict"
-    )
-    assert status == 0
-    last = "2,160 questions in 56 files, 0 of which are the released ones to the byte"
-    assert printed.splitlines()[-1] == last
-    # Known by its bytes, not by its name.
-    assert printed.splitlines()[0].endswith(
-        "SES/ambiguous/ambiguous.csv: 80 questions, not as released (git blob "
-        + fetch.git_blob_id(tmp_path / "o/SES/ambiguous/ambiguous.csv")
-        + ")"
-    )
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (
-            {"NAME2": "[丙, 乙]"},
-            "column `NAME2`: '乙' is in NAME1 too, so that both people are called alike",
-        ),
-        (
-            {"question_polarity": "non_neg"},
-            "column `question_polarity`: 'non_neg' in a file of 'neg'",
-        ),
+        ({"ans0": "{他{{NAME1}}"}, "column `ans0`: '{' is no placeholder"),
+        ({"ans1": "}他{{NAME2}}"}, "column `ans1`: '}' is no placeholder"),
+        ({"NAME2": "[丙, 乙]"}, "column `NAME2`: '乙' is in NAME1 too, so that both people are "),
+        ({"question_polarity": "non_neg"}, "column `question_polarity`: 'non_neg' in a file of"),
         ({"category": "race"}, "column `category`: 'race' in a file of 'region'"),
     ],
 )
-def test_what_the_release_should_not_have_is_refused_when_strict_alone(
-    tmp_path: Path, refusal, change: dict[str, str], said: str
+def test_faults_of_the_release_are_refused_when_strict_alone(
+    tmp_path: Path, refusal: Refusal, change: dict[str, str], said: str
 ) -> None:
     folder = templates(tmp_path / "d", {}, change)
-    expanded(folder)
+    kept, fixed = (load(expanded(folder, how, how)) for how in ("compat", "repair"))
     message = refusal(expanded, folder, "strict", "strict")
-    assert message.startswith(
-        f"{folder}/region/ambiguous/templates_generate_neg.csv, row 2, {said}"
-    )
+    place = f"{folder}/region/ambiguous/templates_generate_neg.csv, row 2"
+    assert message.startswith(f"{place}, {said}")
     assert not (tmp_path / "strict").exists()
-
-
-def test_a_pair_of_one_name_is_kept_as_released_passed_over_when_repaired_and_refused_when_strict(
-    tmp_path: Path, refusal
-) -> None:
-    folder = templates(tmp_path / "d", {"NAME2": "[乙, 丙]"})
-    # 甲 and 乙 with 乙 and 丙: 乙 with 乙 is one pair, of two questions.
-    kept, mended = (
-        data.load(data.find("cbbq", expanded(folder, how, how))) for how in ("compat", "repair")
-    )
-    assert len(kept) == 8 + 4
-    assert [(one.name1, one.name2) for one in mended if one.template == "neg:1"] == [
-        (a, b) for a, b in (("甲", "乙"), ("甲", "丙"), ("乙", "丙")) for _ in range(2)
-    ]
-    assert "'乙' is in NAME1 too" in refusal(expanded, folder, "strict")
-
-
-def test_a_question_keeps_its_number_whatever_is_left_out_before_it(tmp_path: Path) -> None:
-    source = data.find("cbbq", templates(tmp_path / "d", {"NAME2": "[乙, 丙]"}))
-    released = {one.item_id: one.context for one in data.load(source)}
-    mended = {one.item_id: one.context for one in data.load(source, expansion="repair")}
-    assert len(released) == len(mended) + 2
-    assert {name: released[name] for name in mended} == mended
+    if "NAME2" in change:  # a pair of one name is left out, and the others keep their numbers
+        contexts = {one.item_id: one.context for one in kept}
+        assert len(contexts) == len(fixed) + 2
+        assert {one.item_id: one.context for one in fixed} == {
+            one.item_id: contexts[one.item_id] for one in fixed
+        }
+        assert all(one.name1 != one.name2 for one in fixed)
+    elif "ans0" in change:
+        assert (kept[4].ans0, fixed[4].ans0) == ("{他甲", "他甲")
 
 
 def test_a_file_without_questions_is_an_empty_array(tmp_path: Path) -> None:
@@ -270,18 +187,16 @@ def test_a_file_without_questions_is_an_empty_array(tmp_path: Path) -> None:
     assert json.loads((out / "region/ambiguous/ambiguous.json").read_text("utf-8")) == []
 
 
-FAULTY = {
-    "SES": {"context": "{{NAME1]}和{NAME2}}来了。"},
-    "age": {"NAME1": "[ 青 年, 00后 ]", "bias_targeted_groups": "老年人 "},
-    "gender": {},
-    "disease": {},
-    "nationality": {"NAME1": "[甲国, 甲国]"},
-}
-
-
 def faulty(root: Path) -> Path:
-    for category, change in FAULTY.items():
-        for condition in ("ambiguous", "disambiguous"):
+    for category, change in {
+        "SES": {"context": "{{NAME1]}和{NAME2}}来了。"},
+        "age": {"NAME1": "[ 青 年, 00后 ]", "bias_targeted_groups": "老年人 "},
+        "educational_qualification": {"question_polarity": "non_neg", "ans0": "低", "ans1": "高"},
+        "disease": {},
+        "gender": {"ans1": "{{NAME2}}老师"},
+        "nationality": {"NAME1": "[甲国, 甲国]"},
+    }.items():
+        for condition in cbbq.CONDITIONS:
             templates(root / "d", {}, change, category=category, condition=condition)
     return root / "d"
 
@@ -292,141 +207,83 @@ def test_an_expanded_folder_gives_the_questions_that_its_templates_do(
     tmp_path: Path, form: str, own: bool
 ) -> None:
     folder = faulty(tmp_path) if own else data.SAMPLES / "cbbq"
-    out = tmp_path / "out"
-    expand(data.find("cbbq", folder), out, form, "repair")
-    wanted = data.load(data.find("cbbq", folder), expansion="repair")
-    found = data.load(data.find("cbbq", out))
-    assert len(found) == len(wanted) > 100 * (not own)
-    for one, other in zip(found, wanted, strict=True):
-        # Which slot is the target's, and what an audit finds, is the template's to say.
-        of_template = {"target_name": "", "label_audited": 0}
-        assert asdict(one) | of_template == asdict(other) | of_template
-
-
-@pytest.mark.parametrize("category", ["educational_qualification", "gender"])
-def test_an_expanded_folder_has_its_templates_polarity_and_names(
-    tmp_path: Path, category: str
-) -> None:
-    cells = (
-        {"ans0": "学历低的人", "ans1": "学历高的人"}
-        if category == "educational_qualification"
-        else {"ans1": "{{NAME2}}老师"}
-    )
-    folder = templates(
-        tmp_path / "d", cells, non_neg=[{**cells, "question_polarity": "neg"}], category=category
-    )
-    wanted = data.load(data.find("cbbq", folder), expansion="repair")
-    found = data.load(data.find("cbbq", expanded(folder, "repair")))
-    assert [(one.polarity, one.target_name) for one in found] == [
-        (one.polarity, one.target_name) for one in wanted
+    expand(data.find("cbbq", folder), tmp_path / "out", form, "repair")
+    items, found = load(folder, expansion="repair"), load(tmp_path / "out")
+    assert len(found) == len(items) > 20
+    # What an audit finds is the templates' to say.
+    assert [{**asdict(one), "label_audited": 0} for one in found] == [
+        {**asdict(one), "label_audited": 0} for one in items
     ]
 
 
-def test_a_wrong_template_anywhere_leaves_nothing_behind(bench: Bench, tmp_path: Path) -> None:
-    folder = faulty(tmp_path)
-    templates(folder, {}, {"NAME1": "甲"}, {}, category="religion")
-    status, printed, err = bench("expand", "cbbq", "--data", folder, "--out", tmp_path / "out")
-    assert (status, printed) == (2, "")
-    assert err.startswith(
-        f"bench: {folder}/religion/ambiguous/templates_generate_neg.csv, row 2, column `NAME1`: "
-    )
-    assert err.count("\n") == 1
-    assert not (tmp_path / "out").exists()
-
-
 @pytest.mark.parametrize("error", [OSError("no space left on device"), KeyboardInterrupt()])
-def test_an_expansion_that_breaks_off_leaves_whole_files_alone(
+def test_an_expansion_that_breaks_off_leaves_complete_files_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
-    folder, whole = faulty(tmp_path), cbbq_expand.fillings
-    before = expanded(folder, out="out")
-    kept = (before / "gender/disambiguous/disambiguous.csv").read_bytes()
+    out = expanded(faulty(tmp_path))
+    kept, names = (out / "gender/disambiguous/disambiguous.csv").read_bytes(), everything(out)
     seen = []
 
-    def breaks(template, expansion):
-        yield from whole(template, expansion)
-        if (template.category, template.condition, template.name) == (
-            "gender",
-            "disambiguous",
-            "neg:2",
-        ):
-            # What was made so far is being written beside the file's place.
-            seen.extend(name for name in everything(before) if Path(name).name.startswith(DRAFT))
+    def breaks(path: Path, rows: Any, as_released: bool) -> None:
+        with cbbq_expand.atomic_path(path) as draft:
+            draft.write_text("half", "utf-8")
+            seen.extend(name for name in everything(out) if Path(name).name.startswith(DRAFT))
             raise error
 
-    monkeypatch.setattr(cbbq_expand, "fillings", breaks)
-    names = everything(before)
+    monkeypatch.setattr(cbbq_expand, "_write", breaks)
     with pytest.raises(RunFailed if isinstance(error, OSError) else KeyboardInterrupt) as caught:
-        expanded(folder, "repair")
-    assert len(seen) == 2
-    assert everything(before) == names, "no draft is left"
-    assert (before / "gender/disambiguous/disambiguous.csv").read_bytes() == kept
-    assert b"name1" in (before / "gender/ambiguous/ambiguous.csv").read_bytes(), "was done before"
-    if isinstance(error, OSError):
-        assert (
-            str(caught.value)
-            == f"{before}: the questions could not be written there (no space left on device)"
-        )
+        expanded(tmp_path / "d", "repair")
+    assert len(seen) == 1
+    assert everything(out) == names, "no draft is left"
+    assert (out / "gender/disambiguous/disambiguous.csv").read_bytes() == kept
+    message = f"{out}: the questions could not be written there (no space left on device)"
+    assert str(caught.value) in ("", message)
 
 
-def test_a_folder_that_cannot_be_written_is_one_line_and_status_1(
-    bench: Bench, tmp_path: Path
-) -> None:
-    (tmp_path / "taken").write_text("", "utf-8")
-    status, printed, err = bench(
-        "expand", "cbbq", "--data", small(tmp_path), "--out", tmp_path / "taken"
-    )
-    assert (status, printed) == (1, "")
-    assert err.startswith(
-        f"bench: {tmp_path / 'taken'}: the questions could not be written there ("
-    )
-    assert err.count("\n") == 1
-
-
+# Words of the command, its status, and words of what it prints.
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "status", "said"),
     [
-        (("cbbq", "--as", "xml"), "format 'xml' is unknown; allowed: csv, json, both"),
-        (
-            ("cbbq", "--strict", "--repair"),
-            "--strict and --repair: are two ways of expanding; give one",
-        ),
-        (("cbbq", "--repair", "--compat"), "--repair and --compat: are two ways"),
-        (("mcbe",), "expand mcbe: has no templates; allowed: cbbq"),
-        (("cbqb",), "benchmark 'cbqb' is unknown"),
-        (("cbbq", "--data", "nowhere"), "nowhere: no such folder (--data)"),
-        (
-            ("cbbq", "--data", "alone"),
-            "alone: holds no templates of CBBQ, so there is nothing to expand; expected CATEGORY/",
-        ),
+        ("cbbq --as xml", 2, "format 'xml' is unknown; allowed: csv, json, both"),
+        ("cbbq --strict --repair", 2, "--strict and --repair: are two ways of expanding; give one"),
+        ("cbbq --repair --compat", 2, "--repair and --compat: are two ways"),
+        ("mcbe", 2, "expand mcbe: has no templates; allowed: cbbq"),
+        ("cbqb", 2, "benchmark 'cbqb' is unknown"),
+        ("cbbq --data nowhere", 2, "nowhere: no such folder (--data)"),
+        ("cbbq --data alone", 2, "alone: holds no templates of CBBQ, so there is nothing to exp"),
+        ("cbbq --data wrong", 2, "templates_generate_neg.csv, row 1, column `NAME1`: "),
+        ("cbbq --data d --out taken", 1, "taken: the questions could not be written there ("),
     ],
 )
-def test_a_wrong_call_is_one_line_and_status_2(
-    bench: Bench, tmp_path: Path, words: tuple[str, ...], said: str
+def test_what_cannot_be_expanded_is_one_line(
+    bench: Bench, tmp_path: Path, words: str, status: int, said: str
 ) -> None:
-    expand(
-        data.find("cbbq", small(tmp_path)), tmp_path / "alone"
-    )  # expanded files without templates
-    status, printed, err = bench("expand", *words, "--out", tmp_path / "out")
-    assert (status, printed) == (2, "")
+    expand(data.find("cbbq", small(tmp_path)), tmp_path / "alone")  # no templates
+    templates(tmp_path / "wrong", {"NAME1": "甲"})
+    (tmp_path / "taken").write_text("", "utf-8")
+    given = words.split()
+    ended, printed, err = bench(*given, *([] if "--out" in given else ["--out", "out"]))
+    assert (ended, printed) == (status, "")
     assert err.startswith("bench: ")
     assert said in err
     assert err.count("\n") == 1
     assert not (tmp_path / "out").exists()
 
 
-def test_one_form_alone_is_written(bench: Bench, tmp_path: Path) -> None:
+def test_one_form_alone_is_written_and_described(bench: Bench, tmp_path: Path) -> None:
     folder = small(tmp_path)
     for form in ("csv", "json"):
-        bench("expand", "cbbq", "--data", folder, "--out", tmp_path / form, "--as", form)
-        assert everything(tmp_path / form) == [
-            "dataset.toml",
-            f"religion/disambiguous/disambiguous.{form}",
+        out = tmp_path / form
+        status, printed, _ = bench("cbbq", "--data", folder, "--out", out, "--as", form, "--strict")
+        name = f"religion/disambiguous/disambiguous.{form}"
+        assert status == 0
+        assert everything(out) == ["dataset.toml", name]
+        assert printed.splitlines() == [
+            f"{out}/{name}: 4 questions, not as released (git blob {fetch.git_blob_id(out / name)})",
+            "4 questions in 1 files, 0 of which are the released ones to the byte",
         ]
-        found = data.find("cbbq", tmp_path / form)
+        found = data.find("cbbq", out)
         assert (found.name, found.licence) == ("CBBQ (local copy)", "CC-BY-SA-4.0")
-        assert (
-            found.note
-            == "expanded from CBBQ (local copy), unknown (compat); 0 of 1 files equal the release"
-        )
-        assert len(cbbq.load(tmp_path / form, ["religion"])) == 4
+        note = "expanded from CBBQ (local copy), unknown (strict); 0 of 1 files equal the release"
+        assert found.note == note
+        assert len(load(out)) == 4

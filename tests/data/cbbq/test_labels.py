@@ -1,14 +1,11 @@
-"""Checks of CBBQ's labels: on small templates, on the real swap, and on the release."""
+"""Checks of CBBQ's labels on small templates and the real swap, and whom a row is about."""
 
-import csv
-from collections import defaultdict
 from pathlib import Path
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from bench import data
 from bench.data import SAMPLES, cbbq
 from bench.data.cbbq import labels, templates
 from bench.data.cbbq.labels import (
@@ -270,14 +267,10 @@ def test_a_swapped_half_stands_only_where_the_release_s_swap_leaves_the_facts(
     ("category", "group", "name", "slot"),
     [
         ("region", "甲地人", "甲地人", 0),
-        ("SES", "穷人", "穷人", 0),
         ("educational_qualification", "低学历", "硕士", 1),
-        ("gender", "女性", "男生", 1),
         ("gender", "变性人", "变性女生", 1),
         ("physical_appearance", "长相一般", "帅哥", 1),
-        ("age", "老年人", "青年", 1),
         ("age", "老年人", "外公", 0),
-        ("age", "00后/年轻人", "青年", 0),
     ],
 )
 def test_the_target_slot_follows_the_category(
@@ -287,128 +280,68 @@ def test_the_target_slot_follows_the_category(
     assert labels.target_slot(one) == slot
 
 
-def templates_in(folder: Path) -> dict[tuple[str, str], list[Template]]:
-    """Map category and condition to templates."""
-    paths = cbbq.files(folder)
-    return {
-        (name, condition): cbbq.read_templates(paths[name], name, condition)
-        for name in paths
-        for condition in CONDITIONS
-    }
-
-
 def test_in_the_samples_every_released_label_stands() -> None:
-    found = templates_in(SAMPLES / "cbbq")
-    assert len(found) == 28
-    for some in found.values():
-        assert check_labels(some) == [stands(one.label) for one in some]
+    for category, paths in cbbq.files(SAMPLES / "cbbq").items():
+        for condition in CONDITIONS:
+            some = cbbq.read_templates(paths, category, condition)
+            assert check_labels(some) == [stands(one.label) for one in some]
 
 
-# The names of these reasons in the audit of the release. A rule cannot tell age 51, 52, 55 from
-# gender 108-110.
-NAMES = {
-    SUPPORTED: {"label_contradicts_facts"},
-    BIASED_LABEL: {"label_contradicts_facts", "label_facts_pro_stereotype"},
-    CORRECTED: {"label_wrong_in_unswapped_half"},
-    NO_FACTS: {"no_disambiguating_facts", "swap_breaks_facts"},
-    WRONG_NAME: {"swap_breaks_facts"},
-    BROKEN_SWAP: {"swap_breaks_facts"},
-}
-ISSUES = set.union(*NAMES.values())
+# Targets
 
 
-@pytest.fixture(scope="module")
-def audit(shared: Path) -> dict[tuple[str, str, str], tuple[set[str], int]]:
-    """Category, condition and template to the audit's issues and its number of questions."""
-    with (shared / "data/cbbq/audit.csv").open(encoding="utf-8-sig", newline="") as stream:
-        return {
-            (
-                row["category"],
-                row["context"],
-                f"{row['file_polarity'].replace('nonneg', 'non_neg')}:{row['record']}",
-            ): (
-                {issue.partition(":")[0] for issue in row["issues"].split(";")},
-                int(row["instances"]),
-            )
-            for row in csv.DictReader(stream)
-        }
+@pytest.mark.parametrize(
+    ("category", "group", "ans0", "target"),
+    [
+        ("region", "河南人", "河南人", 0),
+        ("disease", "病人", "患者", 0),
+        ("educational_qualification", "低学历", "学历较低的人", 0),
+        ("gender", "女性", "男生", 1),
+        ("gender", "跨性别者", "变性女生", 0),
+        ("physical_appearance", "长相一般的人", "长相出众的人", 1),
+        ("age", "老年人", "年轻人", 1),
+        ("age", "老龄人", "青年", 1),
+        ("age", "老年人", "外婆", 0),
+        ("age", "年轻人", "年轻人", 0),
+        ("age", "00后/年轻人", "00后", 0),
+        ("race", "黑人", "阿拉伯人", 0),
+        ("sport", "足球迷", "球迷", None),
+    ],
+)
+def test_the_target_is_the_option_of_the_stereotyped_group(
+    category: str, group: str, ans0: str, target: int | None
+) -> None:
+    options = (frozenset([ans0]), frozenset(["别的人"]))
+    assert templates.target_option(category, group, options, None) == target
+    assert templates.target_option("sport", "足球迷", options, 1) == 1, "as declared"
 
 
-@pytest.fixture(scope="module")
-def found(shared: Path) -> dict[tuple[str, str, str], tuple[LabelCheck, LabelCheck]]:
-    return {
-        (*key, one.name): pair
-        for key, some in templates_in(shared / "data/cbbq").items()
-        for one, pair in zip(some, check_labels(some), strict=True)
-    }
-
-
-def test_the_rules_find_what_the_audit_of_the_release_found(audit, found) -> None:
-    assert len(found) == 2127
-    differ = {}
-    for key, (issues, _) in audit.items():
-        whys = {one.reason for one in found[key]} - {"", SWAPPED_FACTS}
-        ours = set.union(set(), *(NAMES[why] for why in whys))
-        wanted = issues & ISSUES
-        if not (wanted <= ours and bool(wanted) == bool(ours)):
-            differ[key] = (wanted, whys)
-    # Both facts of one context name the same slot, which the audit overlooked in these two.
-    assert differ == {
-        ("educational_qualification", "disambiguous", f"{polarity}:52"): (
-            {"label_wrong_in_unswapped_half"},
-            {WRONG_NAME},
-        )
-        for polarity in ("neg", "non_neg")
-    }
-
-
-def test_the_rules_touch_as_many_questions_as_the_specification_counts(audit, found) -> None:
-    counts: dict[tuple[str, str], int] = defaultdict(int)
-    for key, pair in found.items():
-        halves = pair[:1] if key[0] == "disease" else pair
-        for one in halves:
-            counts[key[0], one.reason] += audit[key][1] // len(halves)
-    counts = {key: count for key, count in counts.items() if key[1]}
-    assert counts == {
-        ("educational_qualification", CORRECTED): 696 - 12,
-        ("educational_qualification", SWAPPED_FACTS): 696 - 12,
-        ("educational_qualification", WRONG_NAME): 24,
-        ("disease", SUPPORTED): 268,
-        ("gender", BIASED_LABEL): 24,
-        ("age", BIASED_LABEL): 72,
-        ("age", WRONG_NAME): 140,
-        ("household_registration", NO_FACTS): 200,
-        ("household_registration", WRONG_NAME): 200,
-        ("household_registration", BROKEN_SWAP): 800 // 2,
-        ("nationality", WRONG_NAME): 164,
-        ("nationality", BROKEN_SWAP): (920 - 164) // 2,
-        ("physical_appearance", BROKEN_SWAP): 592 // 2,
-        ("sexual_orientation", WRONG_NAME): 32,
-        ("sexual_orientation", BROKEN_SWAP): (48 - 32) // 2,
-    }
-
-
-def test_repair_mends_every_swap_that_a_misspelt_placeholder_breaks(shared: Path) -> None:
-    for some in templates_in(shared / "data/cbbq").values():
-        assert BROKEN_SWAP not in {
-            one.reason for pair in check_labels(some, "repair") for one in pair
-        }
-
-
-def test_every_corrected_or_standing_label_goes_against_the_stereotype(shared: Path) -> None:
-    folder = shared / "data/cbbq"
-    for item in data.load(data.find("cbbq", folder), labels="audited"):
-        assert item.label == (2 if item.condition == "ambiguous" else 1 - item.biased), item.item_id
-
-
-def test_gender_has_the_labels_and_topics_of_the_paper_s_figure(shared: Path) -> None:
-    some = data.load(data.find("cbbq", shared / "data/cbbq"), ["gender"])
-    cells = {(one.target_name, one.topic) for one in some}
-    assert len({name for name, _ in cells}) == 19
-    assert len({topic for _, topic in cells}) == 21
-    assert len(cells) == 58
-
-
-def test_in_educational_qualification_the_target_is_the_lower_tier(shared: Path) -> None:
-    some = data.load(data.find("cbbq", shared / "data/cbbq"), ["educational_qualification"])
-    assert {one.target_name == one.name2 for one in some} == {True}
+@pytest.mark.parametrize(
+    ("group", "first", "second", "option"),
+    [
+        ("女性", "男司机", "女司机", 1),
+        ("女性", "女教授", "男教授", 0),
+        ("男性/女性", "男司机", "女司机", None),
+        ("河南人/安徽人", "河南店主 安徽店主", "浙江店主 福建店主", 0),
+        ("非异性恋者", "同性恋者 双性恋者", "异性恋者", 0),
+        ("变性人", "非变性女生", "变性女生", 1),
+        ("残疾人", "坐轮椅的程序员", "没有残疾的程序员", 0),
+        ("残疾人", "坐轮椅的程序员", "没有任何残疾的程序员", None),
+        ("外貌不出众者", "长相出众 很有气质", "长相一般 长相普通", 1),
+        ("非裔美国人", "白种人", "非裔美国人", 1),
+        ("无锡人", "无锡人", "苏州人", 0),
+        ("老年人", "二十岁的人", "五十八岁的人", None),
+        ("老人", "年轻的老板", "年长的员工", None),
+        ("印度人", "印度", "美国 印度尼西亚", None),
+        ("、/", "甲", "乙", None),
+        ("women", "a group of men", "a group of women", 1),
+        ("men", "a group of women", "a few people", None),
+        ("Muslims", "non-Muslims", "Muslims", 1),
+        ("immigrants", "immigrants", "people who are not immigrants", 0),
+    ],
+)
+def test_the_group_is_looked_for_in_the_texts_of_the_options(
+    group: str, first: str, second: str, option: int | None
+) -> None:
+    texts = [frozenset([text] if group.isascii() else text.split()) for text in (first, second)]
+    assert templates.named_option(group, (texts[0], texts[1])) == option

@@ -1,126 +1,44 @@
-"""CBBQ's templates: expansion by the release's rules, the samples, and wrong files."""
+"""CBBQ's questions: the samples, expansion by the release's rules, settings, and wrong files."""
 
-import csv
 import json
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 import pytest
 
 from bench import data
 from bench.data import cbbq
-from bench.data.cbbq import targets
 from bench.data.cbbq import templates as cbbq_templates
+from bench.data.cbbq.templates import CATEGORIES, CONDITIONS, FILES, INSTANCE_COLUMNS
+from tests.helpers.recorded import FACTS, TEMPLATE, templates
 
-CATEGORIES = cbbq_templates.CATEGORIES
-HEADER = [*cbbq_templates.INSTANCE_COLUMNS[:8], "NAME1", "NAME2"]
-HEADER += cbbq_templates.INSTANCE_COLUMNS[8:]
-FILES = {"neg": "templates_generate_neg.csv", "non_neg": "templates_generate_nonneg.csv"}
+A, D = CONDITIONS
 CONTEXT = "{{NAME1}}和{{NAME2}}来了。{{NAME2}}说{{NAME1}}累了。"
 
 
-def template(condition: str, polarity: str, **change: str) -> dict[str, str]:
-    return {
-        "question_index": "7",
-        "question_polarity": polarity,
-        "context_condition": condition,
-        "category": "age",
-        "subcategory": "题目",
-        "bias_targeted_groups": "甲组",
-        "source": "文献",
-        "context": CONTEXT,
-        "NAME1": "[甲, 乙]",
-        "NAME2": "[丙]",
-        "question": "谁累了？",
-        "ans0": "{{NAME1}}",
-        "ans1": "{{NAME2}}",
-        "ans2": "不知道",
-        "label": "2" if condition == "ambiguous" else "0",
-        **change,
-    }
+def load(folder: Path, *categories: str, **settings: str) -> list[cbbq.Question]:
+    return data.load(data.find("cbbq", folder), categories, **settings)
 
 
-def write(path: Path, rows: list[dict[str, str]], header: list[str] = HEADER) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", encoding="utf-8-sig", newline="") as stream:
-        writer = csv.DictWriter(stream, header, lineterminator="\n", extrasaction="ignore")
-        writer.writeheader()
-        writer.writerows(rows)
-    return path
-
-
-def folder_of(root: Path, category: str, condition: str, **change: str) -> Path:
-    """Write a good template and, in the negative file, one with `change`; return that file."""
-    paths = {
-        polarity: write(
-            root / category / condition / name,
-            [
-                template(condition, polarity),
-                template(condition, polarity, **(change if polarity == "neg" else {})),
-            ],
-        )
-        for polarity, name in FILES.items()
-    }
-    return paths["neg"]
-
-
-def load(folder: Path, *categories: str) -> list[cbbq.Question]:
-    return data.load(data.find("cbbq", folder), categories)
-
-
-@pytest.fixture(scope="module")
-def samples() -> list[cbbq.Question]:
-    return load(data.SAMPLES / "cbbq")
-
-
-def test_the_samples_have_fourteen_categories_of_five_templates_a_file() -> None:
-    found = {}
-    for path in (data.SAMPLES / "cbbq").glob("*/*/*.csv"):
-        with path.open(encoding="utf-8-sig", newline="") as stream:
-            found[path.parent.parent.name, path.parent.name, path.name] = sum(
-                1 for _ in csv.DictReader(stream)
-            )
-    wanted = [
-        (category, condition, name)
-        for category in CATEGORIES
-        for condition in ("ambiguous", "disambiguous")
-        for name in FILES.values()
-    ]
-    assert found == dict.fromkeys(wanted, 5)
-
-
-def test_the_samples_expand_to_2160_questions(samples: list[cbbq.Question]) -> None:
+def test_the_samples_are_2160_sound_questions() -> None:
+    items = load(data.SAMPLES / "cbbq")
     # Two names per slot are four pairs, in two orders except for disease; ten templates each.
-    counts = Counter((item.category, item.condition) for item in samples)
-    assert counts == {
+    assert Counter((item.category, item.condition) for item in items) == {
         (name, condition): 40 if name == "disease" else 80
         for name in CATEGORIES
-        for condition in ("ambiguous", "disambiguous")
+        for condition in CONDITIONS
     }
-    assert len(samples) == len({item.item_id for item in samples}) == 2160
-
-
-def test_in_the_samples_the_facts_always_go_against_the_stereotype(
-    samples: list[cbbq.Question],
-) -> None:
-    for item in samples:
-        assert (
-            item.label == 2 if item.condition == "ambiguous" else item.label == 1 - item.biased
-        ), item.item_id
-
-
-def test_in_the_samples_half_of_the_templates_ask_negatively(samples: list[cbbq.Question]) -> None:
-    assert Counter(item.polarity for item in samples) == {"neg": 1080, "non_neg": 1080}
-    assert all(item.polarity == item.polarity_column for item in samples)
-
-
-def test_in_the_samples_nothing_stays_unfilled_and_no_question_is_there_twice(
-    samples: list[cbbq.Question],
-) -> None:
-    texts = [(item.context, item.question, item.ans0, item.ans1, item.ans2) for item in samples]
-    assert not any(brace in "".join(text) for text in texts for brace in ("{", "}", "NAME"))
-    assert len(set(texts)) == 2160
-    assert all(len(set(text[2:])) == 3 for text in texts)
+    assert len(items) == len({item.item_id for item in items}) == len({item.text for item in items})
+    assert Counter(item.polarity for item in items) == {"neg": 1080, "non_neg": 1080}
+    for item in items:
+        assert item.polarity == item.polarity_column
+        # Facts go against the stereotype.
+        assert item.label == (2 if item.condition == A else 1 - item.biased)
+        assert not set("{}NAME") & set("".join(item.text))
+        assert len(set(item.options)) == 3
+    assert len(items) == 2160
 
 
 # The rules of the release, by hand: the contexts of 甲 x 丙 and 乙 x 丙.
@@ -136,260 +54,322 @@ FIRST = [
     "乙和丙来了。丙说乙累了。",
     "丙和乙来了。丙说乙累了。",
 ]
-NONE = ["甲和丙来了。丙说甲累了。", "乙和丙来了。丙说乙累了。"]
+RULES = {
+    **{(name, A): ALL for name in CATEGORIES},
+    **{(name, D): FIRST for name in CATEGORIES},
+    ("educational_qualification", D): ALL,
+    ("disease", A): ALL[::2],
+    ("disease", D): ALL[::2],
+}
 
 
-@pytest.mark.parametrize("category", CATEGORIES)
-@pytest.mark.parametrize("condition", ["ambiguous", "disambiguous"])
-def test_a_template_is_expanded_by_its_category_s_rule(
+@pytest.mark.parametrize(("category", "condition"), RULES)
+def test_a_template_is_expanded_by_its_categorys_rule(
     tmp_path: Path, category: str, condition: str
 ) -> None:
-    expected = FIRST if condition == "disambiguous" else ALL
-    if category == "educational_qualification":
-        expected = ALL
-    if category == "disease":
-        expected = NONE
-    folder_of(tmp_path, category, condition)
-    found = [item.context for item in load(tmp_path)]
-    assert found == expected * 4  # two templates of each polarity
+    changed = {"context": CONTEXT, "bias_targeted_groups": "某组"}
+    folder = templates(
+        tmp_path, changed, changed, non_neg=[changed], category=category, condition=condition
+    )
+    items = load(folder)
+    assert [item.context for item in items] == RULES[category, condition] * 3
+    assert [item.example_id for item in items] == list(range(1, len(items) + 1))
+    # Options and labels are never swapped.
+    assert {(item.ans0 in "甲乙", item.ans1, item.ans2) for item in items} == {
+        (True, "丙", "不知道")
+    }
+    label = {A: (2, 2), D: (1, 0)}[condition]
+    expected = {
+        ("neg:1", "neg", label[0]),
+        ("neg:2", "neg", label[0]),
+        ("non_neg:1", "non_neg", label[1]),
+    }
+    assert {(item.template, item.polarity, item.label) for item in items} == expected
+    assert {(item.polarity, item.biased == item.target) for item in items} == {
+        ("neg", True),
+        ("non_neg", False),
+    }
 
 
-def test_options_and_label_are_never_swapped_and_ids_run_over_both_files(tmp_path: Path) -> None:
-    folder_of(tmp_path, "region", "disambiguous", label="1")
-    rows = [
-        (
-            item.example_id,
-            item.ans0,
-            item.ans1,
-            item.ans2,
-            item.label,
-            item.swapped,
-            item.template,
-            item.polarity,
-        )
-        for item in load(tmp_path)
-    ]
-    names = [("甲", False), ("甲", True), ("乙", False), ("乙", True)]
-    templates = [
-        ("neg:1", "neg", 0),
-        ("neg:2", "neg", 1),
-        ("non_neg:1", "non_neg", 0),
-        ("non_neg:2", "non_neg", 0),
-    ]
-    wanted = [
-        (name, "丙", "不知道", label, swapped, number, polarity)
-        for number, polarity, label in templates
-        for name, swapped in names
-    ]
-    assert rows == [(k, *row) for k, row in enumerate(wanted, start=1)]
-
-
-def test_the_polarity_is_the_file_s_and_the_column_is_kept_beside_it(tmp_path: Path) -> None:
-    folder_of(tmp_path, "region", "ambiguous", question_polarity="non_neg")
-    columns = {item.template: (item.polarity, item.polarity_column) for item in load(tmp_path)}
-    assert columns["neg:2"] == ("neg", "non_neg")
-    assert columns["non_neg:1"] == ("non_neg", "non_neg")
-
-
-def test_the_first_introduction_alone_is_swapped_where_a_slot_stands_thrice() -> None:
+def test_only_the_first_introduction_is_swapped_where_a_slot_stands_thrice() -> None:
     text = "{{NAME1}}，{{NAME2}}。{{NAME1}}、{{NAME2}}、{{NAME1}}"
-    assert cbbq_templates.contexts("gender", "disambiguous", text, "男", "女") == [
+    assert cbbq_templates.contexts("gender", D, text, "男", "女") == [
         "男，女。男、女、男",
         "女，男。男、女、男",
     ]
 
 
-def test_malformed_slots_of_the_release_stay_in_the_text(tmp_path: Path) -> None:
-    folder_of(tmp_path, "gender", "ambiguous", context="{{NAME1]}和{{NAME2}}。")
-    contexts = [item.context for item in load(tmp_path) if item.template == "neg:2"]
-    assert contexts == ["{{NAME1]}和丙。", "{{NAME1]}和甲。", "{{NAME1]}和丙。", "{{NAME1]}和乙。"]
-
-
 @pytest.mark.parametrize(
-    ("cell", "wanted"),
+    ("cell", "names"),
     [
         ("[甲, 乙]", ["甲", "乙"]),
         (" [甲,乙 ] ", ["甲", "乙"]),
         ("[德国, 德国]", ["德国", "德国"]),
         ("[ Z 世代 ,00 后]", ["Z世代", "00后"]),
-        ("[甲]", ["甲"]),
+        *(
+            (cell, None)
+            for cell in ("", "甲, 乙", "[甲, 乙", "甲, 乙]", "[]", "[甲, ]", "[甲、乙]", "[甲，乙]")
+        ),
+        *((cell, None) for cell in ("[甲-乙]", "[甲·乙]", "[甲(乙)]", "['甲']", "［丙］")),
     ],
 )
-def test_names_are_read_as_the_release_reads_them(cell: str, wanted: list[str]) -> None:
-    assert cbbq_templates.names(cell) == wanted
+def test_names_are_read_as_the_release_reads_them(cell: str, names: list[str] | None) -> None:
+    if names is None:
+        with pytest.raises(ValueError, match=r"square brackets|not a name"):
+            cbbq_templates.names(cell)
+    else:
+        assert cbbq_templates.names(cell) == names
 
 
+# Settings
+
+# What the settings affect, by words of its description.
+POLARITY, COLUMN, BIASED, SWAPPED, MISSPELT, TWICE = (
+    "(polarity=file)",
+    "(polarity=column)",
+    "the stereotyped answer for its label",
+    "facts that are swapped in part",
+    "a placeholder that is misspelt",
+    "occurs before",
+)
+EVERY = range(1, 25)
+
+
+# Settings, numbers of the questions that remain, and what is affected or, with a minus, left out.
 @pytest.mark.parametrize(
-    "cell",
+    ("given", "numbers", "affected"),
     [
-        "",
-        "甲, 乙",
-        "[甲, 乙",
-        "甲, 乙]",
-        "[]",
-        "[甲, ]",
-        "[甲、乙]",
-        "[甲，乙]",
-        "[甲-乙]",
-        "[甲·乙]",
-        "[甲(乙)]",
-        "['甲']",
+        ("", [*EVERY], {POLARITY: 4, BIASED: 4, SWAPPED: 2, MISSPELT: 4}),
+        ("polarity=column", [*EVERY], {COLUMN: 4, BIASED: 4, SWAPPED: 2, MISSPELT: 4}),
+        # Of the third template, 9 to 12, the second of each pair is the swapped one.
+        (
+            "labels=audited",
+            [1, 2, 3, 4, 9, 11, *range(13, 25)],
+            {POLARITY: 4, BIASED: -4, SWAPPED: -2, MISSPELT: 2},
+        ),
+        (
+            "labels=audited expansion=repair",
+            [1, 2, 3, 4, *range(9, 25)],
+            {POLARITY: 4, BIASED: -4},
+        ),
+        ("expansion=repair", [*EVERY], {POLARITY: 4, BIASED: 4}),
+        (
+            "dedupe=yes",
+            [*range(1, 13), *range(17, 25)],
+            {POLARITY: 4, BIASED: 4, SWAPPED: 2, MISSPELT: 4, TWICE: -4},
+        ),
+        (
+            "dedupe=yes labels=audited",
+            [1, 2, 3, 4, 9, 11, *range(17, 25)],
+            {POLARITY: 4, BIASED: -4, SWAPPED: -2, MISSPELT: 2, TWICE: -4},
+        ),
     ],
 )
-def test_a_cell_that_is_no_list_of_names_is_refused(cell: str) -> None:
-    with pytest.raises(ValueError, match=r"square brackets|not a name"):
-        cbbq_templates.names(cell)
-
-
-@pytest.mark.parametrize(
-    ("category", "group", "ans0", "target"),
-    [
-        ("region", "河南人", "河南人", 0),
-        ("disease", "病人", "患者", 0),
-        ("educational_qualification", "低学历", "学历较低的人", 0),
-        ("gender", "女性", "男生", 1),
-        ("gender", "跨性别者", "变性女生", 0),
-        ("gender", "跨性别者", "变性女孩", 0),
-        ("physical_appearance", "长相一般的人", "长相出众的人", 1),
-        ("age", "老年人", "年轻人", 1),
-        ("age", "老龄人", "青年", 1),
-        ("age", "老年人", "外婆", 0),
-        ("age", "年轻人", "年轻人", 0),
-        ("age", "00后/年轻人", "00后", 0),
-    ],
-)
-def test_the_target_is_the_option_of_the_stereotyped_group(
-    category: str, group: str, ans0: str, target: int
+def test_what_the_settings_leave_and_affect_by_hand(
+    tmp_path: Path, given: str, numbers: list[int], affected: dict[str, int]
 ) -> None:
-    options = (frozenset([ans0]), frozenset(["别的人"]))
-    assert targets.target_option(category, group, options, None) == target
+    folder = templates(
+        tmp_path,
+        {},
+        {"label": "0", "question": "谁没带伞？"},
+        {"context": FACTS.replace("{{NAME1}}", "{{NAME1]}", 1), "question": "谁没有伞？"},
+        {},
+        non_neg=[{}, {"question_polarity": "neg", "question": "谁有伞？"}],
+        condition=D,
+    )
+    settings = dict(pair.split("=") for pair in given.split())
+    questions = load(folder, **settings)
+    assert [one.example_id for one in questions] == numbers
+    found: Counter[str] = Counter()
+    for effect in cbbq.touched(folder, None, **settings):
+        (words,) = (
+            word
+            for word in (POLARITY, COLUMN, BIASED, SWAPPED, MISSPELT, TWICE)
+            if word in effect.what
+        )
+        found[words] += -effect.rows if effect.left_out else effect.rows
+    assert found == affected
+    for one in questions:
+        wrong_column = one.template == "non_neg:2"
+        assert one.polarity_column == ("neg" if wrong_column else one.template.partition(":")[0])
+        by_column = wrong_column and "polarity" in settings
+        assert one.polarity == ("neg" if by_column else one.template.partition(":")[0])
+        against = one.template in ("neg:2", "non_neg:1", "non_neg:2")
+        assert one.label == one.label_column == (0 if against else 1)
+        assert "expansion" in settings or ("{" in one.context) == (one.template == "neg:3")
+    templates(folder, category="race")
+    assert cbbq.touched(folder, ["race"]) == []
+    assert load(folder, "race") == [one for one in load(folder) if one.category == "race"]
 
 
-def test_the_biased_answer_is_the_target_of_a_negative_question_and_the_other_of_a_non_negative_one(
-    tmp_path: Path,
-) -> None:
-    folder_of(tmp_path, "gender", "ambiguous", bias_targeted_groups="女性")
-    assert {(item.polarity, item.target, item.biased) for item in load(tmp_path)} == {
-        ("neg", 1, 1),
-        ("non_neg", 1, 0),
+def test_a_label_that_can_be_told_from_the_facts_is_corrected(tmp_path: Path) -> None:
+    cells = {"ans0": "学历低的人", "ans1": "学历高的人", "NAME1": "[硕士]", "NAME2": "[中专生]"}
+    wrong = {"category": "educational_qualification", "condition": D}
+    folder = templates(
+        tmp_path, {**cells, "label": "0"}, non_neg=[{**cells, "label": "1"}], **wrong
+    )
+    assert [one.label for one in load(folder)] == [0, 0, 1, 1]
+    found = load(folder, labels="audited")
+    assert [(one.example_id, one.label, one.label_column, one.swapped) for one in found] == [
+        (1, 1, 0, False),
+        (3, 0, 1, False),
+    ]
+    effects = cbbq.touched(folder, None, labels="audited")
+    assert {(one.rows, one.left_out, one.what.partition(",")[0]) for one in effects} == {
+        (2, False, "label corrected"),
+        (2, True, "each has facts that support the stereotype"),
     }
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".json"])
-def test_expanded_files_are_read_where_there_are_no_templates(tmp_path: Path, suffix: str) -> None:
-    columns = ["example_id", *(name for name in HEADER if name not in ("NAME1", "NAME2"))]
-    rows = [
-        template("ambiguous", "neg", example_id=str(k), context=text, ans0="甲", ans1="丙")
-        for k, text in enumerate(ALL, 1)
-    ]
-    path = write(tmp_path / "age" / "ambiguous" / "ambiguous.csv", rows, columns)
-    if suffix == ".json":  # with the byte order mark in its first key, as released
-        path.unlink()
-        objects = [
-            {"\ufeffexample_id" if name == "example_id" else name: row[name] for name in columns}
-            for row in rows
-        ]
-        path.with_suffix(".json").write_text(json.dumps(objects, ensure_ascii=False), "utf-8")
-    found = load(tmp_path)
-    assert [(item.item_id, item.context, item.label) for item in found] == [
-        (f"age:ambiguous:{k}", text, 2) for k, text in enumerate(ALL, 1)
-    ]
-    assert {item.template for item in found} == {"neg:1"}
+def test_one_prompt_with_two_labels_is_left_out_under_audited_labels(tmp_path: Path) -> None:
+    late = {"question": "谁迟到？"}
+    folder = templates(tmp_path / "a", {}, late, non_neg=[late], condition=D)
+    assert len(load(folder)) == 12
+    assert len(load(folder, dedupe="yes")) == 12, "they have another label"
+    assert {one.question for one in load(folder, labels="audited")} == {"谁忘了伞？"}
+    (one,) = cbbq.touched(folder, None, labels="audited")
+    assert (one.rows, one.left_out) == (8, True)
+    assert "with both labels" in one.what
+    # Where ambiguous, the one label is unknown.
+    same = [{"question": "谁忘了伞？"}]
+    folder = templates(tmp_path / "b", {"NAME1": "[甲, 甲]"}, non_neg=same)
+    assert len(load(folder, labels="audited")) == 8
+    # 甲 twice, and in the other file as well; 乙 is new there.
+    assert [one.example_id for one in load(folder, dedupe="yes")] == [1, 2, 7, 8]
 
+
+# Wrong files
 
 # Condition, column, wrong cell, and words of the message.
 WRONG = """
 ambiguous | NAME1 | 甲, 乙 | expected names in square brackets, like [甲, 乙]
 ambiguous | NAME1 | [甲, , 乙] | '' is not a name of letters and digits: '[甲, , 乙]'
-ambiguous | NAME2 | [甲、乙] | '甲、乙' is not a name
-ambiguous | NAME2 | ［丙］ | expected names in square brackets, like [甲, 乙]: '［丙］'
 ambiguous | NAME2 | | is empty
 ambiguous | ans0 | {{NAME2}} | other option's placeholder {{NAME2}}
 ambiguous | ans1 | {{NAME1}}的人 | other option's placeholder {{NAME1}}
 ambiguous | context | 没有人。 | no placeholder
 ambiguous | question_polarity | Neg | 'Neg' is unknown; allowed: neg, non_neg
-ambiguous | context_condition | disambiguous | 'disambiguous' in a folder 'ambiguous'
-ambiguous | label | 0 | '0' is unknown; allowed: 2
+ambiguous | context_condition | disambiguous | 'disambiguous' is unknown; allowed: ambiguous
+ambiguous | category | regoin | 'regoin' is unknown; allowed: SES, age
 ambiguous | label | 2.0 | '2.0' is unknown; allowed: 2
 disambiguous | label | 2 | '2' is unknown; allowed: 0, 1
-disambiguous | label | A | 'A' is unknown; allowed: 0, 1
+ambiguous | source | | is empty
 """
 
 
 @pytest.mark.parametrize("case", WRONG.strip().splitlines())
 def test_a_wrong_cell_is_refused_with_file_row_and_column(
-    tmp_path: Path, refusal, case: str
+    tmp_path: Path, refusal: Any, case: str
 ) -> None:
     condition, column, cell, said = (part.strip() for part in case.split("|"))
-    path = folder_of(tmp_path, "race", condition, **{column: cell})
-    message = refusal(load, tmp_path)
-    assert message.startswith(f"{path}, row 2")
-    assert f"column `{column}`" in message
-    assert said in message
-
-
-@pytest.mark.parametrize("missing", ["NAME1", "context", "label", "source"])
-def test_a_missing_column_is_named(tmp_path: Path, refusal, missing: str) -> None:
-    path = folder_of(tmp_path, "race", "ambiguous")
-    write(path, [template("ambiguous", "neg")], [name for name in HEADER if name != missing])
-    assert f"{path}, row 1 (header): column `{missing}` is missing" in refusal(load, tmp_path)
+    templates(tmp_path / "a", {}, {column: cell}, condition=condition)
+    sources = [tmp_path / f"a/region/{condition}/templates_generate_neg.csv"]
+    if column in INSTANCE_COLUMNS and "placeholder" not in said:
+        sources += [
+            expanded(tmp_path / form, form, condition, **{column: cell}) for form in ("csv", "json")
+        ]
+    for path in sources:
+        message = refusal(load, path.parents[2])
+        assert message.startswith(f"{path}, row 2")
+        assert f"column `{column}`" in message
+        assert said in message
 
 
 @pytest.mark.parametrize(
-    ("spoil", "place", "said"),
+    ("old", "new", "said"),
     [
-        (lambda raw: b"", "", "is empty"),
-        (lambda raw: raw.decode("utf-8-sig").encode("gbk"), ", line 2", "GBK"),
-        (lambda raw: raw + b"\0", ", line 4", "NUL"),
-        (lambda raw: raw + b"8,neg\n", ", row 3", "has 2 cells, the header has 15"),
-        (lambda raw: raw.replace(b"NAME2", b"NAME1", 1), ", row 1", "column `NAME2` is missing"),
+        ("question_index", "x", ", row 1 (header): column `question_index` is missing"),
+        ("NAME2", "NAME1", ", row 1 (header): column `NAME2` is missing"),
+        ("谁忘了伞", "谁\0", ", line 2: holds a NUL character"),
+        ("2\n", "2\n8,neg\n", ", row 2: has 2 cells, the header has 15"),
     ],
 )
 def test_a_broken_template_file_is_refused_with_the_place(
-    tmp_path: Path, refusal, spoil, place: str, said: str
+    tmp_path: Path, refusal: Any, old: str, new: str, said: str
 ) -> None:
-    path = folder_of(tmp_path, "race", "ambiguous")
-    path.write_bytes(spoil(path.read_bytes()))
+    path = templates(tmp_path) / "region/ambiguous/templates_generate_neg.csv"
+    path.write_text(path.read_text("utf-8-sig").replace(old, new, 1), "utf-8")
+    assert f"{path}{said}" in refusal(load, tmp_path)
+
+
+def test_folders_that_are_no_categories_are_refused(tmp_path: Path, refusal: Any) -> None:
+    (tmp_path / "region" / "ambiguous").mkdir(parents=True)
     message = refusal(load, tmp_path)
-    assert f"{path}{place}" in message
-    assert said in message
+    assert message.startswith(f"{tmp_path}: holds no data of CBBQ (--data); expected CATEGORY/amb")
+    for name in FILES.values():
+        path = templates(tmp_path) / "region/ambiguous" / name
+        path.unlink()
+        assert refusal(load, tmp_path).startswith(f"{path}: is missing beside ")
+    templates(templates(tmp_path), category="regions")
+    message = refusal(load, tmp_path)
+    assert f"{tmp_path / 'regions'}: category 'regions' is unknown" in message
+    assert "[categories.regions]" in message
+
+
+# Expanded files
+
+
+def expanded(root: Path, form: str, condition: str = A, **change: Any) -> Path:
+    """An expanded file of two rows, the second with `change`."""
+    plain = {name: TEMPLATE[name] for name in INSTANCE_COLUMNS} | {
+        "context": "甲和丙来了。",
+        "ans0": "甲",
+        "ans1": "丙",
+        "context_condition": condition,
+        "label": "2" if condition == A else "1",
+    }
+    rows = [{"example_id": "1", **plain}, {"example_id": "2", **plain, **change}]
+    path = root / "region" / condition / f"{condition}.{form}"
+    path.parent.mkdir(parents=True)
+    if form == "csv":
+        pd.DataFrame(rows).to_csv(path, index=False, encoding="utf-8-sig")
+    else:  # with the byte order mark in its first key, as released
+        rows = [
+            {"\ufeffexample_id" if k == "example_id" else k: row[k] for k in row} for row in rows
+        ]
+        path.write_text(json.dumps(rows, ensure_ascii=False), "utf-8")
+    return path
+
+
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_expanded_files_are_read_where_there_are_no_templates(tmp_path: Path, form: str) -> None:
+    expanded(tmp_path, form, context="丙和甲来了。")
+    found = load(tmp_path)
+    assert [(item.item_id, item.context, item.label, item.template) for item in found] == [
+        ("region:ambiguous:1", "甲和丙来了。", 2, "neg:1"),
+        ("region:ambiguous:2", "丙和甲来了。", 2, "neg:1"),
+    ]
+
+
+def test_values_of_json_are_texts_or_numbers(tmp_path: Path, refusal: Any) -> None:
+    expanded(tmp_path / "good", "json", label=2)
+    assert [one.label for one in load(tmp_path / "good")] == [2, 2]
+    for name, value in (("label", True), ("context", None), ("ans0", ["甲"])):
+        path = expanded(tmp_path / name, "json", **{name: value})
+        message = f"{path}, row 2, field `{name}`: {value!r} is not a text"
+        assert refusal(load, tmp_path / name) == message
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    "change",
     [
-        ("{", "expected a JSON array of objects"),
-        ("[{", "line 1: not JSON"),
-        ('[{"a": 1, "a": 2}]', "field 'a' occurs more than once"),
-        ('{"a": 1}', "expected a JSON array of objects"),
-        ("[1, 2]", "expected a JSON array of objects"),
-        ('[{"a": ' + "[" * 100_000, "nested too deeply"),
-        ('[{"context": "x"}]', "row 1: field `question_index` is missing"),
-        ("", "expected a JSON array of objects"),
+        {"template": "neg:0"},
+        {"template": "negative:1"},
+        {"swapped": "yes"},
+        {"example_id": "0"},
+        {"example_id": "1"},
+        {"name1": None},
     ],
 )
-def test_a_broken_expanded_json_file_is_refused(
-    tmp_path: Path, refusal, text: str, said: str
+def test_our_own_columns_of_expanded_files_are_checked(
+    tmp_path: Path, refusal: Any, change: dict[str, str]
 ) -> None:
-    path = tmp_path / "age" / "ambiguous" / "ambiguous.json"
-    path.parent.mkdir(parents=True)
-    path.write_text(text, "utf-8")
-    message = refusal(load, tmp_path)
-    assert str(path) in message
-    assert said in message
-
-
-@pytest.mark.parametrize("gone", FILES.values())
-def test_one_polarity_without_the_other_is_refused(tmp_path: Path, refusal, gone: str) -> None:
-    path = folder_of(tmp_path, "race", "ambiguous").parent / gone
-    path.unlink()
-    assert refusal(load, tmp_path).startswith(f"{path}: is missing beside ")
-
-
-def test_a_folder_of_an_unknown_category_is_refused(tmp_path: Path, refusal) -> None:
-    folder_of(tmp_path, "age", "ambiguous")
-    folder_of(tmp_path, "ages", "ambiguous")
-    message = refusal(load, tmp_path)
-    assert f"{tmp_path / 'ages'}: category 'ages' is unknown" in message
-    assert "age, disability" in message
-    assert "[categories.ages]" in message
+    own = dict(zip(cbbq.KEPT, ("甲", "丙", "False", "neg:1", "甲"), strict=True))
+    path = expanded(tmp_path, "json")
+    rows = json.loads(path.read_text("utf-8"))
+    rows = [{"example_id": str(k), **row, **own} for k, row in enumerate(rows, 1)]
+    path.write_text(json.dumps(rows), "utf-8")
+    assert [one.template for one in load(tmp_path)] == ["neg:1", "neg:1"]
+    rows[1] = {key: value for key, value in (rows[1] | change).items() if value is not None}
+    path.write_text(json.dumps(rows), "utf-8")
+    assert refusal(load, tmp_path).startswith(f"{path}, row 2: ")

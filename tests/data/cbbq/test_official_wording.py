@@ -106,7 +106,7 @@ def scripts(folder: Path, tables: Tables, damaged: tuple[str, ...] = DAMAGED) ->
     return folder
 
 
-def wording(folder: Path) -> Tables:
+def tables(folder: Path) -> Tables:
     content = tomllib.loads(read(folder))
     assert content.pop("source") == "github.com/YFHuangxxxx/CBBQ@95eaf2e"
     assert content.pop("version") in (module.VERSION, f"{module.VERSION}+changed")
@@ -121,74 +121,56 @@ def change(
     (folder / name).write_text(text.replace(old, new, 1), encoding)
 
 
-def test_prompts_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_prompts_are_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert wording(scripts(tmp_path, INVENTED)) == INVENTED
+        assert tables(scripts(tmp_path, INVENTED)) == INVENTED
     lost = ", ".join(f"{name}/evaluate_disamb.py" for name in ("ChatGLM", "MOSS", "bloomz"))
     assert f"not read, as characters are lost in them: {lost};" in capsys.readouterr().err
-
-
-def test_scripts_that_agree_are_one_prompt_and_others_two(tmp_path: Path) -> None:
-    scripts(tmp_path, INVENTED, damaged=())
-    assert wording(tmp_path) == INVENTED
-    change(tmp_path, "？", "！", "bloomz/evaluate_disamb.py")
-    found = wording(tmp_path)
-    assert list(found)[-3:] == ["moss", "bloomz-ambiguous", "bloomz-disambiguous"]
-    assert found["bloomz-ambiguous"] == INVENTED["bloomz"]
-    changed = INVENTED["bloomz"]["prompt"].replace("？", "！", 1)
-    assert found["bloomz-disambiguous"]["prompt"] == changed
-    # A damaged first script is skipped as a damaged second one is.
-    path = tmp_path / "bloomz/evaluate_amb.py"
-    path.write_bytes(damage(path.read_text("gbk")))
-    assert wording(tmp_path)["bloomz"] == found["bloomz-disambiguous"]
-
-
-def test_changed_prompts_do_not_have_the_released_version(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scripts(tmp_path, INVENTED)
+    # Changed prompts do not have the released version.
     assert tomllib.loads(read(tmp_path))["version"] == "cbbq-scripts-95eaf2e+changed"
     monkeypatch.setattr(module, "RELEASED", digest(INVENTED))
     assert tomllib.loads(read(tmp_path))["version"] == "cbbq-scripts-95eaf2e"
 
 
+def test_scripts_that_agree_are_one_prompt_and_others_two(tmp_path: Path) -> None:
+    scripts(tmp_path, INVENTED, damaged=())
+    assert tables(tmp_path) == INVENTED
+    change(tmp_path, "？", "！", "bloomz/evaluate_disamb.py")
+    found = tables(tmp_path)
+    assert list(found)[-3:] == ["moss", "bloomz-ambiguous", "bloomz-disambiguous"]
+    assert found["bloomz-ambiguous"] == INVENTED["bloomz"]
+    # A damaged first script is skipped as a damaged second one is.
+    path = tmp_path / "bloomz/evaluate_amb.py"
+    path.write_bytes(damage(path.read_text("gbk")))
+    assert tables(tmp_path)["bloomz"] == found["bloomz-disambiguous"]
+
+
 def test_the_released_prompts_are_read(shared: Path, tmp_path: Path) -> None:
-    path = shared / "data" / "cbbq" / "prompts.toml"
-    if not path.is_file():
-        pytest.skip("the shared data hold no CBBQ prompts")
-    official = tomllib.loads(path.read_text("utf-8"))
-    tables = {name: table for name, table in official.items() if isinstance(table, dict)}
-    text = read(scripts(tmp_path, tables))
-    assert tomllib.loads(text) == official
-    assert list(tomllib.loads(text)) == list(official), "in the same order"
+    official = tomllib.loads((shared / "data/cbbq/prompts.toml").read_text("utf-8"))
+    prompts = {name: table for name, table in official.items() if isinstance(table, dict)}
+    found = tomllib.loads(read(scripts(tmp_path, prompts)))
+    assert found == official
+    assert list(found) == list(official), "in the same order"
 
 
-def test_line_ends_byte_order_marks_and_headers_are_ignored(tmp_path: Path) -> None:
+def test_line_ends_byte_order_marks_and_other_sums_are_ignored(tmp_path: Path) -> None:
     scripts(tmp_path, INVENTED)
+    change(tmp_path, "    inputs = ", "    print(context + question)\n    inputs = ")
+    change(
+        tmp_path, "    inputs = ", "    f.write(context + ',' + question + answer)\n    inputs = "
+    )
+    change(tmp_path, "    inputs = ", "    n = 2 * (count + 1)\n    inputs = ")
     for name in module.SCRIPTS:
         raw = (tmp_path / name).read_bytes().replace(b"\n", b"\r\n")
-        raw = raw.replace(b"# coding=gbk", b"# -*- coding: GBK -*-")
-        (tmp_path / name).write_bytes(raw if b"GBK" in raw else b"\xef\xbb\xbf" + raw)
+        (tmp_path / name).write_bytes(raw if b"gbk" in raw else b"\xef\xbb\xbf" + raw)
+    assert tables(tmp_path) == INVENTED
     # Saved as UTF-8 by an editor that does not know the first line.
     path = tmp_path / "BELLE" / "evaluate_amb.py"
     path.write_bytes(path.read_text("gbk").encode())
-    assert wording(tmp_path) == INVENTED
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        "print(context + question)",
-        "f.write(context + ',' + question + ',' + ans0 + ',' + ans1 + ',' + ans2 + ',' + answer)",
-        "again = {use}",
-    ],
-)
-def test_other_sums_and_repeated_ones_do_not_count(tmp_path: Path, other: str) -> None:
-    scripts(tmp_path, INVENTED)
-    use = added(INVENTED["belle-ambiguous"]["prompt"])
-    change(tmp_path, "    inputs = ", f"    {other.format(use=use)}\n    inputs = ")
-    assert wording(tmp_path) == INVENTED
+    assert tables(tmp_path) == INVENTED
 
 
 ANY = st.text(
@@ -209,7 +191,7 @@ def test_any_text_comes_back_byte_for_byte(
     )
     source = script(USES["ChatGLM"] % total).encode("gbk")
     (folder / "ChatGLM" / "evaluate_amb.py").write_bytes(source)
-    table = wording(folder)["chatglm"]
+    table = tables(folder)["chatglm"]
     filled = {name: f"<{name}{{}}\\>" for name in names}
     pairs = zip(names, texts[1:], strict=True)
     expected = texts[0] + "".join(filled[name] + text for name, text in pairs)
@@ -217,21 +199,16 @@ def test_any_text_comes_back_byte_for_byte(
     assert table["unbiased_instruction"] == ("无偏见" in "".join(texts))
 
 
-OTHER = "inputs = context + question + ans2 + ans0 + ans1\n    inputs = "
-
-
 # What is changed, into what, and what the message says.
 @pytest.mark.parametrize(
     ("old", "new", "fault"),
     [
         ("raise SystemExit", "def f(:\nraise SystemExit", ", line 3: is not Python ("),
-        ("# coding=gbk", "", ": is not UTF-8, at byte "),
-        ("ans1 +", "", "each name once; found none"),
-        ("ans1 +", "f'{ans1}' +", "each name once; found none"),
-        ("ans1 +", "ans1 + ans1 +", "each name once; found none"),
-        ("ans1 +", "ans1 + history[0] +", "each name once; found none"),
+        ("ans1 +", "", ": expected a sum (`+`) of texts and context, question, ans0, "),
+        ("ans1 +", "f'{ans1}' +", ": expected a sum"),
+        ("ans1 +", "ans1 + ans1 +", ": expected a sum"),
+        ("ans1 +", "ans1 + 5 +", ": expected a sum"),
         ("人：", "人\\ud83d：", ": expected text, found half a character (a lone surrogate);"),
-        ("inputs = ", OTHER, "each name once; found 2"),
     ],
 )
 def test_scripts_built_otherwise_are_refused(
@@ -239,8 +216,7 @@ def test_scripts_built_otherwise_are_refused(
 ) -> None:
     change(scripts(tmp_path, INVENTED), old, new)
     message = refusal(read, tmp_path)
-    assert message.startswith(f"{tmp_path / 'BELLE' / 'evaluate_amb.py'}")
-    assert fault in message
+    assert message.startswith(f"{tmp_path / 'BELLE' / 'evaluate_amb.py'}{fault}")
     assert message.endswith("at commit 95eaf2e as it is and run `bench fetch cbbq --from DIR`")
 
 
@@ -252,21 +228,14 @@ def test_scripts_without_a_prompt_are_refused(tmp_path: Path, refusal: Refusal) 
     lost = f"{path.parent}: characters are lost in both of its scripts; "
     assert refusal(read, tmp_path).startswith(lost)
     path.unlink()
-    assert refusal(read, tmp_path).startswith(f"{path}: no such file, but the prompts are in the ")
+    assert refusal(read, tmp_path).startswith(f"{path}: cannot be read (No such file")
 
 
-def test_the_prompts_for_both_contexts_are_one_choice() -> None:
+def test_where_scripts_are_looked_for_and_how_they_are_named(tmp_path: Path) -> None:
     assert choices(INVENTED) == ("chatglm", "gpt-3.5", "belle", "moss", "bloomz")
-
-
-def test_scripts_are_recognised_among_the_members_of_an_archive() -> None:
     assert is_script("CBBQ-95eaf2e/evaluation scripts/chatgpt-3.5/evaluate_disamb.py")
-    assert not is_script("CBBQ/evaluation scripts/GLM/evaluate_amb.py")
-    assert not is_script("evaluate_amb.py")
-    assert not is_script("CBBQ/evaluation scripts/BELLE/setup.py")
-
-
-def test_where_scripts_are_looked_for(tmp_path: Path) -> None:
+    for name in ("GLM/evaluate_amb.py", "evaluate_amb.py", "BELLE/setup.py"):
+        assert not is_script(f"evaluation scripts/{name}")
     release = tmp_path / "downloads" / "CBBQ"
     (release / "data" / "age").mkdir(parents=True)
     assert find(release) is None
