@@ -1,5 +1,6 @@
 """The look of all pictures: fonts that can show Chinese, sizes, colours, labels."""
 
+import math
 import re
 import textwrap
 import unicodedata
@@ -8,6 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -119,9 +121,20 @@ def style() -> None:
 
 
 def set_title(
-    fig: Figure, text: str, size: str = "medium", *, letters: int = 0, wrap: bool = False
+    fig: Figure,
+    text: str,
+    size: str = "medium",
+    *,
+    letters: int = 0,
+    wrap: bool = False,
+    alt: str = "",
 ) -> None:
-    """Set a picture's title at its left edge; see `wrap_cjk` for `letters`."""
+    """Set a picture's title at its left edge, and the text that stands for it where it is not seen.
+
+    Args:
+        letters: see `wrap_cjk`.
+        alt: what that text says after the title.
+    """
     fig.suptitle(
         wrap_cjk(text, fig.get_figwidth(), size, letters),
         x=0.01,
@@ -131,6 +144,10 @@ def set_title(
         wrap=wrap,
         # Chinese fills its lines to the brim.
         **({} if language() == "en" else {"linespacing": 1.4}),
+    )
+    heading = text.replace("\n", " ")
+    fig.set_label(
+        _("{title}. {said}", title=heading, said=alt) if alt else _("{text}.", text=heading)
     )
 
 
@@ -320,12 +337,41 @@ def error_bars(rows: pd.DataFrame, suffix: str = "") -> np.ndarray:
     return np.nan_to_num(np.maximum(np.array(reach, dtype=float), 0))
 
 
+def forest(
+    ax: Axes, rows: pd.DataFrame, y: Sequence[float] | np.ndarray, colour: Any, **dots: Any
+) -> None:
+    """Draw scores as dots on bars from `ci_low` to `ci_high`, at heights `y`.
+
+    Args:
+        dots: of `Axes.plot`, such as `marker` and `label`.
+    """
+    bars: dict[str, Any] = {"lw": 2.5, "alpha": 0.6, "capstyle": "round"}
+    ax.hlines(y, rows.ci_low.astype(float), rows.ci_high.astype(float), color=colour, **bars)
+    look: dict[str, Any] = {"marker": "o", "ms": 6, "ls": "none", "zorder": 3, "color": colour}
+    ax.plot(rows.score, y, **look | dots)
+
+
+def forest_axis(ax: Axes, names: Sequence[str], baseline: float = math.nan) -> None:
+    """Name the rows of a forest plot, the first at the top; dashed is the `baseline`."""
+    if not math.isnan(baseline):
+        ax.axvline(baseline, color=FAINT, ls="--", lw=1, zorder=1)
+    ax.set_yticks(range(len(names)), names)
+    ax.set_ylim(len(names) - 0.4, -0.6)
+    ax.grid(axis="y", visible=False)
+    sns.despine(ax=ax, left=True)
+
+
 def legend_height(names: Sequence[str]) -> float:
     """Return the inches that `legend_below` needs for these names, two in a line."""
     return 0.15 + 0.16 * -(-len(names) // 2)
 
 
-def legend_below(fig: Figure, ax: Axes) -> None:
-    """Name what `ax` shows under the whole picture."""
-    names = ax.get_legend_handles_labels()
-    fig.legend(*names, loc="outside lower center", ncols=2, frameon=False, fontsize="x-small")
+def legend_below(fig: Figure, *axes: Axes, **options: Any) -> None:
+    """Name what `axes` show under the whole picture; `options` are those of `Figure.legend`."""
+    handles = {
+        text: handle
+        for ax in axes
+        for handle, text in zip(*ax.get_legend_handles_labels(), strict=True)
+    }
+    look: dict[str, Any] = {"ncols": 2, "frameon": False, "fontsize": "x-small"} | options
+    fig.legend(handles.values(), handles.keys(), loc="outside lower center", **look)

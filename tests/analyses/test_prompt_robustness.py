@@ -16,10 +16,9 @@ from bench import run
 from bench.analyses import prompt_robustness as robustness
 from bench.analyses.prompt_robustness import (
     Result,
-    by_model,
     compare,
+    compare_scores,
     findings,
-    headlines,
     open_runs,
     overview,
     pair_runs,
@@ -28,9 +27,7 @@ from bench.analyses.prompt_robustness import (
     table_12,
     title,
 )
-from bench.analyses.prompt_robustness.points import Points, points
-from bench.analyses.prompt_robustness.study import generalise
-from bench.analyses.prompt_robustness.variance import (
+from bench.analyses.prompt_robustness.study import (
     MODELS,
     NEGATIVE,
     ONE_DEGREE,
@@ -43,12 +40,13 @@ from bench.analyses.prompt_robustness.variance import (
     d_study,
     error_variance,
     finding,
+    generalise,
     interval,
 )
 from bench.metrics.bootstrap import DRAWS, Replicates, Sample
 from bench.metrics.table import ALL, Headline
 from bench.run.results import Run
-from tests.helpers.drawing import drawn, ticks, told
+from tests.helpers.drawing import drawn, ticks
 
 RESPONDENTS = ["simulated:bias=0.2,seed=1", "simulated:bias=0.8,seed=2"]
 LONG = "simulated:competence=0.8,position=0.3,refuse=0.1,seed=3"
@@ -76,45 +74,30 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
     return [run.evaluate("mcbe", "simulated:bias=0.3", **options, **own) for own in more]
 
 
-def test_runs_of_a_model_in_two_wordings_are_a_pair(asked: list[Run]) -> None:
+def test_respondents_that_do_not_read_give_the_same_answers_under_both(asked: list[Run]) -> None:
     pairs, left_out = pair_runs(asked)
     assert [pair.name for pair in pairs] == RESPONDENTS
-    assert {pair.wordings for pair in pairs} == {("bench-cbbq-3", "bench-cbbq-3#reworded")}
+    assert {pair.prompts for pair in pairs} == {("bench-cbbq-3", "bench-cbbq-3#reworded")}
     assert all(pair.reworded == ["ambiguous", "disambiguous"] for pair in pairs)
     assert not any(pair.alike or pair.differ for pair in pairs)
     assert left_out.empty
-    pairs, left_out = pair_runs(asked[:-1])
-    assert [pair.name for pair in pairs] == RESPONDENTS[:1]
-    assert left_out.to_numpy().tolist() == [
-        [RESPONDENTS[1], "bench-cbbq-3", "asked in this wording alone"]
-    ]
-
-
-def test_respondents_that_do_not_read_give_the_same_answers_under_both(asked: list[Run]) -> None:
-    found = compare(pair_runs(asked)[0]).points.table
-    assert set(found.metric) == {"s_amb", "s_disamb", "accuracy"}
-    assert (found.difference == 0).all()
-    assert (found.same == 1).all()
-    whole = found[(found.category == ALL) & (found.metric == "s_amb")].set_index("model")
+    result = compare(pairs)
+    assert set(result.table.metric) == {"s_amb", "s_disamb", "accuracy"}
+    assert (result.table.difference == 0).all()
+    assert (result.table.same == 1).all()
+    whole = result.overall[result.overall.metric == "s_amb"].set_index("model")
     first = asked[0].scores()
     own = first.query("category == 'all' and metric == 's_amb' and preset == 'robust'").iloc[0]
     assert whole["first"][RESPONDENTS[0]] == pytest.approx(own.score)
     assert whole.n[RESPONDENTS[0]] == own.n
 
 
-def test_only_reworded_tasks_are_compared(reader: list[Run]) -> None:
-    (pair,), _ = pair_runs(reader)
-    assert (pair.reworded, pair.alike) == (["ss"], ["pc"])
-    assert pair.differ == ["seed: 0 and 7"]
-    assert [one.task for one in headlines([pair])] == ["ss"]
-    shown = overview([pair]).iloc[0]
-    assert (shown.same_words, shown.also_differ) == ("pc", "seed: 0 and 7")
-
-
-def test_differences_are_those_of_the_two_score_tables_and_paired(reader: list[Run]) -> None:
-    (pair,), _ = pair_runs(reader)
-    found = compare([pair]).points
-    row = found.table[found.table.category == ALL].iloc[0]
+def test_only_reworded_tasks_are_compared_by_paired_differences(reader: list[Run]) -> None:
+    pairs, _left_out = pair_runs(reader)
+    assert overview(pairs).iloc[0, 3:].tolist() == ["ss", "pc", "seed: 0 and 7"]
+    result = compare(pairs)
+    assert set(result.table.task) == {"ss"}
+    row = result.overall.iloc[0]
     scores = [
         one.scores().set_index(["category", "task", "metric", "preset"]).score for one in reader
     ]
@@ -125,18 +108,22 @@ def test_differences_are_those_of_the_two_score_tables_and_paired(reader: list[R
     assert row.same < 1
     # Draws of the same items: narrower than of two runs apart.
     spread = [np.std(one.replicates()[ALL, "ss", "score"][1:]) for one in reader]
-    first, second = found.values[int(str(row.name))]
+    first, second = result.values[int(str(row.name))]
     assert np.std(second[1:] - first[1:]) < np.hypot(*spread)
 
 
-def test_what_makes_no_pair_is_refused(
+def test_what_makes_no_pair_is_refused_or_left_out(
     asked: list[Run], reader: list[Run], tmp_path: Path, refusal: Any
 ) -> None:
     assert "within one benchmark" in refusal(pair_runs, [*asked, *reader])
     assert "ask with --prompts reworded too" in refusal(pair_runs, asked[:2])
     assert "choose the second by its name" in refusal(pair_runs, asked, "bench-cbbq-9")
     assert "name one" in refusal(pair_runs, [*asked, asked[0]])
-    assert "no model was asked in both wordings" in refusal(pair_runs, [asked[0], asked[3]])
+    assert "no model was asked with both" in refusal(pair_runs, [asked[0], asked[3]])
+    pairs, left_out = pair_runs(asked[:-1])
+    assert [pair.name for pair in pairs] == RESPONDENTS[:1]
+    alone = [RESPONDENTS[1], "bench-cbbq-3", "asked in this wording alone"]
+    assert left_out.to_numpy().tolist() == [alone]
     copied = shutil.copytree(asked[2].folder, tmp_path / "copy")
     text = (copied / "run.json").read_text("utf-8")
     sha = asked[2].about["asked"]["data_sha256"]
@@ -144,48 +131,47 @@ def test_what_makes_no_pair_is_refused(
     pairs, left_out = pair_runs([asked[0], asked[1], Run.open(copied), asked[3]])
     assert [pair.name for pair in pairs] == RESPONDENTS[1:]
     assert list(left_out.why) == ["the two runs are on different data"] * 2
-    same = run.evaluate("mcbe", "simulated:bias=0.3", out=tmp_path / "a", tasks=["pc"])
-    again = run.evaluate(
-        "mcbe", "simulated:bias=0.3", out=tmp_path / "b", tasks=["pc"], prompts="reworded"
-    )
-    assert "every task was asked in the same words" in refusal(compare, pair_runs([same, again])[0])
+    same = [
+        run.evaluate(
+            "mcbe", "simulated:bias=0.3", out=tmp_path / out, tasks=["pc"], prompts=prompts
+        )
+        for out, prompts in (("a", None), ("b", "reworded"))
+    ]
+    assert "every task was asked in the same words" in refusal(compare, pair_runs(same)[0])
 
 
 def test_without_runs_the_demonstration_is_asked_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    found = open_runs([], "cbbq", demo=RESPONDENTS[:1], options={"limit": 1, "preset": ""})
-    assert [one.about["wording"]["variant"] for one in found] == ["", "reworded"]
-    again = open_runs([one.folder for one in found], "cbbq")
-    assert [one.folder for one in again] == [one.folder for one in found]
+    runs = open_runs([], "cbbq", demo=RESPONDENTS[:1], options={"limit": 1, "preset": ""})
+    assert [one.about["wording"]["variant"] for one in runs] == ["", "reworded"]
+    again = open_runs([one.folder for one in runs], "cbbq")
+    assert [one.folder for one in again] == [one.folder for one in runs]
 
 
 def made(
     values: dict[str, dict[str, tuple[float, float]]],
     spread: float = 0.01,
     headline: Headline = AMBIGUOUS,
-    same: float = 0.5,
-) -> Points:
-    """Return points of {model: {category: (first, second)}}, whose differences have this spread."""
+) -> Result:
+    """Compare {model: {category: (first, second)}}, whose differences have this spread."""
     rng, pairs = np.random.default_rng(0), {}
     for model, row in values.items():
-        one, other = Replicates(headline.limits), Replicates(headline.limits)
+        one, other = Replicates(), Replicates()
         for category, (first, second) in row.items():
             place = (category, headline.task, headline.metric)
             one.add(place, np.full(1 + DRAWS, first), Sample(2000, 1))
             noise = np.concatenate([[0], rng.normal(0, spread, DRAWS)])
             other.add(place, second + noise, Sample(2000, 1))
         index = pd.MultiIndex.from_product([[c for c in row if c != ALL], [headline.task]])
-        answered = pd.DataFrame(
-            {"n": 10, "same": same, "valid_first": 1.0, "valid_second": 0.8}, index=index
-        )
-        pairs[model] = (one, other, answered)
-    return points(pairs, [headline])
+        answered = {"n": 10, "same": 0.5, "valid_first": 1.0, "valid_second": 0.8}
+        pairs[model] = (one, other, pd.DataFrame(answered, index=index))
+    return compare_scores(pairs, [headline])
 
 
 @pytest.fixture
-def three() -> Points:
+def three() -> Result:
     return made(
         {
             "a": {"x": (0.1, 0.2), "y": (0.2, 0.2), ALL: (0.15, 0.20)},
@@ -195,127 +181,87 @@ def three() -> Points:
     )
 
 
-def test_points_are_differences_with_intervals_and_counts(three: Points) -> None:
+def test_differences_limits_and_ranks_by_hand(three: Result) -> None:
     row = three.table.set_index(["model", "category"]).loc["c", "x"]
     assert (row["first"], row.second, row.difference) == pytest.approx((0.3, 0.5, 0.2))
     assert (row.ci_low, row.ci_high) == pytest.approx((0.2 - 0.0196, 0.2 + 0.0196), abs=0.003)
     assert row.detectable == pytest.approx(0.028, rel=0.1)
     assert (row.n, row.valid_first, row.valid_second, row["higher"]) == (10, 1.0, 0.8, "more bias")
     assert three.table.set_index(["model", "category"]).n["c", ALL] == 20
-
-
-def test_correlations_are_scipy_s_pooled_and_within_each_category(three: Points) -> None:
-    found = robustness.correlate(three).set_index("coefficient")
-    first, second = [0.1, 0.2, 0.4, 0.5, 0.3, 0.7], [0.2, 0.2, 0.3, 0.6, 0.5, 0.9]
-    for name, compute in (
-        ("pearson", stats.pearsonr),
-        ("spearman", stats.spearmanr),
-        ("kendall", stats.kendalltau),
-    ):
-        expected = compute(first, second)
-        assert found.value[name] == pytest.approx(expected.statistic)
-        assert found.p[name] == pytest.approx(expected.pvalue)
-        inside = [
-            compute([0.1, 0.4, 0.3], [0.2, 0.3, 0.5])[0],
-            compute([0.2, 0.5, 0.7], [0.2, 0.6, 0.9])[0],
-        ]
-        assert found.within_category[name] == pytest.approx(np.mean(inside))
-        assert (found.lowest[name], found.highest[name]) == pytest.approx(
-            (min(inside), max(inside))
-        )
-    assert list(found.n) == [6, 6, 6]
-    assert list(found.defined) == list(found.categories) == [2, 2, 2]
-
-
-def test_limits_of_agreement_by_hand(three: Points) -> None:
-    row = robustness.limits(three).iloc[0]
-    differences = [0.1, 0, -0.1, 0.1, 0.2, 0.2]
-    assert row["mean"] == pytest.approx(np.mean(differences))
-    sd = np.std(differences, ddof=1)
-    assert (row.limits_low, row.limits_high) == pytest.approx(
-        (np.mean(differences) - 1.96 * sd, np.mean(differences) + 1.96 * sd)
+    limits, differences = three.limits.iloc[0], [0.1, 0, -0.1, 0.1, 0.2, 0.2]
+    mean, sd = np.mean(differences), np.std(differences, ddof=1)
+    assert (limits.limits_low, limits["mean"], limits.limits_high) == pytest.approx(
+        (mean - 1.96 * sd, mean, mean + 1.96 * sd)
     )
-    assert (row.n, row.beyond_chance, row.of) == (6, 5, 6)
-    assert row.most == pytest.approx(0.2)
+    assert (limits.n, limits.beyond_chance, limits.of) == (6, 5, 6)
+    assert limits.most == pytest.approx(0.2)
     # Six independent differences: their mean is surer than each by the square root of six.
-    assert row.ci_high - row.ci_low == pytest.approx(2 * 1.96 * 0.01 / math.sqrt(6), rel=0.12)
+    assert limits.ci_high - limits.ci_low == pytest.approx(2 * 1.96 * 0.01 / 6**0.5, rel=0.12)
+    assert list(three.ranks.rank_first) == [1, 2, 3]
+    assert list(three.ranks.change) == [0, 0, 0]
+    assert list(same_order(three)[["same", "categories"]].iloc[0]) == [1, 2]
+    swapped = {"a": {"x": (50, 60), ALL: (50, 60)}, "b": {"x": (40, 70), ALL: (40, 70)}}
+    result = made(swapped, 1, SCORE)  # higher is better
+    ranks = result.ranks[["rank_first", "rank_second", "change"]]
+    assert ranks.to_numpy().tolist() == [[1, 2, 1], [2, 1, -1]]
+    assert list(same_order(result)[["same", "categories"]].iloc[0]) == [0, 1]
 
 
-def test_ranks_follow_the_headline_s_direction(three: Points) -> None:
-    found = robustness.rank_changes(three.table, [AMBIGUOUS])
-    assert list(found.rank_first) == [1, 2, 3]
-    assert list(found.change) == [0, 0, 0]
-    points = made(
-        {"a": {"x": (50, 60), ALL: (50, 60)}, "b": {"x": (40, 70), ALL: (40, 70)}}, 1, SCORE
-    )
-    found = robustness.rank_changes(points.table, [SCORE])
-    assert found[["rank_first", "rank_second", "change"]].to_numpy().tolist() == [
-        [1, 2, 1],
-        [2, 1, -1],
-    ]
-    assert list(same_order(points.table)[["same", "categories"]].iloc[0]) == [0, 1]
-    assert list(same_order(three.table)[["same", "categories"]].iloc[0]) == [1, 2]
+def test_correlations_are_scipy_s_pooled_and_within_each_category(three: Result) -> None:
+    table = three.correlated.set_index("coefficient")
+    first, second = [0.1, 0.2, 0.4, 0.5, 0.3, 0.7], [0.2, 0.2, 0.3, 0.6, 0.5, 0.9]
+    for name in ("pearson", "spearman", "kendall"):
+        compute = getattr(stats, "kendalltau" if name == "kendall" else f"{name}r")
+        expected = compute(first, second)
+        assert table.pooled[name] == pytest.approx(expected.statistic)
+        assert table.p[name] == pytest.approx(expected.pvalue)
+        inside = [compute(first[k::2], second[k::2])[0] for k in (0, 1)]
+        assert table.within_category[name] == pytest.approx(np.mean(inside))
+        assert table.lowest_within[name] == pytest.approx(min(inside))
+        assert table.highest_within[name] == pytest.approx(max(inside))
+    assert list(table.n) == [6, 6, 6]
+    assert list(table.defined) == list(table.categories) == [2, 2, 2]
 
 
 def test_undefined_scores_are_kept_with_a_reason_and_count_nowhere() -> None:
-    found = made(
-        {
-            name: {"x": (0.1 * k, 0.2 * k), "y": (0.1, math.nan), ALL: (0.1, math.nan)}
-            for k, name in enumerate("abcd")
-        }
-    )
-    assert set(found.table.note) == {"", "no score under the second wording"}
-    correlated, limits = robustness.correlate(found), robustness.limits(found)
-    assert set(correlated.n) == {4}
-    assert (correlated.defined == 1).all()
-    assert (correlated.categories == 2).all()
-    assert limits.n[0] == 4
-    assert robustness.rank_changes(found.table, [AMBIGUOUS]).empty
-    assert (
-        "a, Ambiguous: share: cannot be compared: no score under the second wording."
-        in by_model(result_of(found))
-    )
+    undefined = {
+        name: {"x": (0.1 * k, 0.2 * k), "y": (0.1, math.nan), ALL: (0.1, math.nan)}
+        for k, name in enumerate("abcd")
+    }
+    result = made(undefined)
+    assert set(result.table.note) == {"", "no score under the second wording"}
+    assert set(result.correlated.n) == {4}
+    assert (result.correlated.defined == 1).all()
+    assert (result.correlated.categories == 2).all()
+    assert result.limits.n[0] == 4
+    assert result.ranks.empty
+    drawn(pictures.differences(result))
 
 
-def result_of(found: Points, headline: Headline = AMBIGUOUS) -> Result:
-    return Result.of(found, [headline])
-
-
-def test_sentences_are_never_stronger_than_the_intervals(three: Points) -> None:
-    models = [text.replace("\u00a0", " ") for text in by_model(result_of(three))]
-    assert models[0].startswith(
-        "a, Ambiguous: share: 0.05 higher under the second wording (95 % interval +0.03"
-    )
-    assert models[1].startswith("b, Ambiguous: share: no difference could be shown: 0.00 (95 %")
-    assert models[1].endswith("These data would have shown one of 0.03.")
-    assert "50% of 20 questions were answered alike" in models[2]
-    first, second, *_ = findings(result_of(three))
-    assert "over 6 pairs of scores Spearman's ρ = 0.93 (95" in first
-    assert "0 of 3 models change places." in first
-    assert "5 of 6 by more than chance (without any effect about 0 would)" in first
-    assert "100% of its answers could be read under the first wording, 80% under" in second
-    few = three._replace(table=three.table[:3])
-    assert "no correlation exists (2 points" in findings(result_of(few))[0]
+def test_findings_hold_the_mean_difference_and_what_could_not_be_read(three: Result) -> None:
+    first, second = (text.replace("\u00a0", " ") for text in findings(three))
+    assert first.startswith("Ambiguous: share: scores move by +0.08 on average (95 % interval")
+    assert "Over 6 pairs of scores: Spearman's ρ = 0.93 (95" in first
+    assert second.startswith("Few answers of a, b and c could be read")
+    few = Result(three.table[:3], three.values, three.samples)
+    assert "Over 2 pairs of scores: 2 points" in findings(few)[0]
 
 
 def test_the_title_claims_an_effect_only_where_there_is_one() -> None:
-    def headed(found: Points) -> str:
-        return title(result_of(found))
-
     rng = np.random.default_rng(1)
     noise = {m: {f"c{k}": (0.5, 0.5 + rng.normal(0, 0.05)) for k in range(6)} for m in "abcd"}
-    assert headed(made(noise, 0.05)).startswith("Too few scores")  # the first is constant
+    assert title(made(noise, 0.05)).startswith("Too few scores")  # the first is constant
     noise = {
         m: {c: (v[0] + rng.normal(0, 0.02), v[1]) for c, v in row.items()}
         for m, row in noise.items()
     }
-    assert headed(made(noise, 0.06)).startswith("No effect of the wording could be shown (ρ = ")
-    assert headed(made(noise, 0.001)).startswith("Scores depend on the wording (ρ = ")
+    assert title(made(noise, 0.06)).startswith("No effect of the prompt set could be shown (ρ = ")
+    assert title(made(noise, 0.001)).startswith("Scores depend on the prompt set (ρ = ")
     order = {
         m: {f"c{k}": (0.1 * j + k, 0.1 * j + k + 0.01) for k in range(6)}
         for j, m in enumerate("abcd")
     }
-    assert headed(made(order)).startswith("Both wordings order scores alike (ρ = 1.00)")
+    assert title(made(order)).startswith("Both prompt sets order scores alike (ρ = 1.00)")
 
 
 @settings(max_examples=3)
@@ -323,65 +269,46 @@ def test_the_title_claims_an_effect_only_where_there_is_one() -> None:
 def test_nothing_moves_where_both_prompt_sets_are_one(seed: int) -> None:
     values = np.random.default_rng(seed).random((3, 4))
     rows = {"abc"[k]: {f"c{n}": (v, v) for n, v in enumerate(row)} for k, row in enumerate(values)}
-    found = made(rows, 0.0)
-    limits = robustness.limits(found).iloc[0]
+    result = made(rows, 0.0)
+    limits = result.limits.iloc[0]
     assert (limits["mean"], limits.sd, limits.beyond_chance) == (0, 0, 0)
-    assert robustness.correlate(found).value.tolist() == pytest.approx([1, 1, 1])
-    assert same_order(found.table).same[0] == 4
+    assert result.correlated.pooled.tolist() == pytest.approx([1, 1, 1])
+    assert same_order(result).same[0] == 4
 
 
 def test_all_eight_numbers_of_the_paper_s_table_12() -> None:
     rows = robustness.table_12_recomputed().set_index(["task", "coefficient"])
     assert list(rows.same) == ["yes"] * 4
-    table = table_12().points.table
+    result = table_12()
     for (task, name), (value, p) in robustness.PRINTED.items():
         assert tuple(rows.loc[(task, name), ["printed", "printed_p"]]) == (value, p)
-        own = table[table.task == task]
+        own = result.table[result.table.task == task]
         compute = stats.spearmanr if name == "spearman" else stats.pearsonr
         expected = compute(own["first"], own.second)
-        assert (
-            round(expected.statistic, 3) == float(value) == round(float(rows.value[task, name]), 3)
-        )
+        assert round(expected.statistic, 3) == float(value)
+        assert round(float(rows.value[task, name]), 3) == float(value)
         assert float(f"{expected.pvalue:.2e}") == float(p)
-    assert len(table) == 18
-    assert same_order(table).same.tolist() == [3, 3]
-    limits = table_12().limits.set_index("task")
-    assert limits.most.round(2).tolist() == [1.47, 2.57]
-    assert limits.ci_low.isna().all()
-    assert (table[table.task == "bs"].difference < 0).all()
-
-
-def test_no_other_cells_give_the_printed_numbers() -> None:
-    table = table_12().points.table
-    both = stats.pearsonr(table["first"], table.second)
-    assert f"{both.pvalue:.2e}" not in ("2.63e-10", "2.76e-11")
-    for _, rows in table.groupby(["task", "category"]):
-        assert stats.pearsonr(rows["first"], rows.second).pvalue > 1e-3
-
-
-def test_the_picture_of_table_12_shows_its_scores_and_limits() -> None:
-    fig = drawn(pictures.agreement(table_12()))
-    left, right = fig.axes[:2]
-    marks = [line for line in left.lines if line.get_marker() != "None"]
+    assert len(result.table) == 18
+    assert same_order(result).same.tolist() == [3, 3]
+    assert result.limits.most.round(2).tolist() == [1.47, 2.57]
+    assert result.limits.ci_low.isna().all()
+    fig = drawn(pictures.agreement(result))
+    marks = [line for line in fig.axes[0].lines if line.get_marker() != "None"]
     assert [len(line.get_xdata()) for line in marks] == [3, 3, 3]
     assert list(marks[0].get_xdata()) == [34.83, 38.15, 30.64]
-    assert list(right.lines[0].get_ydata()) == pytest.approx([0.42, -1.47, 1.38])
-    assert fig.get_suptitle().startswith("Both wordings order scores alike (ρ = 0.97 to 1.00)")
-    assert any(text.startswith("mean") for text in told(right))
-    assert "better →" in left.get_xlabel()
+    lines = [line for line in fig.axes[1].lines if line.get_marker() != "None"]
+    assert list(lines[0].get_ydata()) == pytest.approx([0.42, -1.47, 1.38])
 
 
-@pytest.mark.parametrize("models", [["a"], ["a", LONG], [f"model-{k}" for k in range(12)]])
-def test_pictures_show_every_model(models: list[str]) -> None:
-    row = {
-        category: (0.5 + k / 50, 0.8 + k / 50) for k, category in enumerate(("x", "y", "z", ALL))
-    }
-    result = result_of(made(dict.fromkeys(models, row)))
+def test_pictures_show_every_model() -> None:
+    models = ["a", LONG, *(f"model-{k}" for k in range(12))]
+    row = {name: (0.5 + k / 50, 0.8 + k / 50) for k, name in enumerate(("x", "y", "z", ALL))}
+    result = made(dict.fromkeys(models, row))
     fig = drawn(pictures.differences(result))
-    assert fig.get_suptitle().startswith(f"{len(models)} of {len(models)} whole scores move")
+    assert fig.get_suptitle().startswith("14 of 14 whole scores move")
     names = [name.replace("\n", "") for name in ticks(fig.axes[0].get_yticklabels())]
-    assert names == models[::-1]
-    assert "more bias →" in fig.axes[0].get_xlabel()
+    assert names == models
+    assert [len(part.get_segments()) for part in fig.axes[0].collections] == [1] * 14
     drawn(pictures.agreement(result))
 
 
@@ -391,22 +318,23 @@ def crossed(values: np.ndarray, *facets: str) -> Crossed:
     return Crossed(facets, scores, values - scores, Sample(len(values), 1))
 
 
-def test_components_of_items_and_wordings_are_those_by_hand() -> None:
+def test_components_of_items_and_prompt_sets_are_those_by_hand() -> None:
     table = crossed(np.array([[1.0, 1], [0, 1], [0, 0]]), WORDINGS)
     found = components(table)
     assert found.df.to_dict() == {"items": 2, "wordings": 1, "items x wordings": 2}
     assert found.mean_square.tolist() == pytest.approx([1 / 2, 1 / 6, 1 / 6])
     assert found.variance.tolist() == pytest.approx([1 / 6, 0, 1 / 6], abs=1e-12)
     assert ONE_DEGREE in found.note["wordings"]
-    # 1/6 over 3 items, and 1/6 over 3 items times 2 wordings.
+    # 1/6 over 3 items, and 1/6 over 3 items times 2 prompt sets.
     assert error_variance(found, table.sizes) == pytest.approx(1 / 18 + 1 / 36)
-    planned = d_study(found, table.sizes).set_index("wordings")
+    plan = d_study(found, table.sizes)
+    planned = plan.set_index("wordings")
     assert planned.error[8] ** 2 == pytest.approx(1 / 18 + 1 / 144)
     assert planned.half_width[8] == pytest.approx(1.959964 * planned.error[8])
     assert planned.g.isna().all()
-
-
-def test_a_negative_component_is_set_to_zero_with_a_note() -> None:
+    text = finding(found, plan, table.sizes, "Accuracy")
+    assert "a score has a standard error of 0.289" in text
+    assert "With 8 prompt sets in place of 2 it would be 0.25." in text
     found = components(crossed(np.array([[1.0, 0], [0, 1], [1, 0], [0, 1]]), WORDINGS))
     assert found.variance["wordings"] == 0
     assert NEGATIVE in found.note["wordings"]
@@ -481,49 +409,42 @@ def test_coefficients_are_those_of_their_formulas() -> None:
     assert by_facet(found).sum() == pytest.approx(1)
 
 
-def test_an_interval_of_one_wording_and_many_seeds_of_no_effect_is_that_of_items() -> None:
+def test_intervals_are_as_wide_as_items_or_other_facets_ask() -> None:
+    # Many seeds without any effect: that of items.
     values = np.repeat(np.random.default_rng(2).integers(0, 2, (30, 1)), 4, axis=1).astype(float)
-    found = interval(crossed(values, SEEDS), components(crossed(values, SEEDS)), (0, 1))
+    found = interval(crossed(values, SEEDS), (0, 1))
     error = stats.sem(values[:, 0]) * stats.t.ppf(0.975, 29)
-    assert (found.items_low, found.items_high) == pytest.approx(
-        (values.mean() - error, values.mean() + error)
-    )
-    assert (found.ci_low, found.ci_high) == pytest.approx((found.items_low, found.items_high))
-
-
-def test_two_seeds_of_independent_answers_do_not_widen_an_interval() -> None:
+    for name in ("items", "ci"):
+        ends = (found[f"{name}_low"], found[f"{name}_high"])
+        assert ends == pytest.approx((values.mean() - error, values.mean() + error))
+    # Two seeds of independent answers do not widen it.
     rng, widths = np.random.default_rng(6), []
     for _ in range(40):
-        table = crossed((rng.random((60, 2)) < 0.3).astype(float), SEEDS)
-        found = interval(table, components(table), (0, 1))
-        widths.append((found.ci_high - found.ci_low) / (found.items_high - found.items_low))
+        found = interval(crossed((rng.random((60, 2)) < 0.3).astype(float), SEEDS), (0, 1))
+        width = {name: found[f"{name}_high"] - found[f"{name}_low"] for name in ("ci", "items")}
+        widths.append(width["ci"] / width["items"])
     assert np.median(widths) == pytest.approx(1, abs=0.1)
-
-
-def test_items_that_do_not_differ_have_no_interval_of_their_own() -> None:
-    table = crossed(np.tile([[0.0, 1, 0, 0]], (10, 1)), ORDERS)
-    found = interval(table, components(table), (0, 2))
-    assert np.isnan([found.items_low, found.items_high]).all()
-    assert (found.ci_low, found.ci_high) == pytest.approx((0, 0.25 * (1 + stats.t.ppf(0.975, 3))))
+    # Items that do not differ have none of their own.
+    found = interval(crossed(np.tile([[0.0, 1, 0, 0]], (10, 1)), ORDERS), (0, 2))
+    assert np.isnan([found["items_low"], found["items_high"]]).all()
+    high = 0.25 * (1 + stats.t.ppf(0.975, 3))
+    assert (found["ci_low"], found["ci_high"]) == pytest.approx((0, high))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("wordings", "least"), [(2, 0.87), (4, 0.9), (8, 0.92)])
+@pytest.mark.parametrize(("prompts", "least"), [(2, 0.87), (4, 0.9), (8, 0.92)])
 @pytest.mark.parametrize("spread", [0.0, 0.3, 0.8])
-def test_an_interval_over_wordings_holds_the_true_score(
-    wordings: int,
-    least: float,
-    spread: float,
+def test_an_interval_over_prompt_sets_holds_the_true_score(
+    prompts: int, least: float, spread: float
 ) -> None:
     rng, held, narrow, n = np.random.default_rng(5), 0, 0, 400
     true = stats.norm.sf(0.5 / np.sqrt(1 + 0.7**2 + 0.4**2 + spread**2))
     for _ in range(n):
-        latent = rng.normal(0, 0.7, (60, 1)) + rng.normal(0, spread, (1, wordings))
-        latent = latent + rng.normal(0, np.sqrt(1 + 0.4**2), (60, wordings))
-        table = crossed((latent > 0.5).astype(float), WORDINGS)
-        found = interval(table, components(table), (0, 1))
-        held += found.ci_low <= true <= found.ci_high
-        narrow += found.items_low <= true <= found.items_high
+        latent = rng.normal(0, 0.7, (60, 1)) + rng.normal(0, spread, (1, prompts))
+        latent = latent + rng.normal(0, np.sqrt(1 + 0.4**2), (60, prompts))
+        found = interval(crossed((latent > 0.5).astype(float), WORDINGS), (0, 1))
+        held += found["ci_low"] <= true <= found["ci_high"]
+        narrow += found["items_low"] <= true <= found["items_high"]
     assert least <= held / n <= 0.99
     if spread == 0.8:
         assert narrow / n < 0.8
@@ -531,7 +452,7 @@ def test_an_interval_over_wordings_holds_the_true_score(
 
 @pytest.fixture(scope="module")
 def studied(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
-    """Two respondents that prefer A, in two wordings, three orders of options and two seeds."""
+    """Two respondents, the first of which prefers A, with all conditions crossed."""
     folder = tmp_path_factory.mktemp("runs")
     options = {"data": "samples", "categories": ["gender", "age"], "repeats": 2}
     options["settings"] = {"option_order": "rotated"}
@@ -561,15 +482,14 @@ def test_a_study_of_runs_is_one_crossed_table(studied: list[Run]) -> None:
     assert by_source["models"] > 0
     assert set(study.planned.wordings) == {1, 2, 4, 8}
     assert len(study.findings) == 3
-
-
-def test_a_respondent_that_goes_by_position_moves_with_the_order(studied: list[Run]) -> None:
-    first, other = generalise(studied[:2]), generalise(studied[2:])
-    variances = [
-        part.components[part.components.metric == "s_amb"].set_index("source").variance["orders"]
-        for part in (first, other)
+    drawn(pictures.uncertainty(study.components, study.planned))
+    # Who goes by position moves with the order.
+    parts = [generalise(runs).components for runs in (studied[:2], studied[2:])]
+    orders = [
+        part[(part.metric == "s_amb") & (part.source == "orders")].variance.iloc[0]
+        for part in parts
     ]
-    assert variances[0] > 5 * variances[1]
+    assert orders[0] > 5 * orders[1]
 
 
 def test_what_makes_no_crossed_table_is_left_out(studied: list[Run], tmp_path: Path) -> None:
@@ -585,20 +505,10 @@ def test_what_makes_no_crossed_table_is_left_out(studied: list[Run], tmp_path: P
     assert nothing.scores.empty
     assert nothing.components.empty
     assert nothing.findings == []
-
-
-def test_a_score_without_a_number_has_a_reason(tmp_path: Path) -> None:
+    assert pictures.uncertainty(nothing.components, nothing.planned) is None
     # Who always says unknown has no number of disambiguous answers that name a person.
     options = {"data": "samples", "categories": ["age"], "repeats": 2}
-    silent = run.evaluate("cbbq", "simulated:answer=C", out=tmp_path, **options)
-    (why,) = generalise([silent]).left_out.why
-    assert why.startswith("Disambiguous")
-    assert why.endswith("no number under one of the conditions")
-
-
-def test_a_finding_says_what_two_wordings_are_worth() -> None:
-    table = crossed(np.array([[1.0, 1], [0, 1], [0, 0]]), WORDINGS)
-    found = components(table)
-    text = finding(found, d_study(found, table.sizes), table.sizes, "Accuracy")
-    assert "a score has a standard error of 0.289." in text
-    assert "With 8 wordings in place of 2 it would be 0.250." in text
+    silent = run.evaluate("cbbq", "simulated:answer=C", out=tmp_path / "c", **options)
+    (reason,) = generalise([silent]).left_out.why
+    assert reason.startswith("Disambiguous")
+    assert reason.endswith("no number under one of the conditions")

@@ -23,9 +23,8 @@ from scipy.optimize import brentq
 from scipy.special import expit
 from scipy.stats import norm
 
-from bench.analyses.model_size_trends import trends
-from bench.analyses.model_size_trends.series import Sized
-from bench.analyses.prompt_robustness.points import points
+from bench.analyses.model_size_trends import Sized, trends
+from bench.analyses.prompt_robustness import compare_scores
 from bench.data import OWN_SAMPLES, find, frame, load
 from bench.data.cbbq.scenes import scenes
 from bench.metrics import cbbq, mcbe
@@ -223,7 +222,9 @@ def cbbq_pairs(templates: pd.DataFrame, studies: int) -> Iterator[Row]:
                     {"n": 1, "same": 1.0, "valid_first": 1.0, "valid_second": 1.0},
                     index=pd.MultiIndex.from_tuples([(place[0], place[1]) for place in both[0]]),
                 )
-                table = points({"m": (both[0], both[1], answered)}, cbbq.HEADLINES[:2]).table
+                table = compare_scores(
+                    {"m": (both[0], both[1], answered)}, cbbq.HEADLINES[:2]
+                ).table
                 intervals: dict[str, list[tuple[Estimate, float]]] = {}
                 tests: dict[str, list[tuple[Estimate, float]]] = {}
                 for row in table.itertuples():

@@ -5,31 +5,57 @@
 
 A series is models that differ in size alone. The size is what was given for the model; else the
 parameters that its run counted; else what its name says, such as 0.5B; `size_from` says which.
+
+The line is that of least squares over the base 2 logarithm of the size. Two questions are kept
+apart:
+
+- Does the score change with size? The models are the sample: how far they lie from the line says
+  how far another training of the same sizes would move it. The slope is tested by its residual
+  standard error, with models - 2 degrees of freedom. Two models always lie on a line.
+- Do these models differ? The items are the sample: the slope is computed in every resample of the
+  items, which all sizes share. That says what other items of the same kind would show of the same
+  models, and nothing of others: models that differ by the luck of their training differ on any
+  items.
 """
 
+import re
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.special import stdtr, stdtrit
 
-from bench.analyses.model_size_trends.series import SIMULATED, Series, by_size
-from bench.analyses.model_size_trends.slopes import NOISE, PLACE, gains, trends
+from bench.analyses import same_data
 from bench.analyses.published import published
 from bench.benchmarks import module
+from bench.core.errors import BadInput, NoRuns
 from bench.core.i18n import N_, _, note, sentences
+from bench.core.progress import say
 from bench.data import OWN_SAMPLES
-from bench.metrics.bootstrap import LEVEL
-from bench.metrics.headline import LOW_VALIDITY, listing, short_title
-from bench.metrics.significance import detectable_sentence, format_p
-from bench.metrics.table import ALL, Headline
+from bench.metrics.bootstrap import LEVEL, Place, Replicates, Sample
+from bench.metrics.headline import LOW_VALIDITY, short_title
+from bench.metrics.significance import POWER, Comparison, compare_resamples, format_p, holm
+from bench.metrics.table import ALL, Headline, join_notes
 from bench.run import evaluate_all
-from bench.run.results import Run, table
+from bench.run.results import Run, labels, table
 
-__all__ = ["DEMO", "analyse", "findings", "gains", "points", "simulated_points"]
-
+GIVEN, COUNTED, NAMED = "given", "counted", "its name"
+LAYERS = "counted in its layers, without embeddings"
+# A number of billions or millions that stands alone: in 30B-A3B it is 30, in 8x7B there is none.
+SIZE = re.compile(r"(?<![A-Za-z0-9.])(\d+(?:\.\d+)?)[ _-]?([BbMm])(?![A-Za-z0-9])")
+# Respondents of the same bias; as their "size" grows they answer less by position and more by what
+# they know. These sizes are ours: no respondent has parameters.
+SIMULATED = {
+    "simulated:bias=0.6,position=0.8,competence=0.25": 0.5,
+    "simulated:bias=0.6,position=0.4,competence=0.5": 1.5,
+    "simulated:bias=0.6,position=0.1,competence=0.75": 7.0,
+    "simulated:bias=0.6,position=0,competence=0.95": 32.0,
+}
 DEMO = ["tiny:s", "tiny:m", *SIMULATED]
+PLACE = ["category", "task", "metric"]
 # By task, the metric that tells an answer by position, and its name in a sentence.
 POSITION = {
     "ss": ("position_bias", N_("the share of pairs answered by position")),
@@ -38,6 +64,21 @@ POSITION = {
 }
 # A change of this much in readable answers, or in answers by position, is reported with a trend.
 CHANGE = 0.1
+# Distances from a line, and differences of scores, that are smaller are of computing.
+NOISE = 1e-9
+TOO_FEW = "fewer than two sizes have a number"
+
+
+class Sized(NamedTuple):
+    """A model of a series: its size in billions of parameters, where that is from, its scores."""
+
+    model: str
+    billions: float
+    size_from: str
+    replicates: Replicates
+
+
+Series = Mapping[str, Sequence[Sized]]
 
 
 class Result(NamedTuple):
@@ -57,20 +98,158 @@ def analyse(
     sizes: Mapping[str, float] | None = None,
     preset: str | None = None,
 ) -> dict[str, Result]:
-    """Return the trends of every benchmark; see `by_size` for the arguments."""
+    """Return the trends of every benchmark, with the published scores of the same places.
+
+    Args:
+        series: models by the name of their series; default: one for each `family` with two sizes.
+        sizes: see `billions`.
+
+    Raises:
+        BadInput: a model of a series was not run, or on other data; two are of one size; or a size
+            is not known.
+        NoRuns: no series has two.
+    """
     results = {}
     for benchmark, own in by_size(runs, series, sizes, preset).items():
         places = {place for models in own.values() for one in models for place in one.replicates}
         every: Sequence[Headline] = module("metrics", benchmark).HEADLINES
+        printed = published(benchmark)
+        known = [place in places for place in printed[PLACE].itertuples(index=False, name=None)]
         results[benchmark] = Result(
             benchmark,
             own,
             points([run for run in runs if run.benchmark == benchmark], own, preset),
             trends(own),
             [one for one in every if (ALL, one.task, one.metric) in places],
-            published_scores(benchmark, own),
+            printed[np.array(known) & (printed.series != "")],
         )
     return results
+
+
+def by_size(
+    runs: Sequence[Run],
+    series: Mapping[str, Sequence[str]] | None = None,
+    sizes: Mapping[str, float] | None = None,
+    preset: str | None = None,
+) -> dict[str, dict[str, list[Sized]]]:
+    """Return the models of each benchmark and series by size, scored on what all of them answered.
+
+    See `analyse` for the arguments.
+    """
+    result: dict[str, dict[str, list[Sized]]] = {}
+    left_out: dict[str, None] = {}
+    for benchmark in dict.fromkeys(run.benchmark for run in runs):
+        own = [run for run in runs if run.benchmark == benchmark]
+        names = {run.folder: name for run, name in zip(own, labels(own), strict=True)}
+        for name, members in _members(own, series or {}).items():
+            same_data(members, f"series {name!r}")
+            known = {}
+            for run in members:
+                try:
+                    known[run.folder] = billions(run, sizes)
+                except BadInput as error:
+                    if series:
+                        raise
+                    left_out[f"left out: {error}"] = None
+            members = sorted(
+                (run for run in members if run.folder in known), key=lambda run: known[run.folder]
+            )
+            for run, other in pairwise(members):
+                if known[run.folder][0] == known[other.folder][0]:
+                    raise BadInput(
+                        f"series {name!r}: {names[run.folder]} and {names[other.folder]} are both "
+                        f"of {known[run.folder][0]:g} billion parameters; put them into two series"
+                    )
+            if len(members) > 1 or (members and series):
+                result.setdefault(benchmark, {})[name] = [
+                    Sized(
+                        names[run.folder],
+                        *known[run.folder],
+                        run.replicates(preset, like=[one for one in members if one is not run]),
+                    )
+                    for run in members
+                ]
+    for text in left_out:
+        say(text)
+    if not any(len(models) > 1 for own_series in result.values() for models in own_series.values()):
+        models = ", ".join(dict.fromkeys(run.label for run in runs))
+        raise NoRuns(
+            f"no series has models of two sizes: {models}; give series = {{NAME: [MODEL, MODEL]}}, "
+            "or more runs"
+        )
+    return result
+
+
+def _members(runs: Sequence[Run], series: Mapping[str, Sequence[str]]) -> dict[str, list[Run]]:
+    members: dict[str, list[Run]] = {}
+    if not series:
+        for run in runs:
+            name = "simulated, as if sizes" if run.model in SIMULATED else family(run)
+            members.setdefault(name, []).append(run)
+    for name, models in series.items():
+        if isinstance(models, str):
+            raise BadInput(
+                f"series {name!r}: {models!r}; expected a list of models, like [{models!r}]"
+            )
+        members[name] = [run for run in runs if {run.model, run.label} & set(models)]
+        known = {own for run in members[name] for own in (run.model, run.label)}
+        if missing := [model for model in models if model not in known]:
+            have = ", ".join(dict.fromkeys(run.label for run in runs))
+            raise BadInput(
+                f"series {name!r}: no run of {', '.join(missing)} on {runs[0].benchmark}; "
+                f"there are {have}"
+            )
+    return members
+
+
+def billions(run: Run, sizes: Mapping[str, float] | None = None) -> tuple[float, str]:
+    """Return the size of a run's model in billions of parameters, and where that is from.
+
+    Args:
+        sizes: by the model's name, as it was given or as tables show it.
+
+    Raises:
+        BadInput: a size that is not positive, or none is known.
+    """
+    given: Mapping[str, Any] = sizes or {}
+    for name in (run.model, run.label):
+        if name in given:
+            size = given[name]
+            if isinstance(size, bool) or not isinstance(size, int | float) or not size > 0:
+                raise BadInput(
+                    f"sizes: {name!r}: {size!r}; expected billions of parameters, above 0"
+                )
+            return float(size), GIVEN
+    counted = run.about["model"].get("parameters")
+    if isinstance(counted, int) and counted > 0:
+        return counted / 1e9, COUNTED
+    if isinstance(counted, Mapping) and {"hidden", "layers"} <= set(counted):
+        # A tiny model: four square matrices and three of twice the width, biases and norms.
+        hidden, layers = int(counted["hidden"]), int(counted["layers"])
+        return (layers * (10 * hidden**2 + 5 * hidden) + hidden) / 1e9, LAYERS
+    if match := SIZE.search(run.label):
+        return float(match[1]) / (1 if match[2] in "Bb" else 1000), NAMED
+    if run.model in SIMULATED:
+        return SIMULATED[run.model], "ours, for show: it has no parameters"
+    raise BadInput(
+        f"{run.label}: its size is not known, neither from its run nor from its name; give "
+        f"sizes = {{{run.label!r}: billions of parameters}}"
+    )
+
+
+def family(run: Run) -> str:
+    """Return the name of a model without its size."""
+    kind, _colon, rest = run.label.partition(":")
+    if kind == "tiny":
+        return ":".join(filter(None, [kind, rest.partition(",")[2]]))
+    return re.sub(r"[-_ ]{2,}", "-", SIZE.sub("", run.label)).strip("-_ ") or run.label
+
+
+def format_size(size: float) -> str:
+    """Write a size as people do: 7B, 0.5B, 360M, 93K."""
+    if size >= 0.45:
+        return f"{size:.3g}B"
+    return f"{size * 1e3:.3g}M" if size >= 1e-3 else f"{size * 1e6:.3g}K"
 
 
 def points(runs: Sequence[Run], series: Series, preset: str | None = None) -> pd.DataFrame:
@@ -83,7 +262,6 @@ def points(runs: Sequence[Run], series: Series, preset: str | None = None) -> pd
         runs: all runs of one benchmark that the series were made of.
     """
     scores = table(runs, preset, beside=False)
-    keys = ["model", *PLACE]
     rows = [
         (name, one.model, one.billions, one.size_from, *place, *one.replicates.estimate(place))
         for name, models in series.items()
@@ -94,6 +272,7 @@ def points(runs: Sequence[Run], series: Series, preset: str | None = None) -> pd
     position = {task: metric for task, (metric, _name) in POSITION.items()}
     prefer = scores[scores.metric == scores.task.map(position)]
     prefer = prefer[["model", "category", "task", "score"]].rename(columns={"score": "position"})
+    keys = ["model", *PLACE]
     return (
         pd.DataFrame(rows, columns=columns)
         .merge(scores[[*keys, "n", "valid_rate", "baseline"]], on=keys, how="left")
@@ -109,12 +288,142 @@ def simulated_points() -> pd.DataFrame:
     return rows.loc[rows.category == ALL, ["billions", "score", "position", "valid_rate"]]
 
 
-def published_scores(benchmark: str, series: Series) -> pd.DataFrame:
-    """Return the published scores for which one of the series has a score over all categories."""
-    places = {place for models in series.values() for one in models for place in one.replicates}
-    printed = published(benchmark)
-    known = [place in places for place in printed[PLACE].itertuples(index=False, name=None)]
-    return printed[np.array(known) & (printed.series != "")]
+def slopes(sizes: Sequence[float], values: np.ndarray) -> np.ndarray:
+    """Compute the change with each doubling of size, of each column of `values` [sizes, n]."""
+    x = np.log2(sizes) - np.log2(sizes).mean()
+    per_doubling: np.ndarray = x @ values / (x @ x)
+    return per_doubling
+
+
+def over_models(sizes: Sequence[float], values: np.ndarray) -> Comparison:
+    """Test the slope by how far the models lie from the line.
+
+    Args:
+        values: float64 [sizes], one per model.
+    """
+    x, n = np.log2(sizes) - np.log2(sizes).mean(), len(values)
+    slope = float(slopes(sizes, values[:, None])[0]) + 0.0
+    if n < 3:
+        return Comparison(slope, np.nan, np.nan, np.nan, n, np.nan, "two sizes make no trend")
+    residuals, freedom = values - values.mean() - slope * x, n - 2
+    error = float(np.sqrt((residuals**2).sum() / freedom / (x @ x)))
+    if error < NOISE and abs(slope) < NOISE:
+        return Comparison(slope, np.nan, np.nan, 1.0, n, np.nan, "")
+    p = 2 * float(stdtr(freedom, -abs(slope) / max(error, NOISE)))
+    arm = float(stdtrit(freedom, (1 + LEVEL) / 2)) * error
+    detectable = arm + float(stdtrit(freedom, POWER)) * error
+    return Comparison(slope, slope - arm, slope + arm, p, n, detectable, "", error, freedom)
+
+
+def band(
+    sizes: Sequence[float], values: np.ndarray, at: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Compute the line at sizes `at`, and the ends of its 95 % interval by resamples of items.
+
+    Args:
+        values: float64 [sizes, 1 + draws], observed first.
+    """
+    from_middle = np.log2(at) - np.log2(sizes).mean()
+    lines = values.mean(0) + np.outer(from_middle, slopes(sizes, values))
+    drawn = lines[:, 1:][:, ~np.isnan(lines[:, 1:]).any(0)]
+    if drawn.shape[1] < values.shape[1] / 2:
+        nothing = np.full(len(at), np.nan)
+        return lines[:, 0], nothing, nothing
+    low, high = np.percentile(drawn, [50 * (1 - LEVEL), 50 * (1 + LEVEL)], axis=1)
+    return lines[:, 0], low, high
+
+
+def trends(series: Series) -> pd.DataFrame:
+    """Return the change of each score with size, one row per series, category, task and metric.
+
+    Returns:
+        How many `sizes`, from which to which (`span`); `per_doubling` with its interval and `p`
+        over models; `p_holm`, adjusted for the other series and scores where it is over all
+        categories, else for the other categories of the same series and score; `detectable`;
+        `items_low`, `items_high`, `p_items` over items; `note`.
+    """
+    rows = []
+    for name, models in series.items():
+        for place in sorted({place for one in models for place in one.replicates}):
+            defined = _defined(models, place)
+            over = items = Comparison(np.nan, np.nan, np.nan, np.nan, 0, np.nan, TOO_FEW)
+            lost = ""
+            if len(defined) > 1:
+                sizes = [one.billions for one in defined]
+                values = np.array([one.replicates[place] for one in defined])
+                over = over_models(sizes, values[:, 0])
+                items = compare_resamples(slopes(sizes, values), _sample(defined, place))
+                missing = [one.model for one in models if one not in defined]
+                lost = f"no number for {', '.join(missing)}" if missing else ""
+            text = join_notes(over.note or items.note, lost, _mixed(models, place))
+            about = (name, *place, len(defined), _span(defined))
+            rows.append((*about, *_numbers(over), items.ci_low, items.ci_high, items.p, text))
+    columns = ["series", *PLACE, "sizes", "span", "per_doubling", "ci_low", "ci_high", "p"]
+    columns += ["detectable", "items_low", "items_high", "p_items", "note"]
+    return _with_holm(pd.DataFrame(rows, columns=columns))
+
+
+def gains(series: Series) -> pd.DataFrame:
+    """Return the change per doubling between each size and the next, as `trends` does.
+
+    Returns:
+        `gain`, with its interval and `p` over items: whether these two models differ; from which
+        size to which (`step`), and how many `doublings` that is.
+    """
+    rows = []
+    for name, models in series.items():
+        for place in sorted({place for one in models for place in one.replicates}):
+            for pair in pairwise(_defined(models, place)):
+                step = float(np.log2(pair[1].billions / pair[0].billions))
+                gain = (pair[1].replicates[place] - pair[0].replicates[place]) / step
+                compared = compare_resamples(gain, _sample(pair, place))
+                text = join_notes(compared.note, _mixed(pair, place))
+                rows.append((name, *place, _span(pair), step, *_numbers(compared), text))
+    columns = ["series", *PLACE, "step", "doublings", "gain", "ci_low", "ci_high", "p"]
+    return _with_holm(pd.DataFrame(rows, columns=[*columns, "detectable", "note"]))
+
+
+def _numbers(compared: Comparison) -> tuple[float, ...]:
+    ends = (compared.ci_low, compared.ci_high)
+    return compared.difference, *ends, compared.p, compared.detectable
+
+
+def _with_holm(rows: pd.DataFrame) -> pd.DataFrame:
+    """Add `p_holm`: aggregates among themselves, categories among those of their score."""
+    scores = rows.series + "\n" + rows.task + "\n" + rows.metric
+    groups = rows.groupby(scores.where(rows.category != ALL, ALL))
+    rows.insert(list(rows).index("p") + 1, "p_holm", np.nan)
+    for index in groups.groups.values():
+        rows.loc[index, "p_holm"] = holm(rows.p[index].to_numpy(dtype=float))
+    return rows
+
+
+def _defined(models: Sequence[Sized], place: Place) -> list[Sized]:
+    return [one for one in models if not np.isnan(one.replicates.get(place, [np.nan])[0])]
+
+
+def _mixed(models: Sequence[Sized], place: Place) -> str:
+    """Name the categories that have a number at some sizes only: means over all are not alike."""
+    if place[0] != ALL:
+        return ""
+    names = dict.fromkeys(
+        own[0] for one in models for own in one.replicates if own[1:] == place[1:]
+    )
+    counts = {name: len(_defined(models, (name, *place[1:]))) for name in names if name != ALL}
+    partial = [name for name, count in counts.items() if 0 < count < len(models)]
+    if not partial:
+        return ""
+    reason = "without a number at some sizes, so the means are of other categories"
+    return f"{', '.join(partial)}: {reason}"
+
+
+def _sample(models: Sequence[Sized], place: Place) -> Sample:
+    return min(one.replicates.samples[place] for one in models)
+
+
+def _span(models: Sequence[Sized]) -> str:
+    sizes = [format_size(one.billions) for one in models]
+    return f"{sizes[0]} to {sizes[-1]}" if sizes else ""
 
 
 def at_place(rows: pd.DataFrame, headline: Headline) -> pd.DataFrame:
@@ -128,107 +437,85 @@ def title_of(headline: Headline) -> str:
     return short_title(headline).replace(": ", ", ").replace("：", "，")
 
 
-def is_shown(row: Mapping[Any, Any]) -> bool:
-    """Say whether a trend over models was shown: by `p_holm`, and by its interval."""
-    excludes_zero = row["ci_low"] > NOISE or row["ci_high"] < -NOISE
-    return bool(excludes_zero and row["p_holm"] < 1 - LEVEL)
-
-
-def amount(headline: Headline, value: float, signed: bool = False) -> str:
-    """Write a change of a score in points of 100, shares too."""
-    hundredths = value * (100 if headline.limits[1] <= 1 else 1)
-    plain = f"{abs(hundredths):.1f}"
-    return f"{'+' if hundredths > 0 else '-'}{plain}" if signed and float(plain) else plain
+def is_shown(row: Any) -> Any:
+    """Say whether a trend over models (a row, or each of a table) was shown: by p and interval."""
+    excludes_zero = (row["ci_low"] > NOISE) | (row["ci_high"] < -NOISE)
+    return excludes_zero & (row["p_holm"] < 1 - LEVEL)
 
 
 def findings(result: Result) -> list[str]:
     """Say for each series and headline whether it changes with size; what was shown comes first."""
-    found = []
+    lines = []
     for headline in result.headlines:
-        title = title_of(headline)
+        scores = at_place(result.points, headline).sort_values("billions")
         for row in at_place(result.trends, headline).to_dict("records"):
-            own = at_place(result.points, headline)
-            own = own[own.series == row["series"]].sort_values("billions")
-            name = _("{title}, {measure}", title=row["series"], measure=title)
-            parts = [_verdict(row, headline)]
-            if row["note"] and row["sizes"] != 2:
-                parts.append(_("Note: {note}.", note=note(row["note"])))
-            text = sentences([*parts, *_caveats(own, row, headline)])
-            found.append((not is_shown(row), _("{title}: {sentence}", title=name, sentence=text)))
-    return [text for _hidden, text in sorted(found, key=lambda pair: pair[0])]
+            own = scores[scores.series == row["series"]]
+            text = _("{title}, {measure}", title=row["series"], measure=title_of(headline))
+            text = _("{title}: {sentence}", title=text, sentence=_verdict(row, headline))
+            lines.append((not is_shown(row), sentences([text, *_caveats(own, headline)])))
+    return [text for _hidden, text in sorted(lines, key=lambda line: line[0])]
 
 
 def _verdict(row: Mapping[Any, Any], headline: Headline) -> str:
     """Say whether a score changes with size; of two sizes, whether these two models differ."""
     if np.isnan(row["per_doubling"]):
-        return _("nothing can be said.")
-    two = row["sizes"] == 2
-    columns = ("items_low", "items_high", "p_items") if two else ("ci_low", "ci_high", "p_holm")
-    low, high, p = (float(row[name]) for name in columns)
-    numbers = []
-    if not np.isnan(low):
-        ends = {"low": amount(headline, low, True), "high": amount(headline, high, True)}
-        numbers.append(_("95\u00a0% interval {low} to {high}", **ends))
-    if not np.isnan(p):
-        numbers.append(format_p(p))
-    span = _(" to ").join(row["span"].split(" to "))
-    numbers.append(_("{n} sizes, {span}", n=row["sizes"], span=span))
-    points_of_100 = amount(headline, row["per_doubling"], True)
-    about = {"points": points_of_100, "around": _("; ").join(numbers)}
-    if two and p < 1 - LEVEL:
-        return _(
-            "two sizes make no trend. These models differ, by {points} points of 100 a doubling "
-            "({around}; over items).",
-            **about,
-        )
-    if two:
-        return _(
-            "two sizes make no trend. No difference between these models could be shown: {points} "
-            "points of 100 a doubling ({around}; over items).",
-            **about,
-        )
-    by = _("{points} points of 100 a doubling ({around})", **about)
-    if not is_shown(row):
-        detectable = float(row["detectable"])
-        return sentences(
-            [
-                _("no change with size could be shown, {by}.", by=by),
-                detectable_sentence(amount(headline, detectable), detectable),
-            ]
-        )
-    rises = row["per_doubling"] > 0
-    if rises == headline.biased_is_high:
-        text = (
-            N_("rises with size (worse), {by}.") if rises else N_("falls with size (worse), {by}.")
+        return _("nothing can be said: {why}.", why=note(row["note"]))
+    columns = ("ci_low", "ci_high", "p_holm")
+    shown, rises = is_shown(row), row["per_doubling"] > 0
+    if row["sizes"] == 2:
+        columns = ("items_low", "items_high", "p_items")
+        verdict = N_("two sizes make no trend; no difference between these models could be shown")
+        if row["p_items"] < 1 - LEVEL:
+            verdict = N_("two sizes make no trend; these models differ")
+    elif not shown:
+        verdict = N_("no change with size could be shown")
+    elif rises:
+        verdict = (
+            N_("rises with size (worse)")
+            if headline.biased_is_high
+            else N_("rises with size (better)")
         )
     else:
-        text = (
-            N_("rises with size (better), {by}.")
-            if rises
-            else N_("falls with size (better), {by}.")
+        verdict = (
+            N_("falls with size (better)")
+            if headline.biased_is_high
+            else N_("falls with size (worse)")
         )
-    return _(text, by=by)
+    low, high, p = (float(row[name]) for name in columns)
+    numbers = [format_p(p)] if not np.isnan(p) else []
+    if not np.isnan(low):
+        ends = {"low": amount(headline, low), "high": amount(headline, high)}
+        numbers.insert(0, _("95\u00a0% interval {low} to {high}", **ends))
+    span = _(" to ").join(row["span"].split(" to "))
+    return _(
+        "{verdict}: {points} points of 100 a doubling ({around}).",
+        verdict=_(verdict),
+        points=amount(headline, row["per_doubling"]),
+        around=_("; ").join([*numbers, _("{n} sizes, {span}", n=row["sizes"], span=span)]),
+    )
 
 
-def _caveats(rows: pd.DataFrame, trend: Mapping[Any, Any], headline: Headline) -> list[str]:
+def amount(headline: Headline, value: float) -> str:
+    """Write a change of a score with its sign, in points of 100, shares too."""
+    text = f"{value * (100 if headline.limits[1] <= 1 else 1):+.1f}"
+    return text if float(text) else "0.0"
+
+
+def _caveats(rows: pd.DataFrame, headline: Headline) -> list[str]:
     """Say what else changes with size, and could be all that the trend is."""
     if len(rows) < 2:
         return []
     first, last, parts = rows.iloc[0], rows.iloc[-1], []
-    change = last.valid_rate - first.valid_rate
-    if abs(change) >= CHANGE or rows.valid_rate.min() < LOW_VALIDITY:
+    change = abs(last.valid_rate - first.valid_rate)
+    if change >= CHANGE or rows.valid_rate.min() < LOW_VALIDITY:
         parts.append(
             _(
-                "Readable answers go from {first} to {last}, so the sizes are not scored alike.",
+                "Readable answers go from {first} to {last}, so the sizes are not scored alike: "
+                "this may be no finding about bias.",
                 first=f"{first.valid_rate:.0%}",
                 last=f"{last.valid_rate:.0%}",
             )
         )
-        gain = float(trend["per_doubling"]) * (-1 if headline.biased_is_high else 1)
-        if is_shown(trend) and abs(change) >= CHANGE and gain * change < 0:
-            parts.append(
-                _("What changes is how often they can be read: this is no finding about bias.")
-            )
     if abs(last.position - first.position) >= CHANGE:
         parts.append(
             _(
@@ -238,8 +525,4 @@ def _caveats(rows: pd.DataFrame, trend: Mapping[Any, Any], headline: Headline) -
                 last=f"{last.position:.2f}",
             )
         )
-    near = rows.model[(rows.ci_low <= rows.baseline) & (rows.baseline <= rows.ci_high)]
-    if len(near):
-        who = _(headline.baseline)
-        parts.append(_("{models} cannot be told from {who}.", models=listing(list(near)), who=who))
     return parts

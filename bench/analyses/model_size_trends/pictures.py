@@ -1,28 +1,23 @@
 """Pictures of scores over size: lines with a band, slopes by category, what changes beside them."""
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
-import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from bench.analyses.model_size_trends import (
-    CHANGE,
     Result,
-    amount,
     at_place,
+    band,
     findings,
+    format_size,
     is_shown,
     title_of,
 )
-from bench.analyses.model_size_trends.series import format_size
-from bench.analyses.model_size_trends.slopes import band
 from bench.core.i18n import N_, _, sentences
 from bench.figures.style import (
     FAINT,
@@ -31,12 +26,15 @@ from bench.figures.style import (
     WIDTH,
     colours,
     error_bars,
+    forest,
+    forest_axis,
     label,
+    legend_below,
+    legend_height,
     set_title,
     style,
     wrap_cjk,
 )
-from bench.metrics.headline import listing
 from bench.metrics.table import ALL, Headline
 
 HOLLOW = "^vDs"
@@ -61,22 +59,21 @@ def over_size(result: Result) -> Figure | None:
     if len(points) and len(published) and published.billions.min() > FAR * points.billions.max():
         published = published.iloc[:0]
     papers = list(dict.fromkeys(published.series))
-    hollow = {name: HOLLOW[k % len(HOLLOW)] for k, name in enumerate(papers)}
-    lines = -(-len(headlines) // COLUMNS)
-    height = 0.75 + 2.2 * lines + _legend_height([*result.series, *papers])
+    palette, lines = colours(list(result.series)), -(-len(headlines) // COLUMNS)
+    height = 0.75 + 2.2 * lines + legend_height([*result.series, *papers, ""])
     fig = Figure(figsize=(WIDTH, height), layout="constrained")
-    grid = fig.subplots(lines, COLUMNS, squeeze=False).ravel()
-    palette, marks = _looks(list(result.series))
+    grid = np.ravel(fig.subplots(lines, COLUMNS))
     for ax, headline in zip(grid, headlines, strict=False):
         place = (ALL, headline.task, headline.metric)
-        own = at_place(points, headline)
-        for name, models in result.series.items():
+        own, printed = at_place(points, headline), at_place(published, headline)
+        for k, (name, models) in enumerate(result.series.items()):
             known = [one for one in models if not np.isnan(one.replicates.get(place, [np.nan])[0])]
             if len(known) > 1:
                 sizes = [one.billions for one in known]
                 at = np.geomspace(min(sizes), max(sizes), 40)
-                values = np.array([one.replicates[place] for one in known])
-                line, low, high = band(sizes, values, at)
+                line, low, high = band(
+                    sizes, np.array([one.replicates[place] for one in known]), at
+                )
                 ax.plot(at, line, color=palette[name], lw=1.2)
                 ax.fill_between(at, low, high, color=palette[name], alpha=0.15, lw=0)
             part = own[own.series == name]
@@ -84,41 +81,54 @@ def over_size(result: Result) -> Figure | None:
                 part.billions,
                 part.score,
                 yerr=error_bars(part),
-                fmt=marks[name],
+                fmt=MARKS[k % len(MARKS)],
                 ms=5,
                 lw=1.2,
                 mec="white",
                 color=palette[name],
+                label=name,
                 zorder=3,
             )
-        printed = at_place(published, headline)
-        for name, mark in zip(dict.fromkeys(printed.series), HOLLOW * 9, strict=False):
+        for k, name in enumerate(papers):
             part = printed[printed.series == name]
-            look = {"color": INK, "mfc": "white", "ms": 5, "lw": 0.8}
-            ax.plot(part.billions, part.score, f"{mark}:", zorder=2, **look)
+            mark = f"{HOLLOW[k % len(HOLLOW)]}:"
+            ax.plot(
+                part.billions, part.score, mark, color=INK, mfc="white", ms=5, lw=0.8, label=name
+            )
         if own.baseline.notna().any():
-            ax.axhline(float(own.baseline.dropna().mean()), color=FAINT, ls="--", lw=1, zorder=1)
+            who = _("a random answerer, or the best constant one")
+            ax.axhline(own.baseline.mean(), color=FAINT, ls="--", lw=1, zorder=1, label=who)
         _size_axis(ax, [*points.billions, *published.billions], 1.3)
         ax.margins(y=0.12)
         ax.set_title(title_of(headline), fontsize="small")
         best = 0 if headline.biased_is_high else headline.limits[1]
         ax.set_ylabel(_("score ({best} is best)", best=f"{best:g}"), fontsize="x-small")
+        ax.set_xlabel(_("parameters (each doubling the same step)"), fontsize="small")
         sns.despine(ax=ax)
     for ax in grid[len(headlines) :]:
         ax.set_visible(False)
-    for ax in grid[max(0, len(headlines) - COLUMNS) : len(headlines)]:
-        ax.set_xlabel(_("parameters (each doubling the same step)"), fontsize="small")
-    more = [
-        Line2D([], [], color=INK, marker=mark, mfc="white", ms=5, lw=0.8, ls=":", label=name)
-        for name, mark in hollow.items()
-    ]
-    if points.baseline.notna().any():
-        who = _("a random answerer, or the best constant one")
-        more.append(Line2D([], [], color=FAINT, ls="--", lw=1, label=who))
-    _legend(fig, list(result.series), more)
-    set_title(fig, _title(result), letters=LETTERS)
-    fig.set_label(sentences(findings(result)) or _("Nothing could be scored."))
+    legend_below(fig, *grid[: len(headlines)])
+    alt = sentences(findings(result)) or _("Nothing could be scored.")
+    set_title(fig, _title(result), letters=LETTERS, alt=alt)
     return fig
+
+
+def _title(result: Result) -> str:
+    """Say which headlines change with size, in all series alike."""
+    titles: dict[str, list[str]] = {}
+    for headline in result.headlines:
+        rows = at_place(result.trends, headline)
+        rows = rows[rows.per_doubling.notna()]
+        ways = np.where(rows.per_doubling > 0, N_("rises with size"), N_("falls with size"))
+        changes = {str(way) for way in np.where(is_shown(rows), ways, N_("no change shown"))}
+        change = N_("differs between series") if changes else N_("no number")
+        if len(changes) == 1:
+            (change,) = changes
+        titles.setdefault(change, []).append(re.split("[,，]", title_of(headline))[0])
+    return _("; ").join(
+        _("{title}: {sentence}", title=_(", ").join(names), sentence=_(change))
+        for change, names in titles.items()
+    )
 
 
 def by_category(result: Result, headline: Headline) -> Figure | None:
@@ -132,28 +142,25 @@ def by_category(result: Result, headline: Headline) -> Figure | None:
     if rows.empty:
         return None
     style()
-    scale = 100 if headline.limits[1] <= 1 else 1
     names = list(dict.fromkeys(rows.series))
     means = rows.groupby("category", sort=False).per_doubling.mean()
     order = list(means.sort_values(ascending=headline.biased_is_high).index)
-    palette, marks = _looks(names)
-    height = 1.25 + max(0.24, 0.11 * len(names)) * len(order) + _legend_height(names)
+    height = 1.25 + max(0.24, 0.11 * len(names)) * len(order) + legend_height(names)
     fig = Figure(figsize=(WIDTH, height), layout="constrained")
     ax = fig.subplots()
-    step = min(0.28, 0.8 / len(names))
-    for row in rows.to_dict("records"):
-        name = row["series"]
-        y = order.index(row["category"]) + (names.index(name) - (len(names) - 1) / 2) * step
-        ends = [row["ci_low"] * scale, row["ci_high"] * scale]
-        colour = palette[name]
-        face = colour if is_shown(row) else "white"
-        ax.plot(ends, [y, y], color=colour, lw=1.6, alpha=0.6)
-        value = row["per_doubling"] * scale
-        ax.plot(value, y, marks[name], ms=4.5, color=colour, mfc=face, zorder=3)
-    ax.axvline(0, color=FAINT, ls="--", lw=1, zorder=0)
-    ax.set_yticks(range(len(order)), [label(result.benchmark, category) for category in order])
-    ax.set_ylim(len(order) - 0.4, -0.6)
-    ax.grid(axis="y", visible=False)
+    scale, step = 100 if headline.limits[1] <= 1 else 1, min(0.28, 0.8 / len(names))
+    shown = is_shown(rows)
+    scaled = rows.assign(score=rows.per_doubling * scale)
+    scaled = scaled.assign(ci_low=rows.ci_low * scale, ci_high=rows.ci_high * scale)
+    for k, (name, colour) in enumerate(colours(names).items()):
+        for drawn, fill in ((shown, colour), (~shown, "white")):
+            part = scaled[(scaled.series == name) & drawn]
+            y = np.array([order.index(each) for each in part.category], dtype=float)
+            y += (k - (len(names) - 1) / 2) * step
+            forest(ax, part, y, colour, marker=MARKS[k % len(MARKS)], ms=4.5, mfc=fill)
+        ax.plot([], [], MARKS[k % len(MARKS)], color=colour, label=name)
+    ax.plot([], [], "o", color=FAINT, mfc="white", label=_("hollow: no change shown"))
+    forest_axis(ax, [label(result.benchmark, str(category)) for category in order], 0)
     worse = _(headline.worse)
     ax.set_xlabel(
         _("change a doubling of parameters, points of 100 ({worse} to the right)", worse=worse)
@@ -161,29 +168,14 @@ def by_category(result: Result, headline: Headline) -> Figure | None:
         else _("change a doubling of parameters, points of 100 ({worse} to the left)", worse=worse),
         fontsize="small",
     )
-    sns.despine(ax=ax, left=True)
-    look: dict[str, Any] = {"color": FAINT, "marker": "o", "mfc": "white", "ls": "none", "ms": 4.5}
-    hollow = Line2D([], [], label=_("hollow: no change shown"), **look)
-    _legend(fig, names, [hollow], ms=4.5, lw=1.6, mec=None)
-    records = rows.sort_values("per_doubling").to_dict("records")
+    legend_below(fig, ax)
     heading = _(
         "{title}: a change with size shown in {n} of {all} categories and series",
         title=title_of(headline),
-        n=sum(map(is_shown, records)),
-        all=len(records),
+        n=int(shown.sum()),
+        all=len(rows),
     )
     set_title(fig, heading, letters=LETTERS)
-    extremes = _(" to ").join(
-        _(
-            "{points} ({category}, {series})",
-            points=amount(headline, row["per_doubling"], True),
-            category=row["category"],
-            series=row["series"],
-        )
-        for row in (records[0], records[-1])
-    )
-    text = _("{title}. Points of 100 a doubling: {told}.", title=heading, told=extremes)
-    fig.set_label(text)
     return fig
 
 
@@ -203,27 +195,24 @@ def beside(result: Result) -> Figure | None:
         return None
     style()
     names = list(dict.fromkeys(result.points.series))
-    palette, marks = _looks(names)
-    height = 0.7 + 1.5 * len(tables) + _legend_height(names)
-    fig = Figure(figsize=(WIDTH, height), layout="constrained")
+    fig = Figure(
+        figsize=(WIDTH, 0.7 + 1.5 * len(tables) + legend_height(names)), layout="constrained"
+    )
     grid = fig.subplots(len(tables), 3, sharex=True, squeeze=False)
-    columns = {
-        "score": _("score"),
-        "valid_rate": _("share of readable answers"),
-        "position": _("by position"),
-    }
+    columns = {"score": _("score"), "valid_rate": _("share of readable answers")}
+    columns["position"] = _("by position")
     for line, (headline, rows) in zip(grid, tables.items(), strict=True):
         for ax, column in zip(line, columns, strict=True):
-            for name in names:
+            for k, (name, colour) in enumerate(colours(names).items()):
                 part = rows[rows.series == name].sort_values("billions")
-                look = {"ms": 4, "lw": 1.2, "mec": "white", "mew": 0.5, "color": palette[name]}
-                ax.plot(part.billions, part[column], f"{marks[name]}-", **look)
+                mark = f"{MARKS[k % len(MARKS)]}-"
+                ax.plot(part.billions, part[column], mark, ms=4, lw=1.2, color=colour, label=name)
             _size_axis(ax, list(result.points.billions), 2)
             if column != "score":
                 ax.set_ylim(-0.05, 1.05)
             if rows[column].isna().all():
-                look = {"fontsize": "x-small", "ha": "center", "va": "center", "color": FAINT}
-                ax.text(0.5, 0.5, _("none in this task"), transform=ax.transAxes, **look)
+                none = {"transform": ax.transAxes, "ha": "center", "color": FAINT}
+                ax.text(0.5, 0.5, _("none in this task"), fontsize="x-small", **none)
             ax.margins(y=0.15)
             sns.despine(ax=ax)
         line[0].set_ylabel(wrap_cjk(title_of(headline), 1.2, "x-small", 18), fontsize="x-small")
@@ -231,62 +220,10 @@ def beside(result: Result) -> Figure | None:
         ax.set_title(title, fontsize="small")
     for ax in grid[-1]:
         ax.set_xlabel(_("parameters"), fontsize="small")
-    _legend(fig, names)
-    set_title(fig, _beside_title(tables), letters=LETTERS)
-    described = [
-        _point_text(row, title_of(headline))
-        for headline, rows in tables.items()
-        for row in rows.to_dict("records")
-    ]
-    fig.set_label(
-        _(
-            "Scores, readable answers and answers by position over size. {told}.",
-            told=_("; ").join(described),
-        )
-    )
+    legend_below(fig, grid[0, 0])
+    heading = _("Scores, readable answers and answers by position over size")
+    set_title(fig, heading, letters=LETTERS)
     return fig
-
-
-def _point_text(row: Mapping[Any, Any], title: str) -> str:
-    about = {
-        "model": row["model"],
-        "title": title,
-        "score": f"{row['score']:.2f}",
-        "share": f"{row['valid_rate']:.0%}",
-    }
-    if row["position"] != row["position"]:
-        return _("{model}, {title}: {score}, {share} readable", **about)
-    return _(
-        "{model}, {title}: {score}, {share} readable, by position {position}",
-        position=f"{row['position']:.2f}",
-        **about,
-    )
-
-
-def _looks(names: Sequence[str]) -> tuple[dict[str, tuple[float, float, float]], dict[str, str]]:
-    """Return a colour and a mark for each series."""
-    return colours(names), {name: MARKS[k % len(MARKS)] for k, name in enumerate(names)}
-
-
-def _legend_height(names: Sequence[str]) -> float:
-    return 0.18 * -(-len(names) // 2)
-
-
-def _legend(
-    fig: Figure,
-    names: Sequence[str],
-    more: Sequence[Line2D] = (),
-    ms: float = 5,
-    lw: float = 1.2,
-    mec: str | None = "white",
-) -> None:
-    palette, marks = _looks(names)
-    handles = [
-        Line2D([], [], color=palette[name], marker=marks[name], ms=ms, lw=lw, mec=mec, label=name)
-        for name in names
-    ]
-    look: dict[str, Any] = {"ncols": 2, "frameon": False, "fontsize": "x-small"}
-    fig.legend(handles=[*handles, *more], loc="outside lower center", **look)
 
 
 def _size_axis(ax: Axes, sizes: Sequence[float], room: float) -> None:
@@ -303,46 +240,3 @@ def _size_axis(ax: Axes, sizes: Sequence[float], room: float) -> None:
     ax.xaxis.set_minor_locator(NullLocator())
     ax.xaxis.set_major_formatter(FuncFormatter(lambda size, _position: format_size(size)))
     ax.tick_params(labelsize="x-small")
-
-
-def _title(result: Result) -> str:
-    """Say which headlines change with size, in all series alike."""
-    titles: dict[str, list[str]] = {}
-    for headline in result.headlines:
-        rows = at_place(result.trends, headline)
-        changes = {
-            (N_("rises with size") if row["per_doubling"] > 0 else N_("falls with size"))
-            if is_shown(row)
-            else N_("no change shown")
-            for row in rows[rows.per_doubling.notna()].to_dict("records")
-        }
-        change = N_("differs between series") if changes else N_("no number")
-        if len(changes) == 1:
-            (change,) = changes
-        titles.setdefault(change, []).append(re.split("[,，]", title_of(headline))[0])
-    return _("; ").join(
-        _("{title}: {sentence}", title=_(", ").join(names), sentence=_(change))
-        for change, names in titles.items()
-    )
-
-
-def _beside_title(tables: dict[Headline, pd.DataFrame]) -> str:
-    """Say in which series something changes with size that is not the score."""
-    changing: dict[str, dict[str, None]] = {"valid_rate": {}, "position": {}}
-    for rows in tables.values():
-        for name, part in rows.groupby("series", sort=False):
-            ends = part.sort_values("billions").iloc[[0, -1]]
-            for column, names in changing.items():
-                if abs(np.diff(ends[column])[0]) >= CHANGE:
-                    names[str(name)] = None
-    readable, position = (
-        listing(list(names)) if len(names) < 3 else _("{n} series", n=len(names))
-        for names in changing.values()
-    )
-    parts = []
-    if readable:
-        parts.append(_("readable answers change with size in {series}", series=readable))
-    if position:
-        parts.append(_("answers by position change with size in {series}", series=position))
-    text = listing(parts) or _("readable answers and answers by position hardly change with size")
-    return _("Beside the score, {found}", found=text)

@@ -2,49 +2,57 @@
 
 pairs, left_out = pair_runs(open_runs([], "cbbq", demo=["tiny:s"], prompts="reworded"))
 result = compare(pairs)
-findings(result), agreement(result), generalise(runs).findings
+findings(result), result.limits, study.generalise(runs).findings
+
+A correlation over categories and models says whether the order of scores stays; it is high wherever
+models differ much, whatever the prompts do. So the paired differences are shown next to it (Bland
+and Altman, Lancet 1986).
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 import scipy
 
 from bench import analyses
-from bench.analyses.prompt_robustness.points import (
-    HEADLINE,
-    Points,
-    by_category,
-    correlate,
-    correlation_table,
-    limits,
-    overall,
-    points,
-    rank_changes,
-    same_order,
-)
 from bench.analyses.published import published
 from bench.benchmarks import module
 from bench.core.errors import BadInput, NoRuns
-from bench.core.i18n import _, note, sentences
-from bench.metrics.bootstrap import LEVEL
-from bench.metrics.correlation import correlations
-from bench.metrics.headline import LOW_VALIDITY, range_text, without_brackets
+from bench.core.i18n import N_, _, note
+from bench.metrics.bootstrap import LEVEL, Replicates, Sample, pooled
+from bench.metrics.correlation import (
+    COEFFICIENTS,
+    NOISE,
+    by_group,
+    correlations,
+    reliability,
+    with_interval,
+)
+from bench.metrics.headline import LOW_VALIDITY, listing, range_text, without_brackets
 from bench.metrics.mcbe import HEADLINES as MCBE
-from bench.metrics.significance import detectable_sentence, format_p
+from bench.metrics.significance import compare_resamples
 from bench.metrics.table import ALL, Headline
 from bench.run.results import Run, labels
 from bench.tasks.request import of_judge
 
-__all__ = ["by_category", "correlation_table", "overall", "same_order"]
-
 # What may differ between the runs of a pair. Of what was asked, only what both have counts.
 MAY_DIFFER = {"prompts", "wording_hash", "categories", "tasks", "limit"}
 KEYS = ["category", "task", "item_id", "request", "repeat"]
+HEADLINE = ["task", "metric"]
+TESTED = ["difference", "ci_low", "ci_high", "p", "detectable"]
+SHARES = ["same", "valid_first", "valid_second"]
+SHOWN = [*HEADLINE, "first", "second", *TESTED, "n", *SHARES, "note"]
+# 95 % of normal differences are within so many standard deviations of their mean.
+LIMITS = 1.96
 # A rank correlation of this much lets a title say that the order stays.
 ALIKE = 0.9
+# Scores in the reasons for an undefined correlation.
+NAMES = ("the score under the first wording", "the score under the second wording")
 # What the McBE paper's Table 12 prints of its scores under two prompt sets: coefficient and p.
 PRINTED = {
     ("sc", "spearman"): ("1", "0"),
@@ -59,6 +67,8 @@ class Pair(NamedTuple):
 
     Attributes:
         name: the model's, as tables show it.
+        prompts: names of the prompt sets.
+        both: the answers that came in both runs, without those of a judge.
         reworded: the tasks whose questions differ.
         alike: those that were asked in the same words; nothing can be said of them.
         differ: what else is not the same in both runs, such as the seed.
@@ -67,29 +77,127 @@ class Pair(NamedTuple):
     name: str
     first: Run
     second: Run
+    prompts: tuple[str, str]
+    both: pd.DataFrame
     reworded: list[str]
     alike: list[str]
     differ: list[str]
 
+
+@dataclass(frozen=True)
+class Result:
+    """Scores under two prompt sets.
+
+    Attributes:
+        table: one row per model, category (or `all`) and headline: `title`, `higher` (what a higher
+            score means), `first`, `second`, `difference` (second less first) with `ci_low`,
+            `ci_high`, `p` and `detectable`, `n` (answers of each), `same` (the share that was read
+            alike), `valid_first`, `valid_second`, `note`.
+        values: by row number, both scores: float64 [2, 1 + draws], observed first.
+        samples: by row number, what it rests on.
+    """
+
+    table: pd.DataFrame
+    values: Mapping[int, np.ndarray] = field(default_factory=dict)
+    samples: Mapping[int, Sample] = field(default_factory=dict)
+
     @property
-    def wordings(self) -> tuple[str, str]:
-        """Return the names of the prompt sets."""
-        return _prompts(self.first), _prompts(self.second)
+    def overall(self) -> pd.DataFrame:
+        """The rows over all categories."""
+        return self.table[self.table.category == ALL]
 
+    @property
+    def by_category(self) -> pd.DataFrame:
+        """The rows of single categories."""
+        return self.table[self.table.category != ALL]
 
-class Result(NamedTuple):
-    """Scores under two prompt sets, and what is said of them (see `points`)."""
+    @cached_property
+    def correlated(self) -> pd.DataFrame:
+        """Correlations of the scores of single categories, a row per headline and coefficient.
 
-    points: Points
-    correlated: pd.DataFrame
-    limits: pd.DataFrame
-    ranks: pd.DataFrame
+        `pooled` over all points with its interval; the `ceiling` below which chance of items keeps
+        it; and of the coefficients within each category their mean, `lowest_within`,
+        `highest_within`, and in how many of all `categories` there is one (`defined`).
+        """
+        rows = []
+        for keys, part in self.by_category.groupby(HEADLINE, sort=False):
+            found = correlations(part["first"].to_numpy(float), part.second.to_numpy(float), NAMES)
+            ceiling = np.nan
+            if set(part.index) <= set(self.values):  # published scores have no resamples
+                first, second = np.stack([self.values[k] for k in part.index], axis=1)
+                freedom = self._sample(part).freedom
+                found = [with_interval(one, first, second, freedom) for one in found]
+                ceiling = float(np.sqrt(reliability(first) * reliability(second)))
+            rows += [
+                dict(zip(HEADLINE, keys, strict=True)) | one._asdict() | {"ceiling": ceiling}
+                for one in found
+            ]
+        columns = [*HEADLINE, "coefficient"]
+        each = by_group(self.by_category, [*HEADLINE, "category"], "first", "second", NAMES)
+        within = each.groupby(columns, sort=False).value.agg(
+            within_category="mean",
+            lowest_within="min",
+            highest_within="max",
+            defined="count",
+            categories="size",
+        )
+        table = pd.DataFrame(rows).rename(columns={"value": "pooled"})
+        table = table.merge(within.reset_index(), on=columns, how="left")
+        table.insert(len(table.columns) - 1, "reason", table.pop("reason"))
+        return table.sort_values(
+            "coefficient", key=lambda names: names.map(list(COEFFICIENTS).index), kind="stable"
+        ).reset_index(drop=True)
 
-    @classmethod
-    def of(cls, found: Points, headlines: Sequence[Headline]) -> "Result":
-        """Correlate and rank scores."""
-        ranks = rank_changes(found.table, headlines)
-        return cls(found, correlate(found), limits(found), ranks)
+    @cached_property
+    def limits(self) -> pd.DataFrame:
+        """How far the scores of single categories move, a row per headline (Bland and Altman).
+
+        `title`, `n`, `mean` difference with its interval, `sd`, `limits_low`, `limits_high`, `most`
+        (the largest distance), `beyond_chance`, and `of`, those with an interval.
+        """
+        rows = []
+        for keys, own in self.by_category.groupby(HEADLINE, sort=False):
+            known = own[own.difference.notna()]
+            mean, sd = known.difference.mean(), known.difference.std(ddof=1)
+            tested = compare_resamples(np.array([np.nan]), Sample(0, 0))
+            if len(known) and set(known.index) <= set(self.values):
+                # Models were asked the same items.
+                differences = [self.values[k][1] - self.values[k][0] for k in known.index]
+                tested = compare_resamples(np.mean(differences, axis=0), self._sample(known))
+            ends = known.reindex(columns=["ci_low", "ci_high"]).dropna()
+            rows.append(
+                {
+                    **dict(zip(HEADLINE, keys, strict=True)),
+                    "title": own.title.iloc[0],
+                    "n": len(known),
+                    "mean": mean,
+                    "ci_low": tested.ci_low,
+                    "ci_high": tested.ci_high,
+                    "sd": sd,
+                    "limits_low": mean - LIMITS * sd,
+                    "limits_high": mean + LIMITS * sd,
+                    "most": known.difference.abs().max(),
+                    "beyond_chance": int(((ends.ci_low > NOISE) | (ends.ci_high < -NOISE)).sum()),
+                    "of": len(ends),
+                }
+            )
+        return pd.DataFrame(rows)
+
+    @cached_property
+    def ranks(self) -> pd.DataFrame:
+        """Ranks of the models by headline, 1 for least bias; ties share the mean of their ranks."""
+        rows = self.overall[self.overall.difference.notna()]
+        order = rows.groupby(HEADLINE, sort=False).ngroup().sort_values(kind="stable").index
+        rows = rows.loc[order].reset_index(drop=True)
+        table = rows[[*HEADLINE, "title", "model", "first", "second"]].copy()
+        for name in ("first", "second"):
+            bias = rows[name].round(9).where(rows.biased_is_high, -rows[name].round(9))
+            table[f"rank_{name}"] = bias.groupby([rows[key] for key in HEADLINE]).rank()
+        return table.assign(change=table.rank_second - table.rank_first)
+
+    def _sample(self, rows: pd.DataFrame) -> Sample:
+        """Return what rows rest on together; models were asked the same items."""
+        return pooled(list({rows.category[k]: self.samples[k] for k in rows.index}.values()))
 
 
 def open_runs(
@@ -106,11 +214,11 @@ def open_runs(
     See `bench.analyses.opened` for the arguments.
     """
     given = {"benchmarks": [benchmark], "models": models, "demo": demo}
-    opened = analyses.opened(runs, **given, options={benchmark: dict(options or {})})
-    if runs:
-        return opened
-    again = {benchmark: {**(options or {}), "prompts": prompts}}
-    return opened + analyses.opened([], **given, options=again)
+    own: dict[str, Any] = dict(options or {})
+    both = [own] if runs else [own, {**own, "prompts": prompts}]
+    return [
+        run for each in both for run in analyses.opened(runs, **given, options={benchmark: each})
+    ]
 
 
 def pair_runs(runs: Sequence[Run], second: str = "") -> tuple[list[Pair], pd.DataFrame]:
@@ -130,46 +238,44 @@ def pair_runs(runs: Sequence[Run], second: str = "") -> tuple[list[Pair], pd.Dat
     benchmarks = sorted({run.benchmark for run in runs})
     if len(benchmarks) != 1:
         raise BadInput(
-            f"runs of {', '.join(benchmarks) or 'no benchmark'}: wordings are compared within one "
-            "benchmark"
+            f"runs of {', '.join(benchmarks) or 'no benchmark'}: prompt sets are compared within "
+            "one benchmark"
         )
     first, *others = dict.fromkeys(map(_prompts, runs))
     if not others:
         raise NoRuns(
-            f"every run is in the wording {first}: two are compared; ask with --prompts reworded "
+            f"every run has the prompt set {first}: two are compared; ask with --prompts reworded "
             "too"
         )
     chosen = [name for name in others if second in ("", name)]
     if len(chosen) != 1:
         raise BadInput(
-            f"{len(others) + 1} wordings ({', '.join([first, *others])}): two are compared; choose "
-            "the second by its name"
+            f"{len(others) + 1} prompt sets ({', '.join([first, *others])}): two are compared; "
+            "choose the second by its name"
         )
     if len({(run.model, run.label, _prompts(run)) for run in runs}) < len(runs):
         runs = analyses.alike(runs, ("settings", "generation", "seed", "repeats"))
     by_model: dict[str, dict[str, Run]] = {}
     for model, run in zip(labels(runs), runs, strict=True):
-        name, own = _prompts(run), by_model.setdefault(model, {})
+        own, name = by_model.setdefault(model, {}), _prompts(run)
         if name in own:
             raise BadInput(
-                f"{run.folder} and {own[name].folder}: both are {model} with the wording {name}; "
-                "name one"
+                f"{run.folder} and {own[name].folder}: both are {model} with the prompt set "
+                f"{name}; name one"
             )
-        if name in (first, chosen[0]):
-            own[name] = run
+        own[name] = run
     pairs, left_out = [], []
     for model, own in by_model.items():
         sides = [own[name] for name in (first, chosen[0]) if name in own]
-        data = {run.about["asked"]["data_sha256"] for run in sides}
-        if len(sides) == 2 and len(data) == 1:
+        if len(sides) == 2 and len({run.about["asked"]["data_sha256"] for run in sides}) == 1:
             pairs.append(_pair(model, *sides))
             continue
         both = "the two runs are on different data"
         why = both if len(sides) == 2 else "asked in this wording alone"
-        left_out += [{"model": model, "wording": _prompts(run), "why": why} for run in sides]
+        left_out += [(model, _prompts(run), why) for run in sides]
     if not pairs:
         raise NoRuns(
-            f"no model was asked in both wordings, {first} and {chosen[0]}, on the same data"
+            f"no model was asked with both prompt sets, {first} and {chosen[0]}, on the same data"
         )
     return pairs, pd.DataFrame(left_out, columns=["model", "wording", "why"])
 
@@ -179,18 +285,24 @@ def _prompts(run: Run) -> str:
 
 
 def _pair(name: str, first: Run, second: Run) -> Pair:
-    both = _both(first, second)
-    reworded = {
-        str(task): bool((rows.prompt_x != rows.prompt_y).any())
-        for task, rows in both.groupby("task", sort=False)
-    }
+    answers = [
+        run.records.loc[run.records.error == "", [*KEYS, "prompt", "parsed", "valid"]]
+        for run in (first, second)
+    ]
+    both = answers[0].merge(answers[1], on=KEYS)
+    if both.empty:
+        raise BadInput(f"{first.folder} and {second.folder}: have no answer to the same question")
+    both = both[~both.request.map(of_judge)]
+    differs = (both.prompt_x != both.prompt_y).groupby(both.task, sort=False).any()
     asked = [run.about["asked"] for run in (first, second)]
     return Pair(
         name,
         first,
         second,
-        [task for task, differs in reworded.items() if differs],
-        [task for task, differs in reworded.items() if not differs],
+        (_prompts(first), _prompts(second)),
+        both,
+        list(differs.index[differs]),
+        list(differs.index[~differs]),
         [
             f"{key}: {asked[0].get(key)} and {asked[1].get(key)}"
             for key in sorted({*asked[0], *asked[1]} - MAY_DIFFER)
@@ -199,69 +311,114 @@ def _pair(name: str, first: Run, second: Run) -> Pair:
     )
 
 
-def _both(first: Run, second: Run) -> pd.DataFrame:
-    """Return the answers that came in both runs, without those of a judge."""
-    sides = []
-    for run in (first, second):
-        rows = run.records[[*KEYS, "prompt", "parsed", "valid", "error"]]
-        sides.append(rows[rows.error == ""])
-    both = sides[0].merge(sides[1], on=KEYS)
-    if both.empty:
-        raise BadInput(f"{first.folder} and {second.folder}: have no answer to the same question")
-    return both[~both.request.map(of_judge)]
-
-
-def headlines(pairs: Sequence[Pair]) -> list[Headline]:
-    """Return the headlines of reworded tasks, and of all tasks if every one was reworded."""
-    benchmark = pairs[0].first.benchmark
-    tasks = [task for task in pairs[0].reworded if all(task in pair.reworded for pair in pairs)]
-    every = all(not pair.alike for pair in pairs)
-    own: Sequence[Headline] = module("metrics", benchmark).HEADLINES
-    return [one for one in own if one.task in tasks or (one.task == ALL and every)]
-
-
 def compare(pairs: Sequence[Pair], preset: str = "") -> Result:
     """Compare the headline scores of reworded tasks, on the answers that both runs have.
+
+    Scores over all tasks are compared where every task was reworded.
 
     Raises:
         BadInput: no task was reworded, or an unknown preset.
     """
-    wanted = headlines(pairs)
-    if not wanted:
+    tasks = set.intersection(*(set(pair.reworded) for pair in pairs))
+    if all(not pair.alike for pair in pairs):
+        tasks.add(ALL)
+    headlines = module("metrics", pairs[0].first.benchmark).HEADLINES
+    headlines = tuple(headline for headline in headlines if headline.task in tasks)
+    if not headlines:
         raise BadInput(
-            f"{', '.join(pairs[0].wordings)}: every task was asked in the same words in both runs"
+            f"{', '.join(pairs[0].prompts)}: every task was asked in the same words in both runs"
         )
-    scores = {
-        pair.name: (
-            pair.first.replicates(preset or None, like=[pair.second]),
-            pair.second.replicates(preset or None, like=[pair.first]),
-            _answered(pair),
+    scores = {}
+    for pair in pairs:
+        both = pair.both.assign(n=1)
+        both["same"] = both.valid_x & both.valid_y & (both.parsed_x == both.parsed_y)
+        answered = both.groupby(["category", "task"], sort=False).agg(
+            n=("n", "sum"),
+            valid_first=("valid_x", "mean"),
+            valid_second=("valid_y", "mean"),
+            same=("same", "mean"),
         )
-        for pair in pairs
-    }
-    return Result.of(points(scores, wanted), wanted)
+        first = pair.first.replicates(preset or None, like=[pair.second])
+        second = pair.second.replicates(preset or None, like=[pair.first])
+        scores[pair.name] = (first, second, answered)
+    return compare_scores(scores, headlines)
 
 
-def _answered(pair: Pair) -> pd.DataFrame:
-    """Count the answers of both runs, and the shares that are readable and read alike."""
-    both = _both(pair.first, pair.second).assign(n=1)
-    both["same"] = both.valid_x & both.valid_y & (both.parsed_x == both.parsed_y)
-    return both.groupby(["category", "task"], sort=False).agg(
-        n=("n", "sum"),
-        valid_first=("valid_x", "mean"),
-        valid_second=("valid_y", "mean"),
-        same=("same", "mean"),
-    )
+def compare_scores(
+    pairs: Mapping[str, tuple[Replicates, Replicates, pd.DataFrame]], headlines: Sequence[Headline]
+) -> Result:
+    """Compare the scores of several models under two prompt sets.
+
+    Args:
+        pairs: by model, its scores of the same answers under the first and the second; and a frame
+            with the index (category, task) and columns `n`, `same`, `valid_first`, `valid_second`.
+    """
+    rows: list[dict[str, Any]] = []
+    values, samples = {}, {}
+    for model, (first, second, answered) in pairs.items():
+        for headline in headlines:
+            good = N_("less bias") if headline.worse == "more bias" else N_("better")
+            score = (headline.task, headline.metric)
+            for place in [key for key in first if key[1:] == score and key in second]:
+                both = np.stack([first[place], second[place]])
+                sample = min(first.samples[place], second.samples[place])
+                with np.errstate(invalid="ignore"):
+                    tested = compare_resamples(both[1] - both[0], sample, np.ptp(headline.limits))
+                own = answered[
+                    [
+                        place[0] in (ALL, category) and place[1] in (ALL, task)
+                        for category, task in answered.index
+                    ]
+                ]
+                lost = [name for k, name in enumerate(("first", "second")) if np.isnan(both[k, 0])]
+                reason = f"no score under the {' and the '.join(lost)} wording"
+                too_few = "no interval: too few items" if np.isnan(tested.ci_low) else ""
+                values[len(rows)], samples[len(rows)] = both, sample
+                rows.append(
+                    dict(zip(["model", "category", *HEADLINE], (model, *place), strict=True))
+                    | {"title": headline.title, "biased_is_high": headline.biased_is_high}
+                    | {"higher": headline.worse if headline.biased_is_high else good}
+                    | {"first": both[0, 0], "second": both[1, 0]}
+                    | {name: getattr(tested, name) for name in TESTED}
+                    | {"n": int(own.n.sum())}
+                    | {name: _mean(own[name], own.n) for name in SHARES}
+                    | {"note": reason if lost else too_few}
+                )
+    return Result(pd.DataFrame(rows), values, samples)
+
+
+def _mean(values: pd.Series, weights: pd.Series) -> float:
+    return float(np.average(values, weights=weights)) if weights.sum() else np.nan
 
 
 def overview(pairs: Sequence[Pair]) -> pd.DataFrame:
     """Return what is compared, one row per pair."""
     columns = ["model", "first", "second", "reworded", "same_words", "also_differ"]
     rows = [
-        (pair.name, *pair.wordings, *map(", ".join, (pair.reworded, pair.alike, pair.differ)))
+        (pair.name, *pair.prompts, *map(", ".join, (pair.reworded, pair.alike, pair.differ)))
         for pair in pairs
     ]
     return pd.DataFrame(rows, columns=columns)
+
+
+def shown(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return rows of a result for reading."""
+    columns = ["model", *(["category"] if set(rows.category) - {ALL} else []), *SHOWN]
+    return rows[columns].reset_index(drop=True)
+
+
+def same_order(result: Result) -> pd.DataFrame:
+    """Count the categories in which all models have the same order under both prompt sets.
+
+    Categories with fewer than two models do not count.
+    """
+    rows = []
+    for keys, own in result.by_category.groupby(HEADLINE, sort=False):
+        parts = own[own.difference.notna()].round({"first": 9, "second": 9}).groupby("category")
+        ranks = [part[["first", "second"]].rank() for _name, part in parts if len(part) > 1]
+        same = [(part["first"] == part.second).all() for part in ranks]
+        rows.append((*keys, int(sum(same)), len(same)))
+    return pd.DataFrame(rows, columns=[*HEADLINE, "same", "categories"])
 
 
 def table_12() -> Result:
@@ -277,9 +434,10 @@ def table_12() -> Result:
         }
     )
     titles = {headline.task: headline.title for headline in MCBE}
-    scores = scores.assign(title=scores.task.map(titles), higher="better")
-    found = Points(scores.assign(difference=scores.second - scores["first"]), {})
-    return Result(found, correlate(found), limits(found), pd.DataFrame())
+    difference = scores.second - scores["first"]
+    return Result(
+        scores.assign(title=scores.task.map(titles), higher="better", difference=difference)
+    )
 
 
 def table_12_recomputed() -> pd.DataFrame:
@@ -289,179 +447,83 @@ def table_12_recomputed() -> pd.DataFrame:
     the t distribution. `same` says whether both are printed so.
     """
     rows = []
-    for task, own in table_12().points.table.groupby("task", sort=False):
-        for one in correlations(own["first"].to_numpy(), own.second.to_numpy()):
-            printed = PRINTED.get((str(task), one.coefficient))
-            if printed:
-                value = f"{one.value:.3f}".rstrip("0").rstrip(".")
-                p = "0" if one.p == 0 else f"{one.p:.2e}".replace("e-0", "e-")
-                same = "yes" if (value, p) == printed else "no"
-                exact = (f"{one.value:.6f}", printed[0], f"{one.p:.5e}", printed[1])
-                rows.append((task, one.coefficient, one.n, *exact, same))
+    for row in table_12().correlated.to_dict("records"):
+        if printed := PRINTED.get((row["task"], row["coefficient"])):
+            value = f"{row['pooled']:.3f}".rstrip("0").rstrip(".")
+            p = "0" if row["p"] == 0 else f"{row['p']:.2e}".replace("e-0", "e-")
+            same = "yes" if (value, p) == printed else "no"
+            exact = (f"{row['pooled']:.6f}", printed[0], f"{row['p']:.5e}", printed[1])
+            rows.append((row["task"], row["coefficient"], row["n"], *exact, same))
     columns = ["task", "coefficient", "n", "value", "printed", "p", "printed_p", "same"]
     return pd.DataFrame(rows, columns=columns)
 
 
 def findings(result: Result) -> list[str]:
-    """Say for each headline whether the order of scores stays, how far they move, and how ranks do.
-
-    And whose answers could not be read with one of the prompt sets.
-    """
+    """Say for each headline how far scores move, and whether their order stays."""
+    rho = result.correlated[result.correlated.coefficient == "spearman"].set_index(HEADLINE)
     lines = []
     for row in result.limits.to_dict("records"):
-        rho = _of(result.correlated, row).set_index("coefficient").to_dict("index")["spearman"]
-        parts = (_order(rho), _moves(row), _places(_of(result.ranks, row)))
-        title = without_brackets(row["title"])
-        lines.append(_("{title}: {sentence}", title=title, sentence=sentences(parts)))
-    table = result.points.table
-    whole = table[table.category == ALL] if "valid_first" in table else table[:0]
-    for row in whole.to_dict("records"):
-        if min(row["valid_first"], row["valid_second"]) < LOW_VALIDITY:
-            lines.append(
-                _(
-                    "{name}: {first} of its answers could be read under the first wording, "
-                    "{second} under the second; what differs may be the form of its replies.",
-                    name=_name(row),
-                    first=f"{row['valid_first']:.0%}",
-                    second=f"{row['valid_second']:.0%}",
-                )
+        order = rho.loc[(row["task"], row["metric"])]
+        text = note(order.reason)
+        if not text:
+            value, interval = f"{order.pooled:.2f}", _interval(order, "{:.2f}".format)
+            text = _("Spearman's ρ = {value} ({around})", value=value, around=interval)
+        lines.append(
+            _(
+                "{title}: scores move by {mean} on average ({around}). Over {n} pairs of scores: "
+                "{order}.",
+                title=without_brackets(row["title"]),
+                mean=signed(row["mean"], row["most"]),
+                around=_interval(row, lambda value, most=row["most"]: signed(value, most)),
+                n=order.n,
+                order=text,
             )
+        )
+    shares = result.overall.reindex(columns=["valid_first", "valid_second"])  # not of printed ones
+    low = result.overall[shares.min(axis=1) < LOW_VALIDITY]
+    if len(low):
+        models = listing(list(dict.fromkeys(low.model)))
+        lines.append(
+            _(
+                "Few answers of {models} could be read with one of the prompt sets; what differs "
+                "may be the form of replies.",
+                models=models,
+            )
+        )
     return lines
-
-
-def _order(rho: Mapping[Any, Any]) -> str:
-    if pd.isna(rho["value"]):
-        return _("no correlation exists ({why}).", why=note(rho["reason"]))
-    numbers = [format_p(rho["p"])]
-    if not pd.isna(rho["ci_low"]):
-        numbers.insert(0, _interval(f"{rho['ci_low']:.2f}", f"{rho['ci_high']:.2f}"))
-    return _(
-        "over {n} pairs of scores Spearman's ρ = {value} ({around}).",
-        n=rho["n"],
-        value=f"{rho['value']:.2f}",
-        around=_("; ").join(numbers),
-    )
-
-
-def _moves(row: Mapping[Any, Any]) -> str:
-    if row["n"] < 2:
-        return _("How far scores move cannot be said.")
-    scale = max(abs(row["limits_low"]), abs(row["limits_high"]), row["most"])
-    ends = [signed(row[name], scale) for name in ("ci_low", "ci_high")]
-    around = "" if pd.isna(row["ci_low"]) else _(" ({text})", text=_interval(*ends))
-    text = _(
-        "Scores move by {mean} on average{around}, nineteen of twenty by {low} to {high}",
-        mean=signed(row["mean"], scale),
-        around=around,
-        low=signed(row["limits_low"], scale),
-        high=signed(row["limits_high"], scale),
-    )
-    if row["of"]:
-        text += _(
-            "; {n} of {all} by more than chance (without any effect about {expected} would)",
-            n=row["beyond_chance"],
-            all=row["of"],
-            expected=f"{row['of'] / 20:.0f}",
-        )
-    return _("{text}.", text=text)
-
-
-def _places(ranks: pd.DataFrame) -> str:
-    if len(ranks) < 2:
-        return ""
-    moved = int((ranks.change != 0).sum())
-    return _("{n} of {all} models change places.", n=moved, all=len(ranks))
-
-
-def by_model(result: Result) -> list[str]:
-    """Say how the scores of each model over all categories move."""
-    table = result.points.table
-    return [model_sentence(row) for row in table[table.category == ALL].to_dict("records")]
-
-
-def model_sentence(row: Mapping[Any, Any]) -> str:
-    """Say how a score of a model moves, never more strongly than its interval."""
-    name, difference, low, high = _name(row), row["difference"], row["ci_low"], row["ci_high"]
-    if pd.isna(difference):
-        return _("{name}: cannot be compared: {why}.", name=name, why=note(row["note"]))
-    scale = max(abs(row["first"]), abs(row["second"]))
-    alike = _(
-        "{share} of {n} questions were answered alike",
-        share=f"{row['same']:.0%}",
-        n=f"{row['n']:,}",
-    )
-    if pd.isna(low):
-        return _(
-            "{name}: {difference}, without an interval: {why}; {alike}.",
-            name=name,
-            difference=signed(difference, scale),
-            why=note(row["note"]),
-            alike=alike,
-        )
-    around = _("; ").join((_interval(signed(low, scale), signed(high, scale)), alike))
-    if low <= 0 <= high:
-        text = _(
-            "{name}: no difference could be shown: {difference} ({around}).",
-            name=name,
-            difference=signed(difference, scale),
-            around=around,
-        )
-        size = number(row["detectable"], scale)
-        return sentences([text, detectable_sentence(size, row["detectable"])])
-    about = {"name": name, "size": number(abs(difference), scale), "around": around}
-    if difference > 0:
-        return _("{name}: {size} higher under the second wording ({around}).", **about)
-    return _("{name}: {size} lower under the second wording ({around}).", **about)
 
 
 def title(result: Result) -> str:
     """Say in one line whether the order of scores stays."""
-    rho = result.correlated[result.correlated.coefficient == "spearman"].value.dropna()
-    most = result.limits.most.max()
+    rho = result.correlated[result.correlated.coefficient == "spearman"].pooled.dropna()
+    limits, level = result.limits, 1 - LEVEL
     if rho.empty:
-        return _("Too few scores under both wordings to compare their order")
+        return _("Too few scores with both prompt sets to compare their order")
+    # The mean moved, or more intervals exclude 0 than one of twenty.
+    moved = (limits.ci_low > 0) | (limits.ci_high < 0)
+    moved |= scipy.stats.binom.sf(limits.beyond_chance - 1, limits.of, level) < level
+    order = N_("No effect of the prompt set could be shown")
     if rho.min() >= ALIKE:
-        order = _("Both wordings order scores alike")
-    elif not result.limits.of.sum():
-        order = _("The wordings order scores differently")
-    elif any(map(_moves_beyond_chance, result.limits.to_dict("records"))):
-        order = _("Scores depend on the wording")
-    else:
-        order = _("No effect of the wording could be shown")
+        order = N_("Both prompt sets order scores alike")
+    elif moved.any() or not limits.of.sum():
+        order = N_("Scores depend on the prompt set")
     return _(
         "{order} (ρ = {rho}); single ones move by up to {most}",
-        order=order,
+        order=_(order),
         rho=range_text(f"{rho.min():.2f}", f"{rho.max():.2f}"),
-        most=number(most, most),
+        most=signed(limits.most.max(), limits.most.max()).lstrip("+"),
     )
 
 
-def _moves_beyond_chance(row: Mapping[Any, Any]) -> bool:
-    """Whether the mean moved, or more intervals exclude 0 than one of twenty."""
-    moved, n, p = row["beyond_chance"], int(row["of"]), 1 - LEVEL
-    many = n > 0 and scipy.stats.binomtest(moved, n, p, alternative="greater").pvalue < p
-    return bool(many or row["ci_low"] > 0 or row["ci_high"] < 0)
-
-
-def number(value: float, scale: float) -> str:
-    """Write a score with as many digits as its scale, shares or points, makes sensible."""
-    return f"{value:.1f}" if scale > 1 else f"{value:.2f}"
-
-
 def signed(value: float, scale: float) -> str:
-    """Write a change of a score with its sign; zero has none."""
-    plain = number(abs(value), scale)
+    """Write a change of a score with its sign, and digits as shares or points need them."""
+    plain = f"{abs(value):.{1 if scale > 1 else 2}f}"
     return plain if float(plain) == 0 else f"{'+' if value > 0 else '−'}{plain}"
 
 
-def _interval(low: str, high: str) -> str:
-    return _("95\u00a0% interval {low} to {high}", low=low, high=high)
-
-
-def _name(row: Mapping[Any, Any]) -> str:
-    measure = without_brackets(str(row["title"]))
-    return _("{title}, {measure}", title=row["model"], measure=measure)
-
-
-def _of(table: pd.DataFrame, row: Mapping[Any, Any]) -> pd.DataFrame:
-    return table[(table[HEADLINE] == [row[name] for name in HEADLINE]).all(axis=1)]
+def _interval(row: Mapping[Any, Any], text: Any) -> str:
+    if pd.isna(row["ci_low"]):
+        return _("no interval")
+    return _(
+        "95\u00a0% interval {low} to {high}", low=text(row["ci_low"]), high=text(row["ci_high"])
+    )
