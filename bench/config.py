@@ -194,11 +194,7 @@ class RunConfig(BaseModel):
 
     @property
     def generation(self) -> "GenerationOptions":
-        """The options of generation.
-
-        Raises:
-            BadInput: a value is out of range.
-        """
+        """The options of generation."""
         from bench.scorers.generation_options import GENERATION, GenerationOptions
 
         return GenerationOptions.of({name: getattr(self, name) for name in GENERATION})
@@ -210,11 +206,7 @@ class RunConfig(BaseModel):
 
     @classmethod
     def of(cls, **options: Any) -> "RunConfig":
-        """Build a configuration from options by name; those that are None keep their default.
-
-        Raises:
-            BadInput: an unknown option, or a value of another type.
-        """
+        """Build a configuration from options by name; those that are None keep their default."""
         given = {name: value for name, value in options.items() if value is not None}
         try:
             return cls(**given)

@@ -73,10 +73,8 @@ class Damaged(Exception):
 def run_lock(folder: Path) -> Iterator[str]:
     """Lock the folder of a run for writing until the block ends or this process dies.
 
-    A folder that was created for this and in which no run was begun is removed again.
-
-    Yields:
-        Why this process may not write there; empty if it may.
+    Yields why this process may not write there, "" if it may. A folder that was created for this
+    and in which no run was begun is removed again.
     """
     lock = FileLock(folder / LOCK)
     is_new = not folder.exists()
@@ -85,17 +83,11 @@ def run_lock(folder: Path) -> Iterator[str]:
         folder.mkdir(parents=True, exist_ok=True)
         lock.acquire(timeout=0)
     except Timeout:
-        refusal = (
-            f"{folder}: another process is asking this run; wait until it has ended, "
-            "or give another --out"
-        )
+        refusal = "another process is asking this run; wait until it has ended"
     except OSError as error:
-        refusal = (
-            f"{folder}: cannot be written ({error.strerror or error}); fix that, "
-            "or give another --out"
-        )
+        refusal = f"cannot be written ({error.strerror or error}); fix that"
     try:
-        yield refusal
+        yield refusal and f"{folder}: {refusal}, or give another --out"
     finally:
         if lock.is_locked:
             # Before the release, so that no other process can have begun a run here.
@@ -114,23 +106,18 @@ def note_opened(folder: Path) -> None:
             stream.write(f"{folder.resolve()}\n")
 
 
-def write_run_json(folder: Path, about: dict[str, Any]) -> None:
-    """Write `run.json`.
+def _write_json(path: Path, content: Any) -> None:
+    with explain_write_errors(path):
+        atomic_write(path, json.dumps(content, ensure_ascii=False, indent=2, default=str) + "\n")
 
-    Raises:
-        RunFailed: it cannot be written.
-    """
-    text = json.dumps(about, ensure_ascii=False, indent=2, default=str)
-    with explain_write_errors(folder / RUN_JSON):
-        atomic_write(folder / RUN_JSON, text + "\n")
+
+def write_run_json(folder: Path, about: dict[str, Any]) -> None:
+    """Write `run.json`."""
+    _write_json(folder / RUN_JSON, about)
 
 
 def read_run_json(folder: Path) -> dict[str, Any]:
-    """Read `run.json`.
-
-    Raises:
-        BadInput: the folder holds no run.
-    """
+    """Read `run.json`; `BadInput` if the folder holds no run."""
     path = folder / RUN_JSON
     try:
         about: dict[str, Any] = json.loads(path.read_text("utf-8"))
@@ -154,11 +141,7 @@ def shard_path(folder: Path, number: int) -> Path:
 
 
 def write_shard(folder: Path, number: int, rows: Sequence[dict[str, Any]]) -> None:
-    """Write a complete shard.
-
-    Raises:
-        RunFailed: it cannot be written.
-    """
+    """Write a complete shard."""
     table = pa.Table.from_pylist(list(rows), schema=SCHEMA)
     _write(table, shard_path(folder, number), f"{_identity(folder)} {number}")
 
@@ -168,9 +151,6 @@ def missing_shards(folder: Path, sizes: Mapping[int, int]) -> dict[int, str]:
 
     Args:
         sizes: the number of rows of each shard.
-
-    Raises:
-        RunFailed: a file is there but cannot be read.
     """
     missing, identity = {}, _identity(folder)
     for number, expected in sizes.items():
@@ -178,9 +158,9 @@ def missing_shards(folder: Path, sizes: Mapping[int, int]) -> dict[int, str]:
         try:
             with _opened(path, f"{identity} {number}") as (file, sealed):
                 # Only a sealed file is known to be undamaged without reading it to the end.
-                rows = file.metadata.num_rows if sealed else len(file.read())
-            if rows != expected:
-                missing[number] = f"it has {rows} rows, not {expected}"
+                n_rows = file.metadata.num_rows if sealed else len(file.read())
+            if n_rows != expected:
+                missing[number] = f"it has {n_rows} rows, not {expected}"
         except FileNotFoundError:
             missing[number] = ""
         except Damaged as damage:
@@ -191,11 +171,7 @@ def missing_shards(folder: Path, sizes: Mapping[int, int]) -> dict[int, str]:
 
 
 def set_aside(folder: Path, number: int, reason: str) -> None:
-    """Rename a damaged shard, so that it is asked again; the folder has to be locked.
-
-    Raises:
-        RunFailed: it cannot be renamed.
-    """
+    """Rename a damaged shard, so that it is asked again; the folder has to be locked."""
     path = shard_path(folder, number)
     aside = path.with_name(f"{path.name}.damaged")
     with explain_write_errors(aside):
@@ -214,11 +190,7 @@ def remove_drafts(folder: Path) -> None:
 
 
 def read(folder: Path) -> pd.DataFrame:
-    """Read all records of a run, in the order in which they were planned.
-
-    Raises:
-        BadInput: there are no records yet, or a file is damaged.
-    """
+    """Read all records of a run in the order of the plan; `BadInput` if a file is damaged."""
     frame: pd.DataFrame = _read_shards(folder).to_pandas()
     frame = frame.sort_values("place", kind="stable", ignore_index=True)
     return frame.drop(columns="place")
@@ -239,11 +211,7 @@ def count_cut_off(folder: Path) -> dict[str, int]:
 
 
 def write_items(folder: Path, items: pd.DataFrame) -> None:
-    """Write the items beside the records, so that scoring needs no data set.
-
-    Raises:
-        RunFailed: they cannot be written.
-    """
+    """Write the items beside the records, so that scoring needs no data set."""
     _write(pa.Table.from_pandas(items, preserve_index=False), folder / ITEMS, ITEMS)
 
 
@@ -257,11 +225,7 @@ def has_items(folder: Path, items: pd.DataFrame) -> bool:
 
 
 def read_items(folder: Path) -> pd.DataFrame:
-    """Read the items of a run, as `bench.data.frame` made them.
-
-    Raises:
-        BadInput: the file is missing or damaged.
-    """
+    """Read the items of a run, as `bench.data.frame` made them."""
     try:
         with _opened(folder / ITEMS) as (file, _):
             items: pd.DataFrame = file.read(use_threads=False).to_pandas()
@@ -279,22 +243,12 @@ def text_hash(text: str) -> str:
 
 
 def write_readings(folder: Path, readings: dict[str, Any]) -> None:
-    """Write what a person read in a run's replies: name and hash of the sheet, one entry per reply.
-
-    Raises:
-        RunFailed: the file cannot be written.
-    """
-    with explain_write_errors(folder / READINGS):
-        text = json.dumps(readings, ensure_ascii=False, indent=1)
-        atomic_write(folder / READINGS, text + "\n")
+    """Write what a person read in a run's replies: name and hash of the sheet, and `readings`."""
+    _write_json(folder / READINGS, readings)
 
 
 def read_readings(folder: Path) -> pd.DataFrame:
-    """Read what a person read in a run's replies: `READING_COLUMNS`; no rows if nobody did.
-
-    Raises:
-        BadInput: `bench mark --readings` did not write the file.
-    """
+    """Read what a person read in a run's replies: `READING_COLUMNS`; no rows if nobody did."""
     path = folder / READINGS
     if not path.is_file():
         return pd.DataFrame(columns=list(READING_COLUMNS))
@@ -319,8 +273,13 @@ class Journal:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "records" / JOURNAL
-        self._known = dict(self._read()) if self.path.is_file() else {}
+        self._known: dict[tuple[int, int, str], list[Any]] = {}
         self._file: BinaryIO | None = None
+        for text in self.path.read_bytes().split(b"\n") if self.path.is_file() else ():
+            checksum, _, line = text.partition(b" ")
+            if checksum == b"%08x" % zlib.crc32(line):
+                shard, position, prompt_hash, *answer = json.loads(line)
+                self._known[shard, position, prompt_hash] = answer
 
     def __enter__(self) -> Self:
         return self
@@ -338,11 +297,7 @@ class Journal:
         return self._known.get((shard, position, prompt_hash))
 
     def add(self, shard: int, position: int, prompt_hash: str, answer: Sequence[Any]) -> None:
-        """Keep the values of an answer.
-
-        Raises:
-            RunFailed: it cannot be written.
-        """
+        """Keep the values of an answer."""
         line = json.dumps([shard, position, prompt_hash, *answer]).encode()
         with explain_write_errors(self.path):
             if self._file is None:
@@ -351,14 +306,6 @@ class Journal:
                 self._file.write(b"\n")  # the last line may have been cut off
             self._file.write(b"%08x %b\n" % (zlib.crc32(line), line))
             self._file.flush()  # to the system, where it outlives this process
-
-    def _read(self) -> Iterator[tuple[tuple[int, int, str], list[Any]]]:
-        with self.path.open("rb") as stream:
-            for text in stream:
-                checksum, _, line = text.rstrip(b"\n").partition(b" ")
-                if checksum == b"%08x" % zlib.crc32(line):
-                    shard, position, prompt_hash, *answer = json.loads(line)
-                    yield (shard, position, prompt_hash), answer
 
 
 def _read_shards(folder: Path) -> pa.Table:
@@ -369,12 +316,12 @@ def _read_shards(folder: Path) -> pa.Table:
                 table = file.read(use_threads=False)
             # Older runs were asked in the plan's order, and did not note cut replies.
             if "place" not in table.schema.names:
-                done = sum(map(len, tables))
-                places = pa.array(range(done, done + len(table)), pa.int64())
+                n_before = sum(map(len, tables))
+                places = pa.array(range(n_before, n_before + len(table)), pa.int64())
                 table = table.append_column("place", places)
             if "cut" not in table.schema.names:
-                column = SCHEMA.get_field_index("cut")
-                table = table.add_column(column, "cut", pa.nulls(len(table), pa.bool_()))
+                nulls = pa.nulls(len(table), pa.bool_())
+                table = table.add_column(SCHEMA.get_field_index("cut"), "cut", nulls)
             if table.schema.names != SCHEMA.names:
                 raise Damaged(f"its columns are {', '.join(table.schema.names[:5])}...")
             tables.append(table.cast(SCHEMA))
@@ -413,12 +360,7 @@ def _write(table: pa.Table, path: Path, owner: str) -> None:
 def _opened(path: Path, owner: str = "") -> Iterator[tuple[pq.ParquetFile, bool]]:
     """Open a Parquet file, and say whether it has a seal; files of older versions have none.
 
-    Args:
-        owner: of whom the file has to be; empty for anybody's.
-
-    Raises:
-        Damaged: the file is not what was written, or another owner's.
-        OSError: it cannot be read.
+    `Damaged` if it is not what was written, or not the file of `owner`, where that is given.
     """
     content = path.read_bytes()
     try:

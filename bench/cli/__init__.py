@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from bench import __version__
 from bench.benchmarks import module, names, resolve
@@ -32,13 +33,11 @@ app = typer.Typer(
 INTERRUPTED = 130
 FORMATS = ("table", "csv", "json", "latex")
 
-Benchmark = Annotated[str, typer.Argument(help="mcbe, cbbq or nli_coal.")]
-Format = Annotated[str, typer.Option("--format", help="table, csv, json or latex.")]
+Benchmark = Annotated[str, Argument(help="mcbe, cbbq or nli_coal.")]
+Format = Annotated[str, Option("--format", help="table, csv, json or latex.")]
 Settings = Annotated[
     list[str] | None,
-    typer.Option(
-        "--set", metavar="NAME=VALUE", help=RunConfig.model_fields["settings"].description
-    ),
+    Option("--set", metavar="NAME=VALUE", help=RunConfig.model_fields["settings"].description),
 ]
 
 
@@ -52,8 +51,7 @@ def _show_version(wanted: bool) -> None:
 def _without_command(
     context: typer.Context,
     version: Annotated[
-        bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+        bool, Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
     if context.invoked_subcommand is None:
@@ -63,15 +61,13 @@ def _without_command(
 
 @app.command()
 def data(
-    benchmark: Annotated[
-        str, typer.Argument(help="mcbe, cbbq or nli_coal; default: all of them.")
-    ] = "",
+    benchmark: Annotated[str, Argument(help="mcbe, cbbq or nli_coal; default: all of them.")] = "",
     data: Data = "",
     check: Annotated[
-        bool, typer.Option("--check", help="List everything odd about the data, row by row.")
+        bool, Option("--check", help="List everything odd about the data, row by row.")
     ] = False,
     settings: Settings = None,
-    format: Annotated[str, typer.Option("--format", help="table, csv or json.")] = "table",
+    format: Annotated[str, Option("--format", help="table, csv or json.")] = "table",
 ) -> None:
     """Show the installed data: folder, number of items, version and licence."""
     from bench import data as room
@@ -116,9 +112,8 @@ def fetch(
     benchmark: Benchmark,
     source: Annotated[
         str,
-        typer.Option(
-            "--from",
-            help="Local copy: a folder, a .tar.gz or a .zip; default: the Hub or GitHub.",
+        Option(
+            "--from", help="Local copy: a folder, a .tar.gz or a .zip; default: the Hub or GitHub."
         ),
     ] = "",
 ) -> None:
@@ -133,11 +128,11 @@ for command in (make.expand, make.curate, make.notebooks, make.build, make.train
 
 
 def run(
-    benchmark: Annotated[str, typer.Argument(help="mcbe, cbbq or nli_coal; not with --from.")] = "",
+    benchmark: Annotated[str, Argument(help="mcbe, cbbq or nli_coal; not with --from.")] = "",
     *,
     source: Annotated[
         str,
-        typer.Option(
+        Option(
             "--from",
             metavar="RUN",
             help="Folder or run.json of a run: ask the same again, and compare.",
@@ -166,27 +161,24 @@ def run(
     printing.scores([done], None, format)
 
 
-def _with_run_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give `bench run` the options of `RunConfig` in place of its `**given`."""
-    own = inspect.signature(command).parameters.values()
-    benchmark, *others = (p for p in own if p.kind is not p.VAR_KEYWORD)
-    parameters = [benchmark, *run_parameters(), *others]
-    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return command
-
-
-app.command()(_with_run_options(run))
+# The options of `RunConfig` in place of `**given`.
+_BENCHMARK, *_OTHERS = [
+    parameter
+    for parameter in inspect.signature(run).parameters.values()
+    if parameter.kind is not parameter.VAR_KEYWORD
+]
+_PARAMETERS = [_BENCHMARK, *run_parameters(), *_OTHERS]
+run.__signature__ = inspect.Signature(_PARAMETERS)  # type: ignore[attr-defined]
+run.__annotations__ = {parameter.name: parameter.annotation for parameter in _PARAMETERS}
+app.command()(run)
 
 
 @app.command()
 def score(
     runs: Annotated[
-        list[str], typer.Argument(metavar="RUN_DIR...", help="Folders that `bench run` wrote.")
+        list[str], Argument(metavar="RUN_DIR...", help="Folders that `bench run` wrote.")
     ],
-    preset: Annotated[
-        str, typer.Option(help="robust, official or paper; default: the run's own.")
-    ] = "",
+    preset: Annotated[str, Option(help="robust, official or paper; default: the run's own.")] = "",
     format: Format = "table",
 ) -> None:
     """Score stored records again; no model is asked."""
@@ -202,16 +194,14 @@ def plan(
     benchmark: Benchmark,
     difference: Annotated[
         float,
-        typer.Option(
+        Option(
             help="Difference to be found, in the unit of the scores: 0.05 of a share, 5 of 100."
         ),
     ],
-    power: Annotated[
-        float | None, typer.Option(help="Probability of finding it; default: 0.8.")
-    ] = None,
+    power: Annotated[float | None, Option(help="Probability of finding it; default: 0.8.")] = None,
     source: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--from",
             metavar="RUN",
             help="Folder of a run whose spread is taken; give it twice for the differences of two "
@@ -220,9 +210,7 @@ def plan(
     ] = None,
     budget_requests: Annotated[
         int | None,
-        typer.Option(
-            help="Say what N requests to all models together would show; default: no budget."
-        ),
+        Option(help="Say what N requests to all models together would show; default: no budget."),
     ] = None,
     data: Data = "",
     format: Format = "table",
@@ -244,17 +232,15 @@ def plan(
 def mark(
     runs: Annotated[
         list[str],
-        typer.Argument(
+        Argument(
             metavar="RUN_DIR...",
             help="Folders that `bench run` wrote; with --readings one folder, then the sheet.",
         ),
     ],
-    out: Annotated[
-        str, typer.Option(help="The sheet to write, FILE.csv; not with --readings.")
-    ] = "",
+    out: Annotated[str, Option(help="The sheet to write, FILE.csv; not with --readings.")] = "",
     readings: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--readings",
             help="RUN_DIR SHEET.csv: write 100 random replies to be read by hand; if the sheet is "
             "there and filled in, print how many the parser read rightly. Default: off.",
@@ -289,11 +275,11 @@ def mark(
 @app.command()
 def report(
     study: Annotated[
-        str, typer.Argument(metavar="[STUDY.yml]", help="What to run; default: the demo study.")
+        str, Argument(metavar="[STUDY.yml]", help="What to run; default: the demo study.")
     ] = "",
-    out: Annotated[str, typer.Option(help="Folder of the report; default: ./reports/STUDY.")] = "",
+    out: Annotated[str, Option(help="Folder of the report; default: ./reports/STUDY.")] = "",
     jobs: Annotated[
-        int | None, typer.Option(help="Models run at a time; default: the number of cores.")
+        int | None, Option(help="Models run at a time; default: the number of cores.")
     ] = None,
 ) -> None:
     """Run a study's benchmarks and notebooks into an HTML report; print the path of its index."""

@@ -4,7 +4,7 @@ import math
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from bench.benchmarks import resolve
 from bench.cli.options import listed
@@ -14,23 +14,23 @@ from bench.core.progress import say
 
 HELP = {name: field.description for name, field in RunConfig.model_fields.items()}
 
-Data = Annotated[str, typer.Option("--data", help=HELP["data"])]
+Data = Annotated[str, Option("--data", help=HELP["data"])]
 Texts = list[str] | None
 
 
 def expand(
-    benchmark: Annotated[str, typer.Argument(help="cbbq.")],
-    out: Annotated[str, typer.Option(help="Folder for CATEGORY/CONTEXT/CONTEXT.csv and .json.")],
+    benchmark: Annotated[str, Argument(help="cbbq.")],
+    out: Annotated[str, Option(help="Folder for CATEGORY/CONTEXT/CONTEXT.csv and .json.")],
     data: Data = "",
-    form: Annotated[str, typer.Option("--as", help="csv, json or both.")] = "both",
+    form: Annotated[str, Option("--as", help="csv, json or both.")] = "both",
     strict: Annotated[
-        bool, typer.Option("--strict", help="Refuse templates with an error; default: off.")
+        bool, Option("--strict", help="Refuse templates with an error; default: off.")
     ] = False,
     repair: Annotated[
-        bool, typer.Option("--repair", help="Fill misspelt placeholders as meant; default: off.")
+        bool, Option("--repair", help="Fill misspelt placeholders as meant; default: off.")
     ] = False,
     compat: Annotated[
-        bool, typer.Option("--compat", help="The bytes of the release, errors included; default.")
+        bool, Option("--compat", help="The bytes of the release, errors included; default.")
     ] = False,
 ) -> None:
     """Expand templates to the multiple-choice questions that they stand for."""
@@ -49,10 +49,8 @@ def expand(
 
 
 def curate(
-    benchmark: Annotated[str, typer.Argument(help="mcbe, cbbq or nli_coal.")],
-    folder: Annotated[
-        str, typer.Argument(metavar="FOLDER", help="Folder of the project; empty or new.")
-    ],
+    benchmark: Annotated[str, Argument(help="mcbe, cbbq or nli_coal.")],
+    folder: Annotated[str, Argument(metavar="FOLDER", help="Folder of the project; empty or new.")],
 ) -> None:
     """Begin custom items: a project folder with an example to change, for a notebook."""
     from bench.core.places import NOTEBOOKS, SHIPPED
@@ -71,7 +69,7 @@ def curate(
 
 def notebooks(
     folder: Annotated[
-        str, typer.Argument(metavar="DIR", help="Folder to copy them to; made if missing.")
+        str, Argument(metavar="DIR", help="Folder to copy them to; made if missing.")
     ],
 ) -> None:
     """Copy the notebooks to a folder, for JupyterLab; changed files there are kept."""
@@ -84,73 +82,67 @@ def notebooks(
 
 
 def build(
-    benchmark: Annotated[str, typer.Argument(help="nli-coal.")],
-    out: Annotated[str, typer.Option(help="Folder for the sets, in the release's layout.")] = "",
-    pack: Annotated[
-        Texts, typer.Option(help="Folder of a language pack; repeat for several.")
-    ] = None,
+    benchmark: Annotated[str, Argument(help="nli-coal.")],
+    out: Annotated[str, Option(help="Folder for the sets, in the release's layout.")] = "",
+    pack: Annotated[Texts, Option(help="Folder of a language pack; repeat for several.")] = None,
     source: Annotated[
-        str, typer.Option("--from", help="Released folder whose words and frames are taken.")
+        str, Option("--from", help="Released folder whose words and frames are taken.")
     ] = "",
     categories: Annotated[
-        str, typer.Option(help="Only these languages of --from, comma-separated; default: all.")
+        str, Option(help="Only these languages of --from, comma-separated; default: all.")
     ] = "",
     captions: Annotated[
-        Texts,
-        typer.Option(help="File of captions, one per line, to make frames of; repeat for several."),
+        Texts, Option(help="File of captions, one per line, to make frames of; repeat for several.")
     ] = None,
     rate: Annotated[
         Texts,
-        typer.Option(
+        Option(
             help="Rates of bias-controlled sets, 0 to 1, comma-separated, or all: the release's "
             "11. Default: no such sets."
         ),
     ] = None,
     split: Annotated[
-        str,
-        typer.Option(help="Splits of controlled sets: train, dev, test; default: train and dev."),
+        str, Option(help="Splits of controlled sets: train, dev, test; default: train and dev.")
     ] = "",
     rows: Annotated[
-        int | None, typer.Option(help="Pairs per controlled set; default: the pack's.")
+        int | None, Option(help="Pairs per controlled set; default: the pack's.")
     ] = None,
     start: Annotated[
-        int | None,
-        typer.Option(help="First frame of a controlled set, from 0; default: the split's."),
+        int | None, Option(help="First frame of a controlled set, from 0; default: the split's.")
     ] = None,
     assign: Annotated[
         str,
-        typer.Option(
-            help="Which pairs follow the stereotype: by word (the release), balanced, or row."
-        ),
+        Option(help="Which pairs follow the stereotype: by word (the release), balanced, or row."),
     ] = "word",
     design: Annotated[
-        str, typer.Option(help="How words meet frames: window or full; default: the pack's.")
+        str, Option(help="How words meet frames: window or full; default: the pack's.")
     ] = "",
     ns_words: Annotated[
-        str, typer.Option(help="Neutral words of the down-sampled sets: shipped or trained.")
+        str, Option(help="Neutral words of the down-sampled sets: shipped or trained.")
     ] = "shipped",
     seed: Annotated[
-        int | None,
-        typer.Option(help="Shuffle the words within their types; default: the pack's order."),
+        int | None, Option(help="Shuffle the words within their types; default: the pack's order.")
     ] = None,
     compat: Annotated[
-        bool,
-        typer.Option("--compat", help="The bytes of the release, oddities included; default: off."),
+        bool, Option("--compat", help="The bytes of the release, oddities included; default: off.")
     ] = False,
     check: Annotated[
-        bool,
-        typer.Option("--check", help="Build nothing, list what is wrong or odd in the packs."),
+        bool, Option("--check", help="Build nothing, list what is wrong or odd in the packs.")
     ] = False,
     form: Annotated[
-        str, typer.Option("--format", help="Format of --check: table, csv or json.")
+        str, Option("--format", help="Format of --check: table, csv or json.")
     ] = "table",
 ) -> None:
     """Build NLI sets from occupations, sentence frames and gender words."""
+    import pandas as pd
+
     from bench.cli import printing
+    from bench.core.cells import to_number
+    from bench.data.nli_coal.build import RATES, untrained
     from bench.data.nli_coal.build import build as write
-    from bench.data.nli_coal.build import untrained
     from bench.data.nli_coal.extract import extract
     from bench.data.nli_coal.language_pack import read_pack, with_captions
+    from bench.data.nli_coal.language_pack_audit import check as audit
 
     if resolve(benchmark) != "nli_coal":
         raise BadInput(f"build {benchmark}: is not made of words and frames; allowed: nli-coal")
@@ -161,13 +153,24 @@ def build(
             "--categories: chooses languages of a released folder; leave it out with --pack"
         )
     if check:
-        _check_packs(_paths(pack), form)
+        if form not in (formats := ("table", "csv", "json")):
+            raise BadInput("--format: " + expected(form, formats, "format"))
+        if not pack:
+            raise BadInput("--check: is about language packs; give one as --pack DIR")
+        findings = [audit(path).assign(pack=path.name) for path in _paths(pack)]
+        shown = pd.concat(findings, ignore_index=True)
+        printing.check("nli-coal", shown if len(pack) > 1 else shown.drop(columns="pack"), form)
         return
     if not out:
         raise BadInput(
             "--out: is missing; give a folder for the sets, or --check to look at the packs alone"
         )
-    rates = [value for text in rate or () for value in _rates(text)]
+    rates: list[float] = []
+    for text in rate or ():
+        numbers = [to_number(number) for number in listed(text) or [text]]
+        if text.strip() != "all" and any(map(math.isnan, numbers)):
+            raise BadInput(f"--rate {text}: expected numbers from 0 to 1, like 0,.5,1, or all")
+        rates += RATES if text.strip() == "all" else numbers
     of_controlled_sets = {
         "split": bool(split),
         "rows": rows is not None,
@@ -214,44 +217,15 @@ def build(
             )
 
 
-def _check_packs(packs: list[Path], form: str) -> None:
-    import pandas as pd
-
-    from bench.cli import printing
-    from bench.data.nli_coal.language_pack_audit import check as audit
-
-    if form not in (formats := ("table", "csv", "json")):
-        raise BadInput("--format: " + expected(form, formats, "format"))
-    if not packs:
-        raise BadInput("--check: is about language packs; give one as --pack DIR")
-    findings = [
-        audit(path).assign(pack=path.name) if len(packs) > 1 else audit(path) for path in packs
-    ]
-    printing.check("nli-coal", pd.concat(findings, ignore_index=True), form)
-
-
 def _paths(given: Texts) -> list[Path]:
     return [Path(path).expanduser() for path in given or ()]
 
 
-def _rates(text: str) -> list[float]:
-    """Read one --rate: comma-separated numbers, or all 11 of the release."""
-    from bench.core.cells import to_number
-    from bench.data.nli_coal.build import RATES
-
-    if text.strip() == "all":
-        return list(RATES)
-    rates = [to_number(number) for number in listed(text) or [text]]
-    if any(math.isnan(rate) for rate in rates):
-        raise BadInput(f"--rate {text}: expected numbers from 0 to 1, like 0,.5,1, or all")
-    return rates
-
-
 def train(
-    kind: Annotated[str, typer.Argument(help="nli: a classifier of premise and hypothesis.")],
+    kind: Annotated[str, Argument(help="nli: a classifier of premise and hypothesis.")],
     files: Annotated[
         list[str],
-        typer.Argument(
+        Argument(
             metavar="FILE...",
             help="Training data: JSON Lines or tab-separated, as of SNLI, JSNLI, OCNLI, XNLI, or a "
             "bias-controlled set.",
@@ -259,49 +233,44 @@ def train(
     ],
     model: Annotated[
         str,
-        typer.Option(
+        Option(
             help="A Hub id (NAME or NAME@REVISION) or a folder: a base model, which gets a new "
             "head, or an NLI classifier, which is trained further."
         ),
     ],
-    out: Annotated[str, typer.Option(help="Folder of the trained model.")],
+    out: Annotated[str, Option(help="Folder of the trained model.")],
     dev: Annotated[
-        Texts, typer.Option(help="File to evaluate after each epoch; repeat for several.")
+        Texts, Option(help="File to evaluate after each epoch; repeat for several.")
     ] = None,
     epochs: Annotated[
-        float | None,
-        typer.Option(help="Passes over the data; default: 5 with a new head, else 3."),
+        float | None, Option(help="Passes over the data; default: 5 with a new head, else 3.")
     ] = None,
-    learning_rate: Annotated[
-        float, typer.Option(help="Highest learning rate; it decays to 0.")
-    ] = 2e-5,
-    batch_size: Annotated[int, typer.Option(help="Pairs per step.")] = 32,
-    max_length: Annotated[int, typer.Option(help="Tokens that longer pairs are cut to.")] = 128,
+    learning_rate: Annotated[float, Option(help="Highest learning rate; it decays to 0.")] = 2e-5,
+    batch_size: Annotated[int, Option(help="Pairs per step.")] = 32,
+    max_length: Annotated[int, Option(help="Tokens that longer pairs are cut to.")] = 128,
     seed: Annotated[
-        int, typer.Option(help="Seed of the head's first weights, the order of pairs and dropout.")
+        int, Option(help="Seed of the head's first weights, the order of pairs and dropout.")
     ] = 0,
     label: Annotated[
         Texts,
-        typer.Option(
+        Option(
             metavar="SPELLING=LABEL",
             help="Meaning of another spelling, like 0=entailment; repeat for several.",
         ),
     ] = None,
     new_head: Annotated[
         bool,
-        typer.Option(
-            "--new-head", help="Put a new head on a classifier of other labels; default: off."
-        ),
+        Option("--new-head", help="Put a new head on a classifier of other labels; default: off."),
     ] = False,
-    save_every: Annotated[int, typer.Option(help="Steps between two checkpoints.")] = 500,
+    save_every: Annotated[int, Option(help="Steps between two checkpoints.")] = 500,
     device: Annotated[
-        str, typer.Option(help="cpu or cuda; default: an accelerator if there is one.")
+        str, Option(help="cpu or cuda; default: an accelerator if there is one.")
     ] = "",
-    dtype: Annotated[str, typer.Option(help=HELP["dtype"])] = "",
+    dtype: Annotated[str, Option(help=HELP["dtype"])] = "",
     trust_remote_code: Annotated[
-        bool, typer.Option("--trust-remote-code", help=HELP["trust_remote_code"])
+        bool, Option("--trust-remote-code", help=HELP["trust_remote_code"])
     ] = False,
-    revision: Annotated[str, typer.Option(help=HELP["revision"])] = "",
+    revision: Annotated[str, Option(help=HELP["revision"])] = "",
 ) -> None:
     """Fine-tune an NLI classifier; an interrupted training continues."""
     if kind != "nli":

@@ -15,10 +15,7 @@ from bench.core.errors import BadInput
 LIMITS = {
     "concurrency": (int, "Concurrent requests to an endpoint; default: 8."),
     "timeout": (float, "Seconds that an endpoint may take per request; default: 120."),
-    "budget_requests": (
-        int,
-        "Send an endpoint at most N requests, then end; default: no budget.",
-    ),
+    "budget_requests": (int, "Send an endpoint at most N requests, then end; default: no budget."),
     "budget_tokens": (
         int,
         "Let an endpoint read and write at most N tokens, then end; default: no budget.",
@@ -27,21 +24,45 @@ LIMITS = {
 
 
 def run_parameters() -> list[inspect.Parameter]:
-    """Return the parameters of `bench run` for typer: the options of a run, but the benchmark."""
-    names = [name for name in RunConfig.model_fields if name not in ("benchmark", "limits")]
-    limits = [_parameter(name, type, help) for name, (type, help) in LIMITS.items()]
-    return [_parameter(name, _typer_type(name)) for name in names] + limits
+    """Return the parameters of `bench run` for typer: the options of a run, but the benchmark.
+
+    One that is not given is None, a flag False.
+    """
+    parameters = []
+    for name in [*RunConfig.model_fields, *LIMITS]:
+        extra: dict[str, Any] = {}
+        if name in LIMITS:
+            kind, help = LIMITS[name]
+        elif name in ("benchmark", "limits"):
+            continue
+        else:
+            extra, field = RunConfig.extra(name), RunConfig.model_fields[name]
+            types, help = [field.annotation, *get_args(field.annotation)], field.description or ""
+            # What typer parses: a list of texts like NAME=VALUE, a text, or a number.
+            if "=" in extra["metavar"]:
+                kind = list[str]
+            elif name in READERS or str in types:
+                kind = str
+            else:
+                kind = next(type for type in (bool, int, float) if type in types)
+        flag = extra.get("flag") or f"--{name.replace('_', '-')}"
+        metavar = extra.get("metavar") or None
+        spelled = typer.Option(flag, metavar=metavar, help=help, show_default=False)
+        parameters.append(
+            inspect.Parameter(
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=False if kind is bool else None,
+                annotation=Annotated[kind if kind is bool else kind | None, spelled],
+            )
+        )
+    return parameters
 
 
 def read_options(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Read the options of a run from what typer has parsed; those not given are left out.
-
-    Raises:
-        BadInput: a value is misspelt.
-    """
-    readers = _readers()
+    """Read the options of a run from what typer has parsed; those not given are left out."""
     options = {
-        name: readers[name](value) if name in readers else value
+        name: READERS[name](value) if name in READERS else value
         for name, value in given.items()
         if value is not None and value is not False and value not in ("", [])
     }
@@ -54,14 +75,7 @@ def listed(names: str) -> list[str] | None:
 
 
 def pairs(given: Sequence[str], option: str, example: str) -> dict[str, str]:
-    """Read `NAME=VALUE`, given once per name.
-
-    Args:
-        option, example: for the error message.
-
-    Raises:
-        BadInput: another form, or a name twice.
-    """
+    """Read `NAME=VALUE`, given once per name; `option` and `example` are for the error message."""
     values: dict[str, str] = {}
     for text in given:
         name, equals, value = (part.strip() for part in text.partition("="))
@@ -78,33 +92,14 @@ def read_settings(given: Sequence[str]) -> dict[str, str]:
     return pairs(given, "--set", "context_order=none")
 
 
-def _readers() -> dict[str, Callable[[Any], Any]]:
-    """Return what reads options that typer cannot parse, by name."""
+def _json_pairs(option: str, example: str) -> Callable[[Sequence[str]], dict[str, Any]]:
+    def value_of(text: str) -> Any:
+        try:
+            return json.loads(text)
+        except ValueError:
+            return text
 
-    def json_pairs(option: str, example: str) -> Callable[[Sequence[str]], dict[str, Any]]:
-        return lambda given: {
-            name: _json_or_text(text) for name, text in pairs(given, option, example).items()
-        }
-
-    return {
-        "categories": listed,
-        "tasks": listed,
-        "label_names": listed,
-        "settings": read_settings,
-        "template_arguments": json_pairs("--template", "enable_thinking=false"),
-        "request_fields": json_pairs("--request-field", "reasoning_effort=low"),
-        "thinking_tokens": _thinking_tokens,
-        "system": _text_of,
-        "resources": _resources,
-        "keys": _keys,
-    }
-
-
-def _json_or_text(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
+    return lambda given: {k: value_of(text) for k, text in pairs(given, option, example).items()}
 
 
 def _thinking_tokens(text: str) -> int:
@@ -115,7 +110,7 @@ def _thinking_tokens(text: str) -> int:
     return int(text)
 
 
-def _text_of(file: str) -> str:
+def _system_text(file: str) -> str:
     try:
         text = Path(file).expanduser().read_text("utf-8").strip()
     except (OSError, ValueError) as error:
@@ -145,28 +140,16 @@ def _resources(text: str) -> dict[str, float]:
         raise BadInput(f"--resources {text}: expected NAME=NUMBER, like GPU=1") from None
 
 
-def _parameter(name: str, type: Any, help: str = "") -> inspect.Parameter:
-    """Return an option for typer; None, or False for a flag, if it is not given."""
-    extra = RunConfig.extra(name) if name in RunConfig.model_fields else {}
-    spelled = typer.Option(
-        extra.get("flag") or f"--{name.replace('_', '-')}",
-        metavar=extra.get("metavar") or None,
-        help=help or RunConfig.model_fields[name].description,
-        show_default=False,
-    )
-    return inspect.Parameter(
-        name,
-        inspect.Parameter.KEYWORD_ONLY,
-        default=False if type is bool else None,
-        annotation=Annotated[type if type is bool else type | None, spelled],
-    )
-
-
-def _typer_type(name: str) -> Any:
-    """Return the type that typer parses: a number, a text, or a list of texts like NAME=VALUE."""
-    if "=" in RunConfig.extra(name)["metavar"]:
-        return list[str]
-    annotation = RunConfig.model_fields[name].annotation
-    types = [annotation, *get_args(annotation)]
-    is_text = name in _readers() or str in types
-    return str if is_text else next(type for type in (bool, int, float) if type in types)
+# What reads options that typer cannot parse.
+READERS: Mapping[str, Callable[[Any], Any]] = {
+    "categories": listed,
+    "tasks": listed,
+    "label_names": listed,
+    "settings": read_settings,
+    "template_arguments": _json_pairs("--template", "enable_thinking=false"),
+    "request_fields": _json_pairs("--request-field", "reasoning_effort=low"),
+    "thinking_tokens": _thinking_tokens,
+    "system": _system_text,
+    "resources": _resources,
+    "keys": _keys,
+}

@@ -21,11 +21,7 @@ if TYPE_CHECKING:
 
 
 def check(benchmark: str, findings: "pd.DataFrame", format: str) -> None:
-    """Print the findings of an audit.
-
-    Raises:
-        BadInput: some of them are refused.
-    """
+    """Print the findings of an audit."""
     if format != "table":
         _print_as(findings, format)
     else:

@@ -13,11 +13,7 @@ DRAFT = ".part-"
 
 @contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
-    """Give a draft to write, which replaces `path` if the block succeeds and else is removed.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Give a draft to write, which replaces `path` if the block succeeds and else is removed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f"{DRAFT}{os.getpid()}-{path.name}")
     try:
@@ -30,22 +26,14 @@ def atomic_path(path: Path) -> Iterator[Path]:
 
 
 def atomic_write(path: Path, text: str) -> None:
-    """Write a UTF-8 file atomically, with its line ends as they are.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Write a UTF-8 file atomically, with its line ends as they are."""
     with atomic_path(path) as draft:
         draft.write_text(text, "utf-8", newline="\n")
 
 
 @contextmanager
 def explain_write_errors(path: Path) -> Iterator[None]:
-    """Explain errors of the system in the block: `path` cannot be written.
-
-    Raises:
-        RunFailed: the disk is full, the folder is read-only, or the like.
-    """
+    """Explain errors of the system in the block: `path` cannot be written."""
     try:
         yield
     except OSError as error:

@@ -31,20 +31,12 @@ _VALUE = "((?:(?!; ).)+?)"
 
 
 def language() -> str:
-    """Return the interface language, `en` or `zh`.
-
-    Raises:
-        BadInput: $BENCH_LANGUAGE names another one.
-    """
+    """Return the interface language, `en` or `zh`."""
     return check(os.environ.get(ENVIRONMENT) or LANGUAGES[0])
 
 
 def check(name: str) -> str:
-    """Return `name` if it is an interface language.
-
-    Raises:
-        BadInput: it is not.
-    """
+    """Return `name` if it is an interface language."""
     if name not in LANGUAGES:
         raise BadInput(expected(name, LANGUAGES, "language"))
     return name
@@ -52,11 +44,7 @@ def check(name: str) -> str:
 
 @contextmanager
 def use_language(name: str) -> Iterator[None]:
-    """Set the interface language of this process, and of those that it starts, for a block.
-
-    Raises:
-        BadInput: there is no such language.
-    """
+    """Set the interface language of this process, and of those that it starts, for a block."""
     before = os.environ.get(ENVIRONMENT)
     os.environ[ENVIRONMENT] = check(name)
     try:

@@ -21,12 +21,7 @@ def reports() -> Path:
 
 
 def copy_notebooks(folder: Path) -> list[Path]:
-    """Copy the package's notebooks to `folder`, to be opened in JupyterLab.
-
-    Raises:
-        BadInput: a file of that name is there and differs (nothing is copied then), or the folder
-            cannot be written.
-    """
+    """Copy the package's notebooks to `folder`, to be opened in JupyterLab."""
     sources = sorted(NOTEBOOKS.glob("*.ipynb"))
     contents = {folder / source.name: source.read_text("utf-8") for source in sources}
     for path, content in contents.items():

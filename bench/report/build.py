@@ -59,9 +59,6 @@ def make(
             checkout of this project that it is in.
         jobs: number of concurrent models; by default one per core, which is too many if they
             share an accelerator.
-
-    Raises:
-        BadInput: the study is wrong, or a notebook that it names is missing or lacks a parameter.
     """
     path = Path(study_file) if study_file else DEMO
     plan = study.load(path)
@@ -111,27 +108,23 @@ class Making:
                 processes.waiting(os.cpu_count() or 1, _end_kernels) as pool,
                 study_runs.asking(self.plan, self.folder, jobs, self._events.put),
             ):
-                while self._is_unfinished():
-                    for name in [name for name in not_begun if self._is_ready(name)]:
+                while len(self.made) < len(self.given) or self._asked():
+                    asked = {cell.variant.key for cell in self._asked()}
+                    for name in [k for k in not_begun if not asked & set(self._variants_of(k))]:
                         not_begun.remove(name)
                         pool.submit(self._make_page, name)
                     self._take_in()
-                    if self._is_due():
+                    # The first time the index waits for a score.
+                    is_old = time.monotonic() - self._written_at > EVERY
+                    if self.runs and not self._is_written and is_old:
                         self._write_index()
         finally:
             logging.disable(logging.NOTSET)
         index = self._write_index()
-        failed = [
-            f"{cell.model.label} on {cell.variant.key}"
-            for cell in self.cells.values()
-            if cell.state == FAILED
-        ]
-        return Made(
-            index, failed + [f"notebook {page.name}" for page in self._pages() if page.trouble]
-        )
-
-    def _is_unfinished(self) -> bool:
-        return len(self.made) < len(self.given) or bool(self._asked())
+        cells = [cell for cell in self.cells.values() if cell.state == FAILED]
+        failed = [f"{cell.model.label} on {cell.variant.key}" for cell in cells]
+        failed += [f"notebook {page.name}" for page in self._pages() if page.trouble]
+        return Made(index, failed)
 
     def _asked(self) -> list[Cell]:
         """Return the cells that are still being asked."""
@@ -142,10 +135,6 @@ class Making:
         if name not in self.plan.analyses:
             return [name]
         return analysed(self.plan, name) if "runs" in self.given[name] else []
-
-    def _is_ready(self, name: str) -> bool:
-        """Whether all runs of a page are settled."""
-        return not {cell.variant.key for cell in self._asked()} & set(self._variants_of(name))
 
     def _take_in(self) -> None:
         """Wait for the next event, for a while."""
@@ -169,26 +158,21 @@ class Making:
         self.made[name] = page
         if page and page.trouble:
             say(f"notebook {name}: {page.trouble.kind}: {page.trouble.why}")
-        if page and not (page.trouble and page.trouble.is_no_failure):
+        if page and not page.is_left_out:
             self._site.write_page(page, self._pages())
         else:
             (self.folder / f"{name}.html").unlink(missing_ok=True)  # its runs are gone
 
-    def _is_due(self) -> bool:
-        """Whether to write the index again; the first time it waits for a score."""
-        is_old = time.monotonic() - self._written_at > EVERY
-        return bool(self.runs) and not self._is_written and is_old
-
     def _pages(self) -> list[Page]:
         """Return the finished pages in the order of the study."""
-        pages = [page for name in self.given if (page := self.made.get(name))]
-        return [page for page in pages if not (page.trouble and page.trouble.is_no_failure)]
+        pages = (self.made.get(name) for name in self.given)
+        return [page for page in pages if page and not page.is_left_out]
 
     def _write_index(self) -> Path:
         left_out = {
             name: page.trouble.why
             for name, page in self.made.items()
-            if page and page.trouble and page.trouble.is_no_failure
+            if page and page.trouble and page.is_left_out
         }
         waiting = [_shown_as(self.plan, name) for name in self.given if name not in self.made]
         # In the order of the study.
@@ -200,29 +184,29 @@ class Making:
         return index
 
     def _make_page(self, name: str) -> None:
+        """Make the page of a notebook; None if it has no runs."""
         try:
-            self._events.put((name, self._page(name)))
+            parameters, is_analysis = dict(self.given[name]), name in self.plan.analyses
+            shown = [
+                cell
+                for key in self._variants_of(name)
+                for cell in self.cells.values()
+                if cell.variant.key == key and cell.state == DONE
+            ]
+            folders = [str(run_folder(self.folder, cell)) for cell in shown]
+            if not is_analysis:
+                parameters |= {"models": [cell.model.model for cell in shown], "recorded": folders}
+            elif "runs" in parameters:
+                parameters["runs"] = [*folders, *parameters["runs"]]
+                folders = [
+                    str(path) for pattern in parameters["runs"] for path in run_folders(pattern)
+                ]
+            page = None
+            if folders or (is_analysis and "runs" not in parameters):
+                page = _page(self.plan, self.folder, name, parameters, list(map(Path, folders)))
+            self._events.put((name, page))
         except Exception as error:  # the disk is full...
             self._events.put(error)
-
-    def _page(self, name: str) -> Page | None:
-        """Make the page of a notebook; return None if it has no runs."""
-        parameters, is_analysis = dict(self.given[name]), name in self.plan.analyses
-        shown = [
-            cell
-            for key in self._variants_of(name)
-            for cell in self.cells.values()
-            if cell.variant.key == key and cell.state == DONE
-        ]
-        folders = [str(run_folder(self.folder, cell)) for cell in shown]
-        if not is_analysis:
-            parameters |= {"models": [cell.model.model for cell in shown], "recorded": folders}
-        elif "runs" in parameters:
-            parameters["runs"] = [*folders, *parameters["runs"]]
-            folders = [str(path) for pattern in parameters["runs"] for path in run_folders(pattern)]
-        if not folders and (not is_analysis or "runs" in parameters):
-            return None
-        return _page(self.plan, self.folder, name, parameters, list(map(Path, folders)))
 
 
 def _notebooks(plan: Study, folder: Path) -> dict[str, dict[str, Any]]:

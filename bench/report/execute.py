@@ -50,11 +50,6 @@ class Trouble(NamedTuple):
         """Whether the reason is a message for the reader."""
         return self.kind in SENTENCES
 
-    @property
-    def is_no_failure(self) -> bool:
-        """Whether the notebook had nothing to be about."""
-        return self.kind == NoRuns.__name__
-
 
 def run_notebook(source: Path, target: Path, parameters: Mapping[str, Any]) -> Trouble | None:
     """Execute a notebook with parameters into `target`.
@@ -63,9 +58,6 @@ def run_notebook(source: Path, target: Path, parameters: Mapping[str, Any]) -> T
 
     Returns:
         Why it did not run to its end; None if it did.
-
-    Raises:
-        BadInput: a parameter that the notebook does not have; papermill alone would only warn.
     """
     check_parameters(source, parameters)
     imports = [os.path.abspath(folder) for folder in sys.path]
@@ -105,11 +97,7 @@ def check_parameters(source: Path, parameters: Mapping[str, Any]) -> None:
 
 
 def names_of_parameters(source: Path) -> list[str]:
-    """Return the names of a notebook's parameters.
-
-    Raises:
-        BadInput: there is no such notebook.
-    """
+    """Return the names of a notebook's parameters."""
     if not source.is_file():
         known = ", ".join(sorted(path.stem for path in source.parent.glob("*.ipynb")))
         raise BadInput(f"{source}: no such notebook; there are {known or 'none'}")
@@ -119,10 +107,10 @@ def names_of_parameters(source: Path) -> list[str]:
         if "parameters" in cell.metadata.get("tags", ())
     ]
     # Papermill itself reads line by line and misses longer lists.
-    lines = [line for cell in cells for line in ast.parse(cell.source).body]
     targets = [
         target
-        for line in lines
+        for cell in cells
+        for line in ast.parse(cell.source).body
         for target in getattr(line, "targets", [getattr(line, "target", None)])
     ]
     return [target.id for target in targets if isinstance(target, ast.Name)]
@@ -133,15 +121,15 @@ def drop_blank_outputs(book: nbformat.NotebookNode) -> None:
     book.metadata.pop("widgets", None)
     for cell in book.cells:
         if cell.cell_type == "code":
-            cell.outputs = [output for output in cell.outputs if not _blank(output)]
+            cell.outputs = [
+                output
+                for output in cell.outputs
+                if list(data := output.get("data", {})) != ["text/plain"]
+                or data["text/plain"].strip()
+            ]
             for output in cell.outputs:
                 # A page would ask the network for the widget; its HTML shows how it begins.
                 output.get("data", {}).pop("application/vnd.jupyter.widget-view+json", None)
-
-
-def _blank(output: nbformat.NotebookNode) -> bool:
-    data = output.get("data", {})
-    return list(data) == ["text/plain"] and not data["text/plain"].strip()
 
 
 def fingerprint(source: Path, parameters: Mapping[str, Any], runs: Iterable[Path]) -> Fingerprint:
@@ -203,33 +191,23 @@ def _opened_runs(target: Path) -> Path:
 
 
 def _of_run(folder: Path) -> str:
-    whole_run = (records.RUN_JSON, records.ITEMS, records.READINGS)
-    files = [
-        *(folder / name for name in whole_run),
-        *sorted((folder / "records").glob("*.parquet")),
-    ]
-    return _digest(
-        *(
-            part
-            for file in files
-            if file.is_file()
-            for part in (file.name.encode(), file.read_bytes())
-        )
-    )
+    names = (records.RUN_JSON, records.ITEMS, records.READINGS)
+    files = [*(folder / name for name in names), *sorted((folder / "records").glob("*.parquet"))]
+    return _hash_files(folder, [file for file in files if file.is_file()])
 
 
 @cache
 def _code() -> str:
     """Hash the package's files, because a version has many states during development."""
     home = Path(__file__).parents[1]
-    files = sorted(file for pattern in CODE for file in home.rglob(pattern))
-    return _digest(
-        *(
-            part
-            for file in files
-            for part in (str(file.relative_to(home)).encode(), file.read_bytes())
-        )
-    )
+    return _hash_files(home, sorted(file for pattern in CODE for file in home.rglob(pattern)))
+
+
+def _hash_files(folder: Path, files: Iterable[Path]) -> str:
+    parts: list[bytes] = []
+    for file in files:
+        parts += [file.relative_to(folder).as_posix().encode(), file.read_bytes()]
+    return _digest(*parts)
 
 
 def _digest(*parts: bytes) -> str:

@@ -1,7 +1,8 @@
 """The index of a report: models by benchmarks, headline scores, and findings in words."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from itertools import zip_longest
+from typing import Any
 
 import pandas as pd
 
@@ -27,13 +28,6 @@ MOST = 5
 Runs = Mapping[tuple[str, str], Run]
 
 
-class Finding(NamedTuple):
-    """A sentence and its page."""
-
-    sentence: str
-    page: str
-
-
 def benchmarks(
     variants: Sequence[Variant], cells: Sequence[Cell], runs: Runs
 ) -> list[dict[str, Any]]:
@@ -42,28 +36,26 @@ def benchmarks(
 
 
 def _benchmark(variant: Variant, cells: Sequence[Cell], runs: Runs) -> dict[str, Any]:
-    here = {model: run for (model, key), run in runs.items() if key == variant.key}
-    scores = table(list(here.values()), beside=False) if here else pd.DataFrame()
-    shown_headlines = (
-        headlines(scores, variant.benchmark)
-        if len(scores)
-        else module("metrics", variant.benchmark).HEADLINES
-    )
+    of_variant = {model: run for (model, key), run in runs.items() if key == variant.key}
+    scores, shown = pd.DataFrame(), list(module("metrics", variant.benchmark).HEADLINES)
+    if of_variant:
+        scores = table(list(of_variant.values()), beside=False)
+    if len(scores):
+        shown = headlines(scores, variant.benchmark)
     # The models' names in the score table.
-    shown = dict(zip(here, labels(list(here.values())), strict=True))
+    names = dict(zip(of_variant, labels(list(of_variant.values())), strict=True))
     rows = []
     for cell in (cell for cell in cells if cell.variant.key == variant.key):
-        model = shown.get(cell.model.folder, cell.model.label)
-        numbers = [
-            _number(scores, headline, model) for headline in shown_headlines if cell.state == DONE
-        ]
+        model, is_done = names.get(cell.model.folder, cell.model.label), cell.state == DONE
+        reason = _("failed: {why}") if cell.state == FAILED else _("not applicable: {why}")
+        why = reason.format(why=note(cell.why))
         rows.append(
             {
                 "asked": cell.model.folder,
                 "model": model,
-                "done": cell.state == DONE,
-                "why": _why(cell),
-                "numbers": numbers,
+                "done": is_done,
+                "why": _("still being asked") if cell.state == ASKED else why,
+                "numbers": [_number(scores, line, model) for line in shown] if is_done else [],
             }
         )
     return {
@@ -72,27 +64,15 @@ def _benchmark(variant: Variant, cells: Sequence[Cell], runs: Runs) -> dict[str,
         "title": variant.title,
         "scores": scores,
         "rows": rows,
-        "headlines": [_heading(headline) for headline in shown_headlines],
-    }
-
-
-def _why(cell: Cell) -> str:
-    """Return why a cell has no score."""
-    if cell.state == ASKED:
-        return _("still being asked")
-    why = note(cell.why)
-    if cell.state == FAILED:
-        return _("failed: {why}", why=why)
-    return _("not applicable: {why}", why=why)
-
-
-def _heading(headline: Headline) -> dict[str, str]:
-    worse = _(headline.worse)
-    return {
-        "title": short_title(headline),
-        "direction": _("higher: {what}", what=worse)
-        if headline.biased_is_high
-        else _("lower: {what}", what=worse),
+        "headlines": [
+            {
+                "title": short_title(headline),
+                "direction": _("higher: {what}", what=_(headline.worse))
+                if headline.biased_is_high
+                else _("lower: {what}", what=_(headline.worse)),
+            }
+            for headline in shown
+        ],
     }
 
 
@@ -101,13 +81,8 @@ def _number(scores: pd.DataFrame, headline: Headline, model: str) -> dict[str, s
     rows = headline_rows(scores, headline)
     rows = rows[(rows.category == ALL) & (rows.model == model)]
     if rows.empty:
-        gap = _("the model cannot be asked this task")
-        return {
-            "score": "",
-            "interval": "",
-            "low": "",
-            "note": _("not applicable: {why}", why=gap),
-        }
+        why = _("not applicable: {why}", why=_("the model cannot be asked this task"))
+        return {"score": "", "interval": "", "low": "", "note": why}
     row = rows.iloc[0].to_dict()
     return {
         "score": number(headline, row),
@@ -120,15 +95,16 @@ def _number(scores: pd.DataFrame, headline: Headline, model: str) -> dict[str, s
 def overview(models: Sequence[StudyModel], shown: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return one row per model: its row of each variant."""
     names = [model.label for model in models]
-    rows = []
-    for model in models:
-        cells = [
-            next(row for row in variant["rows"] if row["asked"] == model.folder)
-            for variant in shown
-        ]
-        name = model.model if names.count(model.label) > 1 else model.label
-        rows.append({"model": name, "cells": cells})
-    return rows
+    return [
+        {
+            "model": model.model if names.count(model.label) > 1 else model.label,
+            "cells": [
+                next(row for row in variant["rows"] if row["asked"] == model.folder)
+                for variant in shown
+            ],
+        }
+        for model in models
+    ]
 
 
 def headline_table(shown: Sequence[dict[str, Any]]) -> pd.DataFrame:
@@ -144,8 +120,10 @@ def headline_table(shown: Sequence[dict[str, Any]]) -> pd.DataFrame:
 
 def top_sentences(
     shown: Sequence[dict[str, Any]], analyses: Mapping[str, Sequence[str]]
-) -> list[Finding]:
-    """Choose up to five findings: the first of each page, then the second of each benchmark.
+) -> list[tuple[str, str]]:
+    """Choose up to five findings, each a sentence and the name of its page.
+
+    The first of each page, then the second of each benchmark.
 
     Args:
         analyses: findings of the analyses' pages, by name of the page.
@@ -158,7 +136,6 @@ def top_sentences(
             first = top_findings(every, benchmark)
             # Undefined scores come last.
             first = first.iloc[first.score.isna().argsort(kind="stable")]
-            sources.append([Finding(text, variant["name"]) for text in first.sentence])
-    sources += [[Finding(text, name) for text in texts[:1]] for name, texts in analyses.items()]
-    longest = max(map(len, sources), default=0)
-    return [source[k] for k in range(longest) for source in sources if k < len(source)][:MOST]
+            sources.append([(text, variant["name"]) for text in first.sentence])
+    sources += [[(text, name) for text in texts[:1]] for name, texts in analyses.items()]
+    return [pair for pairs in zip_longest(*sources) for pair in pairs if pair][:MOST]

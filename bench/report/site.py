@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import nbformat
-import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
 from bench import __version__
 from bench.benchmarks import module
 from bench.core import export, i18n
+from bench.core.errors import NoRuns
 from bench.figures import scores_by_model
 from bench.metrics.headline import headline_rows, headlines, warnings
 from bench.metrics.table import ALL
-from bench.report import breaks, downloads, matrix
+from bench.report import downloads, matrix
 from bench.report.execute import Trouble, drop_blank_outputs
 from bench.report.matrix import Runs
 from bench.report.study import Study
@@ -30,6 +30,13 @@ from bench.show import rests_on
 TEMPLATES = Path(__file__).parent / "templates"
 # Cells that papermill adds where a notebook failed; the page has its own message.
 MARKERS = {"papermill-error-cell-tag"}
+# Tags, and elements whose text stays as it is.
+TAG = re.compile(r"(<(pre|code|style|math|svg)\b.*?</\2>|<[^>]*>)", re.DOTALL)
+# Shorter words fit everywhere; a space after the sign is a break already.
+LONG = re.compile(r"[^\s<>]{12,}")
+SIGN = re.compile(r"(?<=[/:,_])(?=[^\s/:,_])")
+# A long name without any sign is cut, so that the page does not become wider.
+ENDLESS = re.compile(r"([A-Za-z0-9]{24})(?=[A-Za-z0-9])")
 
 
 @dataclass(frozen=True)
@@ -56,11 +63,32 @@ class Page:
         return f"{self.name}.html"
 
     @property
+    def is_left_out(self) -> bool:
+        """Whether its notebook had nothing to be about."""
+        return bool(self.trouble and self.trouble.kind == NoRuns.__name__)
+
+    @property
     def what_was_found(self) -> str:
         """The link to its findings."""
         heading = i18n.heading("What was found")
         mark = next((mark for mark, text in self.contents if text == heading), "")
         return f"{self.file}#{mark}" if mark else self.file
+
+
+def with_breaks(text: str) -> str:
+    """Let a browser break HTML in long names, outside code, prompts and replies.
+
+    After a slash, colon, comma or underscore, so that no word is cut.
+    """
+
+    def broken(part: str) -> str:
+        return LONG.sub(lambda word: ENDLESS.sub(r"\1<wbr>", SIGN.sub("<wbr>", word[0])), part)
+
+    # Each text is followed by a tag and the name of an element.
+    parts = TAG.split(text)
+    return "".join(
+        broken(part) if k % 3 == 0 else part for k, part in enumerate(parts) if k % 3 < 2
+    )
 
 
 def page(name: str, shown_as: str, notebook: Path, trouble: Trouble | None = None) -> Page:
@@ -77,7 +105,12 @@ def page(name: str, shown_as: str, notebook: Path, trouble: Trouble | None = Non
     drop_blank_outputs(book)
     book.cells = [cell for cell in book.cells if not MARKERS & set(cell.metadata.get("tags", []))]
     if trouble:
-        book.cells = _until_it_stopped(book, trouble)
+        ran = [k for k, cell in enumerate(book.cells) if cell.get("execution_count")]
+        stopped = [k for k in ran if any(map(_is_error, book.cells[k].outputs))]
+        book.cells = book.cells[: (stopped or ran or [-1])[-1] + 1]
+        # A message for the reader needs no traceback.
+        for cell in (book.cells[k] for k in stopped if trouble.is_sentence):
+            cell.outputs = [output for output in cell.outputs if not _is_error(output)]
     body, _unused = exporter.from_notebook_node(book)
     body = re.sub(r'<a class="anchor-link"[^>]*>.*?</a>', "", body)
     # Boxes that scroll have to be reached by keyboard.
@@ -91,7 +124,16 @@ def page(name: str, shown_as: str, notebook: Path, trouble: Trouble | None = Non
         rf'href="tables/{name}/\2"',
         body,
     )
-    body = re.sub(r'(<h([1-6]) id="[^"]*")>(.*?)(</h\2>)', _heading, body)
+
+    def translated(match: re.Match[str]) -> str:
+        """Translate a heading, and keep its anchor."""
+        begin, _level, escaped, end = match.groups()
+        text = i18n.heading(html.unescape(escaped))
+        if text == html.unescape(escaped):
+            return match[0]
+        return f'{begin} lang="{i18n.tag()}">{html.escape(text)}{end}'
+
+    body = re.sub(r'(<h([1-6]) id="[^"]*")>(.*?)(</h\2>)', translated, body)
     heading = re.search(r"<h1[^>]*>(.*?)</h1>", body, re.DOTALL)
     title = re.sub(r"<[^>]+>", "", heading[1]) if heading else name
     contents = [
@@ -102,30 +144,7 @@ def page(name: str, shown_as: str, notebook: Path, trouble: Trouble | None = Non
         re.findall(r"""<div class=["']findings["'][^>]*>(.*?)</div>""", body, re.DOTALL)
     )
     findings = [html.unescape(text) for text in re.findall(r"<li>(.*?)</li>", listed, re.DOTALL)]
-    return Page(name, shown_as, title, breaks.in_html(body), contents, findings, trouble)
-
-
-def _heading(match: re.Match[str]) -> str:
-    """Translate a heading, and keep its anchor."""
-    begin, _level, escaped, end = match.groups()
-    text = html.unescape(escaped)
-    translation = i18n.heading(text)
-    if translation == text:
-        return match[0]
-    return f'{begin} lang="{i18n.tag()}">{html.escape(translation)}{end}'
-
-
-def _until_it_stopped(book: nbformat.NotebookNode, trouble: Trouble) -> list[nbformat.NotebookNode]:
-    """Return the cells up to the one that stopped, without the traceback of a message."""
-    stopped = [
-        k for k, cell in enumerate(book.cells) if any(map(_is_error, cell.get("outputs", [])))
-    ]
-    ran = [k for k, cell in enumerate(book.cells) if cell.get("execution_count")]
-    cells: list[nbformat.NotebookNode] = book.cells[: (stopped or ran or [-1])[-1] + 1]
-    if trouble.is_sentence:
-        for k in stopped:
-            cells[k].outputs = [output for output in cells[k].outputs if not _is_error(output)]
-    return cells
+    return Page(name, shown_as, title, with_breaks(body), contents, findings, trouble)
 
 
 def _is_error(output: nbformat.NotebookNode) -> bool:
@@ -160,7 +179,7 @@ class Site:
         )
         # Bodies and their headings are escaped already.
         self._environment.filters["made"] = Markup
-        self._environment.filters["breakable"] = breaks.in_text
+        self._environment.filters["breakable"] = lambda text: Markup(with_breaks(html.escape(text)))
         self._environment.globals.update(_=i18n._, column=i18n.column)
         self._css = Markup((TEMPLATES / "style.css").read_text("utf-8"))
         # By variant: models in the picture, and the picture.
@@ -217,9 +236,9 @@ class Site:
         )
         of_pages = {page.name: page.findings for page in analyses}
         findings = [
-            (finding.sentence, by_name.get(finding.page))
-            for finding in matrix.top_sentences(first, of_pages)
-            if finding.page in by_name or not is_complete
+            (sentence, by_name.get(name))
+            for sentence, name in matrix.top_sentences(first, of_pages)
+            if name in by_name or not is_complete
         ]
         titles = {variant.key: variant.title for variant in plan.variants}
         text = self._text(
@@ -254,24 +273,15 @@ class Site:
         """Draw a benchmark's first headline score by model, again if there are more models."""
         models = [row["model"] for row in shown["rows"] if row["done"]]
         known = self._pictures.get(shown["name"])
-        if known is None or known[0] != models:
-            known = self._pictures[shown["name"]] = (
-                models,
-                _drawn(shown["scores"], shown["benchmark"]),
-            )
-        return known[1]
-
-
-def _drawn(scores: pd.DataFrame, benchmark: str) -> Picture | None:
-    if scores.empty:
-        return None
-    rows = headline_rows(scores, headlines(scores, benchmark)[0])
-    figure = scores_by_model(rows[rows.category == ALL], benchmark)
-    if figure is None:
-        return None
-    png = base64.b64encode(export.quantize_png(export.to_png(figure))).decode()
-    return Picture(
-        f"data:image/png;base64,{png}",
-        str(figure.get_label()),
-        round(figure.get_size_inches()[0] * 96),
-    )
+        if known and known[0] == models:
+            return known[1]
+        scores, figure, picture = shown["scores"], None, None
+        if len(scores):
+            rows = headline_rows(scores, headlines(scores, shown["benchmark"])[0])
+            figure = scores_by_model(rows[rows.category == ALL], shown["benchmark"])
+        if figure is not None:
+            png = base64.b64encode(export.quantize_png(export.to_png(figure))).decode()
+            width = round(figure.get_size_inches()[0] * 96)
+            picture = Picture(f"data:image/png;base64,{png}", str(figure.get_label()), width)
+        self._pictures[shown["name"]] = models, picture
+        return picture

@@ -32,12 +32,13 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from bench import data, scorers, tasks
 from bench.benchmarks import module, resolve
 from bench.config import RunConfig, explain
+from bench.core import i18n
 from bench.core.errors import BadInput, expected, quoted
 from bench.core.i18n import LANGUAGES
 from bench.data import readers
 from bench.data.readers import as_path
 from bench.run import PRESETS, path_slug
-from bench.run.results import short_name
+from bench.run.results import check_preset, short_name
 from bench.scorers.endpoint import keys as key_names
 from bench.scorers.endpoint.limits import Limits
 from bench.scorers.generation_options import GENERATION, GenerationOptions
@@ -113,11 +114,6 @@ class Variant:
         title = module("data", self.benchmark).TITLE
         return f"{title} ({self.name})" if self.name else title
 
-    @property
-    def place(self) -> str:
-        """The key of the study file where it is."""
-        return f"benchmarks: {self.benchmark}" + (f": {self.name}" if self.name else "")
-
 
 @dataclass(frozen=True)
 class Analysis:
@@ -183,12 +179,7 @@ def merged(*options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def load(path: Path) -> Study:
-    """Read a study file.
-
-    Raises:
-        BadInput: not YAML, a misspelt or missing key, a wrong value, an unknown model, benchmark,
-            task or category, or an option that a benchmark does not have.
-    """
+    """Read a study file."""
     if not path.exists():
         raise BadInput(f"{path}: no such study file")
     content = readers.read_yaml(path)
@@ -211,41 +202,48 @@ class _Reader:
         self.path = path
 
     @contextmanager
-    def at(self, key: str) -> Iterator[None]:
+    def at(self, *keys: str) -> Iterator[None]:
         """Put file and key before the errors of a block."""
         try:
             yield
         except BadInput as error:
             text = str(error).removeprefix(f"{self.path}: ")
-            raise BadInput(f"{self.path}, key `{key}`: {text}") from None
+            raise BadInput(f"{self.path}, key `{': '.join(keys)}`: {text}") from None
 
     def read(self, content: dict[str, Any]) -> Study:
         """Read a complete study."""
         with self.at("language"):
-            if (language := content.get("language", LANGUAGES[0])) not in LANGUAGES:
-                raise BadInput(expected(language, LANGUAGES, "language"))
-        options = self.options("options", content.get("options"))
+            language = i18n.check(content.get("language", LANGUAGES[0]))
+        options = self.options(("options",), content.get("options"))
         models = self.models(content["models"])
         variants = self.variants(content["benchmarks"])
-        analyses = content.get("analyses") or {}
+        given = content.get("analyses") or {}
         with self.at("analyses"):
-            if not isinstance(analyses, dict):
+            if not isinstance(given, dict):
                 raise BadInput("expected notebook names, each with its parameters")
-        # Analyses have judges too.
-        judged = [options, *(variant.options for variant in variants), *analyses.values()]
+        analyses = {
+            str(name): self.analysis(str(name), parameters, variants)
+            for name, parameters in given.items()
+        }
+        keys = content.get("keys") or {}
+        with self.at("keys"):
+            if not isinstance(keys, dict):
+                raise BadInput("expected HOST: NAME of an environment variable")
+            # Analyses have judges too.
+            judged: list[Any] = [options, *given.values()]
+            judged += [part.options for part in variants] + [part.options for part in models]
+            judges = [known.get("judge") for known in judged if known]
+            key_names.check(keys, [*(model.model for model in models), *judges])
         study = Study(
             self.path.stem,
             content["title"],
             str(content.get("question", "")),
             models,
             variants,
-            {
-                str(name): self.analysis(str(name), given, variants)
-                for name, given in analyses.items()
-            },
+            analyses,
             options,
             language,
-            self.keys(content.get("keys"), models, judged),
+            keys,
         )
         for variant in variants:
             for model in models:
@@ -253,7 +251,7 @@ class _Reader:
             names = variant.options.get("label_names")
             for spec in names if isinstance(names, Mapping) else ():
                 if spec not in [model.model for model in models]:
-                    with self.at(f"benchmarks: {variant.benchmark}"):
+                    with self.at("benchmarks", variant.benchmark):
                         raise BadInput(
                             "label_names: expected models of this study, each with a list of its "
                             f"labels in order; found {quoted(spec)}"
@@ -269,13 +267,12 @@ class _Reader:
             )
             with self.at("models"):
                 spec = self.model(given.pop("model"))
-            name, key = given.pop("name", None), given.pop("key", "")
-            place = f"models: {spec}"
-            with self.at(f"{place}: name"):
-                if name is not None and (not isinstance(name, str) or not name.strip()):
+            place = ("models", spec)
+            name, key = given.pop("name", None) or "", given.pop("key", "")
+            with self.at(*place, "name"):
+                if not isinstance(name, str) or (name and not name.strip()):
                     raise BadInput(f"{quoted(name)} is not a text")
-            name = name or ""
-            with self.at(f"{place}: key"):
+            with self.at(*place, "key"):
                 if key and not key_names.host_of(spec):
                     raise BadInput("is no endpoint, so it has no key; leave it out")
                 if key:
@@ -309,8 +306,8 @@ class _Reader:
         """Read the benchmarks: options, or a list of variants, each with its name."""
         variants: list[Variant] = []
         for spelling, given in benchmarks.items():
-            place = f"benchmarks: {spelling}"
-            with self.at(place):
+            place = ("benchmarks", str(spelling))
+            with self.at(*place):
                 benchmark = resolve(str(spelling))
                 if any(variant.benchmark == benchmark for variant in variants):
                     raise BadInput(
@@ -323,48 +320,43 @@ class _Reader:
                 variants.append(Variant(benchmark, options=self.options(place, given)))
                 continue
             for entry in given:
-                variant = self.variant(place, benchmark, entry)
-                with self.at(place):
+                own = dict(entry) if isinstance(entry, dict) else {}
+                name, page = own.pop("name", None), own.pop("page", True)
+                with self.at(*place):
+                    if not isinstance(name, str) or not name.strip() or not name.isprintable():
+                        raise BadInput(
+                            f"expected variants like {{name: Q, limit: 20}}, found {quoted(entry)}"
+                        )
+                with self.at(*place, name, "page"):
+                    if not isinstance(page, bool):
+                        raise BadInput(f"{quoted(page)} is not true or false")
+                options = self.options((*place, name), own, more=("name", "page"))
+                variant = Variant(benchmark, name, options, page)
+                with self.at(*place):
                     if any(variant.key == other.key for other in variants):
                         raise BadInput(f"two variants have the name {variant.name!r}")
                 variants.append(variant)
         return tuple(variants)
 
-    def variant(self, place: str, benchmark: str, entry: Any) -> Variant:
-        """Read one of several variants of a benchmark."""
-        own = dict(entry) if isinstance(entry, dict) else {}
-        name, page = own.pop("name", None), own.pop("page", True)
-        with self.at(place):
-            if not isinstance(name, str) or not name.strip() or not name.isprintable():
-                raise BadInput(
-                    f"expected variants like {{name: Q, limit: 20}}, found {quoted(entry)}"
-                )
-        with self.at(f"{place}: {name}: page"):
-            if not isinstance(page, bool):
-                raise BadInput(f"{quoted(page)} is not true or false")
-        options = self.options(f"{place}: {name}", own, more=("name", "page"))
-        return Variant(benchmark, name, options, page)
-
     def analysis(self, name: str, given: object, variants: Sequence[Variant]) -> Analysis:
         """Read an analysis: parameters of its notebook, other `runs`, and its `variants`."""
-        parameters = {} if given is None else given
-        with self.at(f"analyses: {name}"):
+        known = [variant.name or variant.benchmark for variant in variants]
+        with self.at("analyses", name):
             if not re.fullmatch(r"[a-z_]+", name):
                 raise BadInput("is no name of a notebook; expected letters and underscores")
-            if not isinstance(parameters, dict):
+            if given is not None and not isinstance(given, dict):
                 raise BadInput(f"expected parameters of the notebook, found {quoted(given)}")
-        parameters = dict(parameters)
-        runs = parameters.get("runs") or []
-        with self.at(f"analyses: {name}: runs"):
+        parameters = dict(given or {})
+        with self.at("analyses", name, "runs"):
+            runs = parameters.get("runs") or []
             if not isinstance(runs, list):
                 raise BadInput(f"expected a list of folders or patterns, found {quoted(runs)}")
-        if runs:
-            parameters["runs"] = [self.relative(str(pattern)) for pattern in runs]
+            if runs:
+                parameters["runs"] = [self.relative(str(pattern)) for pattern in runs]
         if "variants" not in parameters:
             return Analysis(parameters)
-        wanted = parameters.pop("variants")
-        known = [variant.name or variant.benchmark for variant in variants]
-        with self.at(f"analyses: {name}: variants"):
+        with self.at("analyses", name, "variants"):
+            wanted = parameters.pop("variants")
             if not isinstance(wanted, list) or not wanted:
                 raise BadInput(
                     f"expected a list of names, found {quoted(wanted)}; there are "
@@ -375,24 +367,24 @@ class _Reader:
                     raise BadInput(expected(variant, known, "variant"))
         return Analysis(parameters, tuple(wanted))
 
-    def options(self, place: str, given: object, more: tuple[str, ...] = ()) -> dict[str, Any]:
-        """Read options of runs; paths in them become absolute.
-
-        Args:
-            more: other keys that are allowed in this place, for the error message.
-        """
-        with self.at(place):
-            if given is None:
-                return {}
-            if not isinstance(given, dict):
+    def options(
+        self, place: tuple[str, ...], given: object, more: tuple[str, ...] = ()
+    ) -> dict[str, Any]:
+        """Read options of runs, `more` keys being allowed too; paths in them become absolute."""
+        with self.at(*place):
+            if given is not None and not isinstance(given, dict):
                 raise BadInput(f"expected options, found {quoted(given)}")
             try:
-                parsed = StudyOptions.model_validate(given)
+                parsed = StudyOptions.model_validate(given or {})
             except ValidationError as error:
-                allowed = [*more, *StudyOptions.model_fields]
-                raise BadInput(explain(error, "key", allowed)) from None
+                raise BadInput(explain(error, "key", [*more, *StudyOptions.model_fields])) from None
             options = {name: getattr(parsed, name) for name in parsed.model_fields_set}
-            _check_values(options)
+            for name, value in options.items():
+                if isinstance(value, int) and abs(value) > LARGEST:
+                    raise BadInput(f"{name}: {quoted(value)} is more than {LARGEST:,}")
+            check_preset(options.get("preset", PRESETS[0]))
+            Limits.of(options.get("limits"))
+            GenerationOptions.of({name: options[name] for name in GENERATION if name in options})
             if "judge" in options:
                 options["judge"] = self.model(options["judge"])
             names = options.get("label_names")
@@ -408,57 +400,30 @@ class _Reader:
                 options["prompts"] = self.relative(options["prompts"])
             return options
 
-    def keys(
-        self, given: Any, models: Sequence[StudyModel], options: Sequence[Any]
-    ) -> Mapping[str, str]:
-        """Read the environment variables with the keys of hosts."""
-        with self.at("keys"):
-            if given is None:
-                return {}
-            if not isinstance(given, dict):
-                raise BadInput("expected HOST: NAME of an environment variable")
-            every = [*options, *(model.options for model in models)]
-            judges = [known.get("judge") for known in every if known]
-            key_names.check(given, [*(model.model for model in models), *judges])
-            return given
-
     def check_run(self, study: Study, model: StudyModel, variant: Variant) -> None:
         """Refuse a run that its benchmark cannot have, with the key that causes it."""
+
+        def check(options: Mapping[str, Any]) -> None:
+            name = variant.benchmark
+            tasks.chosen(name, options.get("tasks"))
+            tasks.settings(name, options.get("settings", {}), options.get("preset", "robust"))
+            present = module("data", name).files(data.find(name, options.get("data")).folder)
+            for category in options.get("categories", ()):
+                if category not in present:
+                    raise BadInput(expected(category, present, f"category of {name}"))
+
         try:
-            _check_options(variant.benchmark, study.run_options(model, variant))
+            check(study.run_options(model, variant))
         except BadInput as error:
-            with self.at(variant.place):
-                _check_options(variant.benchmark, merged(study.options, variant.options))
-            with self.at(f"models: {model.label}"):
+            with self.at("benchmarks", variant.benchmark, *filter(None, [variant.name])):
+                check(merged(study.options, variant.options))
+            with self.at("models", model.label):
                 raise BadInput(f"{error} (in a run of {variant.title})") from None
 
     def relative(self, given: str) -> str:
         """Return a path that is relative to the study file as an absolute one."""
         try:
-            expanded = as_path(given)
-            absolute = (
-                expanded if expanded.is_absolute() else (self.path.parent / expanded).resolve()
-            )
+            path = as_path(given)
+            return str(path if path.is_absolute() else (self.path.parent / path).resolve())
         except (OSError, RuntimeError) as error:  # links in a circle
             raise BadInput(str(error)) from None
-        return str(absolute)
-
-
-def _check_options(benchmark: str, options: Mapping[str, Any]) -> None:
-    tasks.chosen(benchmark, options.get("tasks"))
-    tasks.settings(benchmark, options.get("settings", {}), options.get("preset", "robust"))
-    present = module("data", benchmark).files(data.find(benchmark, options.get("data")).folder)
-    for category in options.get("categories", ()):
-        if category not in present:
-            raise BadInput(expected(category, present, f"category of {benchmark}"))
-
-
-def _check_values(options: Mapping[str, Any]) -> None:
-    """Refuse values of the right type that are out of range."""
-    for name, value in options.items():
-        if isinstance(value, int) and abs(value) > LARGEST:
-            raise BadInput(f"{name}: {quoted(value)} is more than {LARGEST:,}")
-    if options.get("preset", PRESETS[0]) not in PRESETS:
-        raise BadInput(expected(options["preset"], PRESETS, "preset"))
-    Limits.of(options.get("limits"))
-    GenerationOptions.of({name: options[name] for name in GENERATION if name in options})

@@ -60,11 +60,7 @@ def jobs(plan: Study, given: int | None) -> int:
 
 
 def check_keys(plan: Study, folder: Path) -> None:
-    """Refuse a study with a run to make whose key is not set.
-
-    Raises:
-        BadInput: a run is not complete, and the variable with a key that it needs is not set.
-    """
+    """Refuse a study with a run to make whose key is not set."""
     for cell in cells(plan):
         if not records.is_complete(run_folder(folder, cell)):
             keys.check_set(plan.run_options(cell.model, cell.variant).get("keys", {}))

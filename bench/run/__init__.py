@@ -25,7 +25,7 @@ from bench.metrics.headline import prompt_language_warning
 from bench.run import repeating, run_json
 from bench.run.cluster import Cluster, RemoteScorer
 from bench.run.execute import Lazy, execute_requests
-from bench.run.plan import Plan, Requests
+from bench.run.plan import Plan
 from bench.run.results import (
     PRESETS,
     Run,
@@ -93,7 +93,7 @@ def evaluate(
     plan = Plan.make(config, recorded)
     if like:
         repeating.check_plan(like.about, plan, config.preset)
-    folder = _runs_folder() / path_slug(model) / f"{plan.benchmark}-{plan.identity}"
+    folder = places.reports() / "runs" / path_slug(model) / f"{plan.benchmark}-{plan.identity}"
     folder = Path(config.out) if config.out else folder
     if config.resources and not config.scheduler:
         raise BadInput(
@@ -104,12 +104,45 @@ def evaluate(
     title = f"{plan.benchmark}, {model}"
     with records.run_lock(folder) as refusal, cluster or nullcontext():
         about = run_json.existing_run(folder, plan, config, refusal)
+        has_judge = about and about["judge"]
+        if refusal and (about is None or (judge and not has_judge)):
+            raise BadInput(refusal)
         if about is None:
-            if refusal:
-                raise BadInput(refusal)
-            about, requests = _begin(folder, plan, config, asked, judge, partial, like, cluster)
+            new_model = asked.load()
+            verbs, reads, described = new_model.verbs, new_model.reads, new_model.describe()
         else:
-            requests = _continue(folder, plan, about, judge, partial, refusal)
+            verbs, reads, described = about["verbs"], about["reads"], about["model"]
+        new_judge = judge.load() if judge and not has_judge else None
+        judge_verbs = new_judge.verbs if new_judge else about["judge_verbs"] if about else ()
+        lacks = described.get("lacks", {})
+        requests = plan.requests(verbs, reads, judge_verbs, partial, lacks)
+        if about is None:
+            shard = cluster.shard_size(SHARD, requests.total) if cluster else SHARD
+            if like:
+                for role, scorer in (("model", new_model), ("judge", new_judge)):
+                    if scorer:
+                        repeating.check_scorer(like.about, role, scorer.describe())
+                # What is computed together moves the last digits of numbers.
+                shard = int(like.about["shard"])
+            about = run_json.begin_run(folder, plan, config, new_model, new_judge, requests, shard)
+            if like:
+                for sentence in repeating.other_conditions(like.about, about):
+                    say(f"not as in {like.folder}: {sentence}")
+            if doubt := probe_failed(about):
+                say(f"{title}: {doubt}; it is asked all the same")
+            if warning := prompt_language_warning(about):
+                say(f"{title}: {warning}")
+        else:
+            items = frame(list(plan.by_id.values()))
+            if not refusal and not records.has_items(folder, items):
+                # The data are the same, or this would be another run; versions can differ.
+                records.write_items(folder, items)
+                say(
+                    f"{folder / records.ITEMS}: was missing, damaged or of an earlier version; "
+                    "it is written anew from the data"
+                )
+            if new_judge:
+                run_json.add_judge(folder, about, plan, new_judge, requests)
         for task, reason in requests.left_out.items():
             say(f"{title}: task {task} is left out: {reason}")
         if not config.out and not in_notebook():  # a page does not depend on where it was made
@@ -117,11 +150,13 @@ def evaluate(
         try:
             execute_requests(folder, plan, about, requests, asked, judge or asked, refusal)
         finally:
-            for role, scorer in (("model", asked), ("judge", judge)):
-                if scorer and about[role] and scorer.loaded:
-                    run_json.add_asked_with(folder, about, role, scorer.load())
-            if cluster:
-                run_json.add_workers(folder, about, cluster.workers)
+            used = {
+                role: scorer.load().describe()
+                for role, scorer in (("model", asked), ("judge", judge))
+                if scorer and about[role] and scorer.loaded
+            }
+            workers = cluster.workers if cluster else []
+            run_json.add_conditions(folder, about, used, workers)
     return Run(folder, about)
 
 
@@ -159,67 +194,6 @@ def _scorers(
     return model, model if is_same else lazy(judge, generation)
 
 
-def _begin(
-    folder: Path,
-    plan: Plan,
-    config: RunConfig,
-    model: Lazy,
-    judge: Lazy | None,
-    partial: bool,
-    like: Run | None,
-    cluster: Cluster | None,
-) -> tuple[dict[str, Any], Requests]:
-    """Begin a run: return the content of its `run.json`, and its requests."""
-    asked, grading = model.load(), judge.load() if judge else None
-    lacks = asked.describe().get("lacks", {})
-    judge_verbs = grading.verbs if grading else ()
-    requests = plan.requests(asked.verbs, asked.reads, judge_verbs, partial, lacks)
-    shard = cluster.shard_size(SHARD, requests.total) if cluster else SHARD
-    if like:
-        for role, scorer in (("model", asked), ("judge", grading)):
-            if scorer:
-                repeating.check_scorer(like.about, role, scorer.describe())
-        # What is computed together moves the last digits of numbers.
-        shard = int(like.about["shard"])
-    about = run_json.begin_run(folder, plan, config, asked, grading, requests, shard)
-    if like:
-        for sentence in repeating.other_conditions(like.about, about):
-            say(f"not as in {like.folder}: {sentence}")
-    if doubt := probe_failed(about):
-        say(f"{plan.benchmark}, {config.model}: {doubt}; it is asked all the same")
-    if warning := prompt_language_warning(about):
-        say(f"{plan.benchmark}, {config.model}: {warning}")
-    return about, requests
-
-
-def _continue(
-    folder: Path,
-    plan: Plan,
-    about: dict[str, Any],
-    judge: Lazy | None,
-    partial: bool,
-    refusal: str,
-) -> Requests:
-    """Return the requests of a run that was begun before; a judge can be added to it."""
-    items = frame(list(plan.by_id.values()))
-    if not refusal and not records.has_items(folder, items):
-        # The data are the same, or this would be another run; versions can read them otherwise.
-        records.write_items(folder, items)
-        say(
-            f"{folder / records.ITEMS}: was missing, damaged or of an earlier version; "
-            "it is written anew from the data"
-        )
-    added = judge.load() if judge and not about["judge"] else None
-    judge_verbs = added.verbs if added else about["judge_verbs"]
-    lacks = about["model"].get("lacks", {})
-    requests = plan.requests(about["verbs"], about["reads"], judge_verbs, partial, lacks)
-    if added and refusal:
-        raise BadInput(refusal)
-    if added:
-        run_json.add_judge(folder, about, plan, added, requests)
-    return requests
-
-
 def repeat(run: Run | str | Path, out: str | Path | None = None, **options: Any) -> Run:
     """Ask again what a run was asked, from its `run.json` alone, and compare the answers.
 
@@ -252,7 +226,7 @@ def repeat(run: Run | str | Path, out: str | Path | None = None, **options: Any)
             f"--from: {run.folder} is a run of {run.benchmark}, not of {given['benchmark']}"
         )
     name = f"{run.benchmark}-{run.about['identity']}-repeat"
-    folder = Path(out) if out else _runs_folder() / path_slug(run.model) / name
+    folder = Path(out) if out else places.reports() / "runs" / path_slug(run.model) / name
     if folder.resolve() == run.folder.resolve():
         raise BadInput(f"--out {folder}: is the run itself; give another folder for its repeat")
     say(f"repeating {run.folder}: {run.benchmark}, {given['model']}; records go to {folder}")
@@ -343,8 +317,3 @@ def _recorded(out: str | Path | None, benchmark: str) -> dict[str, Any]:
         return {}
     about = records.read_run_json(Path(out))
     return dict(about["asked"]) if about["benchmark"] == resolve(benchmark) else {}
-
-
-def _runs_folder() -> Path:
-    """Return the default folder of runs, which notebooks and the command share."""
-    return places.reports() / "runs"

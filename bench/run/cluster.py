@@ -93,15 +93,27 @@ WORKER = _Worker()
 
 
 def work(task: ShardTask) -> ShardResult:
-    """Do a task on a worker.
-
-    Raises:
-        BadInput: the worker cannot load the scorer, or has another one.
-        RunFailed: anything else; the worker's log has the traceback.
-    """
+    """Do a task on a worker; the worker's log has the traceback of a failure."""
     with WORKER.lock:
         try:
-            return _work(task)
+            scorer = _load(task)
+            model = scorer if isinstance(scorer, Model) else None
+            before = replace(model.tally) if model else Tally()
+            answers = scorer.answer(task.requests) if task.requests else []
+            after = model.tally if model else before
+            torch, described = sys.modules.get("torch"), scorer.describe()
+            has_gpu = torch is not None and torch.cuda.is_available()
+            worker = {
+                "address": _address(),
+                "device": described.get("device"),
+                "hardware": torch.cuda.get_device_name()
+                if torch and has_gpu
+                else platform.machine(),
+                "packages": packages(),
+            }
+            probe = model.probe(task.probe) if model and task.probe else []
+            tally = Tally(*(getattr(after, n) - getattr(before, n) for n in Tally.__slots__))
+            return ShardResult(scorer.verbs, scorer.reads, described, worker, answers, probe, tally)
         except BadInput as error:
             raise BadInput(f"worker {_address()}: {error}") from None
         except Exception as error:  # of a class that this process may not have
@@ -110,25 +122,6 @@ def work(task: ShardTask) -> ShardResult:
             raise RunFailed(
                 f"worker {_address()}: the model did not answer ({reason}); {CONTINUES}"
             ) from None
-
-
-def _work(task: ShardTask) -> ShardResult:
-    scorer = _load(task)
-    model = scorer if isinstance(scorer, Model) else None
-    before = replace(model.tally) if model else Tally()
-    answers = scorer.answer(task.requests) if task.requests else []
-    after = model.tally if model else before
-    tally = Tally(*(getattr(after, n) - getattr(before, n) for n in Tally.__slots__))
-    torch, described = sys.modules.get("torch"), scorer.describe()
-    has_gpu = torch is not None and torch.cuda.is_available()
-    worker = {
-        "address": _address(),
-        "device": described.get("device"),
-        "hardware": torch.cuda.get_device_name() if torch and has_gpu else platform.machine(),
-        "packages": packages(),
-    }
-    probe = model.probe(task.probe) if model and task.probe else []
-    return ShardResult(scorer.verbs, scorer.reads, described, worker, answers, probe, tally)
 
 
 def _load(task: ShardTask) -> Scorer:
@@ -158,7 +151,7 @@ def _address() -> str:
 
 
 def _first_line(error: BaseException) -> str:
-    return " ".join((str(error).strip().splitlines() or [""])[0].split()) or type(error).__name__
+    return " ".join(str(error).strip().partition("\n")[0].split()) or type(error).__name__
 
 
 class Cluster:
@@ -186,11 +179,7 @@ class Cluster:
                 self._client.close(timeout=EVERY)
 
     def asks(self, model: str) -> bool:
-        """Return whether workers ask `model`; recorded answers and endpoints are asked from here.
-
-        Raises:
-            BadInput: a path that means something else on each machine.
-        """
+        """Return whether workers ask `model`; files and endpoints are asked from here."""
         if scorers.split_kind(model)[0] in (*scorers.FILES, "openai"):
             return False
         path = Path(model).expanduser()
@@ -218,10 +207,6 @@ class Cluster:
         """Do tasks on workers, and yield each result with the task's number as it comes.
 
         After a failure those that were sent still come, and no further ones are sent.
-
-        Raises:
-            BadInput: a worker cannot do this.
-            RunFailed: a task failed or its workers died, no worker came, or the scheduler is gone.
         """
         from distributed import as_completed
 
@@ -269,15 +254,15 @@ class Cluster:
             return
         self.workers.append(about)
         own = packages()
-        other = [
+        differing = [
             f"{name} {version} (here {own.get(name)})"
             for name, version in about["packages"].items()
             if own.get(name) != version
         ]
-        if other:
+        if differing:
             say(
-                f"worker {worker['address']}: has {', '.join(other)}; its numbers may differ in "
-                "the last digits"
+                f"worker {worker['address']}: has {', '.join(differing)}; its numbers may differ "
+                "in the last digits"
             )
 
     def _explain(self, number: int, error: Exception) -> Exception:
@@ -303,9 +288,40 @@ class Cluster:
         return RunFailed(f"--scheduler {self.address}: the scheduler is gone; {CONTINUES}")
 
     def _connect(self) -> Any:
-        if self._client is None:
-            self._client = _connect(self.address)
-        return self._client
+        """Return the client; connect first if there is none."""
+        if self._client is not None:
+            return self._client
+        try:
+            from distributed import Client
+        except ImportError:
+            raise BadInput(
+                '--scheduler: needs Dask; pip install "bias-workbench[cluster]"'
+            ) from None
+        # A lost scheduler is reported by this module.
+        logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
+        outcomes: list[Any] = [OSError("what is there is no Dask scheduler")]
+
+        def connect() -> None:
+            try:
+                outcomes.append(
+                    Client(self.address, timeout=CONNECT, set_as_default=False, name="bench")
+                )
+            except Exception as error:
+                outcomes.append(error)
+
+        # In a thread, because Dask waits forever for a server of another protocol.
+        thread = threading.Thread(target=connect, daemon=True)
+        thread.start()
+        thread.join(CONNECT + 2)
+        client = outcomes[-1]
+        if isinstance(client, Exception):
+            place, reason = f"--scheduler {self.address}", _first_line(client)
+            if isinstance(client, ValueError | TypeError):
+                expected = "expected one like tcp://10.0.0.1:8786"
+                raise BadInput(f"{place}: {reason}; {expected}") from client
+            raise RunFailed(f"{place}: no scheduler answers there ({reason})") from client
+        self._client = client
+        return client
 
     def _workers(self) -> list[dict[str, Any]]:
         try:
@@ -315,18 +331,13 @@ class Cluster:
 
     def _count_workers(self) -> int:
         """Count the workers that offer the resources."""
-        wanted = self.resources.items()
         return sum(
-            all(worker["resources"].get(name, 0) >= n for name, n in wanted)
+            all(worker["resources"].get(name, 0) >= n for name, n in self.resources.items())
             for worker in self._workers()
         )
 
     def _wait_for_workers(self) -> int:
-        """Count the workers that offer the resources, and say when there are none.
-
-        Raises:
-            RunFailed: there have been none for too long.
-        """
+        """Count the workers that offer the resources; say when there are none, and give up."""
         if n := self._count_workers():
             self._alone_since = None
             return n
@@ -348,11 +359,7 @@ class Cluster:
 
 
 class RemoteScorer(Model):
-    """A scorer that each worker of a cluster loads for itself.
-
-    Raises:
-        BadInput: the workers cannot load it, or have other files than this machine.
-    """
+    """A scorer that each worker of a cluster loads for itself."""
 
     def __init__(self, cluster: Cluster, scorer: LoadOptions) -> None:
         self._cluster, self._scorer = cluster, scorer
@@ -400,50 +407,9 @@ class RemoteScorer(Model):
 
 
 def check_resources(resources: Mapping[str, Any]) -> dict[str, float]:
-    """Return the resources that a worker has to offer, checked.
-
-    Raises:
-        BadInput: a name without a number above 0.
-    """
+    """Return the resources that a worker has to offer, checked."""
     for name, value in resources.items():
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not name or not is_number or not 0 < value < float("inf"):
             raise BadInput(f"--resources {name}={value}: expected NAME=NUMBER above 0, like GPU=1")
     return {str(name): value for name, value in resources.items()}
-
-
-def _connect(address: str) -> Any:
-    """Connect to the scheduler at `address`.
-
-    Raises:
-        BadInput: Dask is not installed, or the address is misspelt.
-        RunFailed: no scheduler answers there.
-    """
-    try:
-        from distributed import Client
-    except ImportError:
-        raise BadInput('--scheduler: needs Dask; pip install "bias-workbench[cluster]"') from None
-    # A lost scheduler is reported by this module.
-    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
-    results: list[Any] = [OSError("what is there is no Dask scheduler")]
-
-    def connect() -> None:
-        try:
-            results.append(Client(address, timeout=CONNECT, set_as_default=False, name="bench"))
-        except Exception as error:
-            results.append(error)
-
-    # In a thread, because Dask waits forever for a server of another protocol.
-    thread = threading.Thread(target=connect, daemon=True)
-    thread.start()
-    thread.join(CONNECT + 2)
-    client = results[-1]
-    if isinstance(client, ValueError | TypeError):
-        raise BadInput(
-            f"--scheduler {address}: {_first_line(client)}; expected one like tcp://10.0.0.1:8786"
-        ) from client
-    if isinstance(client, Exception):
-        raise RunFailed(
-            f"--scheduler {address}: no scheduler answers there ({_first_line(client)})"
-        ) from client
-    return client

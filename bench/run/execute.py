@@ -5,10 +5,11 @@ was killed between the two continues like one that was not.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, groupby
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -16,6 +17,7 @@ from bench import records
 from bench.benchmarks import module
 from bench.core.errors import CONTINUES, BadInput, RunFailed
 from bench.core.progress import progress, say
+from bench.records import Journal
 from bench.run.plan import Plan, Requests
 from bench.run.run_json import check_same_scorer
 from bench.scorers.base import Answer, Model, Scorer, digest
@@ -26,6 +28,8 @@ ANSWER = ("response", "logprobs", "error", "seconds", "cut")
 NOT_ASKED = "not asked: the reply that it is about did not come"
 # Replies by task, item, request and repeat; None for one that did not come.
 Replies = dict[tuple[Any, ...], str | None]
+# A request that has to be asked: its shard, its position there, and the request.
+Asked = tuple[int, int, Request]
 
 
 class Lazy:
@@ -33,54 +37,76 @@ class Lazy:
 
     def __init__(self, make: Callable[[], Scorer]) -> None:
         self._make = make
-        self._scorer: Scorer | None = None
-
-    @property
-    def loaded(self) -> bool:
-        return self._scorer is not None
+        self.loaded = False
 
     def load(self) -> Scorer:
-        if self._scorer is None:
+        if not self.loaded:
             self._scorer = self._make()
+            self.loaded = True
         return self._scorer
 
 
-@runtime_checkable
-class StreamingScorer(Protocol):
-    """A scorer that answers one request at a time, in any order; each with its position."""
-
-    def stream(self, requests: Sequence[Request]) -> Iterator[tuple[int, Answer]]: ...
-
-
-@runtime_checkable
-class DistributedScorer(Protocol):
-    """A scorer that answers many shards at once, in any order; each with its number."""
-
-    def answer_shards(
-        self, shards: Mapping[int, Sequence[Request]]
-    ) -> Iterator[tuple[int, list[Answer]]]: ...
-
-
-class Job(NamedTuple):
+class Shard(NamedTuple):
     """A shard that has to be asked.
 
     Attributes:
-        number: of the shard.
         planned: its requests, in order.
         finished: the same with the replies that they are about; None where no such reply came.
+        answers: by position; those that are known before anything is asked are there at first.
     """
 
     number: int
     planned: Sequence[Request]
     finished: Sequence[Request | None]
+    answers: dict[int, Answer]
 
+    @classmethod
+    def of(
+        cls, number: int, planned: Sequence[Request], replies: Replies, journal: Journal | None
+    ) -> "Shard":
+        """Finish requests by `replies`, and take the answers that are in the journal."""
+        finished: list[Request | None] = []
+        answers = {}
+        for position, request in enumerate(planned):
+            complete: Request | None = request
+            if request.then:
+                key = request.task, request.item_id, request.after, request.repeat
+                complete = request.then(request, replies[key])
+            finished.append(complete)
+            if complete is None:
+                answers[position] = Answer("", error=NOT_ASKED)
+            elif journal and (values := journal.get(number, position, digest(complete.text))):
+                response, logprobs, *others = values
+                logprobs = None if logprobs is None else tuple(logprobs)
+                answers[position] = Answer(response, logprobs, *others)
+        return cls(number, planned, finished, answers)
 
-class Asked(NamedTuple):
-    """A request that has to be asked: its shard, its position there, and the request."""
-
-    shard: int
-    position: int
-    request: Request
+    def rows(self, plan: Plan) -> list[dict[str, Any]]:
+        """Return its records."""
+        parse, rows = module("tasks", plan.benchmark).parse, []
+        copied = ("category", "task", "item_id", "request", "repeat", "seed", "prompt_version")
+        for position, planned in enumerate(self.planned):
+            request, answer = self.finished[position] or planned, self.answers[position]
+            parsed = ""
+            if not answer.error:
+                item = plan.by_id[request.item_id]
+                parsed = parse(request.task, request.request, answer.response, item)
+            rows.append(
+                {
+                    "benchmark": plan.benchmark,
+                    **{name: getattr(request, name) for name in copied},
+                    "prompt_hash": digest(request.text),
+                    "prompt": request.text,
+                    "response": answer.response,
+                    "logprobs": None if answer.logprobs is None else list(answer.logprobs),
+                    "parsed": parsed,
+                    "valid": bool(parsed),
+                    "error": answer.error,
+                    "seconds": answer.seconds,
+                    "cut": answer.cut,
+                }
+            )
+        return rows
 
 
 def execute_requests(
@@ -96,17 +122,11 @@ def execute_requests(
 
     Args:
         refusal: why this process may not write there; empty if it may.
-
-    Raises:
-        BadInput: the run was begun with another model, or something is missing and this process
-            may not write.
-        RunFailed: the model or the judge did not answer, or the folder cannot be written.
     """
     places = {id(request): place for place, request in enumerate(chain(*requests.stages))}
     stages = requests.shards(int(about["shard"]), about.get("order", "plan"))
-    missing = records.missing_shards(
-        folder, {k: len(shard) for stage in stages for k, shard in stage}
-    )
+    sizes = {number: len(shard) for stage in stages for number, shard in stage}
+    missing = records.missing_shards(folder, sizes)
     stages = [[(k, shard) for k, shard in stage if k in missing] for stage in stages]
     left = [request for stage in stages for _, shard in stage for request in shard]
     if refusal and left:
@@ -124,18 +144,16 @@ def execute_requests(
         return
     title, start = f"asking {plan.asked['model']} {plan.benchmark}", time.perf_counter()
     n_done = requests.total - len(left)
-    with (
-        records.Journal(folder) as journal,
-        progress(requests.total, title, "requests", n_done) as bar,
-    ):
+    with Journal(folder) as journal, progress(requests.total, title, "requests", n_done) as bar:
         for stage in filter(None, stages):
-            replies = _recorded_replies(folder, [r for _, shard in stage for r in shard])
-            jobs = [_job(k, shard, replies) for k, shard in stage]
-            for job, answers in _answered(jobs, model, judge, journal, bar.advance):
-                rows = _rows(plan, job, answers)
-                for request, row in zip(job.planned, rows, strict=True):
+            needs_replies = any(request.after for _, shard in stage for request in shard)
+            replies = _replies(records.read(folder)) if needs_replies else {}
+            shards = [Shard.of(number, planned, replies, journal) for number, planned in stage]
+            for shard in _answered(shards, model, judge, journal, bar.advance):
+                rows = shard.rows(plan)
+                for request, row in zip(shard.planned, rows, strict=True):
                     row["place"] = places[id(request)]
-                records.write_shard(folder, job.number, rows)
+                records.write_shard(folder, shard.number, rows)
     _report_tokens(title, [model, judge], time.perf_counter() - start)
     if left and (cut := records.count_cut_off(folder)):
         by_task = ", ".join(f"{task} {n:,}" for task, n in cut.items())
@@ -152,73 +170,69 @@ def answers(
 
     For respondents that answer at once and can be asked again: this cannot be continued.
     """
-    replies: Replies = {}
     rows: list[dict[str, Any]] = []
     scorers = Lazy(lambda: model), Lazy(lambda: judge or model)
     for number, stage in enumerate(requests.stages):
-        for job, answers in _answered([_job(number, stage, replies)], *scorers):
-            new = _rows(plan, job, answers)
-            for row in new:
-                key = row["task"], row["item_id"], row["request"], row["repeat"]
-                replies[key] = None if row["error"] else row["response"]
-            rows += new
+        shards = [Shard.of(number, stage, _replies(pd.DataFrame(rows)), None)]
+        for shard in _answered(shards, *scorers):
+            rows += shard.rows(plan)
     return pd.DataFrame(rows)
 
 
 def _answered(
-    jobs: Sequence[Job],
+    shards: Sequence[Shard],
     model: Lazy,
     judge: Lazy,
-    journal: records.Journal | None = None,
+    journal: Journal | None = None,
     advance: Callable[[int], None] = lambda n: None,
-) -> Iterator[tuple[Job, list[Answer]]]:
-    """Ask the model's requests, then the judge's; yield each job when all its answers are there.
+) -> Iterator[Shard]:
+    """Ask the model's requests, then the judge's; yield each shard when its answers are complete.
 
-    Args:
-        journal: has answers that came before, and keeps those that come one at a time.
-        advance: is told how many more answers there are.
+    The journal keeps answers that come one at a time; `advance` gets the number of new answers.
     """
-    missing = {job.number: (job, _known_answers(job, journal)) for job in jobs}
+    missing = {shard.number: shard for shard in shards}
 
-    def complete(number: int) -> Iterator[tuple[Job, list[Answer]]]:
-        job, known = missing[number]
-        if len(known) == len(job.planned):
-            del missing[number]
-            yield job, [known[position] for position in range(len(known))]
+    def complete(numbers: Iterable[int]) -> Iterator[Shard]:
+        for number in list(numbers):
+            if len(missing[number].answers) == len(missing[number].planned):
+                yield missing.pop(number)
 
-    for number, (_, known) in list(missing.items()):
-        advance(len(known))
-        yield from complete(number)
+    advance(sum(len(shard.answers) for shard in shards))
+    yield from complete(missing)
     for role, lazy in (("model", model), ("judge", judge)):
         todo = [
-            Asked(number, position, request)
-            for number, (job, known) in missing.items()
-            for position, request in enumerate(job.finished)
-            if request and request.of_judge == (role == "judge") and position not in known
+            (number, position, request)
+            for number, shard in missing.items()
+            for position, request in enumerate(shard.finished)
+            if request and request.of_judge == (role == "judge") and position not in shard.answers
         ]
         if not todo:
             continue
         scorer = lazy.load()
+        streamed = hasattr(scorer, "stream")
         for batch in _explain_failures(role, _ask(scorer, todo)):
             for (number, position, request), answer in batch:
-                if journal and isinstance(scorer, StreamingScorer):
-                    values = (getattr(answer, name) for name in ANSWER)
-                    journal.add(number, position, digest(request.text), [*values])
-                missing[number][1][position] = answer
+                if journal and streamed:
+                    values = [getattr(answer, name) for name in ANSWER]
+                    journal.add(number, position, digest(request.text), values)
+                missing[number].answers[position] = answer
             advance(len(batch))
-            for number in {asked.shard for asked, _ in batch}:
-                yield from complete(number)
+            yield from complete({number for (number, *_), _ in batch})
 
 
-def _ask(scorer: Scorer, todo: Sequence[Asked]) -> Iterator[list[tuple[Asked, Answer]]]:
-    """Yield the answers as they come: one at a time, or those of a shard together."""
-    if isinstance(scorer, StreamingScorer):
+def _ask(scorer: Any, todo: Sequence[Asked]) -> Iterator[list[tuple[Asked, Answer]]]:
+    """Yield the answers as they come.
+
+    One at a time where a scorer has `stream`, else those of a shard together; a scorer with
+    `answer_shards` gets all shards at once and answers them in any order.
+    """
+    if hasattr(scorer, "stream"):
         for k, answer in scorer.stream([request for _, _, request in todo]):
             yield [(todo[k], answer)]
         return
-    shards = {number: list(group) for number, group in groupby(todo, key=lambda a: a.shard)}
-    requests = {number: [asked.request for asked in shard] for number, shard in shards.items()}
-    if isinstance(scorer, DistributedScorer):
+    shards = {number: list(group) for number, group in groupby(todo, key=itemgetter(0))}
+    requests = {number: [request for _, _, request in shard] for number, shard in shards.items()}
+    if hasattr(scorer, "answer_shards"):
         answered = scorer.answer_shards(requests)
     else:
         answered = ((number, scorer.answer(shard)) for number, shard in requests.items())
@@ -238,30 +252,12 @@ def _explain_failures(role: str, batches: Iterator[Any]) -> Iterator[Any]:
         raise RunFailed(f"the {role} did not answer ({first_line}); {CONTINUES}") from error
 
 
-def _job(number: int, planned: Sequence[Request], replies: Replies) -> Job:
-    finished = [
-        request.then(request, replies[_key(request, request.after)]) if request.then else request
-        for request in planned
-    ]
-    return Job(number, planned, finished)
-
-
-def _key(request: Request, name: str) -> tuple[Any, ...]:
-    return request.task, request.item_id, name, request.repeat
-
-
-def _known_answers(job: Job, journal: records.Journal | None) -> dict[int, Answer]:
-    """Return by position the answers that are in the journal, or of what is not asked."""
-    known = {}
-    for position, request in enumerate(job.finished):
-        if request is None:
-            known[position] = Answer("", error=NOT_ASKED)
-        elif journal and (values := journal.get(job.number, position, digest(request.text))):
-            answer = dict(zip(ANSWER, values, strict=True))
-            if answer["logprobs"] is not None:
-                answer["logprobs"] = tuple(answer["logprobs"])
-            known[position] = Answer(**answer)
-    return known
+def _replies(rows: pd.DataFrame) -> Replies:
+    columns = ("task", "item_id", "request", "repeat", "response", "error")
+    return {
+        tuple(key): None if error else response
+        for *key, response, error in zip(*(rows.get(name, ()) for name in columns), strict=True)
+    }
 
 
 def _report_tokens(title: str, scorers: Sequence[Lazy], seconds: float) -> None:
@@ -277,45 +273,3 @@ def _report_tokens(title: str, scorers: Sequence[Lazy], seconds: float) -> None:
             f"{title}: {asked:,} tokens asked, {computed:,} computed ({computed / asked:.0%}), "
             f"{computed / seconds:,.0f} a second"
         )
-
-
-def _recorded_replies(folder: Path, requests: Sequence[Request]) -> Replies:
-    """Read the replies that requests need from the records."""
-    wanted = {(request.task, request.after) for request in requests if request.after}
-    if not wanted:
-        return {}
-    rows = records.read(folder)
-    columns = ("task", "item_id", "request", "repeat", "response", "error")
-    return {
-        (task, item, name, repeat): None if error else response
-        for task, item, name, repeat, response, error in zip(
-            *(rows[column] for column in columns), strict=True
-        )
-        if (task, name) in wanted
-    }
-
-
-def _rows(plan: Plan, job: Job, answers: Sequence[Answer]) -> list[dict[str, Any]]:
-    requests = [
-        finished or planned for planned, finished in zip(job.planned, job.finished, strict=True)
-    ]
-    return [_row(plan, request, answer) for request, answer in zip(requests, answers, strict=True)]
-
-
-def _row(plan: Plan, request: Request, answer: Answer) -> dict[str, Any]:
-    parse, item = module("tasks", plan.benchmark).parse, plan.by_id[request.item_id]
-    parsed = "" if answer.error else parse(request.task, request.request, answer.response, item)
-    same = ("category", "task", "item_id", "request", "repeat", "seed", "prompt_version")
-    return {
-        "benchmark": plan.benchmark,
-        **{name: getattr(request, name) for name in same},
-        "prompt_hash": digest(request.text),
-        "prompt": request.text,
-        "response": answer.response,
-        "logprobs": None if answer.logprobs is None else list(answer.logprobs),
-        "parsed": parsed,
-        "valid": bool(parsed),
-        "error": answer.error,
-        "seconds": answer.seconds,
-        "cut": answer.cut,
-    }

@@ -10,14 +10,14 @@ import math
 import random
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import pandas as pd
 
 from bench.benchmarks import module
 from bench.core.cells import as_csv, guarded, to_number
-from bench.core.errors import BadInput, RunFailed, quoted
-from bench.core.files import atomic_path
+from bench.core.errors import BadInput, quoted
+from bench.core.files import atomic_path, explain_write_errors
 from bench.core.i18n import _
 from bench.core.text import reveal_invisible
 from bench.data.readers import MAX_LINE, read_csv
@@ -44,12 +44,7 @@ class AnalysisSheet(NamedTuple):
 
 
 def write_sheet(runs: Sequence[Run], path: Path) -> str:
-    """Write the sheet of what people grade in these runs, and say what it holds.
-
-    Raises:
-        BadInput: the runs have nothing to grade, or cannot be on one sheet, or the file exists.
-        RunFailed: the file cannot be written.
-    """
+    """Write the sheet of what people grade in these runs, and say what it holds."""
     benchmarks = sorted({run.benchmark for run in runs})
     if benchmarks == ["mcbe"]:
         sheet = analyses_to_mark(runs, path)
@@ -66,13 +61,7 @@ def write_sheet(runs: Sequence[Run], path: Path) -> str:
 
 
 def to_mark(run: Run, path: Path) -> int:
-    """Write the explanations of a run with an empty column `response`; return their number.
-
-    Raises:
-        BadInput: the run has none, or the file exists.
-        RunFailed: the file cannot be written.
-    """
-    check_new(path)
+    """Write the explanations of a run with an empty column `response`; return their number."""
     rows, room = run.records, module("tasks", run.benchmark)
     settings = run.about["asked"]["settings"]
     tasks = [task for task in room.TASKS if room.judged(task, settings) == "wanted"]
@@ -83,13 +72,12 @@ def to_mark(run: Run, path: Path) -> int:
             f"{run.folder}: holds no explanations to mark; ask with --set explanation=yes"
         )
     rows = rows.assign(request=rows.request.str.replace("explanation", "judge", n=1))
-    texts = {name: rows[name].map(cell) for name in ("task", "item_id", "request", "prompt")}
-    table = pd.DataFrame(
-        texts | {"repeat": rows["repeat"], "reply": rows.response.map(cell), "response": ""}
-    )
+    rows = rows.assign(reply=rows.response)
+    texts = ["task", "item_id", "request", "prompt", "reply"]
+    rows[texts] = rows[texts].map(cell)
     names = ["task", "item_id", "request", "repeat", "prompt", "reply", "response"]
-    write_table(table[names], path)
-    return len(table)
+    write_table(rows.assign(response="")[names], path)
+    return len(rows)
 
 
 def analyses_to_mark(runs: Sequence[Run], path: Path) -> AnalysisSheet:
@@ -98,12 +86,7 @@ def analyses_to_mark(runs: Sequence[Run], path: Path) -> AnalysisSheet:
     It has a tenth of each category's instances, each with the analyses of all models, in random
     order and without the models' names. A tenth of the rows are there twice, which shows how far a
     person agrees with himself. A model that several runs asked counts once.
-
-    Raises:
-        BadInput: no instance was analysed by all models, or the file exists.
-        RunFailed: the file cannot be written.
     """
-    check_new(path)
     parts = [analyses(run) for run in {run.model: run for run in reversed(runs)}.values()]
     common = set.intersection(*(set(part.item_id) for part in parts))
     if not common:
@@ -130,13 +113,10 @@ def analyses_to_mark(runs: Sequence[Run], path: Path) -> AnalysisSheet:
         criteria=_(", ").join(f"{_(name)} {n:g}" for name, n in points.items()),
     )
     table = pd.DataFrame(rows)
-    table = table.assign(
-        item_id=table.item_id.map(cell),
-        prompt=table.prompt.map(cell),
-        reference=table.item_id.map(items.explanation).map(cell),
-        analysis=table.analysis.map(cell).map(shortened),
-        question=question,
-    ).assign(**{MARK: ""})
+    table = table.assign(reference=table.item_id.map(items.explanation))
+    texts = ["item_id", "prompt", "reference", "analysis"]
+    table[texts] = table[texts].map(cell)
+    table = table.assign(analysis=table.analysis.map(shortened), question=question, **{MARK: ""})
     write_table(table[list(ANALYSIS_COLUMNS)], path)
     return AnalysisSheet(len(rows), len(again), len(drawn), len(parts))
 
@@ -163,10 +143,6 @@ def read_analyses(runs: Sequence[Run], path: Path) -> pd.DataFrame:
     """Read a person's points from a sheet of analyses: `item_id`, `model`, `second`, `human`.
 
     `human` is NaN where a row is not graded yet; rows of other runs are left out.
-
-    Raises:
-        BadInput: a cell is not a number of points, an analysis was changed, or a row is there
-            twice.
     """
     known = {
         row[name]: (row["item_id"], run.model, row["analysis"], name == "second_key")
@@ -174,58 +150,39 @@ def read_analyses(runs: Sequence[Run], path: Path) -> pd.DataFrame:
         for row in analyses(run).to_dict("records")
         for name in ("key", "second_key")
     }
-    again = "and open the notebook judge_agreement again"
     rows, keys = [], set()
+
+    def refuse(place: int, name: str, value: str, reason: str) -> NoReturn:
+        again = "and open the notebook judge_agreement again"
+        raise BadInput(f"{path}, row {place}, column `{name}`: {quoted(value)} {reason}, {again}")
+
     for place, row in enumerate(read_csv(path, ANALYSIS_COLUMNS, longest=MAX_LINE), start=1):
         key, given = row["key"].strip(), row[MARK].strip()
         points = to_number(given)
         if given and not 0 <= points <= HIGHEST_POINTS:
-            raise BadInput(
-                f"{path}, row {place}, column `{MARK}`: {quoted(given)} is not allowed; allowed: a "
-                f"number from 0 to {HIGHEST_POINTS}, or nothing where a row is not marked; correct "
-                f"it, {again}"
-            )
+            allowed = f"a number from 0 to {HIGHEST_POINTS}, or nothing where a row is not marked"
+            refuse(place, MARK, given, f"is not allowed; allowed: {allowed}; correct it")
         if key in keys:
-            raise BadInput(
-                f"{path}, row {place}, column `key`: {quoted(key)} stands there twice; remove one, "
-                f"{again}"
-            )
+            refuse(place, "key", key, "stands there twice; remove one")
         keys.add(key)
         if key not in known:
             continue
         item, model, analysis, second = known[key]
         if not same_cell(row["analysis"], analysis):
-            raise BadInput(
-                f"{path}, row {place}, column `analysis`: {quoted(row['analysis'])} is not what "
-                f"the model wrote about {item}; restore it, {again}"
-            )
+            reason = f"is not what the model wrote about {item}; restore it"
+            refuse(place, "analysis", row["analysis"], reason)
         rows.append((item, model, second, points))
     return pd.DataFrame(rows, columns=["item_id", "model", "second", MARK])
 
 
-def check_new(path: Path) -> None:
-    """Refuse a sheet that exists, or whose folder does not.
-
-    Raises:
-        BadInput: it cannot be written.
-    """
+def write_table(table: pd.DataFrame, path: Path) -> None:
+    """Write a new sheet, with a byte order mark, so that spreadsheet programs take it for UTF-8."""
     if path.exists():
         raise BadInput(f"{path}: is there already, perhaps with marks; give another file")
     if not path.parent.is_dir():
         raise BadInput(f"{path}: cannot be written (there is no folder {path.parent})")
-
-
-def write_table(table: pd.DataFrame, path: Path) -> None:
-    """Write a sheet, with a byte order mark, so that spreadsheet programs take it for UTF-8.
-
-    Raises:
-        RunFailed: it cannot be written.
-    """
-    try:
-        with atomic_path(path) as draft:
-            draft.write_text(as_csv(table), "utf-8-sig", newline="")
-    except OSError as error:
-        raise RunFailed(f"{path}: cannot be written ({error})") from None
+    with explain_write_errors(path), atomic_path(path) as draft:
+        draft.write_text(as_csv(table), "utf-8-sig", newline="")
 
 
 def shortened(text: str) -> str:

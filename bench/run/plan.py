@@ -34,10 +34,15 @@ class Requests(NamedTuple):
             order: `prompt` puts requests together whose texts begin alike, which are computed
                 together; `plan` leaves them as they were planned, as in older runs.
         """
+
+        def by_prompt(request: Request) -> tuple[Any, ...]:
+            """Sort what is asked in one call together, and in it texts that begin alike."""
+            return request.of_judge, request.verb, len(request.options), request.text
+
+        numbers = count()
         stages = self.stages
         if order == "prompt":
-            stages = [sorted(stage, key=_by_prompt) for stage in stages]
-        numbers = count()
+            stages = [sorted(stage, key=by_prompt) for stage in stages]
         return [
             [(next(numbers), stage[k : k + size]) for k in range(0, len(stage), size)]
             for stage in stages
@@ -77,9 +82,6 @@ class Plan:
 
         Args:
             recorded: what was asked in the run that this one continues or repeats.
-
-        Raises:
-            BadInput: an option, the data or the model is wrong.
         """
         for name in ("limit", "repeats", "max_new_tokens"):
             value = getattr(config, name)
@@ -104,10 +106,25 @@ class Plan:
             for task in names
             if config.tasks or any(room.concerns(item, task) for item in items)
         ]
-        taken = {task: _take(room, items, task, config.limit) for task in names}
-        used = {id(item) for chosen in taken.values() for item in chosen}
-        unfit = [entry for task in names for entry in _count_unfit(room, items, task)]
+        taken: dict[str, list[Any]] = {}
+        unfit: list[dict[str, Any]] = []
         touched: list[dict[str, Any]] = []
+        for task in names:
+            by_category: dict[str, list[Any]] = {}
+            reasons: Counter[tuple[str, str]] = Counter()
+            for item in items:
+                if room.concerns(item, task):
+                    if reason := room.unfit(item, task):
+                        reasons[item.category, reason] += 1
+                    else:
+                        by_category.setdefault(item.category, []).append(item)
+            parts = [data.spread_evenly(part, config.limit) for part in by_category.values()]
+            taken[task] = [item for part in parts for item in part]
+            unfit += [
+                {"category": category, "task": task, "why": reason, "items": n}
+                for (category, reason), n in reasons.items()
+            ]
+        used = {id(item) for chosen in taken.values() for item in chosen}
         for effect in module("data", benchmark).touched(
             source.folder, config.categories, **of_data
         ):
@@ -194,68 +211,45 @@ class Plan:
             judge_verbs: what the judge can do; nothing without one.
             partial: leave out also the tasks that the model cannot be asked.
             lacks: why the model has not a verb that others of its kind have, if that is known.
-
-        Raises:
-            NotApplicable: a task that cannot be asked; the message says which remain.
         """
+        room, asked = module("tasks", self.benchmark), self.asked
+        settings, read, judge = asked["settings"], asked["read"], asked["judge"]
         ways: dict[str, Way] = {}
         left_out: dict[str, str] = {}
         refused: list[str] = []
         for task in self.tasks:
-            way = tasks.way(self.benchmark, task, self.asked["read"], verbs, reads)
-            if way is None or self._needs_another_verb(task, way, verbs):
-                left_out[task] = self._model_lacks(task, verbs, lacks or {})
+            way = tasks.way(self.benchmark, task, read, verbs, reads)
+            judged = room.judged(task, settings)
+            first = self.items[task][:1]
+            needed = (
+                room.requests(first, self.wording, task, way, settings, asked["seed"])
+                if way
+                else ()
+            )
+            if way is None or {r.verb for r in needed if not r.of_judge} - set(verbs):
+                reasons = [f"{f'read as {read}, ' if read else ''}the model has {', '.join(verbs)}"]
+                wanted = room.verbs(task, read)
+                reasons += [lacks[verb] for verb in wanted if lacks and verb in lacks]
+                left_out[task] = "; ".join(reasons)
                 refused += [] if partial else [task]
-            elif reason := self._judge_lacks(task, judge_verbs):
-                left_out[task] = reason
+            elif "generate" not in judge_verbs and (judged == "needed" or (judged and judge)):
+                left_out[task] = f"judge {judge} has {', '.join(judge_verbs)}"
+                if not judge:
+                    left_out[task] = "it needs a judge; give --judge MODEL" + "".join(
+                        f", or --set {name}={setting.allowed[0]}"
+                        for name, setting in room.SETTINGS.items()
+                        if setting.task == task and settings[name] == "judge"
+                    )
                 refused += [task] if self.named and not partial else []
             else:
                 ways[task] = way
         if refused or not ways:
             refused = refused or list(left_out)
             raise NotApplicable(
-                f"model {self.asked['model']}: cannot do task {', '.join(refused)} of "
+                f"model {asked['model']}: cannot do task {', '.join(refused)} of "
                 f"{self.benchmark} ({left_out[refused[0]]}); tasks that remain: "
                 f"{', '.join(ways) or 'none'}"
             )
-        return Requests(_stages(self._all_requests(ways)), ways, left_out)
-
-    def _needs_another_verb(self, task: str, way: Way, verbs: Sequence[str]) -> bool:
-        room, asked = module("tasks", self.benchmark), self.asked
-        first = room.requests(
-            self.items[task][:1], self.wording, task, way, asked["settings"], asked["seed"]
-        )
-        return any(request.verb not in verbs for request in first if not request.of_judge)
-
-    def _model_lacks(self, task: str, verbs: Sequence[str], lacks: Mapping[str, str]) -> str:
-        """Say why a model with these verbs cannot be asked a task."""
-        read = self.asked["read"]
-        wanted = module("tasks", self.benchmark).verbs(task, read)
-        reasons = "".join(f"; {lacks[verb]}" for verb in wanted if verb in lacks)
-        how = f"read as {read}, " if read else ""
-        return f"{how}the model has {', '.join(verbs)}{reasons}"
-
-    def _judge_lacks(self, task: str, judge_verbs: Sequence[str]) -> str:
-        """Say why the judge cannot grade a task, and how to do without one; "" if it can."""
-        room, judge, settings = (
-            module("tasks", self.benchmark),
-            self.asked["judge"],
-            self.asked["settings"],
-        )
-        judged = room.judged(task, settings)
-        if "generate" in judge_verbs or not (judged == "needed" or (judged and judge)):
-            return ""
-        if judge:
-            return f"judge {judge} has {', '.join(judge_verbs)}"
-        return "it needs a judge; give --judge MODEL" + "".join(
-            f", or --set {name}={setting.allowed[0]}"
-            for name, setting in room.SETTINGS.items()
-            if setting.task == task and settings[name] == "judge"
-        )
-
-    def _all_requests(self, ways: Mapping[str, Way]) -> list[Request]:
-        """Make the requests of the tasks in `ways`; those of a judge only if there is one."""
-        room, asked = module("tasks", self.benchmark), self.asked
         requests = [
             replace(
                 request,
@@ -265,17 +259,15 @@ class Plan:
             )
             for repeat, seed in enumerate(range(asked["seed"], asked["seed"] + asked["repeats"]))
             for task, way in ways.items()
-            for request in room.requests(
-                self.items[task], self.wording, task, way, asked["settings"], seed
-            )
-            if asked["judge"] or not request.of_judge
+            for request in room.requests(self.items[task], self.wording, task, way, settings, seed)
+            if judge or not request.of_judge
         ]
         if not requests:
             raise BadInput(
                 f"{self.source.folder}: leaves nothing to ask for tasks {', '.join(self.tasks)}; "
                 "choose other --tasks or --categories"
             )
-        return requests
+        return Requests(_stages(requests), ways, left_out)
 
 
 def _reply_limit(
@@ -290,11 +282,6 @@ def _reply_limit(
     return released if config.preset == "official" else None
 
 
-def _by_prompt(request: Request) -> tuple[Any, ...]:
-    """Sort what is asked in one call together, and in it requests whose texts begin alike."""
-    return request.of_judge, request.verb, len(request.options), request.text
-
-
 def _stages(requests: Sequence[Request]) -> list[list[Request]]:
     """Split requests so that each needs replies of earlier stages only; the model's stand first."""
     after = {(request.task, request.request): request.after for request in requests}
@@ -306,25 +293,3 @@ def _stages(requests: Sequence[Request]) -> list[list[Request]]:
     for request in requests:
         stages.setdefault(stage(request.task, request.request), []).append(request)
     return [sorted(stages[k], key=lambda request: request.of_judge) for k in sorted(stages)]
-
-
-def _take(room: Any, items: Sequence[Any], task: str, limit: int | None) -> list[Any]:
-    """Take the items that `task` is about, at most `limit` per category."""
-    by_category: dict[str, list[Any]] = {}
-    for item in items:
-        if room.concerns(item, task) and not room.unfit(item, task):
-            by_category.setdefault(item.category, []).append(item)
-    return [item for part in by_category.values() for item in data.spread_evenly(part, limit)]
-
-
-def _count_unfit(room: Any, items: Sequence[Any], task: str) -> list[dict[str, Any]]:
-    """Count the items that `task` cannot use, by category and reason."""
-    counts = Counter(
-        (item.category, reason)
-        for item in items
-        if room.concerns(item, task) and (reason := room.unfit(item, task))
-    )
-    return [
-        {"category": category, "task": task, "why": reason, "items": n}
-        for (category, reason), n in counts.items()
-    ]

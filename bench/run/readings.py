@@ -7,9 +7,9 @@ the prompt, the reply and what is allowed, but not what the parser read.
 import hashlib
 import random
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import pandas as pd
 
@@ -17,9 +17,9 @@ from bench import records
 from bench.benchmarks import module
 from bench.core.cells import to_number, unguarded
 from bench.core.errors import BadInput, quoted
-from bench.data.readers import MAX_LINE, Row, read_csv
+from bench.data.readers import MAX_LINE, read_csv
 from bench.metrics.readings import precision
-from bench.run.human_marks import cell, check_new, same_cell, shortened, write_table
+from bench.run.human_marks import cell, same_cell, shortened, write_table
 from bench.run.results import KEYS, Run
 from bench.tasks.replies import plain
 from bench.tasks.request import of_judge
@@ -51,12 +51,7 @@ def write_sheet(run: Run, path: Path) -> int:
 
     They are drawn at random, in equal parts from each task's answers and judge's grades, and are
     the same each time.
-
-    Raises:
-        BadInput: no reply of the run was read as text, or the file exists.
-        RunFailed: the file cannot be written.
     """
-    check_new(path)
     rows = _readable(run)
     if rows.empty:
         raise BadInput(
@@ -86,15 +81,31 @@ def write_sheet(run: Run, path: Path) -> int:
 
 
 def read_sheet(run: Run, path: Path) -> CheckedReadings:
-    """Read a filled-in sheet, keep it in the run's folder, and return the parser's precision.
-
-    Raises:
-        BadInput: a cell or row is not that of the sheet that was written, or nothing is filled in.
-        RunFailed: the run's folder cannot be written to.
-    """
+    """Read a filled-in sheet, keep it in the run's folder, and return the parser's precision."""
     again = f"and run `bench mark --readings {run.folder} {path}` again"
+
+    def refuse(place: int, name: str, value: str, reason: str) -> NoReturn:
+        raise BadInput(f"{path}, row {place}, column `{name}`: {quoted(value)} {reason}")
+
     rows = read_csv(path, COLUMNS, longest=MAX_LINE)
-    total = _check_rows(path, rows, again)
+    numbers: set[int] = set()
+    totals = set()
+    for place, row in enumerate(rows, start=1):
+        numbered = re.fullmatch(r"([0-9]{1,6}) of ([0-9]{1,6})", row["row"].strip())
+        if not numbered or int(numbered[1]) in numbers:
+            wrong = "stands there twice" if numbered else "is not a row's number, such as 3 of 100"
+            refuse(place, "row", row["row"], f"{wrong}; restore it, {again}")
+        numbers.add(int(numbered[1]))
+        totals.add(int(numbered[2]))
+    total = max(totals, default=REPLIES)
+    missing = [k for k in range(1, total + 1) if k not in numbers]
+    if missing or len(totals) != 1:
+        row_missing = f"row {missing[0]} of {total} is missing" if missing else ""
+        raise BadInput(
+            f"{path}: has {len(rows)} of {total} rows, "
+            f"{row_missing or 'its rows are of two sheets'}; put back what was written (where no "
+            f"answer was looked for yet, `{READING}` stays empty), {again}"
+        )
     known = {
         tuple(str(reply[name]) for name in KEYS): reply
         for reply in _readable(run).to_dict("records")
@@ -104,22 +115,30 @@ def read_sheet(run: Run, path: Path) -> CheckedReadings:
         key = tuple(unguarded(row[name]) for name in KEYS)
         reply = known.get(key)
         if reply is None or not same_cell(row["reply"], reply["response"]):
-            raise BadInput(
-                f"{path}, row {place}, column `reply`: {quoted(row['reply'])} is not what "
-                f"{run.folder} recorded for {', '.join(key)}; restore it, or write a new sheet by "
-                f"`bench mark --readings {run.folder} NEW.csv`"
+            anew = f"write a new sheet by `bench mark --readings {run.folder} NEW.csv`"
+            reason = (
+                f"is not what {run.folder} recorded for {', '.join(key)}; restore it, or {anew}"
             )
+            refuse(place, "reply", row["reply"], reason)
         if not row[READING].strip():
             continue
-        person = _read_by_person(row[READING], reply["values"])
+        values, text = reply["values"], plain(row[READING]).strip().casefold()
+        person: str | None
+        # As the parser would give it, "" for no answer; None if it is not allowed.
+        if text == NO_ANSWER:
+            person = ""
+        elif isinstance(values, range):
+            rating = to_number(text)
+            person = f"{rating:g}" if values[0] <= rating <= values[-1] else None
+        else:
+            spelled = {plain(name).strip().casefold(): value for name, value in values.items()}
+            person = spelled.get(text)
         if person is None:
-            raise BadInput(
-                f"{path}, row {place}, column `{READING}`: {quoted(row[READING])} is not allowed; "
-                f"allowed: {_allowed(reply['values'])}; correct it, {again}"
-            )
-        reading = {name: reply[name] for name in KEYS}
+            reason = f"is not allowed; allowed: {_allowed(values)}; correct it, {again}"
+            refuse(place, READING, row[READING], reason)
         reply_hash = records.text_hash(reply["response"])
-        readings.append({**reading, "reply_hash": reply_hash, "person": person})
+        asked = {name: reply[name] for name in KEYS}
+        readings.append({**asked, "reply_hash": reply_hash, "person": person})
     if not readings:
         raise BadInput(f"{path}: no row of column `{READING}` is filled in; fill in some, {again}")
     sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -141,43 +160,6 @@ def _readable(run: Run) -> pd.DataFrame:
     values = [values_of(task, request, items[item_id]) for task, request, item_id in names]
     rows = rows.assign(values=pd.Series(values, index=rows.index, dtype=object))
     return rows[rows["values"].map(len) > 0]
-
-
-def _check_rows(path: Path, rows: Sequence[Row], again: str) -> int:
-    """Check that each row that was written is there once, and return their number."""
-    numbers: set[int] = set()
-    totals = set()
-    for place, row in enumerate(rows, start=1):
-        numbered = re.fullmatch(r"([0-9]{1,6}) of ([0-9]{1,6})", row["row"].strip())
-        if not numbered or int(numbered[1]) in numbers:
-            wrong = "stands there twice" if numbered else "is not a row's number, such as 3 of 100"
-            raise BadInput(
-                f"{path}, row {place}, column `row`: {quoted(row['row'])} {wrong}; restore it, "
-                f"{again}"
-            )
-        numbers.add(int(numbered[1]))
-        totals.add(int(numbered[2]))
-    total = max(totals, default=REPLIES)
-    missing = [k for k in range(1, total + 1) if k not in numbers]
-    if missing or len(totals) != 1:
-        row_missing = f"row {missing[0]} of {total} is missing" if missing else ""
-        raise BadInput(
-            f"{path}: has {len(rows)} of {total} rows, "
-            f"{row_missing or 'its rows are of two sheets'}; put back what was written (where no "
-            f"answer was looked for yet, `{READING}` stays empty), {again}"
-        )
-    return total
-
-
-def _read_by_person(given: str, values: Values) -> str | None:
-    """Return a reading as the parser would give it, "" for no answer; None if it is not allowed."""
-    text = plain(given).strip().casefold()
-    if text == NO_ANSWER:
-        return ""
-    if isinstance(values, range):
-        rating = to_number(text)
-        return f"{rating:g}" if values[0] <= rating <= values[-1] else None
-    return {plain(name).strip().casefold(): value for name, value in values.items()}.get(text)
 
 
 def _allowed(values: Values) -> str:

@@ -21,14 +21,12 @@ from bench.run.results import KEYS
 from bench.run.run_json import IDENTITY, first_change
 from bench.scorers.local import file_hash, hub
 
-# Hashes among what was asked, and what to do where one differs.
+# Hashes among what was asked: what they are of, and the option that gives it.
 HASHES = {
-    "data_sha256": "the data are others; give the folder of the same data by --data",
-    "wording_hash": "the wording is another one; give the file of the same wording by --prompts",
-    "model_content": "the model's files or recipe are others; give the folder of the same model "
-    "by --model",
-    "judge_content": "the judge's files or recipe are others; give the folder of the same judge "
-    "by --judge",
+    "data_sha256": ("data set", "--data"),
+    "wording_hash": ("prompt set", "--prompts"),
+    "model_content": ("model (its files or recipe)", "--model"),
+    "judge_content": ("judge (its files or recipe)", "--judge"),
 }
 # Options that can differ between repeats, and are reported then.
 DEVICE_OPTIONS = ("device", "batch_tokens")
@@ -37,51 +35,53 @@ DEVICE_OPTIONS = ("device", "batch_tokens")
 def options(about: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options with which `bench.run.evaluate` asks the same again.
 
-    Whether code that comes with a model may run is never taken from a file.
-
-    Args:
-        about: a `run.json`.
+    Whether code that comes with a model may run is never taken from a `run.json`.
     """
     asked, wording, source = about["asked"], about.get("wording", {}), about.get("data", {})
-    scorers_of = [about["model"], about.get("judge") or {}]
-    start, file = Path(about.get("folder", "")), wording.get("file")
-    folder, variant = _from(start, source.get("folder")), wording.get("variant", "")
-    prompts = variant
+    roles, start = {"model": about["model"], "judge": about.get("judge") or {}}, about.get("folder")
+
+    def from_start(path: str | None) -> str | None:
+        """Return a path, taken from where the run was begun if it exists only there."""
+        moved = Path(start or "", path or "")
+        is_moved = path and not Path(path).expanduser().exists() and moved.exists()
+        return str(moved) if is_moved else path
+
+    def model_of(role: str) -> str | None:
+        """Return a model as it was asked, one of the Hub at the commit that was found."""
+        if not (model := asked.get(role)):
+            return None
+        kind, rest = scorers.split_kind(model)
+        if kind:
+            return f"{kind}:{from_start(rest)}" if kind in scorers.FILES else str(model)
+        return from_start(hub.at_commit(model, roles[role].get("revision")))
+
+    file, variant = wording.get("file"), wording.get("variant", "")
     if file and Path(file).is_file():
-        prompts = f"{file}#{variant}" if variant else file
+        variant = f"{file}#{variant}" if variant else file
+    folder = from_start(source.get("folder"))
+    # A folder that is gone is looked for in the usual places.
+    data = folder if folder and Path(folder).is_dir() else None
     devices = {
-        name: next((one[name] for one in scorers_of if name in one), None)
+        name: next((role[name] for role in roles.values() if name in role), None)
         for name in DEVICE_OPTIONS
     }
     recorded = {**asked, **asked.get("generation", {}), **devices}
     return {
         **{name: recorded.get(name) for name in RunConfig.model_fields},
         "benchmark": about["benchmark"],
-        "model": _model(start, asked["model"], scorers_of[0]),
-        "judge": _model(start, asked["judge"], scorers_of[1]) if asked.get("judge") else None,
+        "model": model_of("model"),
+        "judge": model_of("judge"),
         "name": about.get("name"),
         "preset": about["preset"],
-        "prompts": prompts or None,
-        # A folder that is gone is looked for in the usual places.
-        "data": OWN_SAMPLES
-        if source.get("found") == FOUND_SAMPLES
-        else folder
-        if folder and Path(folder).is_dir()
-        else None,
+        "prompts": variant or None,
+        "data": OWN_SAMPLES if source.get("found") == FOUND_SAMPLES else data,
         # Tasks that were left out are left out again.
         "partial": True,
     }
 
 
 def check_plan(about: Mapping[str, Any], plan: Plan, preset: str) -> None:
-    """Refuse a plan that asks something else than a run.
-
-    Args:
-        about: the run's `run.json`.
-
-    Raises:
-        BadInput: the first difference, and what to do about it.
-    """
+    """Refuse a plan that asks something else than the run of this `run.json`."""
     was = {"benchmark": about["benchmark"], "preset": about["preset"], **about["asked"]}
     now = {"benchmark": plan.benchmark, "preset": preset, **plan.asked}
     # An older run lacks what was added later; these two are only there if they are not default.
@@ -96,25 +96,28 @@ def check_plan(about: Mapping[str, Any], plan: Plan, preset: str) -> None:
                 f"--from: {doubt} ({name} was {old}, now {new}); ask anew without --from"
             )
         if name in HASHES and None not in (old, new):
-            raise BadInput(f"--from: {HASHES[name]} (hash was {old}, now {new})")
+            part, option = HASHES[name]
+            raise BadInput(
+                f"--from: the {part} is another one (hash was {old}, now {new}); give the same by "
+                f"{option}"
+            )
         if name in HASHES and name != "data_sha256":
             continue  # a Hub id, and now a folder: the revision of the loaded model is compared
         changed, old, new = first_change({name: old}, {name: new}) or (name, old, new)
-        option = changed.replace("_", "-")
         raise BadInput(
-            f"--from: {option} was {old}, now {new}; leave it out, or ask anew without --from"
+            f"--from: {changed.replace('_', '-')} was {old}, now {new}; leave it out, or ask anew "
+            "without --from"
         )
 
 
+def _may_be_the_same(old: Any, new: Any) -> bool:
+    """Return whether two models can be the same files, which are compared by their hash."""
+    kinds = {scorers.split_kind(str(model))[0] for model in (old, new)}
+    return None not in (old, new) and len(kinds) == 1 and kinds <= {"", *scorers.FILES}
+
+
 def check_scorer(about: Mapping[str, Any], role: str, described: Mapping[str, Any]) -> None:
-    """Refuse another model, or judge, than that of a run.
-
-    Args:
-        about: the run's `run.json`.
-
-    Raises:
-        BadInput: what differs.
-    """
+    """Refuse another model, or judge, than that of a run."""
     was = about[role] or {}
     for name in (name for name in (*IDENTITY[1:], "labels") if name in was):
         if was[name] != described.get(name):
@@ -126,20 +129,15 @@ def check_scorer(about: Mapping[str, Any], role: str, described: Mapping[str, An
 
 
 def other_conditions(was: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """List in sentences what may move numbers a little, or cannot be checked.
-
-    Args:
-        was, now: `run.json` of the run and of its repeat.
-    """
-    old, new = was.get("packages", {}), now.get("packages", {})
+    """List what may move numbers a little between two `run.json`, or cannot be checked."""
+    commit = "the workbench's commit"
+    old = {**was.get("packages", {}), commit: was.get("git_commit")}
+    new = {**now.get("packages", {}), commit: now.get("git_commit")}
     sentences = [
         f"{name} was {old.get(name, 'not there')}, now {new.get(name, 'not there')}"
         for name in {**old, **new}
         if old.get(name) != new.get(name)
     ]
-    if was.get("git_commit") != now.get("git_commit"):
-        commits = f"{was.get('git_commit')}, now {now.get('git_commit')}"
-        sentences.append(f"the workbench's commit was {commits}")
     for role in ("model", "judge"):
         old, new = was.get(role) or {}, now.get(role) or {}
         sentences += [
@@ -160,8 +158,8 @@ class Difference(NamedTuple):
     Attributes:
         answers: requests that both have.
         differ: replies, choices and labels among them that differ; likelihoods are not counted.
-        logprob: largest difference of a log-probability, nats; 0 without any.
-        nll: largest difference of a mean negative log-likelihood, nats.
+        logprob, nll: largest difference of a log-probability, and of a mean negative
+            log-likelihood, in nats; 0 without any.
         same: whether both have the same requests, and all columns but `seconds` are equal.
     """
 
@@ -185,56 +183,28 @@ def difference(before: pd.DataFrame, after: pd.DataFrame) -> Difference:
     differ = 0
     for row in both.to_dict("records"):
         old, new = row["logprobs"], row["logprobs_after"]
-        comparable = old is not None and new is not None and len(old) == len(new)
-        if comparable:
+        response, response_after = row["response"], row["response_after"]
+        is_comparable = old is not None and new is not None and len(old) == len(new)
+        if is_comparable:
             with np.errstate(invalid="ignore"):  # impossible options have -inf in both
                 gaps = np.abs(np.asarray(old, float) - np.asarray(new, float))
             logprob = max(logprob, float(np.nanmax(gaps, initial=0.0, where=~np.isnan(gaps))))
-        if comparable and _is_nll(row["response"], old) and _is_nll(row["response_after"], new):
-            nll = max(nll, abs(float(row["response"]) - float(row["response_after"])))
+        if is_comparable and _is_nll(response, old) and _is_nll(response_after, new):
+            nll = max(nll, abs(float(response) - float(response_after)))
         else:
-            differ += row["response"] != row["response_after"] or row["error"] != row["error_after"]
-    same = len(both) == len(before) == len(after) and all(
-        _equal(old, new)
-        for name in before.columns.difference([*KEYS, "seconds"])
-        for old, new in zip(both[name], both[f"{name}_after"], strict=True)
+            differ += response != response_after or row["error"] != row["error_after"]
+    first, second = (
+        frame.drop(columns="seconds").sort_values(KEYS, ignore_index=True)
+        for frame in (before, after)
     )
-    return Difference(len(both), differ, logprob, nll, same)
-
-
-def _equal(old: Any, new: Any) -> bool:
-    if isinstance(old, np.ndarray | list) and isinstance(new, np.ndarray | list):
-        return np.array_equal(np.asarray(old), np.asarray(new), equal_nan=True)
-    return bool(old is new or old == new)
+    return Difference(len(both), differ, logprob, nll, first.equals(second))
 
 
 def _is_nll(response: str, logprobs: Any) -> bool:
     """Return whether a response is the mean negative log-likelihood of its tokens, not a word."""
-    if not len(logprobs):
-        return True
     try:
-        return bool(np.isclose(float(response), -np.mean(logprobs), equal_nan=True))
+        return not len(logprobs) or bool(
+            np.isclose(float(response), -np.mean(logprobs), equal_nan=True)
+        )
     except ValueError:
         return False
-
-
-def _may_be_the_same(old: Any, new: Any) -> bool:
-    """Return whether two models can be the same files, which are compared by their hash."""
-    old_kind, new_kind = (scorers.split_kind(str(model))[0] for model in (old, new))
-    is_file = not old_kind or old_kind in scorers.FILES
-    return None not in (old, new) and old_kind == new_kind and is_file
-
-
-def _from(start: Path, path: str | None) -> str | None:
-    """Return a path, taken from the folder `start` if it exists only there."""
-    if not path or Path(path).expanduser().exists() or not (start / path).exists():
-        return path
-    return str(start / path)
-
-
-def _model(start: Path, model: str, described: Mapping[str, Any]) -> str:
-    """Return a model as it was asked, one of the Hub at the commit that was found."""
-    kind, rest = scorers.split_kind(model)
-    if kind:
-        return f"{kind}:{_from(start, rest)}" if kind in scorers.FILES else model
-    return str(_from(start, hub.at_commit(model, described.get("revision"))))

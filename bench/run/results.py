@@ -56,11 +56,7 @@ class Run:
 
     @classmethod
     def open(cls, folder: str | Path) -> Self:
-        """Open the run in `folder`.
-
-        Raises:
-            BadInput: the folder holds no run.
-        """
+        """Open the run in `folder`."""
         return cls(Path(folder), records.read_run_json(Path(folder)))
 
     @property
@@ -98,14 +94,10 @@ class Run:
         return rows[["task", "person"]].assign(reader=self._parse(rows))
 
     def scores(self, preset: str | None = None, common: Sequence[str] = ()) -> pd.DataFrame:
-        """Compute the score table under a preset; `scores_beside` adds the official numbers.
+        """Compute the score table under a preset, by default the run's own.
 
         Args:
-            preset: the run's own if None.
             common: the tasks that all compared models were asked, if these differ.
-
-        Raises:
-            BadInput: an unknown preset, or no records yet.
         """
         preset = preset or str(self.about["preset"])
         check_preset(preset)
@@ -120,17 +112,18 @@ class Run:
         return table
 
     def scores_beside(self, preset: str | None = None, common: Sequence[str] = ()) -> pd.DataFrame:
-        """Compute the score table; after that of `robust` come the official rows that differ.
-
-        Raises:
-            BadInput: an unknown preset, or no records yet.
-        """
+        """Compute the score table; after that of `robust` come the official rows that differ."""
         table = self.scores(preset, common)
         if (preset or self.about["preset"]) != "robust":
             return table
-        rounding = module("metrics", self.benchmark).ROUNDING
-        official = _differing(self.scores("official", common), table, rounding)
-        return pd.concat([table, official], ignore_index=True)
+        official, keys = self.scores("official", common), ["category", "task", "metric"]
+        ours = table[[*keys, "score", "n"]]
+        both = official.merge(ours, on=keys, how="left", suffixes=("", "_ours"))
+        # By how much a number can differ because the released code rounds.
+        rounding = both.task.map(dict(module("metrics", self.benchmark).ROUNDING)).fillna(0.0)
+        same = ((both.score - both.score_ours).abs() <= rounding + NOISE) & (both.n == both.n_ours)
+        same |= both.score.isna() & both.score_ours.isna()
+        return pd.concat([table, official[~same.to_numpy()]], ignore_index=True)
 
     def readable(self) -> pd.Series:
         """Return for each answer, by `KEYS`, whether it can be read."""
@@ -160,14 +153,7 @@ class Run:
         """Compute the headline scores, observed and resampled.
 
         The k-th resample of two runs over the same answers draws the same items, so that scores can
-        be subtracted one by one.
-
-        Args:
-            preset: the run's own if None.
-            like: other runs; only answers that can be read in all of them are scored.
-
-        Raises:
-            BadInput: an unknown preset, no records yet, or no answer that all runs have.
+        be subtracted one by one. Only answers that can be read in all runs of `like` are scored.
         """
         preset = preset or str(self.about["preset"])
         check_preset(preset)
@@ -191,8 +177,25 @@ class Run:
         def add(where: pd.Series, text: str) -> None:
             table.loc[where, "note"] = [join_notes(note, text) for note in table.note[where]]
 
+        # Notes on what was left out, or is odd, in the data and tasks of the run.
+        left_out = self.about.get("left_out", {})
+        notes = [Note(ALL, task, reason, reason) for task, reason in left_out.items()]
+        if left_out:
+            notes.append(Note(ALL, ALL, f"without {', '.join(left_out)}"))
+        for kind in ("unfit", "touched"):
+            for entry in self.about.get(kind, ()):
+                n, reason, task = entry["items"], entry["why"], entry["task"]
+                if task in left_out:
+                    continue
+                if kind == "touched":
+                    text = f"{n:,} instances of the data: {reason}"
+                    notes.append(Note(entry["category"], task, text))
+                else:
+                    are = "instance is" if n == 1 else "instances are"
+                    text = f"{n} {are} left out: {reason}"
+                    notes.append(Note(entry["category"], task, text, reason))
         missing: list[Score] = []
-        for category, task, text, gap in self._notes_on_the_run():
+        for category, task, text, gap in notes:
             metric = headlines.get(task, "")
             where = (table.category == category) & (table.task == task) & (table.metric == metric)
             add(where, text)
@@ -214,25 +217,6 @@ class Run:
             add(where & (table.metric == headlines.get(task, "")), text)
         return pd.concat([table, score_table(missing)], ignore_index=True) if missing else table
 
-    def _notes_on_the_run(self) -> Iterator[Note]:
-        """Say what was left out, or is odd, in the data and tasks of the run."""
-        left_out = self.about.get("left_out", {})
-        for task, reason in left_out.items():
-            yield Note(ALL, task, reason, reason)
-        if left_out:
-            yield Note(ALL, ALL, f"without {', '.join(left_out)}")
-        for kind in ("unfit", "touched"):
-            for entry in self.about.get(kind, ()):
-                n, reason = entry["items"], entry["why"]
-                place = entry["category"], entry["task"]
-                if entry["task"] in left_out:
-                    continue
-                if kind == "touched":
-                    yield Note(*place, f"{n:,} instances of the data: {reason}")
-                else:
-                    are = "instance is" if n == 1 else "instances are"
-                    yield Note(*place, f"{n} {are} left out: {reason}", reason)
-
     def _notes_on_tasks(
         self, table: pd.DataFrame, rows: pd.DataFrame, preset: str
     ) -> Iterator[Note]:
@@ -251,8 +235,7 @@ class Run:
                 share = f"{cut.sum():,} of {len(cut):,} replies"
                 yield Note(ALL, task, f"{share} were cut off at their limit of tokens")
             if self.about.get("wording", {}).get("unbiased_instruction"):
-                text = "the wording asks for an unbiased answer (the paper's Q+IF)"
-                yield Note(ALL, task, text)
+                yield Note(ALL, task, "the wording asks for an unbiased answer (the paper's Q+IF)")
             if judge and room.judged(task, asked.get("settings", {})):
                 yield Note(ALL, task, f"marked by {short_name(judge).rstrip(':')}")
             if preset != "robust":
@@ -261,11 +244,7 @@ class Run:
                         yield Note(category, task, f"asked with {', '.join(other)}")
 
     def _asked_otherwise(self, task: str, preset: str, for_all: bool) -> list[str]:
-        """List where a task was not asked as `preset` does.
-
-        Args:
-            for_all: list also what holds for all categories.
-        """
+        """List where a task was not asked as `preset` does; `for_all` what holds for all too."""
         room, given = module("tasks", self.benchmark), self.about["asked"].get("settings", {})
         otherwise = [
             f"{name}={given[name]} where this preset has {setting.under(preset)}"
@@ -310,13 +289,15 @@ def table(runs: Sequence[Run], preset: str | None = None, *, beside: bool = True
 
     Args:
         beside: append the official rows that differ.
-
-    Raises:
-        BadInput: there is no run.
     """
     if not runs:
         raise BadInput("no model is left: none was named, or none can be asked these tasks")
-    common = _common_tasks(runs)
+    common: list[str] = []
+    if any(headline.common for headline in module("metrics", runs[0].benchmark).HEADLINES):
+        asked = [set(run.records.task) for run in runs]
+        shared = set.intersection(*asked)
+        if any(tasks != shared for tasks in asked):
+            common = [task for task in module("tasks", runs[0].benchmark).TASKS if task in shared]
     tables = [
         (run.scores_beside if beside else run.scores)(preset, common).assign(model=name)
         for run, name in zip(runs, labels(runs), strict=True)
@@ -325,17 +306,6 @@ def table(runs: Sequence[Run], preset: str | None = None, *, beside: bool = True
         [part[["model", *(name for name in part if name != "model")]] for part in tables],
         ignore_index=True,
     )
-
-
-def _common_tasks(runs: Sequence[Run]) -> list[str]:
-    """Return the tasks that all runs were asked; none if these are the same, or none is needed."""
-    if not any(headline.common for headline in module("metrics", runs[0].benchmark).HEADLINES):
-        return []
-    asked = [set(run.records.task) for run in runs]
-    common = set.intersection(*asked)
-    if all(tasks == common for tasks in asked):
-        return []
-    return [task for task in module("tasks", runs[0].benchmark).TASKS if task in common]
 
 
 def all_items(runs: Sequence[Run]) -> pd.DataFrame:
@@ -351,11 +321,7 @@ def labels(runs: Sequence[Run]) -> list[str]:
 
 
 def check_preset(preset: str) -> None:
-    """Refuse an unknown preset.
-
-    Raises:
-        BadInput: it is unknown.
-    """
+    """Refuse an unknown preset."""
     if preset not in PRESETS:
         raise BadInput(expected(preset, PRESETS, "preset"))
 
@@ -383,18 +349,3 @@ def short_name(model: str) -> str:
     if model.partition(":")[0] in ("tiny", "simulated", "openai"):
         return model.partition("@")[0]
     return PureWindowsPath(model).name.removesuffix(".gguf").removesuffix(".jsonl")
-
-
-def _differing(
-    official: pd.DataFrame, table: pd.DataFrame, rounding: Mapping[str, float]
-) -> pd.DataFrame:
-    """Return the rows of `official` whose score or n differs from that in `table`, or is not there.
-
-    Args:
-        rounding: by task, by how much a number can differ because the released code rounds.
-    """
-    keys = ["category", "task", "metric"]
-    both = official.merge(table[[*keys, "score", "n"]], on=keys, how="left", suffixes=("", "_ours"))
-    near = (both.score - both.score_ours).abs() <= both.task.map(dict(rounding)).fillna(0.0) + NOISE
-    same = (near & (both.n == both.n_ours)) | (both.score.isna() & both.score_ours.isna())
-    return official[~same.to_numpy()]

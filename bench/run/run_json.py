@@ -31,9 +31,6 @@ def existing_run(
 
     Args:
         refusal: why this process may not write there; empty if it may.
-
-    Raises:
-        BadInput: the folder holds another run, or something else.
     """
     if not (folder / records.RUN_JSON).is_file():
         # A run that was killed before its run.json was written leaves its items alone.
@@ -92,11 +89,7 @@ def begin_run(
     requests: Requests,
     shard: int,
 ) -> dict[str, Any]:
-    """Write `items.parquet` and `run.json` of a new run, and return the content of the latter.
-
-    Raises:
-        BadInput: a file of predictions lacks a request, or has others; nothing is written then.
-    """
+    """Write `items.parquet` and `run.json` of a new run, and return the content of the latter."""
     asked = [request for stage in requests.stages for request in stage if not request.of_judge]
     if isinstance(model, Predictions):
         model.cover(asked, plan.known)
@@ -155,32 +148,34 @@ def add_judge(
     records.write_run_json(folder, about)
 
 
-def add_asked_with(folder: Path, about: dict[str, Any], role: str, scorer: Scorer) -> None:
-    """Add to `run.json` the fields that an endpoint turned out to need in another form."""
-    before = about[role]
-    asked_with = {**before.get("asked_with", {}), **scorer.describe().get("asked_with", {})}
-    if asked_with == before.get("asked_with", {}):
-        return
-    about[role] = {**before, "asked_with": asked_with}
-    if role == "judge" and "temperature=0" in asked_with:
-        about[role]["decoding"] = "the server's own"
-    records.write_run_json(folder, about)
+def add_conditions(
+    folder: Path,
+    about: dict[str, Any],
+    described: Mapping[str, Mapping[str, Any]],
+    workers: Sequence[dict[str, Any]],
+) -> None:
+    """Add to `run.json` what only asking showed.
 
-
-def add_workers(folder: Path, about: dict[str, Any], workers: Sequence[dict[str, Any]]) -> None:
-    """Add to `run.json` what the workers of a cluster run on, each kind once."""
+    Args:
+        described: by role, where an endpoint can have needed fields in another form.
+        workers: what the workers of a cluster run on.
+    """
+    before = dict(about)
+    for role, description in described.items():
+        asked_with = {**about[role].get("asked_with", {}), **description.get("asked_with", {})}
+        if asked_with != about[role].get("asked_with", {}):
+            about[role] = {**about[role], "asked_with": asked_with}
+            if role == "judge" and "temperature=0" in asked_with:
+                about[role]["decoding"] = "the server's own"
     known = about.get("workers", [])
     if new := [worker for worker in workers if worker not in known]:
         about["workers"] = [*known, *new]
+    if about != before:
         records.write_run_json(folder, about)
 
 
 def check_same_scorer(folder: Path, role: str, before: dict[str, Any], scorer: Scorer) -> None:
-    """Refuse to continue with another model or judge than the run was begun with.
-
-    Raises:
-        BadInput: it is another one.
-    """
+    """Refuse to continue with another model or judge than the run was begun with."""
     if other := first_difference(before, scorer.describe()):
         commit, continues = str(before.get("revision")), ""
         if hub.COMMIT.fullmatch(commit):
@@ -213,10 +208,9 @@ def _commit() -> str | None:
     checkout = Path(__file__).parents[2]
     if not (checkout / ".git").exists():
         return None
+    command = ["git", "rev-parse", "HEAD"]
     try:
-        done = subprocess.run(
-            ["git", "rev-parse", "HEAD"], cwd=checkout, capture_output=True, text=True, timeout=10
-        )
+        done = subprocess.run(command, cwd=checkout, capture_output=True, text=True, timeout=10)
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() or None

@@ -43,9 +43,7 @@ def test_a_report_that_cannot_be_written_asks_for_another_folder(sealed: Path) -
         make(None, str(sealed / "report"))
 
 
-def test_a_model_that_cannot_be_kept_says_where_the_cache_may_lie(
-    sealed: Path,
-) -> None:
+def test_a_model_that_cannot_be_kept_says_where_the_cache_may_lie(sealed: Path) -> None:
     from bench.scorers.local.device import placement
     from bench.scorers.stand_ins.tiny import Tiny
 

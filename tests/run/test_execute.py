@@ -1,6 +1,5 @@
 """Asking in stages: the judge after the model, kills between them, and settings that change it."""
 
-import json
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
@@ -60,10 +59,6 @@ class Stub:
         refused = [(request.item_id, request.request) in self.refuses for request in requests]
         return [Answer("", error="refused") if no else Answer(self.reply) for no in refused]
 
-    @property
-    def names(self) -> set[tuple[str, str]]:
-        return {(request.task, request.request) for request in self.asked}
-
 
 @pytest.fixture
 def stubs(monkeypatch: pytest.MonkeyPatch) -> tuple[Stub, Stub]:
@@ -74,7 +69,11 @@ def stubs(monkeypatch: pytest.MonkeyPatch) -> tuple[Stub, Stub]:
 
 
 def test_what_needs_a_reply_is_asked_after_it_and_about_it() -> None:
-    rows = ask().records
+    result = ask(max_new_tokens=100)
+    rows, about = result.records, result.about
+    assert (about["judge"]["id"], about["asked"]["judge"]) == (JUDGE, JUDGE)
+    assert about["asked"]["settings"]["context_order"] == "judge"
+    assert (about["asked"]["max_new_tokens"], about["left_out"]) == (100, {})
     names = zip(rows.task, rows.item_id, rows.request, rows.repeat, strict=True)
     place = {key: k for k, key in enumerate(names)}
     for task, item, request, repeat in place:
@@ -90,23 +89,25 @@ def test_what_needs_a_reply_is_asked_after_it_and_about_it() -> None:
         assert replies[grade.item_id, grade.repeat] in grade.prompt
 
 
-def test_a_judge_s_order_decides_how_a_text_is_shown(tmp_path: Path) -> None:
-    source = table(tmp_path / "d", {}, {})
-    judge = replay(tmp_path / "j", {("sc", "age:1", "order"): "1", ("sc", "age:2", "order"): "2"})
-    rows = ask(judge=judge, tasks=["sc"], categories=None, repeats=1, data=source).records
-    first, second = rows[rows.request == "answer"].prompt
-    assert "开会，甲先说。" in first
-    assert "甲先说。开会，" in second
-
-
-def test_the_judge_and_the_model_are_asked_their_own_requests(stubs: tuple[Stub, Stub]) -> None:
+@pytest.mark.parametrize(
+    ("limit", "tokens"),
+    [
+        (None, {"sc": 512, "order": 32, "ba": 512, "judge": 128, "bs": 512}),
+        (100, {"sc": 100, "order": 100, "ba": 100, "judge": 100, "bs": 100}),
+    ],
+)
+def test_the_judge_and_the_model_are_asked_their_own_requests(stubs, limit, tokens) -> None:
     model, judge = stubs
-    ask()
-    assert judge.names == {("sc", "order"), *(("ba", f"judge:{k}") for k in range(1, 5))}
-    assert model.names == {(task, "answer") for task in ("sc", "ba", "bs")}
+    ask(max_new_tokens=limit)
+    orders = {("sc", "order"), *(("ba", f"judge:{k}") for k in range(1, 5))}
+    assert {(request.task, request.request) for request in judge.asked} == orders
+    answers = {(task, "answer") for task in ("sc", "ba", "bs")}
+    assert {(request.task, request.request) for request in model.asked} == answers
     assert all(request.of_judge for request in judge.asked), "so it answers greedily"
     assert not any(request.of_judge for request in model.asked)
-    assert all(request.prompt for request in model.asked + judge.asked)
+    limits = {request.task: request.max_new_tokens for request in model.asked}
+    limits |= {r.request.partition(":")[0]: r.max_new_tokens for r in judge.asked}
+    assert limits == tokens
 
 
 def test_an_answer_that_did_not_come_is_not_graded(stubs: tuple[Stub, Stub]) -> None:
@@ -128,7 +129,7 @@ def test_an_answer_that_did_not_come_is_not_graded(stubs: tuple[Stub, Stub]) -> 
     assert "the released code stops with an error: 4 of 8" in note
 
 
-def test_an_order_that_did_not_come_leaves_the_context_first(stubs: tuple[Stub, Stub]) -> None:
+def test_a_judge_s_order_decides_and_without_one_the_context_is_first(stubs) -> None:
     model, judge = stubs
     judge.reply, judge.refuses = "2", [("age:1", "order")]
     result = ask(tasks=["sc"], categories=["age"], repeats=1)
@@ -151,12 +152,12 @@ def test_a_run_that_was_killed_at_any_shard_continues_as_if_it_was_not(monkeypat
         ]
 
     monkeypatch.setattr(Simulated, "answer", sometimes_refuses)
-    ask("whole")
-    expected = columns("whole")
+    ask("undisturbed")
+    expected = columns("undisturbed")
     assert expected.error.nunique() == 3
     of_judge = expected.request.map(lambda name: name.startswith("judge"))
     assert [value for value, _ in groupby(of_judge)] == [False, True]
-    n_shards = len(list(Path("whole/records").iterdir()))
+    n_shards = len(list(Path("undisturbed/records").iterdir()))
     assert n_shards >= 5
     for last in range(n_shards):
 
@@ -173,19 +174,12 @@ def test_a_run_that_was_killed_at_any_shard_continues_as_if_it_was_not(monkeypat
             patch.setattr(run, "SHARD", 5)  # the run keeps its own size of shards
             ask(f"killed{last}")
         pd.testing.assert_frame_equal(columns(f"killed{last}"), expected)
+    max(Path("undisturbed/records").iterdir()).unlink()
+    ask("undisturbed")
+    pd.testing.assert_frame_equal(columns("undisturbed"), expected)
 
 
-def test_a_missing_shard_of_a_later_stage_is_asked_with_the_replies_on_record() -> None:
-    ask()
-    expected = columns("out")
-    max(Path("out/records").iterdir()).unlink()
-    ask()
-    pd.testing.assert_frame_equal(columns("out"), expected)
-
-
-def test_a_judge_that_fails_is_named_and_the_run_continues(
-    stubs: tuple[Stub, Stub], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_judge_that_fails_is_named_and_the_run_continues(stubs, monkeypatch) -> None:
     model, judge = stubs
 
     def fails(requests: Sequence[Request]) -> list[Answer]:
@@ -217,13 +211,11 @@ def test_scorers_are_loaded_only_if_needed_and_once(monkeypatch: pytest.MonkeyPa
 
 
 def test_another_judge_may_not_continue_a_run(tmp_path: Path, refusal) -> None:
-    ask()
+    about = ask().about
     message = "out: holds another run (judge was simulated:competence"
     assert refusal(ask, judge="simulated:seed=1").startswith(message)
-    assert "judge was simulated:competence" in refusal(ask, judge=None)
-    about = json.loads(Path("out/run.json").read_text("utf-8"))
-    about["judge"]["revision"] = "0"
-    Path("out/run.json").write_text(json.dumps(about), "utf-8")
+    assert refusal(ask, judge=None).startswith(message)
+    records.write_run_json(Path("out"), {**about, "judge": {**about["judge"], "revision": "0"}})
     max(Path("out/records").iterdir()).unlink()
     assert refusal(ask).startswith("out: was begun with another judge (revision was 0, now 1)")
     # Nor one of the same name with other replies.
@@ -239,47 +231,22 @@ def test_another_judge_may_not_continue_a_run(tmp_path: Path, refusal) -> None:
     assert "judge_content was" in refusal(ask, "replayed", categories=["age"], **options)
 
 
-def test_run_json_says_who_judged_and_how() -> None:
-    about = json.loads((ask(max_new_tokens=100).folder / "run.json").read_text("utf-8"))
-    assert (about["judge"]["kind"], about["judge"]["id"]) == ("simulated respondent", JUDGE)
-    assert about["asked"]["judge"] == JUDGE
-    assert about["asked"]["settings"]["context_order"] == "judge"
-    assert about["asked"]["max_new_tokens"] == 100
-    assert about["left_out"] == {}
-
-
-@pytest.mark.parametrize(
-    ("limit", "tokens"),
-    [
-        (None, {"sc": 512, "order": 32, "ba": 512, "judge": 128, "bs": 512}),
-        (100, {"sc": 100, "order": 100, "ba": 100, "judge": 100, "bs": 100}),
-    ],
-)
-def test_the_limit_of_a_reply_is_the_task_s_or_the_caller_s(
-    stubs: tuple[Stub, Stub], limit: int | None, tokens: dict[str, int]
-) -> None:
-    model, judge = stubs
-    ask(max_new_tokens=limit)
-    limits = {request.task: request.max_new_tokens for request in model.asked}
-    limits |= {r.request.partition(":")[0]: r.max_new_tokens for r in judge.asked}
-    assert limits == tokens
-
-
 def test_shuffled_labels_change_with_the_repeat_only() -> None:
     options = {"tasks": ["sc"], "categories": ["age"], "settings": {"label_order": "shuffled"}}
 
-    def labels(folder: str) -> list[set[str]]:
-        """Return the lines with the labels, by repeat."""
-        parts = columns(folder).groupby("repeat").prompt
-        return [set(prompts.str.split("\n").str[-2]) for _, prompts in parts]
+    def labels(folder: str, **more) -> list[set[str]]:
+        """Ask, and return the lines with the labels, by repeat."""
+        rows = ask(folder, **{**options, **more}).records
+        return [
+            set(prompts.str.split("\n").str[-2]) for _, prompts in rows.groupby("repeat").prompt
+        ]
 
-    for out in ("one", "two"):
-        ask(out, repeats=6, **options)
-    pd.testing.assert_frame_equal(columns("one"), columns("two"))
-    assert all(len(lines) == 1 for lines in labels("one"))
-    assert len(set.union(*labels("one"))) > 1
-    ask("later", seed=2, repeats=1, **options)
-    assert labels("later")[0] == labels("one")[2], "repeat k has the k-th seed after the first"
+    first = labels("first", repeats=6)
+    assert labels("second", repeats=6) == first
+    assert all(len(lines) == 1 for lines in first)
+    assert len(set.union(*first)) > 1
+    # Repeat k has the k-th seed after the first.
+    assert labels("later", seed=2, repeats=1)[0] == first[2]
 
 
 def test_a_forced_first_token_is_one_more_prediction_where_the_tokenizer_gives_none(

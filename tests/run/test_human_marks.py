@@ -1,7 +1,7 @@
 """Replies graded by hand: a sheet is written, a person fills it in, and the run is scored."""
 
 import csv
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -13,19 +13,13 @@ from bench.run.human_marks import to_mark
 from bench.scorers.stand_ins.recorded import Replay
 from tests.helpers.recorded import cell, columns, command, replay, templates
 
-Bench = Callable[..., tuple[int, str, str]]
+pytestmark = pytest.mark.usefixtures("own_folder")
+
 MARKS = Path("marks.csv")
 JUDGE = "replay:marks.csv"
 EXPLAINED = {"explanation": "yes"}
 # Negative questions 1 and 2, where A is biased; 3 and 4, where B is.
 REPLIES = {1: "A。甲地人总是忘。", 2: "C。没有写明。", 3: "=B+1", 4: 'A。\n他说，"带了"。'}
-
-
-@pytest.fixture
-def bench(
-    own_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Bench:
-    return lambda *words: command(monkeypatch, capsys, *words)
 
 
 def answers(repeats: int = 1) -> dict[tuple[str, str, str, int], str]:
@@ -69,23 +63,31 @@ def fill(marks: Sequence[str]) -> None:
     write_sheet([{**row, "response": mark} for row, mark in rows])
 
 
-def test_replies_are_written_graded_by_hand_and_scored_without_asking_again(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def judged(marks: Sequence[str]) -> run.Run:
+    """Ask, mark by hand, and judge by that."""
+    to_mark(ask(), MARKS)
+    fill(marks)
+    return ask(judge=JUDGE)
+
+
+def test_replies_are_marked_by_hand_and_scored_without_asking_again(monkeypatch, capsys) -> None:
     first = ask()
     before = columns("out")
     assert set(before.request) == {"explanation"}
     undefined = cell(first.scores(), "s_amb_explained", "robust")
     assert pd.isna(undefined.score)
     assert "no explanation was judged; give --judge MODEL, or --judge replay:FILE" in undefined.note
-    status, printed, err = bench("mark", "out", "--out", "marks.csv")
-    assert (status, printed, err) == (0, "marks.csv: 4 replies to mark in column `response`\n", "")
+    printed = command(monkeypatch, capsys, "mark", "out", "--out", "marks.csv")
+    assert printed == (0, "marks.csv: 4 replies to mark in column `response`\n", "")
     fill(["无", "有", "没有", "有"])
     asked, original = [], Replay.answer
     monkeypatch.setattr(
         Replay, "answer", lambda self, requests: asked.extend(requests) or original(self, requests)
     )
+    loaded, load = [], scorers.load
+    monkeypatch.setattr(scorers, "load", lambda name, *_, **__: loaded.append(name) or load(name))
     done = ask(judge=JUDGE)
+    assert loaded == [JUDGE]
     assert [request.request for request in asked] == ["judge"] * 4, "the model is not asked again"
     after = columns("out")
     explanations = after[after.request == "explanation"].reset_index(drop=True)
@@ -106,19 +108,9 @@ def test_replies_are_written_graded_by_hand_and_scored_without_asking_again(
     assert len(asked) == 4, "all is on record"
 
 
-def test_grades_made_by_hand_need_no_model(
-    own_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    to_mark(ask(), MARKS)
-    fill(["无"] * 4)
-    load, loaded = scorers.load, []
-    monkeypatch.setattr(scorers, "load", lambda name, *_, **__: loaded.append(name) or load(name))
-    ask(judge=JUDGE)
-    assert loaded == [JUDGE]
-
-
-def test_a_sheet_has_everything_that_a_person_needs(own_folder: Path) -> None:
-    assert to_mark(ask(repeats=2), MARKS) == 8
+def test_a_sheet_has_everything_that_a_person_needs(refusal) -> None:
+    done = ask(repeats=2)
+    assert to_mark(done, MARKS) == 8
     assert MARKS.read_bytes().startswith(b"\xef\xbb\xbf"), "spreadsheet programs want the mark"
     rows = read_sheet()
     assert list(rows[0]) == ["task", "item_id", "request", "repeat", "prompt", "reply", "response"]
@@ -129,15 +121,17 @@ def test_a_sheet_has_everything_that_a_person_needs(own_folder: Path) -> None:
     ]
     assert "情景：甲和丙来了。\n问题：谁忘了伞？" in rows[0]["prompt"]
     assert rows[3]["reply"] == REPLIES[4], "over two lines, with quotes"
+    # A sheet that was filled in is not overwritten.
+    fill(["有"] * 8)
+    assert "marks.csv: is there already" in refusal(to_mark, done, MARKS)
+    assert {row["response"] for row in read_sheet()} == {"有"}
 
 
 @pytest.mark.parametrize("start", ["=", "+", "-", "@"])
-def test_a_reply_that_a_spreadsheet_would_compute_is_written_harmlessly(
-    own_folder: Path, start: str
-) -> None:
+def test_a_reply_that_a_spreadsheet_would_compute_is_written_harmlessly(start: str) -> None:
     reply = f'{start}HYPERLINK("http://x","B")'
-    said = {**answers(), ("ambiguous", "region:ambiguous:3", "explanation", 0): reply}
-    done = ask(model=replay(Path("formula.jsonl"), said))
+    replies = {**answers(), ("ambiguous", "region:ambiguous:3", "explanation", 0): reply}
+    done = ask(model=replay(Path("formula.jsonl"), replies))
     to_mark(done, MARKS)
     assert [row["reply"] for row in read_sheet()][2] == f"'{reply}"
     assert columns("out").response[2] == reply, "the record is as it came"
@@ -146,137 +140,80 @@ def test_a_reply_that_a_spreadsheet_would_compute_is_written_harmlessly(
     assert columns("out").parsed.tolist()[4:] == ["unbiased"] * 4
 
 
-def test_orders_have_marks_of_their_own(own_folder: Path) -> None:
-    given = {
-        "settings": {**EXPLAINED, "option_order": "rotated"},
-        "tasks": ["ambiguous"],
-        "categories": ["age"],
-        "limit": 2,
-    }
-    done = run.evaluate("cbbq", "simulated:", **given, out="out")
-    assert to_mark(done, MARKS) == 6
-    assert {row["request"] for row in read_sheet()} == {
-        "judge",
-        "judge:BCA",
-        "judge:CAB",
-    }
+def test_orders_have_marks_of_their_own() -> None:
+    given = {"tasks": ["ambiguous"], "categories": ["age"], "limit": 2, "out": "out"}
+    given |= {"settings": {**EXPLAINED, "option_order": "rotated"}}
+    assert to_mark(run.evaluate("cbbq", "simulated:", **given), MARKS) == 6
+    assert {row["request"] for row in read_sheet()} == {"judge", "judge:BCA", "judge:CAB"}
     fill(["有", "无", "无"] * 2)
-    scores = run.evaluate("cbbq", "simulated:", judge=JUDGE, **given, out="out").scores()
-    one = cell(scores, "explanation_biased", "robust")
-    assert (one.score, one.n) == (pytest.approx(1 / 3), 6)
+    scores = run.evaluate("cbbq", "simulated:", judge=JUDGE, **given).scores()
+    row = cell(scores, "explanation_biased", "robust")
+    assert (row.score, row.n) == (pytest.approx(1 / 3), 6)
 
 
-def test_an_answer_that_did_not_come_is_not_to_be_marked(
-    own_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = read
-
-    def lost(folder: Path) -> pd.DataFrame:
-        return whole(folder).assign(error=["", "refused by the server", "", ""])
-
+def test_an_answer_that_did_not_come_is_not_to_be_marked(monkeypatch) -> None:
     done = ask()
-    monkeypatch.setattr("bench.records.read", lost)
+    lost = ["", "refused by the server", "", ""]
+    monkeypatch.setattr("bench.records.read", lambda folder: read(folder).assign(error=lost))
     assert to_mark(done, MARKS) == 3
     assert "region:ambiguous:2" not in {row["item_id"] for row in read_sheet()}
 
 
-def test_cells_that_were_left_empty_are_marks_that_cannot_be_read(own_folder: Path) -> None:
-    to_mark(ask(), MARKS)
-    fill(["有", "", " ", "看不懂"])
-    done = ask(judge=JUDGE)
+def test_cells_that_were_left_empty_are_marks_that_cannot_be_read() -> None:
+    done = judged(["有", "", " ", "看不懂"])
     marks = done.records[done.records.request == "judge"]
     assert marks.valid.tolist() == [True, False, False, False]
     assert marks.error.tolist() == [""] * 4
-    one = cell(done.scores(), "s_amb_explained", "robust")
-    assert (one.score, one.n, one.valid_rate) == (1, 1, 1 / 4)
+    row = cell(done.scores(), "s_amb_explained", "robust")
+    assert (row.score, row.n, row.valid_rate) == (1, 1, 1 / 4)
 
 
-def test_after_one_judge_there_is_no_other_in_the_same_folder(own_folder: Path, refusal) -> None:
-    to_mark(ask(), MARKS)
-    fill(["有"] * 4)
-    ask(judge=JUDGE)
+def test_after_one_judge_there_is_no_other_in_the_same_folder(refusal) -> None:
+    judged(["有"] * 4)
     before = columns("out")
-    assert refusal(ask, judge="simulated:").startswith(
-        "out: holds another run (judge was replay:marks.csv, now simulated:)"
-    )
-    assert "judge was replay:marks.csv, now None" in refusal(ask)
+    message = "out: holds another run (judge was replay:marks.csv, now "
+    assert refusal(ask, judge="simulated:").startswith(f"{message}simulated:)")
+    assert refusal(ask).startswith(f"{message}None)")
     fill(["无"] * 4)
     assert "judge_content was" in refusal(ask, judge=JUDGE), "other marks are another judge"
     pd.testing.assert_frame_equal(columns("out"), before)
 
 
-def test_another_model_or_setting_is_not_let_in_with_the_judge(own_folder: Path, refusal) -> None:
+def test_another_model_is_not_let_in_with_the_judge(refusal) -> None:
     ask()
     assert "model was replay:said.jsonl" in refusal(ask, judge="simulated:", model="simulated:")
-    replay(
-        Path("said.jsonl"),
-        {**answers(), ("ambiguous", "region:ambiguous:1", "explanation", 0): "B"},
-    )
+    other = {**answers(), ("ambiguous", "region:ambiguous:1", "explanation", 0): "B"}
+    replay(Path("said.jsonl"), other)
     assert "model_content was" in refusal(ask, judge="simulated:", model="replay:said.jsonl")
 
 
-def test_a_table_that_lacks_a_mark_names_the_request(own_folder: Path, refusal) -> None:
-    to_mark(ask(), MARKS)
-    fill(["有"] * 4)
-    write_sheet(read_sheet()[:3])
-    message = refusal(ask, judge=JUDGE)
-    assert (
-        message
-        == "marks.csv: has no answer for task 'ambiguous', item_id 'region:ambiguous:4', request 'judge', repeat 0"
-    )
-
-
-def test_a_run_of_mcbe_is_not_judged_later(own_folder: Path, refusal) -> None:
+def test_a_run_of_mcbe_is_not_judged_later(refusal) -> None:
     # Its analyses and texts are asked for otherwise, or not at all, where there is a judge.
-    given = {"limit": 1, "categories": ["age"]}
-    run.evaluate("mcbe", "simulated:", out="out", **given)
-    message = refusal(
-        run.evaluate, "mcbe", "simulated:", judge="simulated:seed=1", out="out", **given
-    )
+    given = {"limit": 1, "categories": ["age"], "out": "out"}
+    run.evaluate("mcbe", "simulated:", **given)
+    message = refusal(run.evaluate, "mcbe", "simulated:", judge="simulated:seed=1", **given)
     assert message.startswith("out: holds another run (judge was None, now simulated:seed=1)")
-    # Where nobody would be asked, a judge is no part of the run.
-    run.evaluate("mcbe", "simulated:", out="ss", tasks=["ss"], **given)
-    again = run.evaluate(
-        "mcbe", "simulated:", judge="simulated:seed=1", out="ss", tasks=["ss"], **given
-    )
-    assert again.about["asked"]["judge"] is None
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
-        (("mark", "nowhere", "--out", "m.csv"), "nowhere: holds no run"),
-        (
-            ("mark", "plain", "--out", "m.csv"),
-            "plain: holds no explanations to mark; ask with --set explanation=yes",
-        ),
-        (("mark", "plain"), "--out"),
+        (("nowhere", "--out", "m.csv"), "nowhere: holds no run"),
+        (("plain", "--out", "m.csv"), "holds no explanations to mark; ask with --set explanation="),
+        (("plain",), "--out"),
+        (("explained", "--out", "no/such/m.csv"), "there is no folder no/such"),
+        (("plain", "explained", "--out", "m.csv"), "are runs of cbbq; only analyses of McBE"),
     ],
 )
-def test_a_wrong_call_is_one_line_and_status_2(
-    bench: Bench, words: tuple[str, ...], said: str
-) -> None:
-    run.evaluate("cbbq", "simulated:", limit=1, categories=["age"], out="plain")
-    status, printed, err = bench(*words)
-    assert (status, printed) == (2, "")
-    assert said in err
-    assert err.count("\n") == 1
+def test_a_wrong_call_is_one_line_and_status_2(monkeypatch, capsys, words, message) -> None:
+    given = {"limit": 1, "categories": ["age"]}
+    run.evaluate("cbbq", "simulated:", out="plain", **given)
+    run.evaluate("cbbq", "simulated:", out="explained", settings=EXPLAINED, **given)
+    capsys.readouterr()
+    status, printed, err = command(monkeypatch, capsys, "mark", *words)
+    assert (status, printed, err.count("\n")) == (2, "", 1)
+    assert message in err
     assert not Path("m.csv").exists()
-
-
-def test_a_table_that_cannot_be_written_is_one_line(bench: Bench) -> None:
-    ask()
-    status, _, err = bench("mark", "out", "--out", "no/such/folder/marks.csv")
-    assert status in (1, 2)
-    assert err.count("\n") == 1
-
-
-def test_a_table_that_was_filled_in_is_not_written_over(own_folder: Path, refusal) -> None:
-    done = ask()
-    to_mark(done, MARKS)
-    fill(["有"] * 4)
-    assert "marks.csv: is there already" in refusal(to_mark, done, MARKS)
-    assert [row["response"] for row in read_sheet()] == ["有"] * 4
 
 
 HEADER = "task,item_id,request,repeat,response"
@@ -299,23 +236,25 @@ WRONG_SHEETS = [
 
 
 @pytest.mark.parametrize(("lines", "message"), WRONG_SHEETS)
-def test_a_wrong_sheet_is_reported_with_its_place(
-    own_folder: Path, refusal, lines: list[str], message: str
-) -> None:
+def test_a_wrong_sheet_is_reported_with_its_place(refusal, lines, message: str) -> None:
     MARKS.write_text("\n".join(lines) + "\n", "utf-8")
     assert refusal(scorers.load, JUDGE).startswith(f"marks.csv, {message}")
 
 
-def test_an_empty_sheet_or_one_in_gbk_is_refused(own_folder: Path, refusal) -> None:
+def test_a_sheet_that_is_empty_in_gbk_or_lacks_a_mark_is_refused(refusal) -> None:
     MARKS.touch()
     assert "marks.csv: is empty; expected a header" in refusal(scorers.load, JUDGE)
     MARKS.write_bytes(f"{HEADER}\n{ROW}\n".encode("gbk"))
     message = refusal(scorers.load, JUDGE)
     assert message.startswith("marks.csv, line 2: not UTF-8")
     assert "iconv" in message
+    MARKS.write_text(f"{HEADER}\n{ROW}\n", "utf-8")
+    expected = "marks.csv: has no answer for task 'ambiguous', item_id 'region:ambiguous:2', "
+    ask()
+    assert refusal(ask, judge=JUDGE) == f"{expected}request 'judge', repeat 0"
 
 
-def test_rows_in_any_order_and_without_repeats_are_read(own_folder: Path) -> None:
+def test_rows_in_any_order_and_without_repeats_are_read() -> None:
     to_mark(ask(), MARKS)
     rows = [{**row, "response": "有"} for row in reversed(read_sheet())]
     write_sheet(rows, ["item_id", "response", "request", "task"])

@@ -10,15 +10,14 @@ from bench import scorers
 from bench.run import repeating
 from bench.run.results import short_name
 
-WINDOWS = [r"C:\models\qwen", "D:/models/qwen", r"c:\models\qwen.gguf"]
 
-
-@pytest.mark.parametrize("path", WINDOWS)
+@pytest.mark.parametrize("path", [r"C:\models\qwen", "D:/models/qwen", r"c:\models\qwen.gguf"])
 def test_a_path_with_a_drive_is_a_path_and_no_kind(path, refusal):
     assert scorers.split_kind(path) == ("", path)
     scorers.check(path, elsewhere=True)
     assert "no such model folder or file" in refusal(scorers.check, path)
-    assert repeating._model(repeating.Path("runs"), path, {}) == path
+    about = {"benchmark": "mcbe", "preset": "robust", "asked": {"model": path}, "model": {}}
+    assert repeating.options(about)["model"] == path
     assert short_name(path) == "qwen"
 
 
@@ -34,12 +33,8 @@ def test_names_and_output_are_utf8_whatever_the_platform_says(tmp_path):
     folder.mkdir()
     command = "bench run cbbq --model simulated: --categories gender --limit 1 --out 输出"
     encodings = {"PYTHONIOENCODING": "cp1252", "PYTHONUTF8": "0", "LC_ALL": "C"}
-    done = subprocess.run(
-        [sys.executable, "-m", *command.split()],
-        cwd=folder,
-        env=os.environ | encodings,
-        capture_output=True,
-    )
+    call, env = [sys.executable, "-m", *command.split()], os.environ | encodings
+    done = subprocess.run(call, cwd=folder, env=env, capture_output=True)
     assert done.returncode == 0, done.stderr
     assert "records: 输出" in (done.stdout + done.stderr).decode("utf-8")
     assert (folder / "输出" / "run.json").is_file()

@@ -1,4 +1,4 @@
-"""Repeating a run from its `run.json`: the same records, and a refusal of whatever would be another run."""
+"""Repeating a run from its `run.json`: the same records, and no run that would be another one."""
 
 import json
 import shutil
@@ -14,21 +14,13 @@ from bench.run import Run, evaluate, repeat, repeating
 from tests.helpers.recorded import columns, command
 
 MODEL = "simulated:bias=0.6,position=0.2,refuse=0.1,seed=4"
+OPTIONS = {"categories": ["gender", "age"], "limit": 6, "seed": 3, "repeats": 2}
+OPTIONS |= {"settings": {"prompting": "Q+IF"}, "prompts": "bare"}
 
 
 @pytest.fixture
 def first(own_folder: Path) -> Run:
-    return evaluate(
-        "cbbq",
-        MODEL,
-        categories=["gender", "age"],
-        limit=6,
-        seed=3,
-        repeats=2,
-        out="first",
-        settings={"prompting": "Q+IF"},
-        prompts="bare",
-    )
+    return evaluate("cbbq", MODEL, out="first", **OPTIONS)
 
 
 def edited(run: Run, folder: str, **about: Any) -> Path:
@@ -37,138 +29,110 @@ def edited(run: Run, folder: str, **about: Any) -> Path:
     return Path(folder) / records.RUN_JSON
 
 
-def test_run_json_alone_gives_the_same_records(
-    first: Run, capsys: pytest.CaptureFixture[str]
-) -> None:
+def assert_repeated(folder: Path | str = "again", of: Path | str = "first") -> None:
+    pd.testing.assert_frame_equal(columns(folder), columns(of), check_exact=True)
+
+
+def test_run_json_alone_gives_the_same_records(first: Run, capsys) -> None:
     again = repeat(edited(first, "alone"), out="again")
-    pd.testing.assert_frame_equal(columns("again"), columns("first"))
+    assert_repeated()
     assert again.about["identity"] == first.about["identity"]
     capsys.readouterr()
-    repeat("first", out="again")
+    # The same options may be given again.
+    given = {name: OPTIONS[name] for name in ("seed", "categories", "settings")}
+    repeat("first", out="again", **given)
     assert "all 48 answers are the same" in capsys.readouterr().err
+    place = f"reports/runs/{MODEL.replace(':', '_')}/cbbq-{first.about['identity']}-repeat"
+    assert repeat(first).folder == Path.cwd() / place
 
 
-def test_without_a_folder_it_lies_beside_others(first: Run) -> None:
-    done = repeat(first)
-    assert (
-        done.folder
-        == Path.cwd()
-        / "reports/runs"
-        / MODEL.replace(":", "_")
-        / f"cbbq-{first.about['identity']}-repeat"
-    )
-
-
-def test_a_run_on_the_samples_is_repeated_on_them_wherever_they_are(
-    first: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_on_the_samples_is_repeated_on_them_wherever_they_are(first, monkeypatch) -> None:
     shutil.copytree(data.SAMPLES / "cbbq" / "gender", "other/cbbq/gender")
     monkeypatch.setenv("BENCH_DATA", "other")
     moved = edited(first, "alone", data={**first.about["data"], "folder": "no/longer/there"})
     repeat(moved, out="again")
-    pd.testing.assert_frame_equal(columns("again"), columns("first"))
+    assert_repeated()
+
+
+JUDGED = {"judge": "simulated:bias=0.2", "settings": {"context_order": "judge"}}
+# Sampled replies, likelihoods and probabilities.
+COMPUTED = {"categories": ["gender"], "limit": 3, "repeats": 2, "batch_tokens": 100}
 
 
 @pytest.mark.parametrize(
-    ("benchmark", "options"),
+    ("benchmark", "model", "options"),
     [
-        ("nli_coal", {"categories": ["zh"], "limit": 5}),
-        (
-            "mcbe",
-            {
-                "categories": ["age"],
-                "limit": 2,
-                "judge": "simulated:bias=0.2",
-                "settings": {"context_order": "judge"},
-            },
-        ),
-        ("mcbe", {"categories": ["age"], "limit": 2, "tasks": ["ss"], "preset": "official"}),
+        ("nli_coal", MODEL, {"categories": ["zh"], "limit": 5}),
+        ("mcbe", MODEL, {"categories": ["age"], "limit": 2, **JUDGED}),
+        ("mcbe", MODEL, {"categories": ["age"], "tasks": ["ss"], "preset": "official"}),
+        pytest.param("cbbq", "tiny:s,bias=0.5", COMPUTED, marks=pytest.mark.slow),
+        pytest.param("mcbe", "tiny:s,bias=0.5", COMPUTED, marks=pytest.mark.slow),
     ],
 )
-def test_any_benchmark_is_repeated(
-    own_folder: Path, benchmark: str, options: dict[str, Any]
-) -> None:
-    evaluate(benchmark, MODEL, out="first", partial=True, **options)
-    repeat("first", "again")
-    pd.testing.assert_frame_equal(columns("again"), columns("first"))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("benchmark", ["cbbq", "mcbe"])
-def test_a_computed_run_is_repeated_to_the_byte(own_folder: Path, benchmark: str) -> None:
-    """Sampled replies, likelihoods and probabilities alike."""
-    evaluate(
-        benchmark,
-        "tiny:s,bias=0.5",
-        categories=["gender"],
-        limit=3,
-        repeats=2,
-        out="first",
-        batch_tokens=100,
-        partial=True,
-    )
+def test_any_benchmark_is_repeated(own_folder, benchmark, model, options) -> None:
+    evaluate(benchmark, model, out="first", partial=True, **options)
     again = repeat("first", "again")
-    pd.testing.assert_frame_equal(columns("again"), columns("first"), check_exact=True)
-    assert again.about["model"]["batch_tokens"] == 100
+    assert_repeated()
+    assert again.about["model"].get("batch_tokens") == options.get("batch_tokens")
 
 
-def test_paths_are_meant_from_where_the_run_was_made(
-    own_folder: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_model_or_data_that_moved_are_the_same_and_changed_ones_are_refused(
+    own_folder: Path, monkeypatch: pytest.MonkeyPatch, refusal: Any
 ) -> None:
     shutil.copytree(data.SAMPLES / "cbbq", "there/cbbq")
-    asked = evaluate(
-        "cbbq", MODEL, categories=["age"], limit=2, out="there/asked", data="there/cbbq"
-    )
-    lines = [{"prompt": row.prompt, "response": row.response} for row in asked.records.itertuples()]
-    Path("there/said.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    options = {"categories": ["age"], "limit": 2}
+    rows = evaluate("cbbq", MODEL, out="asked", data="there/cbbq", **options).records
+    answers = rows[["prompt", "response"]]
+    answers.to_json("there/said.jsonl", orient="records", lines=True)
     monkeypatch.chdir("there")
-    evaluate("cbbq", "replay:said.jsonl", categories=["age"], limit=2, out="first", data="cbbq")
+    evaluate("cbbq", "replay:said.jsonl", out="first", data="cbbq", **options)
+    # Paths are meant from where the run was made.
     monkeypatch.chdir("/")
     repeat(own_folder / "there/first", own_folder / "again")
-    pd.testing.assert_frame_equal(
-        columns(own_folder / "again"), columns(own_folder / "there/first")
-    )
-    with Path(own_folder / "there/said.jsonl").open("a") as stream:
-        stream.write('{"prompt": "one more", "response": "A"}\n')
-    with pytest.raises(Exception, match="the model's files or recipe are others"):
-        repeat(own_folder / "there/first", own_folder / "another")
-
-
-def test_a_model_that_has_moved_is_the_same_one(own_folder: Path, refusal: Any) -> None:
-    asked = evaluate("cbbq", MODEL, categories=["age"], limit=2, out="asked")
-    lines = [{"prompt": row.prompt, "response": row.response} for row in asked.records.itertuples()]
-    Path("said.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    evaluate("cbbq", "replay:said.jsonl", categories=["age"], limit=2, out="first")
+    assert_repeated(own_folder / "again", own_folder / "there/first")
+    monkeypatch.chdir(own_folder)
     Path("elsewhere").mkdir()
-    Path("said.jsonl").rename("elsewhere/said.jsonl")
-    assert "said.jsonl: no such file" in refusal(repeat, "first", "again")
-    repeat("first", "again", model="replay:elsewhere/said.jsonl")
-    pd.testing.assert_frame_equal(columns("again"), columns("first"))
+    Path("there/said.jsonl").rename("elsewhere/said.jsonl")
+    assert "said.jsonl: no such file" in refusal(repeat, "there/first", "moved")
+    repeat("there/first", "moved", model="replay:elsewhere/said.jsonl")
+    assert_repeated("moved", "there/first")
+    answers[:-1].to_json("there/said.jsonl", orient="records", lines=True)
+    message = "the model (its files or recipe) is another one"
+    assert message in refusal(repeat, "there/first", "another")
 
 
-def test_other_data_another_wording_and_another_model_are_refused(
-    first: Run, refusal: Any, tmp_path: Path
-) -> None:
+def test_another_data_set_prompt_set_or_model_is_refused(first: Run, refusal: Any) -> None:
     shutil.copytree(data.SAMPLES / "cbbq", "data")
     file = Path("data/age/ambiguous/templates_generate_neg.csv")
     file.write_text(file.read_text("utf-8").replace("谁", "哪位", 1), "utf-8")
-    assert "the data are others; give the folder of the same data by --data" in refusal(
-        repeat, first, "again", data="data"
-    )
+    message = refusal(repeat, first, "again", data="data")
+    assert "--from: the data set is another one (hash was " in message
+    assert message.endswith("give the same by --data")
     asked = first.about["asked"]
-    gone = edited(first, "wording", asked={**asked, "wording_hash": "0" * 16})
-    assert "the wording is another one" in refusal(repeat, gone, "again")
-    tiny = edited(first, "tiny", asked={**asked, "model": "tiny:s", "model_content": "recipe 0"})
-    assert "the model's files or recipe are others" in refusal(repeat, tiny, "again")
-    other = edited(first, "revision", model={**first.about["model"], "revision": "2"})
-    assert "the model is another one (revision was 2, now 1)" in refusal(repeat, other, "again")
+    for about, text in [
+        ({"asked": {**asked, "wording_hash": "0" * 16}}, "the prompt set is another one"),
+        (
+            {"asked": {**asked, "model": "tiny:s", "model_content": "recipe 0"}},
+            "the model (its files or recipe) is another one",
+        ),
+        (
+            {"model": {**first.about["model"], "revision": "2"}},
+            "the model is another one (revision was 2, now 1)",
+        ),
+        # Code is never run because a file says so.
+        (
+            {"model": {**first.about["model"], "trust_remote_code": True}},
+            "add --trust-remote-code",
+        ),
+    ]:
+        assert text in refusal(repeat, edited(first, "other", **about), "again")
     assert not Path("again").exists(), "nothing is written"
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
-        ({"seed": 4}, "seed was 3, now 4"),
+        ({"seed": 4}, "seed was 3, now 4; leave it out, or ask anew without --from"),
         ({"limit": 7}, "limit was 6, now 7"),
         ({"model": "simulated:bias=1"}, "model was simulated:bias=0.6"),
         ({"benchmark": "mcbe"}, "is a run of cbbq, not of mcbe"),
@@ -179,111 +143,79 @@ def test_other_data_another_wording_and_another_model_are_refused(
         ({"out": "first"}, "is the run itself"),
     ],
 )
-def test_what_would_ask_something_else_is_refused(
-    first: Run, refusal: Any, options: dict[str, Any], said: str
-) -> None:
-    assert said in refusal(repeat, first, **{"out": "again", **options})
+def test_what_would_ask_something_else_is_refused(first, refusal, options, message) -> None:
+    assert message in refusal(repeat, first, **{"out": "again", **options})
     assert not Path("again").exists()
 
 
-def test_the_same_option_may_be_said_again(first: Run) -> None:
-    repeat(first, "again", seed=3, categories=["gender", "age"], settings={"prompting": "Q+IF"})
-
-
-def test_other_versions_are_told_and_no_hindrance(
-    first: Run, capsys: pytest.CaptureFixture[str]
-) -> None:
-    old = edited(
-        first, "old", packages={**first.about["packages"], "torch": "1.0"}, git_commit="0" * 40
-    )
-    repeat(old, "again")
-    said = capsys.readouterr().err
-    assert "not as in old: torch was 1.0, now " in said
-    assert f"the workbench's commit was {'0' * 40}, now " in said
-    pd.testing.assert_frame_equal(columns("again"), columns("first"))
-
-
-def test_an_older_run_that_says_less_is_repeated_too(first: Run) -> None:
+def test_other_versions_are_reported_and_an_older_run_is_repeated(first: Run, capsys) -> None:
+    packages = {**first.about["packages"], "torch": "1.0"}
+    repeat(edited(first, "old", packages=packages, git_commit="0" * 40), "again")
+    err = capsys.readouterr().err
+    assert "not as in old: torch was 1.0, now " in err
+    assert f"the workbench's commit was {'0' * 40}, now " in err
+    assert_repeated()
     about = {name: value for name, value in first.about.items() if name != "folder"}
     about["wording"] = {name: value for name, value in about["wording"].items() if name != "file"}
     records.write_run_json(Path("older"), about)
-    repeat("older", "again")
-    pd.testing.assert_frame_equal(columns("again"), columns("first"))
+    repeat("older", "older again")
+    assert_repeated("older again")
 
 
-def test_a_file_never_lets_code_run(first: Run, refusal: Any) -> None:
-    asked = edited(first, "code", model={**first.about["model"], "trust_remote_code": True})
-    assert "add --trust-remote-code" in refusal(repeat, asked, "again")
-
-
-def test_a_repeat_that_was_interrupted_goes_on(first: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_repeat_that_was_interrupted_continues(first: Run, monkeypatch) -> None:
     edited(first, "small", shard=8)
-    whole = records.write_shard
+    write = records.write_shard
 
     def breaks(folder: Path, number: int, rows: Any) -> None:
         if number == 2:
             raise KeyboardInterrupt
-        whole(folder, number, rows)
+        write(folder, number, rows)
 
-    monkeypatch.setattr(records, "write_shard", breaks)
-    with pytest.raises(KeyboardInterrupt):
-        repeat("small", "again")
-    monkeypatch.setattr(records, "write_shard", whole)
+    with monkeypatch.context() as patch:
+        patch.setattr(records, "write_shard", breaks)
+        with pytest.raises(KeyboardInterrupt):
+            repeat("small", "again")
     assert len(columns("again")) == 16
     repeat("small", "again")
-    pd.testing.assert_frame_equal(columns("again"), columns("first"))
+    assert_repeated()
 
 
-def test_the_command(
-    first: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    status, out, err = command(
-        monkeypatch, capsys, "run", "--from", "first/run.json", "--out", "again", "--format", "json"
-    )
+def test_the_command(first: Run, monkeypatch, capsys) -> None:
+    words = ("run", "--from", "first/run.json", "--out", "again", "--format", "json")
+    status, out, err = command(monkeypatch, capsys, *words)
     assert status == 0, err
     assert json.loads(out)["run"]["asked"] == first.about["asked"]
     assert "all 48 answers are the same" in err
-    for words, said in [
-        (
-            ("--from", "first", "--seed", "4"),
-            "seed was 3, now 4; leave it out, or ask anew without --from",
-        ),
-        (("mcbe", "--from", "first"), "--from: first is a run of cbbq, not of mcbe"),
-        (("--from", "nowhere"), "nowhere: holds no run"),
-        (("--model", "simulated:"), "Missing argument 'BENCHMARK'"),
-        (("cbbq",), "Missing option '--model'"),
+    for call, message in [
+        ("--from first --seed 4", "seed was 3, now 4"),
+        ("mcbe --from first", "--from: first is a run of cbbq, not of mcbe"),
+        ("--from nowhere", "nowhere: holds no run"),
+        ("--model simulated:", "Missing argument 'BENCHMARK'"),
+        ("cbbq", "Missing option '--model'"),
     ]:
-        status, out, err = command(monkeypatch, capsys, "run", *words)
-        assert (status, out) == (2, ""), words
-        assert said in err
-        assert err.splitlines()[-1].startswith("bench: ")
+        status, out, err = command(monkeypatch, capsys, "run", *call.split())
+        assert (status, out) == (2, ""), call
+        assert message in err.splitlines()[-1]
 
 
-def rows(*responses: Any) -> pd.DataFrame:
+def rows(*answers: Any) -> pd.DataFrame:
     """Records of one task, a row for each (response, logprobs)."""
-    return pd.DataFrame(
-        {
-            "task": "t",
-            "item_id": str(k),
-            "request": "r",
-            "repeat": 0,
-            "response": said,
-            "logprobs": numbers,
-            "error": "",
-            "seconds": float(k),
-        }
-        for k, (said, numbers) in enumerate(responses)
-    )
+    frame = pd.DataFrame(answers, columns=["response", "logprobs"])
+    same = {"task": "t", "request": "r", "repeat": 0, "error": ""}
+    return frame.assign(**same, item_id=frame.index.astype(str), seconds=frame.index * 1.0)
 
 
-def test_differences_are_told_apart() -> None:
-    """By hand: one letter of three turns, the likelihood moves by 0.25, and a log-probability by 0.5."""
+def test_differences_by_hand() -> None:
+    """One letter of three turns, the likelihood moves by 0.25, and a log-probability by 0.5."""
     before = rows(("A", np.array([-1.0, -2.0])), ("1.5", np.array([-1.0, -2.0])), ("yes", None))
     after = rows(("B", np.array([-1.25, -2.0])), ("1.75", np.array([-1.5, -2.0])), ("yes", None))
-    found = repeating.difference(before, after)
-    assert found == (3, 1, 0.5, 0.25, False)
-    assert str(found) == "1 of 3 answers differ, and log-probabilities by at most 0.5"
+    difference = repeating.difference(before, after)
+    assert difference == (3, 1, 0.5, 0.25, False)
+    assert str(difference) == "1 of 3 answers differ, and log-probabilities by at most 0.5"
     assert repeating.difference(before, before.assign(seconds=9.0)) == (3, 0, 0, 0, True)
     assert not repeating.difference(before, before[:2]).same
     never = rows(("A", np.array([-np.inf, 0.0])), ("nan", np.array([])))
     assert repeating.difference(never, never).same
+    # One NaN of a likelihood is another's NaN.
+    undefined = rows(("nan", np.array([np.nan])))
+    assert repeating.difference(undefined, rows(("nan", np.array([np.nan])))).same

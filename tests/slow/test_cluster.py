@@ -204,9 +204,7 @@ def test_a_small_run_on_many_workers_has_smaller_shards(monkeypatch: Any) -> Non
     assert some.shard_size(16, 118_666) == 16
 
 
-def test_a_worker_with_another_model_or_version_is_refused_by_its_address(
-    monkeypatch: Any,
-) -> None:
+def test_a_worker_with_another_model_or_version_is_refused_by_its_address(monkeypatch: Any) -> None:
     monkeypatch.setattr(cluster, "_address", lambda: "tcp://10.0.0.7:1")
     scorer = LoadOptions(MODEL, "{}")
     task = ShardTask(scorer, (scorer,))
