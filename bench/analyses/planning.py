@@ -18,8 +18,7 @@ from bench.core.errors import BadInput
 from bench.data import frame
 from bench.metrics.bootstrap import Sample, leave_one_out
 from bench.metrics.influence import deviations, spread
-from bench.metrics.planning import detectable, units_needed
-from bench.metrics.significance import POWER
+from bench.metrics.significance import POWER, detectable, units_needed
 from bench.metrics.table import ALL, Headline
 from bench.run.plan import Plan
 from bench.run.results import Run

@@ -24,11 +24,18 @@ from bench.core.i18n import N_, _, sentences
 from bench.data import OWN_SAMPLES
 from bench.figures.cbbq import prompt_settings
 from bench.figures.style import FAINT, WIDTH, colours, set_title, style, wrap_label
-from bench.metrics.bootstrap import LEVEL
+from bench.metrics.bootstrap import LEVEL, resample
 from bench.metrics.cbbq.answers import answers as score_answers
 from bench.metrics.headline import listing
-from bench.metrics.readability import LESS_READABLE, favours_less_readable
-from bench.metrics.significance import Comparison, Statistic, comparison_sentence, holm, paired
+from bench.metrics.significance import (
+    LESS_READABLE,
+    Comparison,
+    Statistic,
+    compare_totals,
+    comparison_sentence,
+    favours_less_readable,
+    holm,
+)
 from bench.metrics.table import ALL
 from bench.run import evaluate_all
 from bench.run.results import Run, labels
@@ -278,7 +285,8 @@ def _change(
         )
         return np.nan, np.nan, Comparison(np.nan, np.nan, np.nan, np.nan, 0, np.nan, reason)
     mean = _mean_share(measure, kept)
-    change = paired(both, "category", "cluster", second, first, mean, part="part")
+    totals = resample(both, "category", "cluster", [*second, *first], part="part")
+    change = compare_totals(totals, mean)
     value = mean(list(sums.index))
     before, after = (float(value(sums[part].to_numpy()[None])[0]) for part in (first, second))
     if not change.note and len(kept) < len(categories):

@@ -5,9 +5,9 @@ not independent, such as the questions about one text, share a value in the colu
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -38,39 +38,18 @@ COLUMNS = ("item_id", "rater", "rating")
 # An interval needs this many clusters: with fewer, Student's t asks for percentiles beyond the
 # resamples.
 MIN_CLUSTERS = 5
-ONE_CATEGORY = "all ratings are of one category, so chance agrees as perfectly as the raters"
 # Values that differ by less are equal up to rounding.
 _ROUNDING = 1e-9
 # How the distance of two categories counts (Cohen, 1968).
 _POWER = {"linear": 1, "quadratic": 2}
 
 
-class Consistency(NamedTuple):
-    """How often a judge and people name the same winner.
-
-    Attributes:
-        rate: share of comparisons with the same winner, 0 to 1; NaN where none counts.
-        ci_low, ci_high: its 95 % interval, by bootstrap over items; NaN with a single item.
-        n: comparisons (a pair of models on an item) that count.
-        ties: share of all comparisons in which the judge, or people, or both, name no winner.
-    """
-
-    rate: float
-    ci_low: float
-    ci_high: float
-    n: int
-    ties: float
-
-
 class Kappa(NamedTuple):
-    """Agreement beyond chance: 1 is perfect, 0 is what chance gives.
+    """Agreement beyond chance: 1 is perfect, 0 is chance; NaN where undefined, and `note` says why.
 
     Attributes:
-        kappa: NaN where it is undefined.
-        ci_low, ci_high: its 95 % interval; NaN where there is none.
         n: items.
         raters: raters per item.
-        note: why a number is missing, or "".
     """
 
     kappa: float
@@ -82,12 +61,9 @@ class Kappa(NamedTuple):
 
 
 class SimulatedAnnotators(NamedTuple):
-    """Annotators who see the right category at a known rate.
+    """Annotators who give the right category with probability `reliability`.
 
-    Attributes:
-        reliability: probability that an annotator gives the right category; otherwise that of
-            another item at random.
-        raters: number of annotators.
+    Otherwise they give that of another item at random.
     """
 
     reliability: float = 0.9
@@ -100,38 +76,26 @@ class SimulatedAnnotators(NamedTuple):
         return self.reliability**2
 
     def annotate(self, truth: pd.DataFrame) -> pd.DataFrame:
-        """Annotate items whose right category is known.
+        """Annotate items: `category`, `item_id`, `rater`, `rating`.
 
         Args:
             truth: `category`, `item_id` and `topic`, the right answer; a wrong one is the topic of
                 an item of the same category.
-
-        Returns:
-            Columns `category`, `item_id`, `rater`, `rating`.
         """
         rng = np.random.default_rng(self.seed)
         parts = []
-        for category, items in truth.groupby("category", sort=False):
-            right = items.topic.to_numpy()
+        for _category, items in truth.groupby("category", sort=False):
             for k in range(self.raters):
-                wrong = rng.choice(right, len(right))
-                rating = np.where(rng.random(len(right)) < self.reliability, right, wrong)
-                annotated = {
-                    "category": category,
-                    "item_id": items.item_id.to_numpy(),
-                    "rater": f"simulated {k + 1}",
-                    "rating": rating,
-                }
-                parts.append(pd.DataFrame(annotated))
+                wrong = rng.choice(items.topic.to_numpy(), len(items))
+                is_right = rng.random(len(items)) < self.reliability
+                rating = np.where(is_right, items.topic, wrong)
+                rater = f"simulated {k + 1}"
+                parts.append(items[["category", "item_id"]].assign(rater=rater, rating=rating))
         return pd.concat(parts, ignore_index=True)
 
 
 def severity_level(scores: npt.ArrayLike) -> np.ndarray:
-    """Return the level of severity, 0 to 4, of each bias score from 0 to 10.
-
-    Raises:
-        BadInput: a score is outside 0 to 10.
-    """
+    """Return the level of severity, 0 to 4, of each bias score from 0 to 10."""
     values = np.asarray(scores, dtype=np.float64)
     outside = values[~((values >= 0) & (values <= HIGHEST))]
     if len(outside):
@@ -148,17 +112,9 @@ def read_human(path: Path) -> pd.DataFrame:
     Args:
         path: a CSV file with these columns; others are ignored. Several people, or repeats, give
             several rows.
-
-    Raises:
-        BadInput: a column or a cell is missing, a score is not a number from 0 to 100, or there are
-            no rows.
     """
-    columns = ("item_id", "model", "human")
-    rows = []
-    for place, cells, _row in _filled_rows(path, columns):
-        score = _number_in(cells["human"], 100, f"{place}, column `human`", "number")
-        rows.append((cells["item_id"], cells["model"], score))
-    return pd.DataFrame(rows, columns=list(columns))
+    columns = ["item_id", "model", "human"]
+    return pd.DataFrame(_read_rows(path, columns, 100))[columns]
 
 
 def read_annotations(path: Path, *, levels: bool = False) -> pd.DataFrame:
@@ -168,45 +124,39 @@ def read_annotations(path: Path, *, levels: bool = False) -> pd.DataFrame:
         path: a CSV file with the columns item_id, rater, rating, one row per rating. Without a
             column `category`, it is the part of `item_id` before the first colon.
         levels: ratings are McBE's severities from 0 to 10, whose five levels are compared.
-
-    Raises:
-        BadInput: a column or a cell is missing, there are no rows, or with `levels` a rating is not
-            a number from 0 to 10.
     """
+    table = pd.DataFrame(_read_rows(path, COLUMNS, HIGHEST if levels else 0))
+    if levels:
+        table["rating"] = [f"level {k + 1}" for k in severity_level(table.rating)]
+    given = table.category.str.strip() if "category" in table else ""
+    before_colon = table.item_id.str.partition(":")[0]
+    table["category"] = before_colon.where(pd.Series(given, table.index) == "", given)
+    return table[["category", *COLUMNS]]
+
+
+def _read_rows(path: Path, columns: Sequence[str], highest: float) -> list[dict[str, object]]:
+    """Read filled cells of `columns`, the last one a number up to `highest` if that is above 0."""
     rows = []
-    for place, cells, row in _filled_rows(path, COLUMNS):
-        if levels:
-            where = f"{place}, column `rating`"
-            severity = _number_in(cells["rating"], HIGHEST, where, "severity")
-            cells["rating"] = f"level {int(severity_level(severity)) + 1}"
-        category = row.get("category", "").strip() or cells["item_id"].partition(":")[0]
-        rows.append({"category": category, **cells})
-    return pd.DataFrame(rows)
-
-
-def _filled_rows(
-    path: Path, columns: Sequence[str]
-) -> Iterator[tuple[str, dict[str, str], dict[str, str]]]:
-    """Yield the place, the stripped cells of `columns` and all cells of each row."""
-    rows = read_csv(path, columns)
+    for line, row in enumerate(read_csv(path, columns), start=1):
+        cells: dict[str, object] = {**row, **{name: row[name].strip() for name in columns}}
+        for name in columns:
+            if not cells[name]:
+                raise BadInput(f"{path}, row {line}, column `{name}`: is empty")
+        if highest:
+            text = str(cells[columns[-1]])
+            cells[columns[-1]] = value = to_number(text)
+            if not 0 <= value <= highest:
+                where = f"{path}, row {line}, column `{columns[-1]}`"
+                raise BadInput(f"{where}: {text!r} is no number from 0 to {highest}")
+        rows.append(cells)
     if not rows:
         raise BadInput(f"{path}: has a header, but no rows")
-    for line, row in enumerate(rows, start=1):
-        cells = {name: row[name].strip() for name in columns}
-        for name, cell in cells.items():
-            if not cell:
-                raise BadInput(f"{path}, row {line}, column `{name}`: is empty")
-        yield f"{path}, row {line}", cells, row
+    return rows
 
 
-def _number_in(text: str, highest: float, where: str, kind: str) -> float:
-    value = to_number(text)
-    if not 0 <= value <= highest:
-        raise BadInput(f"{where}: {text!r} is no {kind} from 0 to {highest}")
-    return value
-
-
-def winner_consistency(judgements: pd.DataFrame, ties: str = "exclude") -> Consistency:
+def winner_consistency(
+    judgements: pd.DataFrame, ties: str = "exclude", *, by_pair: bool = False
+) -> pd.DataFrame:
     """Compute how often judge and people name the same winner (McBE, judge validation).
 
     Args:
@@ -218,73 +168,43 @@ def winner_consistency(judgements: pd.DataFrame, ties: str = "exclude") -> Consi
             left out. `half`: 1/2 where one side has a tie, 1 where both have. `third`: 1 where both
             have a tie, 0 where one has.
 
-    Raises:
-        BadInput: unknown `ties`, a column is missing or not numeric, or no item has two models.
-    """
-    return _consistency(_compare_winners(judgements, ties))
-
-
-def by_pair(judgements: pd.DataFrame, ties: str = "exclude") -> pd.DataFrame:
-    """Compute `winner_consistency` of each pair of models, and whether their means agree.
-
     Returns:
-        One row per pair: model_a, model_b (in the order of their names); rate, ci_low, ci_high, n,
-        ties; items compared; judge_mean_difference and human_mean_difference (model_a's mean less
-        model_b's over the items compared); same_winner, whether both differences point to the same
-        model, or both to none.
+        One row, or with `by_pair` one per pair of models, `model_a` and `model_b`: the `rate` with
+        its interval by bootstrap over items, `ci_low` and `ci_high`; comparisons that count, `n`;
+        the share without a winner on one side or both, `ties`; `items` compared; the means of
+        model_a less those of model_b, `judge_mean_difference` and `human_mean_difference`; and
+        whether these name the same winner, or both none, `same_winner`.
     """
-    rows = []
-    pairs = _compare_winners(judgements, ties).groupby(["model_a", "model_b"])
-    for (first, second), compared in pairs:
-        means = compared[["judge", "human"]].mean()
-        winners = _winner(means)
-        rows.append(
-            {
-                "model_a": first,
-                "model_b": second,
-                **_consistency(compared)._asdict(),
-                "items": len(compared),
-                "judge_mean_difference": float(means.judge),
-                "human_mean_difference": float(means.human),
-                "same_winner": bool(winners.judge == winners.human),
-            }
-        )
-    return pd.DataFrame(rows)
-
-
-def _compare_winners(judgements: pd.DataFrame, ties: str) -> pd.DataFrame:
-    """Return one row per item and pair of models: differences, `agreed`, `counted` and `tied`."""
     if ties not in TIES:
         raise BadInput(expected(ties, TIES, "way to count ties"))
-    require_columns(judgements, ("item_id", "model", "judge", "human"), "judgements", filled=2)
-    scores = judgements[["judge", "human"]]
-    for name in scores:
-        if not pd.api.types.is_numeric_dtype(scores[name]):
-            raise BadInput(f"judgements: column `{name}` holds something else than numbers")
-        if np.isinf(scores[name]).any():
-            raise BadInput(f"judgements: column `{name}` holds an infinite number")
-    means = scores.groupby([judgements.item_id, judgements.model]).mean().dropna().reset_index()
+    scores = judgements.groupby(["item_id", "model"])[["judge", "human"]]
+    means = scores.mean().dropna().reset_index()
     pairs = means.merge(means, on="item_id", suffixes=("_a", "_b"))
-    pairs = pairs[pairs.model_a < pairs.model_b]
+    pairs = pairs[pairs.model_a < pairs.model_b].assign(stratum=ALL)
     if pairs.empty:
         names = ", ".join(map(str, sorted(means.model.unique()))) or "none"
         raise BadInput(
             f"no item has scores of two models by judge and people; models with scores: {names}"
         )
-    judge, human = pairs.judge_a - pairs.judge_b, pairs.human_a - pairs.human_b
-    judge_winner, human_winner = _winner(judge), _winner(human)
-    alike, tied = judge_winner == human_winner, (judge_winner == 0) | (human_winner == 0)
+    pairs["judge"], pairs["human"] = pairs.judge_a - pairs.judge_b, pairs.human_a - pairs.human_b
+    judge, human = _winner(pairs.judge), _winner(pairs.human)
+    alike, tied = judge == human, (judge == 0) | (human == 0)
     # Where one side has a tie and the other has none, they are not alike.
     agreed = alike.astype(float).mask(tied & ~alike, 0.5 if ties == "half" else 0.0)
     counted = ~tied | (ties != "exclude")
-    return pairs[["item_id", "model_a", "model_b"]].assign(
-        judge=judge,
-        human=human,
-        agreed=agreed.where(counted, 0.0),
-        counted=counted.astype(float),
-        tied=tied,
-        stratum="all",
-    )
+    pairs["tied"], pairs["counted"] = tied, counted.astype(float)
+    pairs["agreed"] = agreed.where(counted, 0.0)
+    keys = ["model_a", "model_b"] if by_pair else ["stratum"]
+    rows = []
+    for key, part in pairs.groupby(keys):
+        totals = resample(part, "stratum", "item_id", ["agreed", "counted"])
+        share = estimate(totals, lambda sums: sums[:, 0, 0] / sums[:, 0, 1], (0, 1), size="counted")
+        mean = part[["judge", "human"]].mean()
+        numbers = (*share, int(part.counted.sum()), part.tied.mean(), len(part), *mean)
+        rows.append((*key, *numbers, bool(np.ptp(_winner(mean)) == 0)))
+    of_means = ["judge_mean_difference", "human_mean_difference", "same_winner"]
+    columns = [*keys, "rate", "ci_low", "ci_high", "n", "ties", "items", *of_means]
+    return pd.DataFrame(rows, columns=columns).drop(columns=[] if by_pair else keys)
 
 
 def _winner(difference: pd.Series) -> pd.Series:
@@ -292,130 +212,56 @@ def _winner(difference: pd.Series) -> pd.Series:
     return np.sign(difference.mask(difference.abs() < _ROUNDING, 0.0))
 
 
-def _consistency(compared: pd.DataFrame) -> Consistency:
-    totals = resample(compared, "stratum", "item_id", ["agreed", "counted"])
-    share = estimate(totals, lambda sums: sums[:, 0, 0] / sums[:, 0, 1], (0, 1), size="counted")
-    return Consistency(*share, int(compared.counted.sum()), float(compared.tied.mean()))
-
-
 def fleiss_kappa(ratings: pd.DataFrame) -> Kappa:
     """Compute Fleiss' kappa of several raters' categories of the same items (Fleiss, 1971).
 
     The value is statsmodels'; the interval is a bootstrap over items, or over `cluster` where there
     is that column. With `severity_level` of bias scores as ratings it is McBE's.
-
-    Args:
-        ratings: rows with item_id, rater and rating, a category.
-
-    Raises:
-        BadInput: a column or a rating is missing, there are fewer than two raters, or someone has
-            rated an item twice or not at all.
     """
     table = _ratings_table(ratings)
     n, raters = table.shape
     codes = pd.factorize(table.to_numpy().ravel())[0].reshape(n, raters)
     counts, categories = inter_rater.aggregate_raters(codes)
     if len(categories) == 1:
-        return Kappa(math.nan, math.nan, math.nan, n, raters, ONE_CATEGORY)
+        return _undefined(n, raters)
     agreed = ((counts**2).sum(1) - raters) / (raters * (raters - 1))
-    sums = np.column_stack([counts, agreed, np.ones(n)])
 
     def kappa(drawn: np.ndarray) -> np.ndarray:
         by_category, agreed, items = drawn[:, :-2], drawn[:, -2], drawn[:, -1]
         chance = ((by_category / (items[:, None] * raters)) ** 2).sum(1)
         return (agreed / items - chance) / np.where(1 - chance > _ROUNDING, 1 - chance, np.nan)
 
+    sums = np.column_stack([counts, agreed, np.ones(n)])
     clusters = _clusters(ratings, table) if "cluster" in ratings else table.index
-    _value, low, high, note = _bootstrap(sums, clusters, kappa)
-    return Kappa(float(inter_rater.fleiss_kappa(counts)), low, high, n, raters, note)
+    drawn = _bootstrap(sums, list(clusters), kappa, raters)
+    return drawn._replace(kappa=float(inter_rater.fleiss_kappa(counts)))
 
 
 def cohen_kappa(
     first: Sequence[object],
     second: Sequence[object],
     weights: Literal["linear", "quadratic"] | None = None,
+    clusters: Sequence[object] | None = None,
 ) -> Kappa:
-    """Compute Cohen's kappa of two raters' categories of the same items, by statsmodels.
+    """Compute Cohen's kappa of two raters' categories of the same items, in the same order.
 
     Args:
-        first, second: one category per item, in the same order.
         weights: None counts every disagreement alike; `linear` and `quadratic` weigh it by the
             distance of the two categories, which must be numbers, or by its square.
-
-    Raises:
-        BadInput: no items, unequal numbers of ratings, a missing rating, unknown weights, or
-            weights of categories that are not numbers.
+        clusters: what each item belongs to, where items are not independent, such as the questions
+            about one text; the interval is then by bootstrap over clusters, as statsmodels' formula
+            would be too narrow. In simulated studies of 5 to 24 texts with four questions each, of
+            which both people found three in ten texts hard, 95 % intervals over texts held the true
+            kappa in 92 to 97 %, the formula's in 80 to 90 %.
     """
-    codes, categories = _rated_by_two(first, second, weights)
-    n, k = codes.shape[1], len(categories)
-    if k == 1:
-        return Kappa(math.nan, math.nan, math.nan, n, 2, ONE_CATEGORY)
-    table = np.bincount(codes[0] * k + codes[1], minlength=k * k).reshape(k, k)
-    distances = np.asarray(categories, dtype=np.float64) if weights else None
-    with np.errstate(all="ignore"):  # statsmodels divides by its variances, which may be 0
-        result = inter_rater.cohens_kappa(table, weights=distances, wt=weights)
-    value = float(result.kappa)
-    # The formula is for many items; a variance of 0 does not make a kappa certain.
-    if not result.var_kappa > _ROUNDING:
-        note = "the formula gives its variance as nought, so there is no interval"
-        return Kappa(value, math.nan, math.nan, n, 2, note)
-    return Kappa(value, float(result.kappa_low), float(result.kappa_upp), n, 2, "")
-
-
-def clustered_kappa(
-    first: Sequence[object],
-    second: Sequence[object],
-    clusters: Sequence[object],
-    weights: Literal["linear", "quadratic"] | None = None,
-) -> Kappa:
-    """Compute Cohen's kappa as `cohen_kappa`, with an interval by bootstrap over clusters of items.
-
-    For items that are not independent, such as the questions about one text: the formula takes each
-    for an observation of its own, so its interval is too narrow. In simulated studies of 5 to 24
-    texts with four questions each, of which both people found three in ten texts hard, 95 %
-    intervals over texts held the true kappa in 92 to 97 %, the formula's in 80 to 90 %.
-
-    Args:
-        clusters: the cluster of each item.
-
-    Raises:
-        BadInput: as `cohen_kappa`, or unequal numbers of items and clusters.
-    """
-    plain = cohen_kappa(first, second, weights)
-    if len(clusters) != plain.n:
-        raise BadInput(
-            f"each item needs its cluster; found {plain.n} items and {len(clusters)} clusters"
-        )
-    if math.isnan(plain.kappa):
-        return plain
-    codes, categories = _rated_by_two(first, second, weights)
-    k = len(categories)
-    distance = 1 - np.eye(k)  # without weights, any two categories are equally far apart
-    if weights:
-        values = categories.to_numpy(float)
-        distance = np.abs(np.subtract.outer(values, values)) ** _POWER[weights]
-
-    def kappa(drawn: np.ndarray) -> np.ndarray:
-        table = drawn.reshape(-1, k, k) / drawn.sum(1)[:, None, None]
-        chance = (table.sum(2)[:, :, None] * table.sum(1)[:, None, :] * distance).sum((1, 2))
-        chance = np.where(chance > _ROUNDING, chance, np.nan)
-        # Rounded, so that a rater who gives everything the same category has exactly 0.
-        return np.round(1 - (table * distance).sum((1, 2)) / chance, 12)
-
-    cells = np.eye(k * k)[codes[0] * k + codes[1]]
-    value, low, high, note = _bootstrap(cells, clusters, kappa)
-    return Kappa(value, low, high, plain.n, 2, note)
-
-
-def _rated_by_two(
-    first: Sequence[object], second: Sequence[object], weights: str | None
-) -> tuple[np.ndarray, pd.Index]:
-    """Return the codes of both raters' categories, [2, items], and the categories."""
     if weights not in (None, *_POWER):
         raise BadInput(expected(weights, (None, *_POWER), "weighting of Cohen's kappa"))
-    if len(first) != len(second) or not len(first):
+    n = len(first)
+    lengths = [len(values) for values in (first, second, clusters) if values is not None]
+    if set(lengths) != {n} or not n:
         raise BadInput(
-            f"two raters of the same items are needed; found {len(first)} and {len(second)} ratings"
+            "two raters' ratings of the same items, and their clusters if any, are needed; found "
+            f"{', '.join(map(str, lengths))}"
         )
     both = pd.concat([pd.Series(list(first)), pd.Series(list(second))], ignore_index=True)
     missing = both.isna().to_numpy().reshape(2, -1).any(0)
@@ -425,41 +271,83 @@ def _rated_by_two(
         raise BadInput(
             f"{weights} weights need numbers as categories, such as levels; found {both[0]!r}"
         )
-    codes, categories = pd.factorize(both, sort=bool(weights))
-    return codes.reshape(2, -1), categories
+    flat, categories = pd.factorize(both, sort=bool(weights))
+    k = len(categories)
+    if k == 1:
+        return _undefined(n, 2)
+    cells = np.eye(k * k)[flat[:n] * k + flat[n:]]
+    values = np.asarray(categories, dtype=np.float64 if weights else object)
+    if clusters is None:
+        table = cells.sum(0).reshape(k, k)
+        with np.errstate(all="ignore"):  # statsmodels divides by its variances, which may be 0
+            result = inter_rater.cohens_kappa(table, values if weights else None, wt=weights)
+        # The formula is for many items; a variance of 0 does not make a kappa certain.
+        if not result.var_kappa > _ROUNDING:
+            why = "the formula gives its variance as nought, so there is no interval"
+            return Kappa(float(result.kappa), math.nan, math.nan, n, 2, why)
+        interval = float(result.kappa_low), float(result.kappa_upp)
+        return Kappa(float(result.kappa), *interval, n, 2, "")
+    distance = 1 - np.eye(k)  # without weights, any two categories are equally far apart
+    if weights:
+        distance = np.abs(np.subtract.outer(values, values)) ** _POWER[weights]
+
+    def kappa(drawn: np.ndarray) -> np.ndarray:
+        table = drawn.reshape(-1, k, k) / drawn.sum(1)[:, None, None]
+        chance = (table.sum(2)[:, :, None] * table.sum(1)[:, None, :] * distance).sum((1, 2))
+        chance = np.where(chance > _ROUNDING, chance, np.nan)
+        # Rounded, so that a rater who gives everything the same category has exactly 0.
+        return np.round(1 - (table * distance).sum((1, 2)) / chance, 12)
+
+    return _bootstrap(cells, clusters, kappa, 2)
+
+
+def _undefined(n: int, raters: int) -> Kappa:
+    why = "all ratings are of one category, so chance agrees as perfectly as the raters"
+    return Kappa(math.nan, math.nan, math.nan, n, raters, why)
 
 
 def _bootstrap(
-    sums: np.ndarray, clusters: Iterable[Any], statistic: Callable[[np.ndarray], np.ndarray]
-) -> tuple[float, float, float, str]:
-    """Return a kappa of sums over items with its interval over clusters, and why there is none."""
+    sums: np.ndarray,
+    clusters: Sequence[object],
+    statistic: Callable[[np.ndarray], np.ndarray],
+    raters: int,
+) -> Kappa:
+    """Compute a kappa of sums over items with its interval over clusters."""
     columns = [str(k) for k in range(sums.shape[1])]
-    rows = pd.DataFrame(sums, columns=columns).assign(stratum="all", cluster=list(clusters))
+    rows = pd.DataFrame(sums, columns=columns).assign(stratum=ALL)
+    rows["cluster"] = np.array(clusters, dtype=object)
     totals = resample(rows, "stratum", "cluster", columns)
     value, low, high = estimate(totals, lambda drawn: statistic(drawn[:, 0]))
-    note = ""
-    if math.isnan(low) and value == 1:
-        note = "raters agree on every item, so resamples are all alike and there is no interval"
-    elif math.isnan(low):
-        note = "too few items, or too few of another category, for an interval"
-    return value, low, high, note
+    why = ""
+    if math.isnan(low):
+        why = "too few items, or too few of another category, for an interval"
+        if value == 1:
+            why = "raters agree on every item, so resamples are all alike and there is no interval"
+    return Kappa(value, low, high, len(sums), raters, why)
 
 
 def _ratings_table(ratings: pd.DataFrame) -> pd.DataFrame:
     """Return the categories, one row per item and one column per rater."""
-    require_columns(ratings, COLUMNS, "ratings", filled=2)
-    missing = ratings[ratings.rating.isna() | (ratings.rating == "")]
-    if len(missing):
-        first = missing.iloc[0]
-        raise BadInput(f"item {first.item_id}: the rating of {first.rater} is missing")
     check_raters(ratings)
-    table = ratings.pivot_table(index="item_id", columns="rater", values="rating", aggfunc="first")
+    ratings = ratings.assign(rating=ratings.rating.mask(ratings.rating == ""))
+    table = ratings.pivot_table(
+        index="item_id", columns="rater", values="rating", aggfunc="first", dropna=False
+    )
     gaps = table.isna()
     if gaps.any(axis=None):
         item = gaps.index[gaps.any(axis=1)][0]
         rater = gaps.columns[gaps.loc[item]][0]
         raise BadInput(f"item {item}: {rater} has not rated it; every rater rates every item")
     return table
+
+
+def _clusters(ratings: pd.DataFrame, table: pd.DataFrame) -> pd.Series:
+    """Return the cluster of each item of a table of ratings."""
+    by_item = ratings.groupby("item_id").cluster
+    several = by_item.nunique()[lambda n: n > 1]
+    if len(several):
+        raise BadInput(f"item {several.index[0]}: is of {several.iloc[0]} clusters; expected one")
+    return by_item.first()[table.index]
 
 
 def check_raters(ratings: pd.DataFrame) -> None:
@@ -470,18 +358,6 @@ def check_raters(ratings: pd.DataFrame) -> None:
         raise BadInput(f"item {first.item_id}: {first.rater} has rated it more than once")
     if ratings.rater.nunique() < 2:
         raise BadInput(f"agreement needs at least two raters; found {ratings.rater.nunique()}")
-
-
-def require_columns(
-    rows: pd.DataFrame, columns: Sequence[str], name: str, *, filled: int = 0
-) -> None:
-    """Refuse rows without `columns`, or with empty cells in the first `filled` of them."""
-    missing = [column for column in columns if column not in rows]
-    if missing:
-        raise BadInput(f"{name}: column `{missing[0]}` is missing; needed: {', '.join(columns)}")
-    for column in columns[:filled]:
-        if rows[column].isna().any():
-            raise BadInput(f"{name}: column `{column}` has an empty cell")
 
 
 def kappas(annotations: pd.DataFrame) -> pd.DataFrame:
@@ -496,22 +372,26 @@ def kappas(annotations: pd.DataFrame) -> pd.DataFrame:
         `category`, `kappa`, `ci_low`, `ci_high`, `n` (items), `clusters` (where there are some),
         `raters`, `agreed` (share of items that all rate alike), `band` (its name after Landis and
         Koch), `note`. Over all items it is defined where all categories have the same raters.
-
-    Raises:
-        BadInput: a category has one rater, an item that not all its raters have rated, or an item
-            of two clusters.
     """
     parts = [(str(name), part) for name, part in annotations.groupby("category", sort=False)]
-    rows = [_kappa_row(name, part, _kappa(part)) for name, part in parts]
+    results = [_kappa(part) for _name, part in parts]
     if len(parts) > 1:
         if len({frozenset(part.rater) for _name, part in parts}) == 1:
-            kappa = _kappa(annotations)
+            overall = _kappa(annotations)
         else:
             n, raters = annotations.item_id.nunique(), annotations.rater.nunique()
-            note = "categories have other raters, so there is no kappa over all of them"
-            kappa = Kappa(math.nan, math.nan, math.nan, n, raters, note)
-        rows.insert(0, _kappa_row(ALL, annotations, kappa))
-    return pd.DataFrame(rows)
+            why = "categories have other raters, so there is no kappa over all of them"
+            overall = Kappa(math.nan, math.nan, math.nan, n, raters, why)
+        parts, results = [(ALL, annotations), *parts], [overall, *results]
+    table = pd.DataFrame(results)
+    table.insert(0, "category", [name for name, _part in parts])
+    if "cluster" in annotations:
+        table.insert(5, "clusters", [part.cluster.nunique() for _name, part in parts])
+    categories_per_item = [part.groupby("item_id").rating.nunique() for _name, part in parts]
+    alike = [float((n == 1).mean()) for n in categories_per_item]
+    table.insert(len(table.columns) - 1, "agreed", alike)
+    table.insert(len(table.columns) - 1, "band", [band(value) for value in table.kappa])
+    return table
 
 
 def band(kappa: float) -> str:
@@ -522,46 +402,18 @@ def band(kappa: float) -> str:
 
 
 def _kappa(ratings: pd.DataFrame) -> Kappa:
-    result = fleiss_kappa(ratings)  # for two raters too: it refuses gaps and doubles
-    clustered = "cluster" in ratings
-    if result.raters == 2:
-        table = _ratings_table(ratings)
-        both = list(table.iloc[:, 0]), list(table.iloc[:, 1])
-        if not clustered:
-            return cohen_kappa(*both)
-        result = clustered_kappa(*both, list(_clusters(ratings, table)))
-    if not clustered:
+    table, is_clustered = _ratings_table(ratings), "cluster" in ratings
+    if len(table.columns) == 2:
+        clusters = list(_clusters(ratings, table)) if is_clustered else None
+        result = cohen_kappa(list(table.iloc[:, 0]), list(table.iloc[:, 1]), clusters=clusters)
+    else:
+        result = fleiss_kappa(ratings)
+    if not is_clustered:
         return result
-    shared = ratings.groupby("item_id").cluster.nunique()
-    if (shared > 1).any():
-        raise BadInput(
-            f"item {shared.index[shared > 1][0]}: is of {shared.max()} clusters; expected one"
-        )
-    n, note = ratings.cluster.nunique(), result.note
+    n, why = ratings.cluster.nunique(), result.note
     if n < MIN_CLUSTERS and not math.isnan(result.kappa):
-        note = f"{n} cluster{'s' * (n != 1)} of items: an interval needs {MIN_CLUSTERS} at least"
-    return result._replace(ci_low=math.nan, ci_high=math.nan, note=note) if note else result
-
-
-def _clusters(ratings: pd.DataFrame, table: pd.DataFrame) -> pd.Series:
-    """Return the cluster of each item of a table of ratings."""
-    return ratings.groupby("item_id").cluster.first()[table.index]
-
-
-def _kappa_row(category: str, ratings: pd.DataFrame, result: Kappa) -> dict[str, object]:
-    alike = ratings.groupby("item_id").rating.agg(lambda given: (given == given.iloc[0]).all())
-    return {
-        "category": category,
-        "kappa": result.kappa,
-        "ci_low": result.ci_low,
-        "ci_high": result.ci_high,
-        "n": result.n,
-        **({"clusters": ratings.cluster.nunique()} if "cluster" in ratings else {}),
-        "raters": result.raters,
-        "agreed": float(alike.mean()),
-        "band": band(result.kappa),
-        "note": result.note,
-    }
+        why = f"{n} cluster{'s' * (n != 1)} of items: an interval needs {MIN_CLUSTERS} at least"
+    return result._replace(ci_low=math.nan, ci_high=math.nan, note=why) if why else result
 
 
 def kappa_sentence(kappas: pd.DataFrame, who: str) -> str:
@@ -571,8 +423,8 @@ def kappa_sentence(kappas: pd.DataFrame, who: str) -> str:
         kappas: as `kappas` returns them.
         who: the annotators, in a sentence.
     """
-    overall = kappas[kappas.category == ALL]
-    row = (overall if len(overall) else kappas).iloc[0]
+    # Over all items, where there are several categories.
+    row = kappas.iloc[0]
     if pd.isna(row.kappa):
         return _(
             "The agreement of {who} over all items has no kappa: {why}.",

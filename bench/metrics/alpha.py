@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from bench.core.errors import BadInput, expected
-from bench.metrics.agreement import COLUMNS, check_raters, require_columns
+from bench.metrics.agreement import check_raters
 from bench.metrics.bootstrap import estimate, resample
 from bench.metrics.table import ALL, Card
 
@@ -33,20 +33,15 @@ CARDS = (
         "1",
     ),
 )
-# Sums of each item, and alpha of resampled sums [draws, columns].
-Sums = tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]
 
 
 class Alpha(NamedTuple):
-    """Agreement beyond chance: 1 is perfect, 0 is what chance gives.
+    """Agreement beyond chance: 1 is perfect, 0 is chance; NaN where undefined, and `note` says why.
 
     Attributes:
-        alpha: NaN where it is undefined.
-        ci_low, ci_high: its 95 % interval, by bootstrap over items; NaN where there is none.
+        ci_low, ci_high: 95 % interval, by bootstrap over items.
         n: items with two ratings or more; others tell nothing of agreement.
-        raters: people who rated them.
         ratings: number of ratings of these items.
-        note: why a number is missing, or "".
     """
 
     alpha: float
@@ -56,44 +51,6 @@ class Alpha(NamedTuple):
     raters: int
     ratings: int
     note: str
-
-
-def krippendorff_alpha(ratings: pd.DataFrame, measurement: Measurement) -> Alpha:
-    """Compute Krippendorff's alpha of ratings of items, with a bootstrap interval over items.
-
-    Args:
-        ratings: rows with item_id, rater and rating; a missing rating is an empty cell or no row.
-        measurement: `nominal` (ratings are categories), `ordinal` (numbers of which only the order
-            counts), or `interval`.
-
-    Raises:
-        BadInput: a missing column, an unknown measurement, a rating that should be a number and is
-            not, an item rated twice by the same rater, fewer than two raters, or more than 60
-            ranks.
-    """
-    if measurement not in MEASUREMENTS:
-        raise BadInput(expected(measurement, MEASUREMENTS, "measurement of Krippendorff's alpha"))
-    codes, values = _codes(ratings, measurement)
-    raters = codes.shape[1]
-    counts = np.stack([(codes == k).sum(1) for k in range(len(values))], axis=1).astype(float)
-    counts = counts[counts.sum(1) >= 2]
-    n, total = len(counts), int(counts.sum())
-    if (counts.sum(0) > 0).sum() < 2:
-        note = "all ratings are alike, so chance agrees as perfectly as the raters"
-        note = note if n else "no item has two ratings"
-        return Alpha(math.nan, math.nan, math.nan, n, raters, total, note)
-    if measurement == "nominal":
-        sums, statistic = _nominal(counts)
-    elif measurement == "ordinal":
-        sums, statistic = _ordinal(counts)
-    else:
-        sums, statistic = _interval(counts, values)
-    names = [str(k) for k in range(sums.shape[1])]
-    rows = pd.DataFrame(sums, columns=names).assign(stratum=ALL, item_id=range(n))
-    totals = resample(rows, "stratum", "item_id", names)
-    value, low, high = estimate(totals, lambda drawn: statistic(drawn[:, 0]))
-    note = "too few items, or too few of another rating, for an interval" if low != low else ""
-    return Alpha(value, low, high, n, raters, total, note)
 
 
 def alphas(ratings: pd.DataFrame, measurement: Measurement) -> pd.DataFrame:
@@ -111,33 +68,59 @@ def alphas(ratings: pd.DataFrame, measurement: Measurement) -> pd.DataFrame:
     )
 
 
-def _codes(ratings: pd.DataFrame, measurement: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return ratings as codes [items, raters], -1 where one is missing, and the codes' values."""
-    require_columns(ratings, COLUMNS, "ratings")
+def krippendorff_alpha(ratings: pd.DataFrame, measurement: Measurement) -> Alpha:
+    """Compute Krippendorff's alpha of ratings of items, with a bootstrap interval over items.
+
+    Args:
+        ratings: rows with item_id, rater and rating; a missing rating is an empty cell or no row.
+        measurement: `nominal` (ratings are categories), `ordinal` (numbers of which only the order
+            counts, at most 60), or `interval`.
+    """
+    if measurement not in MEASUREMENTS:
+        raise BadInput(expected(measurement, MEASUREMENTS, "measurement of Krippendorff's alpha"))
     ratings = ratings[ratings.rating.notna() & (ratings.rating != "")]
     check_raters(ratings)
-    if measurement == "nominal":
-        codes, labels = pd.factorize(ratings.rating)
-        values = np.asarray(labels)
-    else:
-        numbers = pd.to_numeric(ratings.rating, errors="coerce").to_numpy(np.float64)
-        wrong = ratings[~np.isfinite(numbers)]
+    rating = ratings.rating
+    if measurement != "nominal":
+        rating = pd.to_numeric(rating, errors="coerce").astype(float)
+        wrong = ratings[~np.isfinite(rating)]
         if len(wrong):
             row = wrong.iloc[0]
             raise BadInput(
                 f"item {row.item_id}: the rating of {row.rater}, {row.rating!r}, is no number, "
                 f"which {measurement} ratings are"
             )
-        values, codes = np.unique(numbers, return_inverse=True)
+    codes, values = pd.factorize(rating, sort=measurement != "nominal")
     if measurement == "ordinal" and len(values) > MOST_RANKS:
         raise BadInput(
             f"{len(values)} different ratings are too many ranks; "
             f"at most {MOST_RANKS}, or take `interval`"
         )
-    wide = ratings.assign(code=codes).pivot_table(
-        index="item_id", columns="rater", values="code", aggfunc="first"
-    )
-    return wide.fillna(-1).to_numpy(np.int64), values
+    # Of each item, how often each value was given.
+    counts = np.zeros((ratings.item_id.nunique(), len(values)))
+    np.add.at(counts, (pd.factorize(ratings.item_id, sort=True)[0], codes), 1)
+    counts = counts[counts.sum(1) >= 2]
+    n, raters, total = len(counts), ratings.rater.nunique(), int(counts.sum())
+    if (counts.sum(0) > 0).sum() < 2:
+        note = "all ratings are alike, so chance agrees as perfectly as the raters"
+        note = note if n else "no item has two ratings"
+        return Alpha(math.nan, math.nan, math.nan, n, raters, total, note)
+    if measurement == "nominal":
+        sums, statistic = _nominal(counts)
+    elif measurement == "ordinal":
+        sums, statistic = _ordinal(counts)
+    else:
+        sums, statistic = _interval(counts, np.asarray(values))
+    names = [str(k) for k in range(sums.shape[1])]
+    rows = pd.DataFrame(sums, columns=names).assign(stratum=ALL, item_id=range(n))
+    totals = resample(rows, "stratum", "item_id", names)
+    value, low, high = estimate(totals, lambda drawn: statistic(drawn[:, 0]))
+    note = "too few items, or too few of another rating, for an interval" if low != low else ""
+    return Alpha(value, low, high, n, raters, total, note)
+
+
+# Sums of each item, and alpha of resampled sums [draws, columns].
+Sums = tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]
 
 
 def _nominal(counts: np.ndarray) -> Sums:
@@ -147,8 +130,7 @@ def _nominal(counts: np.ndarray) -> Sums:
     def alpha(drawn: np.ndarray) -> np.ndarray:
         sizes, same = drawn[:, :-1], drawn[:, -1]
         n = sizes.sum(1)
-        chance = (n**2 - (sizes**2).sum(1)) / (n - 1)
-        return 1 - (n - same) / np.where(chance > _ROUNDING * n, chance, np.nan)
+        return _alpha(n - same, (n**2 - (sizes**2).sum(1)) / (n - 1), n)
 
     return np.column_stack([counts, agreed]), alpha
 
@@ -162,8 +144,7 @@ def _interval(counts: np.ndarray, values: np.ndarray) -> Sums:
 
     def alpha(drawn: np.ndarray) -> np.ndarray:
         n, total, squares, within = drawn.T
-        chance = 2 * (n * squares - total**2) / (n - 1)
-        return 1 - within / np.where(chance > _ROUNDING * np.abs(squares), chance, np.nan)
+        return _alpha(within, 2 * (n * squares - total**2) / (n - 1), np.abs(squares))
 
     return np.column_stack([n, total, squares, within]), alpha
 
@@ -182,6 +163,11 @@ def _ordinal(counts: np.ndarray) -> Sums:
         n = sizes.sum(1)
         within = np.einsum("dij,dij->d", together, (ranks[:, :, None] - ranks[:, None, :]) ** 2)
         chance = 2 * (n * (sizes * ranks**2).sum(1) - (sizes * ranks).sum(1) ** 2) / (n - 1)
-        return 1 - within / np.where(chance > _ROUNDING * n**3, chance, np.nan)
+        return _alpha(within, chance, n**3)
 
     return pairs.reshape(len(counts), k * k), alpha
+
+
+def _alpha(observed: np.ndarray, chance: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """Compute alpha; NaN where chance gives no difference but for rounding."""
+    return 1 - observed / np.where(chance > _ROUNDING * scale, chance, np.nan)

@@ -4,15 +4,13 @@ What was sampled is an instance, a scene or an occupation. Every score is a func
 clusters, so a resample is a weighting of clusters and costs one matrix product (Davison and
 Hinkley, Bootstrap Methods and their Application, 1997, section 2.4 and chapter 5).
 
-Two kinds of interval are made of the resamples:
-
-- of a score on a scale with two ends, Wilson's (1927) with as many answers as have the resamples'
-  standard error. Where resamples are all alike, such as at the ends of the scale, it is that of a
-  share of units that differ, of which none was seen (Clopper and Pearson, 1934): 24 units that all
-  score 0 give 0 to 0.14.
-- of any other number, percentiles, taken further out the fewer clusters there are (Hesterberg, What
-  Teachers Should Know About the Bootstrap, The American Statistician 69, 2015, section 4.2:
-  expanded percentile interval). Resamples that are all alike make no interval.
+- The interval of a score on a scale with two ends is Wilson's (1927) with as many answers as have
+  the resamples' standard error. Where resamples are all alike, such as at the ends of the scale, it
+  is that of a share of units that differ, of which none was seen (Clopper and Pearson, 1934): 24
+  units that all score 0 give 0 to 0.14.
+- That of any other number are percentiles, taken further out the fewer clusters there are
+  (Hesterberg, What Teachers Should Know About the Bootstrap, The American Statistician 69, 2015,
+  section 4.2: expanded percentile interval). Resamples that are all alike make no interval.
 
 Both use Student's t with clusters less strata degrees of freedom (Korn and Graubard, Analysis of
 Health Surveys, 1999, section 5.2). tests/benchmarks/coverage_study.py simulates how often 95 %
@@ -51,8 +49,7 @@ class Sample(NamedTuple):
     """How many clusters, in how many strata, a score rests on.
 
     Attributes:
-        effective: how many clusters of equal size would tell as much (Kish, 1965); `units` where
-            NaN.
+        effective: how many clusters of equal size would tell as much (Kish, 1965); `units` if NaN.
         widening: the standard error divided by that of resamples, which is too small where clusters
             differ in size: a large one pulls the mean to itself.
     """
@@ -87,10 +84,8 @@ class Estimate(NamedTuple):
 class Replicates(dict[Place, np.ndarray]):
     """Scores by category, task and metric: float64 [1 + DRAWS], the observed value first.
 
-    Attributes:
-        samples: what each rests on.
-        limits: the ends of its scale.
-        left_out: after `leave_one_out`, the stratum and cluster that each resample lacks.
+    `samples` and `limits` say what each rests on, and the ends of its scale; `left_out`, after
+    `leave_one_out`, which stratum and cluster each resample lacks.
     """
 
     def __init__(self, left_out: Sequence[tuple[str, str]] = ()) -> None:
@@ -120,8 +115,7 @@ class Totals(NamedTuple):
         observed: float64 [1, strata, columns].
         drawn: float64 [draws, strata, columns].
         clusters: of each part, the sums [columns] of each cluster.
-        second: the same as `drawn`, for what is crossed with the clusters.
-        pairs: the same, for pairs of a cluster and what is crossed with it.
+        second, pairs: as `drawn`, for what is crossed with the clusters, and for pairs of both.
         left_out: after `leave_one_out`, the stratum and cluster that each draw lacks.
     """
 
@@ -133,11 +127,6 @@ class Totals(NamedTuple):
     second: np.ndarray | None = None
     pairs: np.ndarray | None = None
     left_out: Sequence[tuple[str, str]] = ()
-
-    @property
-    def units(self) -> list[int]:
-        """How many clusters each part has."""
-        return [len(clusters) for clusters in self.clusters]
 
 
 # How sums are drawn again: `resample`, or `leave_one_out`.
@@ -215,23 +204,18 @@ def leave_one_out(
     columns: list[str],
     *,
     part: str = "",
-    crossed: tuple[str, str] | None = None,
+    crossed: tuple[str, str] | None = None,  # what is crossed with clusters stays
 ) -> Totals:
     """Sum `columns` by `part`, as observed and with each cluster left out in turn: the jackknife.
 
     Source: Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter 11.
-
-    Args:
-        part: as in `resample`.
-        crossed: ignored; what is crossed with clusters stays.
     """
     totals = resample(rows, stratum, cluster, columns, part=part, draws=0)
     keys = sorted({key for clusters in totals.clusters for key in clusters})
     drawn = np.repeat(totals.observed, len(keys), axis=0)
     for line, key in enumerate(keys):
         for k, clusters in enumerate(totals.clusters):
-            if key in clusters:
-                drawn[line, k] -= clusters[key]
+            drawn[line, k] -= clusters.get(key, 0.0)
     return totals._replace(drawn=drawn, left_out=[(str(part), str(name)) for part, name in keys])
 
 
@@ -264,17 +248,15 @@ def replicate(totals: Totals, statistic: Statistic) -> np.ndarray:
             for values in (drawn, statistic(totals.second), statistic(totals.pairs))
         )
     both = first + second
-    of_first, of_second, of_pairs, of_both = map(_variance, (first, second, pairs, both))
+    of_first, of_second, of_pairs, of_both = (
+        float(np.var(known)) if len(known := values[~np.isnan(values)]) else math.nan
+        for values in (first, second, pairs, both)
+    )
     if not of_both > NOISE**2:
         return np.concatenate([observed, drawn])
     # No less than what one of the two alone says.
     wanted = max(of_first + of_second - of_pairs, of_first, of_second)
     return np.concatenate([observed, observed + both * math.sqrt(wanted / of_both)])
-
-
-def _variance(values: np.ndarray) -> float:
-    known = values[~np.isnan(values)]
-    return float(np.var(known)) if len(known) else math.nan
 
 
 def sample(totals: Totals, statistic: Statistic, size: str = "") -> Sample:
@@ -324,12 +306,12 @@ def pooled(samples: Sequence[Sample]) -> Sample:
 
 def interval(value: float, drawn: np.ndarray, freedom: float) -> Estimate:
     """Give a value the interval of its resamples' percentiles; it holds the value."""
-    if not _defined(value, drawn, freedom):
-        return _around(value, math.nan, math.nan)
-    tail = 100 * float(ndtr(-stdtrit(freedom, (1 + LEVEL) / 2)))
-    low, high = map(float, np.percentile(drawn[~np.isnan(drawn)], [tail, 100 - tail]))
-    if high - low < NOISE:
-        return _around(value, math.nan, math.nan)
+    low = high = math.nan
+    if _defined(value, drawn, freedom):
+        tail = 100 * float(ndtr(-stdtrit(freedom, (1 + LEVEL) / 2)))
+        low, high = map(float, np.percentile(drawn[~np.isnan(drawn)], [tail, 100 - tail]))
+        if high - low < NOISE:
+            low = high = math.nan
     return _around(value, low, high)
 
 
@@ -361,7 +343,5 @@ def _defined(value: float, drawn: np.ndarray, freedom: float) -> bool:
 
 
 def _around(value: float, low: float, high: float) -> Estimate:
-    """Return an interval that holds the value; a zero has no sign."""
-    if math.isnan(low):
-        return Estimate(value + 0.0, math.nan, math.nan)
+    """Return an interval that holds the value, or NaN ends; a zero has no sign."""
     return Estimate(value + 0.0, min(low, value) + 0.0, max(high, value) + 0.0)

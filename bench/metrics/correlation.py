@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import scipy
 
-from bench.core.errors import BadInput
 from bench.metrics.bootstrap import interval
 from bench.metrics.table import Card
 
@@ -48,12 +48,11 @@ CARDS = (
 
 
 class Correlation(NamedTuple):
-    """A coefficient with its two-sided p for no correlation; NaN with a `reason` if undefined.
+    """A coefficient of n points, with its two-sided p; NaN with a `reason` if undefined.
 
     Attributes:
         ci_low, ci_high: Pearson's 95 % interval by Fisher's z (Fisher, 1921), from four points on;
             that over resamples after `with_interval`; else NaN.
-        n: number of points.
     """
 
     coefficient: str
@@ -73,28 +72,26 @@ def correlations(
     """Compute all coefficients of `x` and `y`, which are called by `names` in reasons.
 
     Points where either is NaN are left out.
-
-    Raises:
-        BadInput: `x` and `y` are not two sequences of as many numbers.
     """
-    x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    if x.ndim != 1 or x.shape != y.shape:
-        raise BadInput(f"correlation: shapes {x.shape} and {y.shape}; expected as many x as y")
-    x, y = _known(x, y)
-    n = len(x)
-    if reason := _undefined(x, y, names):
-        nothing = (np.nan, np.nan, np.nan, np.nan)
-        return [Correlation(name, *nothing, n, reason) for name in COEFFICIENTS]
-    # Rounded, so that ties are ties: two ways to compute the same score differ in the last digit.
-    rounded = np.round(x, 9), np.round(y, 9)
+    points = np.array([x, y], dtype=np.float64)
+    x, y = points[:, np.isfinite(points).all(axis=0)]
+    n, reason = len(x), ""
+    if n < LEAST:
+        reason = f"{n} point{'' if n == 1 else 's'}; {LEAST} are needed at least"
+    elif not (_varies(x) and _varies(y)):
+        name, value = (names[0], x[0]) if _varies(y) else (names[1], y[0])
+        reason = f"{name} is {value:.3g} at every point, so nothing can go with it"
     results = []
     for name, function in COEFFICIENTS.items():
-        result = getattr(scipy.stats, function)(*((x, y) if name == PEARSON else rounded))
-        low, high = np.nan, np.nan
-        if name == PEARSON and n > LEAST:
-            low, high = result.confidence_interval()
-        value, p = float(result.statistic), float(result.pvalue)
-        results.append(Correlation(name, value, float(low), float(high), p, n, ""))
+        value = low = high = p = np.nan
+        if not reason:
+            # Rounded, so that ties are ties: two ways to compute a score differ in the last digit.
+            pair = (x, y) if name == PEARSON else (np.round(x, 9), np.round(y, 9))
+            result = getattr(scipy.stats, function)(*pair)
+            value, p = float(result.statistic), float(result.pvalue)
+            if name == PEARSON and n > LEAST:
+                low, high = map(float, result.confidence_interval())
+        results.append(Correlation(name, value, low, high, p, n, reason))
     return results
 
 
@@ -157,8 +154,9 @@ def reliability(values: np.ndarray) -> float:
 
 def _value(coefficient: str, x: np.ndarray, y: np.ndarray) -> float:
     """Compute a coefficient without its p, a thousand times a second; NaN where it is undefined."""
-    x, y = _known(x, y)
-    if _undefined(x, y, ("", "")):
+    known = np.isfinite(x) & np.isfinite(y)
+    x, y = x[known], y[known]
+    if len(x) < LEAST or not (_varies(x) and _varies(y)):
         return float("nan")
     if coefficient == "kendall":
         return float(scipy.stats.kendalltau(np.round(x, 9), np.round(y, 9)).statistic)
@@ -167,15 +165,5 @@ def _value(coefficient: str, x: np.ndarray, y: np.ndarray) -> float:
     return float(np.corrcoef(x, y)[0, 1])
 
 
-def _known(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    known = np.isfinite(x) & np.isfinite(y)
-    return x[known], y[known]
-
-
-def _undefined(x: np.ndarray, y: np.ndarray, names: tuple[str, str]) -> str:
-    if len(x) < LEAST:
-        return f"{len(x)} point{'' if len(x) == 1 else 's'}; {LEAST} are needed at least"
-    for values, name in ((y, names[1]), (x, names[0])):
-        if np.ptp(values) < NOISE:
-            return f"{name} is {values[0]:.3g} at every point, so nothing can go with it"
-    return ""
+def _varies(values: npt.ArrayLike) -> bool:
+    return bool(np.ptp(np.asarray(values)) >= NOISE)

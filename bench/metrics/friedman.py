@@ -10,8 +10,6 @@ Multiple Data Sets, JMLR 2006).
 
 import math
 import warnings
-from collections.abc import Iterable
-from functools import partial
 from itertools import combinations
 from typing import NamedTuple
 
@@ -23,8 +21,7 @@ from bench.benchmarks import module
 from bench.core.errors import BadInput, NoRuns, expected
 from bench.metrics.bootstrap import LEVEL, estimate, resample
 from bench.metrics.correlation import NOISE
-from bench.metrics.headline import headline_rows
-from bench.metrics.headline import headlines as headlines_of
+from bench.metrics.headline import headline_rows, headlines
 from bench.metrics.significance import holm
 from bench.metrics.table import ALL, Headline, read_cards
 
@@ -99,8 +96,8 @@ def blocks(
         BadInput: an unknown kind of block or headline.
         NoRuns: there is no block that all models have.
     """
-    headlines = _headlines(scores, benchmark, by, task, metric)
-    rows = pd.concat([headline_rows(scores, one) for one in headlines], ignore_index=True)
+    chosen = _headlines(scores, benchmark, by, task, metric)
+    rows = pd.concat([headline_rows(scores, headline) for headline in chosen], ignore_index=True)
     rows = rows[rows.category != ALL]
     twice = rows.model[rows.duplicated(["model", "category", "task"])]
     if len(twice):
@@ -110,32 +107,36 @@ def blocks(
         )
     rows["block"] = rows.category if by == CATEGORY else rows.category + ", " + rows.task
     names, models = list(dict.fromkeys(rows.block)), list(dict.fromkeys(scores.model))
-    cells = rows.set_index(["block", "model"])
-    wide = cells.score.unstack().reindex(index=names, columns=models).astype(float)  # noqa: PD010
-    left_out = []
-    for model in wide.columns[wide.isna().all()]:
-        reason = _reasons(cells.note, names, [model]) or "asked none of these tasks"
-        left_out.append(("model", model, model, reason))
+    wide = rows.set_index(["block", "model"]).score.unstack()  # noqa: PD010
+    wide = wide.reindex(index=names, columns=models).astype(float)
+
+    def reasons(blocks: list[str], models: list[str], default: str) -> str:
+        notes = rows.note[rows.block.isin(blocks) & rows.model.isin(models)]
+        return "; ".join(dict.fromkeys(filter(None, notes))) or default
+
+    left_out = [
+        ("model", model, model, reasons(names, [model], "asked none of these tasks"))
+        for model in wide.columns[wide.isna().all()]
+    ]
     wide = wide.dropna(axis=1, how="all")
     for block in wide.index[wide.isna().any(axis=1)]:
         without = list(wide.columns[wide.loc[block].isna()])
         lacking = ", ".join(without) if len(without) < len(wide.columns) else "all models"
-        reason = _reasons(cells.note, [block], without) or "not asked"
-        left_out.append(("block", block, lacking, reason))
+        left_out.append(("block", block, lacking, reasons([block], without, "not asked")))
     wide = wide.dropna()
     if wide.empty:
-        reasons = "; ".join(f"{name} ({lack}): {why}" for _, name, lack, why in left_out[:3])
+        why = "; ".join(f"{name} ({lack}): {reason}" for _, name, lack, reason in left_out[:3])
         raise NoRuns(
             f"{benchmark}: no {by} has a score of every model "
-            f"({reasons or 'no scores by category'}); name models that were asked the same"
+            f"({why or 'no scores by category'}); name models that were asked the same"
         )
     # A score that two models reach in two ways differs in the last digit; that is a tie.
     wide = wide.round(round(-math.log10(NOISE)))
-    signs = {one.task: 1 if one.biased_is_high else -1 for one in headlines}
+    signs = {headline.task: 1 if headline.biased_is_high else -1 for headline in chosen}
     tasks = rows.drop_duplicates("block").set_index("block").task.reindex(wide.index)
     ranks = wide.mul(tasks.map(signs), axis=0).rank(axis=1)
     table = pd.DataFrame(left_out, columns=["what", "name", "lacking", "why"])
-    return Blocks(by, wide, ranks, table, [one for one in headlines if one.task in set(tasks)])
+    return Blocks(by, wide, ranks, table, [one for one in chosen if one.task in set(tasks)])
 
 
 def _headlines(
@@ -144,10 +145,9 @@ def _headlines(
     own = module("metrics", benchmark).HEADLINES
     if by not in (CATEGORY, CELL):
         raise BadInput(expected(by, (CATEGORY, CELL), "kind of block"))
-    every = headlines_of(scores, benchmark) if len(scores) else list(own)
     fit = [
         shown
-        for shown, headline in zip(every, own, strict=True)
+        for shown, headline in zip(headlines(scores, benchmark), own, strict=True)
         if task in ("", shown.task) and metric in ("", shown.metric, headline.metric)
     ]
     if not fit:
@@ -166,20 +166,13 @@ def _headlines(
     return list(first.values())
 
 
-def _reasons(notes: pd.Series, blocks: Iterable[str], models: list[str]) -> str:
-    """Join the reasons for missing scores, each once."""
-    levels = notes.index.get_level_values
-    chosen = notes[levels("block").isin(blocks) & levels("model").isin(models)]
-    return "; ".join(dict.fromkeys(note for note in chosen if note))
-
-
 def test(blocks: Blocks) -> Friedman:
     """Compute Friedman's test, corrected for ties."""
     ranks = blocks.ranks.to_numpy()
     n, k = ranks.shape
-    shared = ranks_shared(blocks.ranks)
-    ties = int((shared > 0).sum()), int(shared.sum())
+    shared = blocks.ranks.apply(lambda row: row.duplicated(keep=False).sum(), axis=1)
     df, df_blocks = k - 1, (k - 1) * (n - 1)
+    q = p = w = f = p_f = math.nan
     note = ""
     if k < LEAST_MODELS:
         note = f"{k} model{'s' * (k != 1)}: {LEAST_MODELS} are needed at least"
@@ -187,29 +180,23 @@ def test(blocks: Blocks) -> Friedman:
         note = f"{n} block: {LEAST_BLOCKS} are needed at least"
     elif (np.ptp(ranks, axis=1) == 0).all():
         note = "all models have the same score in every block"
-    if note:
-        nan = math.nan
-        return Friedman(k, n, nan, df, nan, nan, nan, df_blocks, nan, *ties, note)
-    q, p = (float(value) for value in scipy.stats.friedmanchisquare(*ranks.T))
-    if (ranks == ranks[0]).all():
-        f, p_f, note = math.nan, math.nan, "every block has the same order, so that F is infinite"
     else:
-        f = (n - 1) * q / (n * (k - 1) - q)
-        p_f = float(scipy.stats.f.sf(f, df, df_blocks))
-    return Friedman(k, n, q, df, p, q / (n * (k - 1)), f, df_blocks, p_f, *ties, note)
+        q, p = map(float, scipy.stats.friedmanchisquare(*ranks.T))
+        w = q / (n * (k - 1))
+        note = "every block has the same order, so that F is infinite"
+        if (ranks != ranks[0]).any():
+            note, f = "", (n - 1) * q / (n * (k - 1) - q)
+            p_f = float(scipy.stats.f.sf(f, df, df_blocks))
+    tied = int((shared > 0).sum()), int(shared.sum())
+    return Friedman(k, n, q, df, p, w, f, df_blocks, p_f, *tied, note)
 
 
 def as_table(result: Friedman) -> pd.DataFrame:
     """List the statistics: `test`, `statistic`, `df`, `p`, `models`, `blocks`, `note`."""
-    df = f"{result.df}"
+    df, both = f"{result.df}", f"{result.df}, {result.df_blocks}"
     rows = [
         ("Friedman's Q", result.statistic, df, result.p),
-        (
-            "Iman and Davenport's F",
-            result.iman_davenport,
-            f"{df}, {result.df_blocks}",
-            result.p_iman_davenport,
-        ),
+        ("Iman and Davenport's F", result.iman_davenport, both, result.p_iman_davenport),
         ("Kendall's W", result.kendall_w, df, result.p),
     ]
     return pd.DataFrame(rows, columns=["test", "statistic", "df", "p"]).assign(
@@ -236,11 +223,6 @@ def overall(scores: pd.DataFrame, blocks: Blocks) -> pd.DataFrame:
     return rows.loc[rows.category == ALL, columns].reset_index(drop=True)
 
 
-def ranks_shared(ranks: pd.DataFrame) -> pd.Series:
-    """Count the models that share their rank with another, by block."""
-    return ranks.apply(lambda row: int(row.duplicated(keep=False).sum()), axis=1).astype(int)
-
-
 def mean_ranks(blocks: Blocks) -> pd.DataFrame:
     """Compute each model's mean rank with the interval of drawing the blocks again.
 
@@ -252,17 +234,13 @@ def mean_ranks(blocks: Blocks) -> pd.DataFrame:
     columns = [str(k) for k in range(ranks.shape[1])]
     rows = pd.DataFrame(ranks.to_numpy(), columns=columns).assign(stratum=ALL, block=range(n))
     drawn = resample(rows, "stratum", "block", columns)
-    means = [estimate(drawn, partial(_mean_rank, k, n)) for k in range(len(columns))]
+    means = [estimate(drawn, lambda s, k=k: s[:, 0, k] / n) for k in range(len(columns))]  # type: ignore[misc]
     table = pd.DataFrame(means, columns=["mean_rank", "ci_low", "ci_high"])
     table.insert(0, "model", list(ranks.columns))
     table["first_in"] = ranks.eq(ranks.min(axis=1), axis=0).sum().to_numpy()
     table["last_in"] = ranks.eq(ranks.max(axis=1), axis=0).sum().to_numpy()
     table["blocks"] = n
     return table.sort_values("mean_rank", kind="stable", ignore_index=True)
-
-
-def _mean_rank(model: int, blocks: int, sums: np.ndarray) -> np.ndarray:
-    return sums[:, 0, model] / blocks
 
 
 def critical_difference(models: int, blocks: int) -> float:
@@ -295,18 +273,21 @@ def pairs(blocks: Blocks) -> pd.DataFrame:
     conover = nemenyi * math.nan if constant else posthocs.posthoc_conover_friedman(ranks)
     rows = []
     for first, second in combinations(ranks.columns, 2):
-        apart = float(ranks[first].mean() - ranks[second].mean())
-        less = blocks.scores[first] - blocks.scores[second]
+        difference = float(ranks[first].mean() - ranks[second].mean())
+        less = (blocks.scores[first] - blocks.scores[second]).to_numpy()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of ties: scipy takes the normal distribution
+            wilcoxon = float(scipy.stats.wilcoxon(less).pvalue) if less.any() else 1.0
         rows.append(
             {
                 "first": first,
                 "second": second,
-                "rank_difference": apart,
-                "ci_low": apart - critical,
-                "ci_high": apart + critical,
+                "rank_difference": difference,
+                "ci_low": difference - critical,
+                "ci_high": difference + critical,
                 "p_nemenyi": float(nemenyi.loc[first, second]),
                 "p_conover": float(conover.loc[first, second]),
-                "p_wilcoxon": _wilcoxon(less.to_numpy()),
+                "p_wilcoxon": wilcoxon,
                 "blocks": n,
                 "blocks_apart": int((less != 0).sum()),
             }
@@ -316,12 +297,3 @@ def pairs(blocks: Blocks) -> pd.DataFrame:
     for name in ("p_conover", "p_wilcoxon"):
         table[name] = holm(table[name].to_numpy())
     return table
-
-
-def _wilcoxon(less: np.ndarray) -> float:
-    """Return p of the signed-rank test; 1 where nothing differs."""
-    if not less.any():
-        return 1.0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of ties, for which scipy takes the normal distribution
-        return float(scipy.stats.wilcoxon(less).pvalue)

@@ -31,14 +31,12 @@ def findings(scores: pd.DataFrame, benchmark: str) -> pd.DataFrame:
     Args:
         scores: score tables with a column `model`.
     """
-    rows = []
-    for headline in headlines(scores, benchmark):
-        own = headline_rows(scores, headline)
-        for row in own[own.category == ALL].to_dict("records"):
-            model = scores[(scores.model == row["model"]) & (scores.category == ALL)]
-            text = sentence(headline, row, _telling(model, headline, row))
-            text = sentences([text, _audited(model, headline, row)])
-            rows.append({**row, "title": headline.title, "sentence": text})
+    rows = [
+        {**row, "title": headline.title, "sentence": sentence(headline, row)}
+        for headline in headlines(scores, benchmark)
+        for row in headline_rows(scores, headline).to_dict("records")
+        if row["category"] == ALL
+    ]
     return pd.DataFrame(rows, columns=[*scores.columns, "title", "sentence"])
 
 
@@ -53,34 +51,11 @@ def headlines(scores: pd.DataFrame, benchmark: str) -> list[Headline]:
     if len(set(asked.groupby("model").task.agg(frozenset))) < 2:
         return every
     return [
-        one._replace(metric=one.common, title=COMMON_TITLE, finding=COMMON_FOUND)
-        if one.common in metrics
-        else one
-        for one in every
+        headline._replace(metric=headline.common, title=COMMON_TITLE, finding=COMMON_FOUND)
+        if headline.common in metrics
+        else headline
+        for headline in every
     ]
-
-
-def _audited(scores: pd.DataFrame, headline: Headline, row: Row) -> str:
-    """Tell the score by audited labels, where there is one."""
-    metric = f"{row['metric']}_audited"
-    audited = scores[(scores.task == row["task"]) & (scores.metric == metric)]
-    for other in audited[audited.score.notna()].to_dict("records")[:1]:
-        return _(
-            "By labels that were audited it is {value} (n = {n}).",
-            value=_number(headline, float(other["score"])),
-            n=f"{int(other['n']):,}",
-        )
-    return ""
-
-
-def _telling(scores: pd.DataFrame, headline: Headline, row: Row) -> Row:
-    """Return the row of a number that tells a model from the one who gets the baseline, if any."""
-    scores = scores[scores.preset == row["preset"]]
-    for task, metric in headline.also:
-        for other in scores[(scores.task == task) & (scores.metric == metric)].to_dict("records"):
-            if other["ci_low"] > other["baseline"] or other["ci_high"] < other["baseline"]:
-                return other
-    return {}
 
 
 def listing(parts: Sequence[str]) -> str:
@@ -93,16 +68,16 @@ def range_text(low: str, high: str) -> str:
     return low if low == high else _("{low} to {high}", low=low, high=high)
 
 
-def top_findings(found: pd.DataFrame, benchmark: str) -> pd.DataFrame:
+def top_findings(findings: pd.DataFrame, benchmark: str) -> pd.DataFrame:
     """Keep of `findings` for each headline the one on the model that shows most bias.
 
     Simulated respondents count only among themselves, and models that give the same answer to
     everything only if all do: they show no bias, however large the score.
     """
-    real = found[~found.model.str.startswith("simulated:")]
-    real = real if len(real) else found
+    real = findings[~findings.model.str.startswith("simulated:")]
+    real = real if len(real) else findings
     rows: list[Any] = []
-    for headline in headlines(found, benchmark):
+    for headline in headlines(findings, benchmark):
         own = real[(real.task == headline.task) & (real.metric == headline.metric)]
         defined = own[own.score.notna()]
         informed = defined[~defined.get("by_habit", pd.Series(False, defined.index)).astype(bool)]
@@ -111,7 +86,7 @@ def top_findings(found: pd.DataFrame, benchmark: str) -> pd.DataFrame:
             rows += list(own.index[:1])
         else:
             rows.append(ranked.idxmax() if headline.biased_is_high else ranked.idxmin())
-    return found.loc[rows]
+    return findings.loc[rows]
 
 
 def headline_rows(scores: pd.DataFrame, headline: Headline) -> pd.DataFrame:
@@ -126,12 +101,8 @@ def headline_rows(scores: pd.DataFrame, headline: Headline) -> pd.DataFrame:
     return scores[own & (scores.preset == scores.preset.iloc[0])]
 
 
-def sentence(headline: Headline, row: Row, telling: Row | None = None) -> str:
-    """Put a headline number into words; never stronger than its interval allows.
-
-    Args:
-        telling: the row of another number that tells the model from the one who gets the baseline.
-    """
+def sentence(headline: Headline, row: Row) -> str:
+    """Put a headline number into words; never stronger than its interval allows."""
     model, score, baseline = row["model"], float(row["score"]), float(row["baseline"])
     if math.isnan(score):
         title = re.split("[:：]", short_title(headline))[0].lower()
@@ -146,33 +117,15 @@ def sentence(headline: Headline, row: Row, telling: Row | None = None) -> str:
     if not math.isnan(baseline):
         evidence.append(_("{who} {value}", who=who, value=_bare(headline, baseline)))
     evidence.append(_("n = {n}", n=f"{int(row['n']):,}"))
-    finding = _(headline.finding, value=_number(headline, score))
+    finding = _(headline.finding, value=number(headline, row))
     around = _("; ").join(evidence)
     parts = [_("{model} {found} ({around}).", model=model, found=finding, around=around)]
     if low <= baseline <= high:
-        parts.append(_not_better(who, telling))
+        parts.append(_("By this number alone it cannot be told from {who}.", who=who))
     parts.append(unread(headline, row))
     if row["note"]:
         parts.append(_("Note: {note}.", note=note(row["note"])))
     return sentences(parts)
-
-
-def _not_better(who: str, telling: Row | None) -> str:
-    """Say that the one who gets the baseline would get as much, and what tells the model apart."""
-    if not telling:
-        return _("This cannot be told from {who}.", who=who)
-    numbers = {name: f"{telling[name]:.2f}" for name in ("score", "ci_low", "ci_high", "baseline")}
-    text = _(
-        "{who} would get as much, but the model is none: its {metric} is {value} "
-        "(95\u00a0% interval {low} to {high}; {who} {baseline}).",
-        who=who,
-        metric=telling["metric"],
-        value=numbers["score"],
-        low=numbers["ci_low"],
-        high=numbers["ci_high"],
-        baseline=numbers["baseline"],
-    )
-    return text[:1].upper() + text[1:]
 
 
 def unread(headline: Headline, row: Row) -> str:
@@ -210,7 +163,16 @@ def interval(headline: Headline, row: Row) -> str:
 def number(headline: Headline, row: Row) -> str:
     """Write the score in the headline's unit, or a dash where it is undefined."""
     score = float(row["score"])
-    return "—" if math.isnan(score) else _number(headline, score)
+    if math.isnan(score):
+        return "—"
+    text = _bare(headline, score)
+    return _("{value}\u00a0%", value=text) if headline.share else text
+
+
+def _bare(headline: Headline, value: float) -> str:
+    if headline.share:
+        return f"{100 * value:.0f}"
+    return f"{value:.1f}" if headline.limits[1] > 1 else f"{value:.2f}"
 
 
 def disagreements(scores: pd.DataFrame) -> pd.DataFrame:
@@ -225,27 +187,15 @@ def disagreements(scores: pd.DataFrame) -> pd.DataFrame:
     return both.iloc[:0] if first == "official" else both
 
 
-def _number(headline: Headline, value: float) -> str:
-    bare = _bare(headline, value)
-    return _("{value}\u00a0%", value=bare) if headline.share else bare
-
-
-def _bare(headline: Headline, value: float) -> str:
-    if headline.share:
-        return f"{100 * value:.0f}"
-    return f"{value:.1f}" if headline.limits[1] > 1 else f"{value:.2f}"
-
-
 def prompt_language_warning(about: Row) -> str:
     """Say that a run's prompts are in another language than its data; "" where they may not be."""
-    known = about.get("wording", {}).get("foreign")
-    codes: list[Any] = []
-    if isinstance(known, Mapping):
-        codes = [known.get(name) for name in ("data", "wording")]
-    # A run may come from anywhere.
-    if not codes or not all(isinstance(names, list) and names for names in codes):
+    languages = about.get("wording", {}).get("foreign")
+    if not isinstance(languages, Mapping) or not languages:
         return ""
-    theirs, ours = (listing([language_name(str(code)) for code in names]) for names in codes)
+    theirs, ours = (
+        listing([language_name(str(code)) for code in languages[name]])
+        for name in ("data", "wording")
+    )
     return _(
         "The data {name} are in {theirs}, but the wording {wording}, in which models are asked "
         "about "
@@ -302,11 +252,15 @@ def category_name_warnings(sets: Iterable[tuple[str, Mapping[str, Any]]]) -> lis
     Args:
         sets: the benchmark of each, and what `run.json` says of it.
     """
+
+    def both(native: str, english: str) -> str:
+        first, second = (english, native) if language() == LANGUAGES[0] else (native, english)
+        return _("{name} ({own})", name=first, own=second) if native else english
+
     differing = dataset.differing_names(sets)
     texts = []
     for entry in differing[:TOLD]:
         place = entry.benchmark, entry.category
-        names = dataset.native_name(*place), dataset.english_name(*place)
         texts.append(
             _(
                 "Category {category} of {benchmark} is called {first} in the data {one}, and "
@@ -316,15 +270,10 @@ def category_name_warnings(sets: Iterable[tuple[str, Mapping[str, Any]]]) -> lis
                 benchmark=module("data", entry.benchmark).TITLE,
                 one=entry.sets[0],
                 other=entry.sets[1],
-                first=_both(*entry.names[0]),
-                second=_both(*entry.names[1]),
-                shown=_both(*names),
+                first=both(*entry.names[0]),
+                second=both(*entry.names[1]),
+                shown=both(dataset.native_name(*place), dataset.english_name(*place)),
             )
         )
     more = len(differing) - len(texts)
     return [*texts, _("So are {n} more categories.", n=more)] if more > 0 else texts
-
-
-def _both(native: str, english: str) -> str:
-    first, second = (english, native) if language() == LANGUAGES[0] else (native, english)
-    return _("{name} ({own})", name=first, own=second) if native else english

@@ -7,17 +7,15 @@ Introduction to the Bootstrap, 1993, chapters 6 and 12; degrees of freedom: Korn
 Analysis of Health Surveys, 1999, section 5.2; paired and clustered, for language models: Miller,
 Adding Error Bars to Evals, 2024). The interval and p are one test, so they cannot disagree.
 
-Why not a permutation of units between the models: it asks whether the models are alike in
-everything, and is wrong about scores where they are not (Chung and Romano, Exact and asymptotically
-robust permutation tests, Annals of Statistics 41, 2013). Of two models that follow the stereotype
-equally often when they name a person, but name one in 90 % and in 20 % of their answers, it calls
-0.2 to 11 % different at a level of 5 %, as the units' other properties fall; this test 3 to 7 %,
-from 12 units on (tests/metrics/test_coverage.py). Where one of the models decides in a few units
-only, it errs in 10 % with 12 units and 7 % with 60 (a permutation in 12 and 14 %): so few answers
-carry the score.
+A permutation of units between the models would ask whether the models are alike in everything, and
+is wrong about scores where they are not (Chung and Romano, Exact and asymptotically robust
+permutation tests, Annals of Statistics 41, 2013). Of two models that follow the stereotype equally
+often when they name a person, but name one in 90 % and in 20 % of their answers, it calls 0.2 to
+11 % different at a level of 5 %; this test 3 to 7 %, from 12 units on
+(tests/metrics/test_coverage.py). Where one of the models decides in a few units only, it errs in
+10 % with 12 units and 7 % with 60: so few answers carry the score.
 
-    difference([0.2, 0.4, 0.9], [0.1, 0.4, 0.5])          # one score per item, the same items in
-    both
+    difference([0.2, 0.4, 0.9], [0.1, 0.4, 0.5])  # one score per item, the same items in both
 """
 
 import math
@@ -31,21 +29,11 @@ from scipy.special import stdtr, stdtrit
 
 from bench.core.errors import BadInput
 from bench.core.i18n import N_, _, note, sentences
-from bench.metrics.bootstrap import (
-    DRAWS,
-    LEVEL,
-    Sample,
-    Statistic,
-    Totals,
-    replicate,
-    resample,
-    sample,
-)
+from bench.metrics.bootstrap import LEVEL, Sample, Statistic, Totals, replicate, resample, sample
 
-# How often a difference that is called detectable would be found, and its number of standard errors
-# where units are many.
+# How often a difference that is called detectable would be found.
 POWER = 0.8
-DETECTABLE = 1.96 + 0.84
+LESS_READABLE = "less readable"
 # Two ways to compute the same difference differ by less.
 _NOISE = 1e-12
 # From the strata's names, in the order of their axis, to a function of sums.
@@ -56,7 +44,6 @@ class Comparison(NamedTuple):
     """A paired difference, the first less the second; NaN where undefined, and `note` says why.
 
     Attributes:
-        ci_low, ci_high: 95 % interval.
         p: for no difference, two-sided.
         units: how many units were drawn again.
         detectable: the difference that such data would show in four of five samples.
@@ -91,59 +78,57 @@ def difference(
         BadInput: unequal numbers of scores, none, or a score that is not a number.
     """
     scores = [np.asarray(values, dtype=np.float64) for values in (first, second)]
+    names = list(range(len(scores[0])) if units is None else units)
     shapes = [values.shape for values in scores]
-    if len(shapes[0]) != 1 or shapes[0] != shapes[1] or not len(scores[0]):
+    if shapes != [(len(names),)] * 2 or not names or not np.isfinite(scores).all():
         raise BadInput(
-            f"two models' scores of the same items are needed; found shapes {shapes[0]} and "
-            f"{shapes[1]}"
+            "two models' finite scores of the same items are needed, and as many units; found "
+            f"shapes {shapes[0]} and {shapes[1]}, {len(names)} units"
         )
-    if not np.isfinite(scores).all():
-        raise BadInput("two models' scores: one is no number; leave the item out for both")
-    n = len(scores[0])
-    names = list(range(n) if units is None else units)
-    if len(names) != n:
-        raise BadInput(f"{len(names)} units for {n} items")
     rows = pd.DataFrame({"stratum": "all", "unit": names, "first": scores[0], "second": scores[1]})
-    return paired(
-        rows.assign(n=1.0, n_second=1.0),
-        "stratum",
-        "unit",
-        ["first", "n"],
-        ["second", "n_second"],
-        lambda strata: lambda sums: sums[:, 0, 0] / sums[:, 0, 1],
-        length=length,
+    totals = resample(
+        rows.assign(n=1.0, again=1.0), "stratum", "unit", ["first", "n", "second", "again"]
     )
+    return compare_totals(totals, lambda strata: lambda s: s[:, 0, 0] / s[:, 0, 1], length)
 
 
-def paired(
-    rows: pd.DataFrame,
-    stratum: str,
-    unit: str,
-    first: list[str],
-    second: list[str],
-    statistic: OfStrata,
-    *,
-    part: str = "",
-    crossed: tuple[str, str] | None = None,
-    length: float = 1.0,
-    draws: int = DRAWS,
-    seed: int = 0,
-) -> Comparison:
-    """Compare a statistic of sums between two models.
+def readable_difference(rows: pd.DataFrame) -> Comparison:
+    """Compare the shares of readable answers of two respondents to the same questions.
 
     Args:
-        rows: one per pair of answers, with the columns whose sums the statistic is made of, for
-            both models.
-        stratum, unit: columns that say within what units are drawn again.
-        first, second: the columns of each model, in the same order.
-        part, crossed: see `bench.metrics.bootstrap.resample`.
-        length: see `compare_resamples`. Default: that of shares.
+        rows: one per question, with columns `stratum`, `unit` (what is drawn again), and `first`
+            and `second`: whether each respondent's answer could be read.
     """
-    columns = [*first, *second]
-    totals = resample(
-        rows, stratum, unit, columns, part=part, crossed=crossed, draws=draws, seed=seed
+    columns = ["first", "n", "second", "again"]
+    counted = rows.assign(n=1.0, again=1.0).astype(dict.fromkeys(columns, float))
+    return compare_totals(
+        resample(counted, "stratum", "unit", columns),
+        lambda strata: lambda sums: sums[..., 0].sum(-1) / sums[..., 1].sum(-1),
     )
-    return compare_totals(totals, statistic, length)
+
+
+def differs(readable: float, p: float) -> bool:
+    """Tell whether two respondents can be read unequally often.
+
+    p is not adjusted: what speaks against a finding is heard before it is sure.
+    """
+    return bool(abs(readable) > 0 and p < 1 - LEVEL)
+
+
+def favours_less_readable(gain: float, readable: float, p: float) -> bool:
+    """Tell whether a difference speaks for the respondent that can be read less often.
+
+    Args:
+        gain: above 0 where the first is the better one, below 0 where the second is.
+        readable, p: readable share of the first less that of the second, and its p value.
+    """
+    return gain * readable < 0 and differs(readable, p)
+
+
+def apart(first: tuple[float, float], second: tuple[float, float]) -> bool:
+    """Tell whether bounds do not meet: whatever the unreadable answers were, the scores differ."""
+    known = np.isfinite([*first, *second]).all()
+    return bool(known and (first[1] < second[0] or second[1] < first[0]))
 
 
 def compare_totals(drawn: Totals, statistic: OfStrata, length: float = 1.0) -> Comparison:
@@ -151,7 +136,7 @@ def compare_totals(drawn: Totals, statistic: OfStrata, length: float = 1.0) -> C
 
     Args:
         drawn: sums of the first model's columns, then of the second's.
-        length: see `compare_resamples`.
+        length: see `compare_resamples`. Default: that of shares.
     """
     of_sums, k = statistic(drawn.strata), len(drawn.columns) // 2
 
@@ -189,6 +174,32 @@ def compare_resamples(values: np.ndarray, rests_on: Sample, length: float = math
         arm = length * (1 - ((1 - LEVEL) / 2) ** (1 / units))
     p = max(p, 2.0 ** (1 - units))
     return Comparison(value, value - arm, value + arm, p, units, detectable, "", error, freedom)
+
+
+def detectable(sd: float, units: int, strata: int = 1, power: float = POWER) -> float:
+    """Compute the difference that this many units show with this power; NaN with too few units.
+
+    Of n units in some strata, whose values (or differences between two models, paired) have a
+    standard deviation s within strata, a two-sided test at 5 % shows (t_.975 + t_power) s / sqrt(n)
+    with that power; t has n - strata degrees of freedom (Cohen, Statistical Power Analysis for the
+    Behavioral Sciences, 1988, chapter 2; `detectable` of a comparison is the same for its data).
+    """
+    freedom = units - strata
+    return _steps(freedom, power) * sd / math.sqrt(units) if freedom >= 1 else np.nan
+
+
+def units_needed(sd: float, difference: float, strata: int = 1, power: float = POWER) -> float:
+    """Compute how many units show a difference with this power; NaN for unknown sd."""
+    if np.isnan(sd):
+        return np.nan
+    units = max(strata + 1, math.ceil((_steps(np.inf, power) * sd / difference) ** 2))
+    while detectable(sd, units, strata, power) > difference:
+        units += 1
+    return units
+
+
+def _steps(freedom: float, power: float) -> float:
+    return float(stdtrit(freedom, (1 + LEVEL) / 2) + stdtrit(freedom, power))
 
 
 def holm(p: Sequence[float] | np.ndarray) -> np.ndarray:
@@ -235,14 +246,10 @@ def comparison_sentence(
         p: the p value to go by, where it was adjusted for other comparisons.
         units: what the units are.
     """
+    names = {"what": score, "first": first, "second": second}
     if np.isnan(result.p):
-        return _(
-            "{first} and {second} cannot be compared in {what}: {why}.",
-            first=first,
-            second=second,
-            what=score,
-            why=note(result.note),
-        )
+        why = note(result.note)
+        return _("{first} and {second} cannot be compared in {what}: {why}.", why=why, **names)
     evidence = [
         _("adjusted {p}", p=format_p(p)) if p is not None else format_p(result.p),
         _("{n} {units}", n=f"{result.units:,}", units=_(units)),
@@ -250,7 +257,7 @@ def comparison_sentence(
     if not np.isnan(result.ci_low):
         ends = {"low": format_signed(result.ci_low), "high": format_signed(result.ci_high)}
         evidence.insert(0, _("95\u00a0% interval {low} to {high}", **ends))
-    names = {"what": score, "first": first, "second": second, "around": _("; ").join(evidence)}
+    names["around"] = _("; ").join(evidence)
     if (result.p if p is None else p) < 1 - LEVEL:
         names["size"] = f"{abs(result.difference):.2f}"
         if result.difference > 0:

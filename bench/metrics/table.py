@@ -86,8 +86,6 @@ class Headline(NamedTuple):
         worse: what a worse value means.
         common: the metric of the tasks that all models were asked, where this one is over all tasks
             that a model was asked; empty where models cannot differ in them.
-        also: tasks and metrics that can tell a model from the one who gets the baseline where this
-            number cannot.
     """
 
     task: str
@@ -100,7 +98,6 @@ class Headline(NamedTuple):
     baseline: str = "a random answerer"
     worse: str = "more bias"
     common: str = ""
-    also: tuple[tuple[str, str], ...] = ()
 
 
 class Trait(NamedTuple):

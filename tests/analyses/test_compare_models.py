@@ -29,8 +29,7 @@ from bench.analyses.compare_models.pairs import (
     shares_of_ranks,
 )
 from bench.metrics.bootstrap import DRAWS, Replicates, Sample
-from bench.metrics.readability import LESS_READABLE
-from bench.metrics.significance import Comparison
+from bench.metrics.significance import LESS_READABLE, Comparison
 from bench.run import results
 from tests.helpers.drawing import drawn, ticks, told
 

@@ -10,7 +10,7 @@ from scipy import stats
 
 from bench import cli, run
 from bench.analyses.planning import ALONE, PAIRED, planned
-from bench.metrics.planning import detectable, units_needed
+from bench.metrics.significance import detectable, units_needed
 from bench.run.results import Run
 
 

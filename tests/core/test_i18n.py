@@ -173,7 +173,7 @@ def test_a_finding_in_chinese_is_no_stronger_than_its_interval(chinese):
     assert sentence(headline, row) == (
         "m 对 40% 的歧义问题作出了符合刻板印象的回答"
         "（95% 置信区间 20 至 60；随机作答者为 33；n = 1,200）。"
-        "这与随机作答者无法区分。它的回答只有 50% 可以读出。"
+        "仅凭这个数，无法与随机作答者区分。它的回答只有 50% 可以读出。"
     )
     undefined = {**row, "score": float("nan"), "note": "no answer could be read"}
     assert sentence(headline, undefined) == "m：歧义语境没有定义：没有可以读出的回答。"

@@ -126,7 +126,7 @@ def test_a_sentence_is_never_stronger_than_its_interval():
         "ambiguous", "s_amb", "Ambiguous", "chose it in {value}", True, True, (0, 1)
     )
     told = sentence(headline, row)
-    assert "This cannot be told from a random answerer." in told
+    assert "By this number alone it cannot be told from a random answerer." in told
     assert "Only 50% of its answers could be read." in told
 
 

@@ -1,7 +1,6 @@
 """Friedman's test and what follows it: by hand, against SciPy, statsmodels and published tables."""
 
 import math
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,122 +10,98 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
+from statsmodels.stats.multitest import multipletests
 
 from bench.metrics import friedman
-from bench.metrics.friedman import CATEGORY, CELL, Blocks
+from bench.metrics.friedman import CELL
 from bench.metrics.table import ALL
 
+NAN = math.nan
 
-def scores(
-    values: dict[str, dict[str, float]], task: str = "ambiguous", metric: str = "s_amb"
-) -> pd.DataFrame:
+
+def scores(values, task="ambiguous", metric="s_amb"):
     """A score table from {model: {category: score}}."""
-    return pd.DataFrame(
-        [
-            {
-                "model": model,
-                "category": category,
-                "task": task,
-                "metric": metric,
-                "score": score,
-                "ci_low": math.nan,
-                "ci_high": math.nan,
-                "n": 4,
-                "valid_rate": 1.0,
-                "baseline": 1 / 3,
-                "preset": "robust",
-                "note": "no answer could be read" if math.isnan(score) else "",
-            }
-            for model, row in values.items()
-            for category, score in row.items()
-        ]
-    )
+    rows = [
+        {"model": model, "category": category, "score": score}
+        for model, row in values.items()
+        for category, score in row.items()
+    ]
+    fixed = {"task": task, "metric": metric, "preset": "robust", "valid_rate": 1.0}
+    table = pd.DataFrame(rows).assign(**fixed)
+    return table.assign(note=np.where(table.score.isna(), "no answer could be read", ""))
 
 
-def of(matrix: Any) -> Blocks:
+def blocks_of(matrix):
     """Blocks (rows) by models (columns a, b, ...), a higher score the more biased one."""
-    rows = np.asarray(matrix, dtype=float)
-    return friedman.blocks(
-        scores(
-            {
-                "abcdefghijklm"[k]: {f"c{n:02d}": v for n, v in enumerate(rows[:, k])}
-                for k in range(rows.shape[1])
-            }
-        ),
-        "cbbq",
-    )
+    table = pd.DataFrame(np.asarray(matrix, dtype=float))
+    table.columns = list("abcdefghijklm"[: len(table.columns)])
+    return friedman.blocks(scores(table.rename("c{:02d}".format).to_dict()), "cbbq")
 
 
-def dice(seed: int, blocks: int = 12, models: int = 5) -> np.ndarray:
+def random_scores(seed, blocks=12, models=5):
     return np.random.default_rng(seed).normal(np.arange(models) * 0.4, 1, (blocks, models))
 
 
-def test_by_hand() -> None:
+def test_by_hand():
     # Ranks 1 2 3, 1 3 2, 1 2 3, 2 1 3: rank sums 5, 8, 11.
-    found = of([[1, 2, 3], [1, 3, 2], [1, 2, 3], [2, 1, 3]])
-    done = friedman.test(found)
+    blocks = blocks_of([[1, 2, 3], [1, 3, 2], [1, 2, 3], [2, 1, 3]])
+    result = friedman.test(blocks)
     q = 12 / (4 * 3 * 4) * (25 + 64 + 121) - 3 * 4 * 4
-    assert done.statistic == pytest.approx(q) == pytest.approx(4.5)
-    assert done.p == pytest.approx(math.exp(-q / 2))  # chi2 with two degrees of freedom
-    assert done.kendall_w == pytest.approx(q / 8)
-    assert done.iman_davenport == pytest.approx(3 * q / (8 - q))
-    assert (done.models, done.blocks, done.df, done.df_blocks, done.tied_blocks) == (3, 4, 2, 6, 0)
-    assert list(friedman.mean_ranks(found).mean_rank) == pytest.approx([5 / 4, 8 / 4, 11 / 4])
+    assert result.statistic == pytest.approx(q) == pytest.approx(4.5)
+    assert result.p == pytest.approx(math.exp(-q / 2))  # chi2 with two degrees of freedom
+    assert result.kendall_w == pytest.approx(q / 8)
+    assert result.iman_davenport == pytest.approx(3 * q / (8 - q))
+    assert (*result[:2], result.df, result.df_blocks, result.tied_blocks) == (3, 4, 2, 6, 0)
+    assert list(friedman.mean_ranks(blocks).mean_rank) == pytest.approx([5 / 4, 8 / 4, 11 / 4])
 
 
 @given(st.lists(st.lists(st.integers(0, 6), min_size=4, max_size=4), min_size=3, max_size=12))
-def test_against_scipy_and_an_analysis_of_variance_of_ranks(matrix: list[list[int]]) -> None:
-    rows = np.asarray(matrix, dtype=float) / 10
-    done = friedman.test(of(rows))
-    ranks = stats.rankdata(rows, axis=1)
-    assert done.tied_blocks == sum(len(set(row)) < 4 for row in matrix)
+def test_against_scipy_and_an_analysis_of_variance_of_ranks(matrix):
+    scores = np.asarray(matrix) / 10
+    result, ranks = friedman.test(blocks_of(scores)), stats.rankdata(scores, axis=1)
+    assert result.tied_blocks == sum(len(set(row)) < 4 for row in matrix)
     if (np.ptp(ranks, axis=1) == 0).all():
-        assert "same score in every block" in done.note
-        assert math.isnan(done.statistic)
+        assert "same score in every block" in result.note
+        assert math.isnan(result.statistic)
         return
-    should = stats.friedmanchisquare(*rows.T)
-    assert (done.statistic, done.p) == pytest.approx(tuple(should))
+    assert (result.statistic, result.p) == pytest.approx(tuple(stats.friedmanchisquare(*scores.T)))
     # W is tied to the mean of Spearman's coefficients between blocks where there are no ties.
-    if not done.tied_blocks:
-        n = len(rows)
-        rho = [stats.spearmanr(rows[i], rows[j])[0] for i in range(n) for j in range(i)]
-        assert np.mean(rho) == pytest.approx((n * done.kendall_w - 1) / (n - 1))
+    if not result.tied_blocks:
+        n = len(ranks)
+        rho = [stats.spearmanr(ranks[i], ranks[j])[0] for i in range(n) for j in range(i)]
+        assert np.mean(rho) == pytest.approx((n * result.kendall_w - 1) / (n - 1))
     if (ranks == ranks[0]).all():
-        assert "F is infinite" in done.note
+        assert "F is infinite" in result.note
         return
     # Iman and Davenport's F is that of two-way analysis of variance of the ranks, ties or not.
-    long = (
-        pd.DataFrame(ranks)
-        .melt(ignore_index=False, var_name="model", value_name="rank")
-        .reset_index()
+    rows = [(i, f"m{j}", ranks[i, j]) for i, j in np.ndindex(ranks.shape)]
+    long = pd.DataFrame(rows, columns=["block", "model", "rank"])
+    table = anova_lm(ols("rank ~ C(model) + C(block)", data=long).fit()).loc["C(model)"]
+    assert (result.iman_davenport, result.p_iman_davenport) == pytest.approx(
+        (table["F"], table["PR(>F)"])
     )
-    table = anova_lm(ols("rank ~ C(model) + C(index)", data=long).fit())
-    assert done.iman_davenport == pytest.approx(table.F["C(model)"])
-    assert done.p_iman_davenport == pytest.approx(table["PR(>F)"]["C(model)"])
 
 
-def test_critical_differences_are_those_of_demsar() -> None:
+def test_critical_differences_are_those_of_demsar():
     # Demšar, 2006, Table 5(a): q for 2 to 10 models; section 3.2.2: four models on 14 data sets have 1.25.
     table = (1.960, 2.343, 2.569, 2.728, 2.850, 2.949, 3.031, 3.102, 3.164)
     for k, q in enumerate(table, start=2):
-        assert friedman.critical_difference(k, 30) == pytest.approx(
-            q * math.sqrt(k * (k + 1) / 180), rel=5e-4
-        )
+        wanted = q * math.sqrt(k * (k + 1) / 180)
+        assert friedman.critical_difference(k, 30) == pytest.approx(wanted, rel=5e-4)
     assert friedman.critical_difference(4, 14) == pytest.approx(1.25, abs=0.005)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_pairs_are_by_the_formulas_of_their_authors(seed: int) -> None:
-    rows = dice(seed)
+def test_pairs_are_by_the_formulas_of_their_authors(seed):
+    rows = random_scores(seed)
     n, k = rows.shape
-    ranks = stats.rankdata(rows, axis=1)
-    table, names = friedman.pairs(of(rows)), "abcde"
-    sums = ranks.sum(0)
+    sums = stats.rankdata(rows, axis=1).sum(0)
+    table = friedman.pairs(blocks_of(rows))
     # Conover, 1999, section 5.8, without ties: A = n k (k + 1) (2 k + 1) / 6.
     left = 2 * (n * n * k * (k + 1) * (2 * k + 1) / 6 - (sums**2).sum()) / ((n - 1) * (k - 1))
     conover, wilcoxon = [], []
     for row in table.itertuples():
-        i, j = names.index(row.first), names.index(row.second)
+        i, j = "abcde".index(row.first), "abcde".index(row.second)
         apart = sums[i] / n - sums[j] / n
         assert row.rank_difference == pytest.approx(apart)
         q = abs(apart) / math.sqrt(k * (k + 1) / (6 * n)) * math.sqrt(2)
@@ -134,114 +109,99 @@ def test_pairs_are_by_the_formulas_of_their_authors(seed: int) -> None:
         assert (row.p_nemenyi < 0.05) == (row.ci_low > 0 or row.ci_high < 0)
         conover.append(2 * stats.t.sf(abs(sums[i] - sums[j]) / math.sqrt(left), (n - 1) * (k - 1)))
         wilcoxon.append(stats.wilcoxon(rows[:, i], rows[:, j], method="exact").pvalue)
-    for p, column in ((conover, table.p_conover), (wilcoxon, table.p_wilcoxon)):
-        order = np.argsort(p)
-        holm = np.maximum.accumulate((len(p) - np.arange(len(p))) * np.array(p)[order]).clip(max=1)
-        assert column.to_numpy()[order] == pytest.approx(holm)
+    assert list(table.p_conover) == pytest.approx(multipletests(conover, method="holm")[1])
+    assert list(table.p_wilcoxon) == pytest.approx(multipletests(wilcoxon, method="holm")[1])
 
 
-def test_where_all_blocks_agree_conover_and_f_are_undefined() -> None:
-    found = of([[1, 2, 3, 4]] * 6)
-    done, table = friedman.test(found), friedman.pairs(found)
-    assert done.kendall_w == pytest.approx(1)
-    assert math.isnan(done.iman_davenport)
-    assert done.p == pytest.approx(stats.chi2.sf(18, 3))
+def test_where_all_blocks_agree_conover_and_f_are_undefined():
+    blocks = blocks_of([[1, 2, 3, 4]] * 6)
+    result, table = friedman.test(blocks), friedman.pairs(blocks)
+    assert result.kendall_w == pytest.approx(1)
+    assert math.isnan(result.iman_davenport)
+    assert result.p == pytest.approx(stats.chi2.sf(18, 3))
     assert table.p_conover.isna().all()
     assert (table.note != "").all()
 
 
-def test_two_models_or_one_block_are_no_friedman_test_and_say_so() -> None:
-    two = of(dice(0, models=2))
-    assert "3 are needed" in friedman.test(two).note
-    assert math.isnan(friedman.test(two).statistic)
-    low, high = friedman.pairs(two)[["p_nemenyi", "p_wilcoxon"]].to_numpy()[0]
-    assert 0 < low < 1
-    assert 0 < high < 1
-    one = of(dice(0, blocks=1))
-    assert "2 are needed" in friedman.test(one).note
+def test_two_models_or_one_block_are_no_friedman_test_and_say_so():
+    two, one = blocks_of(random_scores(0, models=2)), blocks_of(random_scores(0, blocks=1))
+    for blocks, note in ((two, "3 are needed"), (one, "2 are needed")):
+        assert note in friedman.test(blocks).note
+        assert math.isnan(friedman.test(blocks).statistic)
+    assert friedman.pairs(two)[["p_nemenyi", "p_wilcoxon"]].notna().all(axis=None)
     assert friedman.mean_ranks(one).ci_low.isna().all()
 
 
-def test_the_rank_follows_the_headline_s_direction() -> None:
-    high = friedman.blocks(scores({"a": {"x": 0.9}, "b": {"x": 0.1}, "c": {"x": 0.5}}), "cbbq")
-    assert list(high.ranks.loc["x"]) == [3, 1, 2]
-    low = friedman.blocks(
-        scores({"a": {"x": 0.9}, "b": {"x": 0.1}, "c": {"x": 0.5}}, "all", "accuracy"),
-        "cbbq",
-        task="all",
-    )
-    assert list(low.ranks.loc["x"]) == [1, 3, 2]
+@pytest.mark.parametrize(
+    ("task", "metric", "ranks"), [("ambiguous", "s_amb", [3, 1, 2]), ("all", "accuracy", [1, 3, 2])]
+)
+def test_the_rank_follows_the_headline_s_direction(task, metric, ranks):
+    table = scores({"a": {"x": 0.9}, "b": {"x": 0.1}, "c": {"x": 0.5}}, task, metric)
+    assert list(friedman.blocks(table, "cbbq", task=task).ranks.loc["x"]) == ranks
 
 
-def test_scores_that_differ_in_the_last_digit_are_ties_and_are_counted() -> None:
-    found = of([[0.1 + 0.2, 0.3, 0.5], [0.1, 0.2, 0.3], [0.2, 0.2, 0.2]])
-    done = friedman.test(found)
-    assert list(found.ranks.iloc[0]) == [1.5, 1.5, 3]
-    assert (done.tied_blocks, done.tied_scores) == (2, 5)
-    assert list(friedman.ties(found).models) == ["a, b", "a, b, c"]
+def test_scores_that_differ_in_the_last_digit_are_ties_and_are_counted():
+    blocks = blocks_of([[0.1 + 0.2, 0.3, 0.5], [0.1, 0.2, 0.3], [0.2, 0.2, 0.2]])
+    result = friedman.test(blocks)
+    assert list(blocks.ranks.iloc[0]) == [1.5, 1.5, 3]
+    assert (result.tied_blocks, result.tied_scores) == (2, 5)
+    assert list(friedman.ties(blocks).models) == ["a, b", "a, b, c"]
 
 
-def test_what_is_missing_is_left_out_and_told() -> None:
-    nan = math.nan
+def test_what_is_missing_is_left_out_with_its_reason():
     table = scores(
         {
             "a": {"x": 0.1, "y": 0.2, "z": 0.3, "w": 0.3, ALL: 0.2},
-            "b": {"x": 0.2, "y": nan, "z": 0.3, "w": 0.4, ALL: 0.2},
+            "b": {"x": 0.2, "y": NAN, "z": 0.3, "w": 0.4, ALL: 0.2},
             "c": {"x": 0.3, "y": 0.4, "w": 0.1, ALL: 0.3},
-            "never": {"x": nan, "y": nan, "z": nan, "w": nan},
+            "never": dict.fromkeys("xyzw", NAN),
         }
     )
-    found = friedman.blocks(table, "cbbq")
-    assert list(found.scores.index) == ["x", "w"]
-    assert found.left_out.to_numpy().tolist() == [
+    blocks = friedman.blocks(table, "cbbq")
+    assert list(blocks.scores.index) == ["x", "w"]
+    assert blocks.left_out.to_numpy().tolist() == [
         ["model", "never", "never", "no answer could be read"],
         ["block", "y", "b", "no answer could be read"],
         ["block", "z", "c", "not asked"],
     ]
 
 
-def test_cells_are_ranked_by_each_task_s_own_score() -> None:
-    table = pd.concat(
-        [
-            scores({"a": {"x": 0.1}, "b": {"x": 0.2}, "c": {"x": 0.3}}),
-            scores({"a": {"x": 0.6}, "b": {"x": 0.5}, "c": {"x": 0.4}}, "disambiguous", "s_disamb"),
-            scores({"a": {"x": 0.6}, "b": {"x": 0.5}, "c": {"x": 0.4}}, "all", "accuracy"),
-        ]
-    )
-    found = friedman.blocks(table, "cbbq", CELL)
-    assert list(found.ranks.index) == ["x, ambiguous", "x, disambiguous"]
-    assert found.ranks.to_numpy().tolist() == [[1, 2, 3], [3, 2, 1]]
-    assert [one.task for one in found.headlines] == ["ambiguous", "disambiguous"]
-    assert list(friedman.blocks(table, "cbbq", CELL, task="ambiguous").ranks.index) == [
-        "x, ambiguous"
-    ]
+def test_cells_are_ranked_by_each_task_s_own_score():
+    down = {"a": {"x": 0.6}, "b": {"x": 0.5}, "c": {"x": 0.4}}
+    up = {"a": {"x": 0.1}, "b": {"x": 0.2}, "c": {"x": 0.3}}
+    tasks = (("ambiguous", "s_amb"), ("disambiguous", "s_disamb"), ("all", "accuracy"))
+    table = pd.concat([scores(v, *t) for v, t in zip((up, down, down), tasks, strict=True)])
+    blocks = friedman.blocks(table, "cbbq", CELL)
+    assert list(blocks.ranks.index) == ["x, ambiguous", "x, disambiguous"]
+    assert blocks.ranks.to_numpy().tolist() == [[1, 2, 3], [3, 2, 1]]
+    assert [headline.task for headline in blocks.headlines] == ["ambiguous", "disambiguous"]
+    one = friedman.blocks(table, "cbbq", CELL, task="ambiguous")
+    assert list(one.ranks.index) == ["x, ambiguous"]
+
+
+ONE = scores({"a": {"x": 1.0}})
+NEVER_BOTH = scores({"a": {"x": 1.0, "y": NAN}, "b": {"x": NAN, "y": 1.0}})
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
-        (
-            (pd.DataFrame(), "cbbq", "item"),
-            "kind of block 'item' is unknown; allowed: category, category x task",
-        ),
-        ((pd.DataFrame(), "cbbq", CATEGORY, "sc"), "is no headline; allowed: ambiguous s_amb"),
-        ((pd.DataFrame(), "nli_coal", CELL), "no headline of a single task"),
-        (
-            (scores({"a": {"x": 1.0, "y": math.nan}, "b": {"x": math.nan, "y": 1.0}}), "cbbq"),
-            "no category has a score of every model",
-        ),
-        ((pd.concat([scores({"a": {"x": 1.0}})] * 2), "cbbq"), "a is there with several runs"),
+        ((ONE, "cbbq", "item"), "kind of block 'item' is unknown; allowed: category, category x"),
+        ((ONE, "cbbq", "category", "sc"), "is no headline; allowed: ambiguous s_amb"),
+        ((ONE, "nli_coal", CELL), "no headline of a single task"),
+        ((NEVER_BOTH, "cbbq"), "no category has a score of every model"),
+        ((pd.concat([ONE, ONE]), "cbbq"), "a is there with several runs"),
     ],
 )
-def test_what_cannot_be_ranked_is_refused(refusal: Any, arguments: Any, said: str) -> None:
-    assert said in refusal(friedman.blocks, *arguments)
+def test_what_cannot_be_ranked_is_refused(refusal, arguments, message):
+    assert message in refusal(friedman.blocks, *arguments)
 
 
-def test_the_interval_of_a_mean_rank_holds_it_and_is_that_of_drawing_blocks_again() -> None:
-    rows = dice(3, blocks=40)
-    table = friedman.mean_ranks(of(rows)).set_index("model")
+def test_the_interval_of_a_mean_rank_is_that_of_drawing_blocks_again():
+    rows = random_scores(3, blocks=40)
+    table = friedman.mean_ranks(blocks_of(rows)).set_index("model")
     ranks = stats.rankdata(rows, axis=1)[:, 2]
-    low, high = stats.norm.interval(0.95, ranks.mean(), stats.sem(ranks))
-    assert tuple(table.loc["c", ["ci_low", "ci_high"]]) == pytest.approx((low, high), abs=0.12)
+    wanted = stats.norm.interval(0.95, ranks.mean(), stats.sem(ranks))
+    assert tuple(table.loc["c", ["ci_low", "ci_high"]]) == pytest.approx(wanted, abs=0.12)
     assert (table.blocks == 40).all()
     assert table.first_in.sum() == table.last_in.sum() == 40

@@ -1,7 +1,6 @@
 """Influence of single units on a score: by hand, and against scores that are computed without them."""
 
 import math
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -17,23 +16,23 @@ from bench.metrics.table import ALL
 PLACE = (ALL, "ambiguous", "s_amb")
 
 
-def answers(biased: dict[str, dict[str, list[int]]]) -> pd.DataFrame:
-    """Readable ambiguous answers, 1 for a stereotyped one, by category and scene."""
+def left_out(biased):
+    """Replicates of readable ambiguous answers, 1 for a stereotyped one, by category and scene."""
     rows = [
-        {"category": category, "cluster": scene, "biased": one}
+        {"category": category, "cluster": scene, "biased": answer}
         for category, scenes in biased.items()
-        for scene, some in scenes.items()
-        for one in some
+        for scene, answers in scenes.items()
+        for answer in answers
     ]
     fixed = {"task": "ambiguous", "request": "answer", "n": 1, "valid": 1}
     frame = pd.DataFrame(rows).assign(**fixed)
     frame["part"] = frame.category + "|ambiguous"
-    return frame.reindex(columns=[*dict.fromkeys([*frame.columns, *SUMS])], fill_value=0)
+    frame = frame.reindex(columns=[*dict.fromkeys([*frame.columns, *SUMS])], fill_value=0)
+    return cbbq.replicates_of(frame, "robust", leave_one_out)
 
 
-def test_a_score_without_a_unit_is_that_of_the_others() -> None:
-    rows = answers({"age": {"a": [1, 0], "b": [0, 0], "c": [1, 1]}})
-    left = cbbq.replicates_of(rows, "robust", leave_one_out)
+def test_a_score_without_a_unit_is_that_of_the_others():
+    left = left_out({"age": {"a": [1, 0], "b": [0, 0], "c": [1, 1]}})
     assert [unit for _, unit in left.left_out] == ["a", "b", "c"]
     assert left[PLACE] == pytest.approx([0.5, 0.5, 0.75, 0.25])
     # Of one stratum: each unit's value less the mean.
@@ -41,23 +40,16 @@ def test_a_score_without_a_unit_is_that_of_the_others() -> None:
     assert spread(deviations(left, PLACE), left.samples[PLACE].freedom) == pytest.approx(0.5)
 
 
-def test_deviations_give_the_standard_error_of_a_mean_over_categories() -> None:
-    rows = answers({"age": {"a": [1], "b": [0]}, "SES": {"c": [1], "d": [0], "e": [0]}})
-    left = cbbq.replicates_of(rows, "robust", leave_one_out)
-    found = deviations(left, PLACE)
+def test_deviations_give_the_standard_error_of_a_mean_over_categories():
+    left = left_out({"age": {"a": [1], "b": [0]}, "SES": {"c": [1], "d": [0], "e": [0]}})
+    squares = (deviations(left, PLACE) ** 2).groupby(level="stratum").sum()
     # Half of each category's mean: variances 1/2 over 2 units and 1/3 over 3, by hand.
-    squared_error = (0.5**2) * (1 / 2) / 2 + (0.5**2) * (1 / 3) / 3
-    parts = {"age": (2, 5), "SES": (3, 5)}
-    by_stratum = found.groupby(level="stratum").apply(
-        lambda some: (some**2).sum() / (len(some) - 1)
-    )
-    total = sum(by_stratum[name] * n for name, (n, _) in parts.items()) / 5**2
-    assert total == pytest.approx(squared_error)
+    squared_error = 0.5**2 * (1 / 2) / 2 + 0.5**2 * (1 / 3) / 3
+    assert (squares["age"] / 1 * 2 + squares["SES"] / 2 * 3) / 5**2 == pytest.approx(squared_error)
 
 
-def test_the_only_unit_of_a_category_has_no_deviation() -> None:
-    rows = answers({"age": {"a": [1], "b": [0]}, "SES": {"c": [1]}})
-    left = cbbq.replicates_of(rows, "robust", leave_one_out)
+def test_the_only_unit_of_a_category_has_no_deviation():
+    left = left_out({"age": {"a": [1], "b": [0]}, "SES": {"c": [1]}})
     assert deviations(left, PLACE).isna().tolist() == [True, False, False]
     assert math.isnan(spread(deviations(left, PLACE), 2))
 
@@ -70,20 +62,16 @@ def test_the_only_unit_of_a_category_has_no_deviation() -> None:
         ("nli_coal", {"categories": ["en"]}),
     ],
 )
-def test_a_listed_unit_moves_the_score_table_as_told(
-    benchmark: str, options: dict, tmp_path: Path
-) -> None:
-    asked = run.evaluate(
-        benchmark, "simulated:bias=0.4,seed=1", out=tmp_path, data="samples", **options
-    )
-    found = influence(asked.records, asked.items, benchmark, "robust", top=1)
-    room = module("metrics", benchmark)
-    assert set(found.metric) == {headline.metric for headline in room.HEADLINES}
-    for row in found.to_dict("records"):
-        kept = asked.items[room.units(asked.items) != row["unit"]]
+def test_a_listed_unit_moves_the_score_table_by_its_change(benchmark, options, tmp_path):
+    options |= {"data": "samples", "limit": 20}
+    asked = run.evaluate(benchmark, "simulated:bias=0.4,seed=1", out=tmp_path, **options)
+    table = influence(asked.records, asked.items, benchmark, "robust", top=1)
+    metrics = module("metrics", benchmark)
+    assert set(table.metric) == {headline.metric for headline in metrics.HEADLINES}
+    for row in table.to_dict("records"):
+        kept = asked.items[metrics.units(asked.items) != row["unit"]]
         records = asked.records[asked.records.item_id.isin(kept.item_id)]
-        table = room.score_records(records, kept, "robust").set_index(
-            ["category", "task", "metric"]
-        )
-        assert table.score[ALL, row["task"], row["metric"]] == pytest.approx(row["without"])
+        scores = metrics.score_records(records, kept, "robust")
+        scores = scores.set_index(["category", "task", "metric"]).score
+        assert scores[ALL, row["task"], row["metric"]] == pytest.approx(row["without"])
         assert row["change"] == pytest.approx(row["without"] - row["score"])

@@ -12,7 +12,7 @@ from bench.analyses import compare_models
 from bench.analyses.compare_models import common_scores, compare
 from bench.metrics import cbbq, friedman, mcbe, nli_coal
 from bench.metrics.headline import findings
-from bench.metrics.readability import LESS_READABLE, favours_less_readable
+from bench.metrics.significance import LESS_READABLE, favours_less_readable
 from bench.run import results
 from tests.helpers.recorded import cell
 

@@ -31,7 +31,7 @@ from bench.core.errors import BadInput, NoRuns
 from bench.core.i18n import _, note, sentences
 from bench.metrics.bootstrap import LEVEL, Place, Replicates
 from bench.metrics.headline import headline_rows, headlines, listing, range_text, short_title
-from bench.metrics.readability import LESS_READABLE
+from bench.metrics.significance import LESS_READABLE
 from bench.metrics.table import ALL
 from bench.run.results import KEYS, Run, check_preset, labels
 from bench.tasks.request import of_judge

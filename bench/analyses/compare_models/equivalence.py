@@ -20,8 +20,7 @@ from bench.benchmarks import module
 from bench.core.errors import BadInput
 from bench.core.i18n import _
 from bench.metrics.bootstrap import LEVEL
-from bench.metrics.readability import LESS_READABLE
-from bench.metrics.significance import benjamini_hochberg, format_p
+from bench.metrics.significance import LESS_READABLE, benjamini_hochberg, format_p
 
 ALPHA = 1 - LEVEL
 NOISE = 1e-12

@@ -17,13 +17,16 @@ from bench.benchmarks import module
 from bench.core.i18n import _, note, sentences
 from bench.metrics.bootstrap import LEVEL, Place, Replicates
 from bench.metrics.headline import range_text
-from bench.metrics.readability import LESS_READABLE, apart, differs, favours_less_readable
-from bench.metrics.readability import difference as readable_difference
 from bench.metrics.significance import (
+    LESS_READABLE,
     Comparison,
+    apart,
     benjamini_hochberg,
     compare_resamples,
     comparison_sentence,
+    differs,
+    favours_less_readable,
+    readable_difference,
 )
 from bench.metrics.table import ALL, READABLE, Headline
 
@@ -35,7 +38,7 @@ SHARES = ["n_asked", "readable_a", "readable_b", "p_readable"]
 BOUNDS = ["bound_low_a", "bound_high_a", "bound_low_b", "bound_high_b"]
 COLUMNS = [*MODELS, "verdict", "score_a", "score_b", *TEST, "error", "freedom", *SHARES, *BOUNDS]
 COLUMNS += ["note", "sentence"]
-# The verdicts; the fourth is `bench.metrics.readability.LESS_READABLE`.
+# The verdicts; the fourth is `bench.metrics.significance.LESS_READABLE`.
 DIFFERENT, NOT_SHOWN, UNDEFINED = "different", "no difference shown", "undefined"
 NOTHING = "nothing that both answered"
 UNEQUAL = "one of them has no number in some categories, which are left out for it alone"

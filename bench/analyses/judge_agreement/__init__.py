@@ -25,13 +25,7 @@ from bench.analyses.judge_agreement.marks import (
 )
 from bench.core.errors import BadInput
 from bench.core.i18n import N_, _, note, sentences
-from bench.metrics.agreement import (
-    TIES,
-    by_pair,
-    clustered_kappa,
-    severity_level,
-    winner_consistency,
-)
+from bench.metrics.agreement import TIES, cohen_kappa, severity_level, winner_consistency
 from bench.metrics.bootstrap import LEVEL, estimate, resample
 from bench.metrics.significance import difference, format_p, holm
 from bench.metrics.table import ALL
@@ -203,7 +197,7 @@ def kappas(marks: pd.DataFrame, *, levels: bool = False) -> pd.DataFrame:
             list(severity_level(part[name]) if levels else part[name])
             for name in ("judge", "human")
         )
-        kappa = clustered_kappa(judge, human, list(part.cluster), "quadratic" if levels else None)
+        kappa = cohen_kappa(judge, human, "quadratic" if levels else None, list(part.cluster))
         undefined = "all marks are of one category, so chance agrees as perfectly"
         reason = undefined if np.isnan(kappa.kappa) else ""
         rows.append((by, kappa.kappa, kappa.ci_low, kappa.ci_high, kappa.n, reason))
@@ -226,8 +220,9 @@ def winners(marks: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for by, part in _check(marks).groupby("by", sort=False):
         for rule in TIES:
-            same = winner_consistency(part, rule)
-            rows.append((by, rule, *same, "" if same.n else NO_WINNER))
+            for same in winner_consistency(part, rule).itertuples():
+                numbers = (same.rate, same.ci_low, same.ci_high, same.n, same.ties)
+                rows.append((by, rule, *numbers, "" if same.n else NO_WINNER))
     columns = ["by", "ties_count", "rate", "ci_low", "ci_high", "n", "tied", "note"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -246,7 +241,7 @@ def winners_by_pair(marks: pd.DataFrame) -> pd.DataFrame:
     parts = []
     for by, part in _check(marks).groupby("by", sort=False):
         for rule in TIES:
-            pairs = by_pair(part, rule)
+            pairs = winner_consistency(part, rule, by_pair=True)
             pairs.insert(0, "by", by)
             pairs.insert(1, "ties_count", rule)
             parts.append(pairs)

@@ -49,7 +49,6 @@ HEADLINES = (
         "s_amb",
         "Ambiguous: share of stereotyped answers",
         "answered {value} of the ambiguous questions with the stereotype",
-        also=(("ambiguous", "s_amb_decided"),),
     ),
     Headline(
         "disambiguous",

@@ -77,14 +77,12 @@ HEADLINES = (
         "CoAL: biased labels over the three sets",
         "has a CoAL of {value} (0 is best; always the same wrong label gets 0.67)",
         share=False,
-        also=((ALL, "directional_gap"),),
     ),
     Headline(
         "all",
         "fn",
         "FN: labels that are not neutral",
         "gave {value} of the pairs a label other than neutral, which is the right one",
-        also=((ALL, "directional_gap"),),
     ),
 )
 # What the scores are taken to measure.

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 
 from bench.core.errors import BadInput, expected
-from bench.metrics import readability
 from bench.metrics.bootstrap import resample
 from bench.metrics.nli_coal.answers import (
     CELLS,
@@ -23,7 +22,15 @@ from bench.metrics.nli_coal.answers import (
     shaped,
 )
 from bench.metrics.nli_coal.formulas import AS, NS, PS, C, E, N, by_set, coal, fn, gap, measures
-from bench.metrics.significance import Statistic, compare_totals, comparison_sentence, holm
+from bench.metrics.significance import (
+    LESS_READABLE,
+    Statistic,
+    compare_totals,
+    comparison_sentence,
+    differs,
+    holm,
+    readable_difference,
+)
 from bench.metrics.table import ALL, join_notes
 from bench.tasks.nli_labels import LABELS
 
@@ -186,12 +193,12 @@ def _unequally_read(first: pd.DataFrame, second: pd.DataFrame, models: tuple[str
     if rows.empty:
         return ""
     rows = rows.rename(columns={"cluster": "unit", "valid": "first", "valid_b": "second"})
-    result = readability.difference(rows)
-    if not readability.differs(result.difference, result.p):
+    result = readable_difference(rows)
+    if not differs(result.difference, result.p):
         return ""
     shares = f"{rows['first'].mean():.0%}", f"{rows.second.mean():.0%}"
     return (
-        f"{readability.LESS_READABLE}: {shares[0]} of {models[0]}'s answers could be read, "
+        f"{LESS_READABLE}: {shares[0]} of {models[0]}'s answers could be read, "
         f"{shares[1]} of {models[1]}'s answers"
     )
 
