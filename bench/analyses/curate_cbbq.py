@@ -15,18 +15,30 @@ import seaborn as sns
 from matplotlib.figure import Figure
 from statsmodels.stats.proportion import proportion_confint  # type: ignore[import-untyped]
 
-from bench import data, scorers
-from bench.core.errors import BadInput
+from bench import data
+from bench.analyses.curate_mcbe import writer
 from bench.core.i18n import N_, _, note, sentences
 from bench.curate import EXAMPLES, cbbq, copy_example, simulated
-from bench.curate.cbbq import Project, discuss, drafts, release, review, rounds
-from bench.curate.cbbq.discuss import FACTS, KEEP, LEAVE_OUT, MEND, REVIEWERS, Discussed
-from bench.curate.cbbq.drafts import AS_DRAFTED, KINDS, SMALL, SMALL_EDIT, UNDECIDED, Decided
+from bench.curate.cbbq import Project, release, rounds
 from bench.curate.cbbq.release import Release
-from bench.curate.cbbq.review import ASKED, YES, Reviewed
+from bench.curate.cbbq.rounds import (
+    AS_DRAFTED,
+    ASKED,
+    FACTS,
+    KEEP,
+    KINDS,
+    LEAVE_OUT,
+    MEND,
+    REVIEW_MISSING,
+    SMALL,
+    SMALL_EDIT,
+    UNDECIDED,
+    YES,
+    Rounds,
+)
 from bench.data import Source, texts
 from bench.data.cbbq import audit, files, read_templates
-from bench.data.cbbq.templates import CONDITIONS, FILES, SLOTS
+from bench.data.cbbq.templates import CONDITIONS, SLOTS
 from bench.figures.style import (
     FAINT,
     INK,
@@ -104,62 +116,44 @@ class Work(NamedTuple):
     project: Project
     is_example: bool
     drafter: str
-    decided: Decided
-    reviewed: Reviewed
-    discussed: Discussed
+    rounds: Rounds
     release: Release | None
     source: Source | None
 
     def to_mend(self) -> pd.DataFrame:
         """List what people have to fix, in tables and in sheets."""
         tables = cbbq.faults(self.project).rename(columns={"file": "where"})
-        parts = [tables]
-        for state in (self.decided, self.reviewed, self.discussed):
-            where = state.to_mend.person + ": " + state.to_mend.file
-            parts.append(state.to_mend.assign(where=where)[[*tables]])
-        return pd.concat([part for part in parts if len(part)] or parts, ignore_index=True)
+        listed = self.rounds.to_mend
+        listed = listed.assign(where=listed.person + ": " + listed.file)[[*tables]]
+        parts = [part for part in (tables, listed) if len(part)]
+        return pd.concat(parts or [tables], ignore_index=True)
 
     def waiting(self) -> pd.DataFrame:
         """Count what is done, step by step, and say who is waited for."""
-        names = [row["template"] for row in self.project.table("templates")]
-        sound = {scenario.name for scenario in self.project.templates()}
+        state, standing = self.rounds, self.rounds.standing
+        sound, n = {*state.scenarios}, len(standing)
         drafted = {row["template"] for row in self.project.table("drafts")} & sound
-        standing, faulty = self.discussed.standing, len(names) - len(sound)
         complete = int((~standing.note.isin([MEND, FACTS])).sum())
         # Ambiguous forms are reviewed before there are facts.
-        forms = int((review.forms(self.project).lacks == "").sum())
-        unread, disputed = self.reviewed.waiting, self.discussed.waiting
+        forms = int((state.forms.lacks == "").sum())
         settled = int((standing.decision != "").sum())
-        facts = self.decided.facts
-        authors = f"whoever wrote the {faulty} others" if faulty else ""
-        editor = "the editor, or another draft" if drafted - {*facts} else ""
-        panel = settled + len(disputed)
+        authors = f"whoever wrote the {n - len(sound)} others" if n > len(sound) else ""
+        editor = "the editor, or another draft" if drafted - {*state.facts} else ""
+        readers, panel = ("; ".join(sorted({*t.people})) for t in (state.unread, state.undecided))
         rows = [
-            ("templates without a fault", len(sound), len(names), authors),
+            ("templates without a fault", len(sound), n, authors),
             ("drafted", len(drafted), len(sound), "the model" if sound - drafted else ""),
-            ("decided on", len(facts), len(sound), editor),
-            ("four forms complete", complete, len(names), ""),
-            ("forms reviewed by two", forms - len(unread), forms, _everybody(unread)),
-            ("objections discussed", settled, panel, _everybody(disputed)),
-            ("in the data set", int(standing.ready.sum()), len(names), ""),
+            ("decided on", len(state.facts), len(sound), editor),
+            ("four forms complete", complete, n, ""),
+            ("forms reviewed by two", forms - len(state.unread), forms, readers),
+            ("objections discussed", settled, settled + len(state.undecided), panel),
+            ("in the data set", int(standing.ready.sum()), n, ""),
         ]
         return pd.DataFrame(rows, columns=["step", "done", "of", "waits_for"])
 
     def table(self, name: str) -> pd.DataFrame:
         """Return the table `biases` or `templates`."""
         return pd.DataFrame(self.project.table(name), columns=list(cbbq.TABLES[name]))
-
-    def completeness(self) -> pd.DataFrame:
-        """Say what each template lacks, see `review.completeness`."""
-        return review.completeness(self.project)
-
-    def objections(self) -> pd.DataFrame:
-        """List what reviewers object to, see `review.objections`."""
-        return review.objections(self.reviewed.answers)
-
-    def standing(self) -> pd.DataFrame:
-        """Say what stands between each template and the data set."""
-        return self.discussed.standing.drop(columns="decided_when")
 
     def provenance(self) -> pd.DataFrame:
         """Return where each row of the data set comes from, without times."""
@@ -171,33 +165,29 @@ class Work(NamedTuple):
         """Return what the audit of CBBQ's data finds in the data set, without counts."""
         if self.release is None:
             return pd.DataFrame(columns=["file", "row", "column", "kind", "what", "value"])
-        found = audit.check(self.release.folder)
-        return found[found.kind != "count"].reset_index(drop=True)
+        table = audit.check(self.release.folder)
+        return table[table.kind != "count"].reset_index(drop=True)
 
     def counts(self) -> pd.DataFrame:
         """Count templates and questions of the data set; no rows without one."""
-        folders = files(self.source.folder).items() if self.source else ()
-        rows = []
-        for category, paths in folders:
-            for condition in CONDITIONS:
-                templates = read_templates(paths, category, condition)
-                for polarity in FILES:
-                    sizes = [one.size for one in templates if one.polarity == polarity]
-                    if sizes:
-                        rows.append((category, condition, polarity, len(sizes), sum(sizes)))
-        if rows:
-            rows.append(("all", "", "", sum(row[3] for row in rows), sum(row[4] for row in rows)))
-        return pd.DataFrame(rows, columns=COUNT_COLUMNS)
+        keys = ["category", "condition", "polarity"]
+        rows = [
+            (category, condition, template.polarity, template.size)
+            for category, paths in (files(self.source.folder).items() if self.source else ())
+            for condition in CONDITIONS
+            for template in read_templates(paths, category, condition)
+        ]
+        table = pd.DataFrame(rows, columns=[*keys, "size"])
+        sizes = table.groupby(keys, sort=False, as_index=False)
+        counts = sizes.agg(templates=("size", "size"), questions=("size", "sum"))
+        total = [("all", "", "", len(rows), table["size"].sum())] if rows else []
+        return pd.concat([counts, pd.DataFrame(total, columns=[*counts])], ignore_index=True)
 
     def evaluate(self, models: Sequence[str], limit: int = 0, seed: int = 0) -> list[Run]:
         """Ask models the new questions; no runs without a data set."""
         if self.source is None:
             return []
         return evaluate_all("cbbq", models, data=self.source.folder, limit=limit, seed=seed)
-
-
-def _everybody(waiting: pd.DataFrame) -> str:
-    return "; ".join(sorted({*waiting.people}))
 
 
 def go_on(
@@ -224,41 +214,34 @@ def go_on(
     Raises:
         BadInput: no project, no such model, or one that cannot write.
     """
-    write = _writer(model) if model else None
+    write = writer(model) if model else None
     if folder:
         project = cbbq.open_project(folder)
         if write:
-            drafts.draw(project, write, model, seed)
-        drafts.hand_out(project, editor, seed)
-        review.hand_out(project, reviewers, seed)
-        discuss.hand_out(project, panel, seed)
-        for module in (drafts, review, discuss):
-            rounds.resend(project, module.SHEET)
+            rounds.draw(project, write, model, seed)
+        for kind, people in (
+            (rounds.DECIDE, [editor]),
+            (rounds.REVIEW, reviewers),
+            (rounds.DISCUSS, [panel]),
+        ):
+            rounds.hand_out(project, kind, people, seed)
+        rounds.resend(project)
     else:
         model = model or simulated.MODEL
         project = _example(model, reliability, seed)
         simulated.work(project, write, model, reliability, seed)
-    state = discuss.discussed(project)
-    made = release.write(project) if state.standing.ready.any() else None
+    state = Rounds(project)
+    made = release.write(state) if state.standing.ready.any() else None
     if made is None:
         release.withdraw(project)
     source = data.find("cbbq", made.folder) if made else None
-    decided, reviewed = drafts.decided(project), review.reviewed(project)
-    return Work(project, not folder, model, decided, reviewed, state, made, source)
-
-
-def _writer(model: str) -> drafts.Writer:
-    scorer = scorers.load(model)
-    if "generate" not in scorer.verbs or not hasattr(scorer, "generate"):
-        raise BadInput(f"model {model}: cannot write, so it cannot draft; give one that generates")
-    write: drafts.Writer = scorer.generate
-    return write
+    return Work(project, not folder, model, state, made, source)
 
 
 def _example(model: str, reliability: float, seed: int) -> Project:
     """Continue or begin the example's copy for these settings and these simulated people."""
     examples = sorted((EXAMPLES / "cbbq").iterdir())
-    paths = [*examples, drafts.WORDINGS, Path(simulated.__file__)]
+    paths = [*examples, rounds.WORDINGS, Path(simulated.__file__)]
     key = digest([model, reliability, seed, [path.read_text("utf-8") for path in paths]])[:8]
     place = curated(f"cbbq-{key}")
     if not (place / "templates.csv").is_file():
@@ -276,21 +259,20 @@ def draft_shares(table: pd.DataFrame) -> pd.DataFrame:
     decided = table[table.kind != UNDECIDED]
     parts = [("first drafts", decided[decided.draw == 1]), ("all drafts", decided)]
     parts += [(f"wording {name}", rows) for name, rows in decided.groupby("wording")]
-    return pd.DataFrame([_draft_share(name, rows) for name, rows in parts])
-
-
-def _draft_share(name: str, rows: pd.DataFrame) -> dict[str, object]:
-    counts = {kind: int((rows.kind == kind).sum()) for kind in KINDS[:-1]}
-    n, usable = len(rows), counts[AS_DRAFTED] + counts[SMALL_EDIT]
-    reason, interval = "", (np.nan, np.nan)
-    if not n:
-        reason = "no draft was decided on"
-    elif name == "first drafts":
-        interval = proportion_confint(usable, n, method="wilson")
-    else:
-        reason = "several draws of a template are not independent, so there is no interval"
-    share = {"usable": usable / n if n else np.nan, "ci_low": interval[0], "ci_high": interval[1]}
-    return {"drafts": name, "n": n, **counts, **share, "note": reason}
+    shares = []
+    for name, rows in parts:
+        counts = {kind: int((rows.kind == kind).sum()) for kind in KINDS[:-1]}
+        n, usable = len(rows), counts[AS_DRAFTED] + counts[SMALL_EDIT]
+        reason, low, high = "", np.nan, np.nan
+        if not n:
+            reason = "no draft was decided on"
+        elif name == "first drafts":
+            low, high = proportion_confint(usable, n, method="wilson")
+        else:
+            reason = "several draws of a template are not independent, so there is no interval"
+        share = {"usable": usable / n if n else np.nan, "ci_low": low, "ci_high": high}
+        shares.append({"drafts": name, "n": n, **counts, **share, "note": reason})
+    return pd.DataFrame(shares)
 
 
 def kappas(answers: pd.DataFrame) -> pd.DataFrame:
@@ -300,7 +282,7 @@ def kappas(answers: pd.DataFrame) -> pd.DataFrame:
     the clusters of the interval, as forms of one are not independent.
     """
     blind = answers[answers.question == "answer"]
-    both = blind[blind.groupby("item_id").person.transform("nunique") == review.REVIEWERS]
+    both = blind[blind.groupby("item_id").person.transform("nunique") == rounds.REVIEWERS]
     ratings = both.rename(columns={"answer": "rating", "template": "cluster"})
     if both.empty:
         columns = ["category", "kappa", "ci_low", "ci_high", "n", "clusters", "raters", "agreed"]
@@ -323,14 +305,19 @@ def review_shares(answers: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for category in answers.category.unique():
         for said, (question, is_right) in right.items():
-            some = is_right[(answers.category == category) & (answers.question == question)]
-            templates = some.groupby(answers.template).all()
-            n, share, of_answers = len(templates), np.nan, np.nan
-            interval = (np.nan, np.nan)
-            if n:
-                share, of_answers = templates.mean(), some.mean()
-                interval = proportion_confint(int(templates.sum()), n, method="wilson")
-            rows.append((category, said, share, *interval, n, of_answers, len(some)))
+            asked = is_right[(answers.category == category) & (answers.question == question)]
+            templates = asked.groupby(answers.template).all()
+            n = len(templates)
+            low, high = (
+                proportion_confint(int(templates.sum()), n, method="wilson")
+                if n
+                else (
+                    np.nan,
+                    np.nan,
+                )
+            )
+            share = templates.mean() if n else np.nan
+            rows.append((category, said, share, low, high, n, asked.mean(), len(asked)))
     columns = ["category", "said", "templates", "ci_low", "ci_high", "n", "of_answers", "answers"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -346,23 +333,7 @@ def compared_sets(folders: Sequence[str] = (), *, installed: bool = True) -> lis
     return list({source.folder: source for source in sources}.values())
 
 
-def contexts(project: Project) -> pd.DataFrame:
-    """Return the contexts of complete forms, each once: `item_id`, `language`, `text`."""
-    forms = review.forms(project)
-    forms = forms[(forms.lacks == "") & (forms.polarity == "neg")]
-    language = next(iter(project.manifest.languages), "zh")
-    rows = [
-        (
-            f"{form['template']}:{form['condition']}",
-            language,
-            form["context"].replace(SLOTS[0], texts.FIRST).replace(SLOTS[1], texts.SECOND),
-        )
-        for form in forms.to_dict("records")
-    ]
-    return pd.DataFrame(rows, columns=["item_id", "language", "text"])
-
-
-def novelty(project: Project, others: Sequence[Source] = ()) -> pd.DataFrame:
+def novelty(state: Rounds, others: Sequence[Source] = ()) -> pd.DataFrame:
     """Find the text that each new context shares most with, in its own set and in each other one.
 
     Contexts are compared with those of the same condition.
@@ -370,7 +341,15 @@ def novelty(project: Project, others: Sequence[Source] = ()) -> pd.DataFrame:
     Returns:
         `NOVELTY_COLUMNS`: `nearest` is an id, `too_near` marks near-duplicates; the nearest first.
     """
-    own = contexts(project)
+    forms = state.forms[(state.forms.lacks == "") & (state.forms.polarity == "neg")]
+    context = forms.context.str.replace(SLOTS[0], texts.FIRST, regex=False)
+    own = pd.DataFrame(
+        {
+            "item_id": forms.template + ":" + forms.condition,
+            "language": next(iter(state.project.manifest.languages), "zh"),
+            "text": context.str.replace(SLOTS[1], texts.SECOND, regex=False),
+        }
+    )
     sets = {OWN: own, **{source.name: texts.texts(source) for source in others}}
     rows = []
     for condition in CONDITIONS:
@@ -384,11 +363,16 @@ def novelty(project: Project, others: Sequence[Source] = ()) -> pd.DataFrame:
             if name == OWN:
                 np.fill_diagonal(values, -1)
             best, shares = values.argmax(axis=1), values.max(axis=1).astype(float)
-            found = known.iloc[best].reset_index(drop=True)
-            part = new[["item_id", "text"]].reset_index(drop=True)
-            part = part.assign(condition=condition, set=name, rouge_l=shares)
-            part = part.assign(nearest=found.item_id, nearest_text=found.text)
-            rows.append(part.assign(too_near=shares >= NEAR)[shares >= 0])
+            nearest = known.iloc[best]
+            part = new[["item_id", "text"]].assign(
+                condition=condition,
+                set=name,
+                rouge_l=shares,
+                nearest=nearest.item_id.to_numpy(),
+                nearest_text=nearest.text.to_numpy(),
+                too_near=shares >= NEAR,
+            )
+            rows.append(part[shares >= 0])
     table = pd.concat(rows) if rows else pd.DataFrame(columns=NOVELTY_COLUMNS)
     table = table.sort_values("rouge_l", ascending=False, kind="stable", ignore_index=True)
     return table[NOVELTY_COLUMNS]
@@ -426,16 +410,15 @@ def notes(work: Work) -> list[str]:
         )
     if n := len(work.to_mend()):
         told.append(_("To be fixed: {n}; the list is below.", n=n))
-    standing = work.discussed.standing
+    standing = work.rounds.standing
     open_ = standing[~standing.ready & (standing.decision == "")].note.value_counts(sort=False)
     if len(open_):
-        reasons = _("; ").join(f"{note(str(reason))} ({n})" for reason, n in open_.items())
         told.append(
             _(
                 "Of {all} templates {n} are not settled, and so not in the data set: {why}.",
                 all=len(standing),
                 n=int(open_.sum()),
-                why=reasons,
+                why=_("; ").join(f"{note(str(reason))} ({n})" for reason, n in open_.items()),
             )
         )
     return told
@@ -443,7 +426,7 @@ def notes(work: Work) -> list[str]:
 
 def findings(work: Work, novelty: pd.DataFrame, usual: pd.DataFrame) -> list[str]:
     """Say what was found: the set, drafts, reviews and objections, what is new, the audit."""
-    standing = work.discussed.standing
+    standing, answers = work.rounds.standing, work.rounds.answers
     told = [_("Of {all} templates none is ready yet, so there is no data set.", all=len(standing))]
     if work.source:
         counts = work.counts().iloc[-1]
@@ -458,22 +441,30 @@ def findings(work: Work, novelty: pd.DataFrame, usual: pd.DataFrame) -> list[str
                 questions=f"{counts.questions:,}",
             )
         ]
-    first = draft_shares(work.decided.drafts).iloc[0]
-    told.append(
-        _(
-            "Of {n} first drafts {usable} could stand as they were or after an edit of at most "
-            "{small} of the characters (95 % interval {low} to {high}).",
-            n=first.n,
-            usable=f"{first.usable:.0%}",
-            small=f"{SMALL:.0%}",
-            low=f"{first.ci_low:.0%}",
-            high=f"{first.ci_high:.0%}",
+    first = draft_shares(work.rounds.drafts).iloc[0]
+    if first.n:
+        told.append(
+            _(
+                "Of {n} first drafts {usable} could stand as they were or after an edit of at most "
+                "{small} of the characters (95 % interval {low} to {high}).",
+                n=first.n,
+                usable=f"{first.usable:.0%}",
+                small=f"{SMALL:.0%}",
+                low=f"{first.ci_low:.0%}",
+                high=f"{first.ci_high:.0%}",
+            )
         )
-        if first.n
-        else _("No draft has been decided on yet.")
-    )
-    told.append(_review_text(work))
-    reviewed = standing[~standing.note.isin([MEND, FACTS, REVIEWERS])]
+    table = kappas(answers)
+    if len(table):
+        who = _("two simulated reviewers") if work.is_example else _("the two reviewers")
+        blind = answers[answers.question == "answer"]
+        right = _(
+            "Of their {n} blind answers {share} are the label (who guesses gets a third).",
+            n=len(blind),
+            share=f"{(blind.answer == blind.label).mean():.0%}",
+        )
+        told.append(sentences([agreement.kappa_sentence(table, who), right]))
+    reviewed = standing[~standing.note.isin([MEND, FACTS, REVIEW_MISSING])]
     disputed = reviewed[reviewed.objections > 0]
     if len(reviewed):
         kept, out = ((disputed.decision == decision).sum() for decision in (KEEP, LEAVE_OUT))
@@ -488,56 +479,32 @@ def findings(work: Work, novelty: pd.DataFrame, usual: pd.DataFrame) -> list[str
                 open=int(len(disputed) - kept - out),
             )
         )
-    told.append(_novelty_text(novelty, usual))
+    if len(novelty):
+        nearest = novelty.iloc[0]
+        text = _(
+            "Of all new contexts {item} is nearest to a text that is there: it shares {share} with "
+            "{other}{of} (ROUGE-L); near-duplicates ({near} or more): {n}.",
+            item=nearest.item_id,
+            share=f"{nearest.rouge_l:.2f}",
+            other=nearest.nearest,
+            of="" if nearest.set == OWN else _(" of {set}", set=nearest.set),
+            near=NEAR,
+            n=int(novelty.too_near.sum()),
+        )
+        same = usual[usual.condition == nearest.condition]
+        within = _(
+            "Within {set} itself a context shares {share} with the nearest other one (median of "
+            "{n}).",
+            set=", ".join(same.set.unique()),
+            share=f"{same.rouge_l.median():.2f}",
+            n=len(same),
+        )
+        told.append(sentences([text, within if len(same) else ""]))
     if work.release:
         told.append(
             _("The audit of CBBQ's data lists {n} findings in the new set.", n=len(work.audit()))
         )
     return told
-
-
-def _review_text(work: Work) -> str:
-    table = kappas(work.reviewed.answers)
-    if table.empty:
-        return _("No form has been answered by two reviewers yet.")
-    who = _("two simulated reviewers") if work.is_example else _("the two reviewers")
-    blind = work.reviewed.answers[work.reviewed.answers.question == "answer"]
-    right = _(
-        "Of their {n} blind answers {share} are the label (who guesses gets a third).",
-        n=len(blind),
-        share=f"{(blind.answer == blind.label).mean():.0%}",
-    )
-    return sentences([agreement.kappa_sentence(table, who), right])
-
-
-def _novelty_text(table: pd.DataFrame, usual: pd.DataFrame) -> str:
-    if table.empty:
-        return _("There is no context to be compared with another yet.")
-    first = table.iloc[0]
-    told = [
-        _(
-            "Of all new contexts {item} is nearest to a text that is there: it shares {share} with "
-            "{other}{of} (ROUGE-L); near-duplicates ({near} or more): {n}.",
-            item=first.item_id,
-            share=f"{first.rouge_l:.2f}",
-            other=first.nearest,
-            of="" if first.set == OWN else _(" of {set}", set=first.set),
-            near=NEAR,
-            n=int(table.too_near.sum()),
-        )
-    ]
-    same = usual[usual.condition == first.condition]
-    if len(same):
-        told.append(
-            _(
-                "Within {set} itself a context shares {share} with the nearest other one (median "
-                "of {n}).",
-                set=same.set.iloc[0],
-                share=f"{same.rouge_l.median():.2f}",
-                n=len(same),
-            )
-        )
-    return sentences(told)
 
 
 def draw_novelty(table: pd.DataFrame, usual: pd.DataFrame) -> Figure | None:
@@ -569,7 +536,7 @@ def draw_novelty(table: pd.DataFrame, usual: pd.DataFrame) -> Figure | None:
             rows = rows[template[rows.index].isin(names)]
             ax.plot(
                 rows.rouge_l,
-                [names.index(one) for one in template[rows.index]],
+                template[rows.index].map(names.index),
                 MARKS[k % len(MARKS)],
                 ms=5.5,
                 ls="",

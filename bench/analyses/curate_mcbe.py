@@ -8,8 +8,9 @@ runs = work.evaluate(rounds, ["tiny:s"])
 
 import math
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,8 @@ from bench import scorers
 from bench.core.errors import BadInput
 from bench.core.i18n import N_, _, note
 from bench.curate import copy_example, mcbe, sheets, simulated
-from bench.curate.mcbe import Project, log
+from bench.curate.mcbe import Project
 from bench.curate.mcbe import rounds as mcbe_rounds
-from bench.curate.mcbe.finish import finish
 from bench.curate.mcbe.rounds import (
     AGAIN,
     NO,
@@ -36,6 +36,7 @@ from bench.curate.mcbe.rounds import (
     YES,
     Rounds,
     Writer,
+    finish,
 )
 from bench.data.dataset import MANIFEST
 from bench.figures.style import FAINT, INK, WIDTH, colours, legend_below, set_title, style
@@ -146,7 +147,7 @@ class Work:
 
     def history(self, item: str) -> pd.DataFrame:
         """Return where the values of a draft come from, without answers to quality questions."""
-        lines = log.read(self.project.folder)
+        lines = mcbe_rounds.read_log(self.project.folder)
         lines = lines[(lines.item_id == item) & (lines["round"] != QUALITY)]
         return lines[["field", "round", "who", "wording", "how", "value"]].reset_index(drop=True)
 
@@ -162,12 +163,9 @@ class Work:
                 for rounds in self.other_rounds()
                 if rounds.waits
             ]
-        is_simulated = self.model == SIMULATED
-        writer = (
-            _("what merges explanations is simulated too")
-            if is_simulated
-            else _("{model} merges explanations", model=self.model)
-        )
+        writer = _("what merges explanations is simulated too")
+        if self.model != SIMULATED:
+            writer = _("{model} merges explanations", model=self.model)
         return [
             _(
                 "This is the example, {n} drafts of our own about diet. Its annotators are "
@@ -198,24 +196,29 @@ def open_project(
     Raises:
         BadInput: no project, no such model, or one that cannot write.
     """
-    writer = _writer(model) if model else None
+    write = partial(writer(model), max_new_tokens=MAX_NEW_TOKENS, greedy=True) if model else None
     if folder:
         projects = [mcbe.open_project(path) for path in (folder, *others)]
-        return Work(projects[0], projects[1:], None, writer, model)
+        return Work(projects[0], projects[1:], None, write, model)
     if others:
         raise BadInput("others: further projects next to your own; give that one as `folder`")
     temporary = tempfile.TemporaryDirectory(prefix="curate-mcbe-")
     copy_example("mcbe", temporary.name)
     people = simulated.Annotators(simulated.mcbe_truth(), reliability=reliability, seed=seed)
     project = mcbe.open_project(temporary.name)
-    return Work(project, [], people, writer or simulated.merge, model or SIMULATED, temporary)
+    return Work(project, [], people, write or simulated.merge, model or SIMULATED, temporary)
 
 
-def _writer(model: str) -> Writer:
+def writer(model: str) -> Callable[..., Sequence[str]]:
+    """Load a model, and return its `generate`.
+
+    Raises:
+        BadInput: it cannot write.
+    """
     scorer = scorers.load(model)
     if "generate" not in scorer.verbs or not isinstance(scorer, scorers.Model):
-        raise BadInput(f"model {model}: cannot write, so it cannot merge; give one that generates")
-    return lambda prompts: scorer.generate(prompts, max_new_tokens=MAX_NEW_TOKENS, greedy=True)
+        raise BadInput(f"model {model}: cannot write; give one that generates")
+    return scorer.generate
 
 
 def outcome(rounds: Rounds, name: str) -> pd.DataFrame:
@@ -227,13 +230,12 @@ def outcome(rounds: Rounds, name: str) -> pd.DataFrame:
 
 def merged(rounds: Rounds) -> pd.DataFrame:
     """Return what a model wrote and what became of it."""
-    values = rounds.values["explanation"]
-    rows = [
-        (item, line["text"], line["model"], values[item].value, values[item].how)
-        for item, line in rounds.merged.items()
-        if item in values
-    ]
-    return pd.DataFrame(rows, columns=["item_id", "merged", "model", "explanation", "how"])
+    columns = ["item_id", "text", "model"]
+    written = pd.DataFrame(rounds.merged.values(), columns=columns)
+    decided = pd.DataFrame(rounds.decisions, columns=mcbe_rounds.LOG_COLUMNS)
+    decided = decided.loc[decided.field == "explanation", ["item_id", "value", "how"]]
+    names = {"text": "merged", "value": "explanation"}
+    return written.merge(decided, on="item_id").rename(columns=names)
 
 
 def agreement(*projects: Rounds) -> pd.DataFrame:
@@ -246,42 +248,48 @@ def agreement(*projects: Rounds) -> pd.DataFrame:
     Returns:
         `COLUMNS`: `of` is a key of `SUBJECTS`, `n` are items, `band` of a kappa by Landis and Koch.
     """
-    tables = []
+    tables = [pd.DataFrame(columns=COLUMNS)]
     for name, question in ((SUBCATEGORY, "subtype"), (SEVERITY, "severity")):
-        asked = [rounds for rounds in projects if name in rounds.sent]
-        parts = [_numbered(rounds, name, question) for rounds in asked]
-        # One person alone agrees with nobody.
-        parts = [part for part in parts if len({*part.rater}) > 1]
+        parts, is_complete = [], True
+        for rounds in projects:
+            if name not in rounds.sent:
+                continue
+            back = rounds.sent[name]
+            is_complete &= not back.missing
+            answers = back.answers[back.answers.question == question]
+            # Names that do not clash with those of other projects.
+            numbers = {person: str(k) for k, person in enumerate(back.sheet.people, start=1)}
+            part = pd.DataFrame(
+                {
+                    "category": rounds.project.category,
+                    "item_id": f"{rounds.project.folder.name}/" + answers.item_id,
+                    "rater": answers.person.map(numbers),
+                    "rating": answers.answer,
+                }
+            )
+            # One person alone agrees with nobody.
+            if len({*part.rater}) > 1:
+                parts.append(part)
         if not parts:
             continue
-        is_complete = not any(rounds.sent[name].missing for rounds in asked)
-        is_complete &= len({part.rater.nunique() for part in parts}) == 1
         ratings = pd.concat(parts, ignore_index=True)
-        levels = ratings
-        subject, measurement = "subcategory", "nominal"
+        is_complete &= len({part.rater.nunique() for part in parts}) == 1
+        measured: list[tuple[str, alpha.Measurement, pd.DataFrame]]
+        measured = [("subcategory", "nominal", ratings)]
         if name == SEVERITY:
-            levels = ratings.assign(rating=severity_level(ratings.rating.astype(float)) + 1)
-            subject, measurement = "severity level", "ordinal"
+            level = severity_level(ratings.rating.astype(float)) + 1
+            measured = [
+                ("severity level", "ordinal", ratings.assign(rating=level)),
+                ("severity", "interval", ratings),
+            ]
         if is_complete:
+            subject, _measurement, levels = measured[0]
             table = kappas(levels).rename(columns={"kappa": "value"})
             tables.append(table.assign(of=subject, measure=KAPPA))
-        tables.append(_alphas(subject, levels, measurement))  # type: ignore[arg-type]
-        if name == SEVERITY:
-            tables.append(_alphas("severity", ratings, "interval"))
-    return pd.concat([pd.DataFrame(columns=COLUMNS), *tables], ignore_index=True)[COLUMNS]
-
-
-def _numbered(rounds: Rounds, name: str, question: str) -> pd.DataFrame:
-    """Return ratings under names that do not clash with those of other projects."""
-    ratings = rounds.ratings(name, question)
-    numbers = {person: str(k) for k, person in enumerate(rounds.sent[name].sheet.people, start=1)}
-    items = f"{rounds.project.folder.name}/" + ratings.item_id
-    return ratings.assign(item_id=items, rater=ratings.rater.map(numbers))
-
-
-def _alphas(subject: str, ratings: pd.DataFrame, measurement: alpha.Measurement) -> pd.DataFrame:
-    alphas = alpha.alphas(ratings, measurement).rename(columns={"alpha": "value"})
-    return alphas.assign(of=subject, measure=ALPHA[measurement], band="")
+        for subject, measurement, values in measured:
+            table = alpha.alphas(values, measurement).rename(columns={"alpha": "value"})
+            tables.append(table.assign(of=subject, measure=ALPHA[measurement], band=""))
+    return pd.concat(tables, ignore_index=True)[COLUMNS]
 
 
 def quality(rounds: Rounds) -> pd.DataFrame:
@@ -295,14 +303,14 @@ def quality(rounds: Rounds) -> pd.DataFrame:
     for question, given in answers.groupby("question", sort=False) if len(answers) else ():
         counted = given.assign(yes=(given.answer == YES).astype(float), one=1.0, stratum="all")
         sums = resample(counted, "stratum", "item_id", ["yes", "one"])
-        found = estimate(sums, lambda drawn: drawn[:, 0, 0] / drawn[:, 0, 1])
+        share = estimate(sums, lambda drawn: drawn[:, 0, 0] / drawn[:, 0, 1])
         # All yes, or none: all resamples are the same, which is no certainty.
-        is_alike = found.value in (0, 1)
+        is_alike = share.value in (0, 1)
         reason = "all answers are alike, so resamples know no interval" if is_alike else ""
-        interval = (math.nan, math.nan) if is_alike else (max(found.low, 0), min(found.high, 1))
+        interval = (math.nan, math.nan) if is_alike else (max(share.low, 0), min(share.high, 1))
         others = (given.answer == NO).mean(), (given.answer == UNSURE).mean()
         sizes = len(given), given.item_id.nunique(), given.person.nunique()
-        rows.append((question, found.value, *interval, *others, *sizes, reason))
+        rows.append((question, share.value, *interval, *others, *sizes, reason))
     table = pd.DataFrame(rows, columns=SHARE_COLUMNS)
     return table.assign(asked=table.question.map(rounds.project.wording["quality"]))
 
@@ -404,9 +412,10 @@ def draw_severities(rounds: Rounds) -> Figure | None:
     shown = table.nlargest(MAX_ITEMS, "spread") if len(table) > MAX_ITEMS else table
     shown = shown.sort_values("mean", kind="stable").reset_index(drop=True)
     place = pd.Series(shown.index, shown.item_id)
-    ratings = rounds.ratings(SEVERITY, "severity")
-    people = ratings.rater.nunique()
-    ratings = ratings[ratings.item_id.isin(shown.item_id)].assign(x=ratings.rating.astype(float))
+    answers = rounds.sent[SEVERITY].answers
+    people = answers.person.nunique()
+    ratings = answers[answers.item_id.isin(shown.item_id)]
+    ratings = ratings.assign(x=ratings.answer.astype(float))
     # Equal ratings next to one another.
     up = ratings.groupby(["item_id", "x"]).cumcount() * 0.14
     ratings = ratings.assign(y=ratings.item_id.map(place) + up)

@@ -1,7 +1,7 @@
 """Write sheets for people to fill in, and read back what they answered.
 
     folder/NAME/sheet.json        what was asked of whom; sheets that come back are compared with it
-    folder/NAME/PERSON.xlsx       what goes out, and is read back from there or from another folder
+    folder/NAME/PERSON.xlsx       what goes out; it may come back under another name
 
 Each row has a key in a hidden column, made of sheet, person and texts: rows may be sorted and files
 renamed, and a row of another person or sheet is recognised.
@@ -14,11 +14,12 @@ import re
 import unicodedata
 import warnings
 import zipfile
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Self
@@ -43,14 +44,7 @@ from pydantic.dataclasses import dataclass
 from bench.core.cells import guarded, to_number, unguarded
 from bench.core.errors import BadInput, quoted
 from bench.core.files import DRAFT, atomic_path, atomic_write, explain_write_errors
-from bench.data.readers import (
-    BOM,
-    XLSX_ADVICE,
-    check_xlsx,
-    open_file,
-    read_text,
-    xlsx_rows,
-)
+from bench.data.readers import BOM, XLSX_ADVICE, check_xlsx, open_file, read_text, xlsx_rows
 
 RECORD = "sheet.json"
 READ_ME, ANSWERS, CHOICES = "read me", "answers", "choices"
@@ -71,11 +65,11 @@ ANSWER_COLUMNS = ["item_id", "person", "question", "answer", "when"]
 MAX_LISTED, MAX_DOUBLES = 1000, 20
 SENT_ROW = "a row of the sheet that was sent"
 SENT_FILE = "an xlsx file that was sent"
+FILLED_IN = "the sheet, filled in"
 ABSENT = "has not come back"
 TO_FILL, HEADER = (PatternFill("solid", fgColor=colour) for colour in ("FFF6DD", "E3E8EE"))
 TOP = Alignment(wrap_text=True, vertical="top")
 STRICT = ConfigDict(strict=True, extra="forbid")
-Bound = Annotated[float, Field(allow_inf_nan=False)]
 
 
 def normalized(text: str) -> str:
@@ -100,40 +94,47 @@ def check_texts(path: Path, table: str, texts: Any, names: Iterable[str]) -> Non
             raise BadInput(f"{path}, table [{table}], `{name}`: {fault}")
 
 
-def file_name_fault(name: str) -> str:
-    """Say why a sheet or a person's file cannot be called `name`; "" if it can."""
-    if FILE_NAME.fullmatch(name) and not RESERVED.fullmatch(name):
-        return ""
-    return (
-        f"{quoted(name)} cannot name a file; allowed: letters, digits, blanks, `.`, `+`, `-`, "
-        "a letter or digit first"
-    )
-
-
 def is_column(name: str) -> bool:
     """Return whether a column can have this name and be found again by it."""
     return bool(name) and name.isprintable() and name.strip() == name
 
 
-def _repeats(names: Iterable[str]) -> bool:
-    names = list(names)
-    return len({*names}) < len(names)
+def repeats(texts: Iterable[str]) -> bool:
+    """Return whether two texts are the same but for full-width letters."""
+    texts = [normalized(text) for text in texts]
+    return len({*texts}) < len(texts)
 
 
-def _refused_if(fault_of: Callable[[str], str]) -> AfterValidator:
-    """Return a validator that refuses a text of which `fault_of` says what is wrong."""
-
-    def check(text: str) -> str:
-        if fault := fault_of(text):
-            raise ValueError(fault)
-        return text
-
-    return AfterValidator(check)
+def error_text(error: ValidationError) -> str:
+    """Return the key and the message of the first error."""
+    first = error.errors(include_url=False)[0]
+    place = ".".join(map(str, first["loc"]))
+    return f"{place and f'key `{place}`: '}{first['msg'].removeprefix('Value error, ')}"
 
 
-# What a cell can hold, and what can name a file.
-Text = Annotated[str, _refused_if(cell_fault)]
-Name = Annotated[str, _refused_if(file_name_fault)]
+def _file_name_fault(name: str) -> str:
+    allowed = "letters, digits, blanks, `.`, `+`, `-`, a letter or digit first"
+    is_allowed = FILE_NAME.fullmatch(name) and not RESERVED.fullmatch(name)
+    return "" if is_allowed else f"{quoted(name)} cannot name a file; allowed: {allowed}"
+
+
+def _refuse(fault_of: Callable[[str], str], text: str) -> str:
+    if fault := fault_of(text):
+        raise ValueError(fault)
+    return text
+
+
+def _differ(names: list[str]) -> list[str]:
+    if not names or repeats(name.casefold() for name in names):
+        raise ValueError(f"needs names, each once; found {', '.join(names) or 'none'}")
+    return names
+
+
+# What a cell can hold, what can name a file, and people, who name files on any system.
+Text = Annotated[str, AfterValidator(partial(_refuse, cell_fault))]
+Name = Annotated[str, AfterValidator(partial(_refuse, _file_name_fault))]
+Names = Annotated[list[Name], AfterValidator(_differ)]
+Bound = Annotated[float, Field(allow_inf_nan=False)]
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -164,10 +165,10 @@ class Question:
 
     def read(self, text: str) -> str | None:
         """Return the answer that a cell gives, None where it is empty or not allowed."""
+        value = normalized(text)
         if self.choices:
-            return next((one for one in self.choices if normalized(one) == normalized(text)), None)
+            return next((choice for choice in self.choices if normalized(choice) == value), None)
         if self.lowest is not None and self.highest is not None:
-            value = normalized(text)
             return value if self.lowest <= to_number(value) <= self.highest else None
         # Invisible characters are not the person's fault, and would stop sheets that show the text.
         answer = FORBIDDEN.sub(" ", _stable(text)).strip("\ufeff \n\t")
@@ -185,7 +186,7 @@ class Sheet:
 
     name: Name
     seed: Annotated[int, Field(ge=0, lt=2**63)]
-    people: list[Name]
+    people: Names
     questions: list[Question]
     rows: list[dict[str, Text]]
     instructions: Text
@@ -193,23 +194,21 @@ class Sheet:
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if not self.people or _repeats(normalized(name).casefold() for name in self.people):
-            raise ValueError(f"needs people, each once; found {', '.join(self.people) or 'none'}")
         if not self.rows or any({*row} != {*self.shown, "item_id"} for row in self.rows):
             raise ValueError("has no rows with a column `item_id`, or rows with unlike columns")
         ids = [row["item_id"] for row in self.rows]
-        if "" in ids or _repeats(ids):
-            repeated = max(ids, key=lambda item: (item == "", ids.count(item)))
-            raise ValueError(f"item {quoted(repeated)} is there twice or has no name")
-        if not self.questions or _repeats(self.columns) or not all(map(is_column, self.columns)):
+        for item in ids if "" in ids or len({*ids}) < len(ids) else ():
+            if not item or ids.count(item) > 1:
+                raise ValueError(f"item {quoted(item)} is there twice or has no name")
+        is_named = all(map(is_column, self.columns)) and len({*self.columns}) == len(self.columns)
+        if not self.questions or not is_named:
             names = ", ".join(self.columns)
             raise ValueError(f"needs questions whose names are no other column's; found {names}")
-        for one in self.questions:
-            choices = [normalized(choice) for choice in one.choices]
-            if "" in choices or _repeats(choices):
-                raise ValueError(f"question `{one.name}`: needs choices that differ")
-            if (one.lowest is None) != (one.highest is None):
-                raise ValueError(f"question `{one.name}`: needs two bounds or none")
+        for question in self.questions:
+            bounds = (question.lowest, question.highest)
+            if repeats(["", *question.choices]) or bounds.count(None) == 1:
+                fault = "needs choices that differ, and two bounds or none"
+                raise ValueError(f"question `{question.name}`: {fault}")
         return self
 
     @property
@@ -222,11 +221,6 @@ class Sheet:
         """All columns of the page: key, texts, questions."""
         return [KEY, *self.shown, *(question.name for question in self.questions)]
 
-    @property
-    def frame(self) -> pd.DataFrame:
-        """The rows as a table."""
-        return pd.DataFrame(self.rows)
-
     def keys(self, person: str) -> dict[str, str]:
         """Return the item of each key in a person's file."""
         keys = {}
@@ -234,12 +228,6 @@ class Sheet:
             parts = [self.name, person, row["item_id"], *(row[name] for name in self.shown)]
             keys[hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]] = row["item_id"]
         return keys
-
-    def order(self, person: str) -> np.ndarray:
-        """Return the positions of the rows in a person's file, shuffled by seed and person."""
-        digest = hashlib.sha256(f"{self.name}\0{person}".encode()).digest()
-        rng = np.random.default_rng([self.seed, int.from_bytes(digest[:8])])
-        return rng.permutation(len(self.rows))
 
 
 class Returned(NamedTuple):
@@ -268,7 +256,7 @@ class Returned(NamedTuple):
     def wide(self, question: str) -> pd.DataFrame:
         """Return the answers to a question: one row per item, one column per person."""
         rows = self.answers[self.answers.question == question]
-        return rows.pivot_table(index="item_id", columns="person", values="answer", aggfunc="first")
+        return rows.pivot_table(aggfunc="first", index="item_id", columns="person", values="answer")
 
     def answers_to(self, question: str) -> dict[tuple[str, str], str]:
         """Return the answers to a question by item and person."""
@@ -304,37 +292,27 @@ def write(
     seed: int,
     instructions: str = "",
 ) -> list[Path]:
-    """Write a sheet for each person; files that are there already may be filled in and stay.
+    """Write a sheet for each person, and return the files in the order of `people`.
 
     Args:
         name: of the sheet and its folder, such as `severity-1`.
         rows: `item_id` and the texts to be judged, one column each.
-        people: their names, which name their files. They may differ from before, see `ask`.
+        people: their names, which name their files.
         instructions: printed on the first page.
 
-    Returns:
-        The files, in the order of `people`.
-
     Raises:
-        BadInput: the sheet cannot be written or read back, or another sheet has this name.
+        BadInput: the sheet cannot be written or read back, or there is one of this name.
     """
-    place = Path(folder) / name
+    place = folder / name
     cells: Any = rows.fillna("").astype(str).to_dict("records")
     try:
         sheet = Sheet(name, seed, list(people), list(questions), cells, instructions)
     except ValidationError as error:
-        raise BadInput(f"{place}: {_reason(error)}") from None
+        raise BadInput(f"{place}: {error_text(error)}") from None
     if (place / RECORD).exists():
-        before = load(folder, name)
-        if before != replace(sheet, people=before.people, former=before.former):
-            raise BadInput(
-                f"{place}: holds another sheet of this name; "
-                "give this one another name, so that no answers are lost"
-            )
-        ask(folder, name, people)
-    else:
-        _keep(place, sheet)
-        send(folder, name)
+        raise BadInput(f"{place}: holds a sheet; give this one another name, so that none is lost")
+    _keep(place, sheet)
+    send(folder, name)
     return [place / f"{person}.xlsx" for person in people]
 
 
@@ -344,19 +322,14 @@ def load(folder: Path, name: str) -> Sheet:
     Raises:
         BadInput: there is none, or its record was changed so that it is no sheet.
     """
-    path = Path(folder) / name / RECORD
+    path = folder / name / RECORD
     try:
         return TypeAdapter(Sheet).validate_json(read_text(path))
     except ValidationError as error:
+        reason = error_text(error)
         raise BadInput(
-            f"{path}: is no record of a sheet ({_reason(error)}); put back the one that was written"
+            f"{path}: is no record of a sheet ({reason}); put back the one that was written"
         ) from None
-
-
-def _reason(error: ValidationError) -> str:
-    first = error.errors(include_url=False)[0]
-    place = ".".join(map(str, first["loc"]))
-    return f"{place and f'`{place}`: '}{first['msg'].removeprefix('Value error, ')}"
 
 
 def _keep(place: Path, sheet: Sheet) -> None:
@@ -370,92 +343,90 @@ def ask(folder: Path, name: str, people: Sequence[str]) -> None:
 
     Whoever is no longer named is not waited for, and their answers do not count; the file stays.
     """
-    before, place = load(folder, name), Path(folder) / name
+    before = load(folder, name)
     if list(people) != before.people:
-        everybody = dict.fromkeys([*before.former, *before.people])
+        former = [
+            who for who in dict.fromkeys([*before.former, *before.people]) if who not in people
+        ]
         try:
-            sheet = replace(
-                before, people=list(people), former=[who for who in everybody if who not in people]
-            )
+            sheet = replace(before, people=list(people), former=former)
         except ValidationError as error:
-            raise BadInput(f"{place}: {_reason(error)}") from None
-        _keep(place, sheet)
+            raise BadInput(f"{folder / name}: {error_text(error)}") from None
+        _keep(folder / name, sheet)
     send(folder, name)
 
 
 def send(folder: Path, name: str) -> None:
     """Write the files of a sheet that are missing and did not come back under another name."""
-    sheet, place = load(folder, name), Path(folder) / name
-    lost = [person for person in sheet.people if not (place / f"{person}.xlsx").exists()]
-    problems = read(folder, name).to_mend if lost else pd.DataFrame(columns=MEND_COLUMNS)
-    for person in problems.person[(problems.what == ABSENT) & problems.person.isin(lost)]:
-        path = place / f"{person}.xlsx"
-        with explain_write_errors(path), atomic_path(path) as draft:
-            _save(draft, sheet, person)
+    sheet, place = load(folder, name), folder / name
+    paths = {person: place / f"{person}.xlsx" for person in sheet.people}
+    if all(path.exists() for path in paths.values()):
+        return
+    problems = read(folder, name).to_mend
+    for person in problems.person[problems.what == ABSENT]:
+        path = paths[person]
+        if not path.exists():
+            with explain_write_errors(path), atomic_path(path) as draft:
+                _save(draft, sheet, person)
 
 
-def read(folder: Path, name: str, returned: Path | None = None) -> Returned:
+def read(folder: Path, name: str) -> Returned:
     """Read what people have answered so far, and list what they have to fix.
 
     Not allowed, missing, doubled and foreign rows, changed texts and formulas are listed; every
     other answer is taken.
-
-    Args:
-        returned: a folder with the files that came back; default: the sheet's own.
     """
-    sheet, place = load(folder, name), returned or Path(folder) / name
-    try:
-        paths = sorted(path for path in place.iterdir() if not path.name.startswith(TEMPORARY))
-    except OSError as error:
-        raise BadInput(
-            f"{place}: cannot be read ({error.strerror}); expected the folder with the xlsx files"
-        ) from None
+    sheet, place = load(folder, name), folder / name
+    known = [load(folder, path.parent.name) for path in sorted(folder.glob(f"*/{RECORD}"))]
     owners = {
-        key: (person, item) for person in sheet.people for key, item in sheet.keys(person).items()
+        key: (each.name, person, item)
+        for each in known
+        for person in [*each.former, *each.people]
+        for key, item in each.keys(person).items()
     }
-    former = {key for person in sheet.former for key in sheet.keys(person)}
-    foreign = _foreign_keys(Path(folder), name)
-    rows: dict[tuple[str, str], list[_Row]] = defaultdict(list)
+    rows: dict[str, dict[str, list[_Row]]] = {person: defaultdict(list) for person in sheet.people}
     problems: list[Problem] = []
-    for path in paths:
-        found = _rows(path, sheet)
-        if isinstance(found, Problem):
-            problems.append(found)
-            continue
-        people = [owners[row.key][0] for row in found if row.key in owners]
-        if not people and former.intersection(row.key for row in found):
+    for path in sorted(path for path in place.iterdir() if not path.name.startswith(TEMPORARY)):
+        lines = _rows(path, sheet)
+        if isinstance(lines, Problem):
+            problems.append(lines)
             continue
         # Whose file it is, its rows say; its name may have changed on the way.
-        person = max(sheet.people, key=people.count) if people else ""
-        for row in found:
-            owner, item = owners.get(row.key, ("", ""))
-            if item and owner == person:
-                rows[person, item].append(row)
+        people = [owners[row.key][1] for row in lines if owners.get(row.key, ("",))[0] == name]
+        person = max([*sheet.people, *sheet.former], key=people.count) if people else ""
+        for row in () if person in sheet.former else lines:
+            origin, owner, item = owners.get(row.key, ("", "", ""))
+            if (origin, owner) == (name, person):
+                rows[person][item].append(row)
                 continue
-            belongs = foreign.get(row.key, "of no sheet that is known here")
-            belongs = f"of {owner}, and this file is {person}'s" if item else belongs
+            belongs = (
+                f"of the sheet {origin}, of {owner}" if origin else "of no sheet that is known"
+            )
+            belongs = f"of {owner}, and this file is {person}'s" if origin == name else belongs
             what = f"is a row {belongs}; its answers are not taken"
             problems.append(
                 Problem(person, row.file, row.number, item, "", what, row.key, SENT_ROW)
             )
     answers: list[tuple[str, ...]] = []
     broken = {problem.person for problem in problems if problem.row == 0}
-    for person in sheet.people:
-        own = [row for (owner, _), some in rows.items() if owner == person for row in some]
+    for person, items in rows.items():
+        own = [row for doubles in items.values() for row in doubles]
         if any(row.cells[question.name][0] for row in own for question in sheet.questions):
             for texts in sheet.rows:
-                found_rows = rows.get((person, texts["item_id"]), [])
-                answers += _answers(sheet, person, texts, found_rows, problems)
+                answers += _answers(sheet, person, texts, items[texts["item_id"]], problems)
         elif person not in broken:
             what = "nothing is filled in yet" if own else ABSENT
-            allowed = "the sheet, filled in"
-            problems.append(Problem(person, f"{person}.xlsx", what=what, allowed=allowed))
+            problems.append(Problem(person, f"{person}.xlsx", what=what, allowed=FILLED_IN))
     problems.sort(key=lambda problem: (problem.person, problem.file, problem.row, problem.column))
-    return Returned(
-        sheet,
-        pd.DataFrame(answers, columns=ANSWER_COLUMNS, dtype=str),
-        pd.DataFrame(_limited(problems), columns=MEND_COLUMNS),
-    )
+    listed = pd.DataFrame(problems, columns=MEND_COLUMNS)
+    short = listed.groupby("file").head(MAX_LISTED)
+    for file, n in (listed.file.value_counts() - MAX_LISTED).items():
+        if n > 0:
+            what = f"{n:,} more things are to be fixed; the first {MAX_LISTED:,} are listed"
+            more = Problem("", str(file), what=what, allowed=FILLED_IN)
+            short = pd.concat([short, pd.DataFrame([more])], ignore_index=True)
+    taken = pd.DataFrame(answers, columns=ANSWER_COLUMNS, dtype=str)
+    return Returned(sheet, taken, short)
 
 
 def fill(
@@ -504,20 +475,34 @@ def _rows(path: Path, sheet: Sheet) -> list[_Row] | Problem:
         if not path.is_file():
             raise BadInput(f"{path}: is no file")
         check_xlsx(path)
-        lines, when = _page(path)
-    except (BadInput, OSError) as error:
-        # The advice of the message is for tables that people write themselves.
-        reason = str(error).removeprefix(str(path)).lstrip(":, ").removesuffix(f"; {XLSX_ADVICE}")
-        what = reason if reason.startswith("cannot be read") else f"cannot be read: {reason}"
+        with (
+            # openpyxl warns of lists of choices in the form that Excel writes.
+            warnings.catch_warnings(action="ignore"),
+            open_file(path) as stream,
+            closing(load_workbook(stream, read_only=True, keep_links=False)) as book,
+        ):
+            lines = [[_text(cell) for cell in row] for row in xlsx_rows(path, book[ANSWERS])]
+            # Google's sheets do not say when they were saved, and openpyxl then says now.
+            with zipfile.ZipFile(path) as zipped:
+                saved = book.properties.modified if ARC_CORE in zipped.namelist() else None
+            changed = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+            when = saved.replace(tzinfo=UTC) if saved else changed
+    except Exception as error:  # whatever a broken file provokes in openpyxl
+        reason = f"cannot be read as xlsx ({quoted(str(error))})"
+        if isinstance(error, BadInput):
+            # The advice of the message is for tables that people write themselves.
+            reason = str(error).removeprefix(str(path)).lstrip(":, ")
+            reason = reason if reason.startswith("cannot be") else f"cannot be read: {reason}"
+        what = reason.removesuffix(f"; {XLSX_ADVICE}")
         return Problem(person, path.name, what=what, allowed=SENT_FILE)
     names = [unguarded(text) for text, _ in lines[0]] if lines else []
     wrong = next((name for name in sheet.columns if names.count(name) != 1), None)
     if wrong is not None:
-        fault = "is there more than once" if wrong in names else "is missing"
-        what = f"column `{wrong}` {fault}, so that nothing of the file is read"
+        what = f"column `{wrong}` is missing or doubled, so that nothing of the file is read"
         return Problem("", path.name, 1, "", wrong, what, allowed="the header as it was sent")
+    empty, saved_at = [("", False)] * len(names), when.isoformat(timespec="seconds")
     return [
-        _Row(path.name, number, dict(zip(names, line, strict=False)), when)
+        _Row(path.name, number, dict(zip(names, [*line, *empty], strict=False)), saved_at)
         for number, line in enumerate(lines[1:], start=2)
         if any(text for text, _ in line)
     ]
@@ -528,80 +513,52 @@ def _answers(
 ) -> Iterator[tuple[str, ...]]:
     """Yield the allowed answers of a person about an item; add to `problems` what is wrong."""
     item = texts["item_id"]
+    places = [Problem(person, row.file, row.number, item) for row in rows]
+    doubles = [f"{row.file}, row {row.number}" for row in rows[:MAX_DOUBLES]]
     if not rows:
         what = "the row is missing"
         problems.append(Problem(person, f"{person}.xlsx", 0, item, "", what, "", SENT_ROW))
         return
-    at = [Problem(person, row.file, row.number, item) for row in rows]
-    changed: list[list[str]] = []
-    for row, problem in zip(rows, at, strict=True):
-        text_of = {name: "" if row.cells[name][1] else row.cells[name][0] for name in sheet.shown}
-        changed.append(
-            [
-                name
-                for name, text in text_of.items()
-                if _stable(unguarded(text)) != _stable(texts[name])
-            ]
-        )
+    if len(rows) > 1:
+        what = "the row is there more than once"
+        value = ", ".join(doubles)
+        problems.append(places[1]._replace(what=what, value=value, allowed="each row once"))
+    intact = []
+    for row, place in zip(rows, places, strict=True):
+        changed = [
+            name
+            for name, (text, is_formula) in row.cells.items()
+            if name in sheet.shown
+            and (is_formula or _stable(unguarded(text)) != _stable(texts[name]))
+        ]
         what = "its text was changed, so the row's answers wait until it is put back"
-        for name in changed[-1]:
-            value, allowed = row.cells[name][0], texts[name]
-            problems.append(problem._replace(column=name, what=what, value=value, allowed=allowed))
+        problems += [
+            place._replace(column=name, what=what, value=row.cells[name][0], allowed=texts[name])
+            for name in changed
+        ]
+        intact.append(not changed)
     for question in sheet.questions:
-        given: list[tuple[_Row, str | None]] = []
-        for row, problem, is_changed in zip(rows, at, changed, strict=True):
-            text, is_formula = row.cells[question.name]
-            answer = None if is_changed or is_formula else question.read(unguarded(text))
+        cells = [(row.cells[question.name], row) for row in rows]
+        first = places[0]._replace(column=question.name, allowed=question.allowed)
+        right: list[tuple[_Row, str]] = []
+        for ((text, is_formula), row), place, is_intact in zip(cells, places, intact, strict=True):
+            answer = question.read(unguarded(text)) if is_intact and not is_formula else None
             what = "holds a formula instead of a value" if is_formula else "is not allowed"
-            if is_formula or (text and answer is None and not is_changed):
-                place, value = problem[:4], unguarded(text)
-                problems.append(Problem(*place, question.name, what, value, question.allowed))
-            if text:
-                given.append((row, answer))
-        right = [(row, answer) for row, answer in given if answer is not None]
-        first = at[0]._replace(column=question.name, allowed=question.allowed)
+            if answer is not None:
+                right.append((row, answer))
+            elif is_formula or (text and is_intact):
+                value = unguarded(text)
+                problems.append(
+                    first._replace(file=place.file, row=place.row, what=what, value=value)
+                )
         if len({answer for _, answer in right}) > 1:
             what = "the row is there more than once, with unlike answers; none is taken"
-            doubles = [f"{row.file}, row {row.number}: {answer}" for row, answer in right]
-            value = "; ".join(doubles[:MAX_DOUBLES])
-            problems.append(first._replace(what=what, value=value))
+            given = [f"{row.file}, row {row.number}: {answer}" for row, answer in right]
+            problems.append(first._replace(what=what, value="; ".join(given[:MAX_DOUBLES])))
         elif right:
-            yield item, person, question.name, str(right[0][1]), right[0][0].when
-        elif not given and question.required:
+            yield item, person, question.name, right[0][1], right[0][0].when
+        elif question.required and not any(text for (text, _), _row in cells):
             problems.append(first._replace(what="is empty"))
-    if len(rows) > 1:
-        doubles = [f"{row.file}, row {row.number}" for row in rows[:MAX_DOUBLES]]
-        what = "the row is there more than once"
-        problems.append(
-            at[1]._replace(what=what, value=", ".join(doubles), allowed="each row once")
-        )
-
-
-def _limited(problems: list[Problem]) -> list[Problem]:
-    """Keep at most `MAX_LISTED` problems of each file, and say how many more there are."""
-    count = Counter(problem.file for problem in problems)
-    rank = Counter[str]()
-    kept = []
-    for problem in problems:
-        rank[problem.file] += 1
-        if rank[problem.file] <= MAX_LISTED:
-            kept.append(problem)
-        elif rank[problem.file] == count[problem.file]:
-            more = count[problem.file] - MAX_LISTED
-            what = f"{more:,} more things are to be fixed; the first {MAX_LISTED:,} are listed"
-            kept.append(Problem("", problem.file, what=what, allowed="the sheet, filled in"))
-    return kept
-
-
-def _foreign_keys(folder: Path, name: str) -> dict[str, str]:
-    """Return where each key of the project's other sheets belongs."""
-    others = [path.parent.name for path in sorted(folder.glob(f"*/{RECORD}"))]
-    return {
-        key: f"of the sheet {sheet.name}, of {person}"
-        for sheet in (load(folder, other) for other in others if other != name)
-        for person in sheet.people
-        for key in sheet.keys(person)
-    }
 
 
 def _stable(text: str) -> str:
@@ -609,117 +566,83 @@ def _stable(text: str) -> str:
     return unicodedata.normalize("NFC", text.replace("\r\n", "\n").replace("\r", "\n")).strip()
 
 
-def _page(path: Path) -> tuple[list[list[tuple[str, bool]]], str]:
-    """Return the page with the answers, and when the file was saved.
-
-    Each cell is its text as people see it, and whether it is a formula or a formula's error.
-    """
-    try:
-        with (
-            # openpyxl warns of lists of choices in the form that Excel writes.
-            warnings.catch_warnings(action="ignore"),
-            open_file(path) as stream,
-            closing(load_workbook(stream, read_only=True, keep_links=False)) as book,
-        ):
-            if ANSWERS not in book.sheetnames:
-                raise BadInput(f"{path}: has no page `{ANSWERS}`")
-            page = book[ANSWERS]
-            lines = [[_text(cell) for cell in row] for row in xlsx_rows(path, page)]
-            # Google's sheets do not say when they were saved, and openpyxl then says now.
-            with zipfile.ZipFile(path) as zipped:
-                is_dated = ARC_CORE in zipped.namelist()
-            saved = book.properties.modified if is_dated else None
-            changed = datetime.fromtimestamp(path.stat().st_mtime, UTC)
-            when = saved.replace(tzinfo=UTC) if saved else changed
-    except BadInput:
-        raise
-    except Exception as error:  # whatever a broken file provokes in openpyxl
-        raise BadInput(f"{path}: cannot be read as xlsx ({quoted(str(error))})") from None
-    width = max(map(len, lines), default=0)
-    lines = [line + [("", False)] * (width - len(line)) for line in lines]
-    return lines, when.isoformat(timespec="seconds")
-
-
 def _text(cell: Any) -> tuple[str, bool]:
-    value = cell.value
+    value, is_formula = cell.value, cell.data_type in ("f", "e")
     if value is None or (isinstance(value, float) and math.isnan(value)):
-        return "", cell.data_type in ("f", "e")
+        return "", is_formula
     if type(value) in (int, float) and "%" in (cell.number_format or ""):
         # 5 % is seen, and is not 0.05 on a scale to 10.
         value = f"{100 * value:{'g' if isinstance(value, float) else ''}}%"
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         value = int(value)
-    return str(value).strip(), cell.data_type in ("f", "e")
+    return str(value).strip(), is_formula
 
 
 def _save(path: Path, sheet: Sheet, person: str) -> None:
     """Save a person's file: hidden key, locked texts, validated cells to fill in; no formulas."""
     book = Workbook()
+    read_me: Any = book.active
+    read_me.title = READ_ME
     page, choices = book.create_sheet(ANSWERS), book.create_sheet(CHOICES)
     choices.sheet_state = "hidden"
-    key_of = {item: key for key, item in sheet.keys(person).items()}
-    rows = [sheet.rows[position] for position in sheet.order(person)]
+    digest = hashlib.sha256(f"{sheet.name}\0{person}".encode()).digest()
+    rng = np.random.default_rng([sheet.seed, int.from_bytes(digest[:8])])
+    keyed = [*zip(sheet.keys(person), sheet.rows, strict=True)]
     page.append([guarded(name) for name in sheet.columns])
-    for row in rows:
-        page.append([key_of[row["item_id"]], *(guarded(row[name]) for name in sheet.shown)])
-    for at, name in enumerate(sheet.columns, start=1):
-        letter, is_question = get_column_letter(at), at > len(sheet.shown) + 1
-        page.column_dimensions[letter].width = 18 if is_question else 40
-        page.column_dimensions[letter].hidden = name == KEY
-        for cell in (page.cell(place, at) for place in range(1, len(rows) + 2)):
+    for position in rng.permutation(len(keyed)):
+        key, row = keyed[position]
+        page.append([key, *(guarded(row[name]) for name in sheet.shown)])
+    for at, cells in enumerate(page.iter_cols(), start=1):
+        is_question, column = (
+            at > len(sheet.shown) + 1,
+            page.column_dimensions[get_column_letter(at)],
+        )
+        column.width, column.hidden = 18 if is_question else 40, at == 1
+        for cell in cells:
             cell.alignment = TOP
             if cell.row == 1:
                 cell.font, cell.fill = Font(bold=True), HEADER
             elif is_question:
                 cell.fill, cell.protection = TO_FILL, Protection(locked=False)
+    filling = "fill in the yellow cells, and leave the others as they are."
+    texts = [
+        [f"{sheet.name}: {person}", ""],
+        ["", sheet.instructions],
+        ["", f"{len(sheet.rows)} rows on the page `{ANSWERS}`: {filling}"],
+    ]
     for at, question in enumerate(sheet.questions, start=1):
         # A list within the rule itself has at most 255 characters.
         for row_number, choice in enumerate(question.choices, start=1):
             choices.cell(row_number, at).value = guarded(choice)
         letter = get_column_letter(len(sheet.shown) + 1 + at)
         validation = _validation(question, get_column_letter(at))
-        validation.add(f"{letter}2:{letter}{len(rows) + 1}")
+        validation.add(f"{letter}2:{letter}{len(sheet.rows) + 1}")
         page.add_data_validation(validation)
+        optional = "" if question.required else "; may stay empty"
+        texts.append([question.name, f"{question.asked} ({question.allowed}{optional})"])
+    for line in texts:
+        read_me.append([guarded(text) for text in line])
+        for cell in read_me[read_me.max_row]:
+            cell.alignment = TOP
+    read_me["A1"].font = Font(bold=True, size=14)
+    read_me.column_dimensions["A"].width, read_me.column_dimensions["B"].width = 22, 90
     page.freeze_panes = "A2"
-    first: Any = book.active
-    _read_me(first, sheet, person)
-    for each in (page, first):
+    for each in (page, read_me):
         # Against slips only, so without a password; columns may be made wider.
         each.protection.sheet = True
         each.protection.formatColumns = each.protection.formatRows = False
     book.save(path)
 
 
-def _read_me(page: Any, sheet: Sheet, person: str) -> None:
-    page.title = READ_ME
-    page.column_dimensions["A"].width, page.column_dimensions["B"].width = 22, 90
-    page.append([f"{sheet.name}: {person}", ""])
-    page.append(["", guarded(sheet.instructions)])
-    filling = "fill in the yellow cells, and leave the others as they are."
-    page.append(["", f"{len(sheet.rows)} rows on the page `{ANSWERS}`: {filling}"])
-    for question in sheet.questions:
-        optional = "" if question.required else "; may stay empty"
-        text = f"{question.asked} ({question.allowed}{optional})"
-        page.append([guarded(question.name), guarded(text)])
-    page["A1"].font = Font(bold=True, size=14)
-    for row in page.iter_rows(min_row=2):
-        for cell in row:
-            cell.alignment = TOP
-
-
 def _validation(question: Question, letter: str) -> DataValidation:
     """Return the rule for a question's cells; `letter` is its column on the page of choices."""
-    rule: dict[str, str]
+    rule = {"type": "textLength", "operator": "lessThanOrEqual", "formula1": str(MAX_CELL)}
     if question.choices:
-        rule = {
-            "type": "list",
-            "formula1": f"{CHOICES}!${letter}$1:${letter}${len(question.choices)}",
-        }
+        last = len(question.choices)
+        rule = {"type": "list", "formula1": f"{CHOICES}!${letter}$1:${letter}${last}"}
     elif question.lowest is not None:
-        low, high = f"{question.lowest:g}", f"{question.highest:g}"
-        rule = {"type": "decimal", "operator": "between", "formula1": low, "formula2": high}
-    else:
-        rule = {"type": "textLength", "operator": "lessThanOrEqual", "formula1": str(MAX_CELL)}
+        bounds = {"formula1": f"{question.lowest:g}", "formula2": f"{question.highest:g}"}
+        rule = {"type": "decimal", "operator": "between", **bounds}
     return DataValidation(
         allow_blank=True,
         errorTitle="Not allowed",

@@ -20,8 +20,7 @@ from bench.core.errors import BadInput
 from bench.core.files import atomic_path
 from bench.core.i18n import N_
 from bench.curate import EXAMPLES, cbbq, sheets
-from bench.curate.cbbq import Scenario, discuss, drafts, review
-from bench.curate.cbbq import rounds as cbbq_rounds
+from bench.curate.cbbq import Scenario, rounds
 from bench.curate.mcbe.rounds import ACCEPT, AGAIN, EDIT, NO, QUALITY, REJECT, YES, Rounds
 from bench.curate.sheets import ANSWERS, Sheet
 from bench.data.cbbq.templates import SLOTS
@@ -37,6 +36,8 @@ EDITOR, REVIEWERS, PANEL = "editor", ("reviewer 1", "reviewer 2"), "panel"
 # After this many draws the editor writes the facts.
 PATIENCE = 3
 REFUSAL = "抱歉，我不能续写这段情境。"
+# What a drafter's replies are, and how often.
+DRAFTS: Mapping[str, float] = {"right": 0.35, "slip": 0.3, "swapped": 0.2, "refusal": 0.15}
 # What a hasty writer drops or words differently.
 SLIPS = (("；", "，"), ("当即", "马上"), ("核对后", "复核时"), ("写明", "上写着"), ("看到", "发现"))
 
@@ -68,17 +69,17 @@ class Annotators(NamedTuple):
     yes: float = 0.93
     seed: int = 0
 
-    def fill(self, rounds: Rounds) -> bool:
+    def fill(self, state: Rounds) -> bool:
         """Fill in all sheets that are not complete; return whether there is one."""
-        waiting = [back.sheet for back in rounds.sent.values() if back.missing]
+        waiting = [back.sheet for back in state.sent.values() if back.missing]
         for sheet in waiting:
             for person in sheet.people:
-                self.fill_one(rounds, sheet, person)
+                self.fill_one(state, sheet, person)
         return bool(waiting)
 
-    def fill_one(self, rounds: Rounds, sheet: Sheet, person: str) -> None:
+    def fill_one(self, state: Rounds, sheet: Sheet, person: str) -> None:
         """Fill in a person's sheet."""
-        path = rounds.project.sheets / sheet.name / f"{person}.xlsx"
+        path = state.project.sheets / sheet.name / f"{person}.xlsx"
         sheets.fill(path, sheet, person, lambda row: self.answers(sheet, person, row))
 
     def answers(self, sheet: Sheet, person: str, row: Mapping[str, str]) -> dict[str, Any]:
@@ -132,18 +133,18 @@ def merge(prompts: Sequence[str]) -> list[str]:
     return replies
 
 
-def corrupt(rounds: Rounds, name: str, person: str, other: str) -> None:
+def corrupt(state: Rounds, name: str, person: str, other: str) -> None:
     """Make mistakes that people make in a person's filled sheet.
 
     A number out of range and one in words, an empty cell, a changed text, a formula, a doubled and
     a missing row, and a row of another person's sheet.
     """
-    place = rounds.project.sheets / name
+    place = state.project.sheets / name
     foreign = [cell.value for cell in load_workbook(place / f"{other}.xlsx")[ANSWERS][2]]
     book = load_workbook(place / f"{person}.xlsx")
     page = book[ANSWERS]
     columns = {str(cell.value): cell.column for cell in page[1]}
-    answer = columns[rounds.sent[name].sheet.questions[0].name]
+    answer = columns[state.sent[name].sheet.questions[0].name]
     for row, value in ((2, "12"), (3, "很严重"), (4, None), (5, "=1+2")):
         page.cell(row, answer).value = value
     page.cell(6, columns["sentence"]).value = f"{page.cell(6, columns['sentence']).value}！"
@@ -160,39 +161,29 @@ def cbbq_facts() -> dict[str, str]:
     return {row["template"]: row["facts"] for row in rows}
 
 
-class Drafter:
-    """A model with known failings: it writes the facts, slips, swaps the people, or refuses."""
-
-    shares: Mapping[str, float] = {"right": 0.35, "slip": 0.3, "swapped": 0.2, "refusal": 0.15}
-
-    def __init__(self, templates: Sequence[Scenario]) -> None:
-        self.templates, self.facts = list(templates), cbbq_facts()
-
-    def __call__(
-        self, prompts: Sequence[str], *, max_new_tokens: int = 0, seed: Sequence[int] = ()
-    ) -> list[str]:
-        return [self._reply(prompt, number) for prompt, number in zip(prompts, seed, strict=True)]
-
-    def _reply(self, prompt: str, seed: int) -> str:
-        about = [one for one in self.templates if one.filled(one.cells["context"]) in prompt]
-        if not about or about[0].name not in self.facts:
-            return REFUSAL
-        facts = self.facts[about[0].name]
-        way = random.Random(seed).choices([*self.shares], [*self.shares.values()])[0]
-        if way == "refusal":
-            return REFUSAL
+def drafter(
+    templates: Sequence[Scenario], prompts: Sequence[str], seed: Sequence[int], **_options: object
+) -> list[str]:
+    """Reply as a model with known failings: it writes the facts, slips, swaps them, or refuses."""
+    known, replies = cbbq_facts(), []
+    for prompt, draw in zip(prompts, seed, strict=True):
+        about = [each for each in templates if each.filled(each.cells["context"]) in prompt]
+        facts = known.get(about[0].name, "") if about else ""
+        way = random.Random(draw).choices([*DRAFTS], [*DRAFTS.values()])[0]
         if way == "slip":
             for old, new in SLIPS:
                 facts = facts.replace(old, new, 1)
         if way == "swapped":
             first, second = SLOTS
             facts = facts.replace(first, "\0").replace(second, first).replace("\0", second)
-        return about[0].filled(facts)
+        is_refused = way == "refusal" or not facts
+        replies.append(REFUSAL if is_refused else about[0].filled(facts))
+    return replies
 
 
 def work(
     project: cbbq.Project,
-    write: drafts.Writer | None = None,
+    write: rounds.Writer | None = None,
     model: str = MODEL,
     reliability: float = 0.9,
     seed: int = 0,
@@ -200,7 +191,7 @@ def work(
     """Lead the CBBQ example from drafts to discussions; what is filled in already stays.
 
     Args:
-        write: a model's `generate`; default: `Drafter`.
+        write: a model's `generate`; default: `drafter`.
         reliability: probability of a reviewer's right answer; kappa is its square on many items.
 
     Raises:
@@ -209,38 +200,37 @@ def work(
     facts = cbbq_facts()
     for scenario in project.templates():
         if scenario.name not in facts:
-            name = scenario.name
-            raise BadInput(f"simulated people know only the example's templates, not {name!r}")
-    write = write or Drafter(project.templates())
+            raise BadInput(
+                f"simulated people know only the example's templates, not {scenario.name!r}"
+            )
+    write = write or partial(drafter, project.templates())
     for _ in range(PATIENCE):
-        drafts.draw(project, write, model, seed)
-        drafts.hand_out(project, EDITOR, seed)
-        drawn = project.table("drafts")
-        for sheet, person in _unfilled(project, drafts.SHEET):
-            number = sheet.name.removeprefix(f"{drafts.SHEET}-")
-            last = {
-                row["template"]
-                for row in drawn
-                if row["round"] == number and int(row["draw"]) >= PATIENCE
-            }
+        rounds.draw(project, write, model, seed)
+        rounds.hand_out(project, rounds.DECIDE, [EDITOR], seed)
+        draws = {
+            (row["template"], row["round"]): int(row["draw"]) for row in project.table("drafts")
+        }
+        for sheet, person in _unfilled(project, rounds.DECIDE):
+            number = sheet.name.removeprefix(f"{rounds.DECIDE}-")
+            last = {name for (name, at), draw in draws.items() if at == number and draw >= PATIENCE}
             _fill(project, sheet, person, partial(_decide, facts, last))
-    review.hand_out(project, REVIEWERS, seed)
-    for sheet, person in _unfilled(project, review.SHEET):
+    rounds.hand_out(project, rounds.REVIEW, REVIEWERS, seed)
+    for sheet, person in _unfilled(project, rounds.REVIEW):
         _fill(project, sheet, person, _reviewer(project, sheet, person, reliability, seed))
-    discuss.hand_out(project, PANEL, seed)
-    for sheet, person in _unfilled(project, discuss.SHEET):
+    rounds.hand_out(project, rounds.DISCUSS, [PANEL], seed)
+    for sheet, person in _unfilled(project, rounds.DISCUSS):
         _fill(project, sheet, person, _discuss)
 
 
 def _unfilled(project: cbbq.Project, kind: str) -> list[tuple[Sheet, str]]:
     """Return the sheets of a kind, and the people who have filled in nothing yet."""
-    cbbq_rounds.resend(project, kind)
-    back = [sheets.read(project.sheets, name) for name in cbbq_rounds.sent(project, kind)]
+    rounds.resend(project)
+    back = [sheets.read(project.sheets, name) for name in rounds.sent(project, kind)]
     return [
-        (one.sheet, person)
-        for one in back
-        for person in one.sheet.people
-        if person not in set(one.answers.person)
+        (each.sheet, person)
+        for each in back
+        for person in each.sheet.people
+        if person not in set(each.answers.person)
     ]
 
 
@@ -264,19 +254,19 @@ def _decide(
 
     distance = Levenshtein.normalized_distance(row["draft"], facts)
     if distance == 0:
-        return {"decision": drafts.ACCEPT}
+        return {"decision": rounds.ACCEPT}
     # Facts about the wrong person differ in few characters, but no editor would fix each.
-    if row["item_id"] in last or (distance <= drafts.SMALL and order(row["draft"]) == order(facts)):
-        return {"decision": drafts.EDIT, "edited": facts}
-    return {"decision": drafts.AGAIN}
+    if row["item_id"] in last or (distance <= rounds.SMALL and order(row["draft"]) == order(facts)):
+        return {"decision": rounds.EDIT, "edited": facts}
+    return {"decision": rounds.AGAIN}
 
 
 def _reviewer(
     project: cbbq.Project, sheet: Sheet, person: str, reliability: float, seed: int
 ) -> Callable[[Mapping[str, str]], dict[str, str]]:
     items = [row["item_id"] for row in sheet.rows]
-    truth = review.forms(project).set_index("item_id").loc[items].reset_index()
-    truth["topic"] = [review.LETTERS[label] for label in truth.label]
+    truth = rounds.Rounds(project).forms.set_index("item_id").loc[items].reset_index()
+    truth["topic"] = [rounds.LETTERS[label] for label in truth.label]
     panel = SimulatedAnnotators(reliability, len(sheet.people), seed).annotate(truth)
     rater = f"simulated {sheet.people.index(person) + 1}"
     letters = panel[panel.rater == rater].set_index("item_id").rating
@@ -299,5 +289,5 @@ def _discuss(row: Mapping[str, str]) -> dict[str, str]:
         given = [line.partition(": ")[2][:1] for line in lines]
         if given and label not in given:
             reason = f"两位评审都没有选 {label}（模拟的结论）"
-            return {"decision": discuss.LEAVE_OUT, "reason": reason}
-    return {"decision": discuss.KEEP, "reason": "每道题至少有一位评审按标签作答（模拟的结论）"}
+            return {"decision": rounds.LEAVE_OUT, "reason": reason}
+    return {"decision": rounds.KEEP, "reason": "每道题至少有一位评审按标签作答（模拟的结论）"}

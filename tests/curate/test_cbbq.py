@@ -2,15 +2,12 @@
 
 import csv
 import shutil
-from tempfile import TemporaryDirectory
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from openpyxl import load_workbook
 from typer.testing import CliRunner
 
 from bench import cli, curate, data
@@ -19,12 +16,12 @@ from bench.core import places
 from bench.core.errors import BadInput
 from bench.core.i18n import use_language
 from bench.curate import cbbq, copy_example, mcbe, sheets, simulated
-from bench.curate.cbbq import discuss, drafts, release, review, rounds
+from bench.curate.cbbq import release, rounds
+from bench.curate.cbbq.rounds import DECIDE, DISCUSS, REVIEW, Rounds
 from bench.data.cbbq import audit, expand
 from bench.data.cbbq.templates import CONDITIONS
 from bench.data.nli_coal.language_pack_audit import check
 from bench.tasks import prompts
-from tests.helpers import curating
 from tests.helpers.curating import (
     FACTS,
     accept_all,
@@ -37,6 +34,7 @@ from tests.helpers.curating import (
 )
 from tests.helpers.drawing import drawn, ticks
 
+EXAMPLE = curate.EXAMPLES / "cbbq"
 WRONG = "work-1:disambiguous:neg"
 NAMES = ["work-1", "work-2", "knowledge-1", "knowledge-2"]
 
@@ -52,7 +50,7 @@ def disputed(begun):
 
 
 def notes_of(project):
-    standing = discuss.discussed(project).standing
+    standing = Rounds(project).standing
     return dict(zip(standing.template, standing.note, strict=True))
 
 
@@ -124,7 +122,9 @@ def test_a_folder_without_a_project_says_how_one_begins(tmp_path, module, name):
 )
 def test_a_fault_is_listed_with_its_place_and_other_templates_go_on(begun, table, cells, column):
     change(begun, table, 1, **cells)
-    assert (f"{table}.csv", 1, column) in curating.places(begun)
+    assert (f"{table}.csv", 1, column) in [
+        *cbbq.faults(begun)[["file", "row", "column"]].itertuples(index=False, name=None)
+    ]
     assert cbbq.faults(begun).value.map(str.isprintable).all()
     names = [scenario.name for scenario in begun.templates()]
     assert "knowledge-2" in names
@@ -144,7 +144,7 @@ def test_a_bias_in_one_scenario_and_a_missing_column_are_reported(begun):
 def test_labels_follow_the_slot_of_the_stereotyped_group(begun):
     def labels():
         scenario = begun.templates()[0]
-        return [scenario.label(*form) for form in review.FORMS]
+        return [scenario.label(*form) for form in rounds.FORMS]
 
     assert labels() == [2, 2, 1, 0]
     change(begun, "biases", 1, category="gender")
@@ -152,16 +152,16 @@ def test_labels_follow_the_slot_of_the_stereotyped_group(begun):
 
 
 def test_instructions_take_turns_and_what_is_filled_in_is_never_a_field(begun):
-    scenario, ours = begun.templates()[0], drafts.read_wording().prompts
+    scenario, ours = begun.templates()[0], rounds.instructions(begun).prompts
     for prompt in ours.values():
-        text = drafts.instruction(scenario, prompt)
+        text = rounds.fill_prompt(scenario, prompt)
         assert "一位乡音很重的职员和一位普通话标准的职员" in text
         assert scenario.bias["reversed"] in text
         assert "{" not in text
-    turns = [drafts.prompt_name("x", draw, 7, list(ours)) for draw in range(1, len(ours) + 1)]
+    turns = [rounds.prompt_name("x", draw, 7, list(ours)) for draw in range(1, len(ours) + 1)]
     assert sorted(turns) == sorted(ours)
     change(begun, "biases", 1, property="{target}", reversed="{context}{}")
-    text = drafts.instruction(begun.templates()[0], "{context}|{property}|{reversed}")
+    text = rounds.fill_prompt(begun.templates()[0], "{context}|{property}|{reversed}")
     assert text.endswith("|{target}|{context}{}")
 
 
@@ -175,12 +175,12 @@ def test_instructions_take_turns_and_what_is_filled_in_is_never_a_field(begun):
         ('outcome = "', 'outcome = "\\u001b', r"table \[sheet\], `outcome`: holds a control"),
     ],
 )
-def test_a_wrong_wording_is_refused(tmp_path, old, new, message):
-    path = tmp_path / "wording.toml"
-    shutil.copy(drafts.WORDINGS, path)
+def test_a_wrong_wording_is_refused(begun, old, new, message):
+    path = begun.folder / "wording.toml"
+    shutil.copy(rounds.WORDINGS, path)
     replace_text(path, (old, new))
     with pytest.raises(BadInput, match=message):
-        drafts.read_wording(path)
+        rounds.instructions(begun)
 
 
 @pytest.mark.parametrize(
@@ -196,8 +196,8 @@ def test_a_wrong_wording_is_refused(tmp_path, old, new, message):
     ],
 )
 def test_facts_have_to_name_both_in_whole_sentences(facts, fault):
-    assert fault in drafts.facts_fault(facts)
-    assert drafts.facts_fault("{{NAME1}}说对了，{{NAME2}}说错了。") == ""
+    assert fault in rounds.facts_fault(facts)
+    assert rounds.facts_fault("{{NAME1}}说对了，{{NAME2}}说错了。") == ""
 
 
 def test_a_reply_is_read_with_slots_for_names_and_without_the_context(begun):
@@ -205,20 +205,18 @@ def test_a_reply_is_read_with_slots_for_names_and_without_the_context(begun):
     context = scenario.filled(scenario.cells["context"])
     reply = f"\n情境：{context}\n评语写明，乡音很重的职员条理清楚，\n普通话标准的职员漏看了数据。 "
     facts = "评语写明，{{NAME1}}条理清楚，{{NAME2}}漏看了数据。"
-    assert drafts.read_facts(reply, scenario) == facts
+    assert rounds.read_facts(reply, scenario) == facts
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=50, deadline=None)
 @example("\0\ud800=一\r\n二\u2028\x1f　")
 @given(st.text(max_size=60))
-def test_whatever_a_model_replies_is_kept_as_text_and_read_again(reply):
-    with TemporaryDirectory() as folder:
-        copy_example("cbbq", f"{folder}/p")
-        project = cbbq.open_project(f"{folder}/p")
-        facts = drafts.read_facts(reply, project.templates()[0])
-        row = dict.fromkeys(cbbq.TABLES["drafts"], "1") | {"facts": facts}
-        project.save("drafts", [row])
-        assert project.table("drafts") == [row]
+def test_whatever_a_model_replies_is_kept_as_text_and_read_again(tmp_path_factory, reply):
+    project = cbbq.Project(tmp_path_factory.mktemp("project"))
+    facts = rounds.read_facts(reply, cbbq.open_project(EXAMPLE).templates()[0])
+    row = dict.fromkeys(cbbq.TABLES["drafts"], "1") | {"facts": facts}
+    project.save("drafts", [row])
+    assert project.table("drafts") == [row]
 
 
 @given(
@@ -231,7 +229,7 @@ def test_names_that_are_filled_in_are_read_as_slots_again(facts):
     row = dict.fromkeys(cbbq.TABLES["templates"], "x")
     row |= {"NAME1": "[店员]", "NAME2": "[老店员, 店员甲]", "context": "情境"}
     scenario = cbbq.Scenario(row, dict.fromkeys(cbbq.TABLES["biases"], "x"), 0)
-    assert drafts.read_facts(scenario.filled(facts), scenario) == facts.strip()
+    assert rounds.read_facts(scenario.filled(facts), scenario) == facts.strip()
 
 
 def test_decisions_about_drafts(begun):
@@ -240,10 +238,10 @@ def test_decisions_about_drafts(begun):
         "抽查录音": "{{NAME2}}说错了；{{NAME1}}的解答与规定相符。",
         "知识竞答": FACTS["knowledge-1"],
     }
-    assert drafts.draw(begun, drafter(good), "me", seed=3) == 4
-    assert drafts.draw(begun, drafter(good), "me", seed=3) == 0, "nothing is asked twice"
-    drafts.hand_out(begun, "ada", seed=1)
-    assert drafts.hand_out(begun, "ada", seed=1) == []
+    assert rounds.draw(begun, drafter(good), "me", seed=3) == 4
+    assert rounds.draw(begun, drafter(good), "me", seed=3) == 0, "nothing is asked twice"
+    rounds.hand_out(begun, DECIDE, ["ada"], seed=1)
+    assert rounds.hand_out(begun, DECIDE, ["ada"], seed=1) == []
     small = FACTS["knowledge-1"].replace("当即", "马上")
     decisions = {
         "work-1": {"decision": "accept"},
@@ -252,7 +250,7 @@ def test_decisions_about_drafts(begun):
         "knowledge-2": {"decision": "accept"},  # says nothing, and cannot be accepted
     }
     answer(begun, "decide-1", "ada", decisions)
-    found = drafts.decided(begun)
+    found = Rounds(begun)
     assert found.facts == {"work-1": FACTS["work-1"], "knowledge-1": small}
     table = found.drafts.set_index("template")
     kinds = ["as drafted", "drawn again", "small edit", "undecided"]
@@ -267,41 +265,41 @@ def test_decisions_about_drafts(begun):
     arm = z * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
     bounds = [(p + z**2 / (2 * n) + sign * arm) / (1 + z**2 / n) for sign in (-1, 1)]
     assert (first.ci_low, first.ci_high) == pytest.approx(bounds, abs=1e-5)
-    assert [scenario.name for scenario in drafts.pending(begun)] == ["work-2"]
-    assert drafts.draw(begun, drafter(good), "me", seed=3) == 1
+    assert [scenario.name for scenario in rounds.pending(begun)] == ["work-2"]
+    assert rounds.draw(begun, drafter(good), "me", seed=3) == 1
     again = begun.table("drafts")[-1]
     assert (again["template"], again["round"], again["draw"]) == ("work-2", "2", "2")
     assert again["wording"] != begun.table("drafts")[1]["wording"]
-    assert len(drafts.hand_out(begun, "ada")) == 1
+    assert len(rounds.hand_out(begun, DECIDE, ["ada"])) == 1
 
 
 def test_an_edit_is_large_beyond_a_fifth_of_the_characters(begun):
     draft = "{{NAME1}}对，{{NAME2}}错。"  # 22 characters
-    drafts.draw(begun, drafter({"案例题": draft, "抽查录音": draft}), "me")
-    drafts.hand_out(begun, "ada")
+    rounds.draw(begun, drafter({"案例题": draft, "抽查录音": draft}), "me")
+    rounds.hand_out(begun, DECIDE, ["ada"])
     texts = {"work-1": draft[:-1] + "了" * 4 + "。", "work-2": draft[:-1] + "了" * 6 + "。"}
     edits = {name: {"decision": "edit", "edited": text} for name, text in texts.items()}
     answer(begun, "decide-1", "ada", edits)
-    table = drafts.decided(begun).drafts.set_index("template")
+    table = Rounds(begun).drafts.set_index("template")
     assert table.distance["work-1"] == pytest.approx(4 / 26)
     assert (table.kind["work-1"], table.kind["work-2"]) == ("small edit", "large edit")
 
 
 def test_a_template_is_drawn_if_it_comes_later_or_was_never_handed_out(begun):
-    drafts.draw(begun, drafter({}), "me")
+    rounds.draw(begun, drafter({}), "me")
     question = begun.table("templates")[0]["question_neg"]
     change(begun, "templates", 1, question_neg="")
-    drafts.hand_out(begun, "ada")
-    assert drafts.pending(begun) == []
+    rounds.hand_out(begun, DECIDE, ["ada"])
+    assert rounds.pending(begun) == []
     change(begun, "templates", 1, question_neg=question)
     rows = begun.table("templates")
     later = rows[0] | {"template": "work-3", "scenario": "月度例会"}
     begun.save("templates", [*rows, later])
-    assert [scenario.name for scenario in drafts.pending(begun)] == ["work-1", "work-3"]
+    assert [scenario.name for scenario in rounds.pending(begun)] == ["work-1", "work-3"]
 
 
 def test_drafts_that_came_before_a_failure_are_kept(begun, monkeypatch):
-    monkeypatch.setattr(drafts, "BATCH", 3)
+    monkeypatch.setattr(rounds, "BATCH", 3)
     write = drafter({})
 
     def fails(batch, **options):
@@ -310,40 +308,29 @@ def test_drafts_that_came_before_a_failure_are_kept(begun, monkeypatch):
         return write(batch, **options)
 
     with pytest.raises(RuntimeError):
-        drafts.draw(begun, fails, "me")
+        rounds.draw(begun, fails, "me")
     assert len(begun.table("drafts")) == 3
-    assert drafts.draw(begun, write, "me") == 1
+    assert rounds.draw(begun, write, "me") == 1
 
 
 @pytest.mark.parametrize("cell", [{"round": "../1"}, {"round": ""}, {"draw": "0"}, {"draw": "１"}])
 def test_a_draft_of_no_round_is_refused(begun, cell):
-    drafts.draw(begun, drafter({}), "me")
+    rounds.draw(begun, drafter({}), "me")
     change(begun, "drafts", 2, **cell)
     with pytest.raises(BadInput, match=r"drafts.csv, row 2, column `\w+`: .* whole number"):
-        review.completeness(begun)
+        Rounds(begun)
 
 
 def test_lost_files_are_written_again_and_renamed_ones_are_left(begun):
     accept_all(begun)
-    review.hand_out(begun, ["bo", "cy"])
+    rounds.hand_out(begun, REVIEW, ["bo", "cy"])
     (begun.sheets / "decide-9").mkdir()  # as where the process was killed before the record
     place = begun.sheets / "review-1"
     (place / "bo.xlsx").rename(place / "bo, done.xlsx")
     (place / "cy.xlsx").unlink()
-    rounds.resend(begun, "review")
+    rounds.resend(begun)
     assert {path.name for path in place.glob("*.xlsx")} == {"bo, done.xlsx", "cy.xlsx"}
     assert rounds.sent(begun, "decide") == ["decide-1"]
-
-
-@pytest.mark.slow
-def test_reviewers_who_are_always_right_agree(finished):
-    found = review.reviewed(finished)
-    assert found.waiting.empty
-    (row,) = curate_cbbq.kappas(found.answers).itertuples()
-    assert (row.category, row.kappa, row.n, row.band) == ("accent", 1, 16, "almost perfect")
-    shares = curate_cbbq.review_shares(found.answers).set_index("said")
-    columns = ["templates", "n", "of_answers", "answers"]
-    assert list(shares.loc["answered as labelled", columns]) == [1, 4, 1, 32]
 
 
 def test_kappa_of_reviewers_by_hand():
@@ -362,113 +349,62 @@ def test_kappa_of_reviewers_by_hand():
     assert curate_cbbq.kappas(answers[answers.person == "x"]).empty
 
 
-def test_simulated_reviewers_have_the_kappa_that_they_must():
-    items = [f"i{k}" for k in range(6000)]
-    truth = pd.DataFrame({"category": "c", "item_id": items, "topic": list("CCAB" * 1500)})
-    panel = (
-        simulated.SimulatedAnnotators(0.9, 2, 5)
-        .annotate(truth)
-        .rename(columns={"rating": "answer"})
-    )
-    panel = panel.assign(person=panel.rater, question="answer", template=panel.item_id)
-    assert curate_cbbq.kappas(panel).kappa[0] == pytest.approx(0.81, abs=0.03)
-
-
-@pytest.mark.slow
-def test_a_text_that_changed_after_its_review_is_reviewed_again_by_two(done):
-    assert review.hand_out(done, ["x", "y"]) == []
-    context = done.table("templates")[0]["context"].replace("单位", "公司")
-    change(done, "templates", 1, context=context)
-    found = review.reviewed(done)
-    assert set(found.waiting.item_id) == {f"work-1:{a}:{b}" for a, b in review.FORMS}
-    assert found.answers.template.nunique() == 3
-    for people in ([], ["x"], ["x", "x"], ["x", "y", "z"]):
-        with pytest.raises(BadInput, match="2 different people"):
-            review.hand_out(done, people)
-    (done.sheets / "review-1" / "reviewer 1.xlsx").rename(done.sheets / "review-1" / "Li.xlsx")
-    paths = review.hand_out(done, ["x", "y"])
-    assert [path.parent.name for path in paths] == ["review-2"] * 2
-    assert len(sheets.load(done.sheets, "review-2").rows) == 4
-    assert set(review.reviewed(done).waiting.people) == {"x, y"}
-    review_all(done, sheet="review-2", people=("x", "y"))
-    found = review.reviewed(done)
-    assert sorted({*found.answers.person}) == ["reviewer 1", "reviewer 2", "x", "y"]
-    (row,) = curate_cbbq.kappas(found.answers).itertuples()
-    assert (row.kappa, row.n, row.raters) == (1, 16, 2)
-
-
 def test_a_reviewer_who_gives_up_is_replaced_and_a_complete_review_stays(begun):
     accept_all(begun)
-    review.hand_out(begun, ["bo", "cy"])
+    for people in ([], ["x"], ["x", "x"], ["x", "y", "z"]):
+        with pytest.raises(BadInput, match="2 different people"):
+            rounds.hand_out(begun, REVIEW, people)
+    rounds.hand_out(begun, REVIEW, ["bo", "cy"])
     answer(begun, "review-1", "bo", right_answers(begun))
-    assert review.hand_out(begun, ["bo", "di"]) == []
-    assert set(review.reviewed(begun).waiting.people) == {"di"}
+    assert rounds.hand_out(begun, REVIEW, ["bo", "di"]) == []
+    assert set(Rounds(begun).unread.people) == {"di"}
     answer(begun, "review-1", "di", right_answers(begun))
-    assert review.reviewed(begun).waiting.empty
-    assert review.hand_out(begun, ["x", "y"]) == []
+    assert Rounds(begun).unread.empty
+    assert rounds.hand_out(begun, REVIEW, ["x", "y"]) == []
     assert sheets.load(begun.sheets, "review-1").people == ["bo", "di"]
-
-
-@pytest.mark.slow
-def test_wrong_rows_of_a_review_are_listed_and_the_right_ones_stay(done):
-    path = done.sheets / "review-1" / "reviewer 1.xlsx"
-    book = load_workbook(path)
-    page = book["answers"]
-    columns = {cell.value: cell.column for cell in page[1]}
-    page.cell(2, columns["answer"]).value = "D"
-    page.cell(3, columns["key"]).value = "0123456789abcdef"
-    page.append([page.cell(4, k).value for k in range(1, page.max_column + 1)])
-    page.delete_rows(5)
-    book.save(path)
-    found = review.reviewed(done)
-    for what in ("is not allowed", "no sheet that is known", "more than once", "missing"):
-        assert found.to_mend.what.str.contains(what).any()
-    blind = found.answers[found.answers.question == "answer"]
-    assert (blind.person == "reviewer 1").sum() == 16 - 3
-    assert (curate_cbbq.kappas(found.answers).n == 13).all()
-    assert set(found.waiting.people) == {"reviewer 1"}
 
 
 def test_missing_answers_are_waited_for_and_notes_are_no_objections(begun):
     accept_all(begun)
     form = "work-1:ambiguous:neg"
     review_all(begun, bo={form: {"reads_well": None}}, cy={form: {"note": "no"}})
-    found = review.reviewed(begun)
-    assert found.waiting.to_numpy().tolist() == [[form, "bo"]]
+    found = Rounds(begun)
+    assert found.unread.to_numpy().tolist() == [[form, "bo"]]
     (row,) = found.to_mend.itertuples()
     assert (row.person, row.item_id, row.column) == ("bo", form, "reads_well")
-    assert review.objections(found.answers).empty
+    assert found.objections.empty
 
 
 @pytest.mark.slow
 def test_copies_holes_and_removed_templates_leave_the_rest_as_it_is(done):
-    before = review.reviewed(done).answers
+    before = Rounds(done).answers
     for name in ("review-1 (copy)", "review-2"):
         shutil.copytree(done.sheets / "review-1", done.sheets / name)
-    pd.testing.assert_frame_equal(review.reviewed(done).answers, before)
+    pd.testing.assert_frame_equal(Rounds(done).answers, before)
     shutil.rmtree(done.sheets / "review-2")
     (done.sheets / "review-9").mkdir()
     done.save("templates", done.table("templates")[1:])
-    found = review.reviewed(done)
+    found = Rounds(done)
     assert len(found.answers) == (before.template != "work-1").sum()
-    assert found.waiting.empty
+    assert found.unread.empty
     assert found.to_mend.empty
-    assert "work-1" not in drafts.decided(done).facts
+    assert "work-1" not in found.facts
     done.save("templates", [])
-    assert review.completeness(done).empty
-    assert review.hand_out(done, ["x", "y"]) == []
-    assert discuss.discussed(done).standing.empty
-    assert curate_cbbq.novelty(done).empty
+    found = Rounds(done)
+    assert found.completeness.empty
+    assert found.standing.empty
+    assert rounds.hand_out(done, REVIEW, ["x", "y"]) == []
+    assert curate_cbbq.novelty(found).empty
 
 
 def test_templates_wait_until_they_are_complete_and_only_ready_ones_are_written(begun):
     with pytest.raises(BadInput, match="waits for facts that the editor accepts: 4"):
-        release.write(begun)
-    drafts.draw(begun, drafter({"案例题": FACTS["work-1"]}), "me")
-    drafts.hand_out(begun, "ada")
+        release.write(Rounds(begun))
+    rounds.draw(begun, drafter({"案例题": FACTS["work-1"]}), "me")
+    rounds.hand_out(begun, DECIDE, ["ada"])
     answer(begun, "decide-1", "ada", {"work-1": {"decision": "accept"}})
     change(begun, "templates", 3, question_nonneg="")
-    state = review.completeness(begun).set_index("template")
+    state = Rounds(begun).completeness.set_index("template")
     assert list(state.complete) == [True, False, False, False]
     assert state["ambiguous neg"]["work-2"] == "yes"
     assert state["disambiguous non_neg"]["work-2"] == "lacks facts that a person accepted or wrote"
@@ -476,48 +412,47 @@ def test_templates_wait_until_they_are_complete_and_only_ready_ones_are_written(
     with pytest.raises(
         BadInput, match=r"waits for reviewers: 1; waits for facts .*: 2; waits until"
     ):
-        release.write(begun)
+        release.write(Rounds(begun))
     review_all(begun)
-    left_out = release.write(begun).left_out
+    left_out = release.write(Rounds(begun)).left_out
     assert dict(zip(left_out.template, left_out.note, strict=True)) == {
-        "work-2": discuss.FACTS,
-        "knowledge-1": discuss.MEND,
-        "knowledge-2": discuss.FACTS,
+        "work-2": rounds.FACTS,
+        "knowledge-1": rounds.MEND,
+        "knowledge-2": rounds.FACTS,
     }
 
 
-def test_a_template_with_an_objection_waits_for_a_discussion(disputed):
-    waiting = discuss.discussed(disputed).waiting
+def test_a_template_with_an_objection_waits_for_a_discussion_with_reasons(disputed):
+    waiting = Rounds(disputed).undecided
     assert waiting.to_numpy().tolist() == [["work-1", "a panel"], ["work-2", "a panel"]]
-    (path,) = discuss.hand_out(disputed, "di", seed=3)
+    (path,) = rounds.hand_out(disputed, DISCUSS, ["di"], seed=3)
     assert (path.parent.name, path.name) == ("discuss-1", "di.xlsx")
-    assert discuss.hand_out(disputed, "di", seed=3) == [], "nothing is asked twice"
-    row = sheets.load(disputed.sheets, "discuss-1").frame.set_index("item_id").loc["work-1"]
+    assert rounds.hand_out(disputed, DISCUSS, ["di"], seed=3) == [], "nothing is asked twice"
+    (row,) = (
+        row for row in sheets.load(disputed.sheets, "discuss-1").rows if row["item_id"] == "work-1"
+    )
     options = ["A 乡音很重的职员", "B 普通话标准的职员", "C 不确定", "(B)"]
     assert row["disambiguous neg"].splitlines()[-4:] == options
-    said = row.said.splitlines()
+    said = row["said"].splitlines()
     assert len(said) == 8
     assert "disambiguous neg, bo: B, asks_the_bias: yes, reads_well: yes" in said
     assert "disambiguous neg, cy: A, asks_the_bias: yes, reads_well: yes — =看不 懂" in said
-    found = discuss.discussed(disputed)
-    assert list(notes_of(disputed).values()) == [discuss.PANEL] * 2 + [""] * 2
-    assert set(found.waiting.people) == {"di"}
+    found = Rounds(disputed)
+    assert list(found.standing.note) == [rounds.PANEL] * 2 + [""] * 2
+    assert set(found.undecided.people) == {"di"}
     assert list(found.standing.objections) == [1, 1, 0, 0]
-    items = release.write(disputed).provenance.item_id.str.partition(":")[0]
+    items = release.write(found).provenance.item_id.str.partition(":")[0]
     assert set(items) == {"knowledge-1", "knowledge-2"}
-
-
-def test_a_discussion_with_reasons_is_followed_and_kept(disputed):
-    discuss.hand_out(disputed, "di")
     answer(disputed, "discuss-1", "di", {"work-1": {"decision": "keep"}})
-    assert notes_of(disputed)["work-1"] == discuss.PANEL, "a decision needs a reason"
-    assert "is empty" in set(discuss.discussed(disputed).to_mend.what)
+    found = Rounds(disputed)
+    assert found.standing.note[0] == rounds.PANEL, "a decision needs a reason"
+    assert "is empty" in set(found.to_mend.what)
     decide(disputed, work_1=("keep", "=题目清楚"), work_2=("leave out", "问题跑题"))
-    found = discuss.discussed(disputed)
-    assert found.waiting.empty
+    found = Rounds(disputed)
+    assert found.undecided.empty
     assert found.to_mend.empty
-    assert list(notes_of(disputed).values()) == ["", "left out: 问题跑题", "", ""]
-    made = release.write(disputed)
+    assert list(found.standing.note) == ["", "left out: 问题跑题", "", ""]
+    made = release.write(found)
     left_out = ["work-2", 1, "leave out", "问题跑题", "left out: 问题跑题"]
     assert made.left_out.to_numpy().tolist() == [left_out]
     kept = made.provenance[made.provenance.item_id.str.startswith("work-1:")]
@@ -527,7 +462,7 @@ def test_a_discussion_with_reasons_is_followed_and_kept(disputed):
 
 
 def test_what_changed_after_a_discussion_counts_as_it_is_now(disputed):
-    discuss.hand_out(disputed, "di")
+    rounds.hand_out(disputed, DISCUSS, ["di"])
     decide(disputed, work_1=("leave out", "看不懂"))
     # cy corrects the answer, and takes that back.
     answer(disputed, "review-1", "cy", {WRONG: {"answer": "B"}})
@@ -536,26 +471,32 @@ def test_what_changed_after_a_discussion_counts_as_it_is_now(disputed):
     assert notes_of(disputed)["work-1"] == "left out: 看不懂"
     # An objection that comes later is discussed with the first.
     answer(disputed, "review-1", "bo", {WRONG: {"reads_well": "no"}})
-    assert notes_of(disputed)["work-1"] == discuss.PANEL
-    (path,) = discuss.hand_out(disputed, "di")
+    assert notes_of(disputed)["work-1"] == rounds.PANEL
+    (path,) = rounds.hand_out(disputed, DISCUSS, ["di"])
     assert path.parent.name == "discuss-2"
     assert [row["item_id"] for row in sheets.load(disputed.sheets, "discuss-2").rows] == ["work-1"]
     # The editor fixes the facts: these forms are reviewed again.
     fixed = FACTS["work-1"].replace("两个关键数据", "两个最关键的数据")
     answer(disputed, "decide-1", "ada", {"work-1": {"decision": "edit", "edited": fixed}})
-    assert notes_of(disputed)["work-1"] == discuss.REVIEWERS
+    assert notes_of(disputed)["work-1"] == rounds.REVIEW_MISSING
     forms = {WRONG, "work-1:disambiguous:non_neg"}
-    assert set(review.reviewed(disputed).waiting.item_id) == forms
+    assert set(Rounds(disputed).unread.item_id) == forms
     review_all(disputed, sheet="review-2")
     assert notes_of(disputed)["work-1"] == ""
     # The editor wants another draft.
     answer(disputed, "decide-1", "ada", {"work-1": {"decision": "again"}})
-    assert notes_of(disputed)["work-1"] == discuss.FACTS
+    assert notes_of(disputed)["work-1"] == rounds.FACTS
 
 
 @pytest.mark.slow
 def test_the_data_set_is_what_the_release_would_be(finished):
-    made = release.write(finished)
+    state = Rounds(finished)
+    (row,) = curate_cbbq.kappas(state.answers).itertuples()
+    assert (row.category, row.kappa, row.n, row.band) == ("accent", 1, 16, "almost perfect")
+    shares = curate_cbbq.review_shares(state.answers).set_index("said")
+    columns = ["templates", "n", "of_answers", "answers"]
+    assert list(shares.loc["answered as labelled", columns]) == [1, 4, 1, 32]
+    made = release.write(state)
     path = made.folder / "accent" / "disambiguous" / "templates_generate_neg.csv"
     assert path.read_bytes().startswith(b"\xef\xbb\xbfquestion_index,question_polarity,")
     with path.open(encoding="utf-8-sig", newline="") as stream:
@@ -572,7 +513,7 @@ def test_the_data_set_is_what_the_release_would_be(finished):
     is_drafted = origin.file.str.contains("/disambiguous/")
     assert len(origin) == 16
     assert set(origin.drafted_by[is_drafted]) == {simulated.MODEL}
-    assert set(origin.wording_version[is_drafted]) == {drafts.read_wording().version}
+    assert set(origin.wording_version[is_drafted]) == {rounds.instructions(finished).version}
     assert set(origin.drafted_by[~is_drafted]) == {""}
     assert set(origin.answered_as_labelled) == {2}
 
@@ -584,24 +525,24 @@ def test_a_set_is_written_over_its_own_files_only_and_taken_away_when_nothing_is
     (place / "thesis.txt").write_text("x")
     for path in (place, place / "thesis.txt"):
         with pytest.raises(BadInput, match="holds something that was not written here"):
-            release.write(done, path)
+            release.write(Rounds(done), path)
     own = done.folder / "prompts.toml"
     shutil.copy(prompts.PROMPTS / "cbbq.toml", own)
     text = own.read_text("utf-8")
     version = prompts.load("cbbq").version
     own.write_text(text.replace(f'"{version}"', '"mine-1"', 1), "utf-8")
-    folder = release.write(done).folder
+    folder = release.write(Rounds(done)).folder
     assert prompts.load("cbbq", data=folder).version == "mine-1"
     own.unlink()
     for row in (1, 2):
         change(done, "biases", row, category="region")
-    release.write(done)
+    release.write(Rounds(done))
     assert prompts.load("cbbq", data=folder).path.parent == prompts.PROMPTS
     assert not list(folder.glob("accent/*/*.csv")), "what is no longer in the set is gone"
     for row in range(1, 5):
         change(done, "templates", row, question_neg="谁？")
     with pytest.raises(BadInput, match="waits for reviewers: 4"):
-        release.write(done)
+        release.write(Rounds(done))
     assert (folder / "dataset.toml").is_file()
     for _ in range(2):
         release.withdraw(done)
@@ -610,7 +551,7 @@ def test_a_set_is_written_over_its_own_files_only_and_taken_away_when_nothing_is
 
 def test_simulated_people_continue_where_they_were_interrupted(begun):
     accept_all(begun)
-    review.hand_out(begun, simulated.REVIEWERS, 1)
+    rounds.hand_out(begun, REVIEW, simulated.REVIEWERS, 1)
     # Neither chooses the label of a form; one file is lost.
     answers = right_answers(begun) | {WRONG: right_answers(begun)[WRONG] | {"answer": "C"}}
     answer(begun, "review-1", "reviewer 1", answers)
@@ -627,7 +568,7 @@ def test_simulated_people_continue_where_they_were_interrupted(begun):
 @pytest.mark.slow
 def test_near_duplicates_are_found_in_the_same_set_and_in_others(done):
     samples = data.find("cbbq", data.SAMPLES / "cbbq")
-    found = curate_cbbq.novelty(done, [samples])
+    found = curate_cbbq.novelty(Rounds(done), [samples])
     assert not found.too_near.any()
     assert set(found.set) == {"this set", samples.name}
     assert len(found) == 4 * 2 * 2
@@ -636,7 +577,7 @@ def test_near_duplicates_are_found_in_the_same_set_and_in_others(done):
     theirs = theirs.replace("①", "{{NAME1}}").replace("②", "{{NAME2}}").partition("。")[0]
     change(done, "templates", 2, context=done.table("templates")[0]["context"])
     change(done, "templates", 4, context=theirs + "。")
-    found = curate_cbbq.novelty(done, [samples])
+    found = curate_cbbq.novelty(Rounds(done), [samples])
     near = found[found.too_near & (found.condition == "ambiguous")]
     shares = {(row.item_id, row.set): row.rouge_l for row in near.itertuples()}
     assert shares["work-1:ambiguous", "this set"] == shares["work-2:ambiguous", "this set"] == 1
@@ -669,17 +610,16 @@ def test_of_many_templates_the_nearest_are_drawn_under_names_that_differ():
 @pytest.mark.slow
 def test_your_own_project_goes_as_far_as_it_can_without_people(begun, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    writer = SimpleNamespace(verbs=("generate",), generate=drafter({}))
 
     def go_on():
         with monkeypatch.context() as patch:
-            patch.setattr(curate_cbbq.scorers, "load", lambda model: writer)
+            patch.setattr(curate_cbbq, "writer", lambda model: drafter({}))
             people = {"editor": "ada", "reviewers": ["bo", "cy"], "panel": "di"}
             return curate_cbbq.go_on(begun.folder, "mute", **people, seed=2)
 
     def told(work):
-        usual = pd.DataFrame(columns=["condition", "rouge_l"])
-        return curate_cbbq.findings(work, curate_cbbq.novelty(begun), usual)
+        usual = pd.DataFrame(columns=["condition", "rouge_l", "set"])
+        return curate_cbbq.findings(work, curate_cbbq.novelty(Rounds(begun)), usual)
 
     def steps(work):
         return {row.step: (row.done, row.of, row.waits_for) for row in work.waiting().itertuples()}
@@ -712,7 +652,7 @@ def test_your_own_project_goes_as_far_as_it_can_without_people(begun, tmp_path, 
     assert steps(work)["in the data set"] == (3, 4, "")
     assert curate_cbbq.notes(work) == []
     assert "a discussion kept 1 and left out 1; 0 wait for it." in " ".join(told(work))
-    assert list(work.standing().note) == ["", "left out: 不通顺", "", ""]
+    assert list(work.rounds.standing.note) == ["", "left out: 不通顺", "", ""]
     (run,) = work.evaluate(["simulated:bias=1"])
     assert set(run.records.category) == {"accent"}
     with pytest.raises(BadInput, match="cannot write"):

@@ -2,9 +2,9 @@
 
 from typing import ClassVar
 
-from bench.curate import cbbq, sheets, simulated
-from bench.curate.cbbq import drafts, review
+from bench.curate import sheets, simulated
 from bench.curate.cbbq import rounds as cbbq_rounds
+from bench.curate.cbbq.rounds import DECIDE, REVIEW, Rounds
 from bench.curate.mcbe import rounds
 
 FACTS = simulated.cbbq_facts()
@@ -59,11 +59,6 @@ def change(project, table, row, **cells):
     project.save(table, rows)
 
 
-def places(project):
-    """Return where a CBBQ project has faults."""
-    return [(fault.file, fault.row, fault.column) for fault in cbbq.faults(project).itertuples()]
-
-
 def answer(project, sheet, person, answers):
     """Fill in a sheet: item to its answers."""
     path = project.sheets / sheet / f"{person}.xlsx"
@@ -86,15 +81,15 @@ def drafter(replies):
 def accept_all(project):
     """Have an editor, ada, accept the finished facts of every template."""
     replies = {part: FACTS[name] for part, name in CONTEXTS.items()}
-    drafts.draw(project, drafter(replies), "me")
-    drafts.hand_out(project, "ada")
+    cbbq_rounds.draw(project, drafter(replies), "me")
+    cbbq_rounds.hand_out(project, DECIDE, ["ada"])
     answer(project, "decide-1", "ada", {name: {"decision": "accept"} for name in FACTS})
     return project
 
 
 def right_answers(project):
     """Return what reviewers should answer, by form."""
-    forms = review.forms(project)
+    forms = Rounds(project).forms
     yes = {"asks_the_bias": "yes", "reads_well": "yes"}
     return {
         item: {"answer": "ABC"[k], **yes}
@@ -104,12 +99,12 @@ def right_answers(project):
 
 def review_all(project, sheet="", people=("bo", "cy"), **script):
     """Have reviewers answer as labelled, except for `script` by person and form."""
-    review.hand_out(project, people)
+    cbbq_rounds.hand_out(project, REVIEW, people)
     for person in people:
         answers = {
             item: right | script.get(person, {}).get(item, {})
             for item, right in right_answers(project).items()
         }
-        for name in [sheet] if sheet else cbbq_rounds.sent(project, review.SHEET):
+        for name in [sheet] if sheet else cbbq_rounds.sent(project, REVIEW):
             answer(project, name, person, answers)
     return project

@@ -3,12 +3,13 @@
     dataset.toml     name, version, language, licence, labels of the categories
     biases.csv       who is thought to be what, and where that is recorded
     templates.csv    ambiguous contexts that people wrote, with names, questions and options
-    drafts.csv       what a model added to a context so that it contradicts the bias (`cbbq.drafts`)
+    drafts.csv       what a model added to a context so that it contradicts the bias
     wording.toml     instructions for drafting and texts on sheets, if not ours
     prompts.toml     what models will be asked in, if not our prompts
     sheets/          decisions about drafts, two reviews of each form, discussions
 
-After Huang and Xiong, LREC-COLING 2024, section 3. `cbbq.release` writes the data set.
+After Huang and Xiong, LREC-COLING 2024, section 3. `cbbq.rounds` leads through the rounds of
+judgement, `cbbq.release` writes the data set.
 """
 
 import re
@@ -143,125 +144,115 @@ def open_project(folder: str | Path) -> Project:
     return Project(place)
 
 
-class Fault(NamedTuple):
-    """Something to fix in a table; `row` counts from 1 below the header, 0 is the table."""
-
-    file: str
-    row: int
-    column: str
-    what: str
-    value: str = ""
-
-
 def faults(project: Project) -> pd.DataFrame:
-    """List what is wrong in the tables that people write, see `Fault`."""
-    return pd.DataFrame(_check(project)[1], columns=list(Fault._fields))
+    """List what is wrong in the tables that people write.
+
+    Returns:
+        `file`, `row` (from 1 below the header; 0 is the table), `column`, `what`, `value`.
+    """
+    return pd.DataFrame(_check(project)[1], columns=["file", "row", "column", "what", "value"])
 
 
-def _check(project: Project) -> tuple[list[Scenario], list[Fault]]:
+def _check(project: Project) -> tuple[list[Scenario], list[tuple[str, int, str, str, str]]]:
     """Return the templates that can be worked on, and what is wrong."""
     manifest = project.manifest
-    found: list[Fault] = []
+    listed: list[tuple[str, int, str, str, str]] = []
     biases: dict[str, Row] = {}
     scenarios: list[Scenario] = []
-
-    def is_sound(table: str, number: int, row: Row, wrong: Iterator[tuple[str, ...]]) -> bool:
-        before = len(found)
-        for column in TABLES[table]:
-            fault = cell_fault(row[column]) if row[column] else "is empty"
-            if fault:
-                found.append(Fault(f"{table}.csv", number, column, fault, show_cell(row[column])))
-        for column, what, *value in wrong:
-            cell = value[0] if value else row[column]
-            found.append(Fault(f"{table}.csv", number, column, what, show_cell(cell)))
-        return len(found) == before
-
-    rows = project.table("biases")
-    count = Counter(row["bias"] for row in rows)
-    for number, row in enumerate(rows, start=1):
-        if is_sound("biases", number, row, _bias_faults(row, manifest.categories, count)):
-            biases[row["bias"]] = row
-    rows = project.table("templates")
-    count = Counter(row["template"] for row in rows)
-    for number, row in enumerate(rows, start=1):
-        if is_sound("templates", number, row, _template_faults(row, biases, count)):
-            bias = biases[row["bias"]]
-            target = _target(row, bias, manifest)
-            if target is not None:
-                scenarios.append(Scenario(row, bias, target))
-                continue
-            what = (
-                f"does not tell whether it or NAME2 holds the stereotyped group {bias['group']!r}; "
-                f'add target = "NAME1" or target = "NAME2" to [categories.{bias["category"]}] '
-                f"in {MANIFEST}"
-            )
-            found.append(Fault("templates.csv", number, "NAME1", what, show_cell(row["NAME1"])))
     situations: dict[str, set[str]] = defaultdict(set)
-    for scenario in scenarios:
-        situations[scenario.bias["bias"]].add(scenario.cells["scenario"])
+    for table, key in (("biases", "bias"), ("templates", "template")):
+        rows = project.table(table)
+        count = Counter(row[key] for row in rows)
+        for number, row in enumerate(rows, start=1):
+            wrong = [
+                (column, cell_fault(cell) if cell else "is empty", cell)
+                for column, cell in row.items()
+            ]
+            if row[key] and not ID.fullmatch(row[key]):
+                what = "is no id of at most 40 English letters, digits, dots, dashes, underscores"
+                wrong.append((key, what, row[key]))
+            elif count[row[key]] > 1:
+                wrong.append((key, "is there more than once", row[key]))
+            if table == "biases":
+                wrong += _bias_faults(row, manifest.categories)
+            else:
+                wrong += _template_faults(row, biases)
+            wrong = [fault for fault in wrong if fault[1]]
+            if table == "biases" and not wrong:
+                biases[row["bias"]] = row
+            elif not wrong:
+                bias = biases[row["bias"]]
+                target = _target(row, bias, manifest)
+                if target is not None:
+                    scenarios.append(Scenario(row, bias, target))
+                    situations[row["bias"]].add(row["scenario"])
+                    continue
+                what = (
+                    f"does not tell whether it or NAME2 holds the stereotyped group "
+                    f'{bias["group"]!r}; add target = "NAME1" or target = "NAME2" to '
+                    f"[categories.{bias['category']}] in {MANIFEST}"
+                )
+                wrong.append(("NAME1", what, row["NAME1"]))
+            listed += [
+                (f"{table}.csv", number, column, what, show_cell(cell))
+                for column, what, cell in wrong
+            ]
     for name in biases:
         if (n := len(situations[name])) < SCENARIOS:
             what = (
                 f"has templates in {n} scenario{'' if n == 1 else 's'}; at least {SCENARIOS} are "
                 "needed, so that no single situation represents the bias"
             )
-            found.append(Fault("biases.csv", 0, "bias", what, show_cell(name)))
-    return scenarios, found
+            listed.append(("biases.csv", 0, "bias", what, show_cell(name)))
+    return scenarios, listed
 
 
-def _bias_faults(
-    row: Row, known: Collection[str], count: Counter[str]
-) -> Iterator[tuple[str, ...]]:
-    yield from _id_faults("bias", row["bias"], count)
-    category = row["category"]
+def _bias_faults(row: Row, known: Collection[str]) -> Iterator[tuple[str, str, str]]:
+    category, what = row["category"], ""
     if category in OWN_RULES:
-        yield "category", "has fixed options and rules of its own in the release; use another name"
+        what = "has fixed options and rules of its own in the release; use another name"
     elif category and (reason := category_name_error(category)):
-        yield "category", f"cannot be a category's name: {reason}"
+        what = f"cannot be a category's name: {reason}"
     elif category and category not in known and category not in CATEGORIES:
-        yield "category", f"has no table [categories.{category}] in {MANIFEST}"
+        what = f"has no table [categories.{category}] in {MANIFEST}"
+    yield "category", what, category
     if row["property"] and row["property"] == row["reversed"]:
-        yield "reversed", "is the property itself; say what would contradict it"
+        what = "is the property itself; say what would contradict it"
+        yield "reversed", what, row["reversed"]
 
 
-def _id_faults(column: str, cell: str, count: Counter[str]) -> Iterator[tuple[str, str]]:
-    if cell and not ID.fullmatch(cell):
-        yield column, "is no id of at most 40 English letters, digits, dots, dashes, underscores"
-    elif count[cell] > 1:
-        yield column, "is there more than once"
-
-
-def _template_faults(
-    row: Row, biases: Collection[str], count: Counter[str]
-) -> Iterator[tuple[str, ...]]:
-    yield from _id_faults("template", row["template"], count)
+def _template_faults(row: Row, biases: Collection[str]) -> Iterator[tuple[str, str, str]]:
+    """Yield the column, what is wrong, and the cell or a part of it; empty cells have no other."""
     if row["bias"] and row["bias"] not in biases:
-        yield "bias", "is no bias in biases.csv, or one with a fault"
+        yield "bias", "is no bias in biases.csv, or one with a fault", row["bias"]
     for column in ("context", "ans0", "ans1", *QUESTIONS.values()):
         for token in malformed(row[column]):
             yield column, f"holds no valid placeholder; expected {SLOTS[0]} or {SLOTS[1]}", token
     for slot in SLOTS:
         if row["context"] and (times := row["context"].count(slot)) != 1:
-            why = "the second question of a pair exchanges the first mentions"
-            yield "context", f"mentions {slot} {times} times; expected once, as {why}"
+            reason = "the second question of a pair exchanges the first mentions"
+            what = f"mentions {slot} {times} times; expected once, as {reason}"
+            yield "context", what, row["context"]
     for column, slot, other in (("ans0", *SLOTS), ("ans1", *SLOTS[::-1])):
         if row[column] and (slot not in row[column] or other in row[column]):
-            yield column, f"is not about {slot} alone"
-    lists: list[list[str]] = []
+            yield column, f"is not about {slot} alone", row[column]
+    people: set[str] = set()
     for column in ("NAME1", "NAME2"):
         try:
-            lists.append(names(row[column]) if row[column] else [])
+            own = names(row[column]) if row[column] else []
         except ValueError as error:
-            yield column, str(error)
-    if len(lists) == 2 and (both := sorted({*lists[0]} & {*lists[1]})):
-        yield "NAME2", "holds a name that is in NAME1 too", both[0]
+            yield column, str(error), row[column]
+            own = []
+        for name in sorted(people.intersection(own))[:1]:
+            yield column, "holds a name that is in NAME1 too", name
+        people.update(own)
     for column in QUESTIONS.values():
         if row[column] and not row[column].endswith(("？", "?")):
-            yield column, "does not end in a question mark"
+            yield column, "does not end in a question mark", row[column]
     if row["question_neg"] and row["question_neg"] == row["question_nonneg"]:
-        yield "question_nonneg", "is the negative question"
+        yield "question_nonneg", "is the negative question", row["question_nonneg"]
     if any(slot in row["ans2"] for slot in SLOTS):
-        yield "ans2", "has to say that it is not known who, and names somebody"
+        yield "ans2", "has to say that it is not known who, and names somebody", row["ans2"]
 
 
 def _target(row: Row, bias: Row, manifest: Manifest) -> int | None:

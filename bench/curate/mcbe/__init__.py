@@ -8,7 +8,7 @@
     merged.jsonl      what a model made of people's explanations
     provenance.jsonl  where each value comes from
 
-`mcbe.rounds` leads through the rounds of judgement, `mcbe.finish` writes the data set.
+`mcbe.rounds` leads through the rounds of judgement and writes the data set.
 """
 
 import re
@@ -16,9 +16,10 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pandas as pd
+from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, ValidationError
 
 from bench.core.cells import as_csv, unguarded
 from bench.core.errors import BadInput, quoted
@@ -26,11 +27,13 @@ from bench.core.files import atomic_write
 from bench.curate import check_files
 from bench.curate.sheets import (
     FILE_NAME,
+    Names,
+    Text,
     cell_fault,
     check_texts,
-    file_name_fault,
+    error_text,
     is_column,
-    normalized,
+    repeats,
 )
 from bench.data import dataset, mcbe
 from bench.data.dataset import Manifest
@@ -38,23 +41,54 @@ from bench.data.readers import as_path as path_of
 from bench.data.readers import read_csv, read_toml
 
 WORDING = Path(__file__).parents[1] / "wordings" / "mcbe.toml"
-MANIFEST, DRAFTS, SHEETS = "project.toml", "drafts.csv", "sheets"
+MANIFEST, DRAFTS = "project.toml", "drafts.csv"
 COLUMNS = ("draft", "context", "sentence", "words", "author", "source")
 FAULT_COLUMNS = ["row", "draft", "column", "what", "value"]
 LEAVE_OUT = "leave out"
-# Roles, with the fewest and the most people of each; McBE's paper had 5, 3, 2, 6 and 8.
-ROLES = {
-    "subcategory": (3, 60),
-    "explanation": (1, 60),
-    "review": (2, 60),
-    "severity": (3, 60),
-    "quality": (1, 60),
-    "panel": (1, 1),
-    "expert": (1, 1),
-}
 FIELD = re.compile(r"\{(\w*)\}")
 # Columns of the quality sheet, which no question can have as its name.
 TAKEN = ("key", "item_id", "context", "sentence", "words", "subtype", "explanation", "score")
+One = Annotated[Names, Field(min_length=1, max_length=1)]
+Some = Annotated[Names, Field(min_length=1, max_length=60)]
+Two = Annotated[Names, Field(min_length=2, max_length=60)]
+Three = Annotated[Names, Field(min_length=3, max_length=60)]
+
+
+class People(BaseModel):
+    """Names by role; McBE's paper had 5, 3, 2, 6 and 8 people, a panel and an expert."""
+
+    subcategory: Three
+    explanation: Some
+    review: Two
+    severity: Three
+    quality: Some
+    panel: One
+    expert: One
+
+
+def _check_subcategories(names: list[str]) -> list[str]:
+    if repeats([LEAVE_OUT, "", *names]) or any(name != name.strip() for name in names):
+        raise ValueError(
+            f"needs names that differ, without blanks at their ends; {LEAVE_OUT!r} is the answer "
+            "that leaves a draft out"
+        )
+    return names
+
+
+class Category(BaseModel):
+    """What `project.toml` says of the category beyond what a data set does."""
+
+    subcategories: Annotated[
+        list[Text], Field(min_length=2, max_length=60), AfterValidator(_check_subcategories)
+    ]
+
+
+class ProjectFile(BaseModel):
+    """What `project.toml` says beyond what a data set does."""
+
+    categories: Annotated[dict[str, Category], Field(min_length=1, max_length=1)]
+    people: People
+    seed: Annotated[int, Field(ge=0, strict=True)] = 0
 
 
 @dataclass(frozen=True)
@@ -64,7 +98,7 @@ class Project:
     Attributes:
         manifest: what the finished set says of itself, with the category's labels.
         category: the name of its file, such as `occupation`.
-        people: names by role, see `ROLES`.
+        people: names by role, see `People`.
         wording: what people and the model are asked, see `wordings/mcbe.toml`.
     """
 
@@ -72,14 +106,14 @@ class Project:
     manifest: Manifest
     category: str
     subcategories: tuple[str, ...]
-    people: Mapping[str, tuple[str, ...]]
+    people: Mapping[str, list[str]]
     seed: int
     wording: Mapping[str, Any]
 
     @property
     def sheets(self) -> Path:
         """The folder of the sheets for people."""
-        return self.folder / SHEETS
+        return self.folder / "sheets"
 
     @property
     def groups(self) -> bool:
@@ -89,9 +123,8 @@ class Project:
     @property
     def drafts(self) -> pd.DataFrame:
         """The drafts, `COLUMNS`, every cell a text."""
-        rows = read_csv(self.folder / DRAFTS, COLUMNS)
-        cells = [{name: unguarded(row[name]).strip() for name in COLUMNS} for row in rows]
-        return pd.DataFrame(cells, columns=list(COLUMNS))
+        table = pd.DataFrame(read_csv(self.folder / DRAFTS, COLUMNS), columns=list(COLUMNS))
+        return table.map(lambda cell: unguarded(cell).strip())
 
 
 def open_project(folder: str | Path) -> Project:
@@ -102,39 +135,21 @@ def open_project(folder: str | Path) -> Project:
     """
     folder = path_of(folder)
     check_files("mcbe", folder)
-    path = folder / MANIFEST
+    path, own = folder / MANIFEST, folder / "wording.toml"
     values = read_toml(path)
-    categories, people, seed = values.get("categories"), values.get("people"), values.get("seed", 0)
-    if not isinstance(categories, dict) or len(categories) != 1:
-        raise BadInput(
-            f"{path}: expected one table [categories.NAME], with labels and subcategories; "
-            "another category is another project"
-        )
-    ((category, about),) = categories.items()
-    if not isinstance(about, dict):
-        raise BadInput(f"{path}, key `categories.{category}`: expected a table")
-    where = f"{path}, key `categories.{category}.subcategories`"
-    subcategories = _texts(where, about.pop("subcategories", None), 2, 60)
-    if LEAVE_OUT in subcategories:
-        raise BadInput(f"{where}: {LEAVE_OUT!r} is the answer that leaves a draft out; rename it")
-    manifest = dataset.parse_manifest(path, values)
-    if not isinstance(people, dict):
-        raise BadInput(f"{path}: expected a table [people] with the names of {', '.join(ROLES)}")
-    if type(seed) is not int or seed < 0:
-        raise BadInput(
-            f"{path}, key `seed`: {quoted(seed)} is not allowed; expected a whole number from 0"
-        )
-    own = folder / "wording.toml"
+    try:
+        told = TypeAdapter(ProjectFile).validate_python(values)
+    except ValidationError as error:
+        raise BadInput(f"{path}, {error_text(error)}") from None
+    ((category, about),) = told.categories.items()
+    del values["categories"][category]["subcategories"]
     return Project(
         folder=folder,
-        manifest=manifest,
+        manifest=dataset.parse_manifest(path, values),
         category=category,
-        subcategories=subcategories,
-        people={
-            role: _people(f"{path}, key `people.{role}`", people.get(role), *bounds)
-            for role, bounds in ROLES.items()
-        },
-        seed=seed,
+        subcategories=tuple(about.subcategories),
+        people=told.people.model_dump(),
+        seed=told.seed,
         wording=_own_wording(own) if own.exists() else read_toml(WORDING),
     )
 
@@ -144,34 +159,28 @@ def check_drafts(project: Project) -> pd.DataFrame:
     drafts = project.drafts
     if drafts.empty:
         return pd.DataFrame([(0, "", "", "there are no drafts yet", "")], columns=FAULT_COLUMNS)
-    faults = []
-    is_doubled = drafts.draft.duplicated(keep=False)
-    is_repeated = drafts[["sentence", "words"]].duplicated()
-    for at, cells in enumerate(drafts.to_dict("records")):
-        name = cells["draft"]
-        if not FILE_NAME.fullmatch(name) or is_doubled[at]:
-            what = "is empty, doubled, or no plain name such as d1"
-            faults.append((at + 1, name, "draft", what, name))
-        for column, cell in cells.items():
-            if fault := cell_fault(cell):
-                faults.append((at + 1, name, str(column), fault, quoted(cell)))
-        if is_repeated[at]:
-            what = "repeats an earlier draft"
-            faults.append((at + 1, name, "sentence", what, cells["sentence"]))
     # The loader needs complete rows, so what people will say is filled in. It comes first in a row:
-    # a byte order mark at its beginning, which is listed above, would stop the loader.
+    # a byte order mark at its beginning, which is listed below, would stop the loader.
     rows = drafts.assign(subtype="?", explanation="?", score="0")[[*mcbe.COLUMNS][::-1]]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / DRAFTS
         atomic_write(path, as_csv(rows))
-        items = mcbe.read(path, project.category, groups=project.groups)
-    for at, (_, item) in enumerate(items):
-        name = drafts.draft[at]
+        items = [item for _, item in mcbe.read(path, project.category, groups=project.groups)]
+    is_doubled = drafts.draft.duplicated(keep=False)
+    is_repeated = drafts[["sentence", "words"]].duplicated()
+    faults = []
+    for at, cells in enumerate(drafts.to_dict("records")):
+        name, item = cells["draft"], items[at]
+        wrong = [(str(column), cell_fault(cell), quoted(cell)) for column, cell in cells.items()]
+        if not FILE_NAME.fullmatch(name) or is_doubled[at]:
+            wrong.append(("draft", "is empty, doubled, or no plain name such as d1", name))
+        if is_repeated[at]:
+            wrong.append(("sentence", "repeats an earlier draft", cells["sentence"]))
         if isinstance(item, mcbe.RowError):
-            faults.append((at + 1, name, item.column, item.what, item.value))
+            wrong.append((item.column, item.what, item.value))
         elif project.groups and len(item.words) < 2:
-            what = "lists one word; two or more are compared"
-            faults.append((at + 1, name, "words", what, item.words[0]))
+            wrong.append(("words", "lists one word; two or more are compared", item.words[0]))
+        faults += [(at + 1, name, column, what, cell) for column, what, cell in wrong if what]
     return pd.DataFrame(sorted(faults), columns=FAULT_COLUMNS)
 
 
@@ -198,30 +207,3 @@ def _own_wording(path: Path) -> Mapping[str, Any]:
             "{explanations}"
         )
     return wording
-
-
-def _people(where: str, value: object, least: int, most: int) -> tuple[str, ...]:
-    """Check names that become those of files."""
-    names = _texts(where, value, least, most)
-    if fault := next(filter(None, map(file_name_fault, names)), ""):
-        raise BadInput(f"{where}: {fault}")
-    if len({normalized(name).casefold() for name in names}) < len(names):
-        raise BadInput(
-            f"{where}: {quoted(value)} is not allowed; two of the names are one file where small "
-            "and capital letters are the same"
-        )
-    return names
-
-
-def _texts(where: str, value: object, least: int, most: int) -> tuple[str, ...]:
-    """Check a list of texts that differ even where full-width letters are plain ones."""
-    texts = tuple(value) if isinstance(value, list) else ()
-    if (
-        not least <= len(texts) <= most
-        or not all(isinstance(text, str) and text and text.strip() == text for text in texts)
-        or any(map(cell_fault, texts))
-        or len({*map(normalized, texts)}) < len(texts)
-    ):
-        allowed = "one text" if most == 1 else f"{least} texts or more, each once"
-        raise BadInput(f"{where}: {quoted(value)} is not allowed; expected a list of {allowed}")
-    return texts

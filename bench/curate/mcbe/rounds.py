@@ -1,4 +1,4 @@
-"""Lead McBE drafts through the rounds of judgement: what is asked next, of whom, what is decided.
+"""Lead McBE drafts through the rounds of judgement, and write the data set that comes of them.
 
     subcategory  five people choose  -> majority; ties and objections are discussed
     explanation  three people write  -> a model merges -> two review -> disagreement is discussed
@@ -7,24 +7,31 @@
 
 After Lan et al. (Findings of ACL 2025, section 3.3 and appendix). A sheet goes out when all that it
 rests on is there. Only what people and the model wrote is kept, so that continuing gives the same.
+
+The data set has one file per category, in McBE's columns, with `dataset.toml`, the first project's
+`prompts.toml`, and the logs of all projects with the items' names in the set.
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 
-from bench.core.errors import BadInput
+from bench.core.cells import as_csv
+from bench.core.errors import BadInput, quoted
 from bench.core.files import atomic_write, explain_write_errors
 from bench.core.i18n import _
 from bench.core.progress import progress
 from bench.curate import sheets
-from bench.curate.mcbe import DRAFTS, FIELD, LEAVE_OUT, Project, check_drafts, log
+from bench.curate.mcbe import DRAFTS, FIELD, LEAVE_OUT, Project, check_drafts
 from bench.curate.sheets import MAX_CELL, Question, Returned
-from bench.data.readers import read_json_lines
+from bench.data import dataset, mcbe
+from bench.data.dataset import MANIFEST, PROMPTS_FILE
+from bench.data.readers import read_json_lines, read_text, to_toml
 
 SUBCATEGORY, DISCUSSION = "1-subcategory", "1-discussion"
 EXPLANATION, REVIEW, SETTLING = "2-explanation", "2-review", "2-discussion"
@@ -32,8 +39,14 @@ SEVERITY, AGAIN, EXPERT = "3-severity", "3-severity-again", "3-expert"
 QUALITY = "4-quality"
 VERDICTS = ACCEPT, EDIT, REJECT = ("accept", "edit", "reject")
 YES, NO, UNSURE = "yes", "no", "not sure"
-MERGED = "merged.jsonl"
+MERGED, LOG = "merged.jsonl", "provenance.jsonl"
 MERGED_FIELDS = ("item_id", "text", "model", "wording", "prompt_hash", "when")
+# One line per value of a draft: who said it or how it came to be, and in which round; where a model
+# wrote it, which. A value that changes later gets a line of its own.
+LOG_COLUMNS = [
+    *("item_id", "field", "value", "who", "round", "how", "when", "model", "wording"),
+    "prompt_hash",
+]
 # Characters of a merged explanation; ours have a hundred.
 MAX_MERGED = 2000
 # Explanations that are merged and kept together.
@@ -135,23 +148,16 @@ def severities(scores: pd.DataFrame) -> pd.DataFrame:
     Returns:
         `item_id`, `mean`, `lowest`, `highest`, `spread`, `again` (whether it is above `WIDEST`).
     """
-    numbers = scores.astype(float)
-    table = pd.DataFrame({"mean": numbers.mean(axis=1)})
-    table["lowest"], table["highest"] = numbers.min(axis=1), numbers.max(axis=1)
+    table = scores.astype(float).agg(["mean", "min", "max"], axis=1)
+    table = table.rename(columns={"min": "lowest", "max": "highest"})
     table["spread"] = table.highest - table.lowest
     # A difference of decimals may miss 3.5, which is not too wide, by a hair.
     table["again"] = table.spread > WIDEST + 1e-9
     return table.rename_axis("item_id").reset_index()
 
 
-class Value(NamedTuple):
-    """A value that was decided: how, in which round, by whom, when."""
-
-    value: str
-    how: str
-    round: str
-    who: str
-    when: str
+class Waits(Exception):
+    """A step cannot go on; the message is what it waits for."""
 
 
 class Rounds:
@@ -160,8 +166,8 @@ class Rounds:
     Attributes:
         faults: what is wrong with the drafts; nothing is asked before it is fixed.
         sent: what came back of the sheets that went out, by name.
-        values: by field (`subtype`, `explanation`, `score`) and draft.
-        left_out: why a draft was left out, by draft.
+        decisions: what was decided, see `LOG_COLUMNS`: the `field` subtype, explanation or score,
+            or `item`, where a draft is left out.
         outcomes: what the rules made of a round, by the sheet's name.
         merged: what the model wrote, by draft.
         waiting: what is waited for; empty where all is done.
@@ -172,17 +178,16 @@ class Rounds:
         self.faults = check_drafts(project)
         self.drafts = project.drafts.rename(columns={"draft": "item_id"})
         self.sent: dict[str, Returned] = {}
-        self.values: dict[str, dict[str, Value]] = {"subtype": {}, "explanation": {}, "score": {}}
-        self.left_out: dict[str, str] = {}
+        self.decisions: list[dict[str, str]] = []
         self.outcomes: dict[str, pd.DataFrame] = {}
         self.merged: dict[str, dict[str, str]] = {}
         self.waiting: list[str] = []
         if len(self.faults):
             self.waiting = [_("{n} things in {file} to be fixed", n=len(self.faults), file=DRAFTS)]
-        elif self._subcategories() and len(self.kept):
-            explained, scored = self._explanations(), self._severities()
-            if explained and scored:
-                self._ask(QUALITY, self.rows.drop(columns=TEXTS))
+        elif self._goes(self._subcategories) and len(self.rows):
+            tracks = [self._goes(self._explanations), self._goes(self._severities)]
+            if all(tracks):
+                self._goes(self._quality)
 
     @property
     def waits(self) -> str:
@@ -190,18 +195,22 @@ class Rounds:
         return _("; ").join(self.waiting)
 
     @property
-    def kept(self) -> pd.DataFrame:
-        """The drafts that were not left out."""
-        return self.drafts[~self.drafts.item_id.isin(self.left_out)]
+    def left_out(self) -> dict[str, str]:
+        """Why a draft was left out, by draft."""
+        return {
+            line["item_id"]: line["how"].removeprefix("discussion: ")
+            for line in self.decisions
+            if line["field"] == "item"
+        }
 
     @property
     def rows(self) -> pd.DataFrame:
-        """The kept drafts with what is decided: `subtype`, `explanation`, `score`."""
-        values = {
-            field: [values[item].value if item in values else "" for item in self.kept.item_id]
-            for field, values in self.values.items()
-        }
-        return self.kept[["item_id", *TEXTS]].assign(**values)
+        """The drafts that were not left out with `subtype`, `explanation`, `score`, if decided."""
+        kept = self.drafts.loc[~self.drafts.item_id.isin(self.left_out), ["item_id", *TEXTS]]
+        for field in ("subtype", "explanation", "score"):
+            values = {d["item_id"]: d["value"] for d in self.decisions if d["field"] == field}
+            kept[field] = [values.get(item, "") for item in kept.item_id]
+        return kept
 
     def state(self) -> pd.DataFrame:
         """Count the required answers of each sheet, and what is to be fixed."""
@@ -223,17 +232,32 @@ class Rounds:
         filled = [part for part in parts if len(part)] or [faults]
         return pd.concat(filled, ignore_index=True)[["sheet", *sheets.MEND_COLUMNS]]
 
-    def ratings(self, name: str, question: str) -> pd.DataFrame:
-        """Return the answers of a round: `category`, `item_id`, `rater`, `rating`."""
-        answers = self.sent[name].answers
-        answers = answers[answers.question == question].assign(category=self.project.category)
-        answers = answers.rename(columns={"person": "rater", "answer": "rating"})
-        return answers[["category", "item_id", "rater", "rating"]]
+    def log_lines(self) -> Iterator[Mapping[str, str]]:
+        """Yield the lines of the log: drafts, answers, merged texts, decisions."""
+        for row in self.drafts.to_dict("records"):
+            origin = {"who": row["author"], "how": f"draft; source: {row['source']}"}
+            for name in TEXTS:
+                yield {"item_id": row["item_id"], "field": name, "value": row[name], **origin}
+        for name, back in self.sent.items():
+            new_names = {"question": "field", "answer": "value", "person": "who"}
+            answers = back.answers.rename(columns=new_names).assign(round=name, how="answer")
+            yield from answers.to_dict("records")  # type: ignore[misc]
+        for line in self.merged.values():
+            merged = {"field": "explanation", "value": line["text"], "who": line["model"]}
+            yield {**line, **merged, "round": MERGED, "how": "merged"}
+        yield from sorted(self.decisions, key=lambda line: line["field"] == "item")
 
-    def _subcategories(self) -> bool:
-        first = self._ask(SUBCATEGORY, self.drafts[["item_id"]])
-        if first is None:
+    def _goes(self, step: Callable[[], object]) -> bool:
+        """Go a step; False, with what is waited for, where it cannot be gone yet."""
+        try:
+            step()
+        except Waits as wait:
+            self.waiting.append(str(wait))
             return False
+        return True
+
+    def _subcategories(self) -> None:
+        first = self._ask(SUBCATEGORY, self.drafts[["item_id"]])
         objections: dict[str, str] = {}
         for (item, _person), text in first.answers_to("objection").items():
             objections[item] = "; ".join(filter(None, [objections.get(item, ""), text]))[:MAX_CELL]
@@ -242,124 +266,101 @@ class Rounds:
         hows = f"majority of {len(first.sheet.people)}: " + won.votes
         self._decide("subtype", SUBCATEGORY, zip(won.item_id, won.chosen, hows, strict=True))
         disputed = outcome.loc[outcome.discuss != "", ["item_id", "votes", "objections"]]
-        if disputed.empty:
-            return True
-        back = self._ask(DISCUSSION, disputed)
-        if back is None:
-            return False
-        reasons = back.answers_to("reason")
-        settled = [
-            (key[0], decision, f"discussion: {reasons[key]}")
-            for key, decision in back.answers_to("decision").items()
-        ]
-        self.left_out = {
-            item: how.removeprefix("discussion: ")
-            for item, text, how in settled
-            if text == LEAVE_OUT
-        }
-        kept = [decision for decision in settled if decision[0] not in self.left_out]
-        self._decide("subtype", DISCUSSION, kept)
-        return True
+        if len(disputed):
+            back = self._ask(DISCUSSION, disputed)
+            reasons = back.answers_to("reason")
+            for key, label in back.answers_to("decision").items():
+                field = "item" if label == LEAVE_OUT else "subtype"
+                self._decide(field, DISCUSSION, [(key[0], label, f"discussion: {reasons[key]}")])
 
-    def _explanations(self) -> bool:
+    def _explanations(self) -> None:
         written = self._ask(EXPLANATION, self.rows[["item_id", "subtype"]])
-        if written is None:
-            return False
         people = written.sheet.people
         given = written.wide("explanation")[people].rename_axis(columns=None)
         given.columns = pd.Index([f"explanation_{k}" for k, _ in enumerate(people, start=1)])
         given = given.reset_index()
-        if not self._merge(given):
-            self.waiting.append(_("a model that merges the explanations"))
-            return False
+        self._merge(given)
         merged = {item: line["text"] for item, line in self.merged.items()}
         shown = given.assign(merged=given.item_id.map(merged))
         back = self._ask(REVIEW, shown)
-        if back is None:
-            return False
         edits = back.answers_to("edited")
         outcome = self.outcomes[REVIEW] = review_outcome(back.wide("verdict"), edits, merged)
         stands = outcome[outcome.discuss == ""]
         hows = "merged by a model, " + stands.how
         self._decide("explanation", REVIEW, zip(stands.item_id, stands.text, hows, strict=True))
         disputed = shown.merge(outcome.loc[outcome.discuss != "", ["item_id", "discuss"]])
-        if disputed.empty:
-            return True
-        disputed["edits"] = [
-            "\n".join(text for (item, _person), text in edits.items() if item == disputed_item)
-            for disputed_item in disputed.item_id
-        ]
-        disputed["edits"] = disputed.edits.str[:MAX_CELL]
-        settled = self._ask(SETTLING, disputed)
-        if settled is None:
-            return False
-        texts = settled.answers_to("explanation").items()
-        decisions = [(item, text, "discussion") for (item, _person), text in texts]
-        self._decide("explanation", SETTLING, decisions)
-        return True
+        if len(disputed):
+            disputed["edits"] = [
+                "\n".join(text for (item, _), text in edits.items() if item == name)[:MAX_CELL]
+                for name in disputed.item_id
+            ]
+            texts = self._ask(SETTLING, disputed).answers_to("explanation").items()
+            decisions = [(item, text, "discussion") for (item, _person), text in texts]
+            self._decide("explanation", SETTLING, decisions)
 
-    def _severities(self) -> bool:
+    def _severities(self) -> None:
         rows = self.rows[["item_id"]]
         for name, suffix in ((SEVERITY, ""), (AGAIN, ", second round")):
             back = self._ask(name, rows)
-            if back is None:
-                return False
             outcome = self.outcomes[name] = severities(back.wide("severity"))
             how = f"mean of {len(back.sheet.people)}{suffix}"
             means = outcome.loc[~outcome.again, ["item_id", "mean"]].itertuples(index=False)
             self._decide("score", name, ((item, f"{mean:.5g}", how) for item, mean in means))
             rows = outcome.loc[outcome.again, ["item_id", "lowest", "highest"]]
             if rows.empty:
-                return True
-        final = self._ask(EXPERT, rows)
-        if final is None:
-            return False
-        scores = final.answers_to("severity").items()
+                return
+        scores = self._ask(EXPERT, rows).answers_to("severity").items()
         decisions = [(item, f"{float(score):g}", "expert") for (item, _person), score in scores]
         self._decide("score", EXPERT, decisions)
-        return True
 
-    def _ask(self, name: str, known: pd.DataFrame) -> Returned | None:
-        """Return what came back of a sheet, None where answers are missing; send it if it is new.
+    def _quality(self) -> None:
+        self._ask(QUALITY, self.rows.drop(columns=TEXTS))
+
+    def _ask(self, name: str, known: pd.DataFrame) -> Returned:
+        """Return what came back of a sheet, which is sent if it is new.
 
         Args:
             known: `item_id`, and what the sheet shows next to the texts of the drafts.
+
+        Raises:
+            Waits: answers are missing.
         """
-        project, wording, round_ = self.project, self.project.wording, ROUNDS[name]
-        people = project.people[round_.role]
+        project, texts, asked = self.project, self.project.wording["sheets"], ROUNDS[name]
+        people = project.people[asked.role]
         rows = self._with_texts(known).fillna("").astype(str)
-        place = project.sheets / name
-        if (place / sheets.RECORD).exists():
+        if (project.sheets / name / sheets.RECORD).exists():
             if sheets.load(project.sheets, name).rows != rows.to_dict("records"):
                 raise BadInput(
-                    f"{place}: went out with other rows or texts than would be asked now, because "
-                    "something it rests on was changed since; put that back, or begin a new project"
+                    f"{project.sheets / name}: went out with other rows or texts than would be "
+                    "asked now, because something it rests on was changed since; put that back, or "
+                    "begin a new project"
                 )
             if self.send:
                 sheets.ask(project.sheets, name, people)
         elif self.send:
-            instructions = wording["sheets"][round_.instructions].strip()
-            instructions = f"{instructions}\n{wording['sheets']['filling']}"
+            instructions = f"{texts[asked.instructions].strip()}\n{texts['filling']}"
             questions = _questions(project, name)
-            seed = project.seed
-            sheets.write(project.sheets, name, rows, questions, people, seed, instructions)
+            sheets.write(project.sheets, name, rows, questions, people, project.seed, instructions)
         else:
-            self.waiting.append(_("sheet {name} to be sent", name=name))
-            return None
+            raise Waits(_("sheet {name} to be sent", name=name))
         back = self.sent[name] = sheets.read(project.sheets, name)
         if missing := len(back.missing):
-            self.waiting.append(_("{n} answers of sheet {name}", n=missing, name=name))
-            return None
+            raise Waits(_("{n} answers of sheet {name}", n=missing, name=name))
         return back
 
-    def _merge(self, given: pd.DataFrame) -> bool:
-        """Have the explanations merged that are not yet; False where no model can do it."""
-        path = self.project.folder / MERGED
-        self.merged = _read_merged(path) if path.is_file() else {}
-        wording = self.project.wording
+    def _merge(self, given: pd.DataFrame) -> None:
+        """Have the explanations merged that are not yet."""
+        path, wording = self.project.folder / MERGED, self.project.wording
+        for number, line in read_json_lines(path) if path.is_file() else ():
+            if not all(isinstance(line.get(name), str) for name in MERGED_FIELDS):
+                raise BadInput(
+                    f"{path}, line {number}: expected texts {', '.join(MERGED_FIELDS)}; "
+                    "remove the line, and its explanation is merged again"
+                )
+            self.merged[line["item_id"]] = line | {"text": clean(line["text"])}
         # Every other piece is a field's name, so that what is filled in is never taken for one.
         pieces = FIELD.split(wording["merge"]["prompt"].strip())
-        prompts = {}
+        prompts: list[tuple[str, str]] = []
         for row in self._with_texts(given).to_dict("records"):
             texts = [row[name] for name in given if name != "item_id"]
             fields = {
@@ -367,15 +368,14 @@ class Rounds:
                 "sentence": row["sentence"].replace("[PLH]", row["words"].split("，")[0]),
                 "explanations": "\n".join(f"{k}. {text}" for k, text in enumerate(texts, start=1)),
             }
-            prompts[str(row["item_id"])] = "".join(
-                fields[piece] if k % 2 else piece for k, piece in enumerate(pieces)
-            )
-        missing = [(item, text) for item, text in prompts.items() if item not in self.merged]
-        if missing and (self.merge is None or not self.send):
-            return False
-        with progress(len(missing), f"merging with {self.model}", "explanations") as bar:
-            for start in range(0, len(missing), BATCH):
-                batch = missing[start : start + BATCH]
+            parts = [fields[piece] if k % 2 else piece for k, piece in enumerate(pieces)]
+            if row["item_id"] not in self.merged:
+                prompts.append((row["item_id"], "".join(parts)))
+        if prompts and (self.merge is None or not self.send):
+            raise Waits(_("a model that merges the explanations"))
+        with progress(len(prompts), f"merging with {self.model}", "explanations") as bar:
+            for start in range(0, len(prompts), BATCH):
+                batch = prompts[start : start + BATCH]
                 assert self.merge
                 replies = self.merge([prompt for _item, prompt in batch])
                 when = datetime.now(UTC).isoformat(timespec="seconds")
@@ -383,19 +383,22 @@ class Rounds:
                     digest = hashlib.sha256(prompt.encode()).hexdigest()[:16]
                     values = (item, clean(reply), self.model, wording["version"], digest, when)
                     self.merged[item] = dict(zip(MERGED_FIELDS, values, strict=True))
-                atomic_write(path, log.as_lines(self.merged.values()))
+                atomic_write(path, _as_lines(self.merged.values()))
                 bar.advance(len(batch))
-        return True
 
     def _with_texts(self, rows: pd.DataFrame) -> pd.DataFrame:
         return self.drafts[["item_id", *TEXTS]].merge(rows, on="item_id")
 
-    def _decide(self, field: str, name: str, decisions: Any) -> None:
+    def _decide(self, field: str, name: str, decisions: Iterable[tuple[str, str, str]]) -> None:
         """Keep decisions of a round: item, value, and how it was decided."""
-        about = self.sent[name].answers.groupby("item_id")
-        who, when = about.person.agg(lambda people: ", ".join(people.unique())), about.when.max()
+        answers = self.sent[name].answers.groupby("item_id")
+        who, when = (
+            answers.person.agg(lambda people: ", ".join(people.unique())),
+            answers.when.max(),
+        )
         for item, value, how in decisions:
-            self.values[field][item] = Value(value, how, name, who[item], when[item])
+            line = {"item_id": item, "field": field, "value": value, "how": how, "round": name}
+            self.decisions.append(line | {"who": who[item], "when": when[item]})
 
 
 def advance(project: Project, merge: Writer | None = None, model: str = "") -> Rounds:
@@ -410,7 +413,7 @@ def advance(project: Project, merge: Writer | None = None, model: str = "") -> R
     """
     with explain_write_errors(project.folder):
         rounds = Rounds(project, True, merge, model)
-        log.add(project.folder, log_lines(rounds))
+        add_to_log(project.folder, rounds.log_lines())
     return rounds
 
 
@@ -424,28 +427,6 @@ def clean(reply: str) -> str:
     characters = reply.strip()[: 2 * MAX_MERGED]
     text = "".join(char if char.isprintable() or char == "\n" else " " for char in characters)
     return text.strip()[:MAX_MERGED]
-
-
-def log_lines(rounds: Rounds) -> Iterator[Mapping[str, object]]:
-    """Yield the lines of the log: drafts, answers, merged texts, decisions, drafts left out."""
-    for row in rounds.drafts.to_dict("records"):
-        origin = {"who": row["author"], "how": f"draft; source: {row['source']}"}
-        for name in TEXTS:
-            yield {"item_id": row["item_id"], "field": name, "value": row[name], **origin}
-    for name, back in rounds.sent.items():
-        new_names = {"question": "field", "answer": "value", "person": "who"}
-        answers = back.answers.rename(columns=new_names)
-        yield from answers.assign(round=name, how="answer").to_dict("records")  # type: ignore[misc]
-    for line in rounds.merged.values():
-        merged = {"field": "explanation", "value": line["text"], "who": line["model"]}
-        yield {**line, **merged, "round": MERGED, "how": "merged"}
-    for field, values in rounds.values.items():
-        for item, value in values.items():
-            yield {"item_id": item, "field": field, **value._asdict()}
-    for item, reason in rounds.left_out.items():
-        left_out = {"item_id": item, "field": "item", "value": LEAVE_OUT, "round": DISCUSSION}
-        who = ", ".join(rounds.project.people["panel"])
-        yield {**left_out, "how": f"discussion: {reason}", "who": who}
 
 
 def _questions(project: Project, name: str) -> list[Question]:
@@ -465,18 +446,125 @@ def _questions(project: Project, name: str) -> list[Question]:
     return [known[question] for question in ROUNDS[name].questions]
 
 
-def _read_merged(path: Path) -> dict[str, dict[str, str]]:
-    """Read what the model wrote, by draft.
+def read_log(folder: Path) -> pd.DataFrame:
+    """Read the log of a project, `LOG_COLUMNS`; no rows if there is none yet.
 
     Raises:
-        BadInput: a line that is not as it was written; with its number.
+        BadInput: it is no JSON Lines file, or a value is no text; with the line.
     """
-    merged: dict[str, dict[str, str]] = {}
-    for number, line in read_json_lines(path):
-        if not all(isinstance(line.get(name), str) for name in MERGED_FIELDS):
-            raise BadInput(
-                f"{path}, line {number}: expected texts {', '.join(MERGED_FIELDS)}; "
-                "remove the line, and its explanation is merged again"
-            )
-        merged[line["item_id"]] = line | {"text": clean(line["text"])}
-    return merged
+    path = folder / LOG
+    rows = []
+    for number, line in read_json_lines(path) if path.is_file() else ():
+        rows.append({name: line.get(name, "") for name in LOG_COLUMNS})
+        for name, value in rows[-1].items():
+            if not isinstance(value, str):
+                raise BadInput(
+                    f"{path}, line {number}, field `{name}`: {quoted(value)} is not a text; "
+                    "put back the original, or remove the line"
+                )
+    return pd.DataFrame(rows, columns=LOG_COLUMNS, dtype=str)
+
+
+def add_to_log(folder: Path, lines: Iterable[Mapping[str, str]]) -> None:
+    """Add the lines that the log does not have yet."""
+    before = read_log(folder)
+    table = pd.concat([before, pd.DataFrame([*lines])]).reindex(columns=LOG_COLUMNS).fillna("")
+    # What a panel answers, and what follows from it, are two lines of one name.
+    subject = [table.item_id, table.field, table.who, table["round"], table.how == "answer"]
+    content = table.drop(columns="when").agg("\0".join, axis=1)
+    # Compared with the last line only: going back to an earlier answer is a new line.
+    is_new = content != content.groupby([key.to_numpy() for key in subject]).shift()
+    rows = table[is_new.to_numpy()]
+    if len(rows) > len(before):
+        atomic_write(folder / LOG, _as_lines(rows.to_dict("records")))
+
+
+def _as_lines(rows: Iterable[Mapping[Any, Any]]) -> str:
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+def finish(*projects: Rounds, out: str | Path = "") -> Path:
+    """Write the items of projects as one data folder, and return it.
+
+    Args:
+        projects: a batch of a category each; the first one's manifest counts.
+        out: the folder; default: `dataset-VERSION` in the first project.
+
+    Raises:
+        BadInput: rounds are not over, no draft was kept, manifests differ, or the folder holds
+            another set: nothing is overwritten.
+    """
+    first = projects[0].project
+    if len({rounds.project.folder.resolve() for rounds in projects}) < len(projects):
+        raise BadInput(f"{first.folder}: is given twice; each project goes into a set once")
+    sayings: dict[str, tuple[object, Path]] = {}
+    for rounds in projects:
+        project = rounds.project
+        if rounds.waits:
+            raise BadInput(f"{project.folder}: is not done; it waits for {rounds.waits}")
+        says = {
+            **dict.fromkeys(dataset.TEXTS),
+            **project.manifest.told,
+            "language": project.manifest.languages,
+            f"categories.{project.category}": project.manifest.categories,
+        }
+        for key, value in says.items():
+            said, folder = sayings.setdefault(key, (value, project.folder))
+            if value != said:
+                raise BadInput(
+                    f"{project.folder}, key `{key}`: differs from that of {folder}; projects of "
+                    "one set say the same of it"
+                )
+    if all(rounds.rows.empty for rounds in projects):
+        count = sum(len(rounds.drafts) for rounds in projects)
+        raise BadInput(f"{first.folder}: all {count} drafts were left out, so there is no set")
+    version = first.manifest.told.get("version", "1")
+    place = Path(out).expanduser() if out else first.folder / f"dataset-{version}"
+    files = _files(projects)
+    if (place / MANIFEST).exists():
+        for name, text in files.items():
+            path = place / name
+            if not path.exists() or path.read_bytes() != text.encode():
+                raise BadInput(
+                    f"{path}: is there and differs; nothing is overwritten, so give the set "
+                    "another `version` in project.toml"
+                )
+        return place
+    with explain_write_errors(place):
+        for name, text in files.items():
+            atomic_write(place / name, text)
+    return place
+
+
+def _files(projects: Sequence[Rounds]) -> dict[str, str]:
+    """Return name and text of each file, the manifest last: half a set is none."""
+    first = projects[0].project
+    tables: dict[str, list[pd.DataFrame]] = {}
+    lines = []
+    for rounds in projects:
+        project = rounds.project
+        parts = tables.setdefault(project.category, [])
+        start = sum(map(len, parts)) + 1
+        parts.append(rounds.rows)
+        places = {item: start + k for k, item in enumerate(rounds.rows.item_id)}
+        log = read_log(project.folder).rename(columns={"item_id": "draft"})
+        items = [
+            f"{project.category}:{places[draft]}" if draft in places else "" for draft in log.draft
+        ]
+        log.insert(0, "project", project.folder.name)
+        log.insert(2, "item_id", items)
+        lines += log.to_dict("records")
+    labels = {
+        rounds.project.category: rounds.project.manifest.categories[rounds.project.category]
+        for rounds in projects
+        if any(map(len, tables[rounds.project.category]))
+    }
+    manifest = first.manifest._replace(categories=labels)
+    prompts = first.folder / PROMPTS_FILE
+    files = {PROMPTS_FILE: read_text(prompts)} if prompts.is_file() else {}
+    for category in labels:
+        rows = pd.concat(tables[category])[list(mcbe.COLUMNS)]
+        files[f"{category}.csv"] = as_csv(rows.assign(score=rows.score.astype(float)))
+    files[LOG] = _as_lines(lines)
+    files[MANIFEST] = to_toml({**manifest.told, **dataset.manifest_tables(manifest)})
+    return files

@@ -11,6 +11,7 @@ from bench import data, records, run
 from bench.core.errors import BadInput
 from bench.curate import cbbq as curated
 from bench.curate.cbbq import release
+from bench.curate.cbbq.rounds import Rounds
 from bench.data import SAMPLES, cbbq
 from bench.data.cbbq import audit
 from bench.data.cbbq.expand import expand
@@ -114,7 +115,7 @@ def test_curation_writes_the_slot_and_asks_for_one_that_nothing_tells(
     done: curated.Project,
 ) -> None:
     path = done.folder / "dataset.toml"
-    made = release.write(done)
+    made = release.write(Rounds(done))
     assert TARGET_1.strip() in (made.folder / "dataset.toml").read_text("utf-8").splitlines()
     assert {row[-1] for row in targets(made.folder, "accent")} == {0}
     path.write_text(path.read_text("utf-8").replace(TARGET_1, ""), "utf-8")

@@ -13,8 +13,8 @@ import pandas as pd
 from bench import data
 from bench.core.errors import BadInput
 from bench.curate import EXAMPLES, cbbq, mcbe, sheets, simulated
-from bench.curate.cbbq import discuss, drafts, review
-from bench.curate.mcbe import log, rounds
+from bench.curate.cbbq import rounds as cbbq_rounds
+from bench.curate.mcbe import rounds
 from bench.curate.sheets import Question
 from tests.slow.helpers.hostile import Files, Reader, attempt, of, short
 
@@ -82,7 +82,7 @@ def read_mcbe(folder: Path) -> None:
         assert state.waits
         state.state()
         state.to_mend()
-    log.read(folder)
+    rounds.read_log(folder)
 
 
 @cache
@@ -133,7 +133,7 @@ def read_record(folder: Path) -> None:
 @cache
 def cbbq_begun() -> Files:
     files = of(EXAMPLES / "cbbq", "dataset.toml", "biases.csv", "templates.csv")
-    return {**files, "wording.toml": drafts.WORDINGS.read_bytes()}
+    return {**files, "wording.toml": cbbq_rounds.WORDINGS.read_bytes()}
 
 
 @cache
@@ -147,10 +147,9 @@ def cbbq_under_way() -> Files:
 def read_cbbq(folder: Path) -> None:
     project = cbbq.open_project(folder)
     cbbq.faults(project)
-    review.completeness(project)
-    drafts.draw(project, lambda prompts, **_: ["{{NAME1}}与{{NAME2}}。"] * len(prompts), "m")
-    drafts.hand_out(project, "editor")
-    discuss.discussed(project)
+    cbbq_rounds.draw(project, lambda prompts, **_: ["{{NAME1}}与{{NAME2}}。"] * len(prompts), "m")
+    cbbq_rounds.hand_out(project, cbbq_rounds.DECIDE, ["editor"])
+    cbbq_rounds.Rounds(project)
 
 
 def own_manifest() -> Files:
