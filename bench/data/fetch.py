@@ -14,6 +14,7 @@ import gzip
 import hashlib
 import io
 import os
+import re
 import shutil
 import stat
 import tarfile
@@ -21,8 +22,8 @@ import tempfile
 import tomllib
 import urllib.request
 import zipfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from http.client import HTTPException
@@ -118,7 +119,11 @@ def fetch(benchmark: str, source: str | Path | None = None, to: Path | None = No
     benchmark = resolve(benchmark)
     target = (as_path(to) if to else data.user_folder() / benchmark).resolve()
     try:
-        if to and target.exists() and not (target / MANIFEST).is_file() and not _is_free(target):
+        # Prompts that came without data may be there.
+        others = target.is_file() or (
+            target.is_dir() and any(path.name != PROMPTS_FILE for path in target.iterdir())
+        )
+        if to and others and not (target / MANIFEST).is_file():
             raise BadInput(f"{target}: holds other things than fetched data; name another folder")
         target.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(target.parent / f".{target.name}.lock", timeout=0):
@@ -128,7 +133,10 @@ def fetch(benchmark: str, source: str | Path | None = None, to: Path | None = No
                     _clear(leftover, target)
             work = Path(tempfile.mkdtemp(prefix=prefix, dir=target.parent))
             try:
-                copy = _local(source) if source else _download_release(benchmark, work)
+                path = as_path(source) if source else None
+                copy = (
+                    _Copy(path, str(path.resolve())) if path else _download_release(benchmark, work)
+                )
                 _install(benchmark, copy, target, work)
             finally:
                 _clear(work, target)
@@ -144,26 +152,10 @@ def fetch(benchmark: str, source: str | Path | None = None, to: Path | None = No
         say(advice)
     room = module("data", benchmark)
     if not room.files(target):
-        return Source(
-            benchmark,
-            target,
-            "prompts alone",
-            f"{room.TITLE} (prompts alone)",
-            "unknown",
-            room.LICENCE,
-            note=f"the data are missing; `bench fetch {benchmark}` brings them",
-        )
+        name = f"{room.TITLE} (prompts alone)"
+        note = f"the data are missing; `bench fetch {benchmark}` brings them"
+        return Source(benchmark, target, "prompts alone", name, "unknown", room.LICENCE, note)
     return replace(data.find(benchmark, target), found="fetched" if to else "user data folder")
-
-
-def _is_free(folder: Path) -> bool:
-    """Tell whether a folder holds nothing but prompts that came without data."""
-    return folder.is_dir() and all(path.name == PROMPTS_FILE for path in folder.iterdir())
-
-
-def _local(source: str | Path) -> _Copy:
-    path = as_path(source)
-    return _Copy(path, str(path.resolve()))
 
 
 def _clear(work: Path, target: Path) -> None:
@@ -176,12 +168,13 @@ def _clear(work: Path, target: Path) -> None:
 def _install(benchmark: str, copy: _Copy, target: Path, work: Path) -> None:
     """Check a copy of a release and put it in place of `target`."""
     room, staged = module("data", benchmark), work / "new"
-    with _errors_name_origin(benchmark, copy, work):
+    prompts = _prompts_module(benchmark)
+    try:
         folder = copy.path.resolve()
         if not copy.path.is_dir():
             folder = work / "unpacked"
             folder.mkdir()
-            unpack(copy.path, folder, lambda name: _is_wanted(benchmark, name))
+            unpack(copy.path, folder, lambda name: _is_wanted(prompts, name))
         inside = sorted(path for path in folder.iterdir() if path.is_dir())
         root = next((path for path in (folder, *inside) if room.files(path)), None)
         if root is None:
@@ -197,10 +190,7 @@ def _install(benchmark: str, copy: _Copy, target: Path, work: Path) -> None:
         changed = [name for name in checked if git_blob_id(staged / name) != known[name]]
         wrong = [*changed, *(known.keys() - tables.keys())]
         if copy.is_download and wrong:
-            raise RunFailed(
-                f"{copy.origin}: {min(wrong)} is missing or is not the released file; "
-                f"{_by_other_means(benchmark)}"
-            )
+            raise BadInput(f"{staged / min(wrong)}: is missing or is not the released file")
         # The loader has to know the categories that only this data set has.
         own_tables = dataset.manifest_tables(dataset.read_manifest(root))
         _write_manifest(staged, own_tables)
@@ -213,6 +203,11 @@ def _install(benchmark: str, copy: _Copy, target: Path, work: Path) -> None:
             data.load(loaded, **room.TOLERANT)
             say(str(error).replace(str(staged), str(target)))
         about = data.find(benchmark, root)
+    except BadInput as error:  # the working folder is gone when the message is read
+        message = _with_origin(str(error), work, copy.origin)
+        if copy.is_download:
+            raise RunFailed(f"{message}; {_by_other_means(benchmark)}") from None
+        raise BadInput(message) from None
     pinned = get(benchmark).release.commit[:7]
     verified = bool(checked) and not changed
     name, version = about.name, about.version
@@ -225,7 +220,7 @@ def _install(benchmark: str, copy: _Copy, target: Path, work: Path) -> None:
             f"{copy.origin}: {len(changed)} of {len(tables)} files differ from the release, the "
             f"first is {changed[0]}; numbers on them are not results on {room.TITLE}"
         )
-    prompts_version, fault = _install_prompts(benchmark, copy, folder, root, target, work)
+    prompts_version, fault = _install_prompts(prompts, copy, folder, root, target, work)
     manifest = {
         "name": name,
         "version": version,
@@ -247,7 +242,7 @@ def _install(benchmark: str, copy: _Copy, target: Path, work: Path) -> None:
         os.replace(target, work / "old")
     os.replace(staged, target)
     if fault:
-        say(_with_origin(fault, copy, work))
+        say(fault)
 
 
 def _tables(room: "Dataset", root: Path) -> dict[str, Path]:
@@ -272,13 +267,11 @@ def _is_text(name: str) -> bool:
     return name.split(".")[0].upper() in TEXTS and Path(name).suffix in ("", ".md", ".txt")
 
 
-def _is_wanted(benchmark: str, name: str) -> bool:
+def _is_wanted(prompts: Any, name: str) -> bool:
     """Tell whether to unpack a member of an archive; scripts are read and not kept."""
     last = name.rsplit("/", 1)[-1]
-    prompts = _prompts_module(benchmark)
-    if prompts and prompts.is_script(name):
-        return True
-    return not last.startswith(".") and (last.endswith(TABLES) or _is_text(last))
+    is_table = not last.startswith(".") and (last.endswith(TABLES) or _is_text(last))
+    return is_table or bool(prompts and prompts.is_script(name))
 
 
 def _write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
@@ -287,23 +280,10 @@ def _write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
     (folder / MANIFEST).write_bytes(text.encode("utf-8", "replace"))
 
 
-@contextmanager
-def _errors_name_origin(benchmark: str, copy: _Copy, work: Path) -> Iterator[None]:
-    """Let errors name the copy, because the working folder is gone when they are read."""
-    try:
-        yield
-    except BadInput as error:
-        message = _with_origin(str(error), copy, work)
-        if copy.is_download:
-            raise RunFailed(f"{message}; {_by_other_means(benchmark)}") from None
-        raise BadInput(message) from None
-
-
-def _with_origin(message: str, copy: _Copy, work: Path) -> str:
-    for folder in (work / "new", work / "unpacked", work):
-        message = message.replace(f"{folder}{os.sep}", f"{copy.origin}: ")
-        message = message.replace(str(folder), copy.origin)
-    return message
+def _with_origin(message: str, work: Path, origin: str) -> str:
+    """Return a message with the origin of a copy in place of the working folder."""
+    inside = re.compile(re.escape(str(work)) + r"(?:[/\\](?:new|unpacked|scripts))?([/\\])?")
+    return inside.sub(lambda match: f"{origin}: " if match[1] else origin, message)
 
 
 def _by_other_means(benchmark: str) -> str:
@@ -313,28 +293,31 @@ def _by_other_means(benchmark: str) -> str:
 # Downloads
 
 
-def download(url: str, path: Path, limit: int) -> Path:
+def download(url: str, path: Path, limit: int, remedy: str) -> Path:
     """Download a file of at most `limit` bytes.
 
     Raises:
-        OSError, HTTPException: the connection or the disk failed.
-        ValueError: it leads from https to elsewhere, is larger, or ended early.
+        RunFailed: it leads from https to elsewhere, is larger, ended early, or could not be had;
+            with the remedy.
     """
     say(f"downloading {url}")
-    with urllib.request.urlopen(url, timeout=TIMEOUT) as response, path.open("wb") as file:
-        if url.startswith("https:") and not response.url.startswith("https:"):
-            raise ValueError(f"it leads to {response.url}, which is not https")
-        # GitHub packs while it sends, and may not know the length.
-        length = int(response.headers.get("Content-Length") or 0)
-        done = 0
-        with progress(length // 1024, "downloading", "KiB") as bar:
-            while chunk := response.read(2**16):
-                done += file.write(chunk)
-                if done > limit:
-                    raise ValueError(f"it is larger than {limit:,} bytes")
-                bar.advance(done // 1024 - bar.done)
-    if length and done != length:
-        raise ValueError(f"it ended after {done:,} of {length:,} bytes")
+    try:
+        with urllib.request.urlopen(url, timeout=TIMEOUT) as response, path.open("wb") as file:
+            if url.startswith("https:") and not response.url.startswith("https:"):
+                raise ValueError(f"it leads to {response.url}, which is not https")
+            # GitHub packs while it sends, and may not know the length.
+            length = int(response.headers.get("Content-Length") or 0)
+            with progress(length // 1024, "downloading", "KiB") as bar:
+                while chunk := response.read(2**16):
+                    file.write(chunk)
+                    if file.tell() > limit:
+                        raise ValueError(f"it is larger than {limit:,} bytes")
+                    bar.advance(file.tell() // 1024 - bar.done)
+            if length and file.tell() != length:
+                raise ValueError(f"it ended after {file.tell():,} of {length:,} bytes")
+    except (OSError, HTTPException, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise RunFailed(f"{url}: the download failed ({reason}); {remedy}") from None
     return path
 
 
@@ -347,12 +330,8 @@ def _download_release(benchmark: str, work: Path) -> _Copy:
             f"{benchmark}: no address of the release is known; give a local copy with --from"
         )
     url = f"https://codeload.github.com/{repository}/tar.gz/{commit}"
-    try:
-        return _Copy(download(url, work / "release.tar.gz", MAX_BYTES), url, commit)
-    except (OSError, HTTPException, ValueError) as error:
-        raise RunFailed(
-            f"{url}: the download failed ({error}); {_by_other_means(benchmark)}"
-        ) from None
+    archive = download(url, work / "release.tar.gz", MAX_BYTES, _by_other_means(benchmark))
+    return _Copy(archive, url, commit)
 
 
 def _download_from_hub(benchmark: str, name: str, folder: Path) -> _Copy:
@@ -362,49 +341,37 @@ def _download_from_hub(benchmark: str, name: str, folder: Path) -> _Copy:
     from bench.data.hub_client import explain, quiet
 
     room, repository = module("data", benchmark), f"datasets/{name}"
-    origin = f"{constants.ENDPOINT}/{repository}"
+    origin, remedy = f"{constants.ENDPOINT}/{repository}", _by_other_means(benchmark)
     say(f"downloading {origin}")
     quiet()
     try:
         info = HfApi().dataset_info(name, timeout=HUB_TIMEOUT)
         names = [file.rfilename for file in info.siblings or ()]
         tables: dict[str, str] = import_module(get(benchmark).data).arrange(names)
-        snapshot_download(
-            name,
-            repo_type="dataset",
-            revision=info.sha,
-            local_dir=folder,
-            allow_patterns=[*tables, *filter(_is_text, names)],
-        )
+        wanted = [*tables, *filter(_is_text, names)]
+        place = {"repo_type": "dataset", "revision": info.sha, "local_dir": folder}
+        snapshot_download(name, allow_patterns=wanted, **place)
     except Exception as error:  # of the client, of its HTTP library, or OSError
-        raise RunFailed(
-            f"{origin}: {explain(error, repository)}; {_by_other_means(benchmark)}"
-        ) from None
+        raise RunFailed(f"{origin}: {explain(error, repository)}; {remedy}") from None
     if not tables:
-        raise RunFailed(
-            f"{origin}: holds no tables of {room.TITLE}, but "
-            f"{', '.join(sorted(names)[:20]) or 'nothing'}; expected {room.LAYOUT}; "
-            f"{_by_other_means(benchmark)}"
-        )
-    for path, place in tables.items():
-        (folder / place).parent.mkdir(exist_ok=True)
-        os.replace(folder / path, folder / place)
-        _convert_to_utf8(folder / place, origin)
-    stems = [Path(place).stem for place in tables.values()]
+        files = ", ".join(sorted(names)[:20]) or "nothing"
+        what = f"holds no tables of {room.TITLE}, but {files}; expected {room.LAYOUT}"
+        raise RunFailed(f"{origin}: {what}; {remedy}")
+    for path, released in tables.items():
+        table = folder / released
+        table.parent.mkdir(exist_ok=True)
+        os.replace(folder / path, table)
+        raw = table.read_bytes()
+        try:
+            raw.decode() if table.suffix == ".csv" else ""
+        except UnicodeDecodeError:  # as Chinese spreadsheet programs save it
+            with suppress(UnicodeDecodeError):  # neither: the loader says so
+                table.write_bytes(raw.decode("gb18030").encode())
+                say(f"{origin}: {table.name} is in GB18030; it is kept in UTF-8")
+    stems = [Path(released).stem for released in tables.values()]
     if missing := [category for category in room.CATEGORIES if category not in stems]:
         say(f"{origin}: has no table of {', '.join(missing)}; it has {', '.join(tables)}")
     return _Copy(folder, origin, str(info.sha))
-
-
-def _convert_to_utf8(path: Path, origin: str) -> None:
-    """Rewrite a CSV file in GB18030, as Chinese spreadsheet programs save it."""
-    raw = path.read_bytes() if path.suffix == ".csv" else b""
-    try:
-        raw.decode()
-    except UnicodeDecodeError:
-        with suppress(UnicodeDecodeError):  # neither: the loader says so
-            path.write_bytes(raw.decode("gb18030").encode())
-            say(f"{origin}: {path.name} is in GB18030; it is kept in UTF-8")
 
 
 # Archives
@@ -418,17 +385,11 @@ def unpack(archive: Path, into: Path, wanted: Callable[[str], bool]) -> None:
             not, that is a link or would be written outside the folder.
     """
     name = archive.name.lower()
-    if not archive.is_file():
-        raise BadInput(
-            f"{archive}: no such file or folder; --from wants a folder, a .tar.gz or a .zip"
-        )
-    if not name.endswith((".zip", ".tar.gz", ".tgz")):
-        raise BadInput(f"{archive}: --from wants a folder, a .tar.gz or a .zip")
+    if not archive.is_file() or not name.endswith((".zip", ".tar.gz", ".tgz")):
+        what = "is not read" if archive.is_file() else "no such file or folder"
+        raise BadInput(f"{archive}: {what}; --from wants a folder, a .tar.gz or a .zip")
     try:
-        if name.endswith(".zip"):
-            _unzip(archive, into, wanted)
-        else:
-            _untar(archive, into, wanted)
+        (_unzip if name.endswith(".zip") else _untar)(archive, into, wanted)
     except BadInput:
         raise
     except Exception as error:  # whatever a broken archive provokes in the standard library
@@ -470,19 +431,17 @@ def _untar(archive: Path, into: Path, wanted: Callable[[str], bool]) -> None:
 
 def _check_member(archive: Path, name: str, is_plain: bool, number: int, total: int) -> None:
     """Check a member of an archive, and the number and size of all up to it."""
-    place = f"member {quoted(name)}"
     # A Windows path takes both slashes and drives, so it finds what is unsafe on any system.
     path = PureWindowsPath(name)
+    place = f"member {quoted(name)}"
     if path.drive or path.root or ".." in path.parts:
         raise BadInput(f"{archive}: {place} would be written outside the folder; nothing was kept")
     if not is_plain:
-        raise BadInput(
-            f"{archive}: {place} is a link or a device, not a file; pack it without links"
-        )
-    if total > MAX_BYTES:
-        raise BadInput(f"{archive}: unpacks to more than {MAX_BYTES:,} bytes, at {place}")
-    if number > MAX_MEMBERS:
-        raise BadInput(f"{archive}: has more than {MAX_MEMBERS:,} members, at {place}")
+        what = "is a link or a device, not a file; pack it without links"
+        raise BadInput(f"{archive}: {place} {what}")
+    if total > MAX_BYTES or number > MAX_MEMBERS:
+        what = f"more than {MAX_BYTES:,} bytes or {MAX_MEMBERS:,} members"
+        raise BadInput(f"{archive}: unpacks to {what}, at {place}")
 
 
 class _LimitedFile(io.FileIO):
@@ -503,10 +462,8 @@ class _LimitedGzip(gzip.GzipFile):
 
 def _check_read(name: object, size: int | None) -> None:
     if size and size > MAX_HEADER:
-        raise BadInput(
-            f"{name!s}: has a header or a list of members of more than {MAX_HEADER:,} bytes; it is "
-            "not an archive of a data set"
-        )
+        what = f"has a header or a list of members of more than {MAX_HEADER:,} bytes"
+        raise BadInput(f"{name!s}: {what}; it is not an archive of a data set")
 
 
 # Official prompts
@@ -520,7 +477,7 @@ def _prompts_module(benchmark: str) -> Any:
 
 
 def _install_prompts(
-    benchmark: str, copy: _Copy, folder: Path, root: Path, target: Path, work: Path
+    prompts: Any, copy: _Copy, folder: Path, root: Path, target: Path, work: Path
 ) -> tuple[str, str]:
     """Put prompts next to the data in `work/new`, or leave them out.
 
@@ -530,30 +487,38 @@ def _install_prompts(
     Returns:
         The version of official prompts, and what went wrong, both empty if there is nothing.
     """
-    prompts, staged = _prompts_module(benchmark), work / "new"
+    place = work / "new" / PROMPTS_FILE
     if own := own_prompts(root):
         read_toml(own)
-        shutil.copyfile(own, staged / PROMPTS_FILE)
+        shutil.copyfile(own, place)
+    if own or prompts is None:
         return "", ""
-    if prompts is None:
-        return "", ""
-    fault = text = ""
+    fault, origin = "", copy.origin
     try:
-        if copy.is_download:
-            text = _released_prompts(prompts, folder, work / "scripts")
-        # What lies above an unpacked archive is not a part of it.
-        elif scripts := prompts.find(folder, above=not folder.is_relative_to(work)):
-            text = prompts.read(scripts)
+        if copy.is_download and prompts.ADDRESS:
+            scripts, origin = work / "scripts", prompts.ADDRESS
+            scripts.mkdir()
+            for name in prompts.SCRIPTS:
+                url = f"{prompts.ADDRESS}/{name}"
+                download(url, scripts / name, SCRIPT_BYTES, prompts.REMEDY)
+        else:
+            # What lies above an unpacked archive is not a part of it.
+            scripts = prompts.find(folder, above=not folder.is_relative_to(work))
+        text: str = prompts.read(scripts) if scripts else ""
+        if copy.is_download and not text:
+            raise RunFailed(f"{folder}: holds none of {prompts.EXPECTED}; {prompts.REMEDY}")
+        if copy.is_download and tomllib.loads(text)["version"] != prompts.VERSION:
+            raise RunFailed(f"{scripts}: the prompts are not the released ones; {prompts.REMEDY}")
+        place.write_bytes(text.encode()) if text else None
     except (OSError, BadInput, RunFailed) as error:
-        fault = f"the data came without the official prompts: {error}"
-    if text:
-        (staged / PROMPTS_FILE).write_bytes(text.encode())
-    elif (target / PROMPTS_FILE).is_file():
-        shutil.copyfile(target / PROMPTS_FILE, staged / PROMPTS_FILE)
+        reason = _with_origin(str(error), work, origin)
+        fault = f"the data came without the official prompts: {reason}"
+    if not place.exists() and (target / PROMPTS_FILE).is_file():
+        shutil.copyfile(target / PROMPTS_FILE, place)
         fault = f"{fault}; the older ones are kept" if fault else ""
         if own_prompts(target):
             return "", fault
-    return _prompts_version(staged), fault
+    return _prompts_version(place.parent), fault
 
 
 def _install_prompts_alone(
@@ -570,8 +535,6 @@ def _install_prompts_alone(
         layout = f"{room.LAYOUT}, or {prompts.EXPECTED}" if prompts else room.LAYOUT
         raise BadInput(f"{copy.path}: holds no data of {room.TITLE}; expected {layout}")
     (work / PROMPTS_FILE).write_bytes(prompts.read(scripts).encode())
-    has_data = (target / MANIFEST).is_file()
-    manifest = read_toml(target / MANIFEST) if has_data else {}
     if own := own_prompts(target):
         raise BadInput(
             f"{own}: has the data set's own prompts, which the released ones would replace; give "
@@ -579,43 +542,14 @@ def _install_prompts_alone(
         )
     target.mkdir(exist_ok=True)
     os.replace(work / PROMPTS_FILE, target / PROMPTS_FILE)
-    if has_data:
-        _write_manifest(work, manifest | {FETCHED: _prompts_version(target)})
+    if (target / MANIFEST).is_file():
+        _write_manifest(work, read_toml(target / MANIFEST) | {FETCHED: _prompts_version(target)})
         os.replace(work / MANIFEST, target / MANIFEST)
     else:
         say(
             f"{target}: the data of {room.TITLE} are still missing; `bench fetch {benchmark}` "
             "brings them"
         )
-
-
-def _released_prompts(prompts: Any, folder: Path, work: Path) -> str:
-    """Return the prompts of the scripts in `folder`, or of those that are downloaded to `work`.
-
-    Raises:
-        RunFailed: they cannot be downloaded, or are not the released ones.
-    """
-    try:
-        if prompts.ADDRESS:
-            work.mkdir()
-            for name in prompts.SCRIPTS:
-                download(f"{prompts.ADDRESS}/{name}", work / name, SCRIPT_BYTES)
-            scripts = work
-        else:
-            scripts = prompts.find(folder)
-            if scripts is None:
-                raise RunFailed(f"{folder}: holds none of {prompts.EXPECTED}; {prompts.REMEDY}")
-        text: str = prompts.read(scripts)
-        if tomllib.loads(text)["version"] != prompts.VERSION:
-            raise RunFailed(f"{scripts}: the prompts are not the released ones; {prompts.REMEDY}")
-    except (BadInput, RunFailed) as error:
-        message = str(error).replace(f"{work}{os.sep}", f"{prompts.ADDRESS}: ")
-        raise RunFailed(message.replace(str(work), prompts.ADDRESS)) from None
-    except (OSError, HTTPException, ValueError) as error:
-        reason = " ".join(str(error).split())
-        url = f"{prompts.ADDRESS}/{name}"
-        raise RunFailed(f"{url}: the download failed ({reason}); {prompts.REMEDY}") from None
-    return text
 
 
 def _prompts_advice(benchmark: str, folder: Path) -> str:
@@ -628,20 +562,16 @@ def _prompts_advice(benchmark: str, folder: Path) -> str:
     if prompts is None or not version:
         return ""
     changed = "" if version == prompts.VERSION else " (not the released ones)"
-    tables = [name for name, value in _read_prompts(folder).items() if isinstance(value, dict)]
-    choices = prompts.choices(tables)
-    choice = f"#NAME`, where NAME is one of {', '.join(choices)}" if choices else "`"
     path = folder / PROMPTS_FILE
+    choices = prompts.choices(
+        [name for name, value in read_toml(path).items() if isinstance(value, dict)]
+    )
+    choice = f"#NAME`, where NAME is one of {', '.join(choices)}" if choices else "`"
     return f"prompts {version}{changed}: {path}; use them with `--prompts official{choice}"
 
 
 def _prompts_version(folder: Path) -> str:
     """Return the version of the prompts in a folder of data, or ""."""
-    return str(_read_prompts(folder).get("version", ""))
-
-
-def _read_prompts(folder: Path) -> dict[str, Any]:
-    try:
-        return read_toml(folder / PROMPTS_FILE)
-    except BadInput:
-        return {}
+    with suppress(BadInput):
+        return str(read_toml(folder / PROMPTS_FILE).get("version", ""))
+    return ""

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from io import BufferedReader
-from itertools import chain, count
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,7 @@ Row = dict[str, str]
 
 # Bytes of a file that is read at once.
 MAX_BYTES = 2**26
-# Bytes of a line, and characters of a CSV record, which can have several lines.
+# Characters of a line or of a CSV record, and lines of a record.
 MAX_LINE, MAX_RECORD_LINES = 2**24, 1_000_000
 # Size of a table. A cell can be longer where it is the reply of a model.
 MAX_COLUMNS, MAX_ROWS, MAX_CELLS, MAX_CELL = 1000, 2**20, 5_000_000, 2**17
@@ -105,59 +105,61 @@ def read_bytes(path: Path, limit: int = MAX_BYTES) -> bytes:
 
 def read_text(path: Path, limit: int = MAX_BYTES) -> str:
     """Read a UTF-8 file, with or without a byte order mark."""
-    return _decode(path, read_bytes(path, limit)).removeprefix(BOM)
-
-
-def read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the number, from 1, and the text of each line of a UTF-8 file."""
-    for number, line in _lines(path):
-        if line.startswith(BOM):
-            raise BadInput(f"{path}, line {number}: {BOM_INSIDE}")
-        yield number, line.removesuffix("\n")
-
-
-def _lines(path: Path, encoding: str = "utf-8", advice: str = "") -> Iterator[tuple[int, str]]:
-    with open_file(path) as stream:
-        for number in count(1):
-            raw = stream.readline(MAX_LINE + 1)
-            if not raw:
-                return
-            if len(raw) > MAX_LINE:
-                raise BadInput(
-                    f"{path}, line {number}: is longer than {MAX_LINE:,} bytes; split it"
-                )
-            text = _decode(path, raw, encoding, number, advice)
-            yield number, text.removeprefix(BOM) if number == 1 else text
-
-
-def _decode(
-    path: Path, raw: bytes, encoding: str = "utf-8", line: int = 1, advice: str = ""
-) -> str:
-    """Decode `raw`, which begins at `line` of the file."""
     try:
-        text = raw.decode(encoding)
-    except UnicodeDecodeError as error:
-        line += raw.count(b"\n", 0, error.start)
-        raise BadInput(_encoding_error(path, line, raw[error.start], encoding, advice)) from None
-    if "\0" in text:
-        line += text.count("\n", 0, text.index("\0"))
-        raise BadInput(
-            f"{path}, line {line}: holds a NUL character, so it is not a text table; save it again "
-            "as CSV in UTF-8"
-        )
-    return text
+        return read_bytes(path, limit).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise _encoding_error(path) from None
 
 
-def _encoding_error(path: Path, line: int, byte: int, encoding: str, advice: str) -> str:
+def read_lines(
+    path: Path, ends: str = "\n", encoding: str = "utf-8", advice: str = ""
+) -> Iterator[tuple[int, str]]:
+    """Yield the number, from 1, and the text of each line of a file.
+
+    Args:
+        path: the file.
+        ends: `"\\n"`, which is left out of the text; or "", by which a carriage return ends a line
+            too, and ends are kept.
+        encoding, advice: as for `csv_rows`.
+    """
+    try:
+        with open_file(path) as raw, io.TextIOWrapper(raw, encoding, newline=ends) as stream:
+            lines = iter(lambda: stream.readline(MAX_LINE + 1), "")
+            for number, line in enumerate(lines, start=1):
+                place = f"{path}, line {number}"
+                text = line.removeprefix(BOM) if number == 1 else line
+                if len(line) > MAX_LINE:
+                    raise BadInput(f"{place}: is longer than {MAX_LINE:,} characters; split it")
+                if text.startswith(BOM):
+                    raise BadInput(f"{place}: {BOM_INSIDE}")
+                if "\0" in text:
+                    what = "holds a NUL character, so it is not a text"
+                    raise BadInput(f"{place}: {what}; save it again in UTF-8")
+                yield number, text.removesuffix(ends)
+    except UnicodeDecodeError:
+        raise _encoding_error(path, encoding, advice) from None
+
+
+def _encoding_error(path: Path, encoding: str = "utf-8", advice: str = "") -> BadInput:
+    """Return the error of a file that cannot be decoded, with the line of the first wrong byte."""
     with open_file(path) as stream:
         head = stream.read(4)
-    wide = next((name for mark, name in WIDE_ENCODINGS.items() if head.startswith(mark)), "")
-    if wide:
-        return f"{path}: is {wide}; save it again in UTF-8: iconv -f {wide} -t UTF-8 '{path.name}'"
-    place = f"{path}, line {line}: not {encoding.upper()} (byte {byte:#04x})"
+        for mark, name in WIDE_ENCODINGS.items():
+            if head.startswith(mark):
+                remedy = f"save it again in UTF-8: iconv -f {name} -t UTF-8 '{path.name}'"
+                return BadInput(f"{path}: is {name}; {remedy}")
+        stream.seek(0)
+        place = str(path)
+        for number, line in enumerate(iter(lambda: stream.readline(MAX_LINE), b""), start=1):
+            try:
+                line.decode(encoding)
+            except UnicodeDecodeError as error:
+                byte = f"byte {line[error.start]:#04x}"
+                place = f"{path}, line {number}: not {encoding.upper()} ({byte})"
+                break
     if encoding != "utf-8":
-        return f"{place}; save it again as CSV in UTF-8"
-    return (
+        return BadInput(f"{place}; save it again as CSV in UTF-8")
+    return BadInput(
         f"{place}; if it is GBK, {advice}"
         f"convert it: iconv -f GB18030 -t UTF-8 '{path.name}' > '{path.stem}-utf8{path.suffix}'"
     )
@@ -202,28 +204,41 @@ def csv_rows(
         advice: how the caller reads GBK, for the message about a file that is not UTF-8.
     """
     # Much UTF-8 decodes as GB18030 too, into other characters; the reverse hardly ever happens.
-    if encoding != "utf-8" and _is_utf8(read_bytes(path)):
-        raise BadInput(f"{path}: is UTF-8, not {encoding.upper()}; read it as UTF-8, the default")
+    if encoding != "utf-8":
+        with suppress(UnicodeDecodeError):
+            if not read_bytes(path).decode().isascii():
+                name = encoding.upper()
+                raise BadInput(f"{path}: is UTF-8, not {name}; read it as UTF-8, the default")
+    record_lines: list[str] = []
+
+    def lines() -> Iterator[str]:
+        size = 0
+        for number, line in read_lines(path, "", encoding, advice):
+            size = len(line) + (size if record_lines else 0)
+            if size > MAX_LINE or len(record_lines) > MAX_RECORD_LINES:
+                raise BadInput(
+                    f"{path}, line {number}: its record is longer than {MAX_LINE:,} characters, or "
+                    f"{MAX_RECORD_LINES:,} lines; a quote may be missing"
+                )
+            record_lines.append(line)
+            yield line
+
     rows: list[Row | str] = []
     header: list[str] = []
-    record_lines: list[str] = []
     last: list[str] = []
     cells = 0
-    reader = csv.reader(_record_lines(path, encoding, advice, record_lines))
+    reader = csv.reader(lines())
     try:
         for record in reader:
             last = record_lines.copy()
             record_lines.clear()
             if not record:
                 continue
-            place = f"{path}, line {reader.line_num}"
             cells += len(record) + 4  # a row takes memory too
-            if sum(map(len, last)) > longest and max(map(len, record)) > longest:
+            if max(map(len, record)) > longest:
                 raise csv.Error(f"a cell is longer than {longest:,} characters")
             if cells > MAX_CELLS:
-                raise BadInput(f"{place}: has more than {MAX_CELLS:,} cells; split it")
-            if record[0].startswith(BOM):
-                raise BadInput(f"{place}: {BOM_INSIDE}")
+                raise csv.Error(f"more than {MAX_CELLS:,} cells; split it")
             if not header:
                 header = [name.strip() for name in record]
                 check_header(path, header, columns, more)
@@ -231,16 +246,20 @@ def csv_rows(
                 rows.append(dict(zip(header, record, strict=True)))
             else:
                 rows.append(f"has {len(record)} cells, the header has {len(header)}")
+        # A message about a record with too few cells is enough.
+        if rows and isinstance(rows[-1], dict):
+            list(csv.reader(last, strict=True))
     except csv.Error as error:
-        raise BadInput(f"{path}, line {reader.line_num}: cannot be read as CSV ({error})") from None
+        line = reader.line_num
+        if "end of data" in str(error):
+            raise BadInput(
+                f"{path}, line {line}: the file ends within a quoted cell, which begins at most "
+                f"{len(last)} lines earlier; close its quote"
+            ) from None
+        if "expected after" not in str(error):  # a quote within a cell
+            raise BadInput(f"{path}, line {line}: cannot be read as CSV ({error})") from None
     if not header:
         raise BadInput(f"{path}: is empty; expected a header with the columns {', '.join(columns)}")
-    # The message about a record with too few cells is enough.
-    if rows and isinstance(rows[-1], dict) and _ends_in_quotes(last):
-        raise BadInput(
-            f"{path}, line {reader.line_num}: the file ends within a quoted cell, which begins at "
-            f"most {len(last)} lines earlier; close its quote"
-        )
     return rows
 
 
@@ -254,89 +273,52 @@ def check_header(
             f"{place}: has {len(header):,} columns; at most {MAX_COLUMNS:,} are read, of which "
             f"{', '.join(columns)} are needed"
         )
-    missing = [name for name in columns if name not in header]
-    if missing:
+    if missing := [name for name in columns if name not in header]:
         shown = plain(", ".join(header[:20]))[:300] or "nothing"
         raise BadInput(f"{place}: column `{missing[0]}` is missing; found: {shown}")
-    doubled = next((name for name in (*columns, *more) if list(header).count(name) > 1), None)
-    if doubled:
-        raise BadInput(f"{place}: column `{doubled}` occurs more than once")
-
-
-def _record_lines(path: Path, encoding: str, advice: str, record: list[str]) -> Iterator[str]:
-    """Yield lines for `csv.reader`, and add them to `record`, which the caller clears."""
-    size = 0
-    for number, text in _lines(path, encoding, advice):
-        # A carriage return ends a line too.
-        for line in io.StringIO(text, newline="") if "\r" in text else (text,):
-            size = len(line) + (size if record else 0)
-            if size > MAX_LINE or len(record) > MAX_RECORD_LINES:
-                raise BadInput(
-                    f"{path}, line {number}: its record is longer than {MAX_LINE:,} characters, or "
-                    f"{MAX_RECORD_LINES:,} lines; a quote may be missing"
-                )
-            record.append(line)
-            yield line
-
-
-def _is_utf8(raw: bytes) -> bool:
-    """Tell whether `raw` is UTF-8 with characters outside ASCII."""
-    with suppress(UnicodeDecodeError):
-        return not raw.decode().isascii()
-    return False
-
-
-def _ends_in_quotes(record: Sequence[str]) -> bool:
-    """Tell whether a record lacks its closing quote; the rest of the table is then in one cell."""
-    try:
-        list(csv.reader(record, strict=True))
-    except csv.Error as error:
-        return "end of data" in str(error)
-    return False
+    if doubled := [name for name in (*columns, *more) if list(header).count(name) > 1]:
+        raise BadInput(f"{place}: column `{doubled[0]}` occurs more than once")
 
 
 # JSON
 
 
-def _parse_json(text: str) -> Any:
-    """Return the value of a JSON document.
-
-    Raises:
-        ValueError: it is not JSON, or is one that another program would read differently.
-    """
+def _parse_json(path: Path, text: str, line: int = 0) -> Any:
+    """Return the value of a JSON document that no program reads differently, by its line."""
+    place = f"{path}, line {line}" if line else str(path)
     try:
-        value = json.loads(text, object_pairs_hook=_json_object)
+        value = json.loads(text, object_pairs_hook=_unique_fields)
         if "\\ud" in text.lower():
             json.dumps(value, ensure_ascii=False).encode()
-    except json.JSONDecodeError:
-        raise
+        return value
+    except json.JSONDecodeError as error:
+        where = f"{error.msg} at character {error.colno}"
+        raise BadInput(f"{path}, line {line or error.lineno}: not JSON ({where})") from None
     except UnicodeEncodeError:
-        raise ValueError(NO_CHARACTER) from None
+        raise BadInput(f"{place}: {NO_CHARACTER}") from None
     except RecursionError:
-        raise ValueError("JSON nested too deeply") from None
-    except KeyError as error:
-        raise ValueError(
-            f"field {quoted(error.args[0])} occurs more than once in an object"
-        ) from None
-    except ValueError:  # Python's limit for whole numbers
-        raise ValueError("holds a number of too many digits") from None
+        raise BadInput(f"{place}: JSON nested too deeply") from None
+    except ValueError as error:  # a field occurs twice, or Python's limit for whole numbers
+        raise BadInput(f"{place}: {str(error).partition('; use sys.')[0]}") from None
+
+
+def _unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        (name, _), *_ = Counter(name for name, _ in pairs).most_common(1)
+        raise ValueError(f"field {quoted(name)} occurs more than once in an object")
     return value
 
 
 def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the number, from 1, and the object of each line of JSON Lines that is not blank."""
     for number, line in read_lines(path):
-        if not line.strip():
-            continue
-        try:
-            value = _parse_json(line)
-        except ValueError as error:
-            raise BadInput(_json_error(path, error, number)) from None
+        value = _parse_json(path, line, number) if line.strip() else {}
         if not isinstance(value, dict):
-            raise BadInput(
-                f"{path}, line {number}: expected a JSON object, found {type(value).__name__}"
-            )
-        yield number, value
+            kind = type(value).__name__
+            raise BadInput(f"{path}, line {number}: expected a JSON object, found {kind}")
+        if line.strip():
+            yield number, value
 
 
 def read_json_array(path: Path, columns: Sequence[str], more: Sequence[str] = ()) -> list[Row]:
@@ -352,43 +334,20 @@ def read_json_array(path: Path, columns: Sequence[str], more: Sequence[str] = ()
         raise BadInput(f"{path}: expected a JSON array of objects")
     if sum(map(text.count, "[{,")) > MAX_JSON_VALUES:
         raise BadInput(f"{path}: holds more than {MAX_JSON_VALUES:,} values; split it")
-    try:
-        values = _parse_json(text)
-    except ValueError as error:
-        raise BadInput(_json_error(path, error)) from None
     rows: list[Row] = []
-    for number, value in enumerate(values, start=1):
+    for number, value in enumerate(_parse_json(path, text), start=1):
+        place = f"{path}, row {number}"
         if not isinstance(value, dict):
-            raise BadInput(
-                f"{path}, row {number}: expected a JSON array of objects, found "
-                f"{type(value).__name__}"
-            )
-        missing = next((name for name in columns if name not in value), None)
-        if missing:
-            raise BadInput(f"{path}, row {number}: field `{missing}` is missing")
+            kind = type(value).__name__
+            raise BadInput(f"{place}: expected a JSON array of objects, found {kind}")
+        if missing := [name for name in columns if name not in value]:
+            raise BadInput(f"{place}: field `{missing[0]}` is missing")
         row = {name: value[name] for name in (*columns, *more) if name in value}
         for name, cell in row.items():
             if not isinstance(cell, str | int) or isinstance(cell, bool):
-                raise BadInput(
-                    f"{path}, row {number}, field `{name}`: {quoted(cell)} is not a text"
-                )
+                raise BadInput(f"{place}, field `{name}`: {quoted(cell)} is not a text")
         rows.append({name: str(cell) for name, cell in row.items()})
     return rows
-
-
-def _json_error(path: Path, error: ValueError, line: int = 0) -> str:
-    if isinstance(error, json.JSONDecodeError):
-        place = f"{path}, line {line or error.lineno}"
-        return f"{place}: not JSON ({error.msg} at character {error.colno})"
-    return f"{path}, line {line}: {error}" if line else f"{path}: {error}"
-
-
-def _json_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    if len(value) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise KeyError(next(name for name in names if names.count(name) > 1))
-    return value
 
 
 # xlsx
@@ -400,81 +359,70 @@ def read_xlsx(path: Path, columns: Sequence[str]) -> list[Row]:
 
     check_xlsx(path)
     rows: list[list[str]] = []
-    try:
-        with (
-            # A list of allowed values, or a style, is of no interest here.
-            warnings.catch_warnings(action="ignore"),
-            closing(load_workbook(path, read_only=True, data_only=True)) as values,
-            closing(load_workbook(path, read_only=True)) as formulas,
-        ):
-            sheets = [xlsx_rows(path, book.worksheets[0]) for book in (values, formulas)]
-            for number, (row, written) in enumerate(zip(*sheets, strict=True)):
-                for k, (cell, formula) in enumerate(zip(row, written, strict=True)):
-                    if number and cell.value is None and formula.data_type == "f":
-                        name = rows[0][k] if k < len(rows[0]) else ""
-                        if name in columns:
-                            raise BadInput(
-                                f"{path}, row {number}, column `{name}`: holds a formula without a "
-                                "value; open the file in a spreadsheet program and save it, or "
-                                "write the value in"
-                            )
-                texts = list(map(_cell_text, row))
-                rows.append(texts if number else [text.strip() for text in texts])
-    except BadInput:
-        raise
-    except Exception as error:  # whatever a broken zip archive or XML provokes in the library
-        raise BadInput(_xlsx_error(path, error)) from None
+    with (
+        _explained(path),
+        # A list of allowed values, or a style, is of no interest here.
+        warnings.catch_warnings(action="ignore"),
+        closing(load_workbook(path, read_only=True, data_only=True)) as values,
+        closing(load_workbook(path, read_only=True)) as formulas,
+    ):
+        sheets = [xlsx_rows(path, book.worksheets[0]) for book in (values, formulas)]
+        for number, (row, written) in enumerate(zip(*sheets, strict=True)):
+            names = rows[0] if rows else []
+            for name, cell, formula in zip(names, row, written, strict=False):
+                if name in columns and cell.value is None and formula.data_type == "f":
+                    raise BadInput(
+                        f"{path}, row {number}, column `{name}`: holds a formula without a value; "
+                        "open the file in a spreadsheet program and save it, or write the value in"
+                    )
+            texts = list(map(_cell_text, row))
+            rows.append(texts if rows else [text.strip() for text in texts])
     while rows and not any(rows[-1]):
         rows.pop()
     if not rows:
         raise BadInput(f"{path}: is empty; expected a header with the columns {', '.join(columns)}")
-    header, *records = rows
     width = max(map(len, rows))
-    header += [""] * (width - len(header))
+    header, *records = (row + [""] * (width - len(row)) for row in rows)
     check_header(path, header, columns)
-    return [
-        dict(zip(header, [*record, *[""] * (width - len(record))], strict=True))
-        for record in records
-    ]
+    return [dict(zip(header, record, strict=True)) for record in records]
 
 
 def check_xlsx(path: Path) -> None:
     """Check the size of an xlsx file before a library reads it."""
-    with open_file(path) as stream:
-        head = stream.read(len(COMPOUND_FILE))
-    if head == COMPOUND_FILE:
+    if read_bytes(path, MAX_PACKED).startswith(COMPOUND_FILE):
         raise BadInput(
             f"{path}: has a password, or is an old .xls file; save it as .xlsx without a password"
         )
-    read_bytes(path, MAX_PACKED)
     unpacked = elements = 0
+    with _explained(path), zipfile.ZipFile(path) as archive:
+        if len(archive.infolist()) > MAX_PARTS:
+            raise BadInput(f"{path}: has more than {MAX_PARTS:,} parts; {XLSX_ADVICE}")
+        for part in archive.infolist():
+            if part.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                what = "is packed in a way that xlsx does not have"
+                raise BadInput(f"{path}, part {part.filename}: {what}")
+            with archive.open(part) as stream:
+                while chunk := stream.read(2**20):
+                    unpacked += len(chunk)
+                    elements += chunk.count(b"<") + chunk.count(b"=")
+                    if unpacked > MAX_UNPACKED or elements > MAX_ELEMENTS:
+                        raise BadInput(
+                            f"{path}, part {part.filename}: unpacks to more than {MAX_UNPACKED:,} "
+                            f"bytes or {MAX_ELEMENTS:,} elements, the most that is read; "
+                            f"{XLSX_ADVICE}"
+                        )
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Explain whatever a broken zip archive or XML provokes in a library, a password among it."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            parts = archive.infolist()
-            if len(parts) > MAX_PARTS:
-                raise BadInput(
-                    f"{path}: has {len(parts):,} parts, at most {MAX_PARTS:,} are read; "
-                    f"{XLSX_ADVICE}"
-                )
-            for part in parts:
-                if part.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                    raise BadInput(
-                        f"{path}, part {part.filename}: is packed in a way that xlsx does not have"
-                    )
-                with archive.open(part) as stream:
-                    while chunk := stream.read(2**20):
-                        unpacked += len(chunk)
-                        elements += chunk.count(b"<") + chunk.count(b"=")
-                        if unpacked > MAX_UNPACKED or elements > MAX_ELEMENTS:
-                            raise BadInput(
-                                f"{path}, part {part.filename}: unpacks to more than "
-                                f"{MAX_UNPACKED:,} bytes or {MAX_ELEMENTS:,} elements, the most "
-                                f"that is read; {XLSX_ADVICE}"
-                            )
+        yield
     except BadInput:
         raise
-    except Exception as error:  # whatever a broken zip archive provokes, a password among it
-        raise BadInput(_xlsx_error(path, error)) from None
+    except Exception as error:
+        reason = plain(f"{type(error).__name__}: {error}")[:300]
+        raise BadInput(f"{path}: cannot be read as xlsx ({reason})") from None
 
 
 def xlsx_rows(path: Path, sheet: Any) -> Iterator[tuple[Any, ...]]:
@@ -505,48 +453,36 @@ def _cell_text(cell: Any) -> str:
     return str(cell.value)
 
 
-def _xlsx_error(path: Path, error: Exception) -> str:
-    return f"{path}: cannot be read as xlsx ({plain(f'{type(error).__name__}: {error}')[:300]})"
-
-
 # TOML and YAML
 
 
 def read_toml(path: Path) -> dict[str, Any]:
     """Read a TOML file."""
     text = read_text(path, MAX_CONFIG_BYTES)
-    long = LONG_TOML_KEY.search(text)
-    if long:
+    if long := LONG_TOML_KEY.search(text):
         line = text.count("\n", 0, long.end()) + 1
-        raise BadInput(
-            f"{path}, line {line}: a key of more than {MAX_DEPTH} parts; expected few tables in "
-            "tables"
-        )
+        what = f"a key of more than {MAX_DEPTH} parts; expected few tables in tables"
+        raise BadInput(f"{path}, line {line}: {what}")
     try:
         values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise BadInput(f"{path}: not TOML ({error})") from None
-    except RecursionError:
-        raise BadInput(f"{path}: is nested too deeply; expected few tables in tables") from None
-    except ValueError:  # Python's limit for whole numbers
-        raise BadInput(f"{path}: holds a number of too many digits") from None
-    level: list[Any] = [values]
-    for _ in range(MAX_DEPTH):
-        level = list(
-            chain.from_iterable(
-                value.values() if isinstance(value, dict) else value
-                for value in level
-                if isinstance(value, dict | list)
-            )
-        )
-        # Hexadecimal numbers have no limit of Python's, and TOML's own is 64 bits.
-        if any(isinstance(value, int) and abs(value) >= 2**63 for value in level):
-            raise BadInput(f"{path}: holds a number of too many digits")
-    if any(isinstance(value, dict | list) for value in level):
-        raise BadInput(
-            f"{path}: is nested more than {MAX_DEPTH} deep; expected few tables in tables"
-        )
+        _check_depth(values)
+    except (ValueError, RecursionError) as error:  # with Python's limit for whole numbers
+        raise BadInput(f"{path}: not TOML ({str(error).partition('; use sys.')[0]})") from None
     return values
+
+
+def _check_depth(value: Any, depth: int = 0) -> None:
+    """Raise a ValueError for values in values in values, and for a number that few programs read.
+
+    Hexadecimal numbers have no limit of Python's, and TOML's own is 64 bits.
+    """
+    if depth > MAX_DEPTH:
+        raise ValueError(f"nested more than {MAX_DEPTH} deep; expected few tables in tables")
+    if isinstance(value, int) and abs(value) >= 2**63:
+        raise ValueError("a number of too many digits")
+    if isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            _check_depth(inner, depth + 1)
 
 
 def to_toml(values: Mapping[str, Any]) -> str:
@@ -592,22 +528,20 @@ def read_yaml(path: Path) -> Any:
     """Read a YAML file; nothing in it is run."""
     import yaml
 
-    text = read_text(path, MAX_CONFIG_BYTES)
     loader = None
     try:
-        loader = yaml.SafeLoader(text)
+        loader = yaml.SafeLoader(read_text(path, MAX_CONFIG_BYTES))
         node = loader.get_single_node()
         if node is None:
             return None
         _check_yaml(path, node, (), {})
         return loader.construct_document(node)
-    except yaml.YAMLError as error:
-        raise BadInput(f"{path}: not YAML ({' '.join(str(error).split())})") from None
-    except RecursionError:
-        raise BadInput(f"{path}: is nested too deeply; expected keys in keys") from None
-    except (ValueError, OverflowError, TypeError, AttributeError, KeyError) as error:
-        # The loader does not catch what a wrong date, or a tag on another kind of value, provokes.
-        raise BadInput(f"{path}: not YAML ({plain(str(error))[:200]})") from None
+    # The loader does not catch what a wrong date, or a tag on another kind of value, provokes.
+    except (
+        *(yaml.YAMLError, RecursionError, ValueError, OverflowError),
+        *(TypeError, AttributeError, KeyError),
+    ) as error:
+        raise BadInput(f"{path}: not YAML ({' '.join(str(error).split())[:300]})") from None
     finally:
         if loader is not None:
             loader.dispose()
@@ -622,19 +556,17 @@ def _check_yaml(
         raise BadInput(f"{place}: is nested more than {MAX_DEPTH} deep; expected keys in keys")
     if id(node) in sizes:
         return sizes[id(node)]
-    nodes = node.value
+    nodes = [] if isinstance(node.value, str) else node.value
     if isinstance(node.value, str):
-        nodes = []
         if any("\ud800" <= char <= "\udfff" for char in node.value):
             raise BadInput(f"{place}: {NO_CHARACTER}")
         if node.tag in YAML_NUMBERS and len(node.value) > MAX_DIGITS:
             raise BadInput(f"{place}: {quoted(node.value)} is a number of too many digits")
-    elif node.value and isinstance(node.value[0], tuple):
-        keys = Counter(key.value for key, _ in node.value if isinstance(key.value, str))
-        doubled = next((key for key in keys if key != "<<" and keys[key] > 1), "")
-        if doubled:
-            raise BadInput(f"{place}: key {quoted(doubled)} is there twice; keep one of them")
-        nodes = list(chain.from_iterable(node.value))
+    elif nodes and isinstance(nodes[0], tuple):
+        keys = Counter(key.value for key, _ in nodes if isinstance(key.value, str))
+        if doubled := [key for key in keys if key != "<<" and keys[key] > 1]:
+            raise BadInput(f"{place}: key {quoted(doubled[0])} is there twice; keep one of them")
+        nodes = chain.from_iterable(nodes)
     total = 1 + sum(_check_yaml(path, inner, (*parents, id(node)), sizes) for inner in nodes)
     if total > MAX_CONFIG_VALUES:
         raise BadInput(

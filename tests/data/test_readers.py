@@ -1,10 +1,11 @@
-"""Tables, JSON, xlsx and TOML are read as they are, or refused with file, row and column."""
+"""Tables, JSON, xlsx, TOML and YAML are read as they are, or refused with the place."""
 
 import csv
 import datetime
 import io
 import tomllib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from openpyxl import Workbook
 
 from bench.core.cells import to_number, to_whole_number
+from bench.data import readers
 from bench.data.readers import (
     as_path,
     csv_rows,
@@ -41,77 +43,28 @@ def test_a_written_csv_file_is_read_back(tmp_path: Path, rows: list[tuple[str, s
 
 
 @pytest.mark.parametrize(
-    "raw",
-    [
-        "a,b\n甲,2\n".encode(),
-        "\ufeffa,b\r\n甲,2\r\n".encode(),
-        "a,b\r甲,2\r".encode(),
-        '"a",b \n\n"甲",2'.encode(),
-    ],
+    "text",
+    ["a,b\n甲,2\n", "\ufeffa,b\r\n甲,2\r\n", "a,b\r甲,2\r", '"a",b \n\n"甲",2', 'a,b\n甲,"2"'],
 )
-def test_line_ends_marks_and_quotes_are_no_part_of_cells(tmp_path: Path, raw: bytes) -> None:
-    (tmp_path / "a.csv").write_bytes(raw)
+def test_line_ends_marks_and_quotes_are_no_part_of_cells(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.csv").write_bytes(text.encode())
     assert read_csv(tmp_path / "a.csv", ["a"]) == [{"a": "甲", "b": "2"}]
 
 
-@pytest.mark.parametrize(
-    ("raw", "said"),
-    [
-        (b"", "is empty; expected a header with the columns a"),
-        (b"x,y\n1,2\n", "row 1 (header): column `a` is missing; found: x, y"),
-        (b"a,b,a\n", "row 1 (header): column `a` occurs more than once"),
-        (b"a,b,b\n", "row 1 (header): column `b` occurs more than once"),
-        (b"a,b\n1,2\n1\n", "row 2: has 1 cells, the header has 2"),
-        (b'a,b\n1,2\n3,"4\n5,6\n', "line 4: the file ends within a quoted cell"),
-        (b"a,b\n1,\0\n", "line 2: holds a NUL character"),
-        ("a,b\n1,2\n\ufeffa,b\n".encode(), "line 3: begins with a byte order mark"),
-        ("a,b\n1,甲\n".encode("gb18030"), "line 2: not UTF-8 (byte 0xbc); if it is GBK, convert"),
-        ("a,b\n1,甲\n".encode("utf-16"), "is UTF-16; save it again in UTF-8: iconv -f UTF-16"),
-    ],
-)
-def test_a_wrong_csv_file_is_refused_with_its_place(
-    tmp_path: Path, refusal: Refusal, raw: bytes, said: str
-) -> None:
+def test_an_odd_quote_is_read_and_gb18030_where_it_is_named(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
-    path.write_bytes(raw)
-    message = refusal(read_csv, path, ["a"], ["b"])
-    assert message.startswith(str(path))
-    assert said in message
-
-
-def test_gb18030_is_read_where_it_is_named(tmp_path: Path, refusal: Refusal) -> None:
-    path = tmp_path / "a.csv"
+    path.write_text('a\n"甲"乙', "utf-8")
+    assert read_csv(path, ["a"]) == [{"a": "甲乙"}]
     path.write_bytes("a\n甲\n".encode("gb18030"))
     assert csv_rows(path, ["a"], encoding="gb18030") == [{"a": "甲"}]
-    path.write_bytes("a\n甲\n".encode())
-    assert "is UTF-8, not GB18030" in refusal(csv_rows, path, ["a"], encoding="gb18030")
+    path.write_bytes(b"a,b\n1\n2,3\n")
+    assert csv_rows(path, ["a"]) == ["has 1 cells, the header has 2", {"a": "2", "b": "3"}]
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ('{"a": 1}\n\n{"a": }', "line 3: not JSON (Expecting value at character 7)"),
-        ("{}\n[1]", "line 2: expected a JSON object, found list"),
-        ('{"a": 1, "a": 2}', "line 1: field 'a' occurs more than once"),
-        ('{"a": "\\ud800"}', "line 1: holds half of a surrogate pair"),
-        ('{"a": ' + "1" * 5000 + "}", "line 1: holds a number of too many digits"),
-    ],
-)
-def test_wrong_json_lines_are_refused_with_their_number(
-    tmp_path: Path, refusal: Refusal, text: str, said: str
-) -> None:
-    (tmp_path / "a.jsonl").write_text(text, "utf-8")
-    assert said in refusal(lambda: list(read_json_lines(tmp_path / "a.jsonl")))
-
-
-def test_a_json_array_is_read_as_texts(tmp_path: Path, refusal: Refusal) -> None:
-    path = tmp_path / "a.json"
-    path.write_text('[{"a": "甲", "b": 2, "c": null}, {"a": "乙"}]', "utf-8")
-    assert read_json_array(path, ["a"], ["b"]) == [{"a": "甲", "b": "2"}, {"a": "乙"}]
-    assert "row 1, field `c`: None is not a text" in refusal(read_json_array, path, ["a", "c"])
-    assert "row 2: field `b` is missing" in refusal(read_json_array, path, ["b"])
-    path.write_text("[{}, 1]", "utf-8")
-    assert "row 2: expected a JSON array of objects" in refusal(read_json_array, path, [])
+def test_a_json_array_is_read_as_texts(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('[{"a": "甲", "b": 2, "c": null}, {"a": "乙"}]', "utf-8")
+    rows = read_json_array(tmp_path / "a.json", ["a"], ["b"])
+    assert rows == [{"a": "甲", "b": "2"}, {"a": "乙"}]
 
 
 def workbook(path: Path, *rows: tuple[Any, ...]) -> Path:
@@ -134,15 +87,112 @@ def test_cells_of_a_workbook_are_read_as_they_are_shown(tmp_path: Path, refusal:
     assert read_xlsx(formula, ["a"]) == [{"a": "x", "b": ""}]
     message = refusal(read_xlsx, formula, ["a", "b"])
     assert "row 1, column `b`: holds a formula without a value" in message
+    assert "is empty; expected a header" in refusal(read_xlsx, workbook(path), ["a"])
 
 
-def test_a_file_that_is_no_workbook_is_refused(tmp_path: Path, refusal: Refusal) -> None:
-    path = workbook(tmp_path / "a.xlsx")
-    assert "is empty; expected a header" in refusal(read_xlsx, path, ["a"])
-    path.write_bytes(b"no zip")
-    assert "cannot be read as xlsx (BadZipFile" in refusal(read_xlsx, path, ["a"])
-    path.write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(5000))
-    assert "has a password, or is an old .xls file" in refusal(read_xlsx, path, ["a"])
+def all_lines(path: Path) -> list[Any]:
+    return list(read_json_lines(path))
+
+
+TABLE = partial(read_csv, columns=["a"], more=["b"])
+GB18030 = partial(csv_rows, columns=["a"], encoding="gb18030")
+ARRAY = partial(read_json_array, columns=["a"], more=["b"])
+SHEET = partial(read_xlsx, columns=["a"])
+
+
+@pytest.mark.parametrize(
+    ("read", "content", "said"),
+    [
+        (TABLE, "", ": is empty; expected a header with the columns a"),
+        (TABLE, "x,y\n1,2\n", ", row 1 (header): column `a` is missing; found: x, y"),
+        (TABLE, "a,b,a\n", ", row 1 (header): column `a` occurs more than once"),
+        (TABLE, "a,b,b\n", ", row 1 (header): column `b` occurs more than once"),
+        (TABLE, "a,b\n1,2\n1\n", ", row 2: has 1 cells, the header has 2"),
+        (TABLE, 'a,b\n1,2\n3,"4\n5,6\n', ", line 4: the file ends within a quoted cell"),
+        (TABLE, "a,b\n1,\0\n", ", line 2: holds a NUL character"),
+        (TABLE, "a,b\n1,2\n\ufeffa,b\n", ", line 3: begins with a byte order mark"),
+        (TABLE, "a,b\n1,甲\n".encode("gb18030"), ", line 2: not UTF-8 (byte 0xbc); if it is GBK, "),
+        (TABLE, "a,b\n1,甲\n".encode("utf-16"), ": is UTF-16; save it again in UTF-8: iconv -f"),
+        (TABLE, ",".join(["a"] * 1001), ", row 1 (header): has 1,001 columns; at most 1,000 are "),
+        (GB18030, "a\n甲\n", ": is UTF-8, not GB18030"),
+        (GB18030, b"a\n\xff\n", ", line 2: not GB18030 (byte 0xff); save it again as CSV in UTF-8"),
+        (all_lines, '{"a": 1}\n\n{"a": }', ", line 3: not JSON (Expecting value at character 7)"),
+        (all_lines, "{}\n[1]", ", line 2: expected a JSON object, found list"),
+        (all_lines, '{"a": 1, "a": 2}', ", line 1: field 'a' occurs more than once"),
+        (all_lines, '{"a": "\\ud800"}', ", line 1: holds half of a surrogate pair"),
+        (all_lines, '{"a": ' + "1" * 5000 + "}", ", line 1: Exceeds the limit (4300 digits) for"),
+        (all_lines, '{"a": ' + "[" * 100_000, ", line 1: JSON nested too deeply"),
+        (ARRAY, '[{"a": null}]', ", row 1, field `a`: None is not a text"),
+        (ARRAY, '[{"a": 1}, {"b": 1}]', ", row 2: field `a` is missing"),
+        (ARRAY, '[{"a": 1}, 1]', ", row 2: expected a JSON array of objects"),
+        (ARRAY, "[\n1 2]", ", line 2: not JSON (Expecting ',' delimiter"),
+        (ARRAY, '{"a": 1}', ": expected a JSON array of objects"),
+        (ARRAY, b"\xff", ", line 1: not UTF-8 (byte 0xff)"),
+        (SHEET, "no zip", ": cannot be read as xlsx (BadZipFile"),
+        (
+            SHEET,
+            b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(5000),
+            ": has a password, or is an old",
+        ),
+        (read_toml, "a = [", ": not TOML ("),
+        (read_toml, "a = 0x" + "f" * 17, ": not TOML (a number of too many digits)"),
+        (read_toml, "a = " + "[" * 20 + "]" * 20, ": not TOML (nested more than 16 deep"),
+        (read_toml, f"[{'a.' * 17}a]", ", line 1: a key of more than 16 parts"),
+        (read_yaml, "a: [", ": not YAML (while parsing a flow"),
+        (read_yaml, "a: 1\na: 2", ", line 1: key 'a' is there twice"),
+        (read_yaml, "a: !!python/name:os.system x", ": not YAML (could not determine a constr"),
+        (read_yaml, "a: 2024-99-99", ": not YAML (month must be in 1..12)"),
+        (read_yaml, "a: &a [*a]", ", line 1: is nested more than 16 deep"),
+        (read_yaml, f"a: {'1' * 101}", ", line 1: '11111"),
+        (read_yaml, 'a: "\\ud800"', ", line 1: holds half of a surrogate pair"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_its_place(
+    tmp_path: Path, refusal: Refusal, read: Any, content: str | bytes, said: str
+) -> None:
+    path = tmp_path / "a.file"
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    assert refusal(read, path).startswith(f"{path}{said}")
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "read", "content", "said"),
+    [
+        (
+            "MAX_BYTES",
+            5,
+            lambda path: readers.read_bytes(path, 5),
+            "123456",
+            ": is larger than 5 b",
+        ),
+        ("MAX_LINE", 5, TABLE, "a,b\n1,23456\n", ", line 2: is longer than 5 characters"),
+        ("MAX_LINE", 5, TABLE, 'a,b\n"1\n2\n3', ", line 4: its record is longer than 5 charact"),
+        ("MAX_RECORD_LINES", 2, TABLE, 'a,b\n"1\n2\n3\n4', "its record is longer than"),
+        ("MAX_CELLS", 9, TABLE, "a,b\n1,2\n", ", line 2: cannot be read as CSV (more than 9 cells"),
+        ("MAX_JSON_VALUES", 3, ARRAY, '[{"a": 1}, {"a": 1}]', ": holds more than 3 values"),
+        ("MAX_CONFIG_VALUES", 3, read_yaml, "a: [1, 2]", "stands for more than 3 values with each"),
+        ("MAX_PARTS", 3, SHEET, None, ": has more than 3 parts"),
+        ("MAX_ELEMENTS", 3, SHEET, None, ": unpacks to more than"),
+        ("MAX_ROWS", 1, SHEET, None, ": has more than 1 rows"),
+    ],
+)
+def test_a_file_beyond_a_limit_is_refused(
+    tmp_path: Path,
+    refusal: Refusal,
+    monkeypatch: pytest.MonkeyPatch,
+    limit: str,
+    value: int,
+    read: Any,
+    content: str | None,
+    said: str,
+) -> None:
+    path = workbook(tmp_path / "a.file.xlsx", ("a",), ("1",))
+    if content is not None:
+        path.write_text(content, "utf-8")
+    monkeypatch.setattr(readers, limit, value)
+    message = refusal(read, path)
+    assert message.startswith(str(path))
+    assert said.removeprefix(": ") in message
 
 
 # Characters that mean something to TOML, among any others.
@@ -151,7 +201,7 @@ TEXT = st.text(
 )
 NUMBER = st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
 VALUE = TEXT | st.booleans() | NUMBER
-TABLE = st.recursive(
+TABLES = st.recursive(
     st.dictionaries(TEXT, VALUE),
     lambda inner: st.dictionaries(
         TEXT, VALUE | inner | st.lists(inner, max_size=3) | st.lists(VALUE, max_size=3)
@@ -160,7 +210,7 @@ TABLE = st.recursive(
 )
 
 
-@given(TABLE)
+@given(TABLES)
 def test_written_toml_is_read_back(table: dict[str, object]) -> None:
     assert tomllib.loads(to_toml(table)) == table
 
@@ -173,20 +223,13 @@ def test_written_toml_has_lines_and_tables_as_people_write_them() -> None:
     )
 
 
-def test_toml_and_yaml_that_cannot_be_read_are_refused(tmp_path: Path, refusal: Refusal) -> None:
-    path = tmp_path / "a.file"
-    for text, toml_said, yaml_said in (
-        ("a = [", "not TOML (", ""),
-        ("a: [", "not TOML (", "not YAML (while parsing a flow"),
-        ("a: 1\na: 2", "not TOML (", "line 1: key 'a' is there twice"),
-        ("a: !!python/name:os.system x", "not TOML (", "could not determine a constructor"),
-    ):
-        path.write_text(text, "utf-8")
-        assert toml_said in refusal(read_toml, path)
-        assert not yaml_said or yaml_said in refusal(read_yaml, path)
+def test_yaml_has_dates_and_aliases(tmp_path: Path) -> None:
+    path = tmp_path / "a.yml"
     path.write_text("a: &x [1, {b: 2024-01-02}]\nc: *x", "utf-8")
     value = [1, {"b": datetime.date(2024, 1, 2)}]
     assert read_yaml(path) == {"a": value, "c": value}
+    path.write_text("# nothing", "utf-8")
+    assert read_yaml(path) is None
 
 
 @pytest.mark.parametrize("text", ["a\0b", "x" * 300, "a/" * 3000, "\ud800", "~nobody-here/x"])
