@@ -9,23 +9,22 @@ pictures, and what the statistic that the McBE paper prints implies (Lan et al.,
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-import scipy
-import seaborn as sns
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
+from scipy.stats import chi2
 
 from bench.analyses.compare_models import common_scores
-from bench.core.i18n import _, note, sentences
+from bench.core.i18n import _, note
 from bench.figures.style import (
     BIAS_PALETTE,
     FAINT,
     INK,
     WIDTH,
     colours,
+    heatmap_figure,
     label,
     set_title,
     style,
@@ -83,6 +82,23 @@ class Result(NamedTuple):
         """What the first rank means."""
         return _("least bias") if self.is_bias else _("best")
 
+    @property
+    def title(self) -> str:
+        """What was found, in one line."""
+        tested, pairs = self.test, self.pairs
+        about = {"k": tested.models, "n": tested.blocks, "units": self.units}
+        if math.isnan(tested.statistic):
+            return _("{k} models, ranked over {n} {units}", **about)
+        if tested.p >= ALPHA:
+            return _("No difference between {k} models could be shown over {n} {units}", **about)
+        apart = int((pairs.p_nemenyi < ALPHA).sum())
+        return _(
+            "{k} models differ over {n} {units}; {apart} of {pairs} pairs can be told apart",
+            apart=apart,
+            pairs=len(pairs),
+            **about,
+        )
+
 
 def compare(
     runs: Sequence[Run],
@@ -122,106 +138,35 @@ def tables(result: Result) -> dict[str, pd.DataFrame]:
 
 
 def findings(result: Result) -> list[str]:
-    """Say whether the models differ, which pairs do, and what was left out.
+    """Say whether the models differ, and what was left out.
 
-    The other tests, the reasons and the ties are in the tables.
+    The tests of pairs, the reasons and the ties are in the tables.
     """
-    tested, pairs, ranks = result.test, result.pairs, result.mean_ranks
-    k, n = tested.models, tested.blocks
+    tested, kinds = result.test, result.blocks.left_out.what
     titles = [short_title(headline) for headline in result.blocks.headlines]
-    about = {"k": k, "n": n, "units": result.units}
-    about["measure"] = (
-        _("By “{title}”", title=titles[0])
-        if len(titles) == 1
-        else _("By the scores of {n} tasks", n=len(titles))
-    )
-    about["around"] = _(
-        "Friedman's Q = {q} with {df} degrees of freedom, {p}; Kendall's W = {w}",
-        q=f"{tested.statistic:.1f}",
-        df=tested.df,
-        p=format_p(tested.p),
-        w=f"{tested.kendall_w:.2f}",
-    )
-    of_pairs = [
-        _(
-            "Nemenyi's test tells {apart} of {pairs} pairs of models apart at 5\u00a0%: "
-            "their mean ranks have to differ by {cd} of at most {most}.",
-            apart=int((pairs.p_nemenyi < ALPHA).sum()),
-            pairs=len(pairs),
-            cd=f"{critical_difference(k, n):.2f}",
-            most=k - 1,
-        )
-    ]
     if math.isnan(tested.statistic):
-        verdict = _(
-            "{measure}, Friedman's test is undefined for {k} models over {n} {units}: {why}.",
-            why=note(tested.note),
-            **about,
-        )
-    elif tested.p < ALPHA:
-        verdict = sentences(
-            [
-                _("{measure}, the {k} models differ over {n} {units} ({around}).", **about),
-                _(
-                    "By mean rank {first} comes first, which is {best}, and {last} last.",
-                    first=_with_interval(ranks.iloc[0]),
-                    best=result.best,
-                    last=_with_interval(ranks.iloc[-1]),
-                ),
-            ]
-        )
+        text = note(tested.note)
     else:
-        verdict = _(
-            "{measure}, no difference between the {k} models could be shown over {n} {units} "
-            "({around}).",
-            **about,
+        text = _(
+            "Friedman's Q = {q} with {df} degrees of freedom, {p}; Kendall's W = {w}",
+            q=f"{tested.statistic:.1f}",
+            df=tested.df,
+            p=format_p(tested.p),
+            w=f"{tested.kendall_w:.2f}",
         )
-        of_pairs.append(_("Where the test of all models shows nothing, its pairs are no finding."))
-    # With n blocks, the smallest p of Wilcoxon's test is 2 / 2^n.
-    if 2.0 ** (1 - n) * len(pairs) >= ALPHA:
-        too_few = _("So few blocks are too few for Wilcoxon's test of {n} pairs.", n=len(pairs))
-        of_pairs.append(too_few)
-    return [verdict, sentences(of_pairs), _left_out(result)]
-
-
-def _with_interval(row: pd.Series) -> str:
-    numbers = [f"{row.mean_rank:.1f}"]
-    if not math.isnan(row.ci_low):
-        low, high = f"{row.ci_low:.1f}", f"{row.ci_high:.1f}"
-        numbers.append(_("95\u00a0% interval {low} to {high}", low=low, high=high))
-    return _("{what} ({more})", what=row.model, more=_("; ").join(numbers))
-
-
-def _left_out(result: Result) -> str:
-    kinds, (blocks, models) = result.blocks.left_out.what, result.blocks.scores.shape
-    lost_blocks, lost_models = int((kinds == "block").sum()), int((kinds == "model").sum())
-    if kinds.empty:
-        return _("No block is left out: all {n} have a score of every model.", n=blocks)
-    return _(
-        "Left out for want of a score, see the table: {m} of {models} models, "
-        "{n} of {all} {units}.",
-        m=lost_models,
-        models=models + lost_models,
-        n=lost_blocks,
-        all=blocks + lost_blocks,
+    measure = titles[0] if len(titles) == 1 else _("scores of {n} tasks", n=len(titles))
+    verdict = _("{measure}: {title} ({around}).", measure=measure, title=result.title, around=text)
+    lost = _(
+        "Left out for want of a score, see the table: {m} models, {n} {units}.",
+        m=int((kinds == "model").sum()),
+        n=int((kinds == "block").sum()),
         units=result.units,
     )
-
-
-def title(result: Result) -> str:
-    """Say what the diagram shows, in one line."""
-    tested, pairs = result.test, result.pairs
-    about = {"k": tested.models, "n": tested.blocks, "units": result.units}
-    if math.isnan(tested.statistic):
-        return _("{k} models, ranked over {n} {units}", **about)
-    if tested.p >= ALPHA:
-        return _("No difference between {k} models could be shown over {n} {units}", **about)
-    return _(
-        "{k} models differ over {n} {units}; {apart} of {pairs} pairs can be told apart",
-        apart=int((pairs.p_nemenyi < ALPHA).sum()),
-        pairs=len(pairs),
-        **about,
-    )
+    # With n blocks, the smallest p of Wilcoxon's test is 2 / 2^n.
+    few = ""
+    if 2.0 ** (1 - tested.blocks) * len(result.pairs) >= ALPHA:
+        few = _("So few blocks are too few for Wilcoxon's test of {n} pairs.", n=len(result.pairs))
+    return [verdict, *filter(None, [few, lost if len(kinds) else ""])]
 
 
 def critical_difference_diagram(result: Result) -> Figure:
@@ -262,79 +207,33 @@ def critical_difference_diagram(result: Result) -> Figure:
     for artist in (*ax.lines, *ax.collections):
         artist.set_clip_on(False)  # a mean rank of 1 or k is at the very edge
     difference = critical_difference(k, result.test.blocks)
-    cd = f"{difference:.2f}"
-    cd_label = _("critical difference {cd}", cd=cd)
-    if difference > k - 1:
-        cd_label = _(
-            "critical difference {cd}, more than the {most} that ranks can differ",
-            cd=cd,
-            most=k - 1,
-        )
+    cd_label = _("critical difference {cd}", cd=f"{difference:.2f}")
     bar = [1, 1 + min(difference, k - 1)]
     ax.plot(bar, [1.0, 1.0], color=FAINT, lw=1.5, marker="|", ms=6, clip_on=False)
-    ax.annotate(
-        cd_label,
-        (1, 1.0),
-        xytext=(0, 4),
-        textcoords="offset points",
-        fontsize="x-small",
-        color=FAINT,
-    )
-    ax.set_xlim(1, k)
+    below: Any = {"xytext": (0, 4), "textcoords": "offset points", "fontsize": "x-small"}
+    ax.annotate(cd_label, (1, 1.0), color=FAINT, **below)
+    ax.set(xlim=(1, k), xticks=range(1, k + 1))
     ax.set_ylim(top=1.6)
-    ax.set_xticks(range(1, k + 1))
     ax.tick_params(labelsize="x-small")
     ax.grid(visible=False)
     worse = _("more bias") if result.is_bias else _("worse")
     ax.set_xlabel(_("mean rank; {worse} →", worse=worse), fontsize="small", loc="right")
-    set_title(fig, title(result), wrap=True)
-    fig.set_label(
-        _(
-            "{title}. Mean ranks over {n} {units}, 1 is {best}: {ranked}. "
-            "Critical difference {cd} (Nemenyi, 5 %).",
-            title=title(result),
-            n=result.test.blocks,
-            units=result.units,
-            best=result.best,
-            ranked=_(", ").join(f"{model} {rank:.1f}" for model, rank in means.items()),
-            cd=cd,
-        )
-    )
+    ranked = _(", ").join(f"{model} {rank:.1f}" for model, rank in means.items())
+    alt = _("Mean ranks, 1 is {best}: {ranked}.", best=result.best, ranked=ranked)
+    set_title(fig, result.title, wrap=True, alt=alt)
     return fig
 
 
 def ranks_by_block(result: Result, benchmark: str) -> Figure:
     """Draw each model's rank in each block as a heatmap; blocks that are left out are hatched."""
-    style()
     blocks = result.blocks
     order = list(blocks.ranks.mean().sort_values(kind="stable").index)
     left_out = list(blocks.left_out.name[blocks.left_out.what == "block"])
     ranks = blocks.ranks[order].reindex([*blocks.ranks.index, *left_out])
-    k = len(order)
-    width = max(0.75 * WIDTH, 2.6 + 0.75 * k)
-    height = 1.2 + 0.045 * max(map(len, order)) + 0.25 * len(ranks)
-    fig = Figure(figsize=(width, height), layout="constrained")
-    ax = fig.subplots()
-    sns.heatmap(
-        ranks,
-        ax=ax,
-        annot=True,
-        fmt=".0f" if (blocks.ranks % 1 == 0).all(axis=None) else ".1f",
-        annot_kws={"size": "small"},
-        cmap=BIAS_PALETTE,
-        vmin=1,
-        vmax=max(k, 2),
-        linewidths=1,
-        linecolor="white",
-        cbar=False,
-    )
-    for y, x in np.argwhere(ranks.isna().to_numpy()):
-        ax.add_patch(Rectangle((x, y), 1, 1, fill=False, hatch="///", edgecolor=FAINT, lw=0))
-    rows = [_block_label(benchmark, blocks.by, name) for name in ranks.index]
-    ax.set_yticks(np.arange(len(ranks)) + 0.5, rows, rotation=0)
-    columns = [wrap_label(name) for name in order]
-    ax.set_xticks(np.arange(k) + 0.5, columns, rotation=30, ha="right")
-    ax.set(xlabel="", ylabel="")
+    names = []
+    for name in ranks.index:
+        category, comma, task = name.rpartition(", ") if blocks.by != CATEGORY else (name, "", "")
+        names.append(f"{label(benchmark, category)}{comma}{task}")
     heading = _(
         "{model} ranks first in {n} of {all} {units}",
         model=order[0],
@@ -342,42 +241,28 @@ def ranks_by_block(result: Result, benchmark: str) -> Figure:
         all=len(blocks.ranks),
         units=result.units,
     )
-    set_title(fig, heading, wrap=True)
-    hatched = _("; hatched: {n} left out", n=len(left_out)) if left_out else ""
-    legend = _("rank in each: 1 (blue) is {best}{hatched}", best=result.best, hatched=hatched)
-    ax.set_title(legend, fontsize="small", fontweight="normal", color=FAINT)
-    fig.set_label(
-        _(
-            "Heatmap of ranks, {n} {units} by {models} models. {title}{hatched}; the scores are in "
-            "the table.",
-            n=len(ranks),
-            units=result.units,
-            models=k,
-            title=heading,
-            hatched=hatched,
-        )
+    hatched = _("hatched: {n} left out", n=len(left_out)) if left_out else ""
+    return heatmap_figure(
+        ranks.rename(columns=wrap_label),
+        ranks.map("{:g}".format).to_numpy(dtype=object),
+        (1 + len(order)) / 2,
+        (1, max(len(order), 2)),
+        BIAS_PALETTE,
+        names=names,
+        title=heading,
+        below=[_("rank in each: 1 (blue) is {best}", best=result.best), hatched],
+        height=1.2 + 0.045 * max(map(len, order)) + 0.25 * len(ranks),
     )
-    return fig
-
-
-def _block_label(benchmark: str, by: str, name: str) -> str:
-    category, _comma, task = name.rpartition(", ") if by != CATEGORY else (name, "", "")
-    return f"{label(benchmark, category)}, {task}" if task else label(benchmark, category)
 
 
 def published_models(models: Sequence[int]) -> pd.DataFrame:
     """Return p of the printed statistic by number of models, and whether it is the printed one."""
-    possible = models_that_fit()
-    rows = [(k, k - 1, f"{_chi2_p(float(PRINTED), k):.2e}", _yes(k in possible)) for k in models]
-    return pd.DataFrame(rows, columns=["models", "df", "p", "fits"])
-
-
-def models_that_fit(statistic: str = PRINTED, p: str = PRINTED_P, most: int = 40) -> list[int]:
-    """Return the numbers of models for which both printed numbers are possible."""
-    low, high = _bounds(statistic)
-    p_low, p_high = _bounds(p)
     # p falls as the statistic rises.
-    return [k for k in range(3, most + 1) if _chi2_p(high, k) < p_high and _chi2_p(low, k) > p_low]
+    (low, high), (p_low, p_high) = _bounds(PRINTED), _bounds(PRINTED_P)
+    k = pd.Series(list(models))
+    p, least, most = (chi2.sf(value, k - 1) for value in (float(PRINTED), high, low))
+    fits = np.where((least < p_high) & (most > p_low), "yes", "no")
+    return pd.DataFrame({"models": k, "df": k - 1, "p": map("{:.2e}".format, p), "fits": fits})
 
 
 def published_designs(
@@ -397,27 +282,21 @@ def published_designs(
         nearest to the printed one, at most n (k - 1)), `p`, `kendall_w`, and `fits`.
     """
     rows, printed = [], float(statistic)
+    (low, high), (p_low, p_high) = _bounds(statistic), _bounds(p)
     for what, n in blocks.items():
         step, offset = 12 / (n * models * (models + 1)), 3 * n * (models + 1)
-        parity = n * models * (models + 1) // 2 % 2
         nearest = math.floor((printed + offset) / step)
-        sums = np.array([s for s in range(nearest - 2, nearest + 4) if s % 2 == parity])
+        sums = np.arange(nearest - 2, nearest + 4)
+        sums = sums[sums % 2 == n * models * (models + 1) // 2 % 2]
         values = np.minimum(step * sums - offset, n * (models - 1))
         values = values[np.argsort(abs(values - printed), kind="stable")]
-        fits = [
-            value
-            for value in values
-            if _rounds_to(value, statistic) and _rounds_to(_chi2_p(value, models), p)
-        ]
-        value = float(fits[0] if fits else values[0])
-        w = value / (n * (models - 1))
-        rows.append((what, models, n, value, f"{_chi2_p(value, models):.4e}", w, _yes(bool(fits))))
+        own_p = chi2.sf(values, models - 1)
+        fits = (low <= values) & (values <= high) & (p_low <= own_p) & (own_p <= p_high)
+        value = float(values[np.argmax(fits)])
+        text, w = f"{chi2.sf(value, models - 1):.4e}", value / (n * (models - 1))
+        rows.append((what, models, n, value, text, w, "yes" if fits.any() else "no"))
     columns = ["what", "models", "blocks", "statistic", "p", "kendall_w", "fits"]
     return pd.DataFrame(rows, columns=columns)
-
-
-def _chi2_p(statistic: float, models: int) -> float:
-    return float(scipy.stats.chi2.sf(statistic, models - 1))
 
 
 def _bounds(printed: str) -> tuple[float, float]:
@@ -425,12 +304,3 @@ def _bounds(printed: str) -> tuple[float, float]:
     digits, _e, power = printed.partition("e")
     half = 0.5 * 10.0 ** (int(power or 0) - len(digits.partition(".")[2]))
     return float(printed) - half, float(printed) + half
-
-
-def _rounds_to(value: float, printed: str) -> bool:
-    low, high = _bounds(printed)
-    return low <= value <= high
-
-
-def _yes(fits: bool) -> str:
-    return "yes" if fits else "no"

@@ -14,20 +14,24 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_effectsize
 
 from bench import run
-from bench.analyses import compare_models, metric_cards
-from bench.analyses.compare_models import Compared, by_benchmark, compare, convergence, pictures
-from bench.analyses.compare_models.convergence import Measure, correlate, reliabilities
-from bench.analyses.compare_models.equivalence import findings as equivalent_pairs
-from bench.analyses.compare_models.equivalence import tests as equivalence
-from bench.analyses.compare_models.pairs import (
+from bench.analyses import compare_models
+from bench.analyses.compare_models import (
     NOTHING,
     UNEQUAL,
+    Compared,
     Pair,
+    by_benchmark,
     cohens_h,
+    compare,
+    convergence,
     pairs,
+    pictures,
     ranks,
     shares_of_ranks,
 )
+from bench.analyses.compare_models.convergence import Measure, correlate, reliabilities
+from bench.analyses.compare_models.equivalence import findings as equivalent_pairs
+from bench.analyses.compare_models.equivalence import tests as equivalence
 from bench.metrics.bootstrap import DRAWS, Replicates, Sample
 from bench.metrics.significance import LESS_READABLE, Comparison
 from bench.run import results
@@ -99,8 +103,7 @@ def test_effect_sizes_of_points_have_no_h() -> None:
     row = pairs({("a", "b"): Pair(first, second, {"ss": 8})}, "mcbe").iloc[0]
     assert np.isnan(row.h)
     assert row.d == pytest.approx(5 / np.std(np.linspace(40, 60, DRAWS)) / np.sqrt(40))
-    assert cohens_h(0.5, 0.5) == 0
-    assert cohens_h(1, 0) == pytest.approx(np.pi)
+    assert (cohens_h(0.5, 0.5), cohens_h(1, 0)) == (0, pytest.approx(np.pi))
 
 
 def test_what_cannot_be_compared_has_a_reason_and_no_number() -> None:
@@ -115,13 +118,16 @@ def test_what_cannot_be_compared_has_a_reason_and_no_number() -> None:
     assert "3 pairs could not be compared" in ambiguous
     assert "best" not in ambiguous
     assert "a has the best score, ahead of every other model with a score." in disambiguous
+    result = compared({"a": replicates(np.nan), "b": replicates(np.nan)})
+    assert pictures.ranks_by_model(result.pairs, result.ranks, "cbbq") is None
+    assert list(pictures.differences(result.pairs, result.ranks, "cbbq")) == []
 
 
 def test_scores_of_unequal_categories_are_compared_with_a_warning() -> None:
     models = {"a": replicates(0.3), "b": replicates(0.5, seed=2, sample=Sample(130, 13))}
-    row = compared(models).pairs.iloc[0]
-    assert (row.note, row.units) == (UNEQUAL, 130)
-    assert row.sentence.endswith(f"Note: {UNEQUAL}.")
+    result = compared(models)
+    assert (result.pairs.note[0], result.pairs.units[0]) == (UNEQUAL, 130)
+    assert compare_models.findings(result)[0].endswith(f"Note: {UNEQUAL}.")
 
 
 # A high share of stereotyped answers is worse, a high accuracy better.
@@ -151,19 +157,15 @@ def test_findings_are_never_stronger_than_the_tests() -> None:
     assert text.startswith("CBBQ: Ambiguous: share of stereotyped answers. mild has the best score")
     assert "cannot be told from alike." in text
     assert "2 of 3 pairs could be told apart in s_amb (adjusted p < 0.05)." in text
-    assert "No difference could be shown in 1; these data would have shown one of 0.0" in text
-    assert basis == "CBBQ: Of all 3 models, 80 answers in common could be read."
-    for row in compared(THREE).pairs.itertuples():
-        assert ("No difference" in row.sentence) == (row.p_adjusted >= 0.05)
+    assert basis == "CBBQ: Answers that could be read of all 3 models: 80."
     close = findings({str(k): replicates(0.3 + k / 1000, seed=k) for k in range(4)})[0]
     assert "Any of the models could be the best. 0 of 6 pairs could be told apart" in close
-    two = {"a": replicates(0.1), "b": replicates(0.9, seed=2)}
-    assert "a has the best score" in findings(two)[0]
-    assert "s_amb is 0.80 lower in a than in b" in findings(two)[0]
-    assert "no readable answer in common, so there are no ranks" in findings(two, 0)[-1]
+    two = findings({"a": replicates(0.1), "b": replicates(0.9, seed=2)})[0]
+    assert "a has the best score" in two
+    assert "s_amb is 0.80 lower in a than in b" in two
 
 
-@pytest.mark.parametrize("n", [2, 3, 12])
+@pytest.mark.parametrize("n", [2, 12])
 def test_pictures_show_pairs_and_ranks(n: int) -> None:
     names = [f"some-organisation/Model-{k}-Instruct-7B" for k in range(n)]
     result = compared({name: replicates(0.2 + 0.05 * k, seed=k) for k, name in enumerate(names)})
@@ -177,12 +179,6 @@ def test_pictures_show_pairs_and_ranks(n: int) -> None:
     assert "+0.05" in cells
     hatched = sum(bool(patch.get_hatch()) for patch in matrix.axes[0].patches)
     assert hatched == (result.pairs.p_adjusted >= 0.05).sum()
-
-
-def test_nothing_to_rank_has_no_picture() -> None:
-    result = compared({"a": replicates(np.nan), "b": replicates(np.nan)})
-    assert pictures.ranks_by_model(result.pairs, result.ranks, "cbbq") is None
-    assert list(pictures.differences(result.pairs, result.ranks, "cbbq")) == []
 
 
 @pytest.fixture(scope="module")
@@ -234,12 +230,6 @@ def test_a_leaderboard_has_the_best_first(asked: Any) -> None:
     assert by_metric["accuracy"] == sorted(by_metric["accuracy"], reverse=True)
     assert set(table[table.metric == "s_amb"].baseline) == {1 / 3}
     assert set(table.ranks) <= {"1 to 1", "2 to 2", "1 to 2"}
-
-
-def test_every_metric_has_a_card() -> None:
-    cards = metric_cards("compare_models")
-    assert list(cards) == ["metric", "definition", "formula", "source", "range", "ideal"]
-    assert {"p_adjusted", "p_equivalent", "reliability"} <= set(cards.metric)
 
 
 def pair_of(
@@ -351,27 +341,23 @@ def test_reliability_is_what_is_not_chance_of_items(five: list[Measure]) -> None
     assert found["A grasp"] == pytest.approx(1 - 0.01 / 2.5, abs=0.001)
     noisy = measure("C", "grasp", [1.0, 1.1, 0.9, 1.0], 5)
     assert reliabilities([noisy]).reliability.tolist() == [0.0]
-
-
-def test_findings_compare_one_trait_with_two(five: list[Measure]) -> None:
-    grasp, *others = convergence.findings(correlate(five))
+    orders = correlate(five)
+    grasp, *others = convergence.findings(orders)
     assert len(others) == 2
     assert "correlate by 1.00" in grasp
+    figure = drawn(convergence.matrix(orders, reliabilities(five)))
+    assert "1.00\nn = 5" in told(figure.axes[0])
 
 
-def test_three_models_are_too_few_for_a_sentence(five: list[Measure]) -> None:
+def test_too_few_models_or_one_score_have_no_order(five: list[Measure]) -> None:
     three = [one._replace(values=dict(list(one.values.items())[:3])) for one in five]
     found = correlate(three)
     assert found.rho.isna().all()
     assert set(found.reason) == {"3 models have both; 4 are needed at least"}
     assert "Too few models" in convergence.findings(found)[0]
     assert convergence.matrix(found, reliabilities(three)) is None
-
-
-def test_models_with_one_score_have_no_order(five: list[Measure]) -> None:
-    level = measure("C", "grasp", [1.0] * 5)
-    found = correlate([five[0], level])
-    assert found.reason.tolist() == ["all models have the same score"]
+    level = correlate([five[0], measure("C", "grasp", [1.0] * 5)])
+    assert level.reason.tolist() == ["all models have the same score"]
 
 
 @pytest.mark.slow
@@ -404,6 +390,4 @@ def test_runs_of_respondents_that_differ_in_bias_alone_agree(tmp_path: Path) -> 
     assert (found.n == 4).all()
     across = found.set_index(["first", "second"]).rho
     assert across["CBBQ s_amb", "NLI-CoAL directional_gap"] == pytest.approx(1)
-    figure = convergence.matrix(found, reliabilities(every))
-    assert figure is not None
-    assert "CBBQ s_amb" in figure.get_label()
+    assert convergence.matrix(found, reliabilities(every)) is not None

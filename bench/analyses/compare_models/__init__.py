@@ -5,40 +5,53 @@ for benchmark, runs in by_benchmark(opened(["reports/mine/runs/*/*"])).items():
     findings(result), leaderboard(results.table(runs), result)
 
 Every pair is compared on the answers that could be read of both, ranks are of those of all models.
+Resamples are drawn alike for all models (see `bench.metrics.bootstrap`), so differences are paired
+and clustered.
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
-from bench.analyses.compare_models import convergence, equivalence, pictures
-from bench.analyses.compare_models.pairs import (
-    DIFFERENT,
-    NOT_SHOWN,
-    UNDEFINED,
-    Pair,
-    metric_name,
-    of_headline,
-    pairs,
-    ranks,
-)
 from bench.benchmarks import module
 from bench.core.errors import BadInput, NoRuns
 from bench.core.i18n import _, note, sentences
 from bench.metrics.bootstrap import LEVEL, Place, Replicates
-from bench.metrics.headline import headline_rows, headlines, listing, range_text, short_title
-from bench.metrics.significance import LESS_READABLE
-from bench.metrics.table import ALL
+from bench.metrics.headline import headline_rows, headlines, listing, short_title
+from bench.metrics.significance import (
+    LESS_READABLE,
+    Comparison,
+    apart,
+    benjamini_hochberg,
+    compare_resamples,
+    comparison_sentence,
+    differs,
+    favours_less_readable,
+    readable_difference,
+)
+from bench.metrics.table import ALL, READABLE, Headline
 from bench.run.results import KEYS, Run, check_preset, labels
 from bench.tasks.request import of_judge
 
-__all__ = ["convergence", "equivalence", "pictures"]
-
-# Why a score on what could be read of all models is undefined.
+# Two ways to compute the same score differ by less.
+NOISE = 1e-9
+MODELS = ["task", "metric", "model_a", "model_b"]
+TEST = ["difference", "ci_low", "ci_high", "p", "p_adjusted", "d", "h", "detectable", "n", "units"]
+SHARES = ["n_asked", "readable_a", "readable_b", "p_readable"]
+BOUNDS = ["bound_low_a", "bound_high_a", "bound_low_b", "bound_high_b"]
+COLUMNS = [*MODELS, "verdict", "score_a", "score_b", *TEST, "error", "freedom", *SHARES, *BOUNDS]
+COLUMNS += ["note"]
+# The verdicts; the fourth is `bench.metrics.significance.LESS_READABLE`.
+DIFFERENT, NOT_SHOWN, UNDEFINED = "different", "no difference shown", "undefined"
+# Notes.
+NOTHING = "nothing that both answered"
+UNEQUAL = "one of them has no number in some categories, which are left out for it alone"
 UNREAD = "no answer that counts could be read of all models"
 
 
@@ -46,7 +59,7 @@ class Compared(NamedTuple):
     """Runs on one benchmark, compared.
 
     Attributes:
-        pairs, ranks: see `bench.analyses.compare_models.pairs`.
+        pairs, ranks: of the functions of these names.
         common: answers that could be read of all models; without any there are no ranks.
     """
 
@@ -56,15 +69,84 @@ class Compared(NamedTuple):
     common: int
 
 
+class Pair(NamedTuple):
+    """Headline scores of two models on the answers that could be read of both.
+
+    Attributes:
+        answers: how many these are, by task.
+        asked: one row per answer of both, readable or not: columns `task`, `stratum`, `unit`,
+            `first` and `second` (whether each could be read); None where all could be read.
+        bounds: of both, the lowest and highest that each headline score on `asked` could have been.
+    """
+
+    first: Replicates
+    second: Replicates
+    answers: Mapping[str, int]
+    asked: pd.DataFrame | None = None
+    bounds: tuple[Mapping[Place, tuple[float, float]], ...] = ({}, {})
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The answers of a run, read once: which of them could be read, and their scores."""
+
+    records: pd.DataFrame
+    items: pd.DataFrame
+    readable: pd.Series
+    room: Any
+    preset: str
+    # Two models often have the same answers in common as two others, so scores are kept.
+    _scores: dict[bytes, Replicates] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, run: Run, preset: str | None) -> "Answers":
+        """Read the answers of a run.
+
+        Raises:
+            BadInput: an unknown preset.
+        """
+        preset = preset or str(run.about["preset"])
+        check_preset(preset)
+        room = module("metrics", run.benchmark)
+        return cls(run.records, run.items, run.readable(), room, preset)
+
+    def replicates(self, names: pd.Index) -> Replicates:
+        """Compute headline scores, observed and resampled, of the readable answers in `names`."""
+        chosen = self.readable.to_numpy() & self.readable.index.isin(names)
+        key = chosen.tobytes()
+        if key not in self._scores:
+            rows = self.records[chosen]
+            self._scores[key] = (
+                self.room.replicates(rows, self.items, self.preset) if len(rows) else Replicates()
+            )
+        return self._scores[key]
+
+    def ranked(self, everyone: pd.Index, by_task: pd.Index) -> Replicates:
+        """Compute the headline scores that models are ranked by.
+
+        Args:
+            everyone, by_task: see `_common_answers`; scores over all tasks are of the former, those
+                of a task of the latter.
+        """
+        if len(by_task) == len(everyone):
+            return self.replicates(everyone)
+        scores = Replicates()
+        for names, over_tasks in ((everyone, True), (by_task, False)):
+            source = self.replicates(names)
+            for place, values in source.items():
+                if (place[1] == ALL) == over_tasks:
+                    scores.add(place, values, source.samples[place])
+        return scores
+
+
 def by_benchmark(runs: Sequence[Run]) -> dict[str, list[Run]]:
     """Return the runs on each benchmark that has two or more.
 
     Raises:
         NoRuns: there is none.
     """
-    grouped: dict[str, list[Run]] = {}
-    for run in runs:
-        grouped.setdefault(run.benchmark, []).append(run)
+    names = dict.fromkeys(run.benchmark for run in runs)
+    grouped = {name: [run for run in runs if run.benchmark == name] for name in names}
     comparable = {name: group for name, group in grouped.items() if len(group) > 1}
     if not comparable:
         raise NoRuns(
@@ -98,7 +180,10 @@ def compare(runs: Sequence[Run], preset: str | None = None) -> Compared:
         for name, answers in every.items()
         if len(everyone) and answers.readable.any()
     }
-    habits = {name: answers.habits() for name, answers in every.items()}
+    habits = {
+        name: answers.room.habits(answers.records, answers.items, answers.preset)
+        for name, answers in every.items()
+    }
     both = {(a, b): _pair(every[a], every[b]) for a, b in combinations(names, 2)}
     table = pairs(both, benchmarks[0])
     order = ranks(scores, table, benchmarks[0], habits)
@@ -125,74 +210,6 @@ def common_scores(runs: Sequence[Run], preset: str | None = None) -> pd.DataFram
     return pd.DataFrame(rows, columns=columns)
 
 
-@dataclass(frozen=True)
-class Answers:
-    """The answers of a run, read once: which of them could be read, and their scores."""
-
-    records: pd.DataFrame
-    items: pd.DataFrame
-    readable: pd.Series
-    benchmark: str
-    preset: str
-    # Two models often have the same answers in common as two others, so scores are kept.
-    _scores: dict[bytes, Replicates] = field(default_factory=dict, repr=False)
-
-    @classmethod
-    def of(cls, run: Run, preset: str | None) -> "Answers":
-        """Read the answers of a run.
-
-        Raises:
-            BadInput: an unknown preset.
-        """
-        preset = preset or str(run.about["preset"])
-        check_preset(preset)
-        return cls(run.records, run.items, run.readable(), run.benchmark, preset)
-
-    def habits(self) -> Mapping[Place, str]:
-        """Say of headline scores why they tell nothing of groups, where all answers are alike."""
-        habits: Mapping[Place, str] = module("metrics", self.benchmark).habits(
-            self.records, self.items, self.preset
-        )
-        return habits
-
-    def bounds(self, names: pd.Index) -> Mapping[Place, tuple[float, float]]:
-        """Return the lowest and highest possible headline scores of the records in `names`."""
-        bounds: Mapping[Place, tuple[float, float]] = module("metrics", self.benchmark).bounds(
-            self.records[self.readable.index.isin(names)], self.items, self.preset
-        )
-        return bounds
-
-    def replicates(self, names: pd.Index) -> Replicates:
-        """Compute headline scores, observed and resampled, of the readable answers in `names`."""
-        chosen = self.readable.to_numpy() & self.readable.index.isin(names)
-        key = chosen.tobytes()
-        if key not in self._scores:
-            replicates = module("metrics", self.benchmark).replicates
-            self._scores[key] = (
-                replicates(self.records[chosen], self.items, self.preset)
-                if chosen.any()
-                else Replicates()
-            )
-        return self._scores[key]
-
-    def ranked(self, everyone: pd.Index, by_task: pd.Index) -> Replicates:
-        """Compute the headline scores that models are ranked by.
-
-        Args:
-            everyone, by_task: see `_common_answers`; scores over all tasks are of the former, those
-                of a task of the latter.
-        """
-        if len(by_task) == len(everyone):
-            return self.replicates(everyone)
-        scores = Replicates()
-        for names, over_tasks in ((everyone, True), (by_task, False)):
-            source = self.replicates(names)
-            for place, values in source.items():
-                if (place[1] == ALL) == over_tasks:
-                    scores.add(place, values, source.samples[place])
-        return scores
-
-
 def _common_answers(every: Sequence[Answers]) -> tuple[pd.Index, pd.Index]:
     """Return the answers that could be read of all models, and those of all that could in the task.
 
@@ -200,42 +217,185 @@ def _common_answers(every: Sequence[Answers]) -> tuple[pd.Index, pd.Index]:
     """
     read = [answers.readable.index[answers.readable] for answers in every]
     read = [names for names in read if len(names)]
-    by_task = [
-        _intersection([part for part in parts if len(part)])
-        for task in dict.fromkeys(task for names in read for task in names.unique("task"))
-        for parts in [[names[names.get_level_values("task") == task] for names in read]]
-    ]
-    return _intersection(read), by_task[0].append(by_task[1:]) if by_task else _intersection([])
-
-
-def _intersection(every: Sequence[pd.Index]) -> pd.Index:
-    common = every[0] if every else pd.MultiIndex.from_frame(pd.DataFrame(columns=KEYS))
-    for names in every[1:]:
-        common = common.intersection(names)
-    return common
+    if not read:
+        nothing = pd.MultiIndex.from_frame(pd.DataFrame(columns=KEYS))
+        return nothing, nothing
+    by_task = []
+    for task in dict.fromkeys(task for names in read for task in names.unique("task")):
+        parts = [names[names.get_level_values("task") == task] for names in read]
+        by_task.append(reduce(pd.Index.intersection, [part for part in parts if len(part)]))
+    return reduce(pd.Index.intersection, read), by_task[0].append(by_task[1:])
 
 
 def _pair(first: Answers, second: Answers) -> Pair:
     """Score two models on the answers that could be read of both."""
     asked = first.readable.index.intersection(second.readable.index)
-    read = [answers.readable.reindex(asked).rename(None) for answers in (first, second)]
-    rows = pd.DataFrame({"first": read[0], "second": read[1]}, index=asked)
+    sides = {"first": first, "second": second}
+    rows = pd.DataFrame({name: side.readable.reindex(asked) for name, side in sides.items()})
     both = asked[rows.all(axis=1).to_numpy()]
     scored = (first.replicates(both), second.replicates(both), _count_by_task(both))
     rows = rows.reset_index()
     rows = rows[~rows.request.map(of_judge).astype(bool)]
-    if rows[["first", "second"]].all(axis=None):
+    if rows[[*sides]].all(axis=None):
         return Pair(*scored)
-    units = module("metrics", first.benchmark).units(first.items)
-    items = first.items.assign(unit=units).set_index("item_id")
-    rows["stratum"] = rows.item_id.map(items.category)
-    rows["unit"] = rows.item_id.map(items.unit)
-    return Pair(*scored, rows, (first.bounds(asked), second.bounds(asked)))
+    items = first.items.assign(unit=first.room.units(first.items)).set_index("item_id")
+    rows["stratum"], rows["unit"] = (rows.item_id.map(items[key]) for key in ("category", "unit"))
+    bounds = (
+        side.room.bounds(side.records[side.readable.index.isin(asked)], side.items, side.preset)
+        for side in sides.values()
+    )
+    return Pair(*scored, rows, tuple(bounds))
 
 
 def _count_by_task(names: pd.Index) -> Counter[str]:
     """Count answers by task, without those of a judge."""
     return Counter(task for task, _item, request, _repeat in names if not of_judge(str(request)))
+
+
+def pairs(compared: Mapping[tuple[str, str], Pair], benchmark: str) -> pd.DataFrame:
+    """Compare every pair of models in every headline score over all categories.
+
+    Args:
+        compared: by the names of both models.
+
+    Returns:
+        One row per headline (`task`, `metric`) and pair: `score_a` and `score_b` on the `n` answers
+        that could be read of both, of `n_asked`; what `bench.metrics.significance.Comparison`
+        holds; `p_adjusted` over the pairs of the headline; effect sizes `d` and `h` (for shares
+        only); the readable shares and p of their difference; the bounds of both scores on all
+        that was asked; and the `verdict`.
+    """
+    rows = []
+    for headline in module("metrics", benchmark).HEADLINES:
+        place = (ALL, headline.task, headline.metric)
+        if all(place not in pair.first for pair in compared.values()):
+            continue
+        part = [_row(names, pair, headline) for names, pair in compared.items()]
+        for row, p in zip(part, benjamini_hochberg([row["p"] for row in part]), strict=True):
+            row["p_adjusted"] = float(p)
+            row["verdict"] = _verdict(row, headline.biased_is_high)
+        rows += part
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _row(names: tuple[str, str], pair: Pair, headline: Headline) -> dict[str, Any]:
+    place, nan = (ALL, headline.task, headline.metric), np.nan
+    n = sum(count for task, count in pair.answers.items() if headline.task in (ALL, task))
+    row: dict[str, Any] = dict(zip(MODELS, (*place[1:], *names), strict=True))
+    row |= {"n": n, **dict(zip(SHARES, (n, 1.0, 1.0, 1.0), strict=True))}
+    if pair.asked is not None:
+        asked = pair.asked[(pair.asked.task == headline.task) | (headline.task == ALL)]
+        if len(asked):
+            readable = (float(asked["first"].mean()), float(asked.second.mean()))
+            values = (len(asked), *readable, readable_difference(asked).p)
+            row |= dict(zip(SHARES, values, strict=True))
+    for side, bounds in zip("ab", pair.bounds, strict=True):
+        row[f"bound_low_{side}"], row[f"bound_high_{side}"] = bounds.get(place, (nan, nan))
+    if place not in pair.first or place not in pair.second:
+        return row | Comparison(nan, nan, nan, nan, 0, nan, NOTHING)._asdict()
+    first, second = pair.first[place], pair.second[place]
+    samples = [side.samples[place] for side in (pair.first, pair.second)]
+    tested = compare_resamples(first - second, min(samples), np.ptp(headline.limits))
+    if samples[0] != samples[1] and not tested.note:
+        tested = tested._replace(note=UNEQUAL)
+    row |= tested._asdict() | {"score_a": float(first[0]), "score_b": float(second[0])}
+    error = nan if np.isnan(tested.p) else float(np.nanstd((first - second)[1:]))
+    row["d"] = tested.difference / (error * np.sqrt(tested.units)) if error > NOISE else nan
+    row["h"] = cohens_h(row["score_a"], row["score_b"]) if headline.limits == (0, 1) else nan
+    return row
+
+
+def cohens_h(first: float, second: float) -> float:
+    """Compute Cohen's h of two shares."""
+    a, b = 2 * np.arcsin(np.sqrt([first, second]))
+    return float(a - b)
+
+
+def _verdict(row: Mapping[str, Any], biased_is_high: bool) -> str:
+    """Judge a pair: no model is the better one for being read less often."""
+    readable, p = row["readable_a"] - row["readable_b"], row["p_readable"]
+    if not row["p_adjusted"] < 1 - LEVEL:
+        if differs(readable, p):
+            return LESS_READABLE
+        return UNDEFINED if np.isnan(row["p_adjusted"]) else NOT_SHOWN
+    gain = -row["difference"] if biased_is_high else row["difference"]
+    bounds = [(row[f"bound_low_{side}"], row[f"bound_high_{side}"]) for side in "ab"]
+    hollow = favours_less_readable(gain, readable, p) and not apart(*bounds)
+    return LESS_READABLE if hollow else DIFFERENT
+
+
+def ranks(
+    scores: Mapping[str, Replicates],
+    table: pd.DataFrame,
+    benchmark: str,
+    habits: Mapping[str, Mapping[Place, str]] | None = None,
+) -> pd.DataFrame:
+    """Rank models, the best first, and say which ranks the tests leave open.
+
+    Args:
+        scores: by model, headline scores on the answers that could be read of all models.
+        table: `pairs` of these models.
+        habits: by model, why a score tells nothing of groups, where all answers are alike.
+
+    Returns:
+        One row per headline and model with a score: `score`, `rank`, `ranks_from` and `ranks_to`
+        (NaN where a pair could not be tested), `shares` (how often it has each rank over the
+        resamples, which overstate how sure the order of a close pair is) and `habit`.
+    """
+    rows = []
+    for headline in module("metrics", benchmark).HEADLINES:
+        place, sign = (ALL, headline.task, headline.metric), 1 if headline.biased_is_high else -1
+        known = {
+            name: replicates[place]
+            for name, replicates in scores.items()
+            if not np.isnan(replicates.get(place, [np.nan])[0])
+        }
+        if not known:
+            continue
+        values = np.round(sign * np.stack(list(known.values())) / NOISE) * NOISE
+        tested = of_headline(table, headline)
+        tested = tested[tested.model_a.isin(known) & tested.model_b.isin(known)]
+        shares = shares_of_ranks(values[:, 1:][:, ~np.isnan(values[:, 1:]).any(0)])
+        for k, name in enumerate(known):
+            rank = 1 + int((values[:, 0] < values[k, 0]).sum())
+            own = tested[(tested.model_a == name) | (tested.model_b == name)]
+            shown = own[own.verdict == DIFFERENT]
+            higher = (shown.difference > 0) == (shown.model_a == name)
+            better = int((higher == headline.biased_is_high).sum())
+            first, last = 1.0 + better, float(len(known) - (len(shown) - better))
+            if own.p.isna().any() or len(own) < len(known) - 1:
+                first, last = np.nan, np.nan
+            habit = (habits or {}).get(name, {}).get(place, "")
+            rows.append((*place[1:], name, known[name][0], rank, first, last, shares[k], habit))
+    columns = ["task", "metric", "model", "score", "rank", "ranks_from", "ranks_to", "shares"]
+    return pd.DataFrame(rows, columns=[*columns, "habit"])
+
+
+def shares_of_ranks(values: np.ndarray) -> np.ndarray:
+    """Count how often each model has each rank.
+
+    Args:
+        values: float64 [models, resamples], the lowest the best.
+
+    Returns:
+        float64 [models, ranks]; equal models share their ranks. NaN without resamples.
+    """
+    n = len(values)
+    better = (values[None] < values[:, None]).sum(1)
+    equal = (values[None] == values[:, None]).sum(1)
+    places = np.arange(n)[None, :, None]
+    held = ((better[:, None] <= places) & (places < (better + equal)[:, None])) / equal[:, None]
+    return held.mean(2) if values.shape[1] else np.full((n, n), np.nan)
+
+
+def of_headline(table: pd.DataFrame, headline: Headline) -> pd.DataFrame:
+    """Return the rows of a headline."""
+    return table[(table.task == headline.task) & (table.metric == headline.metric)]
+
+
+def metric_name(task: str, metric: str) -> str:
+    """Name a headline score in a sentence."""
+    return metric if metric != "score" else f"score ({task})"
 
 
 def leaderboard(scores: pd.DataFrame, result: Compared) -> pd.DataFrame:
@@ -248,22 +408,17 @@ def leaderboard(scores: pd.DataFrame, result: Compared) -> pd.DataFrame:
         Their rows, with the `ranks` that the tests leave open.
     """
     known = result.ranks[result.ranks.ranks_from.notna()]
-    open_ranks = {
-        (
-            row["task"],
-            row["metric"],
-            row["model"],
-        ): f"{row['ranks_from']:.0f} to {row['ranks_to']:.0f}"
-        for row in known.to_dict("records")
-    }
+    keys = known[["task", "metric", "model"]].itertuples(index=False, name=None)
+    ends = known[["ranks_from", "ranks_to"]].itertuples(index=False, name=None)
+    texts = {key: f"{low:.0f} to {high:.0f}" for key, (low, high) in zip(keys, ends, strict=True)}
     parts = []
     own = module("metrics", result.benchmark).HEADLINES
     for headline, ranked in zip(headlines(scores, result.benchmark), own, strict=True):
         rows = headline_rows(scores, headline)
         rows = rows[rows.category == ALL].sort_values("score", ascending=headline.biased_is_high)
         # Ranks are of common answers in any case, under the headline's own name.
-        keys = [(ranked.task, ranked.metric, model) for model in rows.model]
-        parts.append(rows.assign(ranks=[open_ranks.get(key, "") for key in keys]))
+        own_ranks = [texts.get((ranked.task, ranked.metric, name), "") for name in rows.model]
+        parts.append(rows.assign(ranks=own_ranks))
     columns = ["task", "metric", "model", "score", "ci_low", "ci_high", "bound_low", "bound_high"]
     columns += ["ranks", "n", "valid_rate", "baseline", "note"]
     return pd.concat(parts)[columns].reset_index(drop=True)
@@ -272,26 +427,18 @@ def leaderboard(scores: pd.DataFrame, result: Compared) -> pd.DataFrame:
 def findings(result: Compared) -> list[str]:
     """Say for each headline which model is best and how many pairs differ."""
     models = len({*result.pairs.model_a, *result.pairs.model_b})
-    lines = []
-    for headline in module("metrics", result.benchmark).HEADLINES:
+    room, lines = module("metrics", result.benchmark), []
+    for headline in room.HEADLINES:
         rows = of_headline(result.pairs, headline)
         if len(rows):
-            what = metric_name(headline.task, headline.metric)
             leader = _leader(of_headline(result.ranks, headline))
-            verdict = sentences([leader, _told_apart(rows, what)])
+            told = _one_pair(rows, room.UNITS) if len(rows) == 1 else _told_apart(rows)
+            verdict = sentences([leader, told])
             lines.append(_("{title}. {said}", title=short_title(headline), said=verdict))
-    if result.common:
+    basis = _("No two models were asked the same, so none are compared.")
+    if models:
         count = f"{result.common:,}"
-        basis = _(
-            "Of all {models} models, {n} answers in common could be read.", models=models, n=count
-        )
-    elif models:
-        basis = _(
-            "{models} models have no readable answer in common, so there are no ranks.",
-            models=models,
-        )
-    else:
-        basis = _("No two models were asked the same, so none are compared.")
+        basis = _("Answers that could be read of all {models} models: {n}.", models=models, n=count)
     title = module("data", result.benchmark).TITLE
     return [_("{title}: {sentence}", title=title, sentence=line) for line in [*lines, basis]]
 
@@ -301,64 +448,60 @@ def _leader(order: pd.DataFrame) -> str:
     if len(order) < 2 or order.ranks_from.isna().any():
         return ""
     leader = order[order["rank"] == 1].iloc[0]
+    name = leader.model
     if leader.habit:
-        reason = note(leader.habit)
-        told = [
-            _("{model} has the best score by habit alone: {why}.", model=leader.model, why=reason)
-        ]
-        for model in order[order.habit == ""].sort_values("rank").model.head(1):
-            told.append(_("Of the others, {model} has the best score.", model=model))
-        return sentences(told)
-    others = [model for model in order.model[order.ranks_from == 1] if model != leader.model]
+        why = note(leader.habit)
+        text = _("{model} has the best score by habit alone: {why}.", model=name, why=why)
+        best = order[order.habit == ""].sort_values("rank").model.head(1)
+        told = [_("Of the others, {model} has the best score.", model=other) for other in best]
+        return sentences([text, *told])
+    others = [model for model in order.model[order.ranks_from == 1] if model != name]
     if len(others) == len(order) - 1:
         return _("Any of the models could be the best.")
     if not others:
-        return _(
-            "{model} has the best score, ahead of every other model with a score.",
-            model=leader.model,
-        )
+        return _("{model} has the best score, ahead of every other model with a score.", model=name)
     return _(
         "{model} has the best score, and cannot be told from {others}.",
-        model=leader.model,
+        model=name,
         others=listing(others),
     )
 
 
-def _told_apart(rows: pd.DataFrame, what: str) -> str:
-    """Say how many pairs differ, and what came of the others; of a single pair, all of it."""
-    if len(rows) == 1:
-        return str(rows.sentence.iloc[0])
-    counts = rows.verdict.value_counts().reindex(
-        [DIFFERENT, NOT_SHOWN, LESS_READABLE, UNDEFINED], fill_value=0
-    )
-    tested = int(rows.p_adjusted.notna().sum())
-    parts = []
-    if tested:
-        parts.append(
-            _(
-                "{n} of {all} pairs could be told apart in {what} (adjusted p < {p}).",
-                n=counts[DIFFERENT],
-                all=tested,
-                what=what,
-                p=f"{1 - LEVEL:.2f}",
-            )
+def _one_pair(rows: pd.DataFrame, units: str) -> str:
+    """Describe the only pair, never more strongly than its verdict."""
+    (row,) = rows.to_dict("records")
+    tested = Comparison(**{str(name): row[name] for name in Comparison._fields})
+    names = (row["model_a"], row["model_b"], metric_name(row["task"], row["metric"]))
+    parts = [comparison_sentence(tested, *names, p=row["p_adjusted"], units=units)]
+    if min(row["readable_a"], row["readable_b"]) < READABLE:
+        n, asked = f"{row['n']:,}", f"{row['n_asked']:,}"
+        text = _(
+            "This is on the {n} of {asked} answers that could be read of both.", n=n, asked=asked
         )
-    detectable = rows.detectable[(rows.verdict == NOT_SHOWN) & (rows.detectable > 0)]
-    if len(detectable):
-        parts.append(
-            _(
-                "No difference could be shown in {n}; these data would have shown one of {sizes}.",
-                n=counts[NOT_SHOWN],
-                sizes=range_text(f"{detectable.min():.2f}", f"{detectable.max():.2f}"),
-            )
+        parts.append(text)
+    if row["verdict"] == LESS_READABLE:
+        parts.append(_("What differs is how often they can be read."))
+    if tested.note == UNEQUAL:
+        parts.append(_("Note: {note}.", note=note(tested.note)))
+    return sentences(parts)
+
+
+def _told_apart(rows: pd.DataFrame) -> str:
+    """Say how many pairs differ, and what came of the others."""
+    counts = rows.verdict.value_counts()
+    parts = [
+        _(
+            "{n} of {all} pairs could be told apart in {what} (adjusted p < {p}).",
+            n=counts.get(DIFFERENT, 0),
+            all=int(rows.p_adjusted.notna().sum()),
+            what=metric_name(rows.task.iloc[0], rows.metric.iloc[0]),
+            p=f"{1 - LEVEL:.2f}",
         )
-    if counts[LESS_READABLE]:
-        unread = _(
-            "In {n} pairs, what differs is how often the models can be read.",
-            n=counts[LESS_READABLE],
-        )
-        parts.append(unread)
-    if counts[UNDEFINED]:
+    ]
+    if unread := counts.get(LESS_READABLE, 0):
+        text = _("In {n} pairs, what differs is how often the models can be read.", n=unread)
+        parts.append(text)
+    if undefined := counts.get(UNDEFINED, 0):
         reason = note(rows.note[rows.verdict == UNDEFINED].iloc[0])
-        parts.append(_("{n} pairs could not be compared: {why}.", n=counts[UNDEFINED], why=reason))
+        parts.append(_("{n} pairs could not be compared: {why}.", n=undefined, why=reason))
     return sentences(parts)

@@ -27,11 +27,11 @@ from matplotlib.figure import Figure
 
 from bench.benchmarks import module
 from bench.benchmarks import names as benchmark_names
-from bench.core.i18n import _
+from bench.core.i18n import _, sentences
 from bench.figures.style import FAINT, INK, WIDTH, set_title, style
 from bench.metrics import correlation
 from bench.metrics.bootstrap import interval
-from bench.metrics.headline import range_text
+from bench.metrics.headline import listing, range_text
 from bench.metrics.table import ALL, GRASP, PREFERENCE
 from bench.run.results import Run, labels
 
@@ -124,45 +124,31 @@ def findings(orders: pd.DataFrame) -> list[str]:
     across = orders[orders.kind != SAME]
     known = across[across.rho.notna()]
     if known.empty:
+        most = int(across.n.max()) if len(across) else 0
         return [
             _(
                 "Too few models for a comparison of benchmarks: {n} have two measures; {least} are "
                 "needed at least.",
-                n=int(across.n.max()) if len(across) else 0,
+                n=most,
                 least=LEAST,
             )
         ]
-    lines = []
-    for trait in (GRASP, PREFERENCE):
-        rows = known[(known.kind == CONVERGENT) & (known.trait_first == trait)]
-        if len(rows):
-            lines.append(
-                _(
-                    "Over {n} models, measures of {trait} from different benchmarks correlate by "
-                    "{rho} ({pairs} pairs, mean of Spearman's ρ {mean}).",
-                    **_summary(rows),
-                    trait=_(trait),
-                )
-            )
-    rows = known[known.kind == DISCRIMINANT]
-    if len(rows):
-        lines.append(
-            _(
-                "Measures of grasp and of preference correlate by {rho} over {n} models ({pairs} "
-                "pairs, mean {mean}).",
-                **_summary(rows),
-            )
+    same = known[known.kind == CONVERGENT]
+    groups = {trait: same[same.trait_first == trait] for trait in (GRASP, PREFERENCE)}
+    groups[listing([_(GRASP), _(PREFERENCE)])] = known[known.kind == DISCRIMINANT]
+    return [
+        _(
+            "Over {n} models, measures of {trait} correlate by {rho} "
+            "({pairs} pairs, mean of Spearman's ρ {mean}).",
+            n=range_text(str(rows.n.min()), str(rows.n.max())),
+            trait=_(trait),
+            rho=range_text(f"{rows.rho.min():z.2f}", f"{rows.rho.max():z.2f}"),
+            pairs=len(rows),
+            mean=f"{rows.rho.mean():z.2f}",
         )
-    return lines
-
-
-def _summary(rows: pd.DataFrame) -> dict[str, object]:
-    return {
-        "n": range_text(str(rows.n.min()), str(rows.n.max())),
-        "rho": range_text(f"{rows.rho.min():z.2f}", f"{rows.rho.max():z.2f}"),
-        "pairs": len(rows),
-        "mean": f"{rows.rho.mean():z.2f}",
-    }
+        for trait, rows in groups.items()
+        if len(rows)
+    ]
 
 
 def _spearman(
@@ -207,20 +193,11 @@ def matrix(orders: pd.DataFrame, reliability: pd.DataFrame) -> Figure | None:
         return None
     style()
     names, traits = list(reliability.measure), list(reliability.trait)
-    values = np.full((len(names), len(names)), np.nan)
-    texts = np.full(values.shape, "", dtype=object)
-    described = []
-    for first, second, n, value in zip(
-        orders["first"], orders.second, orders.n, orders.rho, strict=True
-    ):
-        cell = names.index(second), names.index(first)
-        values[cell], texts[cell] = value, _("n = {n}", n=n)
-        if not np.isnan(value):
-            rho = f"{value:z.2f}"
-            texts[cell] = f"{rho}\n{texts[cell]}"
-            described.append(
-                _("{first} and {second}: ρ = {rho}", first=first, second=second, rho=rho)
-            )
+    values = orders.pivot_table("rho", "second", "first").reindex(index=names, columns=names)
+    texts = pd.DataFrame("", names, names)
+    for row in orders.to_dict("records"):
+        rho = f"{row['rho']:z.2f}\n" if row["rho"] == row["rho"] else ""
+        texts.loc[row["second"], row["first"]] = rho + _("n = {n}", n=row["n"])
     size = 0.75 * len(names)
     fig = Figure(figsize=(min(WIDTH, 1.9 + size), 1.7 + size * 0.8), layout="constrained")
     ax = fig.subplots()
@@ -239,8 +216,7 @@ def matrix(orders: pd.DataFrame, reliability: pd.DataFrame) -> Figure | None:
     for k, value in enumerate(reliability.reliability):
         text = f"({value:.2f})" if value == value else "(–)"
         ax.text(k + 0.5, k + 0.5, text, ha="center", va="center", fontsize="x-small", color=INK)
-    for k in range(1, len(names)):
-        if traits[k] != traits[k - 1]:
+        if k and traits[k] != traits[k - 1]:
             ax.axhline(k, color=FAINT, lw=1)
             ax.axvline(k, color=FAINT, lw=1)
     centres = np.arange(len(names)) + 0.5
@@ -250,26 +226,8 @@ def matrix(orders: pd.DataFrame, reliability: pd.DataFrame) -> Figure | None:
     ]
     ax.set_xticks(centres, names, rotation=40, ha="right", fontsize="small")
     ax.set_yticks(centres, rows, rotation=0, fontsize="small")
+    ax.set(xlabel="", ylabel="")
     ax.grid(visible=False)
-    heading = _matrix_title(orders)
-    set_title(fig, heading, wrap=True)
-    text = _("{text}.", text=_("; ").join(described))
-    fig.set_label(_("{title}. {said}", title=heading, said=text))
+    heading = _("How measures order models alike (reliability on the diagonal)")
+    set_title(fig, heading, wrap=True, alt=sentences(findings(orders)))
     return fig
-
-
-def _matrix_title(orders: pd.DataFrame) -> str:
-    means = orders.groupby("kind").rho.mean()
-    same, apart = means.get(CONVERGENT, np.nan), means.get(DISCRIMINANT, np.nan)
-    if np.isnan(same) or np.isnan(apart):
-        return _("How measures order models alike (reliability on the diagonal)")
-    values = {"same": f"{same:z.2f}", "apart": f"{apart:z.2f}"}
-    if same > apart:
-        return _(
-            "Measures of one trait go together more (mean ρ {same}) than those of two ({apart})",
-            **values,
-        )
-    return _(
-        "Measures of one trait go together no more (mean ρ {same}) than those of two ({apart})",
-        **values,
-    )

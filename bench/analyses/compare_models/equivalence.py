@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtr, stdtrit
 
-from bench.analyses.compare_models.pairs import MODELS, metric_name, of_headline
+from bench.analyses.compare_models import MODELS, metric_name, of_headline
 from bench.benchmarks import module
 from bench.core.errors import BadInput
 from bench.core.i18n import _
@@ -33,7 +33,7 @@ def tests(pairs: pd.DataFrame, margin: float, benchmark: str) -> pd.DataFrame:
     """Test of every pair whether each model is not worse than the other by `margin`.
 
     Args:
-        pairs: of `bench.analyses.compare_models.pairs`; without a standard error they are left out.
+        pairs: of `bench.analyses.compare_models`; without a standard error they are left out.
         margin: in the unit of the score: 0.05 of a share, 5 of 100 points.
 
     Returns:
@@ -51,16 +51,22 @@ def tests(pairs: pd.DataFrame, margin: float, benchmark: str) -> pd.DataFrame:
         rows = rows[rows.error.notna()].copy()
         if rows.empty:
             continue
-        # How much worse the first model is than the second.
-        worse = rows.difference if headline.biased_is_high else -rows.difference
-        p = np.concatenate([_p(worse, rows, margin), _p(-worse, rows, margin)])
+        error, freedom = rows.error.to_numpy(dtype=float), rows.freedom.to_numpy(dtype=float)
+        # How much worse the first model is than the second, and the other way round.
+        worse = rows.difference.to_numpy(float) * (1 if headline.biased_is_high else -1)
+        t = (np.stack([worse, -worse]) - margin) / np.maximum(error, NOISE)
+        # p is never below that of a sign test.
+        p = np.maximum(stdtr(freedom, t), 0.5 ** rows.units.to_numpy(float))
         # No model is shown to be not worse on the answers that a refusing model left.
-        p[np.tile(rows.verdict == LESS_READABLE, 2)] = np.nan
-        rows[ONE_SIDED] = benjamini_hochberg(p).reshape(2, -1).T
-        rows["p_equivalent"] = rows[ONE_SIDED].max(axis=1)
-        arm = stdtrit(rows.freedom, 1 - ALPHA) * rows.error
-        rows["low_90"], rows["high_90"] = rows.difference - arm, rows.difference + arm
-        rows["margin"] = margin
+        p[:, rows.verdict == LESS_READABLE] = np.nan
+        rows[ONE_SIDED] = benjamini_hochberg(p.ravel()).reshape(2, -1).T
+        arm = stdtrit(freedom, 1 - ALPHA) * error
+        rows = rows.assign(
+            p_equivalent=rows[ONE_SIDED].max(axis=1),
+            low_90=rows.difference - arm,
+            high_90=rows.difference + arm,
+            margin=margin,
+        )
         rows["sentence"] = [_sentence(row) for row in rows.to_dict("records")]
         parts.append(rows[COLUMNS])
     return pd.concat(parts[1:] or parts, ignore_index=True)
@@ -76,46 +82,37 @@ def findings(table: pd.DataFrame, benchmark: str) -> list[str]:
     ]
 
 
-def _p(worse: pd.Series, rows: pd.DataFrame, margin: float) -> np.ndarray:
-    """Return one-sided p for being worse by the margin; never below that of a sign test."""
-    error, units = (rows[name].to_numpy(dtype=float) for name in ("error", "units"))
-    t = (worse.to_numpy(dtype=float) - margin) / np.maximum(error, NOISE)
-    return np.maximum(stdtr(rows.freedom.to_numpy(dtype=float), t), 0.5**units)
-
-
 def _sentence(row: Mapping[Any, Any]) -> str:
-    first, second = row["p_a_not_worse"], row["p_b_not_worse"]
-    about = {"first": row["model_a"], "second": row["model_b"]}
+    p = [row[name] for name in ONE_SIDED]
+    models = [row["model_a"], row["model_b"]]
+    if p[1] < p[0] and max(p) >= ALPHA > min(p):
+        models.reverse()
+    about = {"first": models[0], "second": models[1], "margin": f"{row['margin']:g}"}
     about["what"] = metric_name(row["task"], row["metric"])
-    if row["verdict"] == LESS_READABLE:
+    low, high = f"{row['low_90']:+.2f}", f"{row['high_90']:+.2f}"
+    about["around"] = _("90\u00a0% interval {low} to {high}", low=low, high=high)
+    if np.isnan(p).any():
         return _(
             "{first} and {second} are not tested against a margin in {what}: what differs is how "
             "often they can be read.",
             **about,
         )
-    about["margin"] = f"{row['margin']:g}"
-    low, high = f"{row['low_90']:+.2f}", f"{row['high_90']:+.2f}"
-    interval = _("90\u00a0% interval {low} to {high}", low=low, high=high)
-    if max(first, second) < ALPHA:
+    if max(p) < ALPHA:
         return _(
             "{first} and {second} are equivalent in {what}: they differ by less than {margin} "
             "({around}, adjusted {p}).",
             **about,
-            around=interval,
-            p=format_p(max(first, second)),
+            p=format_p(max(p)),
         )
-    if min(first, second) < ALPHA:
-        if second < first:
-            about |= {"first": row["model_b"], "second": row["model_a"]}
+    if min(p) < ALPHA:
         return _(
             "{first} is not worse than {second} in {what} by {margin} or more (adjusted {p}); that "
             "they are equivalent could not be shown.",
             **about,
-            p=format_p(min(first, second)),
+            p=format_p(min(p)),
         )
     return _(
         "Neither of {first} and {second} could be shown to be not worse in {what} by {margin} or "
         "more ({around}).",
         **about,
-        around=interval,
     )

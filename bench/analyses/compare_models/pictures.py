@@ -1,6 +1,6 @@
 """Pictures of models against each other: which differ from which, and which rank each may have."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,10 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from bench.analyses.compare_models.pairs import DIFFERENT, of_headline
+from bench.analyses.compare_models import DIFFERENT, of_headline
 from bench.benchmarks import module
-from bench.core.i18n import _, sentences
-from bench.figures.style import BIAS_PALETTE, FAINT, INK, WIDTH, diverging_norm, set_title, style
+from bench.core.i18n import _
+from bench.figures.style import BIAS_PALETTE, FAINT, INK, WIDTH, set_title, style
 from bench.metrics.headline import range_text, short_title
 from bench.metrics.table import Headline
 
@@ -28,16 +28,47 @@ def differences(
     Hatched where no difference could be shown.
 
     Args:
-        pairs, ranks: of `bench.analyses.compare_models.pairs`.
+        pairs, ranks: of `bench.analyses.compare_models`.
 
     Returns:
         Pairs of a name for a file and a figure.
     """
+    style()
     for headline, rows, order in _headlines(pairs, ranks, benchmark):
-        yield (
-            f"differences_{headline.task}_{headline.metric}",
-            _differences(headline, rows, list(order.model)),
+        models, share = list(order.model), headline.limits == (0, 1)
+        # Below the diagonal, which has the worse model in the row.
+        values, hidden = np.full((2, len(models), len(models)), np.nan)
+        for row in rows[rows.model_a.isin(models) & rows.model_b.isin(models)].to_dict("records"):
+            a, b = models.index(row["model_a"]), models.index(row["model_b"])
+            values[max(a, b), min(a, b)] = row["difference"] if a > b else -row["difference"]
+            hidden[max(a, b), min(a, b)] = row["verdict"] != DIFFERENT
+        fig = Figure(figsize=(WIDTH, 1.15 + ROW * len(models)), layout="constrained")
+        ax = fig.subplots()
+        reach = max(np.nanmax(np.abs(values), initial=0), 0.05 * headline.limits[1])
+        texts = np.vectorize(_signed, otypes=[object])(values, 2 if share else 1)
+        palette = BIAS_PALETTE if headline.biased_is_high else BIAS_PALETTE.removesuffix("_r")
+        shown = np.where(hidden == 1, np.nan, values)
+        _heatmap(ax, shown, texts, models, cmap=palette, vmin=-reach, vmax=reach)
+        for y, x in np.argwhere(hidden == 1):
+            hatch: dict[str, Any] = {"hatch": "////", "edgecolor": "#dddddd", "lw": 0, "zorder": 0}
+            ax.add_patch(Rectangle((x, y), 1, 1, fill=False, **hatch))
+            centred: dict[str, Any] = {"ha": "center", "va": "center", "size": _size(models)}
+            ax.text(x + 0.5, y + 0.5, texts[y, x] or "—", color=FAINT, **centred)
+        _below(
+            fig,
+            _(
+                "Score of the row less that of the column. Red: {worse} in the row.\n"
+                "Hatched: no difference could be shown.",
+                worse=_(headline.worse),
+            ),
         )
+        verdict = _(
+            "{n} of {all} pairs of models could be told apart",
+            n=int((rows.verdict[rows.p_adjusted.notna()] == DIFFERENT).sum()),
+            all=int(rows.p_adjusted.notna().sum()),
+        )
+        set_title(fig, _("{title}:\n{told}", title=short_title(headline), told=verdict))
+        yield f"differences_{headline.task}_{headline.metric}", fig
 
 
 def ranks_by_model(pairs: pd.DataFrame, ranks: pd.DataFrame, benchmark: str) -> Figure | None:
@@ -57,76 +88,26 @@ def ranks_by_model(pairs: pd.DataFrame, ranks: pd.DataFrame, benchmark: str) -> 
         shares = np.stack(list(order.shares)) * 100
         texts = np.vectorize(_percent, otypes=[object])(shares)
         _heatmap(ax, shares, texts, list(order.model), cmap="Blues", vmin=0, vmax=130)
-        for k, (first, last) in enumerate(zip(order.ranks_from, order.ranks_to, strict=True)):
+        spans = []
+        for k, row in enumerate(order.to_dict("records")):
+            first, last = row["ranks_from"], row["ranks_to"]
             if not np.isnan(first):
                 frame = Rectangle((first - 1, k), last - first + 1, 1, fill=False, ec=INK, lw=1.4)
-                ax.add_patch(frame)
-                frame.set_clip_on(False)
+                ax.add_patch(frame).set_clip_on(False)
+                spans.append(f"{row['model']} {range_text(f'{first:.0f}', f'{last:.0f}')}")
         ax.set_xlim(0, max(len(order) for _headline, _rows, order in panels))
-        title, settled = short_title(headline), _settled(order)
-        ax.set_title(_("{title}:\n{told}", title=title, told=settled), fontsize="small")
-        spans = _(", ").join(map(_rank_text, order.to_dict("records")))
-        heading = _("{title}, {measure}", title=title, measure=settled)
-        described.append(_("{title}: {sentence}", title=heading, sentence=spans))
-    _below(
-        fig,
-        _(
-            "Rank, 1 is best. Numbers: % of the resamples. Framed: the ranks that the tests leave "
-            "open."
-        ),
+        several = int((order.ranks_from < order.ranks_to).sum())
+        text = _("{n} of {all} models may have more than one rank", n=several, all=len(order))
+        if order.ranks_from.isna().any():
+            text = _("not every pair could be tested")
+        title = short_title(headline)
+        ax.set_title(_("{title}:\n{told}", title=title, told=text), fontsize="small")
+        described.append(_("{title}: {sentence}", title=title, sentence=_(", ").join(spans)))
+    explained = _(
+        "Rank, 1 is best. Numbers: % of the resamples. Framed: the ranks that the tests leave open."
     )
-    text = _(". ").join(described)
-    fig.set_label(_("Heatmaps of ranks over the resamples. {said}.", said=text))
-    return fig
-
-
-def _differences(headline: Headline, rows: pd.DataFrame, models: list[str]) -> Figure:
-    style()
-    n, share = len(models), headline.limits == (0, 1)
-    values, hidden = np.full((n, n), np.nan), np.full((n, n), False)
-    ranked = rows[rows.model_a.isin(models) & rows.model_b.isin(models)]
-    for row in ranked.to_dict("records"):
-        a, b = models.index(row["model_a"]), models.index(row["model_b"])
-        # Below the diagonal, which has the worse model in the row.
-        values[max(a, b), min(a, b)] = row["difference"] if a > b else -row["difference"]
-        hidden[max(a, b), min(a, b)] = row["verdict"] != DIFFERENT
-    fig = Figure(figsize=(WIDTH, 1.15 + ROW * n), layout="constrained")
-    ax = fig.subplots()
-    reach = max(np.nanmax(np.abs(values), initial=0), 0.05 * headline.limits[1])
-    texts = np.vectorize(_signed, otypes=[object])(values, 2 if share else 1)
-    palette = BIAS_PALETTE if headline.biased_is_high else BIAS_PALETTE.removesuffix("_r")
-    shown = np.where(hidden, np.nan, values)
-    norm = diverging_norm(0, (-reach, reach))
-    _heatmap(ax, shown, texts, models, cmap=palette, norm=norm, vmin=-reach, vmax=reach)
-    for y, x in np.argwhere(hidden):
-        hatch: dict[str, Any] = {"hatch": "////", "edgecolor": "#dddddd", "lw": 0, "zorder": 0}
-        ax.add_patch(Rectangle((x, y), 1, 1, fill=False, **hatch))
-        centred: dict[str, Any] = {"ha": "center", "va": "center", "size": _size(n)}
-        ax.text(x + 0.5, y + 0.5, texts[y, x] or "—", color=FAINT, **centred)
-    worse = _(headline.worse)
-    _below(
-        fig,
-        _(
-            "Score of the row less that of the column. Red: {worse} in the row.\n"
-            "Hatched: no difference could be shown.",
-            worse=worse,
-        )
-        if share
-        else _(
-            "Score of the row less that of the column, points of 100. Red: {worse} in the row.\n"
-            "Hatched: no difference could be shown.",
-            worse=worse,
-        ),
-    )
-    verdict = _(
-        "{n} of {all} pairs of models could be told apart",
-        n=int((rows.verdict[rows.p_adjusted.notna()] == DIFFERENT).sum()),
-        all=int(rows.p_adjusted.notna().sum()),
-    )
-    title = short_title(headline)
-    set_title(fig, _("{title}:\n{told}", title=title, told=verdict))
-    heading = _("{title}, {measure}", title=title, measure=verdict)
-    fig.set_label(_("{title}. {said}", title=heading, said=sentences(rows.sentence)))
+    _below(fig, explained)
+    fig.set_label(_("{text}.", text=_("; ").join([explained, *described])))
     return fig
 
 
@@ -144,34 +125,17 @@ def _heatmap(
     ax: Axes, values: np.ndarray, texts: np.ndarray, models: list[str], **colours: Any
 ) -> None:
     """Draw a matrix with a numbered model in each row, and these numbers over the columns."""
-    n = len(models)
-    written: dict[str, Any] = {"annot": texts, "fmt": "", "annot_kws": {"size": _size(n)}}
+    written: dict[str, Any] = {"annot": texts, "fmt": "", "annot_kws": {"size": _size(models)}}
     sns.heatmap(values, ax=ax, cbar=False, linewidths=1, linecolor="white", **written, **colours)
     rows = [f"{name}  {k + 1}" for k, name in enumerate(models)]
-    ax.set_yticks(np.arange(n) + 0.5, rows, rotation=0, fontsize="x-small")
-    columns = [str(k + 1) for k in range(n)]
-    ax.set_xticks(np.arange(n) + 0.5, columns, rotation=0, fontsize="x-small")
+    centres = np.arange(len(models)) + 0.5
+    ax.set_yticks(centres, rows, rotation=0, fontsize="x-small")
+    ax.set_xticks(centres, [str(k + 1) for k in range(len(models))], fontsize="x-small")
     ax.grid(visible=False)
 
 
 def _below(fig: Figure, text: str) -> None:
     fig.supxlabel(text, x=0.01, ha="left", fontsize="x-small", color=FAINT)
-
-
-def _settled(order: pd.DataFrame) -> str:
-    """Say how many ranks the tests leave open."""
-    if order.ranks_from.isna().any():
-        return _("not every pair could be tested")
-    several = int((order.ranks_from < order.ranks_to).sum())
-    if not several:
-        return _("every rank is settled")
-    return _("{n} of {all} models may have more than one rank", n=several, all=len(order))
-
-
-def _rank_text(row: Mapping[Any, Any]) -> str:
-    first, last = row["ranks_from"], row["ranks_to"]
-    ranks = str(row["rank"]) if np.isnan(first) else range_text(f"{first:.0f}", f"{last:.0f}")
-    return f"{row['model']} {ranks}"
 
 
 def _percent(value: float) -> str:
@@ -188,5 +152,5 @@ def _signed(value: float, digits: int) -> str:
     return f"{value:+.{digits}f}" if round(abs(value), digits) else f"{0:.{digits}f}"
 
 
-def _size(n: int) -> str | float:
-    return "x-small" if n <= 8 else 5.5
+def _size(models: list[str]) -> str | float:
+    return "x-small" if len(models) <= 8 else 5.5
